@@ -1,5 +1,5 @@
-/* max_pool, avg_pool: x [n][h][w][c], y [n][oh][ow][c]; the first window begins `top` rows above and
- * `left` columns before the image. */
+/* max_pool, avg_pool: x [n][h][w][c], y [n][oh][ow][c]; the first window begins `top` rows above
+ * and `left` columns before the image. */
 struct pool_params {
     int n, h, w, c;
     int oh, ow;

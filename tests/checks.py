@@ -20,7 +20,8 @@ def check(good, text):
 
 def pumice(*arguments, **settings):
     """What the program prints, which must end well: .stdout and .stderr. settings: more of subprocess.run's."""
-    got = subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                         **settings)
+    got = subprocess.run(
+        [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings
+    )
     check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
     return got

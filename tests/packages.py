@@ -17,9 +17,24 @@ def make(place, python, what, wanted):
         venv.create(place, with_pip=True)
     except subprocess.CalledProcessError:
         sys.exit(f"{NAME}: no virtual environment can be made; ./dev setup installs python3-venv")
-    got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries", "1",
-                          "--disable-pip-version-check", *wanted],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    got = subprocess.run(
+        [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--timeout",
+            "20",
+            "--retries",
+            "1",
+            "--disable-pip-version-check",
+            *wanted,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if got.returncode != 0:
         print(got.stdout)
         if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
@@ -40,7 +55,9 @@ def find(name, modules, wanted):
     if sys.executable == python:
         sys.exit(f"{NAME}: {place} holds no {what}: remove it")
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    with open(place + ".lock", "w") as lock:  # checks that share an environment run at the same time
+    with open(
+        place + ".lock", "w"
+    ) as lock:  # checks that share an environment run at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(ready):
             make(place, python, what, wanted)

@@ -16,8 +16,12 @@ import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PUMICE = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(SOURCE, "build/release/pumice"))
-WORK = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="pumice-images-"))
+PUMICE = os.path.abspath(
+    sys.argv[1] if len(sys.argv) > 1 else os.path.join(SOURCE, "build/release/pumice")
+)
+WORK = os.path.abspath(
+    sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="pumice-images-")
+)
 IMAGES = os.path.join(SOURCE, "docs/images")
 LARGEST = 300_000  # bytes of a picture: a clone should stay small
 
@@ -42,15 +46,30 @@ def pumice(*words):
 def screenshot(page, name, width, height, scale=1.0):
     """Draws the file page, width x height CSS pixels from its top left corner, as IMAGES/name.png."""
     target = os.path.join(IMAGES, name + ".png")
-    browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+    browser = next(
+        (b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None
+    )
     if browser is None:
         sys.exit("make.py: chromium is missing: install the package chromium")
     with tempfile.TemporaryDirectory() as profile:
-        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                        f"--user-data-dir={profile}", f"--force-device-scale-factor={scale}",
-                        f"--window-size={width},{height}", "--virtual-time-budget=3000",
-                        "--run-all-compositor-stages-before-draw",
-                        f"--screenshot={target}", "file://" + page], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                f"--user-data-dir={profile}",
+                f"--force-device-scale-factor={scale}",
+                f"--window-size={width},{height}",
+                "--virtual-time-budget=3000",
+                "--run-all-compositor-stages-before-draw",
+                f"--screenshot={target}",
+                "file://" + page,
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
     size = os.path.getsize(target)
     print(f"{target}: {size / 1000:.0f} kB")
     if size > LARGEST:
@@ -61,14 +80,19 @@ def page(name, body, kind=""):
     """Writes WORK/name.html and returns its path."""
     path = os.path.join(WORK, name + ".html")
     with open(path, "w", encoding="utf-8") as out:
-        out.write(f"<!doctype html><meta charset=utf-8><style>{STYLE}</style><body class='{kind}'>{body}</body>")
+        out.write(
+            f"<!doctype html><meta charset=utf-8><style>{STYLE}</style><body class='{kind}'>{body}</body>"
+        )
     return path
 
 
 def section(report, name):
     """A copy of the page report that shows only one section; returns its path."""
     path = os.path.join(WORK, name + ".html")
-    with open(os.path.join(WORK, report), encoding="utf-8") as page_in, open(path, "w", encoding="utf-8") as out:
+    with (
+        open(os.path.join(WORK, report), encoding="utf-8") as page_in,
+        open(path, "w", encoding="utf-8") as out,
+    ):
         out.write(page_in.read() + f"<style>main > :not(#{name}) {{ display: none }}</style>")
     return path
 
@@ -81,15 +105,26 @@ def figure(file, caption=""):
 
 def rows(folder, kinds, names):
     """A row for each kind (a title and the end of the file name), a column for each picture."""
-    return "".join("<div class=row>" + "".join(
-        figure(f"{folder}/{name}{end}" if end != ".png" else f"pictures/{name}.png", title) for name in names) +
-        "</div>" for title, end in kinds)
+    return "".join(
+        "<div class=row>"
+        + "".join(
+            figure(f"{folder}/{name}{end}" if end != ".png" else f"pictures/{name}.png", title)
+            for name in names
+        )
+        + "</div>"
+        for title, end in kinds
+    )
 
 
 def one_of_each_class():
     """The names of test pictures: the first that is predicted as each class."""
-    result = subprocess.run([PUMICE, "predict", CLASSES, "pictures", "--json"], cwd=WORK, check=True,
-                            capture_output=True, text=True).stdout
+    result = subprocess.run(
+        [PUMICE, "predict", CLASSES, "pictures", "--json"],
+        cwd=WORK,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     first = {}
     for image in json.loads(result)["images"]:
         name = os.path.basename(image["file"]).removesuffix(".png")
@@ -115,7 +150,9 @@ def train():
     pumice("dataset", "inspect", "data/shapes", "--records", "40", "--pictures", "pictures")
     for config, folder in ((CLASSES, "labelled"), (SEGMENTS, "painted"), (INSTANCES, "instances")):
         pumice("predict", config, "pictures", "--out", folder)
-    pumice("report", "runs/shapes_classification", "runs/shapes_low_rate", "--out", "comparison.html")
+    pumice(
+        "report", "runs/shapes_classification", "runs/shapes_low_rate", "--out", "comparison.html"
+    )
 
 
 COLOURS = "#3b3d40 #e06c75 #98c379 #e5c07b #61afef #c678dd #56b6c2 #dcdfe4".split()
@@ -149,9 +186,15 @@ def terminal():
                 f"pumice eval {CLASSES} run.folder=runs/terminal",
                 f"pumice predict {CLASSES} run.folder=runs/terminal pictures/shapes_test_0000?.png"]
     shutil.rmtree(os.path.join(WORK, "runs/terminal"), ignore_errors=True)
-    environment = dict(os.environ, PATH=os.path.dirname(PUMICE) + ":" + os.environ["PATH"], LC_ALL="C.UTF-8")
-    subprocess.run([*tmux, "new-session", "-d", "-x", "110", "-y", "36", "env PS1='$ ' sh"], cwd=WORK,
-                   env=environment, check=True)
+    environment = dict(
+        os.environ, PATH=os.path.dirname(PUMICE) + ":" + os.environ["PATH"], LC_ALL="C.UTF-8"
+    )
+    subprocess.run(
+        [*tmux, "new-session", "-d", "-x", "110", "-y", "36", "env PS1='$ ' sh"],
+        cwd=WORK,
+        env=environment,
+        check=True,
+    )
     text = ""
     try:
         for command in commands:
@@ -159,14 +202,20 @@ def terminal():
             time.sleep(2)
             while text.splitlines()[-1:] != ["$"]:
                 time.sleep(0.5)
-                text = subprocess.run([*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True,
-                                      text=True).stdout.rstrip()
+                text = subprocess.run(
+                    [*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True, text=True
+                ).stdout.rstrip()
             text, shown = "", text
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
     text = shown.removesuffix("$").rstrip()
     lines = text.count("\n") + 1
-    screenshot(page("terminal", f"<pre>{coloured(text)}</pre>", "terminal"), "terminal", 960, lines * 18 + 40)
+    screenshot(
+        page("terminal", f"<pre>{coloured(text)}</pre>", "terminal"),
+        "terminal",
+        960,
+        lines * 18 + 40,
+    )
 
 
 def main():
@@ -178,11 +227,19 @@ def main():
     screenshot(section("runs/shapes_low_rate/report.html", "evaluation"), "evaluation", 1100, 640)
     screenshot(os.path.join(WORK, "comparison.html"), "comparison", 1100, 900)
     names = one_of_each_class()
-    labelled = "<div class='row labelled'>" + "".join(figure(f"labelled/{name}.png") for name in names) + "</div>"
+    labelled = (
+        "<div class='row labelled'>"
+        + "".join(figure(f"labelled/{name}.png") for name in names)
+        + "</div>"
+    )
     screenshot(page("labelled", labelled), "labelled", 1120, 330)
     kinds = [("picture", ".png"), ("overlay", "_overlay.png"), ("prediction", "_prediction.png")]
-    screenshot(page("segmentation", rows("painted", kinds, names) + legend("runs/shapes_segmentation")),
-               "segmentation", 860, 750)
+    screenshot(
+        page("segmentation", rows("painted", kinds, names) + legend("runs/shapes_segmentation")),
+        "segmentation",
+        860,
+        750,
+    )
     kinds = [("picture", ".png"), ("classes", "_prediction.png"), ("instances", "_instances.png")]
     screenshot(page("instances", rows("instances", kinds, names) + legend("runs/shapes_instances")),
                "instances", 860, 750)

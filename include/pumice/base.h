@@ -28,7 +28,8 @@ enum pm_error {
     PM_EDATA = -3,   /* data, checkpoint or image is bad; exit code 3 */
     PM_EDEVICE = -4, /* no usable device, or a device failed; exit code 4 */
     PM_ELOST = -5,   /* a device was lost; may be re-opened; exit code 4 if it reaches main */
-    PM_ECORRUPT = -6, /* the bytes of one record are damaged; data.on_corrupt may skip it; exit code 3 */
+    PM_ECORRUPT = -6, /* the bytes of one record are damaged; data.on_corrupt may skip it; exit code
+                       * 3 */
     PM_EMEMORY = -7, /* a device, or the host, does not have enough memory; exit code 4 */
 };
 

@@ -1,6 +1,7 @@
 /* checkpoint: saving, loading and converting the state of a training run.
  *
- *     RUN/checkpoints/step-000123.safetensors   variables, slots, averages, under TensorFlow's names
+ *     RUN/checkpoints/step-000123.safetensors   variables, slots, averages, under TensorFlow's
+ *                                               names
  *     RUN/checkpoints/step-000123.json          step, file, sha256 of it, and the caller's state
  *     RUN/checkpoints/best-000100.*             the best checkpoint by a metric, with best.json
  *     RUN/checkpoints/keep.json                 checkpoints that the every-N-hours rule keeps
@@ -123,7 +124,7 @@ struct pm_checkpoint_conversion {
     int to;                           /* enum pm_convert_to */
     struct pm_strings only, exclude;  /* prefixes of names in the source; empty `only`: all */
     const char *strip, *prefix;       /* prefix to remove from names, prefix to add; or NULL */
-    const char *net;                  /* config file: PyTorch's names become those of its net; or NULL */
+    const char *net;             /* config file: PyTorch's names become those of its net; or NULL */
     int averages;                     /* enum pm_averages */
     int keep;                         /* enum pm_convert_keep */
     int dtype;                        /* enum pm_convert_dtype */

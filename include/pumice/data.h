@@ -345,7 +345,8 @@ int pm_dataset_convert(const char *format, const char *src, const char *dst, con
 int pm_dataset_convert_ready(const char *format, const char *dst, const char *options);
 /* dataset download: fetches the archives that the original programs used, then runs the
  * converter. */
-#define PM_DOWNLOAD_MOST (UINT64_C(40) * 1000000000) /* bytes; the largest known archive has 19 * 10^9 */
+#define PM_DOWNLOAD_MOST (UINT64_C(40) * 1000000000) /* bytes; the largest known archive has 19 *
+                                                      * 10^9 */
 struct pm_download_options {
     const char *from;     /* URL of a folder with the archives by name; NULL: original URLs */
     const char *sums;     /* file of lines "SHA-256  NAME", replaces known checksums; or NULL */

@@ -53,7 +53,7 @@ int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, st
 
 struct pm_bench_options {
     int steps, warmup; /* measured steps, and steps before them (>= 0) */
-    double seconds;    /* start no more steps after this time, but measure at least 3; 0 = no limit */
+    double seconds;  /* start no more steps after this time, but measure at least 3; 0 = no limit */
     bool synthetic;    /* one batch of random values in memory, no data is read */
 };
 /* Runs training steps like `train`: first normally, then again with every call timed. Writes
@@ -89,7 +89,8 @@ struct pm_profile_options {
  *     devices  [{address, name, driver, role ("clone" or "optimizer"), examples, ms_per_step {...},
  *                rest_ms               of the median run: copies, and gaps between calls
  *                calls   [{call, phase, layer, kernel, variant, ms {...}, share, gflops, gbytes}]
- *                kernels, layers, phases [{name, calls, ms, share, gflops, gbytes}], by falling ms}]
+ *                kernels, layers, phases [{name, calls, ms, share, gflops, gbytes}], by falling
+ *                ms}]
  *
  * A call's share is that of its median in the median of its device's runs; gflops and gbytes are
  * 10^9 a second: operations as the kernel's row counts them, and bytes of the buffers that the call

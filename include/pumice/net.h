@@ -121,7 +121,8 @@ struct pm_heads {
     int further_count;
 };
 /* Adds a further head after the others; name is borrowed. Adds nothing if node is NULL. */
-void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name, struct pm_node *node);
+void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name,
+                  struct pm_node *node);
 /* Returns the further head of this name, or NULL. */
 struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
 struct pm_net_row {

@@ -70,7 +70,7 @@ struct pm_onnx_model {
         int64_t version;
     } *domains;
     size_t domain_count;
-    const char **functions;          /* the model's functions, "domain.name"; only the names are read */
+    const char **functions;      /* the model's functions, "domain.name"; only the names are read */
     size_t function_count;
     const char *producer, *graph_name, *doc;
     struct pm_onnx_node *nodes;      /* in topological order, which ONNX requires */
@@ -92,15 +92,18 @@ struct pm_onnx_model {
  * of nodes and training information are skipped. */
 int pm_onnx_read(const char *path, struct pm_onnx_model **out);
 /* Reads a model from memory, which is borrowed until close. External data are refused. */
-int pm_onnx_read_memory(const char *name, const void *data, size_t size, struct pm_onnx_model **out);
+int pm_onnx_read_memory(const char *name, const void *data, size_t size,
+                        struct pm_onnx_model **out);
 /* Reads a single TensorProto (input_0.pb of ONNX's test cases) into the arena. */
 int pm_onnx_read_tensor(const char *path, struct pm_arena *a, struct pm_onnx_tensor *out);
 void pm_onnx_close(struct pm_onnx_model **m);
 
-const struct pm_onnx_attr *pm_onnx_attr(const struct pm_onnx_node *n, const char *name); /* or NULL */
+/* or NULL */
+const struct pm_onnx_attr *pm_onnx_attr(const struct pm_onnx_node *n, const char *name);
 int64_t pm_onnx_attr_int(const struct pm_onnx_node *n, const char *name, int64_t otherwise);
 float pm_onnx_attr_float(const struct pm_onnx_node *n, const char *name, float otherwise);
-const char *pm_onnx_attr_text(const struct pm_onnx_node *n, const char *name, const char *otherwise);
+const char *pm_onnx_attr_text(const struct pm_onnx_node *n, const char *name,
+                              const char *otherwise);
 const struct pm_onnx_tensor *pm_onnx_tensor_find(const struct pm_onnx_model *m, const char *name);
 const char *pm_onnx_meta(const struct pm_onnx_model *m, const char *key); /* or NULL */
 /* Read bytes begin..begin+size-1, or elements first..first+count-1 as numbers. PM_EDATA if they

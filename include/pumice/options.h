@@ -50,23 +50,76 @@ struct pm_opt {
     const char *help;   /* one line, no full stop */
 };
 
-#define PM_FIELD_(tag, f, T) (offsetof(struct tag, f) + 0 * sizeof(_Generic(((struct tag *)0)->f, T: 0)))
-#define PM_INT(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_INT, .offset = PM_FIELD_(tag, f, int), .def = d, .min = lo, .max = hi, .help = h }
-#define PM_INT64(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_INT64, .offset = PM_FIELD_(tag, f, int64_t), .def = d, .min = lo, .max = hi, .help = h }
-#define PM_FLOAT(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_FLOAT, .offset = PM_FIELD_(tag, f, float), .def = d, .min = lo, .max = hi, .help = h }
-#define PM_DOUBLE(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_DOUBLE, .offset = PM_FIELD_(tag, f, double), .def = d, .min = lo, .max = hi, .help = h }
-#define PM_BOOL(tag, f, d, h) { .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = 0, .max = 1, .help = h }
-#define PM_STRING(tag, f, d, h) { .key = #f, .type = PM_OPT_STRING, .offset = PM_FIELD_(tag, f, const char *), .text = d, .help = h }
-#define PM_ENUM(tag, f, d, c, h) { .key = #f, .type = PM_OPT_ENUM, .offset = PM_FIELD_(tag, f, int), .def = d, .choices = c, .help = h }
-#define PM_INTS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_INTS, .offset = PM_FIELD_(tag, f, struct pm_ints), .text = d, .min = lo, .max = hi, .help = h }
-#define PM_FLOATS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_FLOATS, .offset = PM_FIELD_(tag, f, struct pm_floats), .text = d, .min = lo, .max = hi, .help = h }
-#define PM_STRINGS(tag, f, d, h) { .key = #f, .type = PM_OPT_STRINGS, .offset = PM_FIELD_(tag, f, struct pm_strings), .text = d, .help = h }
-#define PM_JSON(tag, f, h) { .key = #f, .type = PM_OPT_JSON, .offset = PM_FIELD_(tag, f, const struct cJSON *), .help = h }
+#define PM_FIELD_(tag, f, T) \
+    (offsetof(struct tag, f) + 0 * sizeof(_Generic(((struct tag *)0)->f, T : 0)))
+#define PM_INT(tag, f, d, lo, hi, h)                                                          \
+    {                                                                                         \
+        .key = #f, .type = PM_OPT_INT, .offset = PM_FIELD_(tag, f, int), .def = d, .min = lo, \
+        .max = hi, .help = h                                                                  \
+    }
+#define PM_INT64(tag, f, d, lo, hi, h)                                                   \
+    {                                                                                    \
+        .key = #f, .type = PM_OPT_INT64, .offset = PM_FIELD_(tag, f, int64_t), .def = d, \
+        .min = lo, .max = hi, .help = h                                                  \
+    }
+#define PM_FLOAT(tag, f, d, lo, hi, h)                                                            \
+    {                                                                                             \
+        .key = #f, .type = PM_OPT_FLOAT, .offset = PM_FIELD_(tag, f, float), .def = d, .min = lo, \
+        .max = hi, .help = h                                                                      \
+    }
+#define PM_DOUBLE(tag, f, d, lo, hi, h)                                                  \
+    {                                                                                    \
+        .key = #f, .type = PM_OPT_DOUBLE, .offset = PM_FIELD_(tag, f, double), .def = d, \
+        .min = lo, .max = hi, .help = h                                                  \
+    }
+#define PM_BOOL(tag, f, d, h)                                                                  \
+    {                                                                                          \
+        .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = 0, \
+        .max = 1, .help = h                                                                    \
+    }
+#define PM_STRING(tag, f, d, h)                                                                 \
+    {                                                                                           \
+        .key = #f, .type = PM_OPT_STRING, .offset = PM_FIELD_(tag, f, const char *), .text = d, \
+        .help = h                                                                               \
+    }
+#define PM_ENUM(tag, f, d, c, h)                                                                  \
+    {                                                                                             \
+        .key = #f, .type = PM_OPT_ENUM, .offset = PM_FIELD_(tag, f, int), .def = d, .choices = c, \
+        .help = h                                                                                 \
+    }
+#define PM_INTS(tag, f, d, lo, hi, h)                                                           \
+    {                                                                                           \
+        .key = #f, .type = PM_OPT_INTS, .offset = PM_FIELD_(tag, f, struct pm_ints), .text = d, \
+        .min = lo, .max = hi, .help = h                                                         \
+    }
+#define PM_FLOATS(tag, f, d, lo, hi, h)                                                  \
+    {                                                                                    \
+        .key = #f, .type = PM_OPT_FLOATS, .offset = PM_FIELD_(tag, f, struct pm_floats), \
+        .text = d, .min = lo, .max = hi, .help = h                                       \
+    }
+#define PM_STRINGS(tag, f, d, h)                                                           \
+    {                                                                                      \
+        .key = #f, .type = PM_OPT_STRINGS, .offset = PM_FIELD_(tag, f, struct pm_strings), \
+        .text = d, .help = h                                                               \
+    }
+#define PM_JSON(tag, f, h)                                                                 \
+    {                                                                                      \
+        .key = #f, .type = PM_OPT_JSON, .offset = PM_FIELD_(tag, f, const struct cJSON *), \
+        .help = h                                                                          \
+    }
 
 /* Options without a field accept only their default. help states what another value would need. */
 #define PM_NO_FIELD SIZE_MAX
-#define PM_ONLY_INT(name, d, h) { .key = #name, .type = PM_OPT_INT, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, .help = h }
-#define PM_ONLY_BOOL(name, d, h) { .key = #name, .type = PM_OPT_BOOL, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, .help = h }
+#define PM_ONLY_INT(name, d, h)                                                                \
+    {                                                                                          \
+        .key = #name, .type = PM_OPT_INT, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, \
+        .help = h                                                                              \
+    }
+#define PM_ONLY_BOOL(name, d, h)                                                                \
+    {                                                                                           \
+        .key = #name, .type = PM_OPT_BOOL, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, \
+        .help = h                                                                               \
+    }
 
 /* Fills out with the table's defaults. */
 void pm_opts_defaults(const struct pm_opt *opts, void *out, struct pm_arena *a);

@@ -25,7 +25,7 @@ struct pm_rng {
 /* stream: pm_hash of a name. */
 struct pm_rng pm_rng_make(uint64_t seed, uint64_t stream, uint32_t step, uint32_t example);
 uint32_t pm_rng_u32(struct pm_rng *r);
-double pm_rng_uniform(struct pm_rng *r);               /* [0, 1), multiple of 2^-24: exact as float */
+double pm_rng_uniform(struct pm_rng *r);             /* [0, 1), multiple of 2^-24: exact as float */
 int64_t pm_rng_int(struct pm_rng *r, int64_t lo, int64_t hi); /* lo..hi inclusive, unbiased */
 double pm_rng_normal(struct pm_rng *r);                /* Box-Muller, two uniforms a value */
 double pm_rng_truncated(struct pm_rng *r);             /* normal, redrawn while |z| >= 2 */

@@ -94,7 +94,8 @@ struct pm_train_output {
     size_t count;         /* elements of an example */
     int classes;
     int32_t ignore;       /* the true class of elements that are not counted */
-    const char *names[PM_TRAIN_METRICS], *tags[PM_TRAIN_METRICS]; /* in metrics.jsonl, in TensorBoard */
+    const char *names[PM_TRAIN_METRICS], *tags[PM_TRAIN_METRICS]; /* in metrics.jsonl, in
+                                                                   * TensorBoard */
 };
 /* What exporting a net needs from the task besides its outputs. */
 struct pm_task_export {

@@ -24,11 +24,11 @@ enum { PM_FILE_MAX_RANK = 8 };
 struct pm_file_tensor {
     const char *name;      /* borrowed from the file object (reading) or the caller (writing) */
     enum pm_dtype type;
-    const char *other;     /* reading, type OTHER: the format's name of the type ("string"), or NULL */
+    const char *other;  /* reading, type OTHER: the format's name of the type ("string"), or NULL */
     int rank;              /* 0 = scalar, count 1 */
     int64_t dim[PM_FILE_MAX_RANK];
     uint64_t count;        /* reading: product of dim. Ignored when writing */
-    uint64_t bytes;        /* reading: size of all elements, in row-major order. Ignored when writing */
+    uint64_t bytes;    /* reading: size of all elements, in row-major order. Ignored when writing */
     /* Writing: the elements, borrowed. If data is NULL, fill writes all of them (the size follows
      * from type and shape) to dst when they are needed, so that a file can be larger than memory.
      * fill is called once per tensor, one at a time. */

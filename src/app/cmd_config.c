@@ -223,8 +223,8 @@ static int print_page(const char *word, const struct pm_open_sections *open)
             pm_free(text);
             return err;
         }
-    return pm_fail(PM_ECONFIG, "command line: --markdown: '%s' is not one of keys, flags, operators",
-                   word);
+    return pm_fail(PM_ECONFIG,
+                   "command line: --markdown: '%s' is not one of keys, flags, operators", word);
 }
 
 static int schema(struct pm_arena *a, const char *page, const char *folder)
@@ -257,7 +257,8 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(app_take_value(&argc, argv, "--markdown", &page));
     }
     if (folder && page)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: config schema takes --markdown or --update, not both"));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "command line: config schema takes --markdown or --update, not both"));
     if (layers && plan)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: config show takes --layers or --plan, not both"));
     PM_TRY(app_args(argc > 0 ? argc - 1 : 0, argv + 1, "config", a, &args));

@@ -125,8 +125,10 @@ static int take_most(const char *text, uint64_t *most)
     const long long megabytes = text ? strtoll(text, &end, 10) : 0;
 
     if (text && (end == text || *end || megabytes < 1 || megabytes > 1000000000))
-        return pm_fail(PM_ECONFIG, "command line: --max-megabytes %s: a whole number from 1 to 1000000000 is "
-                                   "wanted", text);
+        return pm_fail(PM_ECONFIG,
+                       "command line: --max-megabytes %s: a whole number from 1 to 1000000000 is "
+                       "wanted",
+                       text);
     *most = (uint64_t)megabytes * 1000000;
     return PM_OK;
 }
@@ -174,7 +176,8 @@ static int run(int argc, char **argv, struct app_globals *g)
     else if (!strcmp(what, "make"))
         PM_TRY(make(&args, a, g));
     else
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset %s: convert, download, make or inspect is wanted",
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "command line: dataset %s: convert, download, make or inspect is wanted",
                        what[0] ? what : "(nothing)"));
 out:
     pm_arena_destroy(&a);

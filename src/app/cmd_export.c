@@ -72,7 +72,8 @@ static int print_text(const cJSON *report)
         pm_str_add(&text, ", step %.0f", number(report, "step"));
     pm_str_add(&text, "%s\n", labels > 0 ? "; labels are in the metadata" : "");
     if (cJSON_GetObjectItem(report, "difference"))
-        pm_str_add(&text, "  read again and run on the CPU: within %.1e of the net's largest output\n",
+        pm_str_add(&text,
+                   "  read again and run on the CPU: within %.1e of the net's largest output\n",
                    number(report, "difference"));
     err = app_print(text.text);
     pm_str_free(&text);

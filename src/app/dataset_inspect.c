@@ -43,7 +43,8 @@ static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *dat
 
 /* Adds a task's description of a value; false if no task describes it. *own: its key belongs to a
  * task. */
-static bool add_task_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size, bool *own)
+static bool add_task_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size,
+                          bool *own)
 {
     size_t count;
     const struct pm_task_row *const *task = pm_tasks(&count);
@@ -145,8 +146,8 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
 }
 
 /* Checks the tasks' own parts of a record. Returns 1 if there are any, or an error. */
-static int check_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
-                       uint64_t *counts, uint64_t *more)
+static int check_parts(const struct pm_example *e, const struct pm_dataset_info *info,
+                       const char *where, uint64_t *counts, uint64_t *more)
 {
     size_t count;
     const struct pm_task_row *const *task = pm_tasks(&count);
@@ -183,7 +184,8 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
             counts[label]++;
         else
             without++;
-        const int map = check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
+        const int map =
+            check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
         PM_TRY(map);
         maps += (uint64_t)map;
         pm_example_destroy(&e);
@@ -216,8 +218,8 @@ out:
 
 /* Saves the tasks' own parts as pictures, FOLDER/SPLIT_00003.png and so on. folder NULL: saves
  * nothing. */
-static int save_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *split,
-                      size_t i, const char *folder, struct pm_arena *a)
+static int save_parts(const struct pm_example *e, const struct pm_dataset_info *info,
+                      const char *split, size_t i, const char *folder, struct pm_arena *a)
 {
     size_t count;
     const struct pm_task_row *const *task = pm_tasks(&count);
@@ -228,7 +230,8 @@ static int save_parts(const struct pm_example *e, const struct pm_dataset_info *
     PM_TRY(pm_make_folders(folder));
     for (size_t k = 0; k < count; k++)
         if (task[k]->inspect)
-            PM_TRY(task[k]->inspect->save(e, info, pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
+            PM_TRY(task[k]->inspect->save(e, info,
+                                          pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
 out:
     return err;
 }
@@ -252,8 +255,9 @@ static void add_info(cJSON *out, const struct pm_dataset_info *info)
     if (info->ignore_label >= 0)
         cJSON_AddNumberToObject(out, "ignore_label", info->ignore_label);
     if (info->thing_classes.count)
-        cJSON_AddItemToObject(out, "thing_classes", cJSON_CreateIntArray(info->thing_classes.v,
-                                                                         info->thing_classes.count));
+        cJSON_AddItemToObject(
+            out, "thing_classes",
+            cJSON_CreateIntArray(info->thing_classes.v, info->thing_classes.count));
     if (info->colormap)
         cJSON_AddStringToObject(out, "colormap", info->colormap);
     cJSON_AddNumberToObject(out, "height", info->height);
@@ -341,7 +345,8 @@ static void split_text(struct pm_str *s, const cJSON *split)
         }
     }
     counts_text(s, "  every record is whole; labels:", cJSON_GetObjectItem(split, "labels"));
-    counts_text(s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
+    counts_text(
+        s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
 }
 
 /* Adds " (ants, bees, ...)", at most twenty names. */

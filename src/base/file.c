@@ -15,11 +15,11 @@
 /* Names the kind of a file that is not regular. */
 static const char *kind_of(mode_t mode)
 {
-    return S_ISDIR(mode)                     ? "a folder, a file is needed"
-           : S_ISFIFO(mode)                  ? "a pipe, a regular file is needed: write it to a file first"
-           : S_ISSOCK(mode)                  ? "a socket, a regular file is needed"
-           : S_ISCHR(mode) || S_ISBLK(mode)  ? "a device, a regular file is needed"
-                                             : "no regular file, which is needed";
+    return S_ISDIR(mode)    ? "a folder, a file is needed"
+           : S_ISFIFO(mode) ? "a pipe, a regular file is needed: write it to a file first"
+           : S_ISSOCK(mode) ? "a socket, a regular file is needed"
+           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device, a regular file is needed"
+                                            : "no regular file, which is needed";
 }
 
 int pm_file_open(const char *path, int *fd, uint64_t *size)
@@ -51,7 +51,8 @@ int pm_file_open(const char *path, int *fd, uint64_t *size)
  * an error. */
 static int make_room(struct pm_str *s, uint64_t more, const char *path)
 {
-    char buf[24], *text = more < SIZE_MAX - s->length ? pm_try_realloc(s->text, s->length + more + 1) : NULL;
+    char buf[24],
+        *text = more < SIZE_MAX - s->length ? pm_try_realloc(s->text, s->length + more + 1) : NULL;
 
     if (!text)
         return pm_fail(PM_EDATA, "%s: %s do not fit into memory", path, pm_bytes_text(more, buf));
@@ -77,8 +78,8 @@ static int read_rest(int fd, const char *path, uint64_t expected, uint64_t most,
             PM_TRY(pm_fail(PM_EDATA, "%s: reading failed: %s", path, strerror(errno)));
         s->length += (size_t)got;
         if (s->length > most)
-            PM_TRY(pm_fail(PM_EDATA, "%s: is larger than %s, the limit of a text of this kind", path,
-                           pm_bytes_text(most, buf)));
+            PM_TRY(pm_fail(PM_EDATA, "%s: is larger than %s, the limit of a text of this kind",
+                           path, pm_bytes_text(most, buf)));
         if (s->capacity - s->length < 2)
             PM_TRY(make_room(s, s->length + 4096, path));
     }
@@ -96,7 +97,8 @@ static int read_whole(const char *path, uint64_t most, char **out, size_t *size)
 
     PM_TRY(pm_file_open(path, &fd, &bytes));
     if (bytes > most)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has %s; a text of this kind has at most %s: is it the right file?",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: has %s; a text of this kind has at most %s: is it the right file?",
                        path, pm_bytes_text(bytes, is), pm_bytes_text(most, limit)));
     PM_TRY(read_rest(fd, path, bytes, most, &s));
     *out = s.text;

@@ -16,7 +16,9 @@ static int decode(const unsigned char *text, size_t length, uint32_t *code)
     static const struct {
         unsigned char mask, lead;
         uint32_t least;
-    } forms[] = { { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+    } forms[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
+    };
 
     for (size_t n = 0; n < PM_COUNT(forms); n++) {
         if ((text[0] & forms[n].mask) != forms[n].lead)

@@ -27,8 +27,8 @@ static int check_sha(const char *path, const struct record *r)
     }
     pm_sha256_end(&sha, hex);
     if (strcmp(hex, r->sha256) != 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: damaged: its sha256 is %.12s..., its .json says %.12s...", path,
-                       hex, r->sha256));
+        PM_TRY(pm_fail(PM_EDATA, "%s: damaged: its sha256 is %.12s..., its .json says %.12s...",
+                       path, hex, r->sha256));
 out:
     if (fd >= 0)
         close(fd);
@@ -166,8 +166,9 @@ static int open_best(const char *folder, const char *where, struct pm_checkpoint
 
     PM_TRY(pm_ckpt_best_read(folder, &b));
     if (!b.metric)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %s holds no best checkpoint; run.keep_best names the metric that "
-                                 "makes one",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: %s holds no best checkpoint; run.keep_best names the metric that "
+                       "makes one",
                        where, folder));
     step = b.step;
     PM_TRY(open_record(folder, pm_ckpt_best_name(step, ".json", name), out));
@@ -181,8 +182,8 @@ static int open_newest_of(const char *run, const char *where, struct pm_checkpoi
     int err = pm_checkpoint_open_newest(run, out);
 
     if (err == PM_OK && !*out)
-        err = pm_fail(PM_EDATA, "%s: %s holds no checkpoint yet; train first, or name another", where,
-                      run);
+        err = pm_fail(PM_EDATA, "%s: %s holds no checkpoint yet; train first, or name another",
+                      where, run);
     return err;
 }
 
@@ -198,10 +199,11 @@ static int not_found(const char *folder, const char *value, const char *where)
     if (!folder)
         err = pm_fail(PM_EDATA, "%s: no file or folder '%s'", where, value);
     else
-        err = pm_fail(PM_EDATA,
-                      "%s: no checkpoint '%s': it is no file, no folder, not latest, not best, and not "
-                      "one of the steps in %s: %s",
-                      where, value, folder, count ? list.text : "none");
+        err = pm_fail(
+            PM_EDATA,
+            "%s: no checkpoint '%s': it is no file, no folder, not latest, not best, and not "
+            "one of the steps in %s: %s",
+            where, value, folder, count ? list.text : "none");
     pm_str_free(&list);
     pm_free(steps);
     return err;

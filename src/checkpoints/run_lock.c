@@ -34,14 +34,16 @@ static int refuse(const char *run, int fd)
     long pid;
 
     if (holder(fd, &pid, host))
-        return pm_fail(PM_EFAIL,
-                       "%s: process %ld on %s is training in this folder; wait for it, stop it (kill "
-                       "%ld saves a checkpoint first) or set run.folder to another",
-                       run, pid, host, pid);
-    return pm_fail(PM_EFAIL,
-                   "%s: another process is training in this folder; wait for it or set run.folder to "
-                   "another",
-                   run);
+        return pm_fail(
+            PM_EFAIL,
+            "%s: process %ld on %s is training in this folder; wait for it, stop it (kill "
+            "%ld saves a checkpoint first) or set run.folder to another",
+            run, pid, host, pid);
+    return pm_fail(
+        PM_EFAIL,
+        "%s: another process is training in this folder; wait for it or set run.folder to "
+        "another",
+        run);
 }
 
 static void write_pid(int fd)

@@ -131,8 +131,10 @@ int pm_checkpoint_choose_averages(const struct pm_checkpoint *from, int wanted, 
 {
     *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
     if (wanted == PM_AVERAGES_ON && !*use)
-        return pm_fail(PM_EDATA, "%s: %s is on, but %s holds no moving averages "
-                       "(optim.moving_average_decay makes training keep them); set it to auto or off",
-                       place, key, from->path);
+        return pm_fail(
+            PM_EDATA,
+            "%s: %s is on, but %s holds no moving averages "
+            "(optim.moving_average_decay makes training keep them); set it to auto or off",
+            place, key, from->path);
     return PM_OK;
 }

@@ -33,11 +33,14 @@ static int check_whole(const struct pm_match *m, const char *where)
     if (m->count[PM_FATE_MISSHAPEN]) {
         i = m->first[PM_FATE_MISSHAPEN];
         pm_match_classes(m, &more);
-        err = pm_fail(PM_EDATA, "%s: %d of the net's %d variables have other shapes in %s, the first "
-                      "is '%s', %s there and %s in the net%s: model.name and model.num_classes must "
-                      "be those of the checkpoint", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
-                      path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
-                      pm_shape_text(m->v->list[i].shape, wanted), more.text ? more.text : "");
+        err =
+            pm_fail(PM_EDATA,
+                    "%s: %d of the net's %d variables have other shapes in %s, the first "
+                    "is '%s', %s there and %s in the net%s: model.name and model.num_classes must "
+                    "be those of the checkpoint",
+                    where, m->count[PM_FATE_MISSHAPEN], m->v->count, path, m->v->list[i].name,
+                    pm_file_tensor_shape(m->of[i].tensor, is),
+                    pm_shape_text(m->v->list[i].shape, wanted), more.text ? more.text : "");
     } else if (m->count[PM_FATE_MISSING]) {
         name = m->v->list[m->first[PM_FATE_MISSING]].name;
         pm_match_nearest(m, name, &more);
@@ -46,10 +49,12 @@ static int check_whole(const struct pm_match *m, const char *where)
                       m->count[PM_FATE_MISSING], m->v->count, path, name,
                       more.text ? more.text : "");
     } else if (m->count[PM_FATE_LATE]) {
-        err = pm_fail(PM_EDATA, "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
-                      "trained without: set model.quantize_delay to -1, or train with it from this one "
-                      "(init.checkpoint)", where, m->count[PM_FATE_LATE], path,
-                      m->v->list[m->first[PM_FATE_LATE]].name);
+        err = pm_fail(
+            PM_EDATA,
+            "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
+            "trained without: set model.quantize_delay to -1, or train with it from this one "
+            "(init.checkpoint)",
+            where, m->count[PM_FATE_LATE], path, m->v->list[m->first[PM_FATE_LATE]].name);
     }
     pm_str_free(&more);
     return err;
@@ -115,9 +120,10 @@ static int nothing_taken(const struct pm_match *m, const char *where)
 
     if (m->count[PM_FATE_MISSING])
         pm_match_nearest(m, m->v->list[m->first[PM_FATE_MISSING]].name, &near);
-    err = pm_fail(PM_EDATA, "%s: %s has nothing for this net: of its %d variables %d are not there%s, "
-                  "%d have other shapes, %d are excluded; name a checkpoint of the same net", where,
-                  m->from->path, m->v->count, m->count[PM_FATE_MISSING],
+    err = pm_fail(PM_EDATA,
+                  "%s: %s has nothing for this net: of its %d variables %d are not there%s, "
+                  "%d have other shapes, %d are excluded; name a checkpoint of the same net",
+                  where, m->from->path, m->v->count, m->count[PM_FATE_MISSING],
                   near.text ? near.text : "", m->count[PM_FATE_MISSHAPEN],
                   m->count[PM_FATE_EXCLUDED]);
     pm_str_free(&near);
@@ -132,9 +138,11 @@ static int misshapen(const struct pm_match *m, const char *where, const char *sc
     int err;
 
     pm_match_classes(m, &classes);
-    err = pm_fail(PM_EDATA, "%s: %d of %d variables have other shapes in %s, the first is '%s', %s "
-                  "there and %s in the net%s: %s%s", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
-                  m->from->path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
+    err = pm_fail(PM_EDATA,
+                  "%s: %d of %d variables have other shapes in %s, the first is '%s', %s "
+                  "there and %s in the net%s: %s%s",
+                  where, m->count[PM_FATE_MISSHAPEN], m->v->count, m->from->path,
+                  m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
                   pm_shape_text(m->v->list[i].shape, wanted), classes.text ? classes.text : "",
                   scopes ? "to give such variables their initial values, set "
                          : "name the beginnings of such names in init.exclude_scopes",
@@ -150,9 +158,11 @@ static int missing(const struct pm_match *m, const char *where, const char *scop
     int err;
 
     pm_match_nearest(m, name, &near);
-    err = pm_fail(PM_EDATA, "%s: %d of %d variables are not in %s, the first is '%s'%s: %s%s, or set "
-                  "init.ignore_missing", where, m->count[PM_FATE_MISSING], m->v->count,
-                  m->from->path, name, near.text ? near.text : "",
+    err = pm_fail(PM_EDATA,
+                  "%s: %d of %d variables are not in %s, the first is '%s'%s: %s%s, or set "
+                  "init.ignore_missing",
+                  where, m->count[PM_FATE_MISSING], m->v->count, m->from->path, name,
+                  near.text ? near.text : "",
                   scopes ? "set " : "name the beginnings of such names in init.exclude_scopes",
                   scopes ? scopes : "");
     pm_str_free(&near);
@@ -195,11 +205,12 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     pm_match_tell_rest(&m);
     PM_TRY(check(&m, init, where));
     PM_TRY(pm_match_write(&m, v));
-    PM_INFO("init", "%d of %d variables from %s (%s), %d excluded, %d missing", m.count[PM_FATE_TAKEN],
-            v->count, from->path, pm_tensor_file_format(from->tensors), m.count[PM_FATE_EXCLUDED],
-            m.count[PM_FATE_MISSING]);
+    PM_INFO("init", "%d of %d variables from %s (%s), %d excluded, %d missing",
+            m.count[PM_FATE_TAKEN], v->count, from->path, pm_tensor_file_format(from->tensors),
+            m.count[PM_FATE_EXCLUDED], m.count[PM_FATE_MISSING]);
     if (m.count[PM_FATE_LATE])
-        PM_INFO("init", "%d ranges of the quantised net are not there: they follow the values from now on",
+        PM_INFO("init",
+                "%d ranges of the quantised net are not there: they follow the values from now on",
                 m.count[PM_FATE_LATE]);
     if (averages)
         PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);

@@ -11,7 +11,8 @@ static const double worth_it = 0.1; /* least relative change of some clone's sha
 
 void pm_balancer_start(struct pm_balancer *b, int count)
 {
-    *b = (struct pm_balancer){ .count = count, .seconds = pm_calloc((size_t)count, sizeof(double)) };
+    *b =
+        (struct pm_balancer){ .count = count, .seconds = pm_calloc((size_t)count, sizeof(double)) };
 }
 
 void pm_balancer_free(struct pm_balancer *b)

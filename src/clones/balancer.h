@@ -18,7 +18,8 @@ void pm_balancer_free(struct pm_balancer *b);
 /* Measures a step of several clones. Returns true once the measurement is complete: the shares are
  * final and should be saved. `moved` says whether they changed enough to make new plans
  * worthwhile. */
-bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c, struct pm_clone_spec *specs);
+bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c,
+                      struct pm_clone_spec *specs);
 /* Loads the shares of an earlier start; false if there are none for these devices. */
 bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count);
 int pm_balancer_save(const char *run, const struct pm_clone_spec *specs, int count);

@@ -270,7 +270,8 @@ int pm_clones_part(const struct pm_clones *c, int i)
 
 const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const char *node)
 {
-    return pm_plan_output(c->clone[i / c->o.micro_batches].plan, slot, node, i % c->o.micro_batches);
+    return pm_plan_output(c->clone[i / c->o.micro_batches].plan, slot, node,
+                          i % c->o.micro_batches);
 }
 
 double pm_clones_seconds(const struct pm_clones *c, int i)

@@ -30,12 +30,17 @@ int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
         if (!n->layer->update || n->layer->moving_decay)
             continue;
         if (all)
-            return pm_fail(PM_ECONFIG, "%s: run.batch_norm_update \"all\" makes moving averages of every "
-                           "device's, but a %s layer's ranges cannot be made so: set it to \"first\", or "
-                           "train on one device", n->name, n->layer->name);
+            return pm_fail(
+                PM_ECONFIG,
+                "%s: run.batch_norm_update \"all\" makes moving averages of every "
+                "device's, but a %s layer's ranges cannot be made so: set it to \"first\", or "
+                "train on one device",
+                n->name, n->layer->name);
         if (micro_batches > 1)
-            return pm_fail(PM_ECONFIG, "%s: run.micro_batches: %d, but a %s layer takes its ranges of "
-                           "the whole batch: set it to 1", n->name, micro_batches, n->layer->name);
+            return pm_fail(PM_ECONFIG,
+                           "%s: run.micro_batches: %d, but a %s layer takes its ranges of "
+                           "the whole batch: set it to 1",
+                           n->name, micro_batches, n->layer->name);
     }
     return PM_OK;
 }
@@ -81,9 +86,13 @@ int pm_moving_join(struct pm_moving *m, const struct pm_variables *clone)
 
     if (m->bytes == 0)
         return PM_OK;
-    return pm_program_create(clone->device, &(struct pm_program_desc){
-        .name = "moving averages", .out = &place, .out_after = &at_once, .out_count = 1, .slots = 1 },
-        &m->pull[m->clones++]);
+    return pm_program_create(clone->device,
+                             &(struct pm_program_desc){ .name = "moving averages",
+                                                        .out = &place,
+                                                        .out_after = &at_once,
+                                                        .out_count = 1,
+                                                        .slots = 1 },
+                             &m->pull[m->clones++]);
 }
 
 static void add(struct pm_moving *m, const float *clone)

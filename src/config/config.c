@@ -45,7 +45,8 @@ static bool has_key(const struct pm_opt *opts, const char *key)
 static const char *in_other_section(const struct load *l, const char *key)
 {
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
-        if (pm_opts_find(s->opts, key) >= 0 || has_key(pm_config_task_opts(l->c->task_row, s->name), key))
+        if (pm_opts_find(s->opts, key) >= 0 ||
+            has_key(pm_config_task_opts(l->c->task_row, s->name), key))
             return pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
     return NULL;
 }
@@ -189,12 +190,13 @@ static bool is_of_other_task(const struct load *l, const char *section, const ch
 static const char *place_of(struct pm_config *c, const char *section, const char *key)
 {
     return pm_arena_printf(c->arena, "%s %s",
-                           pm_config_place(c, pm_arena_printf(c->arena, "%s.%s", section, key)), section);
+                           pm_config_place(c, pm_arena_printf(c->arena, "%s.%s", section, key)),
+                           section);
 }
 
 /* Checks that a key of another task has its default, because any other value would be ignored. */
-static int check_foreign(const struct load *l, const struct pm_open_task *other, const char *section,
-                         const struct pm_opt *opt, const cJSON *v)
+static int check_foreign(const struct load *l, const struct pm_open_task *other,
+                         const char *section, const struct pm_opt *opt, const cJSON *v)
 {
     struct pm_config *c = l->c;
     const struct pm_opt one[] = { *opt, { 0 } };
@@ -229,7 +231,8 @@ static int check_task_keys(const struct load *l, const char *section)
             PM_TRY(pm_opt_set(&own[pm_opts_find(own, v->string)], v, scratch, l->c->arena,
                               place_of(l->c, section, v->string)));
         else if (!has_key(s->opts, v->string) &&
-                 (theirs = pm_config_other_task(l->open, l->c->task_row, section, v->string, &other)))
+                 (theirs =
+                      pm_config_other_task(l->open, l->c->task_row, section, v->string, &other)))
             PM_TRY(check_foreign(l, other, section, &theirs[pm_opts_find(theirs, v->string)], v));
     }
 out:

@@ -20,14 +20,16 @@ static int check_model(const struct pm_config *c)
     const int given = (c->model.name != NULL) + (c->model.layers != NULL) + (c->model.onnx != NULL);
 
     if (given > 1)
-        return pm_fail(PM_ECONFIG, "%s model: %s and %s are both given; one of them makes the network",
+        return pm_fail(PM_ECONFIG,
+                       "%s model: %s and %s are both given; one of them makes the network",
                        pm_config_place(c, c->model.onnx ? "model.onnx" : "model.layers"),
                        c->model.name ? "name" : "layers", c->model.onnx ? "onnx" : "layers");
     if (given == 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
-                       "network, as in model.name=lenet",
-                       c->path);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
+            "network, as in model.name=lenet",
+            c->path);
     const char *of = c->model_row && c->model_row->task ? c->model_row->task : "classification";
 
     if (c->model_row && strcmp(of, c->task) != 0)
@@ -47,15 +49,18 @@ static int check_quantized(const struct pm_config *c)
     if (c->model.quantize_delay < 0)
         return PM_OK;
     if (c->devices_count > 1)
-        return pm_fail(PM_ECONFIG, "%s devices: %d are given, but a net that is quantised in training "
+        return pm_fail(PM_ECONFIG,
+                       "%s devices: %d are given, but a net that is quantised in training "
                        "(model.quantize_delay %d) has its ranges on one: give one, or set "
-                       "model.quantize_delay to -1", pm_config_place(c, "devices"), c->devices_count,
-                       c->model.quantize_delay);
+                       "model.quantize_delay to -1",
+                       pm_config_place(c, "devices"), c->devices_count, c->model.quantize_delay);
     if (c->run.micro_batches > 1)
-        return pm_fail(PM_ECONFIG, "%s run.micro_batches: %d, but a net that is quantised in training "
-                       "(model.quantize_delay %d) takes its ranges of the whole batch: set it to 1, or "
-                       "model.quantize_delay to -1", pm_config_place(c, "run.micro_batches"),
-                       c->run.micro_batches, c->model.quantize_delay);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s run.micro_batches: %d, but a net that is quantised in training "
+            "(model.quantize_delay %d) takes its ranges of the whole batch: set it to 1, or "
+            "model.quantize_delay to -1",
+            pm_config_place(c, "run.micro_batches"), c->run.micro_batches, c->model.quantize_delay);
     return PM_OK;
 }
 

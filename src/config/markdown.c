@@ -65,7 +65,8 @@ static char *default_text(const struct pm_opt *opts, const char *key)
 /* Returns the task that a key serves; "" if it serves both existing tasks. */
 static const char *only_task(const struct pm_reference *r)
 {
-    const bool classification = !r || strchr(r->tasks, 'c'), segmentation = r && strchr(r->tasks, 's');
+    const bool classification = !r || strchr(r->tasks, 'c'),
+               segmentation = r && strchr(r->tasks, 's');
 
     return classification == segmentation ? "" : classification ? "classification" : "segmentation";
 }
@@ -74,7 +75,8 @@ static const char *only_task(const struct pm_reference *r)
 
 static void add_head(struct pm_str *s)
 {
-    pm_str_add(s, "| key | type | default | range | only for | meaning |\n|---|---|---|---|---|---|\n");
+    pm_str_add(
+        s, "| key | type | default | range | only for | meaning |\n|---|---|---|---|---|---|\n");
 }
 
 /* Adds the rows of one option table. section: also a key that has keys of its own; "devices[]" for
@@ -125,7 +127,8 @@ static void add_variant(struct pm_str *s, const struct pm_open_row *row)
 }
 
 /* Returns an open row's table; the text is empty if the row has no options. */
-static struct pm_str row_table(const struct pm_config_section *section, const struct pm_open_row *row)
+static struct pm_str row_table(const struct pm_config_section *section,
+                               const struct pm_open_row *row)
 {
     struct pm_str s = { 0 };
 
@@ -186,10 +189,12 @@ static const struct {
     const char *key, *type, *def, *help;
 } top_keys[] = {
     { "task", NULL, "\"classification\"", "what the net is trained for" }, /* from open->tasks */
-    { "base", "strings", "[]", "files that are merged before this one; each path is relative to the "
-                               "file that names it" },
-    { "devices", "list", "[\"auto\"]", "an entry for each clone of the net: a device's name, or an "
-                                       "object with the keys below" },
+    { "base", "strings", "[]",
+      "files that are merged before this one; each path is relative to the "
+      "file that names it" },
+    { "devices", "list", "[\"auto\"]",
+      "an entry for each clone of the net: a device's name, or an "
+      "object with the keys below" },
 };
 
 static void add_top(struct pm_str *s, const struct pm_open_sections *open)
@@ -246,11 +251,13 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
 {
     struct pm_str s = { 0 };
 
-    pm_str_add(&s, "\n| section | contents |\n|---|---|\n| [Top level](#top-level) | task, base files, "
-                   "devices |\n");
+    pm_str_add(&s,
+               "\n| section | contents |\n|---|---|\n| [Top level](#top-level) | task, base files, "
+               "devices |\n");
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++)
         pm_str_add(&s, "| [`%s`](#%s) | %s |\n", c->name, c->name, c->help);
-    pm_str_add(&s, "| [Not available yet](#not-available-yet) | names reserved for later versions |\n");
+    pm_str_add(&s,
+               "| [Not available yet](#not-available-yet) | names reserved for later versions |\n");
     add_top(&s, open);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
         const struct pm_open_rows *rows = pm_config_rows(c, open);
@@ -473,11 +480,13 @@ char *pm_config_flags_markdown(const struct pm_open_sections *open)
 
     add_programs(&s, open);
     add_aliases(&s, open, "Arguments of TF-Slim's functions",
-                "Python arguments that its programs had no flags for.", offsetof(struct pm_reference, slim));
-    add_aliases(&s, open, "DeepLab",
-                "Flags of its train, eval, vis and export_model programs, fields of its options, and "
-                "of forks that added instances.",
-                offsetof(struct pm_reference, deeplab));
+                "Python arguments that its programs had no flags for.",
+                offsetof(struct pm_reference, slim));
+    add_aliases(
+        &s, open, "DeepLab",
+        "Flags of its train, eval, vis and export_model programs, fields of its options, and "
+        "of forks that added instances.",
+        offsetof(struct pm_reference, deeplab));
     add_aliases(&s, open, "TensorFlow Object Detection API",
                 "Fields of its pipeline config. Detection itself is not available yet.",
                 offsetof(struct pm_reference, detection));

@@ -184,7 +184,8 @@ static int check_reading(const struct reading *r)
             return pm_fail(PM_ECONFIG, "%s: base: the file is its own base, by way of %s", r->path,
                            r->outer->path);
     if (r->level > MOST_LEVELS)
-        return pm_fail(PM_ECONFIG, "%s: base: %s would be level %d of files that name files, %d are allowed",
+        return pm_fail(PM_ECONFIG,
+                       "%s: base: %s would be level %d of files that name files, %d are allowed",
                        r->outer->path, r->path, r->level, MOST_LEVELS);
     return PM_OK;
 }
@@ -255,7 +256,8 @@ static int read_files(struct sources *s, const char *path, const char *text,
 static int read_base(struct sources *s, const cJSON *v, const struct reading *r)
 {
     if (!cJSON_IsString(v))
-        return pm_fail(PM_ECONFIG, "%s: base: a file name or a list of file names is needed", r->path);
+        return pm_fail(PM_ECONFIG, "%s: base: a file name or a list of file names is needed",
+                       r->path);
     char *file = beside(r->path, v->valuestring);
     int err = read_files(s, file, NULL, r);
 
@@ -274,7 +276,8 @@ static int read_bases(struct sources *s, const cJSON *base, const struct reading
         return read_base(s, base, r);
     const int count = cJSON_GetArraySize(base);
     if (count > MOST_FILES)
-        return pm_fail(PM_ECONFIG, "%s: base: names %d files, %d are allowed", r->path, count, MOST_FILES);
+        return pm_fail(PM_ECONFIG, "%s: base: names %d files, %d are allowed", r->path, count,
+                       MOST_FILES);
     for (int i = count - 1; i >= 0; i--)
         PM_TRY(read_base(s, cJSON_GetArrayItem(base, i), r));
 out:
@@ -286,7 +289,8 @@ static int read_files(struct sources *s, const char *path, const char *text,
                       const struct reading *outer)
 {
     int err = PM_OK;
-    struct reading r = { path, text ? NULL : realpath(path, NULL), outer, outer ? outer->level + 1 : 1 };
+    struct reading r = { path, text ? NULL : realpath(path, NULL), outer,
+                         outer ? outer->level + 1 : 1 };
 
     PM_TRY(check_reading(&r));
     if (text || !is_read(s, path)) {

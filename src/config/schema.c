@@ -125,8 +125,10 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
     cJSON *properties = cJSON_AddObjectToObject(out, "properties");
     cJSON_AddStringToObject(described(properties, "$schema", "this schema, for editors"), "type",
                             "string");
-    cJSON_AddStringToObject(described(properties, "description", "a note for people"), "type", "string");
-    cJSON *base = described(properties, "base", "config files to merge before this one; paths are relative to it");
+    cJSON_AddStringToObject(described(properties, "description", "a note for people"), "type",
+                            "string");
+    cJSON *base = described(properties, "base",
+                            "config files to merge before this one; paths are relative to it");
     cJSON *types = cJSON_AddArrayToObject(base, "type");
     cJSON_AddItemToArray(types, cJSON_CreateString("array"));
     cJSON_AddItemToArray(types, cJSON_CreateString("string"));

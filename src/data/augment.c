@@ -213,16 +213,18 @@ static void draw_row(const struct pm_augmentation *row, const void *cfg, struct 
 }
 
 /* draws: given draws, or NULL to make them here. */
-/* Rows of a user's list make whole pictures, so a picture that a row enlarges has the decoders' limit. */
+/* Rows of a user's list make whole pictures, so a picture that a row enlarges has the decoders'
+ * limit. */
 static int check_area(const struct pm_geometry *g, const char *where)
 {
     const int height = pm_geometry_height(g), width = pm_geometry_width(g);
 
     if ((size_t)height * (size_t)width <= PM_PICTURE_PIXELS)
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s: input.augment would resize the picture to %d x %d pixels, allowed are "
-                   "%zu pixels; crop before resizing, or remove the picture", where, height, width,
-                   PM_PICTURE_PIXELS);
+    return pm_fail(PM_EDATA,
+                   "%s: input.augment would resize the picture to %d x %d pixels, allowed are "
+                   "%zu pixels; crop before resizing, or remove the picture",
+                   where, height, width, PM_PICTURE_PIXELS);
 }
 
 static int place_rows(const struct pm_input *in, const struct pm_draws *draws,

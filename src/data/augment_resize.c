@@ -250,8 +250,10 @@ static int place_side(const void *cfg, const struct pm_draws *d, const struct pm
     const float longer = (float)(height > width ? height : width) * scale;
 
     if (!(longer < (float)(1 << 30)))
-        return pm_fail(PM_EDATA, "%s: a side of the image would be resized to %g pixels, allowed is less "
-                       "than 2^30", t->where, (double)longer);
+        return pm_fail(PM_EDATA,
+                       "%s: a side of the image would be resized to %g pixels, allowed is less "
+                       "than 2^30",
+                       t->where, (double)longer);
     pm_geometry_resize(g, pm_rounded_side(height, scale, c->cut),
                        pm_rounded_side(width, scale, c->cut), PM_RESIZE_BILINEAR);
     return PM_OK;

@@ -44,7 +44,8 @@ static int read_things(struct pm_arena *a, const cJSON *list, const char *path, 
     for (const cJSON *v = count ? list->child : NULL; v; v = v->next) {
         if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > 65535 ||
             v->valuedouble != (double)(int)v->valuedouble)
-            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is no number of 0..65535", path, i + 1);
+            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is no number of 0..65535", path,
+                           i + 1);
         things[i++] = v->valueint;
     }
     *out = (struct pm_ints){ count, things };
@@ -93,7 +94,8 @@ static void settle(struct pm_arena *a, const char *const *names, int count,
 
 /* ---- a data folder ------------------------------------------------------------------------- */
 
-static int read_json(struct pm_arena *a, const char *folder, cJSON **json, struct pm_dataset_info *out)
+static int read_json(struct pm_arena *a, const char *folder, cJSON **json,
+                     struct pm_dataset_info *out)
 {
     const char *path = pm_arena_printf(a, "%s/dataset.json", folder);
     char *text = NULL;
@@ -199,8 +201,9 @@ struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info)
     if (info->map_classes && info->map_labels != info->labels)
         add_names(o, "map_labels", info->map_labels, info->map_classes);
     if (info->thing_classes.count)
-        cJSON_AddItemToObject(o, "thing_classes",
-                              cJSON_CreateIntArray(info->thing_classes.v, info->thing_classes.count));
+        cJSON_AddItemToObject(
+            o, "thing_classes",
+            cJSON_CreateIntArray(info->thing_classes.v, info->thing_classes.count));
     if (info->ignore_label >= 0)
         cJSON_AddNumberToObject(o, "ignore_label", info->ignore_label);
     if (info->colormap)

@@ -30,7 +30,8 @@ static bool is_bmp(const uint8_t *p, size_t size)
 
 static bool is_pnm(const uint8_t *p, size_t size)
 {
-    return size >= 8 && p[0] == 'P' && (p[1] == '5' || p[1] == '6') && p[2] && strchr("\t\n\r #", p[2]);
+    return size >= 8 && p[0] == 'P' && (p[1] == '5' || p[1] == '6') && p[2] &&
+           strchr("\t\n\r #", p[2]);
 }
 
 static bool is_psd(const uint8_t *p, size_t size)
@@ -154,8 +155,10 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
         PM_TRY(pm_fail(PM_EDATA, "%s: an image of no bytes. Fetch or export it again, or remove it",
                        where));
     if (!kind)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %zu bytes that are no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
-                       "Save the picture as JPEG or PNG, or remove the file", where, size));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: %zu bytes that are no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
+                       "Save the picture as JPEG or PNG, or remove the file",
+                       where, size));
     if (size > INT_MAX)
         PM_TRY(
             pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where, size));

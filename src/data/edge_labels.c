@@ -101,8 +101,8 @@ static void find_edges(const struct pm_label *map, int ignore_label, uint64_t *m
             row_gradients(map, y + 1, work, below);
         else
             memset(below->length, 0, row * sizeof *below->length);
-        mark_row(map->values + (size_t)y * (size_t)w, w, ignore_label, at, above->length, below->length,
-                 mask);
+        mark_row(map->values + (size_t)y * (size_t)w, w, ignore_label, at, above->length,
+                 below->length, mask);
     }
     pm_free(block);
 }

@@ -79,8 +79,10 @@ int pm_example_parse(const void *data, size_t size, const char *where, struct pm
     }
     if (is_sequence(e->message)) {
         pm_example_destroy(&e);
-        return pm_fail(PM_EDATA, "%s: a tf.SequenceExample, whose pictures would be a sequence; records of "
-                                 "tf.Example with a picture each are needed", where);
+        return pm_fail(PM_EDATA,
+                       "%s: a tf.SequenceExample, whose pictures would be a sequence; records of "
+                       "tf.Example with a picture each are needed",
+                       where);
     }
     *out = e;
     return PM_OK;

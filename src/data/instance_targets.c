@@ -168,8 +168,8 @@ static float semantic_weight(const struct work *w, const struct segment *s)
 
 /* Writes a run of n pixels at (y, x). s: their segment, or NULL. ignored: the pixels have no
  * class. */
-static void write_run(const struct work *w, const struct segment *s, bool ignored, int y, int x, int n,
-                      const struct pm_instance_target *out)
+static void write_run(const struct work *w, const struct segment *s, bool ignored, int y, int x,
+                      int n, const struct pm_instance_target *out)
 {
     const size_t at = (size_t)y * (size_t)w->width + (size_t)x;
     const bool seed4 = w->o->mode == PM_INSTANCE_SEED4;
@@ -202,7 +202,9 @@ void pm_instance_targets(const struct pm_instance_options *o, const int32_t *lab
                          const int32_t *instances, int height, int width,
                          const struct pm_instance_target *out)
 {
-    struct work w = { .o = o, .labels = labels, .instances = instances, .height = height, .width = width };
+    struct work w = {
+        .o = o, .labels = labels, .instances = instances, .height = height, .width = width
+    };
 
     assert(o->sigma >= 0 && o->sigma <= PM_MAX_INSTANCE_SIGMA && o->divisor > 1);
     w.slot = pm_calloc((size_t)o->num_classes * (size_t)o->divisor, sizeof *w.slot);

@@ -60,7 +60,8 @@ const char *pm_known_colormap(const char *const *names, int count)
     if (!names || (count != PM_CAMVID_CLASSES && !full))
         return NULL;
     for (int i = 0; i < count; i++) {
-        const char *name = full ? pm_camvid_all[pm_camvid_full_class(i)].name : pm_camvid_classes[i].name;
+        const char *name =
+            full ? pm_camvid_all[pm_camvid_full_class(i)].name : pm_camvid_classes[i].name;
 
         if (!names[i] || strcasecmp(names[i], name) != 0)
             return NULL;

@@ -129,7 +129,8 @@ static void tell_damage(struct pm_loader *l, struct slot *s)
 
     atomic_fetch_add(&s->skipped, 1);
     if ((n & (n - 1)) == 0)
-        PM_WARN("data", "%s; passed over, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
+        PM_WARN("data", "%s; passed over, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(),
+                n);
 }
 
 static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)

@@ -59,8 +59,11 @@ static int check_name(enum pm_error err, const char *what, const char *name)
 {
     if (pm_is_line(name))
         return PM_OK;
-    return pm_fail(err, "%s is named \"%.200s\": a name is one line without control characters, as it goes "
-                        "into files of lines such as labels.txt; rename it", what, name);
+    return pm_fail(
+        err,
+        "%s is named \"%.200s\": a name is one line without control characters, as it goes "
+        "into files of lines such as labels.txt; rename it",
+        what, name);
 }
 
 /* Whether dst is free. It may be an empty folder, because rename replaces it. */
@@ -362,8 +365,8 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
 
     PM_TRY(check_name(PM_EDATA, "a split", split));
     if (m->splits == MOST_SPLITS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst, split,
-                       MOST_SPLITS));
+        PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst,
+                       split, MOST_SPLITS));
     k->first = 0;
     k->total = count;
     k->sharding = sharding ? *sharding : (struct pm_sharding){ .cut = PM_CUT_NONE };
@@ -475,7 +478,8 @@ static int write_json(const struct pm_making *m)
     if (m->split[0].labels)
         cJSON_AddItemToObject(o, "class_counts", class_counts(m));
     if (m->map_labels)
-        cJSON_AddItemToObject(o, "map_labels", cJSON_CreateStringArray(m->map_labels, m->map_classes));
+        cJSON_AddItemToObject(o, "map_labels",
+                              cJSON_CreateStringArray(m->map_labels, m->map_classes));
     if (m->things_count)
         cJSON_AddItemToObject(o, "thing_classes", cJSON_CreateIntArray(m->things, m->things_count));
     if (m->split[0].pixels)

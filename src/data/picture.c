@@ -8,33 +8,40 @@
 int pm_picture_size(const struct pm_picture_file *f, int64_t width, int64_t height)
 {
     if (width < 1 || height < 1)
-        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header, which "
-                       "must be at least 1 each. Fetch or export it again, or remove it", f->where,
-                       f->kind, (long long)width, (long long)height);
+        return pm_fail(PM_EDATA,
+                       "%s: the %s is %lld x %lld pixels (width x height) by its header, which "
+                       "must be at least 1 each. Fetch or export it again, or remove it",
+                       f->where, f->kind, (long long)width, (long long)height);
     if ((uint64_t)width > f->max_pixels / (uint64_t)height)
-        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header; "
-                       "1..%zu pixels in all are allowed. Scale it down, or remove it", f->where, f->kind,
-                       (long long)width, (long long)height, f->max_pixels);
+        return pm_fail(PM_EDATA,
+                       "%s: the %s is %lld x %lld pixels (width x height) by its header; "
+                       "1..%zu pixels in all are allowed. Scale it down, or remove it",
+                       f->where, f->kind, (long long)width, (long long)height, f->max_pixels);
     return PM_OK;
 }
 
 int pm_picture_damaged(const struct pm_picture_file *f, const char *text)
 {
-    return pm_fail(PM_EDATA, "%s: the %s is damaged; its decoder says \"%s\". Fetch or export it again, "
-                   "or remove it", f->where, f->kind, text);
+    return pm_fail(PM_EDATA,
+                   "%s: the %s is damaged; its decoder says \"%s\". Fetch or export it again, "
+                   "or remove it",
+                   f->where, f->kind, text);
 }
 
 int pm_picture_unsupported(const struct pm_picture_file *f, const char *text)
 {
-    return pm_fail(PM_EDATA, "%s: this sort of %s is not supported; its decoder says \"%s\". Save it as "
-                   "an ordinary JPEG or as PNG", f->where, f->kind, text);
+    return pm_fail(PM_EDATA,
+                   "%s: this sort of %s is not supported; its decoder says \"%s\". Save it as "
+                   "an ordinary JPEG or as PNG",
+                   f->where, f->kind, text);
 }
 
 int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t height)
 {
-    return pm_fail(PM_EDATA, "%s: the memory for a %s of %lld x %lld pixels is not available. Scale the "
-                   "picture down, or free memory", f->where, f->kind, (long long)width,
-                   (long long)height);
+    return pm_fail(PM_EDATA,
+                   "%s: the memory for a %s of %lld x %lld pixels is not available. Scale the "
+                   "picture down, or free memory",
+                   f->where, f->kind, (long long)width, (long long)height);
 }
 
 /* ---- turning ------------------------------------------------------------------------------- */
@@ -48,7 +55,8 @@ int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int o
     const ptrdiff_t rows = across ? width : height, columns = across ? height : width;
     /* Place of the first stored pixel in the upright picture, and the steps from there. */
     const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-    const bool bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    const bool bottom =
+        orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     const ptrdiff_t along = right ? -n : n, down = bottom ? -row : row;
     const uint8_t *first = im->pixels + (right ? row - n : 0) + (bottom ? (height - 1) * row : 0);
     const ptrdiff_t step_x = across ? down : along, step_y = across ? along : down;

@@ -88,8 +88,10 @@ static boolean past_the_end(j_decompress_ptr d)
 {
     struct reader *r = reader_of((j_common_ptr)d);
 
-    pm_fail(PM_EDATA, "%s: the JPEG is cut short: %zu bytes without an end marker. Fetch or export it "
-            "again, or remove it", r->file->where, r->file->size);
+    pm_fail(PM_EDATA,
+            "%s: the JPEG is cut short: %zu bytes without an end marker. Fetch or export it "
+            "again, or remove it",
+            r->file->where, r->file->size);
     longjmp(r->jump, 1);
 }
 
@@ -109,8 +111,10 @@ static void count_scans(j_common_ptr c)
 
     if (r->jpeg.input_scan_number <= MAX_SCANS)
         return;
-    pm_fail(PM_EDATA, "%s: the JPEG has more than %d scans, which would take very long to decode. Save "
-            "it again with an ordinary encoder, or remove it", r->file->where, MAX_SCANS);
+    pm_fail(PM_EDATA,
+            "%s: the JPEG has more than %d scans, which would take very long to decode. Save "
+            "it again with an ordinary encoder, or remove it",
+            r->file->where, MAX_SCANS);
     longjmp(r->jump, 1);
 }
 

@@ -37,9 +37,10 @@ static int look_up(const struct pm_png *p, struct pm_image8 *out)
         const int k = p->pixels[i];
         if (k >= count) {
             pm_image_free(out);
-            return pm_fail(PM_EDATA, "%s: the PNG is damaged: row %zu, column %zu has colour %d of a palette "
-                           "of %d. Export it again, or remove it", p->file->where,
-                           i / (size_t)p->width, i % (size_t)p->width, k, count);
+            return pm_fail(PM_EDATA,
+                           "%s: the PNG is damaged: row %zu, column %zu has colour %d of a palette "
+                           "of %d. Export it again, or remove it",
+                           p->file->where, i / (size_t)p->width, i % (size_t)p->width, k, count);
         }
         to[0] = colors[k].red, to[1] = colors[k].green, to[2] = colors[k].blue;
         if (channels == 4)

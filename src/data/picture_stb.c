@@ -138,8 +138,10 @@ static int read_file(struct source *s, const struct pm_picture_file *f, uint8_t 
         while (s->blocks.count > 0)
             pm_free(s->blocks.p[--s->blocks.count]);
         held = NULL;
-        return pm_fail(PM_EDATA, "%s: the %s is cut short: %zu bytes are too few for its pixels. Fetch or "
-                       "export it again, or remove it", f->where, f->kind, f->size);
+        return pm_fail(PM_EDATA,
+                       "%s: the %s is cut short: %zu bytes are too few for its pixels. Fetch or "
+                       "export it again, or remove it",
+                       f->where, f->kind, f->size);
     }
     stbi__start_callbacks(&s->context, &calls, s);
     if (pixels)
@@ -167,7 +169,7 @@ out:
     return err;
 }
 
-/* ---- PSD, PNM, TGA ------------------------------------------------------------------------------ */
+/* ---- PSD, PNM, TGA --------------------------------------------------------------------------- */
 
 /* Returns the number at *at, after white space and comments; -1 if there is none. */
 static long pnm_number(const struct pm_picture_file *f, size_t *at)
@@ -194,8 +196,10 @@ int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out)
     if (width < 0 || height < 0 || most < 0)
         return pm_picture_damaged(f, "its header lacks width, height or largest value");
     if (most != 255) /* stb_image neither scales other ranges nor swaps 16-bit bytes */
-        return pm_fail(PM_EDATA, "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
-                       "with 8 bits a sample, or as PNG", f->where, most);
+        return pm_fail(PM_EDATA,
+                       "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
+                       "with 8 bits a sample, or as PNG",
+                       f->where, most);
     return pm_picture_stb(f, out);
 }
 
@@ -207,8 +211,10 @@ int pm_picture_psd(const struct pm_picture_file *f, struct pm_image8 *out)
     const int channels = f->data[12] << 8 | f->data[13];
 
     if (channels != 3)
-        return pm_fail(PM_EDATA, "%s: the PSD has %d channels; only 3 (RGB) are supported. Save it without "
-                       "alpha channels, or as PNG", f->where, channels);
+        return pm_fail(PM_EDATA,
+                       "%s: the PSD has %d channels; only 3 (RGB) are supported. Save it without "
+                       "alpha channels, or as PNG",
+                       f->where, channels);
     return pm_picture_stb(f, out);
 }
 
@@ -364,7 +370,8 @@ int pm_picture_jpeg_stb(const struct pm_picture_file *f, struct pm_image8 *out)
     if (!stbi_info_from_memory(f->data, size, &width, &height, &stored))
         PM_TRY(failed(f));
     PM_TRY(pm_picture_size(f, width, height));
-    uint8_t *pixels = stbi_load_from_memory(f->data, size, &width, &height, &stored, f->grey ? 1 : 0);
+    uint8_t *pixels =
+        stbi_load_from_memory(f->data, size, &width, &height, &stored, f->grey ? 1 : 0);
     if (!pixels)
         PM_TRY(failed(f));
     *out = (struct pm_image8){ height, width, f->grey ? 1 : stored, pixels };

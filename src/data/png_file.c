@@ -42,7 +42,9 @@ static void give_back(png_structp png, void *memory)
  * per sample, colour type. libpng checks these too, but its messages have no numbers. */
 static int check_header(const struct pm_picture_file *f)
 {
-    static const int depths[7] = { 1 | 2 | 4 | 8 | 16, 0, 8 | 16, 1 | 2 | 4 | 8, 8 | 16, 0, 8 | 16 };
+    static const int depths[7] = {
+        1 | 2 | 4 | 8 | 16, 0, 8 | 16, 1 | 2 | 4 | 8, 8 | 16, 0, 8 | 16
+    };
     const uint8_t *p = f->data;
 
     if (f->size < 33)
@@ -53,9 +55,10 @@ static int check_header(const struct pm_picture_file *f)
     if (pm_picture_size(f, png_get_uint_32(p + 16), png_get_uint_32(p + 20)) < 0)
         return PM_EDATA;
     if (type > 6 || !(depths[type] & depth) || (depth & (depth - 1)))
-        return pm_fail(PM_EDATA, "%s: the %s's header has %d bits a sample with colour type %d, which no "
-                       "PNG has. Fetch or export it again, or remove it", f->where, f->kind, depth,
-                       type);
+        return pm_fail(PM_EDATA,
+                       "%s: the %s's header has %d bits a sample with colour type %d, which no "
+                       "PNG has. Fetch or export it again, or remove it",
+                       f->where, f->kind, depth, type);
     return PM_OK;
 }
 
@@ -124,7 +127,8 @@ int pm_png_read(struct pm_png *p, const struct pm_picture_file *f,
     *p = (struct pm_png){ .file = f };
     PM_TRY(check_header(f));
     PM_TRY(check_order(f));
-    p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, fail, pass_over, NULL, get, give_back);
+    p->png =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, fail, pass_over, NULL, get, give_back);
     if (!p->png)
         PM_TRY(pm_fail(PM_EFAIL, "%s: libpng cannot be used: it is not version %s", f->where,
                        PNG_LIBPNG_VER_STRING));

@@ -64,10 +64,11 @@ static int place_whole(const void *cfg, const struct pm_draws *d, const struct p
 
     (void)cfg, (void)d;
     if (height > t->height || width > t->width)
-        return pm_fail(PM_EDATA, "%s: an image of %d x %d, %d x %d when resized, is larger than the "
+        return pm_fail(PM_EDATA,
+                       "%s: an image of %d x %d, %d x %d when resized, is larger than the "
                        "input of %d x %d: set input.eval_size to at least that, or a smaller "
-                       "input.min_resize and input.max_resize", t->where, g->height, g->width, height,
-                       width, t->height, t->width);
+                       "input.min_resize and input.max_resize",
+                       t->where, g->height, g->width, height, width, t->height, t->width);
     pm_geometry_window(g, 0, 0, t->height, t->width, t->fill);
     return PM_OK;
 }
@@ -168,8 +169,8 @@ static int normal_means_grey(const void *cfg, int channels, struct pm_normal *ou
         .maps = true, .draw = draw, .list = list, .values = values_, .normal = normal_,            \
     }
 const struct pm_preprocessing pm_preprocessing_deeplab =
-    ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1", values_half,
-        normal_half);
+    ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1",
+        values_half, normal_half);
 const struct pm_preprocessing pm_preprocessing_deeplab_means =
     ROW("deeplab_means", "the same with the means subtracted, padded with them", values_means,
         normal_means);

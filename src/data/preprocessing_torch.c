@@ -15,7 +15,8 @@ struct torch_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_INT(torch_cfg, resize_side, 0, 0, 16384, "smaller side after resizing, in eval; 0: input / 0.875"),
+    PM_INT(torch_cfg, resize_side, 0, 0, 16384,
+           "smaller side after resizing, in eval; 0: input / 0.875"),
     PM_FLOAT(torch_cfg, area_min, 0.08, 1e-6, 1, "least area of the box, of the picture's"),
     PM_FLOAT(torch_cfg, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"),
     PM_FLOAT(torch_cfg, aspect_min, 0.75, 0.01, 100, "least width / height of the box"),
@@ -38,7 +39,8 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, st
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
-static int list_eval(const struct torch_cfg *c, const struct pm_request *r, struct pm_augment_rows *out)
+static int list_eval(const struct torch_cfg *c, const struct pm_request *r,
+                     struct pm_augment_rows *out)
 {
     const struct pm_target *t = r->target;
     const int larger = t->height > t->width ? t->height : t->width;
@@ -49,9 +51,11 @@ static int list_eval(const struct torch_cfg *c, const struct pm_request *r, stru
     const int rows = tall ? (int)longer : side, cols = tall ? side : (int)longer;
 
     if (rows < t->height || cols < t->width)
-        return pm_fail(PM_EDATA, "%s: an image of %d x %d resized to %d x %d is smaller than the input "
-                       "of %d x %d: set resize_side to at least %d", t->where, r->image_height,
-                       r->image_width, rows, cols, t->height, t->width, larger);
+        return pm_fail(PM_EDATA,
+                       "%s: an image of %d x %d resized to %d x %d is smaller than the input "
+                       "of %d x %d: set resize_side to at least %d",
+                       t->where, r->image_height, r->image_width, rows, cols, t->height, t->width,
+                       larger);
     PM_ADD(out, resized, .height = rows, .width = cols, .method = PM_RESIZE_ANTIALIAS);
     PM_ADD(out, window, .y = (int)rint((rows - t->height) / 2.0),
             .x = (int)rint((cols - t->width) / 2.0), .height = t->height, .width = t->width);
@@ -74,8 +78,10 @@ static int check_lists(const struct torch_cfg *c, int channels)
 
     for (int i = 0; i < 2; i++)
         if (lists[i]->count != 1 && lists[i]->count != channels)
-            return pm_fail(PM_ECONFIG, "input.%s: %d numbers for images of %d channels: give one, or "
-                           "one for each", i ? "std" : "mean", lists[i]->count, channels);
+            return pm_fail(PM_ECONFIG,
+                           "input.%s: %d numbers for images of %d channels: give one, or "
+                           "one for each",
+                           i ? "std" : "mean", lists[i]->count, channels);
     return PM_OK;
 }
 
@@ -98,8 +104,9 @@ static int normal(const void *cfg, int channels, struct pm_normal *out)
 
     PM_TRY(check_lists(c, channels));
     *out = (struct pm_normal){
-        .fit = "the smaller side resized to resize_side (0: the size / 0.875), then the middle of the "
-               "size cut out",
+        .fit =
+            "the smaller side resized to resize_side (0: the size / 0.875), then the middle of the "
+            "size cut out",
         .interpolation = "bilinear, antialiased",
     };
     for (int k = 0; k < channels; k++) {

@@ -25,10 +25,11 @@ static int resolve_steps(struct pm_experiment *e)
     const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
     const int64_t steps = (int64_t)((double)examples * (double)epochs / c->run.batch_size);
     if (steps < 1)
-        return pm_fail(PM_ECONFIG,
-                       "%s: data.num_epochs: %d passes over %lld examples are less than one batch of "
-                       "run.batch_size %d",
-                       c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: data.num_epochs: %d passes over %lld examples are less than one batch of "
+            "run.batch_size %d",
+            c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
     e->steps = c->run.steps == 0 || steps < c->run.steps ? steps : c->run.steps;
     return PM_OK;
 }
@@ -67,9 +68,11 @@ int pm_experiment_if_there(const struct pm_config *c, int open)
 int pm_experiment_need_onnx(const struct pm_config *c)
 {
     if (!pm_file_exists(c->model.onnx))
-        return pm_fail(PM_EDATA, "%s: model.onnx: %s is not there; the net is built from this file each "
+        return pm_fail(PM_EDATA,
+                       "%s: model.onnx: %s is not there; the net is built from this file each "
                        "time, its weights are read when a run begins: give its place with "
-                       "model.onnx=FILE", c->path, c->model.onnx);
+                       "model.onnx=FILE",
+                       c->path, c->model.onnx);
     return PM_OK;
 }
 
@@ -114,8 +117,9 @@ static int resolve_rows(struct pm_experiment *e)
     PM_TRY(pm_config_read(c, "input", p->opts, cfg));
     e->facts.preprocessing = p;
     e->facts.preprocessing_cfg = cfg;
-    PM_TRY(pm_augment_open(c->input.augment, pm_arena_printf(e->arena, "%s: input.augment", c->path),
-                           e->arena, &e->facts.augment));
+    PM_TRY(pm_augment_open(c->input.augment,
+                           pm_arena_printf(e->arena, "%s: input.augment", c->path), e->arena,
+                           &e->facts.augment));
     e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
                       : e->net_row                   ? e->net_row->weight_decay
                                                      : 0;
@@ -140,11 +144,14 @@ static int resolve_onnx_classes(struct pm_experiment *e)
     PM_TRY(pm_import_classes(e->onnx, PM_SHAPE3(s->height, s->width, s->channels), &options,
                              &s->num_classes));
     if (wanted > 0 && wanted != s->num_classes)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx: %s gives %d classes, but %s %d; set "
-                       "model.onnx_new_head=true for a fresh last layer, or model.num_classes=%d to keep "
-                       "it", c->path, c->model.onnx, s->num_classes,
-                       c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
-                       s->num_classes));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "%s: model.onnx: %s gives %d classes, but %s %d; set "
+            "model.onnx_new_head=true for a fresh last layer, or model.num_classes=%d to keep "
+            "it",
+            c->path, c->model.onnx, s->num_classes,
+            c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
+            s->num_classes));
 out:
     return err;
 }
@@ -181,9 +188,10 @@ static int resolve_sizes(struct pm_experiment *e)
     if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
         return err;
     if (s->num_classes < 1 && d->num_classes > 0)
-        return pm_fail(PM_ECONFIG, "%s: data.labels_offset: %d leaves none of the %d classes of the "
-                       "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
-                       d->num_classes - 1);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.labels_offset: %d leaves none of the %d classes of the "
+                       "data: it must be below %d",
+                       c->path, s->labels_offset, d->num_classes, d->num_classes - 1);
     if (s->num_classes < 1)
         return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path,
                        pm_experiment_silence(e), pm_experiment_remedy(e));

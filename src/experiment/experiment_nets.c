@@ -37,7 +37,8 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
 }
 
 /* Implements pm_net_maker.heads. */
-static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
+static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images,
+                       struct pm_heads *heads)
 {
     struct pm_experiment *e = ctx;
     const struct pm_import_options onnx = pm_experiment_import_options(e);
@@ -112,8 +113,9 @@ static int build_heads_net(struct pm_experiment *e, const struct pm_net_want *wa
     int err = PM_OK;
 
     out->net = pm_net_create();
-    PM_TRY(build_heads(e, out->net, pm_net_input(out->net, "images", shape_of(want, e->facts.channels),
-                                                 PM_F32), &out->heads));
+    PM_TRY(build_heads(e, out->net,
+                       pm_net_input(out->net, "images", shape_of(want, e->facts.channels), PM_F32),
+                       &out->heads));
     out->outputs = outputs_of(&out->heads);
 out:
     return err;
@@ -205,7 +207,8 @@ out:
 
 /* Finds or builds a net. If it cannot be built, builds the net for one picture to explain the
  * error. *out is valid until the next net is built. */
-static int built_net(struct pm_experiment *e, struct pm_net_want want, const struct pm_built_net **out)
+static int built_net(struct pm_experiment *e, struct pm_net_want want,
+                     const struct pm_built_net **out)
 {
     const int err = build_or_find(e, want, out);
     char *why;
@@ -251,7 +254,8 @@ int pm_experiment_settle(struct pm_experiment *e)
     const struct pm_built_net *built;
     int err = built_net(e, want, &built);
 
-    /* A net that fits only one picture can be evaluated; building it for training reports the error. */
+    /* A net that fits only one picture can be evaluated; building it for training reports the
+     * error. */
     if (err == PM_ECONFIG && want.batch > 1)
         err = built_net(e, (struct pm_net_want){ want.use, 1, want.height, want.width }, &built);
     PM_TRY(err);

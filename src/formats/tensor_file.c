@@ -44,7 +44,8 @@ char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96])
     if (t->rank == 0)
         snprintf(buf, 96, "scalar");
     for (int i = 0; i < t->rank && used < 95; i++)
-        used += (size_t)snprintf(buf + used, 96 - used, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
+        used +=
+            (size_t)snprintf(buf + used, 96 - used, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
     return buf;
 }
 
@@ -325,7 +326,8 @@ bool pm_tensor_file_reads(const struct pm_tensor_file *f, const char *path)
         return false;
     for (int i = 0; i < f->source_count; i++) {
         const struct pm_tensor_source *s = &f->sources[i];
-        const bool there = s->fd >= 0 ? fstat(s->fd, &of) == 0 : !s->data && stat(s->path, &of) == 0;
+        const bool there =
+            s->fd >= 0 ? fstat(s->fd, &of) == 0 : !s->data && stat(s->path, &of) == 0;
 
         if (there && is.st_dev == of.st_dev && is.st_ino == of.st_ino)
             return true;

@@ -152,16 +152,20 @@ static int list_tensors(struct conversion *c)
     }
     /* A checkpoint that holds only the step is written, because every format has the step. */
     if (c->out->tensors == 0 && (c->out->left_out > 0 || !c->from->has_step))
-        return pm_fail(PM_EDATA, "%s: none of its %zu tensors is to be written (only, exclude, keep)",
-                       path, all);
+        return pm_fail(PM_EDATA,
+                       "%s: none of its %zu tensors is to be written (only, exclude, keep)", path,
+                       all);
     qsort(c->list, c->out->tensors, sizeof *c->list, by_name);
     for (size_t i = 0; i < c->out->tensors; i++) {
         if (!c->list[i].name[0])
-            return pm_fail(PM_ECONFIG, "checkpoint convert: strip=%s leaves nothing of a tensor's name",
+            return pm_fail(PM_ECONFIG,
+                           "checkpoint convert: strip=%s leaves nothing of a tensor's name",
                            c->o->strip);
         if (i > 0 && by_name(&c->list[i - 1], &c->list[i]) == 0)
-            return pm_fail(PM_ECONFIG, "checkpoint convert: two tensors would be named '%s' (strip, "
-                           "prefix)", c->list[i].name);
+            return pm_fail(PM_ECONFIG,
+                           "checkpoint convert: two tensors would be named '%s' (strip, "
+                           "prefix)",
+                           c->list[i].name);
     }
     return PM_OK;
 }
@@ -230,7 +234,8 @@ static int write_safetensors(const struct conversion *c, const char *dst)
         meta[n++] = "step";
         meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
     }
-    if (c->from->has_step && step_type(c->from) == PM_DTYPE_I32 && (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
+    if (c->from->has_step && step_type(c->from) == PM_DTYPE_I32 &&
+        (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
         meta[n++] = STEP_TYPE, meta[n++] = "int32";
     err = pm_safetensors_write(dst, c->list, c->out->tensors, n ? meta : NULL, NULL);
     pm_free(meta);
@@ -245,8 +250,8 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
     const int32_t short_step = (int32_t)c->from->step;
     const bool is_short = step_type(c->from) == PM_DTYPE_I32;
     const char *slash = strrchr(dst, '/');
-    const char *state = pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0,
-                                        dst);
+    const char *state =
+        pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0, dst);
     const bool alone = !pm_file_exists(state);
     size_t count = c->out->tensors;
 

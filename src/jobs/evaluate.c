@@ -37,7 +37,8 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     uint64_t count, skipped;
     int err = PM_OK;
 
-    PM_TRY(pm_session_open(c, true, (struct pm_net_want){ PM_USE_EVAL, c->eval.batch_size, 0, 0 }, &s));
+    PM_TRY(pm_session_open(c, true, (struct pm_net_want){ PM_USE_EVAL, c->eval.batch_size, 0, 0 },
+                           &s));
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();

@@ -63,9 +63,10 @@ static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int 
         const int fine = rate->valueint * from, whole = fine / to;
 
         if (fine % to)
-            return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d makes %g of the rate %d in "
-                           "model.aspp_rates, which is no whole number", c->path, to, (double)fine / to,
-                           rate->valueint);
+            return pm_fail(PM_ECONFIG,
+                           "%s: export.output_stride: %d makes %g of the rate %d in "
+                           "model.aspp_rates, which is no whole number",
+                           c->path, to, (double)fine / to, rate->valueint);
         cJSON_SetNumberValue(rate, whole);
     }
     return PM_OK;
@@ -83,8 +84,10 @@ static int set_stride(struct exporter *x)
     if (!stride)
         return PM_OK;
     if (!opts || pm_opts_find(opts, "output_stride") < 0)
-        return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d, but the net has no model.output_stride: "
-                       "leave it out", x->c->path, stride);
+        return pm_fail(PM_ECONFIG,
+                       "%s: export.output_stride: %d, but the net has no model.output_stride: "
+                       "leave it out",
+                       x->c->path, stride);
     all = cJSON_CreateObject();
     pm_opts_dump(opts, e->net_cfg, all, false);
     old = cJSON_GetObjectItem(all, "output_stride");
@@ -142,8 +145,8 @@ static int graph_of(struct exporter *x, int height, int width, struct pm_net **n
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(x->e, (struct pm_net_want){ PM_USE_EXPORT, x->pictures, height, width },
-                             net, &x->outputs));
+    PM_TRY(pm_experiment_net(
+        x->e, (struct pm_net_want){ PM_USE_EXPORT, x->pictures, height, width }, net, &x->outputs));
     if (!x->variables)
         PM_TRY(find_values(x, *net));
     for (int i = 1; i < x->outputs.count; i++)
@@ -171,15 +174,19 @@ static int check_any_size(struct exporter *x)
     err = graph_of(x, height, width, &net, &other);
     x->outputs = outputs;
     if (err < 0)
-        PM_TRY(pm_fail((enum pm_error)err, "%s (export.any_size wants the net at other sizes, here %d x "
-                       "%d: leave it out)", pm_error_text(), height, width));
+        PM_TRY(pm_fail((enum pm_error)err,
+                       "%s (export.any_size wants the net at other sizes, here %d x "
+                       "%d: leave it out)",
+                       pm_error_text(), height, width));
     if ((where = pm_export_difference(x->graph, other)) != NULL)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
-                       "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
-                       where,
-                       x->e->task_row->spatial ? ": without it, too, pictures up to export.size are taken"
-                       : x->e->net_row  ? ", or set model.global_pool where the net has it"
-                                        : ""));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: export.any_size: the net depends on the size of its input, "
+                       "first in %.*s: leave any_size out%s",
+                       x->c->path, (int)strcspn(where, ":"), where,
+                       x->e->task_row->spatial
+                           ? ": without it, too, pictures up to export.size are taken"
+                       : x->e->net_row ? ", or set model.global_pool where the net has it"
+                                       : ""));
 out:
     pm_export_destroy(&other);
     pm_net_destroy(&net);
@@ -208,8 +215,11 @@ static int settle_pictures(struct exporter *x)
     x->options.any_batch = err == PM_OK && !where;
     x->pictures = x->options.any_batch ? 2 : 1;
     if (err == PM_ECONFIG || where) {
-        PM_WARN("export", "the graph is another one for another number of pictures (%s): the file takes one at "
-                "a time; export.batch_size makes it for so many", where ? where : pm_error_text());
+        PM_WARN(
+            "export",
+            "the graph is another one for another number of pictures (%s): the file takes one at "
+            "a time; export.batch_size makes it for so many",
+            where ? where : pm_error_text());
         err = PM_OK;
     }
     for (int i = 0; i < 2; i++) {
@@ -279,8 +289,10 @@ static cJSON *preprocessing_note(const struct exporter *x)
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
-    cJSON_AddStringToObject(o, "fit", x->options.frame ? "as they are: pictures of at most this size are "
-                                                         "resized and padded inside" : x->normal.fit);
+    cJSON_AddStringToObject(o, "fit",
+                            x->options.frame ? "as they are: pictures of at most this size are "
+                                               "resized and padded inside"
+                                             : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",
                           cJSON_CreateIntArray((const int[]){ x->height, x->width }, 2));

@@ -108,7 +108,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(pm_import_open(file, &import));
     err = pm_import_net(import, read, images, &whole, &heads);
     if (err == PM_ECONFIG) {
-        PM_INFO("export", "the file was not read again to be compared with the net: %s", pm_error_text());
+        PM_INFO("export", "the file was not read again to be compared with the net: %s",
+                pm_error_text());
         err = PM_OK;
         goto out;
     }
@@ -120,13 +121,17 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
         softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
     for (size_t i = 0; i < count; i++)
         if (!isfinite(a[i]))
-            PM_TRY(pm_fail(PM_EFAIL, "%s: the net's own output for a sample is not finite, so nothing "
-                           "can be compared. The file was not written. Look at the checkpoint's training", name));
+            PM_TRY(pm_fail(
+                PM_EFAIL,
+                "%s: the net's own output for a sample is not finite, so nothing "
+                "can be compared. The file was not written. Look at the checkpoint's training",
+                name));
     *difference = count == again ? distance(a, b, count) : INFINITY;
     if (!(*difference <= bound))
-        PM_TRY(pm_fail(PM_EFAIL, "%s: read again, its output for a sample differs from the net's by "
-                       "%.1e of the largest. The file was not written; evaluation is not concerned", name,
-                       *difference));
+        PM_TRY(pm_fail(PM_EFAIL,
+                       "%s: read again, its output for a sample differs from the net's by "
+                       "%.1e of the largest. The file was not written; evaluation is not concerned",
+                       name, *difference));
 out:
     pm_free(a);
     pm_free(b);

@@ -47,12 +47,15 @@ static int check_out(const struct files *f)
 {
     for (size_t i = 0; f->out && i < f->count; i++) {
         const char *slash = strrchr(f->path[i], '/');
-        const char *folder = slash ? pm_arena_printf(f->arena, "%.*s", (int)(slash - f->path[i]) + 1,
-                                                     f->path[i]) : ".";
+        const char *folder =
+            slash ? pm_arena_printf(f->arena, "%.*s", (int)(slash - f->path[i]) + 1, f->path[i])
+                  : ".";
 
         if (pm_same_file(folder, f->out))
-            return pm_fail(PM_ECONFIG, "--out: %s is the folder of %s itself, which may be overwritten: "
-                           "name another one", f->out, f->path[i]);
+            return pm_fail(PM_ECONFIG,
+                           "--out: %s is the folder of %s itself, which may be overwritten: "
+                           "name another one",
+                           f->out, f->path[i]);
     }
     return PM_OK;
 }
@@ -132,8 +135,8 @@ static bool is_taken(const struct predictor *p, size_t index)
     return false;
 }
 
-/* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one name
- * the later ones get their place in the list before it. */
+/* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one
+ * name the later ones get their place in the list before it. */
 static int write_picture(const struct predictor *p, size_t index, bool taken,
                          const struct pm_picture *picture)
 {
@@ -144,7 +147,8 @@ static int write_picture(const struct predictor *p, size_t index, bool taken,
     int err = PM_OK, length = stem_of(p->files[index], &name);
 
     if (taken)
-        snprintf(path, sizeof path, "%s/%zu-%.*s%s.png", p->out, index, length, name, picture->what);
+        snprintf(path, sizeof path, "%s/%zu-%.*s%s.png", p->out, index, length, name,
+                 picture->what);
     else
         snprintf(path, sizeof path, "%s/%.*s%s.png", p->out, length, name, picture->what);
     PM_TRY(pm_image_encode_png(&picture->image, &png, &size));

@@ -32,14 +32,16 @@ int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out,
         return pm_checkpoint_open(folder, c->eval.checkpoint, where, out);
     PM_TRY(pm_experiment_need_onnx(c));
     if (c->model.onnx_new_head)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the last layer is a fresh one (onnx_new_head), which has no values "
-                       "before training: train first, or set model.onnx_new_head=false", where));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the last layer is a fresh one (onnx_new_head), which has no values "
+                       "before training: train first, or set model.onnx_new_head=false",
+                       where));
     PM_TRY(pm_checkpoint_open(NULL, own, where, out));
     if (c->eval.checkpoint && c->eval.checkpoint[0])
         PM_INFO("onnx", "%s: the values are the model's own (eval.checkpoint is its file)", own);
     else
-        PM_INFO("onnx", "%s: the values are the model's own: %s%s", own, folder ? folder : "run.folder",
-                folder ? " holds no checkpoint" : " is not given");
+        PM_INFO("onnx", "%s: the values are the model's own: %s%s", own,
+                folder ? folder : "run.folder", folder ? " holds no checkpoint" : " is not given");
 out:
     return err;
 }

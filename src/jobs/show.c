@@ -60,10 +60,11 @@ static int show_recomputed(const struct pm_clones_options *options, FILE *f, str
             cJSON_AddNumberToObject(one, "calls_again", m.again);
             cJSON_AddNumberToObject(one, "work_again", m.again_work);
             if (f)
-                fprintf(f, "with run.recompute=%s%s: activations %.1f MiB, total %.1f MiB; %d calls "
-                        "run again, about %.0f %% more work\n", modes[k].name, clone,
-                        (double)m.activations / 1048576, (double)m.total / 1048576, m.again,
-                        100 * m.again_work);
+                fprintf(f,
+                        "with run.recompute=%s%s: activations %.1f MiB, total %.1f MiB; %d calls "
+                        "run again, about %.0f %% more work\n",
+                        modes[k].name, clone, (double)m.activations / 1048576,
+                        (double)m.total / 1048576, m.again, 100 * m.again_work);
         }
         pm_clones_destroy(&clones);
     }

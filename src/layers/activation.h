@@ -49,7 +49,8 @@ PM_INLINE float pm_tanh(float z)
 {
     float a = z < 0 ? -z : z, s = z * z;
     float far = 1.0f - 2.0f / (pm_expf(2.0f * a) + 1.0f);
-    float near = z + z * s * (-1.0f / 3 + s * (2.0f / 15 + s * (-17.0f / 315 + s * (62.0f / 2835))));
+    float near =
+        z + z * s * (-1.0f / 3 + s * (2.0f / 15 + s * (-17.0f / 315 + s * (62.0f / 2835))));
 
     return a < 0.3f ? near : z < 0 ? -far : far;
 }

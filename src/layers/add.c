@@ -139,9 +139,10 @@ static int infer(struct pm_node *n)
         return pm_binary_infer(n);
     for (int i = 1; i < n->inputs; i++)
         if (!pm_shape_equal(x, n->in[i]->out_shape))
-            return pm_fail(PM_ECONFIG, "%s: the inputs of add with scale, activation or more than two "
-                           "inputs must have one shape: %s has %s, %s has %s", n->name,
-                           n->in[0]->name, pm_shape_text(x, a), n->in[i]->name,
+            return pm_fail(PM_ECONFIG,
+                           "%s: the inputs of add with scale, activation or more than two "
+                           "inputs must have one shape: %s has %s, %s has %s",
+                           n->name, n->in[0]->name, pm_shape_text(x, a), n->in[i]->name,
                            pm_shape_text(n->in[i]->out_shape, b));
     return pm_infer_same(n);
 }

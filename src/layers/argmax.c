@@ -66,8 +66,8 @@ static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t coun
                      struct pm_picks *out)
 {
     (void)caps;
-    return pick_wide("argmax_wide", "argmax", count, ((const struct argmax_params *)params)->k, level,
-                     out);
+    return pick_wide("argmax_wide", "argmax", count, ((const struct argmax_params *)params)->k,
+                     level, out);
 }
 
 static double flops(const void *params, size_t count)
@@ -76,8 +76,13 @@ static double flops(const void *params, size_t count)
 }
 
 static const struct pm_kernel fwd = {
-    .name = "argmax", .bufs = "r:x w:y", .params_size = sizeof(struct argmax_params), .cpu = fwd_cpu,
-    .grain = 256, .pick = fwd_pick, .flops = flops,
+    .name = "argmax",
+    .bufs = "r:x w:y",
+    .params_size = sizeof(struct argmax_params),
+    .cpu = fwd_cpu,
+    .grain = 256,
+    .pick = fwd_pick,
+    .flops = flops,
 };
 
 static int infer(struct pm_node *n)
@@ -86,8 +91,9 @@ static int infer(struct pm_node *n)
     char text[64];
 
     if (x.rank < 2)
-        return pm_fail(PM_ECONFIG, "%s: argmax needs an input with an axis beside the batch, not %s",
-                       n->name, pm_shape_text(x, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: argmax needs an input with an axis beside the batch, not %s", n->name,
+                       pm_shape_text(x, text));
     n->out_shape = x;
     n->out_shape.rank--;
     n->out_type = PM_I32;

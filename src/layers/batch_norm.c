@@ -61,8 +61,10 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     if (x.rank < 2)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: batch_norm needs an input of rank 2 or more with channels last, "
-                       "not %s", n->name, pm_shape_text(x, a)));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: batch_norm needs an input of rank 2 or more with channels last, "
+                       "not %s",
+                       n->name, pm_shape_text(x, a)));
     if (n->inputs > 1 && !pm_shape_equal(x, n->in[1]->out_shape))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: the residual has shape %s, but the input %s", n->name,
                        pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(x, b)));

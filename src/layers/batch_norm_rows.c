@@ -265,12 +265,12 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
             memset(product, 0, sizeof product);
             for (int i = 0; i < rows; i++) {
                 struct row r = row_at(a, (size_t)(first + i) * c + block);
-#define CALL(kind)                                                                                 \
-    if (pm_act_takes_z(kind) && r.residual)                                                        \
-        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product);                   \
-    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL)))           \
-        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product);                                \
-    else                                                                                           \
+#define CALL(kind)                                                                        \
+    if (pm_act_takes_z(kind) && r.residual)                                               \
+        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product);          \
+    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL))) \
+        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product);                       \
+    else                                                                                  \
         sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product)
                 PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
@@ -361,12 +361,12 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
             struct row r = row_at(args, offset);
             float *dx = args->buf[9] ? (float *)args->buf[9] + offset : NULL;
             float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
-#define CALL(kind)                                                                                 \
-    if (pm_act_takes_z(kind) && r.residual)                                                        \
-        dx_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, a, b, dx, dresidual);             \
-    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL)))           \
-        dx_row(&f, &r, kind, p->slope, OF_Z, width, a, b, dx, dresidual);                          \
-    else                                                                                           \
+#define CALL(kind)                                                                        \
+    if (pm_act_takes_z(kind) && r.residual)                                               \
+        dx_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, a, b, dx, dresidual);    \
+    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL))) \
+        dx_row(&f, &r, kind, p->slope, OF_Z, width, a, b, dx, dresidual);                 \
+    else                                                                                  \
         dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual)
             PM_ACT_SWITCH(p->act, CALL)
 #undef CALL

@@ -179,12 +179,15 @@ int pm_binary_infer(struct pm_node *n)
 
     n->out_shape.rank = a.rank > b.rank ? a.rank : b.rank;
     for (int i = 1; i <= n->out_shape.rank; i++) {
-        const int da = i <= a.rank ? a.dim[a.rank - i] : 1, db = i <= b.rank ? b.dim[b.rank - i] : 1;
+        const int da = i <= a.rank ? a.dim[a.rank - i] : 1,
+                  db = i <= b.rank ? b.dim[b.rank - i] : 1;
 
         if (da != db && da != 1 && db != 1)
-            return pm_fail(PM_ECONFIG, "%s: %s's inputs have shapes %s and %s, which agree in neither "
-                           "size nor 1 along an axis", n->name, n->layer->name,
-                           pm_shape_text(a, first), pm_shape_text(b, second));
+            return pm_fail(PM_ECONFIG,
+                           "%s: %s's inputs have shapes %s and %s, which agree in neither "
+                           "size nor 1 along an axis",
+                           n->name, n->layer->name, pm_shape_text(a, first),
+                           pm_shape_text(b, second));
         n->out_shape.dim[n->out_shape.rank - i] = da > db ? da : db;
     }
     n->out_type = PM_F32;
@@ -272,23 +275,31 @@ const char *pm_binary_export(const struct pm_node *n, struct pm_export *g, int i
 
 static const struct pm_opt no_opts[] = { { 0 } };
 
-#define BINARY(id, kind, op, text)                                                                 \
-    static void id##_forward(struct pm_node *n, struct pm_calls *c)                                \
-    {                                                                                              \
-        pm_binary_forward(n, c, kind);                                                             \
-    }                                                                                              \
-    static void id##_backward(struct pm_node *n, struct pm_calls *c)                               \
-    {                                                                                              \
-        pm_binary_backward(n, c, kind);                                                            \
-    }                                                                                              \
-    static const char *id##_onnx(const struct pm_node *n, struct pm_export *g)                     \
-    {                                                                                              \
-        return pm_export_op(g, op, PM_VALUES(pm_binary_export(n, g, 0), pm_binary_export(n, g, 1))); \
-    }                                                                                              \
-    const struct pm_layer pm_layer_##id = {                                                        \
-        .name = #id, .help = text, .opts = no_opts, .cfg_size = 4, .min_inputs = 2,                \
-        .max_inputs = 2, .infer = pm_binary_infer, .forward = id##_forward,                        \
-        .backward = id##_backward, .onnx = id##_onnx,                                              \
+#define BINARY(id, kind, op, text)                                                            \
+    static void id##_forward(struct pm_node *n, struct pm_calls *c)                           \
+    {                                                                                         \
+        pm_binary_forward(n, c, kind);                                                        \
+    }                                                                                         \
+    static void id##_backward(struct pm_node *n, struct pm_calls *c)                          \
+    {                                                                                         \
+        pm_binary_backward(n, c, kind);                                                       \
+    }                                                                                         \
+    static const char *id##_onnx(const struct pm_node *n, struct pm_export *g)                \
+    {                                                                                         \
+        return pm_export_op(g, op,                                                            \
+                            PM_VALUES(pm_binary_export(n, g, 0), pm_binary_export(n, g, 1))); \
+    }                                                                                         \
+    const struct pm_layer pm_layer_##id = {                                                   \
+        .name = #id,                                                                          \
+        .help = text,                                                                         \
+        .opts = no_opts,                                                                      \
+        .cfg_size = 4,                                                                        \
+        .min_inputs = 2,                                                                      \
+        .max_inputs = 2,                                                                      \
+        .infer = pm_binary_infer,                                                             \
+        .forward = id##_forward,                                                              \
+        .backward = id##_backward,                                                            \
+        .onnx = id##_onnx,                                                                    \
     }
 
 BINARY(subtract, PM_BINARY_SUBTRACT, "Sub", "difference of two inputs; axes of size 1 repeat");

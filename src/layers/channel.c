@@ -212,7 +212,8 @@ static int prelu_infer(struct pm_node *n)
     int err = PM_OK, k;
 
     if (x.rank < 1)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: prelu needs an input with channels, not a scalar", n->name));
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "%s: prelu needs an input with channels, not a scalar", n->name));
     k = cfg->shared ? 1 : x.dim[x.rank - 1];
     PM_TRY(pm_init_parse(cfg->init, &init, n->name));
     PM_TRY(pm_node_variable(n, "alpha", PM_SHAPE1(k), init, k, k, true, cfg->regularize));

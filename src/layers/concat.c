@@ -114,9 +114,11 @@ static int infer(struct pm_node *n)
 
         x.dim[axis] = first.dim[axis];
         if (!pm_shape_equal(x, first))
-            return pm_fail(PM_ECONFIG, "%s: concat's inputs must agree but for axis %d: %s has %s, %s "
-                           "has %s", n->name, axis, n->in[0]->name, pm_shape_text(first, a),
-                           n->in[i]->name, pm_shape_text(n->in[i]->out_shape, b));
+            return pm_fail(PM_ECONFIG,
+                           "%s: concat's inputs must agree but for axis %d: %s has %s, %s "
+                           "has %s",
+                           n->name, axis, n->in[0]->name, pm_shape_text(first, a), n->in[i]->name,
+                           pm_shape_text(n->in[i]->out_shape, b));
         y.dim[axis] += size;
     }
     n->out_shape = y;

@@ -20,7 +20,8 @@ static const struct pm_opt opts[] = {
     PM_INTS(conv2d_transpose_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
     PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "factor by which the output is larger"),
     PM_INTS(conv2d_transpose_cfg, dilation, "[1]", 1, 256, "distance between a window's cells"),
-    PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
+    PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, CONV_PADDINGS,
+            "TensorFlow's rules, or pad"),
     PM_INTS(conv2d_transpose_cfg, pad, "[]", 0, 4096,
             "[top, bottom, left, right] removed from the output if explicit"),
     PM_INTS(conv2d_transpose_cfg, output_pad, "[0]", 0, 63,
@@ -54,20 +55,23 @@ static int check(const struct pm_node *n)
     const struct conv2d_transpose_cfg *cfg = n->cfg;
 
     if (cfg->kernel.count < 1 || cfg->stride.count < 1 || cfg->dilation.count < 1)
-        return pm_fail(PM_ECONFIG, "%s: kernel, stride and dilation take one number or [height, width]",
+        return pm_fail(PM_ECONFIG,
+                       "%s: kernel, stride and dilation take one number or [height, width]",
                        n->name);
     if (cfg->padding != PM_PAD_EXPLICIT)
         return PM_OK;
     if (cfg->pad.count != 4 || cfg->output_pad.count < 1)
-        return pm_fail(PM_ECONFIG, "%s: padding \"explicit\" takes pad [top, bottom, left, right] and "
-                       "output_pad, one number or [height, width]", n->name);
+        return pm_fail(PM_ECONFIG,
+                       "%s: padding \"explicit\" takes pad [top, bottom, left, right] and "
+                       "output_pad, one number or [height, width]",
+                       n->name);
     for (int axis = 0; axis < 2; axis++) {
         const int more = cfg->output_pad.v[axis < cfg->output_pad.count ? axis : 0];
         const int stride = cfg->stride.v[axis < cfg->stride.count ? axis : 0];
 
         if (more >= stride)
-            return pm_fail(PM_ECONFIG, "%s: output_pad %d must be less than the stride %d", n->name, more,
-                           stride);
+            return pm_fail(PM_ECONFIG, "%s: output_pad %d must be less than the stride %d", n->name,
+                           more, stride);
     }
     return PM_OK;
 }

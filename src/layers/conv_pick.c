@@ -335,7 +335,8 @@ static bool product_pick(const struct pm_caps *caps, const struct product *m, in
                          const char *simple, size_t items, struct pm_picks *out)
 {
     const struct tile_s *best = best_s(caps->device_class, m);
-    bool on_cpu = caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
+    bool on_cpu =
+        caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
 
     *out = (struct pm_picks){ 0 };
     if (caps->device_class == PM_CLASS_LAVAPIPE && level-- == 0)

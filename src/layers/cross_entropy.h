@@ -6,7 +6,7 @@
 
 /* Computes loss = factor x sum of losses. factor = scale / count of weights that are not 0, or 0 if
  * all are 0. Both are NaN if the sum is not finite. losses and weights are [rows]. */
-void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor weights, float scale,
-                  struct pm_tensor loss, struct pm_tensor factor);
+void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor weights,
+                  float scale, struct pm_tensor loss, struct pm_tensor factor);
 
 #endif

@@ -92,7 +92,8 @@ static int infer(struct pm_node *n)
 
     if (n->inputs > 1 && !pm_shape_equal(n->in[0]->out_shape, n->in[1]->out_shape))
         return pm_fail(PM_ECONFIG, "%s: the second input has shape %s, but the first %s", n->name,
-                       pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(n->in[0]->out_shape, b));
+                       pm_shape_text(n->in[1]->out_shape, a),
+                       pm_shape_text(n->in[0]->out_shape, b));
     return pm_infer_same(n);
 }
 

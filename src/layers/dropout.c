@@ -95,7 +95,8 @@ static const struct pm_kernel mask = {
     .params_size = sizeof(struct dropout_params), .cpu = mask_cpu, .flops = flops,
 };
 
-static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x, struct pm_tensor y)
+static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x,
+                 struct pm_tensor y)
 {
     const struct dropout_cfg *cfg = n->cfg;
     struct dropout_params p = { .rows = x.shape.dim[0], .first_row = pm_first_row(c, n),

@@ -176,9 +176,11 @@ static int infer(struct pm_node *n)
                        pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(x, b));
     if (n->inputs > 2 && pm_shape_count(n->in[2]->out_shape) != count &&
         pm_shape_count(n->in[2]->out_shape) != pixels)
-        return pm_fail(PM_ECONFIG, "%s: weights have shape %s, but the prediction %s has %zu values in "
-                       "%zu places", n->name, pm_shape_text(n->in[2]->out_shape, a),
-                       pm_shape_text(x, b), count, pixels);
+        return pm_fail(PM_ECONFIG,
+                       "%s: weights have shape %s, but the prediction %s has %zu values in "
+                       "%zu places",
+                       n->name, pm_shape_text(n->in[2]->out_shape, a), pm_shape_text(x, b), count,
+                       pixels);
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
     return pm_need_floats(n, 0, n->inputs - 1);

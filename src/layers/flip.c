@@ -69,8 +69,8 @@ static int infer(struct pm_node *n)
     char text[64];
 
     if (axis_of(n) < 0 || axis_of(n) >= x.rank)
-        return pm_fail(PM_ECONFIG, "%s: axis is %d, which is outside %d..%d of the input %s", n->name,
-                       ((const struct flip_cfg *)n->cfg)->axis, -x.rank, x.rank - 1,
+        return pm_fail(PM_ECONFIG, "%s: axis is %d, which is outside %d..%d of the input %s",
+                       n->name, ((const struct flip_cfg *)n->cfg)->axis, -x.rank, x.rank - 1,
                        pm_shape_text(x, text));
     return pm_infer_same(n);
 }

@@ -44,8 +44,8 @@ static int infer(struct pm_node *n)
     struct conv2d_params p;
 
     if (n->in[0]->out_shape.rank < 2)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: fully_connected takes an input of rank 2 or more, not %d", n->name,
-                       n->in[0]->out_shape.rank));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: fully_connected takes an input of rank 2 or more, not %d",
+                       n->name, n->in[0]->out_shape.rank));
     p = params_of(n);
     PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE2(p.c, p.k), cfg->weights_init, cfg->regularize,
                              &t, p.k, cfg->bias_init, cfg->regularize_bias));

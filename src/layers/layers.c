@@ -77,8 +77,8 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
                                text, out->kind == PM_INIT_CONSTANT ? "in -1e6..1e6" : "in 0..1e6");
             out->a = (float)a;
         } else if (out->a < 0) {
-            return pm_fail(PM_ECONFIG, "%s: '%s' needs its standard deviation, as in %s(0.1)", where,
-                           text, text);
+            return pm_fail(PM_ECONFIG, "%s: '%s' needs its standard deviation, as in %s(0.1)",
+                           where, text, text);
         }
         return PM_OK;
     }

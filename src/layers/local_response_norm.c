@@ -78,8 +78,10 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     int c = p->c;
 
     for (size_t row = begin; row < end; row++) {
-        const float *x = (const float *)a->buf[0] + row * c, *s = (const float *)a->buf[1] + row * c;
-        const float *y = (const float *)a->buf[2] + row * c, *dy = (const float *)a->buf[3] + row * c;
+        const float *x = (const float *)a->buf[0] + row * c,
+                    *s = (const float *)a->buf[1] + row * c;
+        const float *y = (const float *)a->buf[2] + row * c,
+                    *dy = (const float *)a->buf[3] + row * c;
         float *restrict dx = (float *)a->buf[4] + row * c;
 
         memset(dx, 0, sizeof *dx * c);
@@ -146,8 +148,9 @@ static int infer(struct pm_node *n)
     char text[64];
 
     if (n->in[0]->out_shape.rank < 2)
-        return pm_fail(PM_ECONFIG, "%s: local_response_norm needs an input with channels last, not %s",
-                       n->name, pm_shape_text(n->in[0]->out_shape, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: local_response_norm needs an input with channels last, not %s", n->name,
+                       pm_shape_text(n->in[0]->out_shape, text));
     return pm_infer_same(n);
 }
 

@@ -100,10 +100,12 @@ static int infer(struct pm_node *n)
 
     for (int i = 0; i < a.rank - 2; i++)
         fits = fits && a.dim[i] == b.dim[i];
-    if (!fits || a.dim[a.rank - (cfg->transpose_a ? 2 : 1)] != b.dim[b.rank - (cfg->transpose_b ? 1 : 2)])
-        return pm_fail(PM_ECONFIG, "%s: matmul's inputs have shapes %s and %s, not [..][m][k] and "
-                       "[..][k][n] (transpose_a and transpose_b exchange the last two axes)", n->name,
-                       pm_shape_text(a, first), pm_shape_text(b, second));
+    if (!fits ||
+        a.dim[a.rank - (cfg->transpose_a ? 2 : 1)] != b.dim[b.rank - (cfg->transpose_b ? 1 : 2)])
+        return pm_fail(PM_ECONFIG,
+                       "%s: matmul's inputs have shapes %s and %s, not [..][m][k] and "
+                       "[..][k][n] (transpose_a and transpose_b exchange the last two axes)",
+                       n->name, pm_shape_text(a, first), pm_shape_text(b, second));
     p = params_of(n);
     n->out_shape = a;
     n->out_shape.dim[a.rank - 2] = p.m;

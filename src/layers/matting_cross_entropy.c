@@ -53,7 +53,8 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     float *dz = a->buf[5];
 
     for (size_t i = begin; i < end; i++) {
-        const float g = used[i] == 0 && scale == scale ? 0 : (prob[i] - labels[i]) * (used[i] * scale);
+        const float g =
+            used[i] == 0 && scale == scale ? 0 : (prob[i] - labels[i]) * (used[i] * scale);
 
         dz[2 * i] = -g;
         dz[2 * i + 1] = g;
@@ -128,7 +129,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                 mined_losses);
         losses = mined_losses, used = mined;
     }
-    pm_rows_mean(c, losses, used, cfg->weight * pm_loss_share(c), pm_loss_scalar(c, n->name), factor);
+    pm_rows_mean(c, losses, used, cfg->weight * pm_loss_share(c), pm_loss_scalar(c, n->name),
+                 factor);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
@@ -136,14 +138,21 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     const struct matting_params p = params_of(n);
 
     if (pm_has(n->dx))
-        pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->saved[0], n->xs[1], n->saved[2], n->saved[1],
-                                                     pm_step_tensor(c), n->dx));
+        pm_call(c, &bwd, (size_t)p.rows, &p,
+                PM_BUFS(n->saved[0], n->xs[1], n->saved[2], n->saved[1], pm_step_tensor(c), n->dx));
 }
 
 const struct pm_layer pm_layer_matting_cross_entropy = {
     .name = "matting_cross_entropy",
-    .help = "loss of two classes: inputs logits [.., 2], labels (degrees of foreground, float32, 0..1) "
-            "and, optionally, weights",
-    .opts = opts, .cfg_size = sizeof(struct matting_cfg), .min_inputs = 2, .max_inputs = 3,
-    .loss = true, .infer = infer, .forward = forward, .backward = backward,
+    .help =
+        "loss of two classes: inputs logits [.., 2], labels (degrees of foreground, float32, 0..1) "
+        "and, optionally, weights",
+    .opts = opts,
+    .cfg_size = sizeof(struct matting_cfg),
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .loss = true,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
 };

@@ -79,7 +79,8 @@ static void mine_cpu(const struct pm_args *a)
     uint32_t *count = a->buf[4];
     float *mined = a->buf[5], *mined_losses = a->buf[6];
     const int *keep = a->buf[2];
-    uint32_t rest = (uint32_t)keep[step->step < (uint32_t)p->steps ? step->step : (uint32_t)p->steps];
+    uint32_t rest =
+        (uint32_t)keep[step->step < (uint32_t)p->steps ? step->step : (uint32_t)p->steps];
     uint32_t last;
 
     memset(count, 0, 2 * HALF * sizeof *count);

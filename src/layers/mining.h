@@ -21,10 +21,12 @@ void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
              struct pm_tensor weights, struct pm_tensor mined, struct pm_tensor mined_losses);
 
 /* The options of mining, for a struct with a member of each name. */
-#define PM_MINING_OPTIONS(tag)                                                                      \
-    PM_FLOAT(tag, top_k_percent, 1, 0, 1, "part of the rows to keep, those with the largest "      \
-                                          "losses"),                                               \
-    PM_INT(tag, mining_steps, 0, 0, 1000000, "steps over which top_k_percent falls from 1 to its " \
-                                             "value")
+#define PM_MINING_OPTIONS(tag)                                       \
+    PM_FLOAT(tag, top_k_percent, 1, 0, 1,                            \
+             "part of the rows to keep, those with the largest "     \
+             "losses"),                                              \
+        PM_INT(tag, mining_steps, 0, 0, 1000000,                     \
+               "steps over which top_k_percent falls from 1 to its " \
+               "value")
 
 #endif

@@ -31,7 +31,8 @@ struct norm_cfg {
     PM_BOOL(norm_cfg, beta, true, "add a variable"),                                               \
     PM_FLOAT(norm_cfg, epsilon, 1e-5, 1e-12, 1, "added to the variance")
 static const struct pm_opt layer_opts[] = {
-    PM_INT(norm_cfg, axes, 1, 1, PM_MAX_RANK, "number of trailing axes that are normalised together"),
+    PM_INT(norm_cfg, axes, 1, 1, PM_MAX_RANK,
+           "number of trailing axes that are normalised together"),
     NORM_OPTIONS,
     { 0 },
 };
@@ -223,11 +224,11 @@ static int infer(struct pm_node *n)
     for (int i = 0; i < axes; i++)
         s.dim[i] = x.dim[x.rank - axes + i];
     if (cfg->beta)
-        PM_TRY(pm_node_variable(n, "beta", s, (struct pm_init){ PM_INIT_CONSTANT, 0 }, p.c, p.c, true,
-                                false));
+        PM_TRY(pm_node_variable(n, "beta", s, (struct pm_init){ PM_INIT_CONSTANT, 0 }, p.c, p.c,
+                                true, false));
     if (cfg->gamma)
-        PM_TRY(pm_node_variable(n, "gamma", s, (struct pm_init){ PM_INIT_CONSTANT, 1 }, p.c, p.c, true,
-                                false));
+        PM_TRY(pm_node_variable(n, "gamma", s, (struct pm_init){ PM_INIT_CONSTANT, 1 }, p.c, p.c,
+                                true, false));
     PM_TRY(pm_infer_same(n));
 out:
     return err;

@@ -29,8 +29,9 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: shape has %d sizes, not 1 to %d", n->name, y.rank,
                        PM_MAX_RANK));
     if (n->in[0]->inputs > 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a parameter's input is the net's own, as \"images\", not %s",
-                       n->name, n->in[0]->name));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: a parameter's input is the net's own, as \"images\", not %s", n->name,
+                       n->in[0]->name));
     for (int i = 0; i < y.rank; i++)
         y.dim[i] = cfg->shape.v[i];
     const int last = y.dim[y.rank - 1];
@@ -46,7 +47,9 @@ out:
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const int count = (int)pm_count(n->y);
-    const struct bias_act_params p = { .count = count, .channels = count, .activation = PM_ACT_NONE };
+    const struct bias_act_params p = { .count = count,
+                                       .channels = count,
+                                       .activation = PM_ACT_NONE };
 
     pm_call(c, &pm_bias_act_fwd, (size_t)count, &p, PM_BUFS(n->w[0], PM_NO_TENSOR, n->y));
 }

@@ -22,13 +22,15 @@ struct pool_cfg {
     bool ceil, count_pad;
 };
 
-#define WINDOW_OPTIONS                                                                             \
-    PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096, "height and width of the window, or one for both"), \
-    PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096, "rows and columns between windows, or one for both"), \
-    PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid|explicit",                                \
-            "whether windows may extend beyond the image"),                                        \
-    PM_INTS(pool_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] if explicit"),               \
-    PM_BOOL(pool_cfg, ceil, false, "allow a last window beyond the padding; not with same")
+#define WINDOW_OPTIONS                                                                   \
+    PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096,                                         \
+            "height and width of the window, or one for both"),                          \
+        PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096,                                     \
+                "rows and columns between windows, or one for both"),                    \
+        PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid|explicit",                  \
+                "whether windows may extend beyond the image"),                          \
+        PM_INTS(pool_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] if explicit"), \
+        PM_BOOL(pool_cfg, ceil, false, "allow a last window beyond the padding; not with same")
 static const struct pm_opt max_opts[] = {
     WINDOW_OPTIONS,
     PM_INTS(pool_cfg, dilation, "[1, 1]", 1, 4096, "distance between a window's cells, or one "
@@ -144,13 +146,16 @@ static int infer(struct pm_node *n)
     if (cfg->dilation.count)
         PM_TRY(check_pair(n, "dilation", cfg->dilation));
     if (cfg->pad.count != (cfg->padding == PM_PAD_EXPLICIT ? 4 : 0))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: pad has %d numbers; padding \"explicit\" takes [top, bottom, "
-                       "left, right], others none", n->name, cfg->pad.count));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: pad has %d numbers; padding \"explicit\" takes [top, bottom, "
+                       "left, right], others none",
+                       n->name, cfg->pad.count));
     struct pool_params p = params_of(n, x);
     if (p.oh < 1 || p.ow < 1)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d does not fit into %s: use padding=same, a "
-                       "smaller kernel or a larger input", n->name, p.kh, p.kw,
-                       pm_shape_text(x, text)));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: a window of %dx%d does not fit into %s: use padding=same, a "
+                       "smaller kernel or a larger input",
+                       n->name, p.kh, p.kw, pm_shape_text(x, text)));
     if (!all_filled(p.oh, p.stride_h, p.top, p.kh, p.dilation_h, p.h) ||
         !all_filled(p.ow, p.stride_w, p.left, p.kw, p.dilation_w, p.w))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d would lie in the padding of %s only: use "
@@ -338,7 +343,8 @@ PM_CLONES static void avg_bwd_cpu(const struct pm_args *a, size_t begin, size_t 
         for (int oy = wy.begin; oy < wy.end; oy++)
             for (int ox = wx.begin; ox < wx.end; ox++) {
                 const float *from = dy + ((image * p->oh + oy) * p->ow + ox) * c;
-                float scale = 1.0f / cells(p, oy * p->stride_h - p->top, ox * p->stride_w - p->left);
+                float scale =
+                    1.0f / cells(p, oy * p->stride_h - p->top, ox * p->stride_w - p->left);
 
                 PM_SIMD
                 for (int k = 0; k < c; k++)
@@ -468,8 +474,13 @@ static const struct pm_kernel global_fwd = {
     .cpu = global_fwd_cpu, .grain = 1, .pick = global_fwd_pick, .flops = global_flops,
 };
 static const struct pm_kernel global_bwd = {
-    .name = "global_pool_bwd", .bufs = "r:dy w:dx", .params_size = sizeof(struct global_pool_params),
-    .cpu = global_bwd_cpu, .grain = 64, .pick = global_bwd_pick, .flops = global_flops,
+    .name = "global_pool_bwd",
+    .bufs = "r:dy w:dx",
+    .params_size = sizeof(struct global_pool_params),
+    .cpu = global_bwd_cpu,
+    .grain = 64,
+    .pick = global_bwd_pick,
+    .flops = global_flops,
 };
 
 static int global_infer(struct pm_node *n)
@@ -574,9 +585,14 @@ const struct pm_layer pm_layer_max_pool = {
     .forward = max_forward, .backward = max_backward, .onnx = max_onnx,
 };
 const struct pm_layer pm_layer_avg_pool = {
-    .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = avg_opts,
-    .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = avg_forward,
-    .backward = avg_backward, .onnx = avg_onnx,
+    .name = "avg_pool",
+    .help = "mean of each window's cells that are in the image",
+    .opts = avg_opts,
+    .cfg_size = sizeof(struct pool_cfg),
+    .infer = infer,
+    .forward = avg_forward,
+    .backward = avg_backward,
+    .onnx = avg_onnx,
 };
 const struct pm_layer pm_layer_global_pool = {
     .name = "global_pool", .help = "mean over height and width, which get size 1", .opts = no_opts,

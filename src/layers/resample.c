@@ -56,7 +56,8 @@ PM_INLINE void add_taps(struct axis a, int i, const float *x, size_t stride, int
     if (begin == end)
         memset(sum, 0, sizeof *sum * (size_t)n);
     for (; t + 2 <= end; t += 2) {
-        const float *first = x + (size_t)a.place[t] * stride, *next = x + (size_t)a.place[t + 1] * stride;
+        const float *first = x + (size_t)a.place[t] * stride,
+                    *next = x + (size_t)a.place[t + 1] * stride;
 
         if (t == begin)
             add_two(sum, first, a.weight[t], next, a.weight[t + 1], n, true);
@@ -85,8 +86,8 @@ PM_INLINE void add_lines(const struct resample_params *p, struct axis row, int o
 
 /* Makes a line of y from lines of x that fit whole. With few channels, whole vectors are written.
  * They overlap the next pixel, as long as there is a next pixel. */
-PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, struct axis col, int oy,
-                            const float *x, float *line, float *y)
+PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, struct axis col,
+                            int oy, const float *x, float *line, float *y)
 {
     const int c = p->c, whole = (c + SIXTEEN - 1) / SIXTEEN * SIXTEEN;
 
@@ -100,7 +101,8 @@ PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, st
 }
 
 /* Adds to y the taps of pixel i in columns first..first+n-1. */
-PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *line, int c, float *y)
+PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *line, int c,
+                        float *y)
 {
     for (int t = col.list[i]; t < col.list[i + 1]; t++) {
         const int at = col.place[t] - first;
@@ -109,8 +111,8 @@ PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *l
         if (at < 0 || at >= n)
             continue;
         if (next >= 0 && next < n) {
-            add_two(y, line + (size_t)at * (size_t)c, col.weight[t], line + (size_t)next * (size_t)c,
-                    col.weight[t + 1], c, false);
+            add_two(y, line + (size_t)at * (size_t)c, col.weight[t],
+                    line + (size_t)next * (size_t)c, col.weight[t + 1], c, false);
             t++;
         } else {
             add_one(y, line + (size_t)at * (size_t)c, col.weight[t], c, false);
@@ -119,8 +121,8 @@ PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *l
 }
 
 /* The same for longer lines, in parts of some columns each. */
-PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, struct axis col, int oy,
-                             const float *x, float *line, float *y)
+PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, struct axis col,
+                             int oy, const float *x, float *line, float *y)
 {
     const int each = LINE / p->c;
 
@@ -136,8 +138,8 @@ PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, s
 
 /* Makes `count` lines of y from one pass over the lines of x, each resized to y's width first.
  * Neighbours in y share lines of x. If y is smaller than x, these are too many for the cache. */
-PM_INLINE void lines_together(const struct resample_params *p, struct axis row, struct axis col, int oy,
-                              int count, const float *x, float *line, float *y)
+PM_INLINE void lines_together(const struct resample_params *p, struct axis row, struct axis col,
+                              int oy, int count, const float *x, float *line, float *y)
 {
     const int c = p->c, values = p->ow * c;
     int next[TOGETHER]; /* next tap of each line */
@@ -169,8 +171,8 @@ static bool together(const struct resample_params *p)
 }
 
 /* Works pixel by pixel; the channels of one pixel exceed a part. */
-PM_INLINE void line_directly(const struct resample_params *p, struct axis row, struct axis col, int oy,
-                             const float *x, float *y)
+PM_INLINE void line_directly(const struct resample_params *p, struct axis row, struct axis col,
+                             int oy, const float *x, float *y)
 {
     const size_t c = (size_t)p->c;
 
@@ -271,7 +273,8 @@ static struct lists lists_of(struct pm_calls *c, const struct pm_taps *t, bool b
             list[i + 1] += list[i], next[i] = list[i];
     }
     made.places = pm_calls_constant(c, "places", list, PM_SHAPE1(targets + 1 + total), PM_I32);
-    made.weights = pm_calls_constant(c, "weights", weight, PM_SHAPE1(total > 0 ? total : 1), PM_F32);
+    made.weights =
+        pm_calls_constant(c, "weights", weight, PM_SHAPE1(total > 0 ? total : 1), PM_F32);
     pm_free(list);
     pm_free(next);
     pm_free(weight);
@@ -334,12 +337,15 @@ static int infer(struct pm_node *n)
     char text[64];
 
     if (x.rank != 4)
-        return pm_fail(PM_ECONFIG, "%s: resize needs an input of rank 4 (n, h, w, c), not %s", n->name,
-                       pm_shape_text(x, text));
+        return pm_fail(PM_ECONFIG, "%s: resize needs an input of rank 4 (n, h, w, c), not %s",
+                       n->name, pm_shape_text(x, text));
     if (cfg->size.count > 2 || cfg->scale.count > 2 || !cfg->size.count == !cfg->scale.count)
-        return pm_fail(PM_ECONFIG, "%s: resize takes either size or scale, one number or two (height "
-                       "and width), not %d and %d", n->name, cfg->size.count, cfg->scale.count);
-    n->out_shape = PM_SHAPE4(x.dim[0], size_of(cfg, 0, x.dim[1]), size_of(cfg, 1, x.dim[2]), x.dim[3]);
+        return pm_fail(PM_ECONFIG,
+                       "%s: resize takes either size or scale, one number or two (height "
+                       "and width), not %d and %d",
+                       n->name, cfg->size.count, cfg->scale.count);
+    n->out_shape =
+        PM_SHAPE4(x.dim[0], size_of(cfg, 0, x.dim[1]), size_of(cfg, 1, x.dim[2]), x.dim[3]);
     n->out_type = PM_F32;
     return pm_need_floats(n, 0, 0);
 }

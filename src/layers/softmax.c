@@ -57,7 +57,8 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     int k = p->k;
 
     for (size_t row = begin; row < end; row++) {
-        const float *y = (const float *)a->buf[0] + row * k, *dy = (const float *)a->buf[1] + row * k;
+        const float *y = (const float *)a->buf[0] + row * k,
+                    *dy = (const float *)a->buf[1] + row * k;
         float *dx = (float *)a->buf[2] + row * k, dot = 0;
 
         if (p->logarithm) {
@@ -122,8 +123,8 @@ static const struct pm_kernel bwd = {
 static int infer(struct pm_node *n)
 {
     if (n->in[0]->out_shape.rank < 1)
-        return pm_fail(PM_ECONFIG, "%s: %s of a scalar: its input needs an axis of classes", n->name,
-                       n->layer->name);
+        return pm_fail(PM_ECONFIG, "%s: %s of a scalar: its input needs an axis of classes",
+                       n->name, n->layer->name);
     return pm_infer_same(n);
 }
 

@@ -65,8 +65,8 @@ PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const in
 
 /* Returns a row's loss from its sum of e^(z - largest), its sum of z - largest, and z - largest at
  * the label. */
-PM_INLINE float loss_of(const struct softmax_cross_entropy_params *p, float w, bool valid, float sum,
-                        float offset_sum, float at_label)
+PM_INLINE float loss_of(const struct softmax_cross_entropy_params *p, float w, bool valid,
+                        float sum, float offset_sum, float at_label)
 {
     return w == 0 ? 0
            : !valid ? NAN
@@ -93,7 +93,8 @@ PM_INLINE void row_of(const struct pm_args *a, size_t row)
     PM_SIMD
     for (int i = 0; i < k; i++)
         e[i] *= 1 / sum;
-    losses[row] = loss_of(p, weight_of(p, labels, a->buf[2], row), valid, sum, offset_sum, at_label);
+    losses[row] =
+        loss_of(p, weight_of(p, labels, a->buf[2], row), valid, sum, offset_sum, at_label);
 }
 
 /* Sums e along the values, in the order of pm_row_sum. */
@@ -138,9 +139,9 @@ PM_INLINE void tile_of(const struct pm_args *a, size_t row)
         e[i] = pm_expf(e[i]);
     tile_sums(e, k, sum);
     for (int r = 0; r < PM_TILE; r++)
-        losses[row + r] = loss_of(p, weight_of(p, labels, a->buf[2] ? (float *)a->buf[2] + row : NULL, r),
-                                  labels[r] >= 0 && labels[r] < k, sum[r], offset_sum[r],
-                                  at_label[r]);
+        losses[row + r] =
+            loss_of(p, weight_of(p, labels, a->buf[2] ? (float *)a->buf[2] + row : NULL, r),
+                    labels[r] >= 0 && labels[r] < k, sum[r], offset_sum[r], at_label[r]);
     for (int r = 0; r < PM_TILE; r++)
         sum[r] = 1 / sum[r];
     for (int i = 0; i < k; i++)
@@ -282,8 +283,8 @@ static const struct pm_kernel bwd = {
     .pick = bwd_pick, .flops = flops,
 };
 
-void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor weights, float scale,
-                  struct pm_tensor loss, struct pm_tensor factor)
+void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor weights,
+                  float scale, struct pm_tensor loss, struct pm_tensor factor)
 {
     const struct softmax_cross_entropy_params p = {
         .rows = (int)pm_count(losses), .scale = scale, .weighted = 1, .unlabelled = 1,
@@ -312,8 +313,10 @@ static int check_divisor(const struct pm_node *n)
     const struct loss_cfg *cfg = n->cfg;
 
     if (cfg->normalize == TOP_K && cfg->top_k_percent < 1 && cfg->mining_steps > 0)
-        return pm_fail(PM_ECONFIG, "%s: normalize=top_k divides by one number in every step, but with "
-                       "mining_steps %d it falls: leave that out", n->name, cfg->mining_steps);
+        return pm_fail(PM_ECONFIG,
+                       "%s: normalize=top_k divides by one number in every step, but with "
+                       "mining_steps %d it falls: leave that out",
+                       n->name, cfg->mining_steps);
     return PM_OK;
 }
 
@@ -326,8 +329,8 @@ static int infer(struct pm_node *n)
     char a[64], b[64];
 
     if (logits.rank < 2)
-        return pm_fail(PM_ECONFIG, "%s: logits have shape %s, which has no axis of classes", n->name,
-                       pm_shape_text(logits, a));
+        return pm_fail(PM_ECONFIG, "%s: logits have shape %s, which has no axis of classes",
+                       n->name, pm_shape_text(logits, a));
     if ((err = check_classes(n)) < 0 || (err = check_divisor(n)) < 0)
         return err;
     count = pm_shape_count(logits) / (size_t)logits.dim[logits.rank - 1];

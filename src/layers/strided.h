@@ -24,7 +24,8 @@ bool pm_axes_four(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK]);
 uint32_t pm_axes_rank(const int size[PM_MAX_RANK]);
 
 /* Returns the place of element i of a row-major tensor of these sizes. */
-static inline size_t pm_axes_place(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK], size_t i)
+static inline size_t pm_axes_place(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK],
+                                   size_t i)
 {
     size_t at = 0;
 

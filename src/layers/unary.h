@@ -21,7 +21,8 @@ enum pm_unary {
     PM_UNARY_ABS,
     PM_UNARY_NEG,
     PM_UNARY_GELU,        /* x / 2 (1 + erf(x / sqrt 2)) */
-    PM_UNARY_GELU_TANH,   /* x / 2 (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
+    PM_UNARY_GELU_TANH,   /* x / 2 (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715
+                           * x^3) */
     PM_UNARY_SWISH,       /* x sigmoid(a x) */
     PM_UNARY_MISH,        /* x tanh(softplus(x)) */
     PM_UNARY_CLIP,        /* x clamped to a..b */

@@ -163,7 +163,8 @@ static int slice_infer(struct pm_node *n)
     char text[64];
 
     if (cfg->begin.count > x.rank || cfg->size.count > x.rank || x.rank < 1)
-        return pm_fail(PM_ECONFIG, "%s: begin has %d numbers and size %d, but the input %s has %d axes",
+        return pm_fail(PM_ECONFIG,
+                       "%s: begin has %d numbers and size %d, but the input %s has %d axes",
                        n->name, cfg->begin.count, cfg->size.count, pm_shape_text(x, text), x.rank);
     for (int i = 0; i < x.rank; i++) {
         int begin = i < cfg->begin.count ? cfg->begin.v[i] : 0;
@@ -177,7 +178,8 @@ static int slice_infer(struct pm_node *n)
     n->out_shape = y;
     n->out_type = PM_F32;
     if (!slice_params(n, &p))
-        return pm_fail(PM_ECONFIG, "%s: slice takes parts of more than four axes of %s: use two slices",
+        return pm_fail(PM_ECONFIG,
+                       "%s: slice takes parts of more than four axes of %s: use two slices",
                        n->name, pm_shape_text(x, text));
     return pm_need_floats(n, 0, n->inputs - 1);
 }
@@ -209,13 +211,16 @@ static int pad_infer(struct pm_node *n)
     char text[64];
 
     if (x.rank != 4 || cfg->pad.count != 4)
-        return pm_fail(PM_ECONFIG, "%s: pad needs four numbers (top, bottom, left, right) and an input "
-                       "of rank 4, not %d numbers and %s", n->name, cfg->pad.count,
-                       pm_shape_text(x, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: pad needs four numbers (top, bottom, left, right) and an input "
+                       "of rank 4, not %d numbers and %s",
+                       n->name, cfg->pad.count, pm_shape_text(x, text));
     if (cfg->mode == REFLECT &&
         (pad[0] >= x.dim[1] || pad[1] >= x.dim[1] || pad[2] >= x.dim[2] || pad[3] >= x.dim[2]))
-        return pm_fail(PM_ECONFIG, "%s: pad of mode reflect must be smaller than the height and width of "
-                       "%s", n->name, pm_shape_text(x, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: pad of mode reflect must be smaller than the height and width of "
+                       "%s",
+                       n->name, pm_shape_text(x, text));
     n->out_shape = PM_SHAPE4(x.dim[0], x.dim[1] + pad[0] + pad[1], x.dim[2] + pad[2] + pad[3],
                              x.dim[3]);
     n->out_type = PM_F32;
@@ -251,8 +256,8 @@ static struct pm_taps pad_taps(enum pad_mode mode, int in, int before, int after
     return t;
 }
 
-static void pad_resample(const struct pm_node *n, struct pm_calls *c, bool back, struct pm_tensor from,
-                         struct pm_tensor to)
+static void pad_resample(const struct pm_node *n, struct pm_calls *c, bool back,
+                         struct pm_tensor from, struct pm_tensor to)
 {
     const struct pad_cfg *cfg = n->cfg;
     const int *d = n->x.shape.dim, *pad = cfg->pad.v;
@@ -322,9 +327,10 @@ static const char *pad_onnx(const struct pm_node *n, struct pm_export *g)
     const struct pad_cfg *cfg = n->cfg;
     const int *pad = cfg->pad.v;
     const char *pads = pm_export_integers(g, PM_INT64S(0, 0, pad[0], pad[2], 0, 0, pad[1], pad[3]));
-    const char *y = pm_export_op(g, "Pad",
-                                 PM_VALUES(pm_export_x(g, n, 0), pads,
-                                           cfg->value != 0 ? pm_export_number(g, cfg->value) : NULL));
+    const char *y =
+        pm_export_op(g, "Pad",
+                     PM_VALUES(pm_export_x(g, n, 0), pads,
+                               cfg->value != 0 ? pm_export_number(g, cfg->value) : NULL));
 
     if (cfg->mode != CONSTANT)
         pm_export_text(g, "mode", modes[cfg->mode]);

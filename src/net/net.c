@@ -61,7 +61,8 @@ void pm_net_destroy(struct pm_net **n)
     *n = NULL;
 }
 
-void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name, struct pm_node *node)
+void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name,
+                  struct pm_node *node)
 {
     const size_t n = (size_t)heads->further_count;
     struct pm_head *list;
@@ -113,8 +114,10 @@ static struct pm_node *append_node(struct pm_net *net, const char *name,
 
     n->scope = n->name = pm_arena_strdup(net->arena, name);
     if (!net->error && find(net, n->name))
-        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name, which tasks "
-                             "need for what they put behind it: call that layer otherwise", n->name);
+        net->error = pm_fail(PM_ECONFIG,
+                             "%s: the net has another layer of this name, which tasks "
+                             "need for what they put behind it: call that layer otherwise",
+                             n->name);
     n->layer = layer;
     n->net = net;
     n->index = net->count;
@@ -209,9 +212,10 @@ static int check_output(const struct pm_node *n)
             return pm_fail(PM_ECONFIG, "%s: its output %s has an axis outside 1..%d", n->name,
                            pm_shape_text(s, text), LONGEST_AXIS);
     if (!fits_int(s))
-        return pm_fail(PM_ECONFIG, "%s: its output %s has more than 2^31 - 1 values; make the batch "
-                       "or the input smaller, or raise run.micro_batches", n->name,
-                       pm_shape_text(s, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: its output %s has more than 2^31 - 1 values; make the batch "
+                       "or the input smaller, or raise run.micro_batches",
+                       n->name, pm_shape_text(s, text));
     return PM_OK;
 }
 
@@ -294,8 +298,8 @@ static const struct pm_layer *find_layer(struct pm_net *net, const char *name, c
 }
 
 /* Specs have no length limit: one may contain a list with an entry per class. */
-static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node *const *xs, int count,
-                           const char *spec, va_list args)
+static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                           int count, const char *spec, va_list args)
 {
     struct pm_str text = { 0 };
     char layer_name[64];
@@ -309,7 +313,8 @@ static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node 
     layer = find_layer(net, layer_name, name);
     n = new_node(net, name, layer);
     if (!net->error)
-        net->error = pm_opts_parse_text(layer->opts, text.text + length, n->cfg, net->arena, n->name);
+        net->error =
+            pm_opts_parse_text(layer->opts, text.text + length, n->cfg, net->arena, n->name);
     pm_str_free(&text);
     finish_node(n, xs, count);
     return n;
@@ -363,7 +368,8 @@ static bool is_of_suffix(const char *name, const char *suffix)
 {
     const size_t length = strlen(name), end = strlen(suffix);
 
-    return length > end && name[length - end - 1] == '/' && strcmp(name + length - end, suffix) == 0;
+    return length > end && name[length - end - 1] == '/' &&
+           strcmp(name + length - end, suffix) == 0;
 }
 
 static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape shape)
@@ -401,8 +407,9 @@ static bool find_given(struct pm_node *n, const char *name, struct pm_shape shap
             continue;
         *err = PM_OK;
         if (!pm_shape_equal(v->shape, shape))
-            *err = pm_fail(PM_ECONFIG, "%s: uses the variable %s as %s, another layer as %s", n->name,
-                           name, pm_shape_text(shape, want), pm_shape_text(v->shape, have));
+            *err =
+                pm_fail(PM_ECONFIG, "%s: uses the variable %s as %s, another layer as %s", n->name,
+                        name, pm_shape_text(shape, want), pm_shape_text(v->shape, have));
         n->vars[n->var_count++] = v->index;
         return true;
     }
@@ -413,7 +420,8 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize)
 {
     struct pm_net *net = n->net;
-    const struct pm_given *given = n->var_count < net->given_count ? &net->given[n->var_count] : NULL;
+    const struct pm_given *given =
+        n->var_count < net->given_count ? &net->given[n->var_count] : NULL;
     struct pm_variable *v;
     int err;
 
@@ -423,8 +431,8 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
         return err;
     if (!fits_int(shape)) {
         char text[64];
-        return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name, suffix,
-                       pm_shape_text(shape, text));
+        return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name,
+                       suffix, pm_shape_text(shape, text));
     }
     if (given && given->count != pm_shape_count(shape)) {
         char text[64];

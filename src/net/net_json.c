@@ -247,8 +247,10 @@ static int read_repeat(struct reader *in, const cJSON *item, const struct repeat
         r.placeholder = "%d";
     for (const struct repeat *o = outer; o; o = o->outer)
         if (strstr(o->placeholder, r.placeholder) || strstr(r.placeholder, o->placeholder))
-            PM_TRY(pm_fail(PM_ECONFIG, "%s.as: an enclosing repeat has the placeholder \"%s\"; give "
-                           "this one another, as in \"as\": \"%%e\"", where, o->placeholder));
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "%s.as: an enclosing repeat has the placeholder \"%s\"; give "
+                           "this one another, as in \"as\": \"%%e\"",
+                           where, o->placeholder));
     for (r.round = 1; r.round <= n->valueint; r.round++) {
         r.input = in->previous;
         PM_TRY(read_list(in, layers, &r, pm_arena_printf(a, "%s.layers", where)));

@@ -216,7 +216,8 @@ static bool add_applies(const char *activation)
 }
 
 /* Adds a batch norm's second input to x and applies the norm's activation to the sum. */
-static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_node *norm, struct pm_node *x)
+static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_node *norm,
+                                  struct pm_node *x)
 {
     cJSON *options = options_of(norm);
     const char *act = cJSON_GetObjectItemCaseSensitive(options, "activation")->valuestring;

@@ -11,7 +11,9 @@ bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
     if (given->count == 0 || given->count == count)
         return true;
     if (!net->error)
-        net->error = pm_fail(PM_ECONFIG, "model.multi_grid: %d numbers, but deeplab_%s takes %d, or "
-                             "none", given->count, b->name, count);
+        net->error = pm_fail(PM_ECONFIG,
+                             "model.multi_grid: %d numbers, but deeplab_%s takes %d, or "
+                             "none",
+                             given->count, b->name, count);
     return false;
 }

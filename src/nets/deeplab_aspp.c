@@ -25,8 +25,8 @@ static struct pm_node *image_level(const struct pm_deeplab *d, struct pm_node *x
         y = pm_net_add(d->net, pm_arena_printf(d->net->arena, "%s/gate", name), y,
                        o->aspp_se_qsigmoid ? "hard_sigmoid" : "sigmoid");
     } else {
-        y = pm_nets_conv_bn(d->net, &d->norm, name, y, "activation=relu", "conv2d filters=%d kernel=1",
-                            o->aspp_filters);
+        y = pm_nets_conv_bn(d->net, &d->norm, name, y, "activation=relu",
+                            "conv2d filters=%d kernel=1", o->aspp_filters);
     }
     pm_deeplab_map(d, o->nets.output_stride, size);
     return pm_deeplab_resize(d, pm_arena_printf(d->net->arena, "%s/resized", name), y, size);

@@ -37,8 +37,10 @@ static int read_pair(const char *where, const cJSON *o, const char *key, int max
         const cJSON *number = list ? cJSON_GetArrayItem(v, i) : v;
 
         if (!is_whole(number, 1, max))
-            return pm_fail(PM_ECONFIG, "%s.%s: must be a whole number in 1..%d, or a list of two, of rows "
-                           "and of columns", where, key, max);
+            return pm_fail(PM_ECONFIG,
+                           "%s.%s: must be a whole number in 1..%d, or a list of two, of rows "
+                           "and of columns",
+                           where, key, max);
         pair[i] = number->valueint;
     }
     return PM_OK;
@@ -69,8 +71,10 @@ static int read_branch(const char *where, const cJSON *o, int index, struct bran
     if (!op || (strcmp(op, "conv") != 0 && strcmp(op, "pyramid_pooling") != 0))
         return pm_fail(PM_ECONFIG, "%s.op: must be \"conv\" or \"pyramid_pooling\"", where);
     if (!is_whole(input, -1, index - 1))
-        return pm_fail(PM_ECONFIG, "%s.input: must be -1, the backbone's map, or an earlier branch up to "
-                       "%d", where, index - 1);
+        return pm_fail(PM_ECONFIG,
+                       "%s.input: must be -1, the backbone's map, or an earlier branch up to "
+                       "%d",
+                       where, index - 1);
     b->input = input->valueint;
     b->pooling = strcmp(op, "conv") != 0;
     if (b->pooling) {
@@ -94,7 +98,8 @@ static int read_list(struct pm_arena *a, const char *path, const cJSON *list,
     *count = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) < 1 ||
         cJSON_GetArraySize(list) > PM_MAX_INPUTS)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a cell is a list of 1 to %d branches", path, PM_MAX_INPUTS));
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "%s: a cell is a list of 1 to %d branches", path, PM_MAX_INPUTS));
     for (const cJSON *v = list->child; v; v = v->next, ++*count)
         PM_TRY(read_branch(pm_arena_printf(a, "%s: [%d]", path, *count), v, *count,
                            &branches[*count]));
@@ -109,8 +114,10 @@ static int read_cell(struct pm_arena *a, const char *path, struct branch branche
     char *text = NULL;
 
     if (!pm_file_exists(path))
-        PM_TRY(pm_fail(PM_ECONFIG, "model.dense_prediction_cell: %s is not there: give the path of a cell's "
-                       "JSON file", path));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "model.dense_prediction_cell: %s is not there: give the path of a cell's "
+                       "JSON file",
+                       path));
     PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, &list));
     PM_TRY(read_list(a, path, list, branches, count));
@@ -163,8 +170,9 @@ struct pm_node *pm_deeplab_cell(const struct pm_deeplab *d, struct pm_node *x)
     int count = 0;
 
     if (!net->error && d->o->nets.output_stride > 16)
-        net->error = pm_fail(PM_ECONFIG, "model.dense_prediction_cell: its rates are for output strides "
-                             "up to 16: set model.output_stride to 16 or 8");
+        net->error =
+            pm_fail(PM_ECONFIG, "model.dense_prediction_cell: its rates are for output strides "
+                                "up to 16: set model.output_stride to 16 or 8");
     if (!net->error)
         net->error = read_cell(net->arena, d->o->dense_prediction_cell, branches, &count);
     if (net->error)

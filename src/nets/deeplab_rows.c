@@ -39,10 +39,11 @@ XCEPTION(71);
     PM_BOOL(pm_deeplab_options, nas_remove_os32_stride, false,                                     \
             "cells of output stride 32 have the size of those of 16"),                             \
     PM_NETS_DROP_PATH(1, 30000)
-PM_DEEPLAB(nas_pnasnet, "DeepLab on 12 progressively searched cells", "deeplab", 4e-5f, 0.9997, 0.001,
-           NAS, { 0 });
-PM_DEEPLAB_AT(8, nas_hnasnet, "DeepLab on 12 cells of a net searched as a whole; output_stride is 8",
-              "deeplab", 4e-5f, 0.9997, 0.001, NAS, { 0 });
+PM_DEEPLAB(nas_pnasnet, "DeepLab on 12 progressively searched cells", "deeplab", 4e-5f, 0.9997,
+           0.001, NAS, { 0 });
+PM_DEEPLAB_AT(8, nas_hnasnet,
+              "DeepLab on 12 cells of a net searched as a whole; output_stride is 8", "deeplab",
+              4e-5f, 0.9997, 0.001, NAS, { 0 });
 
 /* TensorFlow's fused batch norm adds at least 1.001e-5 if the original asks for 1e-5. */
 #define RESNET(id, text, source, units)                                                            \

@@ -24,9 +24,11 @@ struct pm_node *pm_deeplab_separable(const struct pm_deeplab *d, const char *nam
 {
     struct pm_arena *a = d->net->arena;
 
-    x = pm_nets_conv_bn(d->net, &d->norm, pm_arena_printf(a, "%s_depthwise", name), x, activation(d),
+    x = pm_nets_conv_bn(d->net, &d->norm, pm_arena_printf(a, "%s_depthwise", name), x,
+                        activation(d),
                         "depthwise_conv2d kernel=%d dilation=%d regularize=false "
-                        "weights_init=truncated(0.33)", kernel, rate);
+                        "weights_init=truncated(0.33)",
+                        kernel, rate);
     return pm_nets_conv_bn(d->net, &d->norm, pm_arena_printf(a, "%s_pointwise", name), x,
                            activation(d), "conv2d filters=%d kernel=1 weights_init=truncated(0.06)",
                            filters);
@@ -76,10 +78,12 @@ struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name,
         window[i] = pm_deeplab_size(pooling_crop(d, i),
                                     1 / (float)(d->o->nets.output_stride * grid[i]));
         if (window[i] > dim[1 + i] && !d->net->error)
-            d->net->error = pm_fail(PM_ECONFIG, "model.aspp_pooling_crop: %s averages windows of %d "
-                                    "along an axis of %d: the pictures' %d must be no smaller than the "
-                                    "crop's %d", name, window[i], dim[1 + i], d->size[i],
-                                    pooling_crop(d, i));
+            d->net->error =
+                pm_fail(PM_ECONFIG,
+                        "model.aspp_pooling_crop: %s averages windows of %d "
+                        "along an axis of %d: the pictures' %d must be no smaller than the "
+                        "crop's %d",
+                        name, window[i], dim[1 + i], d->size[i], pooling_crop(d, i));
     }
     if (d->net->error)
         return x;

@@ -98,7 +98,8 @@ static struct pm_node *activated(const struct maker *m, const char *name, struct
 /* Builds a module's three convolutions with an activation before each. The previous convolution
  * applies that activation if it can. */
 static struct pm_node *residual_of(const struct maker *m, const struct block *b, const char *scope,
-                                   struct pm_node *x, struct pm_node *shortcut, int stride, int rate)
+                                   struct pm_node *x, struct pm_node *shortcut, int stride,
+                                   int rate)
 {
     for (int i = 0; i < SEPARABLES; i++) {
         const char *name = pm_arena_printf(m->net->arena, "%s/separable_conv%d", scope, i + 1);
@@ -146,10 +147,12 @@ static struct pm_node *last_module(const struct maker *m, const struct block *b,
 {
     for (int i = 0; i < SEPARABLES; i++) {
         const struct separable s = {
-            b->depth[i], i == SEPARABLES - 1 ? stride : 1, rate * m->grid[i], relu(m), relu(m), NULL,
+            b->depth[i], i == SEPARABLES - 1 ? stride : 1, rate * m->grid[i], relu(m), relu(m),
+            NULL,
         };
 
-        x = separable(m, pm_arena_printf(m->net->arena, "%s/separable_conv%d", scope, i + 1), x, &s);
+        x = separable(m, pm_arena_printf(m->net->arena, "%s/separable_conv%d", scope, i + 1), x,
+                      &s);
     }
     return x;
 }

@@ -17,16 +17,19 @@
     }
 
 /* Width of the projection and stride of blocks 1 to 16. Block 0 expands by 1. */
-static const struct { int width, stride; } blocks[] = {
-    { 16, 1 },  { 24, 2 },  { 24, 1 }, { 32, 2 }, { 32, 1 }, { 32, 1 },  { 64, 2 },  { 64, 1 },  { 64, 1 },
-    { 64, 1 },  { 96, 1 },  { 96, 1 }, { 96, 1 }, { 160, 2 }, { 160, 1 }, { 160, 1 }, { 320, 1 },
+static const struct { int width, stride;
+} blocks[] = {
+    { 16, 1 }, { 24, 2 },  { 24, 1 },  { 32, 2 },  { 32, 1 },  { 32, 1 },
+    { 64, 2 }, { 64, 1 },  { 64, 1 },  { 64, 1 },  { 96, 1 },  { 96, 1 },
+    { 96, 1 }, { 160, 2 }, { 160, 1 }, { 160, 1 }, { 320, 1 },
 };
 
 static struct pm_node *conv_bn(struct pm_net *net, const struct pm_nets_options *o,
                                const char *name, struct pm_node *x, int filters,
                                const char *activation)
 {
-    return pm_nets_conv_bn(net, o, name, x, pm_arena_printf(net->arena, "activation=%s", activation),
+    return pm_nets_conv_bn(net, o, name, x,
+                           pm_arena_printf(net->arena, "activation=%s", activation),
                            "conv2d filters=%d kernel=1 weights_init=truncated(0.09)", filters);
 }
 

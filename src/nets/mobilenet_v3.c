@@ -184,8 +184,8 @@ static struct pm_node *backbone(const struct form *form, struct pm_net *net, str
 
     nets.min_depth = nets.divisible_by = 8;
     x = blocks(&m, x);
-    return conv_bn(&m, name_of(&m, form->scope, "Conv_1"), x, pm_nets_depth(&nets, form->last), 1, 1,
-                   1, form->first);
+    return conv_bn(&m, name_of(&m, form->scope, "Conv_1"), x, pm_nets_depth(&nets, form->last), 1,
+                   1, 1, form->first);
 }
 
 #define OPTS(factor, last, decay, ...)                                                             \

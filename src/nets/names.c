@@ -463,21 +463,26 @@ static int find_map(struct pm_names_file *f)
 
     f->family = family_of(f->net);
     if (!f->family)
-        return pm_fail(PM_EDATA, "%s: its names are PyTorch's%s%s, and this net has no map of them: "
+        return pm_fail(PM_EDATA,
+                       "%s: its names are PyTorch's%s%s, and this net has no map of them: "
                        "there are maps for resnet_v1_*, vgg_*, mobilenet_v2, mobilenet_v3_* and "
-                       "inception_v3", path, other ? ", as in " : "", other ? other : "");
+                       "inception_v3",
+                       path, other ? ", as in " : "", other ? other : "");
     f->prefix = prefix_of(f->family, f->from, f->arena, &second);
     if (!f->prefix)
         return pm_fail(PM_EDATA, "%s: no tensor '%s', as PyTorch's %s have%s%s: name a file of %s",
                        path, f->family->anchors[0], f->family->nets,
                        other ? "; these are names of " : "", other ? other : "", scope_of(f));
     if (f->net->conventions == PM_CONVENTIONS_TENSORFLOW)
-        return pm_fail(PM_EDATA, "%s: its names are PyTorch's, and %s pads, strides and normalises as "
-                       "TensorFlow's: set model.conventions=torch", path, scope_of(f));
+        return pm_fail(PM_EDATA,
+                       "%s: its names are PyTorch's, and %s pads, strides and normalises as "
+                       "TensorFlow's: set model.conventions=torch",
+                       path, scope_of(f));
     if (second)
-        PM_INFO("checkpoint", "%s holds the net more than once: names that begin with '%s' are taken, "
-                              "those with '%s' are not (pumice checkpoint convert %s FILE only=%s "
-                              "makes a file of them)",
+        PM_INFO("checkpoint",
+                "%s holds the net more than once: names that begin with '%s' are taken, "
+                "those with '%s' are not (pumice checkpoint convert %s FILE only=%s "
+                "makes a file of them)",
                 path, f->prefix, second, path, second);
     return PM_OK;
 }

@@ -10,7 +10,8 @@
 #define PAIR(conv, bn, ours) LAYER(conv, ours), BN(bn, ours)
 
 static const struct pm_names_row rows_v2[] = {
-    { "blocks.#.#.se.*", NULL, "squeeze-and-excitation, as in mobilenet_v3 and efficientnet", 0, 0 },
+    { "blocks.#.#.se.*", NULL, "squeeze-and-excitation, as in mobilenet_v3 and efficientnet", 0,
+      0 },
     PAIR("features.0.0", "features.0.1", "Conv"),
     PAIR("features.1.conv.0.0", "features.1.conv.0.1", "expanded_conv/depthwise"),
     PAIR("features.1.conv.1", "features.1.conv.2", "expanded_conv/project"),
@@ -116,9 +117,11 @@ static int check_v3(const struct pm_names_file *f)
     const double epsilon = (double)f->net->batch_norm_epsilon;
 
     if (pm_names_tensor(f, "conv_stem.weight") && epsilon > 2e-5)
-        PM_WARN("init", "%s: timm's mobilenetv3_large_100 and mobilenetv3_small_100 add 1e-5 to batch "
+        PM_WARN("init",
+                "%s: timm's mobilenetv3_large_100 and mobilenetv3_small_100 add 1e-5 to batch "
                 "norm's variance, this net %g: set model.batch_norm_epsilon=1e-5 and "
-                "model.batch_norm_decay=0.9 for them", pm_tensor_file_path(f->from), epsilon);
+                "model.batch_norm_decay=0.9 for them",
+                pm_tensor_file_path(f->from), epsilon);
     return PM_OK;
 }
 

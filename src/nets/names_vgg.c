@@ -40,7 +40,8 @@ static int check(const struct pm_names_file *f)
     const struct pm_file_tensor *first = pm_names_tensor(f, "features.0.weight");
 
     if (pm_names_tensor(f, "features.1.running_mean"))
-        return pm_names_refuse(f, "has batch norm behind its convolutions, as vgg16_bn, which the net "
+        return pm_names_refuse(f,
+                               "has batch norm behind its convolutions, as vgg16_bn, which the net "
                                "has not");
     if (first && (first->rank != 4 || first->dim[2] != 3))
         return pm_names_refuse(f, "its first convolution is not 3x3: it is no vgg");

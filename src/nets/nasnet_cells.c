@@ -111,8 +111,8 @@ static const char *window(const struct cell *c, int kernel, int stride)
 }
 
 /* Resizes the map to half instead of using a stride; then the convolution is not dilated. */
-static struct pm_node *atrous(const struct cell *c, const char *scope, struct pm_node *x, int kernel,
-                              int stride, struct pm_node *residual)
+static struct pm_node *atrous(const struct cell *c, const char *scope, struct pm_node *x,
+                              int kernel, int stride, struct pm_node *residual)
 {
     const char *name = pm_arena_printf(c->net->arena, "%s/atrous_%dx%d", scope, kernel, kernel);
     const char *bn = pm_arena_printf(c->net->arena, "%s/bn_atr_%dx%d", scope, kernel, kernel);
@@ -294,9 +294,9 @@ static struct maps stem(struct cell *c, struct pm_node *images)
     struct maps m = { NULL, images };
     const char *name = n->stem ? "conv0" : "l1_stem_3x3";
 
-    m.x = pm_net_add(c->net, name, images, "conv2d filters=%d kernel=3 stride=%d padding=%s " WEIGHTS,
-                     n->stem ? n->stem : 3 * n->filters, n->stem ? 2 : 1,
-                     n->stem ? "valid" : "same");
+    m.x =
+        pm_net_add(c->net, name, images, "conv2d filters=%d kernel=3 stride=%d padding=%s " WEIGHTS,
+                   n->stem ? n->stem : 3 * n->filters, n->stem ? 2 : 1, n->stem ? "valid" : "same");
     m.x = norm(c, n->stem ? "conv0_bn" : "l1_stem_bn", m.x, NULL);
     c->stride = 2;
     for (int i = 0; n->stem && i < 2; i++) {

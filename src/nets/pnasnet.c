@@ -23,7 +23,7 @@
         .weight_decay = 4e-5f, .build = build_##id,                                                \
     }
 
-PNASNET(pnasnet_mobile, "9 progressively searched cells, the smaller, auxiliary head", 224, 1, 9, 54,
-        32);
+PNASNET(pnasnet_mobile, "9 progressively searched cells, the smaller, auxiliary head", 224, 1, 9,
+        54, 32);
 PNASNET(pnasnet_large, "12 progressively searched cells for 331x331, auxiliary head", 331, 0.6, 12,
         216, 96);

@@ -117,8 +117,8 @@ static struct pm_node *sum_v1(const struct maker *m, const char *scope, const ch
 
 /* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))), with the stride on the first
  * convolution. The lite unit has it on the second. */
-static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct pm_node *x, int width,
-                                int out, int stride, int rate)
+static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct pm_node *x,
+                                int width, int out, int stride, int rate)
 {
     const char *last = name_of(m, scope, "conv2");
     const int first = m->d->kind == LITE ? 1 : stride;

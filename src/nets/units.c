@@ -48,7 +48,8 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
                                      const char *name, struct pm_node *x, int kernel, int stride,
                                      int rate, const char *activation)
 {
-    return pm_nets_conv_bn(net, o, name, x, pm_arena_printf(net->arena, "activation=%s", activation),
+    return pm_nets_conv_bn(net, o, name, x,
+                           pm_arena_printf(net->arena, "activation=%s", activation),
                            "depthwise_conv2d %s regularize=false weights_init=truncated(0.09)",
                            pm_nets_window(net->arena, o, kernel, stride, rate));
 }
@@ -68,8 +69,8 @@ const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, 
                            int stride, int rate)
 {
     return o->conventions ? pm_nets_window_same(a, kernel, stride, rate)
-                          : pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same", kernel,
-                                            stride, rate);
+                          : pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same",
+                                            kernel, stride, rate);
 }
 
 bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
@@ -81,8 +82,10 @@ bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_n
     if (s == 0 || (s >= min && s <= max && (s & (s - 1)) == 0))
         return true;
     if (!net->error)
-        net->error = pm_fail(PM_ECONFIG, "model.output_stride: %d is none that %s has: a power of 2 "
-                             "from %d to %d, or 0", s, row, min, max);
+        net->error = pm_fail(PM_ECONFIG,
+                             "model.output_stride: %d is none that %s has: a power of 2 "
+                             "from %d to %d, or 0",
+                             s, row, min, max);
     return false;
 }
 

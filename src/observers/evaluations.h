@@ -18,7 +18,7 @@ struct cJSON;
 enum { PM_EVALUATIONS_KEPT = 32 }; /* report/page.h has room for them and training's */
 struct pm_evaluated {
     const char *data, *split;     /* the data folder as in the config, and its split */
-    const char *checkpoint;       /* path below the run folder: "checkpoints/best-000600.safetensors" */
+    const char *checkpoint;   /* path below the run folder: "checkpoints/best-000600.safetensors" */
     bool averages;                /* the values are the moving averages */
     bool training;                /* made during training */
     uint64_t step, count;         /* step of the checkpoint; number of pictures */

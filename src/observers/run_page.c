@@ -215,7 +215,8 @@ static void read_past(struct pm_run_page *p, uint64_t step)
     cJSON *run = NULL;
 
     pm_str_add(&path, "%s/run.json", p->folder);
-    if (step > 0 && pm_file_exists(path.text) && pm_text_read(path.text, PM_MOST_TEXT, &text) == PM_OK)
+    if (step > 0 && pm_file_exists(path.text) &&
+        pm_text_read(path.text, PM_MOST_TEXT, &text) == PM_OK)
         run = cJSON_Parse(text);
     const char *started = cJSON_GetStringValue(cJSON_GetObjectItem(run, "started"));
     const double seconds = cJSON_GetNumberValue(cJSON_GetObjectItem(run, "seconds"));

@@ -207,7 +207,8 @@ static bool tag_of(const struct pm_config *c, const char *metric, int class, str
 }
 
 /* Values that are not finite, for example of absent classes, get no scalar. */
-void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics)
+void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
+                          const struct cJSON *metrics)
 {
     struct pm_str tag = { 0 };
     const cJSON *m, *v;
@@ -431,7 +432,8 @@ out:
 /* Computes the heads' values for the kept pictures; *list is valid until the next call. *count is 0
  * if there are none. */
 static int run_heads(struct pm_summaries *s, int pictures, struct pm_device *device,
-                     struct pm_variables *variables, const struct pm_named_floats **list, int *count)
+                     struct pm_variables *variables, const struct pm_named_floats **list,
+                     int *count)
 {
     int err = PM_OK;
 

@@ -40,7 +40,8 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
 void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v);
 /* Adds the metrics of an evaluation by c as scalars of the next pm_events_write. */
 struct pm_events;
-void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics);
+void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
+                          const struct cJSON *metrics);
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics);
 void pm_summaries_saved(struct pm_summaries *s, uint64_t step);
 

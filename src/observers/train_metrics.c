@@ -93,7 +93,8 @@ static int32_t *labels_of(const struct pm_train_metrics *m, int slot, int exampl
 
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch)
 {
-    memcpy(labels_of(m, slot, 0), batch->field[m->of.field], m->batch * m->of.count * sizeof *m->labels);
+    memcpy(labels_of(m, slot, 0), batch->field[m->of.field],
+           m->batch * m->of.count * sizeof *m->labels);
 }
 
 void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
@@ -105,8 +106,9 @@ void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct p
 
     memset(m->one.count, 0, cells * sizeof *m->one.count);
     for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, first += count)
-        pm_confusion_add(&m->one, labels_of(m, slot, first), pm_clones_output(c, part, slot, m->of.node),
-                         (size_t)count * m->of.count, m->of.ignore);
+        pm_confusion_add(&m->one, labels_of(m, slot, first),
+                         pm_clones_output(c, part, slot, m->of.node), (size_t)count * m->of.count,
+                         m->of.ignore);
     for (size_t i = 0; i < cells; i++)
         m->all.count[i] += m->one.count[i];
     all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);

@@ -19,7 +19,8 @@ static void mark(struct pm_export *g, const struct pm_node *n)
 }
 
 /* Returns the node of output i: first the logits, then the additional outputs. */
-static const struct pm_node *output_of(const struct pm_export *g, const struct pm_node *logits, int i)
+static const struct pm_node *output_of(const struct pm_export *g, const struct pm_node *logits,
+                                       int i)
 {
     return i == 0 ? logits : g->options.also[i - 1];
 }
@@ -201,8 +202,8 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, bool length
             dim[0] = -1;
         if (k == 0)
             dim[h] = dim[h + 1] = -1;
-        v = pm_onnx_add_output(g->model, k ? raw : name, classes && !k ? PM_DTYPE_I32 : PM_DTYPE_F32,
-                               n->out_shape.rank, dim);
+        v = pm_onnx_add_output(g->model, k ? raw : name,
+                               classes && !k ? PM_DTYPE_I32 : PM_DTYPE_F32, n->out_shape.rank, dim);
         if (g->options.any_batch)
             v->dim_name[0] = "N";
         if (k == 0)

@@ -37,7 +37,8 @@ static const char *to_factor(struct pm_export *g, const char *sides, int factor)
     const char *one = pm_export_integers(g, PM_INT64S(1));
     const char *over = pm_export_op(g, "Mod", PM_VALUES(
         pm_export_op(g, "Sub", PM_VALUES(sides, one)), f));
-    const char *more = pm_export_op(g, "Mod", PM_VALUES(pm_export_op(g, "Sub", PM_VALUES(f, over)), f));
+    const char *more =
+        pm_export_op(g, "Mod", PM_VALUES(pm_export_op(g, "Sub", PM_VALUES(f, over)), f));
 
     return pm_export_op(g, "Add", PM_VALUES(sides, more));
 }
@@ -67,7 +68,8 @@ static const char *resized_size(struct pm_export *g)
 }
 
 /* Resizes a map of this rank; in the graph its last two axes are height and width. */
-static const char *resize(struct pm_export *g, const char *x, int rank, const char *size, bool nearest)
+static const char *resize(struct pm_export *g, const char *x, int rank, const char *size,
+                          bool nearest)
 {
     const char *sizes = pm_export_op(g, "Concat", PM_VALUES(shape_of(g, x, 0, rank - 2), size));
 
@@ -108,7 +110,8 @@ const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_sha
         g->framed_size = resized_size(g);
         x = resize(g, x, 4, g->framed_size, false);
     }
-    rest = pm_export_op(g, "Sub", PM_VALUES(pm_export_integers(g, PM_INT64S(h, w)), g->framed_size));
+    rest =
+        pm_export_op(g, "Sub", PM_VALUES(pm_export_integers(g, PM_INT64S(h, w)), g->framed_size));
     rest = pm_export_op(g, "Max", PM_VALUES(rest, pm_export_integers(g, PM_INT64S(0))));
     pads = pm_export_integers(g, PM_INT64S(0, 0, 0, 0, 0, 0));
     pads = pm_export_op(g, "Concat", PM_VALUES(pads, rest));
@@ -121,8 +124,9 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
 {
     const int h = s.rank - 2; /* axis of the height in the graph */
 
-    x = pm_export_op(g, "Slice", PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, 0)), g->framed_size,
-                                           pm_export_integers(g, PM_INT64S(h, h + 1))));
+    x = pm_export_op(g, "Slice",
+                     PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, 0)), g->framed_size,
+                               pm_export_integers(g, PM_INT64S(h, h + 1))));
     return g->options.frame->min ? resize(g, x, s.rank, g->picture_size, nearest) : x;
 }
 
@@ -135,5 +139,6 @@ const char *pm_export_frame_lengths(struct pm_export *g, const char *x)
     factor = pm_export_op(g, "Div", PM_VALUES(cast(g, g->picture_size, FLOAT),
                                               cast(g, g->framed_size, FLOAT)));
     shape = pm_export_integers(g, PM_INT64S(1, 2, 1, 1));
-    return pm_export_op(g, "Mul", PM_VALUES(x, pm_export_op(g, "Reshape", PM_VALUES(factor, shape))));
+    return pm_export_op(g, "Mul",
+                        PM_VALUES(x, pm_export_op(g, "Reshape", PM_VALUES(factor, shape))));
 }

@@ -8,7 +8,8 @@
 /* Resizes and pads the picture x, a value of the graph, to the net's input of shape s. */
 const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_shape s);
 /* Crops a map of shape s to the picture and resizes it to the picture's size. */
-const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_shape s, bool nearest);
+const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_shape s,
+                                bool nearest);
 /* Converts a map of two channels from rows and columns of the net's input to those of the
  * picture. */
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x);

@@ -132,9 +132,10 @@ static struct import *begin(struct pm_import *i, struct pm_net *net,
 static void tell_split(const struct import *m)
 {
     if (m->split && !m->owner->split_logged)
-        PM_INFO("onnx", "%s: %s holds zeros or ones for several layers, as exporters write equal tensors "
-                "once: each layer has its own variable (%d more in all)", m->model->path, m->split,
-                m->splits);
+        PM_INFO("onnx",
+                "%s: %s holds zeros or ones for several layers, as exporters write equal tensors "
+                "once: each layer has its own variable (%d more in all)",
+                m->model->path, m->split, m->splits);
     m->owner->split_logged |= m->split != NULL;
 }
 
@@ -235,8 +236,10 @@ static int find_images(const struct pm_onnx_model *model, const struct pm_onnx_v
             *out = in;
     }
     if (found != 1)
-        return pm_fail(PM_ECONFIG, "%s: the model has %d inputs of rank 4, but one input is needed, "
-                       "the images", model->path, found);
+        return pm_fail(PM_ECONFIG,
+                       "%s: the model has %d inputs of rank 4, but one input is needed, "
+                       "the images",
+                       model->path, found);
     return PM_OK;
 }
 
@@ -317,12 +320,15 @@ static int find_head(struct import *m, const char *name)
     search(&s, name);
     m->head = s.first;
     if (s.other)
-        return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: its logits are made by two last layers, \"%s\" "
-                       "and \"%s\": neither can be replaced", m->model->path, s.first->name,
-                       s.other->name);
+        return pm_fail(PM_ECONFIG,
+                       "%s: model.onnx_new_head: its logits are made by two last layers, \"%s\" "
+                       "and \"%s\": neither can be replaced",
+                       m->model->path, s.first->name, s.other->name);
     if (!m->head && producer(m->model, name))
-        return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
-                       "of the output that a fresh one could replace", m->model->path);
+        return pm_fail(PM_ECONFIG,
+                       "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
+                       "of the output that a fresh one could replace",
+                       m->model->path);
     return PM_OK;
 }
 
@@ -331,10 +337,13 @@ static int refuse_shape(const struct import *m, const struct value *v)
     const bool maps = v->view.rank == 4 && v->view.dim[0] == m->batch;
     char text[96];
 
-    return pm_fail(PM_ECONFIG, "%s: \"%s\" has the shape %s, which %s for a batch of %lld; name the logits "
-                   "with model.onnx_logits", m->model->path, v->name, view_text(&v->view, text),
+    return pm_fail(PM_ECONFIG,
+                   "%s: \"%s\" has the shape %s, which %s for a batch of %lld; name the logits "
+                   "with model.onnx_logits",
+                   m->model->path, v->name, view_text(&v->view, text),
                    maps ? "are the maps of a segmentation net, no logits [n, classes]"
-                        : "is no logits [n, classes]", (long long)m->batch);
+                        : "is no logits [n, classes]",
+                   (long long)m->batch);
 }
 
 /* Makes the logits. For [n, classes], at most one axis besides the batch may be larger than 1. If

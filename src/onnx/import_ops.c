@@ -22,11 +22,13 @@ char *pm_import_markdown(void)
 {
     struct pm_str s = { 0 };
 
-    pm_str_add(&s, "\n## Operators\n\n"
-               "`model.onnx` takes these operators, from opset 6 on. \"export\" marks those that `pumice "
-               "export` writes.\n\"constants\": the operator is computed while the model is read, and all "
-               "of its inputs must be constants.\n\n"
-               "| operator | forward | backward | export | notes |\n|---|---|---|---|---|\n");
+    pm_str_add(
+        &s,
+        "\n## Operators\n\n"
+        "`model.onnx` takes these operators, from opset 6 on. \"export\" marks those that `pumice "
+        "export` writes.\n\"constants\": the operator is computed while the model is read, and all "
+        "of its inputs must be constants.\n\n"
+        "| operator | forward | backward | export | notes |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < PM_COUNT(operators); i++) {
         const struct pm_import_operator *o = &operators[i].about;
 

@@ -25,8 +25,9 @@ static int pool(struct import *m, const char *layer)
         pm_str_add(&spec, " ceil=true");
     if (pm_onnx_attr_int(m->n, "count_include_pad", 0) && strcmp(w.padding, "explicit") == 0)
         pm_str_add(&spec, " count_pad=true");
-    import_out_images(m, 0, pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s",
-                                       spec.text));
+    import_out_images(
+        m, 0,
+        pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s", spec.text));
     pm_str_free(&spec);
     return PM_OK;
 }
@@ -261,8 +262,9 @@ int import_op_resize(struct import *m)
         pm_str_free(&spec);
         return import_refuse(m, "sizes or scales that are no constants of height and width");
     }
-    import_out_images(m, 0, pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s",
-                                       spec.text));
+    import_out_images(
+        m, 0,
+        pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s", spec.text));
     pm_str_free(&spec);
     return PM_OK;
 }

@@ -29,7 +29,8 @@ static int reshaped(struct import *m, struct value *v, int rank, const int64_t *
         whole.numbers = import_numbers(m, v, 1 << 24);
         whole.kind = VALUE_NUMBERS;
         if (!whole.numbers)
-            return import_refuse(m, "a constant of %lld elements is reshaped after it was transposed",
+            return import_refuse(m,
+                                 "a constant of %lld elements is reshaped after it was transposed",
                                  (long long)count);
     }
     w = view_plain(1, &count);
@@ -66,7 +67,8 @@ int import_op_reshape(struct import *m)
     char text[96];
 
     if (rank < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "a shape that is no constant of at most %d numbers", PM_FILE_MAX_RANK);
+        return import_refuse(m, "a shape that is no constant of at most %d numbers",
+                             PM_FILE_MAX_RANK);
     replace_batch(m, x, rank, dim);
     for (int i = 0; i < rank; i++) {
         if (dim[i] == 0 && !zero_is_zero && i < x->rank)
@@ -79,8 +81,10 @@ int import_op_reshape(struct import *m)
     if (rest >= 0 && known > 0)
         dim[rest] = view_count(x) / known, known *= dim[rest];
     if (known != view_count(x))
-        return import_refuse(m, "its shape does not hold the values of %s: the model may be made for "
-                             "another batch or input size", view_text(x, text));
+        return import_refuse(m,
+                             "its shape does not hold the values of %s: the model may be made for "
+                             "another batch or input size",
+                             view_text(x, text));
     return reshaped(m, v, rank, dim);
 }
 
@@ -126,7 +130,8 @@ int import_op_unsqueeze(struct import *m)
     int next = 0;
 
     if (count < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "axes that are no constants, or more than %d of them", PM_FILE_MAX_RANK);
+        return import_refuse(m, "axes that are no constants, or more than %d of them",
+                             PM_FILE_MAX_RANK);
     for (int i = 0; i < rank; i++) {
         bool fresh = false;
 
@@ -191,7 +196,8 @@ int import_op_dropout(struct import *m)
 
 /* Writes the axes in memory order, with `axis` as its own group; *at is the group's place. The
  * caller's import_lay transposes the value if its axes are interleaved in memory. */
-static void around_axis(const struct view *v, int axis, char groups[2 * PM_FILE_MAX_RANK + 1], int *at)
+static void around_axis(const struct view *v, int axis, char groups[2 * PM_FILE_MAX_RANK + 1],
+                        int *at)
 {
     char order[PM_FILE_MAX_RANK + 1];
     int n = 0, count = 0;
@@ -301,8 +307,8 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
 
     if (r->step < 1 || size % r->step || r->begin >= r->step || r->count != size / r->step ||
         w.rank >= PM_FILE_MAX_RANK)
-        return import_refuse(m, "a step of %lld along an axis of %lld from %lld on", (long long)r->step,
-                             (long long)size, (long long)r->begin);
+        return import_refuse(m, "a step of %lld along an axis of %lld from %lld on",
+                             (long long)r->step, (long long)size, (long long)r->begin);
     for (int i = 0, k = 0; i < w.rank; i++)
         if (i == axis)
             dim[k++] = size / r->step, dim[k++] = r->step;
@@ -414,8 +420,8 @@ int import_op_gather(struct import *m)
     axis += axis < 0 ? v->view.rank : 0;
     if (v->kind != VALUE_NODE || count < 1 || axis < 0 || axis >= v->view.rank ||
         v->view.rank - 1 + index->view.rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "indices that are no constants, or axis %lld of %d", (long long)axis,
-                             v->view.rank);
+        return import_refuse(m, "indices that are no constants, or axis %lld of %d",
+                             (long long)axis, v->view.rank);
     for (int64_t i = 1; i < count; i++)
         if (at[i] != at[0] + (double)i)
             return import_refuse(m, "indices that do not follow each other");
@@ -459,7 +465,8 @@ int import_op_concat(struct import *m)
         if (v->view.dim[axis] == 0)
             continue;
         if (n == AT_ONCE) {
-            part[0] = pm_net_add_many(m->net, import_name(m, "part"), part, n, "concat axis=%d", at);
+            part[0] =
+                pm_net_add_many(m->net, import_name(m, "part"), part, n, "concat axis=%d", at);
             n = 1;
         }
         dim[axis] += v->view.dim[axis];
@@ -486,7 +493,8 @@ int import_op_depth_to_space(struct import *m)
     if (w.rank != 4 || b < 1 || b > 1024 || d[1] % (b * b))
         return import_refuse(m, "a block size of %lld does not fit", (long long)b);
     const int64_t c = d[1] / (b * b), out[] = { d[0], c, d[2] * b, d[3] * b };
-    const int64_t cut_dcr[] = { d[0], b, b, c, d[2], d[3] }, cut_crd[] = { d[0], c, b, b, d[2], d[3] };
+    const int64_t cut_dcr[] = { d[0], b, b, c, d[2], d[3] },
+                  cut_crd[] = { d[0], c, b, b, d[2], d[3] };
     if (!view_reshape(&w, 6, crd ? cut_crd : cut_dcr))
         return import_refuse(m, "channels that lie in parts");
     view_transpose(&w, crd ? crd_perm : dcr_perm);

@@ -78,8 +78,8 @@ void import_out_node(struct import *m, int i, struct pm_node *node, const struct
 void import_out_view(struct import *m, int i, const struct value *x, const struct view *v);
 /* Sets output i to a node [n, h, w, c] or [n, w, c], viewed as [n, c, h, w] or [n, c, w]. */
 void import_out_images(struct import *m, int i, struct pm_node *node);
-void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, const double *numbers,
-                        bool integer);
+void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim,
+                        const double *numbers, bool integer);
 
 /* Records an unsupported feature of the current node. The walk continues without the node's
  * outputs. */

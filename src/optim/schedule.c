@@ -7,9 +7,10 @@
 static int check_pieces(const struct pm_config_schedule *c)
 {
     if (c->boundaries.count == 0 || c->boundaries.count != c->rates.count)
-        return pm_fail(PM_ECONFIG, "schedule: policy \"piecewise\" needs schedule.boundaries and as "
-                       "many schedule.rates: %d and %d are given", c->boundaries.count,
-                       c->rates.count);
+        return pm_fail(PM_ECONFIG,
+                       "schedule: policy \"piecewise\" needs schedule.boundaries and as "
+                       "many schedule.rates: %d and %d are given",
+                       c->boundaries.count, c->rates.count);
     for (int i = 1; i < c->boundaries.count; i++)
         if (c->boundaries.v[i] <= c->boundaries.v[i - 1])
             return pm_fail(PM_ECONFIG, "schedule.boundaries: %d after %d; they must grow",
@@ -43,14 +44,15 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
         out->decay_steps = whole ? total_steps - (c->warmup_shift ? ramp(out) : 0)
                                  : (int64_t)(epoch * c->num_epochs_per_decay);
     if (out->decay_steps < 1)
-        return whole
-                   ? pm_fail(PM_ECONFIG, "schedule.policy: \"%s\" has no length: set run.steps above "
-                                         "the warm-up's steps, or schedule.decay_steps to 1 or more",
-                             c->policy == PM_POLICY_COSINE ? "cosine" : "polynomial")
-                   : pm_fail(PM_ECONFIG, "schedule.num_epochs_per_decay: %g, times %zu examples over "
-                                         "%g a step, is less than one step: set it higher, or "
-                                         "schedule.decay_steps to 1 or more, or another schedule.policy",
-                             c->num_epochs_per_decay, examples, counted);
+        return whole ? pm_fail(PM_ECONFIG,
+                               "schedule.policy: \"%s\" has no length: set run.steps above "
+                               "the warm-up's steps, or schedule.decay_steps to 1 or more",
+                               c->policy == PM_POLICY_COSINE ? "cosine" : "polynomial")
+                     : pm_fail(PM_ECONFIG,
+                               "schedule.num_epochs_per_decay: %g, times %zu examples over "
+                               "%g a step, is less than one step: set it higher, or "
+                               "schedule.decay_steps to 1 or more, or another schedule.policy",
+                               c->num_epochs_per_decay, examples, counted);
     return PM_OK;
 }
 

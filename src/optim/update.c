@@ -1,6 +1,7 @@
 /* update: the calls between the backward pass and the next step.
  *
- *   gradient_prepare   g = (g + wd * w) * multiplier; per chunk of 4096 floats: sum g^2, wd/2 sum w^2
+ *   gradient_prepare   g = (g + wd * w) * multiplier; per chunk of 4096 floats: sum g^2, wd/2 sum
+ *                      w^2
  *   gradient_norms     per variable and global norm, clip factors, flag
  *   the optimizer      over the block, except frozen variables
  *   layers' updates    moving averages, conditional on the flag

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 12, DOTS = 24 }; /* numbers of values: below FEW unsmoothed, below DOTS with a dot each */
+enum { FEW = 12, DOTS = 24 }; /* numbers of values: below FEW unsmoothed, below DOTS with a dot
+                               * each */
 
 /* ---- series ------------------------------------------------------------------------------ */
 

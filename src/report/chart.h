@@ -40,7 +40,8 @@ int pm_chart_dash(int i);
 void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                     int color, int dash);
 /* Adds only the smooth line; dots for few values. */
-void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const char *label, int color);
+void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const char *label,
+                     int color);
 /* Adds dots joined by a line, for few values. */
 void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                    int color, int dash);

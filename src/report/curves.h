@@ -49,7 +49,8 @@ void pm_curves_free(struct pm_curves *c);
 void pm_curves_add(struct pm_curves *c, const char *kind, const char *name, uint64_t step,
                    double value);
 /* Returns NULL if there is no such curve, or none with a finite value. */
-const struct pm_curve *pm_curves_find(const struct pm_curves *c, const char *kind, const char *name);
+const struct pm_curve *pm_curves_find(const struct pm_curves *c, const char *kind,
+                                      const char *name);
 
 /* The points to draw: measured values, at most two per bin, sorted by step. Returns their number
  * (<= 2 * bins). */

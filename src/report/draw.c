@@ -36,7 +36,8 @@ void pm_draw_area(struct pm_image8 *im, int y, int x, int height, int width, str
     int right = width < im->width - x ? x + width : im->width;
 
     for (int i = top; i < bottom; i++) {
-        uint8_t *p = im->pixels + ((size_t)i * (size_t)im->width + (size_t)left) * (size_t)im->channels;
+        uint8_t *p =
+            im->pixels + ((size_t)i * (size_t)im->width + (size_t)left) * (size_t)im->channels;
         for (int k = left; k < right; k++, p += im->channels) {
             if (im->channels < 3) {
                 p[0] = mix(p[0], luma(c), opacity);

@@ -19,10 +19,12 @@ static void write_head(struct pm_str *html, const char *title)
                       "img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action "
                       "'none'; script-src 'sha256-");
     pm_str_base64(html, pm_page_js_sha256, sizeof pm_page_js_sha256);
-    PM_HTML(html, "'\">\n<link rel=\"icon\" href=\"data:,\"><title>{} \xc2\xb7 Pumice</title>\n<style>",
+    PM_HTML(html,
+            "'\">\n<link rel=\"icon\" href=\"data:,\"><title>{} \xc2\xb7 Pumice</title>\n<style>",
             title);
     pm_html_raw(html, pm_page_css);
-    pm_html_raw(html, "</style></head>\n<body>\n<a class=\"skip\" href=\"#main\">To the content</a>\n");
+    pm_html_raw(html,
+                "</style></head>\n<body>\n<a class=\"skip\" href=\"#main\">To the content</a>\n");
 }
 
 /* Rules that hide an unticked run everywhere. */
@@ -163,8 +165,8 @@ static void write_progress(struct pm_str *html, const struct pm_report *r, const
 
 static void write_tile(struct pm_str *html, const char *name, const char *value, const char *below)
 {
-    PM_HTML(html, "<div class=\"tile\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>\n", name, value,
-            below);
+    PM_HTML(html, "<div class=\"tile\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>\n", name,
+            value, below);
 }
 
 static void write_best(struct pm_str *html, const struct pm_report *r)
@@ -179,7 +181,8 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
                    r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
         return;
     }
-    const char *split = pm_json_text_of(cJSON_GetObjectItemCaseSensitive(r->config, "data"), "eval_split");
+    const char *split =
+        pm_json_text_of(cJSON_GetObjectItemCaseSensitive(r->config, "data"), "eval_split");
     const bool share = pm_report_is_share(c);
     const struct pm_curve_point best = pm_curve_best(c, pm_report_higher(r, metric));
 

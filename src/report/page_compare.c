@@ -126,9 +126,10 @@ void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, i
             write_cell(html, m->best[i], m->step[i], all_shares(runs, count, m->name),
                        count > 1 && m->winner == i);
         }
-        PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-                PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
-                PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
+        PM_HTML(
+            html, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
+            PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
     }
     pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all "
                       "runs. Untick a run to hide its curves.</p></div></section>\n");

@@ -47,8 +47,13 @@ static bool has_decay(const struct pm_report *r)
 
 static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
-    struct pm_chart c = { .id = "loss", .title = "Loss", .log = PM_CHART_LOG_IF_FAR, .wide = true, .legend = true,
-                          .empty = "No values yet: the first is written at step run.log_every_steps." };
+    struct pm_chart c = { .id = "loss",
+                          .title = "Loss",
+                          .log = PM_CHART_LOG_IF_FAR,
+                          .wide = true,
+                          .legend = true,
+                          .empty =
+                              "No values yet: the first is written at step run.log_every_steps." };
 
     pm_chart_curve(&c, train_curve(r, "loss"),
                    has_decay(r) ? "training, with weight decay" : "training", -1, 0, 0);

@@ -35,7 +35,8 @@ static void write_labelled(struct pm_str *html, const struct result *r, const cJ
 
     if (!picture || strncmp(picture, "data:image/", 11) != 0)
         return;
-    PM_HTML(html, "<li class=\"sample {}\"><img src=\"{}\" class=\"{}\" loading=\"lazy\" alt=\"{}\">",
+    PM_HTML(html,
+            "<li class=\"sample {}\"><img src=\"{}\" class=\"{}\" loading=\"lazy\" alt=\"{}\">",
             right ? "right" : "wrong", picture, width < 96 ? "small" : "", truth);
     PM_HTML(html, "<div class=\"verdict\"><b>{}</b></div>",
             right ? "\xe2\x9c\x93 right" : "\xe2\x9c\x95 wrong");
@@ -45,7 +46,8 @@ static void write_labelled(struct pm_str *html, const struct result *r, const cJ
                isfinite(probability) ? 100 * fmin(1, fmax(0, probability)) : 0);
     PM_HTML(html, "<p class=\"sureness\">{} sure", PM_PERCENT(probability));
     if (!right && isfinite(pm_json_number_of(sample, "label_probability")))
-        PM_HTML(html, ", {} for the true class", PM_PERCENT(pm_json_number_of(sample, "label_probability")));
+        PM_HTML(html, ", {} for the true class",
+                PM_PERCENT(pm_json_number_of(sample, "label_probability")));
     pm_html_raw(html, "</p></li>\n");
 }
 
@@ -122,7 +124,8 @@ static void write_legend(struct pm_str *html, const struct result *r)
     pm_html_raw(html, "<ul class=\"legend swatches\">");
     for (color = color->child; color && k < r->classes; color = color->next, k++)
         if (is_color(color->valuestring) && (r->count[k] > 0 || r->predicted[k] > 0))
-            PM_HTML(html, "<li><i style=\"background:{}\"></i>{}</li>", color->valuestring, r->names[k]);
+            PM_HTML(html, "<li><i style=\"background:{}\"></i>{}</li>", color->valuestring,
+                    r->names[k]);
     pm_html_raw(html, "</ul>\n");
 }
 
@@ -157,7 +160,8 @@ static void write_confusions(struct pm_str *html, const struct result *r)
                     "<div class=\"scroll\"><table class=\"rows\"><thead><tr><th>true class</th>"
                     "<th>predicted</th><th class=\"n\">times</th><th class=\"n\">of its {}"
                     "</th></tr></thead><tbody>\n", r->kind->unit);
-        PM_HTML(html, "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        PM_HTML(html,
+                "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                 r->names[c->truth], r->names[c->predicted], PM_COUNT_TEXT(c->count),
                 PM_PERCENT(pm_result_share(c->count, r->count[c->truth])));
     }
@@ -195,9 +199,12 @@ static int read_standings(const struct result *r, struct standing *list)
             const double score = r->kind->of ? pm_result_share(r->right[i], either - r->right[i])
                                              : pm_result_share(2 * r->right[i], either);
 
-            list[n++] = (struct standing){ .index = i, .recall = recall, .score = score,
-                                           .precision = pm_result_share(r->right[i], r->predicted[i]),
-                                           .bar = isfinite(score) ? score : recall };
+            list[n++] =
+                (struct standing){ .index = i,
+                                   .recall = recall,
+                                   .score = score,
+                                   .precision = pm_result_share(r->right[i], r->predicted[i]),
+                                   .bar = isfinite(score) ? score : recall };
         }
     qsort(list, (size_t)n, sizeof *list, by_bar);
     return n;
@@ -220,13 +227,17 @@ static void write_classes(struct pm_str *html, const struct result *r)
     PM_HTML(html, "<div class=\"card\"><h3>Classes</h3><p class=\"note\">The worst first. {}</p>",
             r->kind->classes);
     if (n > 20)
-        pm_str_add(html, "<input type=\"search\" class=\"filter\" data-filter=\"classes-%d\" hidden "
-                   "placeholder=\"Find a class\" aria-label=\"Find a class\">", r->index);
-    PM_HTML(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
-            "and recall by class\"><table class=\"rows classes\" id=\"classes-{}\"><thead><tr><th>class"
-            "</th><th class=\"n\">{}</th><th class=\"n\">precision</th><th class=\"n\">"
-            "recall</th><th class=\"n\">{}</th><th class=\"bars\"></th></tr></thead><tbody>\n",
-            PM_COUNT_TEXT(r->index), r->kind->unit, r->kind->score);
+        pm_str_add(html,
+                   "<input type=\"search\" class=\"filter\" data-filter=\"classes-%d\" hidden "
+                   "placeholder=\"Find a class\" aria-label=\"Find a class\">",
+                   r->index);
+    PM_HTML(
+        html,
+        "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
+        "and recall by class\"><table class=\"rows classes\" id=\"classes-{}\"><thead><tr><th>class"
+        "</th><th class=\"n\">{}</th><th class=\"n\">precision</th><th class=\"n\">"
+        "recall</th><th class=\"n\">{}</th><th class=\"bars\"></th></tr></thead><tbody>\n",
+        PM_COUNT_TEXT(r->index), r->kind->unit, r->kind->score);
     for (int i = 0; i < n; i++)
         write_class(html, r, &list[i]);
     pm_html_raw(html, "</tbody></table></div>");
@@ -248,8 +259,10 @@ static void write_unanswered(struct pm_str *html, const cJSON *evaluation)
     const double n = pm_json_number_of(evaluation, "unanswered");
 
     if (n > 0)
-        PM_HTML(html, "<p class=\"note\">{} of them got no answer: the net's values were not finite. "
-                "They count as wrong. The matrix does not include them.</p>", PM_COUNT_TEXT(n));
+        PM_HTML(html,
+                "<p class=\"note\">{} of them got no answer: the net's values were not finite. "
+                "They count as wrong. The matrix does not include them.</p>",
+                PM_COUNT_TEXT(n));
 }
 
 static bool has_details(const cJSON *evaluation)
@@ -295,7 +308,8 @@ static void write_which(struct pm_str *html, const cJSON *evaluation)
     const char *checkpoint = pm_json_text_of(evaluation, "checkpoint");
     const char *written = pm_json_text_of(evaluation, "written");
 
-    PM_HTML(html, "<p class=\"note\">{} pictures", PM_COUNT_TEXT(pm_json_number_of(evaluation, "count")));
+    PM_HTML(html, "<p class=\"note\">{} pictures",
+            PM_COUNT_TEXT(pm_json_number_of(evaluation, "count")));
     if (data && split)
         PM_HTML(html, " of {}, split {}", data, split);
     else
@@ -312,7 +326,8 @@ static void write_which(struct pm_str *html, const cJSON *evaluation)
     pm_html_raw(html, ".</p>\n");
 }
 
-static void write_evaluation(struct pm_str *html, struct pm_str *cells, const cJSON *evaluation, int index)
+static void write_evaluation(struct pm_str *html, struct pm_str *cells, const cJSON *evaluation,
+                             int index)
 {
     struct result result;
 
@@ -369,7 +384,8 @@ static void write_list(struct pm_str *html, const struct pm_report *r)
         pm_html_raw(html, i < SHOWN ? "</a>" : "");
         PM_HTML(html, "</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>",
                 data ? data : "\xe2\x80\x93", split ? split : "\xe2\x80\x93",
-                checkpoint ? checkpoint : "\xe2\x80\x93", PM_COUNT_TEXT(pm_json_number_of(e, "count")));
+                checkpoint ? checkpoint : "\xe2\x80\x93",
+                PM_COUNT_TEXT(pm_json_number_of(e, "count")));
         PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                 pm_report_value(pm_json_number_of(m, metric), !strstr(metric, "loss"), text),
                 PM_NUMBER(pm_json_number_of(m, "loss")));

@@ -71,12 +71,17 @@ static void write_table(struct pm_str *html, const struct result *r)
 
     for (int i = 0; i < r->cells_count; i++)
         at[(size_t)r->cells[i].truth * k + (size_t)r->cells[i].predicted] = &r->cells[i];
-    PM_HTML(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\">"
-            "<table class=\"matrix{}\"", r->classes > DENSE_CLASSES ? " dense" : "");
-    pm_str_add(html, " style=\"--k:%d\"><thead><tr><th class=\"corner\">true \xe2\x86\x93 predicted "
-               "\xe2\x86\x92</th>", r->classes);
+    PM_HTML(html,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\">"
+            "<table class=\"matrix{}\"",
+            r->classes > DENSE_CLASSES ? " dense" : "");
+    pm_str_add(html,
+               " style=\"--k:%d\"><thead><tr><th class=\"corner\">true \xe2\x86\x93 predicted "
+               "\xe2\x86\x92</th>",
+               r->classes);
     for (int p = 0; p < r->classes; p++)
-        PM_HTML(html, "<th scope=\"col\"><span title=\"{}\">{}</span></th>", r->names[p], r->names[p]);
+        PM_HTML(html, "<th scope=\"col\"><span title=\"{}\">{}</span></th>", r->names[p],
+                r->names[p]);
     pm_html_raw(html, "</tr></thead><tbody>\n");
     for (int t = 0; t < r->classes; t++)
         write_row(html, r, t, at + (size_t)t * k);
@@ -144,15 +149,17 @@ static void write_picture(struct pm_str *html, struct pm_str *cells, const struc
 
     paint(r, &im);
     if (pm_image_encode_png(&im, &png, &size) == PM_OK) {
-        pm_html_raw(html, "<div class=\"zoom\" hidden><button type=\"button\" data-zoom=\"-1\" "
-                          "aria-label=\"smaller\">\xe2\x88\x92</button><button type=\"button\" "
-                          "data-zoom=\"1\" aria-label=\"larger\">+</button>"
-                          "<output class=\"cell\">Point at a cell, or move with the arrow keys.</output>"
-                          "</div>");
-        pm_str_add(html, "<div class=\"scroll big\" data-matrix=\"%d\" tabindex=\"0\" role=\"group\" "
+        pm_html_raw(html,
+                    "<div class=\"zoom\" hidden><button type=\"button\" data-zoom=\"-1\" "
+                    "aria-label=\"smaller\">\xe2\x88\x92</button><button type=\"button\" "
+                    "data-zoom=\"1\" aria-label=\"larger\">+</button>"
+                    "<output class=\"cell\">Point at a cell, or move with the arrow keys.</output>"
+                    "</div>");
+        pm_str_add(html,
+                   "<div class=\"scroll big\" data-matrix=\"%d\" tabindex=\"0\" role=\"group\" "
                    "aria-label=\"Confusion matrix; arrow keys move from cell to cell\">"
-                   "<div class=\"sheet\"><img class=\"%s\"", r->index,
-                   r->classes > FINE_CLASSES ? "fine" : "");
+                   "<div class=\"sheet\"><img class=\"%s\"",
+                   r->index, r->classes > FINE_CLASSES ? "fine" : "");
         PM_HTML(html, " alt=\"Rows: true classes. Columns: predicted classes.\" "
                       "src=\"data:image/png;base64,");
         pm_str_base64(html, png, size);
@@ -169,17 +176,21 @@ void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct resu
 
     if (r->cells_count == 0)
         return;
-    PM_HTML(html, "<div class=\"card {}\"><h3>Confusion matrix</h3><p class=\"note\">Rows: true "
-                  "classes. Columns: predicted classes{}. Correct predictions are "
-                  "<b class=\"own\">blue</b> on the diagonal; mistakes are <b class=\"off\">orange</b>. "
-                  "The stronger the colour, the larger the share of the row.</p>",
-            r->classes > TOWER_CLASSES && table ? "wide" : "tower", table && !shows_counts(r) ? ", in percent of the row" : "");
+    PM_HTML(html,
+            "<div class=\"card {}\"><h3>Confusion matrix</h3><p class=\"note\">Rows: true "
+            "classes. Columns: predicted classes{}. Correct predictions are "
+            "<b class=\"own\">blue</b> on the diagonal; mistakes are <b class=\"off\">orange</b>. "
+            "The stronger the colour, the larger the share of the row.</p>",
+            r->classes > TOWER_CLASSES && table ? "wide" : "tower",
+            table && !shows_counts(r) ? ", in percent of the row" : "");
     if (table)
         write_table(html, r);
     else if (r->classes <= PICTURE_CLASSES)
         write_picture(html, cells, r);
     else
-        PM_HTML(html, "<p class=\"empty\">{} classes are too many for a picture; see the mistakes and "
-                "the classes.</p>", PM_COUNT_TEXT(r->classes));
+        PM_HTML(html,
+                "<p class=\"empty\">{} classes are too many for a picture; see the mistakes and "
+                "the classes.</p>",
+                PM_COUNT_TEXT(r->classes));
     pm_html_raw(html, "</div>\n");
 }

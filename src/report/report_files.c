@@ -107,7 +107,8 @@ static bool same_text(const cJSON *a, const cJSON *b, const char *member)
 /* The same checkpoint, data and split. */
 static bool same_evaluation(const cJSON *a, const cJSON *b)
 {
-    return same_text(a, b, "checkpoint") && same_text(a, b, "data_path") && same_text(a, b, "split");
+    return same_text(a, b, "checkpoint") && same_text(a, b, "data_path") &&
+           same_text(a, b, "split");
 }
 
 static const char *written(const cJSON *evaluation)

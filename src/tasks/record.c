@@ -17,7 +17,8 @@ int pm_record_check(const struct pm_task_facts *s)
         return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
                        s->num_classes);
     if (s->num_classes < 2)
-        return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
+        return pm_fail(PM_ECONFIG,
+                       "data.labels_offset: %d leaves %d classes, at least 2 are needed",
                        s->labels_offset, s->num_classes);
     return PM_OK;
 }
@@ -83,9 +84,13 @@ static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size
     PM_TRY(read_size(e, "image/channels", held ? held : 1, where, &c));
     const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
     if (!fits || area * (uint64_t)c != size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
-                       "(%s channels are wanted)", where, size, (long long)h, (long long)w,
-                       (long long)c, channels == 3 ? "3" : channels == 1 ? "1" : "1 or 3"));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
+                       "(%s channels are wanted)",
+                       where, size, (long long)h, (long long)w, (long long)c,
+                       channels == 3   ? "3"
+                       : channels == 1 ? "1"
+                                       : "1 or 3"));
     *out = (struct pm_image8) { (int)h, (int)w, (int)c, pm_malloc(size) };
     memcpy(out->pixels, data, size);
 out:

@@ -66,8 +66,9 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
                        why, s->losses, s->info.address, s->info.name, s->segment_ms,
                        saved_up_to(t));
     s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->run.c->run.segment_ms) / 2;
-    PM_WARN("train", "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms",
-            why, s->place, s->info.address, (unsigned long long)t->snapshot.step, s->segment_ms);
+    PM_WARN("train",
+            "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms", why,
+            s->place, s->info.address, (unsigned long long)t->snapshot.step, s->segment_ms);
     if (refused) /* a card that resets itself needs seconds */
         sleep((unsigned)s->losses);
     return PM_OK;
@@ -91,8 +92,10 @@ static int decide(struct pm_trainer *t, const char *why)
     if (several && (f.hung || s->losses > 1))
         leave_out(t, f.clone, why);
     else if (f.caught)
-        return pm_fail(PM_ELOST, "%s; the thread that waits for it cannot be ended from within: run "
-                       "the same command to resume from the newest checkpoint", why);
+        return pm_fail(PM_ELOST,
+                       "%s; the thread that waits for it cannot be ended from within: run "
+                       "the same command to resume from the newest checkpoint",
+                       why);
     else
         return open_again(t, s, refused, why);
     return PM_OK;

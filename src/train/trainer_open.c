@@ -27,7 +27,8 @@ int pm_trainer_loader(struct pm_trainer *t)
 {
     pm_loader_destroy(&t->run.loader);
     return pm_experiment_loader(t->run.e, true, t->run.c->run.batch_size,
-                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler, &t->run.loader);
+                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler,
+                                &t->run.loader);
 }
 
 /* Warns about settings that differ from the checkpoint's. The run may resume, but its results
@@ -140,7 +141,8 @@ static int check_config(const struct pm_config *c)
                        "([100, 105])", c->path);
     if (c->eval.averages == PM_AVERAGES_ON && c->eval.every_steps > 0 &&
         c->optim.moving_average_decay == 0)
-        return pm_fail(PM_ECONFIG, "%s: eval.averages is on, but this run keeps no moving averages; "
+        return pm_fail(PM_ECONFIG,
+                       "%s: eval.averages is on, but this run keeps no moving averages; "
                        "set optim.moving_average_decay (0.9999 is usual), or eval.averages to auto",
                        c->path);
     if (c->run.steps < 0 || c->run.batch_size < 1)
@@ -221,7 +223,8 @@ static int check_best(const struct pm_trainer *t)
         pm_str_add(&all, "%s%s", i ? ", " : "", metrics.list[i]->name);
     }
     if (!is)
-        err = pm_fail(PM_ECONFIG, "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
+        err = pm_fail(PM_ECONFIG,
+                      "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
                       t->run.c->path, best, all.text);
     pm_str_free(&all);
     pm_free(metrics.list);

@@ -37,11 +37,13 @@ int pm_trainer_check_folder(struct pm_trainer *t)
         return PM_OK;
     if (t->run.saved_step != UINT64_MAX)
         snprintf(last, sizeof last, "step %llu", (unsigned long long)t->run.saved_step);
-    return pm_fail(PM_EFAIL, "%s: the run folder was removed, moved or replaced while this run "
-                   "trained in it: the steps up to %llu since its last checkpoint (%s) are lost; put "
-                   "a moved folder back and run the same command to resume from that checkpoint; "
-                   "without it the same command begins anew",
-                   t->run.c->run.folder, (unsigned long long)t->run.collected, last);
+    return pm_fail(
+        PM_EFAIL,
+        "%s: the run folder was removed, moved or replaced while this run "
+        "trained in it: the steps up to %llu since its last checkpoint (%s) are lost; put "
+        "a moved folder back and run the same command to resume from that checkpoint; "
+        "without it the same command begins anew",
+        t->run.c->run.folder, (unsigned long long)t->run.collected, last);
 }
 
 int pm_trainer_save(struct pm_trainer *t)

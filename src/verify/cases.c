@@ -59,7 +59,8 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'activation':'relu'},"
       "{'name':'b','layer':'conv2d','filters':13,'kernel':[3,5],'stride':2,'bias':false},"
       "{'name':'c','layer':'conv2d','filters':16,'kernel':1,'activation':'relu6'},"
-      "{'name':'d','layer':'conv2d','filters':64,'kernel':3,'dilation':2,'activation':'leaky_relu'},"
+      "{'name':'d','layer':'conv2d','filters':64,'kernel':3,'dilation':2,'activation':'leaky_relu'}"
+      ","
       "{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
       "{'name':'f','layer':'conv2d','filters':6,'kernel':3,'stride':2,'groups':3},"
       "{'name':'g','layer':'conv2d','filters':9,'kernel':1,'activation':'sigmoid'},"
@@ -120,11 +121,11 @@ static const struct verify_case cases[] = {
       "{'name':'i','layer':'add','inputs':['b','c','d','e','f','g','h'],'scale':0.5,"
       "'activation':'relu'}]" },
     { "functions_four", PM_SHAPE4(2, 3, 4, 8), "", false,
-      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'},"
-      FUNCTIONS },
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'}"
+      "," FUNCTIONS },
     { "functions_odd", PM_SHAPE2(5, 7), "", false,
-      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'},"
-      FUNCTIONS },
+      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'}"
+      "," FUNCTIONS },
     { "normalised", PM_SHAPE4(3, 6, 5, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
@@ -143,7 +144,8 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
       "{'name':'c','layer':'conv2d','filters':7,'kernel':1,'bias':false},"
-      "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'dropout'}]", .forward_only = true },
+      "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'dropout'}]",
+      .forward_only = true },
     { "normalised_long", PM_SHAPE2(700, 3), "", false,
       "[{'name':'a','layer':'fully_connected','units':6,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
@@ -233,10 +235,10 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},{'name':'b','layer':'flip'},"
       "{'name':'c','layer':'conv2d','filters':7,'kernel':3},{'name':'d','layer':'flip'},"
       "{'name':'e','layer':'flip','axis':-1}]" },
-    { "places", PM_SHAPE4(2, 5, 7, 11), "", false,
-      "[{'name':'a','layer':'argmax'}]", .forward_only = true },
-    { "places_wide", PM_SHAPE2(9, 150), "", false,
-      "[{'name':'a','layer':'argmax'}]", .forward_only = true },
+    { "places", PM_SHAPE4(2, 5, 7, 11), "", false, "[{'name':'a','layer':'argmax'}]",
+      .forward_only = true },
+    { "places_wide", PM_SHAPE2(9, 150), "", false, "[{'name':'a','layer':'argmax'}]",
+      .forward_only = true },
     { "channels", PM_SHAPE4(3, 5, 4, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'b','layer':'prelu'},"
       "{'name':'c','layer':'scale'},{'name':'d','layer':'scale','beta':true},"
@@ -301,12 +303,15 @@ static const struct verify_case cases[] = {
       "{'name':'c','layer':'quantized_conv2d','filters':0,'bias':false,'batch_norm':true},"
       "{'name':'d','layer':'fake_quant','min':-6,'delay':2},"
       "{'name':'e','layer':'quantized_conv2d','filters':7,'kernel':1,'bias':false,"
-      "'batch_norm':true,'scale':false,'center':false,'frozen':true},{'name':'f','layer':'fake_quant'},"
+      "'batch_norm':true,'scale':false,'center':false,'frozen':true},{'name':'f','layer':'fake_"
+      "quant'},"
       "{'name':'g','layer':'quantized_conv2d','filters':5,'kernel':1,'activation':'relu'},"
       "{'name':'h','layer':'quantized_conv2d','filters':6,'flat':true}]" },
     { "quantized_eval", PM_SHAPE4(2, 5, 4, 3), "", false,
-      "[{'name':'a','layer':'quantized_conv2d','filters':8,'kernel':3,'bias':false,'batch_norm':true},"
-      "{'name':'b','layer':'fake_quant'}]", .forward_only = true },
+      "[{'name':'a','layer':'quantized_conv2d','filters':8,'kernel':3,'bias':false,'batch_norm':"
+      "true},"
+      "{'name':'b','layer':'fake_quant'}]",
+      .forward_only = true },
     { "many_groups", PM_SHAPE4(1, 260, 257, 65), "", false, /* over 65,535 workgroups of 64 */
       "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
 };

@@ -81,7 +81,8 @@ static void fill_input(const struct walk *w, const struct pm_value *x, void *dat
         if (x->type == PM_F32)
             ((float *)data)[i] = between(&r, low, high);
         else if (x->type == PM_U8)
-            ((uint8_t *)data)[i] = (uint8_t)pm_rng_int(&r, (int64_t)low, high < 255 ? (int64_t)high : 255);
+            ((uint8_t *)data)[i] =
+                (uint8_t)pm_rng_int(&r, (int64_t)low, high < 255 ? (int64_t)high : 255);
         else
             ((int32_t *)data)[i] = (int32_t)pm_rng_int(&r, (int64_t)low, (int64_t)high);
 }

@@ -7,10 +7,11 @@ static int make(void **state)
 {
     (void)state;
     folder = make_folder();
-    pm_free(shell_text("cd %s && for s in bash zsh fish; do\n"
-                       "    \"$PUMICE_PROGRAM\" help --completion $s >c.$s || exit\n"
-                       "done; mkdir -p configs/base pictures; touch configs/photos.json configs/readme",
-                       folder));
+    pm_free(
+        shell_text("cd %s && for s in bash zsh fish; do\n"
+                   "    \"$PUMICE_PROGRAM\" help --completion $s >c.$s || exit\n"
+                   "done; mkdir -p configs/base pictures; touch configs/photos.json configs/readme",
+                   folder));
     return 0;
 }
 
@@ -24,12 +25,13 @@ static int drop(void **state)
 /* What is offered at the end of the line, sorted, with a blank around each. */
 static char *offered(const char *line)
 {
-    return shell_text("cd %s && bash --norc -c '. ./c.bash\n"
-                      "compopt() { :; }\n" /* complains outside of a completion */
-                      "COMP_LINE=$1 COMP_POINT=${#1}\n"
-                      "_pumice\n"
-                      "echo \" $(printf \"%%s\\\\n\" \"${COMPREPLY[@]}\" | LC_ALL=C sort | xargs) \"' bash '%s'",
-                      folder, line);
+    return shell_text(
+        "cd %s && bash --norc -c '. ./c.bash\n"
+        "compopt() { :; }\n" /* complains outside of a completion */
+        "COMP_LINE=$1 COMP_POINT=${#1}\n"
+        "_pumice\n"
+        "echo \" $(printf \"%%s\\\\n\" \"${COMPREPLY[@]}\" | LC_ALL=C sort | xargs) \"' bash '%s'",
+        folder, line);
 }
 
 static void check_offered(const char *line, const char *wanted)

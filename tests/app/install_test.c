@@ -7,8 +7,8 @@ static int make(void **state)
 {
     (void)state;
     folder = make_folder();
-    pm_free(shell_text("'%s' --install '%s' --component program --prefix %s/usr", getenv("CMAKE_COMMAND"),
-                       getenv("PUMICE_BUILD"), folder));
+    pm_free(shell_text("'%s' --install '%s' --component program --prefix %s/usr",
+                       getenv("CMAKE_COMMAND"), getenv("PUMICE_BUILD"), folder));
     return 0;
 }
 
@@ -48,12 +48,13 @@ static void files_are_there(void **state)
 static void configs_find_their_bases(void **state)
 {
     (void)state;
-    char *text = shell_text("cd / && for c in $(cd %s/usr/share/pumice && grep -rl '\"base\"' configs "
-                            "--include=*.json | grep -v schema | head -n 6); do\n"
-                            "    %s/usr/bin/pumice config show %s/usr/share/pumice/$c >/dev/null || exit\n"
-                            "    echo $c\n"
-                            "done",
-                            folder, folder, folder);
+    char *text =
+        shell_text("cd / && for c in $(cd %s/usr/share/pumice && grep -rl '\"base\"' configs "
+                   "--include=*.json | grep -v schema | head -n 6); do\n"
+                   "    %s/usr/bin/pumice config show %s/usr/share/pumice/$c >/dev/null || exit\n"
+                   "    echo $c\n"
+                   "done",
+                   folder, folder, folder);
     assert_true(count_text(text, ".json") >= 4);
     pm_free(text);
 }
@@ -62,11 +63,12 @@ static void configs_find_their_bases(void **state)
 static void an_installed_config_trains(void **state)
 {
     (void)state;
-    pm_free(shell_text("mkdir %s/work && cd %s/work && ../usr/bin/pumice dataset make shapes data/shapes "
-                       "size=64 train=40 validation=8 test=8 &&\n"
-                       "../usr/bin/pumice train ../usr/share/pumice/configs/shapes_classification.json "
-                       "run.steps=2 devices=cpu run.batch_size=8 eval.every_steps=0",
-                       folder, folder));
+    pm_free(shell_text(
+        "mkdir %s/work && cd %s/work && ../usr/bin/pumice dataset make shapes data/shapes "
+        "size=64 train=40 validation=8 test=8 &&\n"
+        "../usr/bin/pumice train ../usr/share/pumice/configs/shapes_classification.json "
+        "run.steps=2 devices=cpu run.batch_size=8 eval.every_steps=0",
+        folder, folder));
     pm_free(shell_text("test -f %s/work/runs/shapes_classification/latest", folder));
 }
 

@@ -125,7 +125,8 @@ static inline int run_commands(const char *group, const struct CMUnitTest *tests
     }
     folder = make_folder();
     if (pm_file_write(in_folder("net.json"), command_net, sizeof command_net - 1) < 0 ||
-        (shapes && pumice("dataset make shapes shapes size=16 train=60 validation=6 test=6") != 0)) {
+        (shapes &&
+         pumice("dataset make shapes shapes size=16 train=60 validation=6 test=6") != 0)) {
         print_message("%s: cannot make %s\n", group, folder);
         return 1;
     }

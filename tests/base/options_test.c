@@ -276,7 +276,8 @@ static void without_field(void **state)
         { 0 },
     };
     static const char *const refused[][2] = {
-        { "{\"replicas\": 2}", "replicas: 2 is not available: only 1 is (processes of one training)" },
+        { "{\"replicas\": 2}",
+          "replicas: 2 is not available: only 1 is (processes of one training)" },
         { "{\"sync\": true}", "sync: true is not available: only false is (processes wait)" },
         { "{\"sync\": 3}", "sync: 3 is neither true nor false" },
     };
@@ -286,7 +287,8 @@ static void without_field(void **state)
 
     (void)state;
     memset(&out, 7, sizeof out);
-    assert_int_equal(pm_json_parse("t", "{\"size\": 5, \"replicas\": 1, \"sync\": null}", &object), 0);
+    assert_int_equal(pm_json_parse("t", "{\"size\": 5, \"replicas\": 1, \"sync\": null}", &object),
+                     0);
     assert_int_equal(pm_opts_parse(only, object, NULL, &out.cfg, arena, "t.json"), 0);
     assert_int_equal(out.cfg.size, 5);
     out.cfg.size = 0x07070707;

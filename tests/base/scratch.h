@@ -1,5 +1,5 @@
-/* A folder of the test program's own, for tests of files: scratch_set_up and scratch_tear_down go to
- * cmocka_run_group_tests. */
+/* A folder of the test program's own, for tests of files: scratch_set_up and scratch_tear_down go
+ * to cmocka_run_group_tests. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 

@@ -29,7 +29,8 @@ static void put(const char *name)
 
 static void make_old(const char *name)
 {
-    const struct timespec times[2] = { { .tv_sec = time(NULL) - 100 }, { .tv_sec = time(NULL) - 100 } };
+    const struct timespec times[2] = { { .tv_sec = time(NULL) - 100 },
+                                       { .tv_sec = time(NULL) - 100 } };
 
     assert_int_equal(utimensat(AT_FDCWD, in("%s", name), times, 0), 0);
 }
@@ -49,7 +50,8 @@ static pid_t killed(const char *target)
     const pid_t child = fork();
     if (child == 0) {
         struct pm_new_file f;
-        const bool made = pm_new_file_open(&f, in("%s", target)) == 0 && pm_new_file_add(&f, "x", 1) == 0;
+        const bool made =
+            pm_new_file_open(&f, in("%s", target)) == 0 && pm_new_file_add(&f, "x", 1) == 0;
         if (write(pipe_of[1], made ? "y" : "n", 1) == 1)
             pause();
         _exit(1);
@@ -90,7 +92,8 @@ static void those_of_dead_processes_go(void **state)
 /* Folders too; names that only look like a temporary's stay. */
 static void names(void **state)
 {
-    static const char *const others[] = { "t.tmp-x", "t.tmp-", "t.tmp", "t.tmp-12x", "at.tmp-1999999999" };
+    static const char *const others[] = { "t.tmp-x", "t.tmp-", "t.tmp", "t.tmp-12x",
+                                          "at.tmp-1999999999" };
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(others); i++)
@@ -109,7 +112,8 @@ static void names(void **state)
 static void those_of_the_living_stay(void **state)
 {
     struct pm_new_file f;
-    const char *fresh = of("c.bin", (long)getpid(), "-fresh"), *old = of("c.bin", (long)getpid(), "-old00");
+    const char *fresh = of("c.bin", (long)getpid(), "-fresh"),
+               *old = of("c.bin", (long)getpid(), "-old00");
 
     (void)state;
     put(fresh); /* as between its making and its locking */

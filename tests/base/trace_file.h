@@ -1,5 +1,5 @@
-/* Reads a trace file and checks what every one must hold: each event has what the Trace Event Format
- * asks for, lanes and groups have names, and events of one lane do not overlap. */
+/* Reads a trace file and checks what every one must hold: each event has what the Trace Event
+ * Format asks for, lanes and groups have names, and events of one lane do not overlap. */
 #ifndef TRACE_FILE_H
 #define TRACE_FILE_H
 

@@ -368,8 +368,8 @@ static int check_caps(const char *family, const struct pm_device_info *info)
 
     for (size_t i = 0; i < PM_COUNT(known); i++)
         if (strcmp(known[i].name, family) == 0 && c->device_class != known[i].class)
-            return pm_fail(PM_EFAIL, "%s is taken for class %d, it is %d", family, (int)c->device_class,
-                           (int)known[i].class);
+            return pm_fail(PM_EFAIL, "%s is taken for class %d, it is %d", family,
+                           (int)c->device_class, (int)known[i].class);
     if (c->coopmat.m != side || c->coopmat.n != side || c->coopmat.k != side)
         return pm_fail(PM_EFAIL, "%s has cooperative matrices of %ux%ux%u, not %u", family,
                        c->coopmat.m, c->coopmat.n, c->coopmat.k, side);

@@ -74,7 +74,9 @@ class ResnetV150(nn.Sequential):
             for i in range(1, units + 1):
                 layers.append(Bottleneck(width, depth, 2 if i == units and block < 4 else 1))
                 width = 4 * depth
-        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Conv2d(2048, classes, 1), nn.Flatten())
+        super().__init__(
+            *layers, nn.AdaptiveAvgPool2d(1), nn.Conv2d(2048, classes, 1), nn.Flatten()
+        )
 
 
 class InvertedResidual(nn.Module):
@@ -106,8 +108,25 @@ class DeeplabMobilenetV2(nn.Module):
     average, decoder at stride 4; logits of every pixel of the picture. Sizes of k * 16 + 1 need no
     padding on one side only."""
     size, channels, weight_decay, ignored = 257, 3, 4e-5, 255
-    blocks = [(16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (32, 1), (64, 2), (64, 1), (64, 1), (64, 1),
-              (96, 1), (96, 1), (96, 1), (160, 2), (160, 1), (160, 1), (320, 1)]
+    blocks = [
+        (16, 1),
+        (24, 2),
+        (24, 1),
+        (32, 2),
+        (32, 1),
+        (32, 1),
+        (64, 2),
+        (64, 1),
+        (64, 1),
+        (64, 1),
+        (96, 1),
+        (96, 1),
+        (96, 1),
+        (160, 2),
+        (160, 1),
+        (160, 1),
+        (320, 1),
+    ]
 
     def __init__(self, classes, width=256):
         super().__init__()
@@ -132,8 +151,10 @@ class DeeplabMobilenetV2(nn.Module):
 
     @staticmethod
     def conv(cin, cout, kernel=1, rate=1, groups=1):
-        return nn.Sequential(nn.Conv2d(cin, cout, kernel, 1, rate * (kernel // 2), rate, groups, bias=False),
-                             *norm(cout, 1.001e-5, 0.0003, nn.ReLU(inplace=True)))
+        return nn.Sequential(
+            nn.Conv2d(cin, cout, kernel, 1, rate * (kernel // 2), rate, groups, bias=False),
+            *norm(cout, 1.001e-5, 0.0003, nn.ReLU(inplace=True)),
+        )
 
     def separable(self, cin, cout, rate):
         return nn.Sequential(*self.conv(cin, cin, 3, rate, cin), *self.conv(cin, cout))

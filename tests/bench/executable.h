@@ -1,6 +1,6 @@
 /* executable: what a driver's compiler says of the pipelines that it made, by
- * VK_KHR_pipeline_executable_properties. Pumice itself never asks for that: executable_capture() goes
- * between the device and its driver by the table of Vulkan's functions. */
+ * VK_KHR_pipeline_executable_properties. Pumice itself never asks for that: executable_capture()
+ * goes between the device and its driver by the table of Vulkan's functions. */
 #ifndef PM_EXECUTABLE_H
 #define PM_EXECUTABLE_H
 

@@ -38,7 +38,9 @@ OPTIONS = {  # of a net's config, beyond those of every net
 
 def arguments():
     p = argparse.ArgumentParser(prog="./dev bench", description=__doc__.split("\n")[0])
-    p.add_argument("nets", nargs="*", metavar="NET", help="of " + ", ".join(NETS) + "; all by default")
+    p.add_argument(
+        "nets", nargs="*", metavar="NET", help="of " + ", ".join(NETS) + "; all by default"
+    )
     p.add_argument("--device", default="cpu", help="as in a config: cpu (default), vulkan:0, ...")
     p.add_argument("--torch-device", choices=["cpu", "cuda"],
                    help="cuda by default where PyTorch has it and --device is not cpu")
@@ -51,7 +53,9 @@ def arguments():
     a = p.parse_args()
     for net in a.nets:
         if net not in NETS:
-            p.error(f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench kernels, layers, amd)")
+            p.error(
+                f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench kernels, layers, amd)"
+            )
     if a.rounds < 1 or a.threads < 1:
         p.error("--rounds and --threads must be at least 1")
     return a
@@ -59,18 +63,27 @@ def arguments():
 
 def run(command, threads, **environment):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), **environment)
-    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+        raise RuntimeError(
+            f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-500:]}"
+        )
     return json.loads(done.stdout)
 
 
 def config_of(net, device, folder):
     batch, classes, channels, size = NETS[net]
     path = os.path.join(folder, net + ".json")
-    config = {"model": {"name": net, "num_classes": classes}, "input": {"size": size, "channels": channels},
-              "optim": {"name": "momentum", "momentum": 0.9}, "devices": [device],
-              "schedule": {"policy": "fixed", "base_lr": 0.01}, "run": {"batch_size": batch}}
+    config = {
+        "model": {"name": net, "num_classes": classes},
+        "input": {"size": size, "channels": channels},
+        "optim": {"name": "momentum", "momentum": 0.9},
+        "devices": [device],
+        "schedule": {"policy": "fixed", "base_lr": 0.01},
+        "run": {"batch_size": batch},
+    }
     for section, options in OPTIONS.get(net, {}).items():
         config[section] = {**config[section], **options} if section in config else options
     with open(path, "w") as f:
@@ -79,8 +92,20 @@ def config_of(net, device, folder):
 
 
 def pumice(a, net, folder, seconds):
-    r = run([a.pumice, "bench", config_of(net, a.device, folder), "--synthetic", "--json", "--steps",
-             "2000", "--seconds", str(seconds)], a.threads)
+    r = run(
+        [
+            a.pumice,
+            "bench",
+            config_of(net, a.device, folder),
+            "--synthetic",
+            "--json",
+            "--steps",
+            "2000",
+            "--seconds",
+            str(seconds),
+        ],
+        a.threads,
+    )
     if not r["finite"]:
         raise RuntimeError(f"pumice, {net}: gradients are not finite")
     return r["ms_per_step"]["median"], r["ms_per_step"]["min"], r
@@ -128,8 +153,11 @@ def compare(a, net, folder):
         ours, our_best, report = pumice(a, net, folder, a.seconds)
         theirs, their_best, other = torch(a, net, way, a.seconds)
         rows.append((ours, theirs, theirs / ours, our_best, their_best))
-        print(f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(net, ours)}, PyTorch {theirs:.2f} ms, "
-              f"{rate(net, theirs)}, ratio {theirs / ours:.3f}", flush=True)
+        print(
+            f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(net, ours)}, PyTorch {theirs:.2f} ms, "
+            f"{rate(net, theirs)}, ratio {theirs / ours:.3f}",
+            flush=True,
+        )
     if parameters(a, net, folder) != other["parameters"]:
         raise RuntimeError(f"{net}: Pumice trains {parameters(a, net, folder)} parameters, PyTorch "
                            f"{other['parameters']}: not the same net")
@@ -152,29 +180,43 @@ def write_csv(a, results):
     with open(path, "w") as f:
         f.write(f"# ./dev bench {' '.join(sys.argv[1:])}\n".replace(" \n", "\n"))
         f.write(f"# {datetime.date.today()}, {machine_name()}, {a.threads} threads\n")
-        f.write(f"# Pumice {results[0]['pumice']['version']} on {device['name']}: {device['driver']}\n")
-        f.write(f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, single precision, "
-                "TF32 off, eager\n")
+        f.write(
+            f"# Pumice {results[0]['pumice']['version']} on {device['name']}: {device['driver']}\n"
+        )
+        f.write(
+            f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, single precision, "
+            "TF32 off, eager\n"
+        )
         f.write("# ms: median step; ratio: PyTorch's ms over Pumice's, above 1 Pumice is faster\n")
-        f.write("# best: the fastest step; in the rows min, median and max each column for itself\n")
-        f.write("net,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,pumice_best_ms,pytorch_best_ms\n")
+        f.write(
+            "# best: the fastest step; in the rows min, median and max each column for itself\n"
+        )
+        f.write(
+            "net,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,pumice_best_ms,pytorch_best_ms\n"
+        )
         for r in results:
             head = f"{r['net']},{NETS[r['net']][0]},{' '.join(r['way'])}"
             for i, row in enumerate(r["rows"], 1):
                 f.write(f"{head},{i}," + ",".join(f"{v:.3f}" for v in row) + "\n")
             for what, of in (("min", min), ("median", statistics.median), ("max", max)):
-                f.write(f"{head},{what}," + ",".join(f"{of(c):.3f}" for c in zip(*r["rows"])) + "\n")
+                f.write(
+                    f"{head},{what}," + ",".join(f"{of(c):.3f}" for c in zip(*r["rows"])) + "\n"
+                )
     return path
 
 
 def summary(results):
-    print(f"\n{'net':16} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   ratio: median (min to max)")
+    print(
+        f"\n{'net':16} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   ratio: median (min to max)"
+    )
     for r in results:
         ours, theirs, ratios, our_best, their_best = zip(*r["rows"])
-        print(f"{r['net']:16} {NETS[r['net']][0]:5} {statistics.median(ours):10.2f} "
-              f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} ({min(ratios):.3f} to "
-              f"{max(ratios):.3f}), of the fastest steps {min(their_best) / min(our_best):.3f}; "
-              f"PyTorch {' '.join(r['way'])}")
+        print(
+            f"{r['net']:16} {NETS[r['net']][0]:5} {statistics.median(ours):10.2f} "
+            f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} ({min(ratios):.3f} to "
+            f"{max(ratios):.3f}), of the fastest steps {min(their_best) / min(our_best):.3f}; "
+            f"PyTorch {' '.join(r['way'])}"
+        )
     print("A ratio above 1: Pumice is faster.")
 
 
@@ -187,8 +229,10 @@ def main():
     except OSError as e:
         sys.exit(f"bench: {a.torch_python}: {e.strerror}")
     if found.returncode != 0:
-        sys.exit(f"bench: {a.torch_python} has no PyTorch; install python3-torch, or set TORCH_PYTHON to a "
-                 f"Python that has it ({found.stderr.strip().splitlines()[-1]})")
+        sys.exit(
+            f"bench: {a.torch_python} has no PyTorch; install python3-torch, or set TORCH_PYTHON to a "
+            f"Python that has it ({found.stderr.strip().splitlines()[-1]})"
+        )
     version, cuda = found.stdout.split()
     if not a.torch_device:
         a.torch_device = "cuda" if cuda == "True" and a.device != "cpu" else "cpu"

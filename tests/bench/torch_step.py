@@ -67,7 +67,9 @@ def measure(a, net, images, labels, optimizer):
         return ms
     start = time.perf_counter()
     while len(ms) < a.steps and (time.perf_counter() - start < a.seconds or not ms):
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(min(16, a.steps - len(ms)) + 1)]
+        marks = [
+            torch.cuda.Event(enable_timing=True) for _ in range(min(16, a.steps - len(ms)) + 1)
+        ]
         marks[0].record()
         for mark in marks[1:]:
             step()
@@ -87,11 +89,21 @@ def main():
     torch.backends.cudnn.benchmark = True
     made = make(a)
     ms = measure(a, *made)
-    device = torch.cuda.get_device_name() if a.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-    print(json.dumps({
-        "ms": sorted(ms), "parameters": sum(p.numel() for p in made[0].parameters()),
-        "version": f"PyTorch {torch.__version__}, Python {platform.python_version()}", "device": device,
-    }))
+    device = (
+        torch.cuda.get_device_name()
+        if a.device == "cuda"
+        else f"CPU, {torch.get_num_threads()} threads"
+    )
+    print(
+        json.dumps(
+            {
+                "ms": sorted(ms),
+                "parameters": sum(p.numel() for p in made[0].parameters()),
+                "version": f"PyTorch {torch.__version__}, Python {platform.python_version()}",
+                "device": device,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

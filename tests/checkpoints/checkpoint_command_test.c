@@ -135,9 +135,17 @@ static void inspects(void **state)
 
 static void says_what_is_missing(void **state)
 {
-    static const struct { const char *arguments; int code; } cases[] = {
-        { "inspect a 6", 3 }, { "inspect a best", 3 }, { "inspect nowhere", 3 }, { "inspect", 2 },
-        { "inspect a b c", 2 }, { "diff a", 2 }, { "diff a nowhere", 3 }, { "frobnicate", 2 }, { "", 2 },
+    static const struct { const char *arguments; int code;
+    } cases[] = {
+        { "inspect a 6", 3 },
+        { "inspect a best", 3 },
+        { "inspect nowhere", 3 },
+        { "inspect", 2 },
+        { "inspect a b c", 2 },
+        { "diff a", 2 },
+        { "diff a nowhere", 3 },
+        { "frobnicate", 2 },
+        { "", 2 },
         { "inspect a --frobnicate", 2 },
     };
 

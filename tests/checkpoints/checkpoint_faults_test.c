@@ -1,5 +1,5 @@
-/* checkpoint: whatever happens to the process or the disk, what was complete stays so and is found; a
- * run's folder has one writer. */
+/* checkpoint: whatever happens to the process or the disk, what was complete stays so and is found;
+ * a run's folder has one writer. */
 #include "checkpoint_setup.h"
 
 #include <errno.h>
@@ -48,7 +48,8 @@ static void killed_at_any_moment(void **state)
         assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
         assert_holds(c, c->step);
         assert_true(c->step >= seen); /* what was complete stays complete */
-        assert_true((int64_t)c->step == pm_checkpoint_newest_step(run)); /* and the newest is whole */
+        assert_true((int64_t)c->step == pm_checkpoint_newest_step(run)); /* and the newest is
+                                                                          * whole */
         seen = c->step;
         pm_checkpoint_close(&c);
     }

@@ -1,5 +1,5 @@
-/* What the tests of checkpoints share: a run's folder of a test's own, states whose numbers say their
- * step, and what is found of them. */
+/* What the tests of checkpoints share: a run's folder of a test's own, states whose numbers say
+ * their step, and what is found of them. */
 #ifndef PUMICE_TESTS_CHECKPOINT_SETUP_H
 #define PUMICE_TESTS_CHECKPOINT_SETUP_H
 

@@ -1,5 +1,5 @@
-/* checkpoint: saved states come back, what a user names is opened, and the newest complete one is found
- * whatever is damaged; retention, the best one, what is left behind. */
+/* checkpoint: saved states come back, what a user names is opened, and the newest complete one is
+ * found whatever is damaged; retention, the best one, what is left behind. */
 #include "checkpoint_setup.h"
 
 #include <fcntl.h>

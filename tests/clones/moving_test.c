@@ -1,8 +1,9 @@
 /* Batch norm's moving averages over several clones: run.batch_norm_update "first" follows the first
- * clone's part of the batch, "all" every part in turn; both against the formula in double precision, with
- * unequal parts, two steps, a net that is run twice over its variables, and with averages of variables.
- * A step that is not finite leaves them as they were, on every clone. Of a batch in parts they follow the last
- * one. Ranges of quantised layers are refused where they cannot be put together. */
+ * clone's part of the batch, "all" every part in turn; both against the formula in double
+ * precision, with unequal parts, two steps, a net that is run twice over its variables, and with
+ * averages of variables. A step that is not finite leaves them as they were, on every clone. Of a
+ * batch in parts they follow the last one. Ranges of quantised layers are refused where they cannot
+ * be put together. */
 #include "clones/clones.h"
 #include "clones/clones_setup.h"
 #include "clones/moving.h"
@@ -12,8 +13,8 @@
 
 enum { BATCH = 5, C = 3, STEPS = 4, CLONES = 2 };
 
-/* Batch norm on the pictures themselves, so that its statistics are those of the numbers that go in;
- * ctx: a second pass, over pictures of twice the values. Whatever is trained follows it. */
+/* Batch norm on the pictures themselves, so that its statistics are those of the numbers that go
+ * in; ctx: a second pass, over pictures of twice the values. Whatever is trained follows it. */
 static int build(void *ctx, int batch, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
@@ -125,11 +126,19 @@ static struct pm_clones *make(bool all, bool twice, int clones, int micro_batche
     pm_opts_defaults(row->opts, cfg, NULL);
     for (int i = 0; i < clones; i++)
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = i ? 2 : 3, .threads = 1 };
-    check(pm_clones_create(&(struct pm_clones_options){
-        .specs = specs, .count = clones, .batch = BATCH, .micro_batches = micro_batches,
-        .slots = 1, .build = build, .ctx = twice ? &twice : NULL, .fields = fields, .fields_count = 2,
-        .batch_norm_all = all,
-        .update = { .optimizer = row, .cfg = cfg, .averages = true } }, &c));
+    check(pm_clones_create(
+        &(struct pm_clones_options){ .specs = specs,
+                                     .count = clones,
+                                     .batch = BATCH,
+                                     .micro_batches = micro_batches,
+                                     .slots = 1,
+                                     .build = build,
+                                     .ctx = twice ? &twice : NULL,
+                                     .fields = fields,
+                                     .fields_count = 2,
+                                     .batch_norm_all = all,
+                                     .update = { .optimizer = row, .cfg = cfg, .averages = true } },
+        &c));
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));
     check(pm_clones_scatter(c));
     return c;

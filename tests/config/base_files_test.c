@@ -1,4 +1,5 @@
-/* The files that "base" names: each is read once, and merged as if it were read at each of its places. */
+/* The files that "base" names: each is read once, and merged as if it were read at each of its
+ * places. */
 #include "base/scratch.h"
 
 #include <cjson/cJSON.h>
@@ -105,7 +106,8 @@ static void put_random(int n, int count)
 
     pm_str_add(&s, "{\"base\": [");
     for (int i = 0, named = (int)below(4); n + 1 < count && i < named; i++)
-        pm_str_add(&s, "%s\"f%d.json\"", i ? ", " : "", n + 1 + (int)below((unsigned)(count - n - 1)));
+        pm_str_add(&s, "%s\"f%d.json\"", i ? ", " : "",
+                   n + 1 + (int)below((unsigned)(count - n - 1)));
     pm_str_add(&s, "], \"%c\": ", "abc"[below(3)]);
     add_value(&s, 2);
     pm_str_add(&s, ", \"d\": ");
@@ -163,7 +165,8 @@ static void diamonds(void **state)
     assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(section, "last")), 0);
     cJSON_Delete(tree);
     put_diamond(17);
-    is_refused(in("g%d.json", 0), "/g16.json would be level 17 of files that name files, 16 are allowed");
+    is_refused(in("g%d.json", 0),
+               "/g16.json would be level 17 of files that name files, 16 are allowed");
 }
 
 static void many(void **state)

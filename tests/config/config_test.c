@@ -150,7 +150,8 @@ static void segmentation_doubles_biases(void **state)
 {
     static const char *const cases[] = {
         "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}",
-        "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"optim\": {\"multipliers\": {}}}",
+        "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"optim\": {\"multipliers\": "
+        "{}}}",
         "{\"model\": {\"layers\": []}}",
     };
     (void)state;
@@ -199,7 +200,8 @@ static void segmentation_falls_over_the_run(void **state)
     }
 }
 
-/* Text (model.name is given unless the text has a model), and a part of the message it must give. */
+/* Text (model.name is given unless the text has a model), and a part of the message it must
+ * give. */
 static void messages(void **state)
 {
     static const struct {
@@ -233,9 +235,11 @@ static void messages(void **state)
                                                          "you mean 'rich'?" },
         { "{\"input\": {\"fast\": true}}", "t.json:1: input.fast: unknown key" },
         { "{\"input\": {\"augment\": {}}}", "t.json:1: input.augment: a list" },
-        { "{\"input\": {\"augment\": [\n{\"angle\": 1}]}}", "t.json:2: input.augment.0: an object { \"name\"" },
+        { "{\"input\": {\"augment\": [\n{\"angle\": 1}]}}",
+          "t.json:2: input.augment.0: an object { \"name\"" },
         { "{\"input\": {\"augment\": [{\"name\": \"flip\"},\n{\"name\": \"tern\"}]}}",
-          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you mean 'turn'? "
+          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you mean "
+          "'turn'? "
           "(known: turn, flip)" },
         { "{\"input\": {\"augment\": [{\"name\": \"turn\", \"angle\": 200}]}}",
           "t.json:1: input.augment.0.angle: 200 is outside 0..180 (degrees)" },
@@ -269,12 +273,15 @@ static void messages(void **state)
         { "{\"devices\": [{\"name\": \"cpu\", \"share\": 2}],\n\"run\": {\"balance\": \"auto\"}}",
           "t.json:2: run.balance: \"auto\" measures the shares" },
         { "{\"export\": {\"frames\": 3}}", "t.json:1: export.frames: known, but not available" },
-        { "{\"export\": {\"weights\": \"x\"}}", "export.weights: \"x\" is none of auto|inside|beside" },
+        { "{\"export\": {\"weights\": \"x\"}}",
+          "export.weights: \"x\" is none of auto|inside|beside" },
         { "{\"run\": {\"replicas\": 4}}",
-          "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; several "
+          "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; "
+          "several "
           "machines are not supported in this version: list several devices of one in devices)" },
         { "{\"run\": {\"task\": 1}}", "run.task: 1 is not available: only 0 is (" },
-        { "{\"run\": {\"parameter_servers\": 2}}", "only 0 is (processes that hold variables; several" },
+        { "{\"run\": {\"parameter_servers\": 2}}",
+          "only 0 is (processes that hold variables; several" },
         { "{\"run\": {\"replicas_to_aggregate\": 0}}", "only 1 is (replicas whose gradients" },
         { "{\"run\": {\"startup_delay_steps\": 15}}", "only 0 is (step at which" },
         { "{\"run\": {\"sync_replicas\": true}}",
@@ -282,9 +289,11 @@ static void messages(void **state)
         { "{\"run\": {\"sync_replicas\": 0}}", "run.sync_replicas: 0 is neither true nor false" },
         { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": -2}}",
           "model.quantize_delay: -2 is outside -1..1073741824" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"devices\": [\"cpu\", \"cpu\"]}",
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"devices\": [\"cpu\", "
+          "\"cpu\"]}",
           "t.json:1: devices: 2 are given, but a net that is quantised in training" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"run\": {\"micro_batches\": 2}}",
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"run\": {\"micro_batches\": "
+          "2}}",
           "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
           "\"eval\": {\"flip\": true}}",
@@ -295,11 +304,14 @@ static void messages(void **state)
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
         { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
         { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: is of segmentation, but" },
-#define PANOPTIC(o) "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"eval\": {\"panoptic\": " o "}}"
+#define PANOPTIC(o) \
+    "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"eval\": {\"panoptic\": " o "}}"
         { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
-        { PANOPTIC("{\"nms\": 3}"), "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
+        { PANOPTIC("{\"nms\": 3}"),
+          "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
         { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
-        { PANOPTIC("{\"precision\": \"voc\"}"), "t.json:1: eval.panoptic.precision: \"voc\" is none of "
+        { PANOPTIC("{\"precision\": \"voc\"}"),
+          "t.json:1: eval.panoptic.precision: \"voc\" is none of "
           "cityscapes|coco" },
         { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
           "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },
@@ -454,18 +466,21 @@ static void refuses(const char *text, const char *override, const char *why)
 /* Keys of another task, unless they say what is so anyway. */
 static void keys_of_other_tasks(void **state)
 {
-    static const char lenet[] = "{\"model\": {\"name\": \"lenet\"},\n\"loss\": {\"top_k_percent\": 0.5}}";
+    static const char lenet[] =
+        "{\"model\": {\"name\": \"lenet\"},\n\"loss\": {\"top_k_percent\": 0.5}}";
     static const char layers[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
-    static const char *const same[] = { "loss.top_k_percent=1", "eval.scales=null", "eval.flip=false",
-                                        "export.pad=true" };
+    static const char *const same[] = { "loss.top_k_percent=1", "eval.scales=null",
+                                        "eval.flip=false", "export.pad=true" };
     struct pm_config *c = load(lenet, same, PM_COUNT(same));
 
     (void)state;
     pm_config_destroy(&c);
-    refuses(lenet, "eval.flip=false", "t.json:2: loss.top_k_percent: is of segmentation, but task is "
-                                      "classification: leave it out");
-    refuses("{\"model\": {\"name\": \"lenet\"}}", "eval.scales=[1]", "command line: eval.scales: is of "
-                                                                    "segmentation, but task is");
+    refuses(lenet, "eval.flip=false",
+            "t.json:2: loss.top_k_percent: is of segmentation, but task is "
+            "classification: leave it out");
+    refuses("{\"model\": {\"name\": \"lenet\"}}", "eval.scales=[1]",
+            "command line: eval.scales: is of "
+            "segmentation, but task is");
     refuses(layers, "data.labels_offset=1", "data.labels_offset: is of classification, but task is "
                                             "segmentation");
     refuses(layers, "export.output=probabilities", "export.output: is of classification");
@@ -558,7 +573,8 @@ static bool in_a_table(const struct pm_config_section *s, const char *key)
 {
     const struct pm_open_task *task;
 
-    return pm_opts_find(s->opts, key) >= 0 || pm_config_other_task(&rows, NULL, s->name, key, &task);
+    return pm_opts_find(s->opts, key) >= 0 ||
+           pm_config_other_task(&rows, NULL, s->name, key, &task);
 }
 
 static void reference(void **state)
@@ -600,15 +616,17 @@ static void schema(void **state)
     char *text = cJSON_PrintUnformatted(v);
     (void)state;
 
-    assert_contains(text,
-                    "\"name\":{\"description\":\"name of the optimizer\",\"default\":\"rmsprop\",\"enum\":"
-                    "[\"momentum\",\"adam\",\"rmsprop\",null]}");
+    assert_contains(
+        text,
+        "\"name\":{\"description\":\"name of the optimizer\",\"default\":\"rmsprop\",\"enum\":"
+        "[\"momentum\",\"adam\",\"rmsprop\",null]}");
     assert_contains(text, "\"keep_prob\":{\"type\":[\"number\",\"null\"]");
     assert_contains(text, "\"additionalProperties\":false");
     free(text);
     cJSON_Delete(v);
     text = pm_config_keys_markdown(&rows);
-    assert_contains(text, "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
+    assert_contains(text,
+                    "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
     assert_contains(text, "### optim of adam");
     assert_contains(text, "| `model.hyperparams` | object | `null` | ");
     pm_free(text);

@@ -25,7 +25,8 @@ static char *output(struct pm_arena *a, const char *arguments)
 }
 
 /* Overrides for what the data would say: a net listed layer by layer says how many classes it ends
- * in, and needs a size unless the file has one; a file may say how many itself, or have a weight for each.
+ * in, and needs a size unless the file has one; a file may say how many itself, or have a weight
+ * for each.
  * *scopes: whether it trains only some variables. */
 static const char *instead_of_data(struct pm_arena *a, const char *file, bool *scopes)
 {
@@ -37,7 +38,8 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
     const cJSON *units = cJSON_GetObjectItem(last, "units");
     units = units ? units : cJSON_GetObjectItem(last, "filters");
     const bool needs_size = units && cJSON_GetArraySize(size) == 0;
-    const int own = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "num_classes")->valueint;
+    const int own =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "num_classes")->valueint;
     const int weights = cJSON_GetArraySize(
         cJSON_GetObjectItem(cJSON_GetObjectItem(config, "loss"), "label_weights"));
     const int classes = own ? own : weights ? weights : units ? units->valueint : 7;

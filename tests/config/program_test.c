@@ -51,12 +51,15 @@ static void help(void **state)
     expect("help", 0, "  config     checks and shows config files");
     expect("--help", 0, "usage: pumice COMMAND");
     expect("--version", 0, "pumice ");
-    expect("config --help", 0, "       pumice config schema [--markdown keys|flags|operators | --update FOLDER]");
+    expect("config --help", 0,
+           "       pumice config schema [--markdown keys|flags|operators | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
-    expect("dataset --help", 0, "--keep-archives]\n                               [--max-megabytes N] [option=value");
+    expect("dataset --help", 0,
+           "--keep-archives]\n                               [--max-megabytes N] [option=value");
     expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder per class\n");
     expect("dataset convert foldr --help 2>&1", 2,
-           "error: dataset convert: unknown format foldr (did you mean folder?); known formats: mnist, ");
+           "error: dataset convert: unknown format foldr (did you mean folder?); known formats: "
+           "mnist, ");
     expect("help conifg 2>&1", 2,
            "error: command line: 'conifg' is no command, did you mean "
            "'config'?");
@@ -223,10 +226,12 @@ static void plan(void **state)
            "the net was not built");
     expect("config check configs/resnet_cifar10.json model.num_classes=10 "
            "model.layers='[{\"layer\": \"slice\", \"inputs\": [\"nowhere\"]}]' 2>&1", 2, "nowhere");
-    expect("config check configs/resnet_cifar10.json model.num_classes=10 run.micro_batches=2 "
-           "model.layers='[{\"layer\": \"fake_quant\"}, {\"layer\": \"global_pool\"}, "
-           "{\"layer\": \"flatten\"}, {\"layer\": \"fully_connected\", \"units\": 10}]' 2>&1",
-           2, "fake_quant_1: run.micro_batches: 2, but a fake_quant layer takes its ranges of the whole");
+    expect(
+        "config check configs/resnet_cifar10.json model.num_classes=10 run.micro_batches=2 "
+        "model.layers='[{\"layer\": \"fake_quant\"}, {\"layer\": \"global_pool\"}, "
+        "{\"layer\": \"flatten\"}, {\"layer\": \"fully_connected\", \"units\": 10}]' 2>&1",
+        2,
+        "fake_quant_1: run.micro_batches: 2, but a fake_quant layer takes its ranges of the whole");
     expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
     expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "knows no flag '--layers'");
     expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");
@@ -299,13 +304,15 @@ static void generated(void **state)
     (void)state;
 
     assert_non_null(mkdtemp(folder));
-    assert_int_equal(system(pm_arena_printf(a, "cp -R '%s/docs' '%s/docs' && mkdir '%s/configs'", source,
-                                            folder, folder)), 0);
+    assert_int_equal(system(pm_arena_printf(a, "cp -R '%s/docs' '%s/docs' && mkdir '%s/configs'",
+                                            source, folder, folder)),
+                     0);
     expect(pm_arena_printf(a, "config schema --update %s", folder), 0, "");
     for (size_t i = 0; i < PM_COUNT(files); i++) {
         check_generated(a, files[i][0], files[i][1]);
-        assert_int_equal(system(pm_arena_printf(a, "cmp '%s/%s' '%s/%s'", source, files[i][0], folder,
-                                                files[i][0])), 0);
+        assert_int_equal(system(pm_arena_printf(a, "cmp '%s/%s' '%s/%s'", source, files[i][0],
+                                                folder, files[i][0])),
+                         0);
     }
     expect("config schema --markdown all 2>&1", 2, "'all' is not one of keys, flags, operators");
     expect("config schema --markdown keys --update . 2>&1", 2, "--markdown or --update, not both");

@@ -77,7 +77,8 @@ static inline void put_le(struct pm_str *s, uint32_t v, int bytes)
 /* One stored file; mode: of Unix, as 0120777 for a symbolic link. */
 static inline void zip_one(struct pm_str *zip, const char *name, const char *data, uint32_t mode)
 {
-    const uint32_t size = (uint32_t)strlen(data), crc = (uint32_t)crc32(0, (const Bytef *)data, size);
+    const uint32_t size = (uint32_t)strlen(data),
+                   crc = (uint32_t)crc32(0, (const Bytef *)data, size);
     const uint32_t start = (uint32_t)zip->length, n = (uint32_t)strlen(name);
     struct pm_str common = { 0 };
 

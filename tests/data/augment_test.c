@@ -359,17 +359,18 @@ static void refusals(void **state)
     unlist(&l);
 }
 
-/* A thin picture: no crop of the rule fits, and the nearest allowed shape has less than a pixel of width.
- * A long one: enlarging it by its smaller side would take gigabytes. */
+/* A thin picture: no crop of the rule fits, and the nearest allowed shape has less than a pixel of
+ * width. A long one: enlarging it by its smaller side would take gigabytes. */
 static void thin_pictures(void **state)
 {
     static uint8_t thin[20 * 3], row[60000 * 3];
     static float out[VALUES];
     const struct pm_image8 im = { 1, 20, 3, thin }, line = { 1, 60000, 3, row };
     const struct pm_sample sample = { .picture = &im }, long_sample = { .picture = &line };
-    struct listed l = listed("lenet", "",
-                             "[{\"name\": \"random_brightness\"}, {\"name\": \"random_resized_crop\","
-                             " \"aspect_min\": 0.3, \"aspect_max\": 0.4, \"method\": \"nearest\"}]");
+    struct listed l =
+        listed("lenet", "",
+               "[{\"name\": \"random_brightness\"}, {\"name\": \"random_resized_crop\","
+               " \"aspect_min\": 0.3, \"aspect_max\": 0.4, \"method\": \"nearest\"}]");
     struct pm_occasion o = occasion;
     struct pm_placed placed;
 
@@ -381,8 +382,8 @@ static void thin_pictures(void **state)
         assert_true(isfinite(out[i]));
     unlist(&l);
     l = listed("lenet", "", "[{\"name\": \"random_side\"}, {\"name\": \"random_crop\"}]");
-    assert_fails(pm_place(&l.input, &long_sample, &o, &placed), PM_EDATA, "would resize the picture",
-                 "crop before resizing");
+    assert_fails(pm_place(&l.input, &long_sample, &o, &placed), PM_EDATA,
+                 "would resize the picture", "crop before resizing");
     unlist(&l);
 }
 

@@ -71,8 +71,12 @@ static void same_for_any_threads(void **state)
     assert_int_equal(pm_dataset_open(in_scratch("d"), "train", &d), PM_OK);
     for (size_t k = 0; k < PM_COUNT(names); k++) {
         struct config c = config(names[k][0], names[k][1]);
-        struct pm_task s = { .facts = { .height = SIDE, .width = SIDE, .channels = 3, .num_classes = 4,
-                                        .preprocessing = c.row, .preprocessing_cfg = c.cfg } };
+        struct pm_task s = { .facts = { .height = SIDE,
+                                        .width = SIDE,
+                                        .channels = 3,
+                                        .num_classes = 4,
+                                        .preprocessing = c.row,
+                                        .preprocessing_cfg = c.cfg } };
         for (int t = 0; t < 3; t++)
             take(d, &s, threads[t], out[t]);
         assert_memory_equal(out[0], out[1], n * 4);

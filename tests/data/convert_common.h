@@ -1,5 +1,5 @@
-/* What the converters' tests share: small pictures to convert, records as they are read back, and the
- * program. */
+/* What the converters' tests share: small pictures to convert, records as they are read back, and
+ * the program. */
 #ifndef PUMICE_TESTS_CONVERT_COMMON_H
 #define PUMICE_TESTS_CONVERT_COMMON_H
 
@@ -144,8 +144,8 @@ static inline const char *need_program(void)
     return program;
 }
 
-/* What it prints, on both its outputs, with arguments for a shell in the scratch folder; it ends with
- * that code. Static storage. */
+/* What it prints, on both its outputs, with arguments for a shell in the scratch folder; it ends
+ * with that code. Static storage. */
 static inline const char *said(const char *arguments, int code)
 {
     static char text[1 << 16];
@@ -157,8 +157,8 @@ static inline const char *said(const char *arguments, int code)
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     const int status = pclose(f);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != code)
-        fail_msg("%s ended with %d, not %d: %s", arguments, WIFEXITED(status) ? WEXITSTATUS(status) : -1, code,
-                 text);
+        fail_msg("%s ended with %d, not %d: %s", arguments,
+                 WIFEXITED(status) ? WEXITSTATUS(status) : -1, code, text);
     return text;
 }
 

@@ -1,5 +1,5 @@
-/* The converters that make maps of instances: Cityscapes' instanceIds, folders of pairs, and panoptic maps
- * with their JSON, of COCO's layout and of Cityscapes'; and such maps looked at. */
+/* The converters that make maps of instances: Cityscapes' instanceIds, folders of pairs, and
+ * panoptic maps with their JSON, of COCO's layout and of Cityscapes'; and such maps looked at. */
 #include "pairs_common.h"
 
 /* Record i has this map of instances, of 16 bits; divisor 0: none is told. */
@@ -62,7 +62,8 @@ static void cityscapes(void **state)
     static const uint16_t no_person[] = { 7, 7, 26023, 26, 29001, 3 };
     static const uint16_t classes[] = { 11, 0, 13, 13, 255, 255 };
     static const uint16_t instances[] = { 11001, 0, 13024, 13000, 0, 0 };
-    static const uint16_t most[] = { 33998, 33997, 7, 7, 7, 7 }, over[] = { 33998, 33999, 7, 7, 7, 7 };
+    static const uint16_t most[] = { 33998, 33997, 7, 7, 7, 7 },
+                          over[] = { 33998, 33999, 7, 7, 7, 7 };
     static const uint16_t of_most[] = { 18999, 18998, 0, 0, 0, 0 };
     static const int things[] = { 11, 12, 13, 14, 15, 16, 17, 18 };
     static const uint8_t other[] = { 24, 7, 27, 26, 29, 3 };
@@ -96,13 +97,15 @@ static void cityscapes(void **state)
                  "has 14 there");
     put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, ids);
     const struct png small = png_of(1, 3, 16, 0, (const uint8_t[6]){ 0 });
-    assert_int_equal(pm_file_write(in_scratch("c/gtFine/train/a/a_2_gtFine_instanceIds.png"), small.bytes,
-                                   small.size), PM_OK);
+    assert_int_equal(pm_file_write(in_scratch("c/gtFine/train/a/a_2_gtFine_instanceIds.png"),
+                                   small.bytes, small.size),
+                     PM_OK);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
                  "a_2_gtFine_instanceIds.png is 1 x 3", "a_2_gtFine_labelIds.png is 2 x 3");
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", no_person);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
-                 "a_2_gtFine_instanceIds.png", "the number 7 at row 0, column 0 is not an instance", "has class 11 there");
+                 "a_2_gtFine_instanceIds.png", "the number 7 at row 0, column 0 is not an instance",
+                 "has class 11 there");
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
     put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", over);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
@@ -116,14 +119,19 @@ static void cityscapes(void **state)
 static void pairs(void **state)
 {
     static const uint8_t classes[] = { 0, 2, 2, 3, 3, 255 };
-    static const uint16_t alone[] = { 9, 4, 300, 7, 0, 5 }, of_alone[] = { 0, 2004, 2300, 3007, 3000, 0 };
+    static const uint16_t alone[] = { 9, 4, 300, 7, 0, 5 },
+                          of_alone[] = { 0, 2004, 2300, 3007, 3000, 0 };
     static const uint16_t from_0[] = { 0, 2005, 2301, 3008, 3001, 0 };
     static const uint16_t both[] = { 5, 513, 514, 3 * 256, 3 * 256 + 255, 65535 };
-    static const uint16_t of_both[] = { 0, 2001, 2002, 3000, 3255, 0 }, classes_of_both[] = { 0, 2, 2, 3, 3, 255 };
-    static const uint16_t other[] = { 0, 2001, 3002, 3001, 3001, 0 }, over[] = { 0, 1000, 1, 1, 1, 0 };
-    static const uint16_t groups[] = { 0, 2, 2001, 0, 3, 3 }, of_groups[] = { 0, 2000, 2001, 3000, 3000, 0 };
+    static const uint16_t of_both[] = { 0, 2001, 2002, 3000, 3255, 0 },
+                          classes_of_both[] = { 0, 2, 2, 3, 3, 255 };
+    static const uint16_t other[] = { 0, 2001, 3002, 3001, 3001, 0 },
+                          over[] = { 0, 1000, 1, 1, 1, 0 };
+    static const uint16_t groups[] = { 0, 2, 2001, 0, 3, 3 },
+                          of_groups[] = { 0, 2000, 2001, 3000, 3000, 0 };
     static const uint16_t strange[] = { 0, 3, 2001, 0, 3, 3 };
-    static const uint16_t most[] = { 0, 999, 1, 998, 1, 0 }, of_most[] = { 0, 2999, 2001, 3998, 3001, 0 };
+    static const uint16_t most[] = { 0, 999, 1, 998, 1, 0 },
+                          of_most[] = { 0, 2999, 2001, 3998, 3001, 0 };
     static const int things[] = { 2, 3 };
 
     (void)state;
@@ -147,11 +155,13 @@ static void pairs(void **state)
     convert_ok("pairs", "p", "i", "things=[2,3] instances=masks instance_divide=1000");
     assert_instances("i", "train", 1, 0, of_groups, 0);
     put_numbers("p/masks/train/a.png", strange);
-    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
-                 "masks/train/a.png: the instance 3 at row 0, column 1 has class 3", "has 2 there");
+    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"),
+                 PM_EDATA, "masks/train/a.png: the instance 3 at row 0, column 1 has class 3",
+                 "has 2 there");
     put_numbers("p/masks/train/a.png", other);
-    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
-                 "masks/train/a.png: the instance 3002 at row 0, column 2 has class 3", "has 2 there");
+    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"),
+                 PM_EDATA, "masks/train/a.png: the instance 3002 at row 0, column 2 has class 3",
+                 "has 2 there");
     put_numbers("p/masks/train/a.png", most);
     convert_ok("pairs", "p", "j", "things=[2,3] instances=masks");
     assert_instances("j", "train", 1, 0, of_most, 0);
@@ -166,9 +176,11 @@ static void pairs(void **state)
     assert_instances("g", "train", 1, 0, of_both, 0);
     assert_fails(run_on("pairs", "k", "h", "labels=instance divide=256 things=[2,4]"), PM_EDATA,
                  "things: 4 is not one of the 4 classes");
-    assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG, "instances=FOLDER, or divide");
+    assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG,
+                 "instances=FOLDER, or divide");
     assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "needs things");
-    assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA, "none/train/a.png");
+    assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA,
+                 "none/train/a.png");
     assert_only(8);
     scratch_remove();
 }
@@ -188,24 +200,28 @@ static void put_segments(const char *name, const uint32_t *ids)
 
 static const char categories[] =
     "\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1, \"supercategory\": \"x\"},"
-    " {\"isthing\": 0, \"id\": 90, \"name\": \"grass\"}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]";
+    " {\"isthing\": 0, \"id\": 90, \"name\": \"grass\"}, {\"id\": 7, \"name\": \"dog\", "
+    "\"isthing\": 1}]";
 
 /* One picture of these segments. */
-static void put_annotations_of(const char *name, const char *image, const char *map, const char *segments,
-                               const char *listed)
+static void put_annotations_of(const char *name, const char *image, const char *map,
+                               const char *segments, const char *listed)
 {
     struct pm_str s = { 0 };
 
     make_folder_of(name);
-    pm_str_add(&s, "{\"info\": {\"a\": [1, {}]}, \"annotations\": [{\"segments_info\": [%s], \"image_id\": 12,"
-               " \"file_name\": \"%s\"}], %s, \"images\": [{\"file_name\": \"%s\", \"id\": 12}]}", segments, map,
-               listed, image);
+    pm_str_add(
+        &s,
+        "{\"info\": {\"a\": [1, {}]}, \"annotations\": [{\"segments_info\": [%s], \"image_id\": 12,"
+        " \"file_name\": \"%s\"}], %s, \"images\": [{\"file_name\": \"%s\", \"id\": 12}]}",
+        segments, map, listed, image);
     put_text(name, s.text);
     pm_str_free(&s);
 }
 
 /* With the categories above. */
-static void put_annotations(const char *name, const char *image, const char *map, const char *segments)
+static void put_annotations(const char *name, const char *image, const char *map,
+                            const char *segments)
 {
     put_annotations_of(name, image, map, segments, categories);
 }
@@ -242,11 +258,13 @@ static void coco(void **state)
     assert_non_null(strstr(text, "\"train\": [3, 1, 1]"));
     pm_free(text);
     /* The same folders named one by one. */
-    convert_ok("panoptic", "c", "e", "annotations=annotations/panoptic_val2017.json maps=panoptic_val2017 "
+    convert_ok("panoptic", "c", "e",
+               "annotations=annotations/panoptic_val2017.json maps=panoptic_val2017 "
                "images=images/val2017 split=mine");
     assert_instances("e", "mine", 1, 0, instances, 0);
     assert_fails(run_on("panoptic", "c", "f", "annotations=a.json maps=b"), PM_ECONFIG, "images");
-    assert_fails(run_on("panoptic", "c/images", "f", NULL), PM_EDATA, "panoptic_{train,val}2017.json");
+    assert_fails(run_on("panoptic", "c/images", "f", NULL), PM_EDATA,
+                 "panoptic_{train,val}2017.json");
     assert_only(3);
     scratch_remove();
 }
@@ -254,9 +272,10 @@ static void coco(void **state)
 /* Ids of pictures are texts, pictures lie in their city's folder. */
 static void cityscapes_panoptic(void **state)
 {
-    static const char json[] =
-        "{\"images\": [{\"id\": \"a_1_2\", \"file_name\": \"a_1_2_gtFine_leftImg8bit.png\"}], %s, \"annotations\":"
-        " [{\"image_id\": \"a_1_2\", \"file_name\": \"a_1_2_gtFine_panoptic.png\", \"segments_info\": [%s]}]}";
+    static const char json[] = "{\"images\": [{\"id\": \"a_1_2\", \"file_name\": "
+                               "\"a_1_2_gtFine_leftImg8bit.png\"}], %s, \"annotations\":"
+                               " [{\"image_id\": \"a_1_2\", \"file_name\": "
+                               "\"a_1_2_gtFine_panoptic.png\", \"segments_info\": [%s]}]}";
     struct pm_str s = { 0 };
 
     (void)state;
@@ -280,19 +299,24 @@ static void many_classes(void **state)
     static const uint16_t want[] = { 64 * 256 + 1, 65 * 256 + 1, 65 * 256 + 1, 65 * 256, 0, 0 };
     static const uint16_t wide[] = { 0, 64001, 64001, 0, 0, 0 };
     static const uint32_t two[] = { 1, 2, 2, 1, 1, 0 };
-    static const char listed[] =
-        "{\"id\": 5, \"category_id\": 64}, {\"id\": 70000, \"category_id\": 65}, {\"id\": 300, \"category_id\": 0},"
-        "{\"id\": 16777215, \"category_id\": 65, \"iscrowd\": 1}";
+    static const char listed[] = "{\"id\": 5, \"category_id\": 64}, {\"id\": 70000, "
+                                 "\"category_id\": 65}, {\"id\": 300, \"category_id\": 0},"
+                                 "{\"id\": 16777215, \"category_id\": 65, \"iscrowd\": 1}";
 
     (void)state;
     scratch_make();
     put_picture("c/train2017/a.jpg", 9);
     for (int last = 65; last >= 64; last--) {
-        pm_str_add(&s, "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": [{\"image_id\": 1, "
+        pm_str_add(&s,
+                   "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": "
+                   "[{\"image_id\": 1, "
                    "\"file_name\": \"a.png\", \"segments_info\": [%s]}], \"categories\": [",
-                   last == 65 ? listed : "{\"id\": 1, \"category_id\": 63}, {\"id\": 2, \"category_id\": 64}");
+                   last == 65
+                       ? listed
+                       : "{\"id\": 1, \"category_id\": 63}, {\"id\": 2, \"category_id\": 64}");
         for (int i = 0; i <= last; i++)
-            pm_str_add(&s, "%s{\"id\": %d, \"name\": \"c%d\", \"isthing\": %d}", i ? ", " : "", i, i, i >= 64);
+            pm_str_add(&s, "%s{\"id\": %d, \"name\": \"c%d\", \"isthing\": %d}", i ? ", " : "", i,
+                       i, i >= 64);
         pm_str_add(&s, "]}");
         put_segments("c/annotations/panoptic_train2017/a.png", last == 65 ? ids : two);
         put_text("c/annotations/panoptic_train2017.json", s.text);
@@ -322,7 +346,8 @@ static void bad_panoptic(void **state)
     fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 300, \"category_id\": 3}",
                "a.png: the segment 70000 at row 0, column 1 is not one of the 2");
     fails_with("{\"id\": 5, \"category_id\": 4}", "segment 5 of a.png has category 4");
-    fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 5, \"category_id\": 7}", "two segments of a.png have the id 5");
+    fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 5, \"category_id\": 7}",
+               "two segments of a.png have the id 5");
     fails_with("{\"id\": 16777216, \"category_id\": 3}", "id of 1..16777215");
     fails_with("{\"id\": 0, \"category_id\": 3}", "id of 1..16777215");
     fails_with("{\"id\": 5}", "category_id");
@@ -347,16 +372,21 @@ static void bad_panoptic(void **state)
     put_map("c/annotations/panoptic_train2017/a.png", 8, 0, grey);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png: is not an RGB PNG");
     const struct png small = png_of(1, 1, 8, 2, (const uint8_t[3]){ 5 });
-    assert_int_equal(pm_file_write(in_scratch("c/annotations/panoptic_train2017/a.png"), small.bytes,
-                                   small.size), PM_OK);
+    assert_int_equal(pm_file_write(in_scratch("c/annotations/panoptic_train2017/a.png"),
+                                   small.bytes, small.size),
+                     PM_OK);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png is 1 x 1", "2 x 3");
     put_text("c/annotations/panoptic_train2017.json", "{\"images\": [], \"annotations\": []}");
-    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "0 categories, 0 images, 0 annotations");
-    put_text("c/annotations/panoptic_train2017.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a\"}, {\"id\": 1, "
-             "\"file_name\": \"b\"}], \"categories\": [{\"id\": 1, \"name\": \"a\", \"isthing\": 0}], \"annotations\": "
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA,
+                 "0 categories, 0 images, 0 annotations");
+    put_text("c/annotations/panoptic_train2017.json",
+             "{\"images\": [{\"id\": 1, \"file_name\": \"a\"}, {\"id\": 1, "
+             "\"file_name\": \"b\"}], \"categories\": [{\"id\": 1, \"name\": \"a\", \"isthing\": "
+             "0}], \"annotations\": "
              "[{\"image_id\": 1, \"file_name\": \"a\", \"segments_info\": []}]}");
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "two images have the id 1");
-    put_text("c/annotations/panoptic_train2017.json", "{\"annotations\": [{\"image_id\": 1, \"category_id\": 2}]}");
+    put_text("c/annotations/panoptic_train2017.json",
+             "{\"annotations\": [{\"image_id\": 1, \"category_id\": 2}]}");
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "json:1", "panoptic annotations?");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
     assert_int_equal(pm_remove_tree(in_scratch("c/train2017")), PM_OK);
@@ -365,7 +395,8 @@ static void bad_panoptic(void **state)
     scratch_remove();
 }
 
-/* All 999 that a class may have in a picture are told apart, one more is too many: told, or passed over. */
+/* All 999 that a class may have in a picture are told apart, one more is too many: told, or passed
+ * over. */
 static void many_instances(void **state)
 {
     static const uint32_t some[] = { 1, 2, 3, 999, 0, 998 }, last[] = { 1, 2, 3, 1000, 0, 998 };
@@ -379,7 +410,9 @@ static void many_instances(void **state)
     for (int i = 1; i <= 999; i++)
         pm_str_add(&listed, "%s{\"id\": %d, \"category_id\": 7}", i > 1 ? "," : "", i);
     /* Crowds and other classes have no number of it. */
-    pm_str_add(&listed, ",{\"id\": 2000, \"category_id\": 7, \"iscrowd\": 1},{\"id\": 2001, \"category_id\": 3}");
+    pm_str_add(
+        &listed,
+        ",{\"id\": 2000, \"category_id\": 7, \"iscrowd\": 1},{\"id\": 2001, \"category_id\": 3}");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", listed.text);
     convert_ok("panoptic", "c", "d", NULL);
     assert_instances("d", "train", 1, 0, want, 0);
@@ -393,8 +426,8 @@ static void many_instances(void **state)
 
 static void categories_are(const char *listed, const char *text)
 {
-    put_annotations_of("c/annotations/panoptic_val2017.json", "a.jpg", "a.png", "{\"id\": 5, \"category_id\": 3}",
-                       listed);
+    put_annotations_of("c/annotations/panoptic_val2017.json", "a.jpg", "a.png",
+                       "{\"id\": 5, \"category_id\": 3}", listed);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "panoptic_val2017.json", text);
 }
 
@@ -410,29 +443,39 @@ static void bad_categories(void **state)
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}]",
                    "the number of categories is 1, in ");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 90, \"name\": "
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": "
+                   "90, \"name\": "
                    "\"lawn\", \"isthing\": 0}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]",
                    "category 2 of its list is 90 \"lawn\" (stuff), in ");
     assert_non_null(strstr(pm_error_text(), "panoptic_train2017.json it is 90 \"grass\" (stuff)"));
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 90, \"name\": "
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": "
+                   "90, \"name\": "
                    "\"grass\", \"isthing\": 1}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]",
                    "is 90 \"grass\" (things)");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 7, \"name\": "
-                   "\"dog\", \"isthing\": 1}, {\"id\": 90, \"name\": \"grass\", \"isthing\": 0}]",
-                   "category 2 of its list is 7 \"dog\" (things)");
+    categories_are(
+        "\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 7, \"name\": "
+        "\"dog\", \"isthing\": 1}, {\"id\": 90, \"name\": \"grass\", \"isthing\": 0}]",
+        "category 2 of its list is 7 \"dog\" (things)");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\nson\", \"isthing\": 1}]",
                    "json:1: wanted: a name of one line for the category 3");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\u007fson\", \"isthing\": 1}]", "a name of one line");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\\tperson\", \"isthing\": 1}]", "a name of one line");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\", \"isthing\": 1}]", "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\u007fson\", \"isthing\": 1}]",
+                   "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\\tperson\", \"isthing\": 1}]",
+                   "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\", \"isthing\": 1}]",
+                   "a name of one line");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\"}]", "panoptic annotations?");
-    categories_are("\"categories\": [{\"id\": 3, \"name\": \"a\", \"isthing\": 1}, {\"id\": 3, \"name\": \"b\", "
-                   "\"isthing\": 1}]", "a unique id for the category \"b\": 3 is \"a\"");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"a\", \"isthing\": 1}, {\"id\": 3, "
+                   "\"name\": \"b\", "
+                   "\"isthing\": 1}]",
+                   "a unique id for the category \"b\": 3 is \"a\"");
     /* Names beyond ASCII are as good as others. */
     assert_int_equal(remove(in_scratch("c/annotations/panoptic_val2017.json")), 0);
-    put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", "{\"id\": 5, \"category_id\": 3}",
+    put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png",
+                       "{\"id\": 5, \"category_id\": 3}",
                        "\"categories\": [{\"id\": 3, \"name\": \"b\\u00e4r\", \"isthing\": 1}]");
-    put_segments("c/annotations/panoptic_train2017/a.png", (const uint32_t[H * W]){ 5, 5, 0, 0, 0, 0 });
+    put_segments("c/annotations/panoptic_train2017/a.png",
+                 (const uint32_t[H * W]){ 5, 5, 0, 0, 0, 0 });
     convert_ok("panoptic", "c", "d", NULL);
     assert_info("d", "train", 1, 1, 255, NULL, 0, "b\303\244r");
     assert_only(2);
@@ -496,10 +539,13 @@ static void inspect(void **state)
     scratch_make();
     make_halves("a", right);
     make_halves("b", wrong);
-    assert_says(said("dataset inspect a --check --maps maps", 0), "png 2 x 3, instances 0 1 2 256 257");
-    assert_says(said("dataset inspect b --check", 3),
-                "257 at row 1, column 1 is of class 1 (it is divided by 256), but the pixel is of class 0");
-    assert_int_equal(pm_file_read(in_scratch("maps/a_train_00000_instances.png"), &data, &size), PM_OK);
+    assert_says(said("dataset inspect a --check --maps maps", 0),
+                "png 2 x 3, instances 0 1 2 256 257");
+    assert_says(
+        said("dataset inspect b --check", 3),
+        "257 at row 1, column 1 is of class 1 (it is divided by 256), but the pixel is of class 0");
+    assert_int_equal(pm_file_read(in_scratch("maps/a_train_00000_instances.png"), &data, &size),
+                     PM_OK);
     assert_int_equal(pm_image_decode(data, size, 3, 0, "maps", &im), PM_OK);
     assert_memory_equal(im.pixels + 12, "\0\0\0", 3);
     assert_memory_equal(im.pixels + 15, "\200\200\200", 3);

@@ -1,9 +1,10 @@
-/* Names that cannot stand in a line of a file: each converter refuses them, with the name escaped, and
- * leaves no data folder. */
+/* Names that cannot stand in a line of a file: each converter refuses them, with the name escaped,
+ * and leaves no data folder. */
 #include "pairs_common.h"
 
 /* The conversion of the folder raw fails with the code and a message that has the part. */
-static void refused(int code, const char *format, const char *dst, const char *options, const char *part)
+static void refused(int code, const char *format, const char *dst, const char *options,
+                    const char *part)
 {
     char src[300], path[300];
 

@@ -1,5 +1,6 @@
-/* Converting pictures that EXIF turns, or that other readers of records do not know: records hold them
- * upright, without EXIF data, in a format that everybody reads; other files are stored untouched. */
+/* Converting pictures that EXIF turns, or that other readers of records do not know: records hold
+ * them upright, without EXIF data, in a format that everybody reads; other files are stored
+ * untouched. */
 #include "convert_common.h"
 #include "exif_common.h"
 
@@ -56,7 +57,8 @@ static struct pm_example *record_of(struct pm_dataset *d, const char *name)
 }
 
 /* A record's picture: of this format and size, without EXIF data, its bright third on that side. */
-static void expect(struct pm_dataset *d, const char *name, const char *format, bool turned, char side)
+static void expect(struct pm_dataset *d, const char *name, const char *format, bool turned,
+                   char side)
 {
     struct pm_example *e = record_of(d, name);
     struct pm_image8 im = image(e, "image/encoded", 3);
@@ -96,7 +98,8 @@ static void folder(void **state)
     put("raw/train/a/4.png", false, 2);
     put("raw/train/a/5.png", false, 5);
     assert_int_equal(pm_file_write(in_scratch("raw/train/a/6.tga"), tga, sizeof tga - 1), PM_OK);
-    assert_int_equal(pm_dataset_convert("folder", in_scratch("raw"), in_scratch("data"), NULL), PM_OK);
+    assert_int_equal(pm_dataset_convert("folder", in_scratch("raw"), in_scratch("data"), NULL),
+                     PM_OK);
     d = opened(in_scratch("data"), "train", 6);
     expect(d, "1.jpg", "jpeg", false, 'l');
     expect(d, "2.jpg", "jpeg", true, 't');
@@ -139,7 +142,8 @@ static void maps(void **state)
     assert_int_equal(pm_file_write(in_scratch("pairs/labels/train/a.png"), png, size), PM_OK);
     pm_free(png);
     assert_fails(pm_dataset_convert("pairs", in_scratch("pairs"), in_scratch("maps2"), "bad=error"),
-                 PM_EDATA, "a.png is 16 x 24", "a.jpg is 24 x 16 after the rotation that its EXIF data specifies");
+                 PM_EDATA, "a.png is 16 x 24",
+                 "a.jpg is 24 x 16 after the rotation that its EXIF data specifies");
     pm_image_free(&map);
 }
 

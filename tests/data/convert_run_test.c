@@ -89,8 +89,9 @@ static void signals(void **state)
 /* Flags as the originals' were given, values with spaces, and the help of each format. */
 static void command(void **state)
 {
-    static const char convert[] = "dataset convert build_image_data 'my raw' out --train_directory 'my raw/train set' "
-                                  "--train_shards=3 seed=1";
+    static const char convert[] =
+        "dataset convert build_image_data 'my raw' out --train_directory 'my raw/train set' "
+        "--train_shards=3 seed=1";
     char line[300];
     size_t count = 0;
 

@@ -1,5 +1,5 @@
-/* The converters of pictures with maps of labels: which splits and records come of a folder, what a map
- * means, and what is refused. */
+/* The converters of pictures with maps of labels: which splits and records come of a folder, what a
+ * map means, and what is refused. */
 #include "pairs_common.h"
 
 /* Lines of the log that hold these words. */
@@ -22,7 +22,8 @@ static const uint16_t want1[] = { 5, 5, 5, 5, 5, 5 };
 static void voc(void **state)
 {
     /* Palette colours of 1, 2, 15, 20 and of 255. */
-    static const uint8_t rgb[] = { 128, 0, 0, 0, 128, 0, 192, 128, 128, 0, 64, 128, 224, 224, 192, 0, 0, 0 };
+    static const uint8_t rgb[] = { 128, 0,  0,   0,   128, 0,   192, 128, 128,
+                                   0,   64, 128, 224, 224, 192, 0,   0,   0 };
     static const uint16_t of_rgb[] = { 1, 2, 15, 20, 255, 0 };
     static const uint8_t wrong[] = { 0, 0, 0, 0, 21, 0 };
 
@@ -51,15 +52,18 @@ static void voc(void **state)
     assert_info("d", "train", 3, 21, 255, "pascal", 20, "tv");
     char *text = NULL;
     assert_int_equal(pm_file_read(in_scratch("d/dataset.json"), &text, NULL), PM_OK);
-    assert_non_null(strstr(text, "\"train\": [3, 2, 1, 0, 0, 6, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2]"));
+    assert_non_null(
+        strstr(text, "\"train\": [3, 2, 1, 0, 0, 6, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2]"));
     pm_free(text);
     /* A map for the picture that has none; then of another size; then with a label that is none. */
     put_text("voc/ImageSets/Segmentation/val.txt", "2007_3\n2007_1\n");
     assert_fails(run_on("voc_segmentation", "voc", "e", NULL), PM_EDATA, "2007_3.png");
     const struct png small = png_of(1, 4, 8, 0, map0);
-    assert_int_equal(pm_file_write(in_scratch("voc/SegmentationClass/2007_3.png"), small.bytes, small.size),
-                     PM_OK);
-    assert_fails(run_on("voc_segmentation", "voc", "e", NULL), PM_EDATA, "2007_3.png", "1 x 4", "2 x 3");
+    assert_int_equal(
+        pm_file_write(in_scratch("voc/SegmentationClass/2007_3.png"), small.bytes, small.size),
+        PM_OK);
+    assert_fails(run_on("voc_segmentation", "voc", "e", NULL), PM_EDATA, "2007_3.png", "1 x 4",
+                 "2 x 3");
     put_map("voc/SegmentationClass/2007_3.png", 8, 0, wrong);
     assert_fails(run_on("voc_segmentation", "voc", "e", NULL), PM_EDATA, "2007_3.png", "label 21",
                  "row 1, column 1", "0..20");
@@ -74,7 +78,8 @@ static void voc(void **state)
     assert_record("f", "train_aug", 1, 0, "2007_1", want0);
     put_text("voc/ImageSets/Segmentation/val.txt", "../2007_3\n");
     assert_fails(run_on("voc_segmentation", "voc", "g", NULL), PM_EDATA, "val.txt:1");
-    assert_fails(run_on("voc_segmentation", "voc/ImageSets", "g", NULL), PM_EDATA, "SegmentationClass");
+    assert_fails(run_on("voc_segmentation", "voc/ImageSets", "g", NULL), PM_EDATA,
+                 "SegmentationClass");
     assert_only(4);
     scratch_remove();
 }
@@ -102,8 +107,8 @@ static void cityscapes(void **state)
     assert_fails(run_on("cityscapes_segmentation", "c", "d", NULL), PM_EDATA, "a_2_leftImg8bit.png",
                  "a_2_gtFine_labelTrainIds.png");
     put_map("c/gtFine/train/a/a_2_gtFine_instanceIds.png", 16, 0, instances);
-    assert_fails(run_on("cityscapes_segmentation", "c", "d", NULL), PM_EDATA, "a_2_gtFine_instanceIds.png",
-                 "labelIds");
+    assert_fails(run_on("cityscapes_segmentation", "c", "d", NULL), PM_EDATA,
+                 "a_2_gtFine_instanceIds.png", "labelIds");
     put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, ids);
     put_map("c/gtFine/val/v/v_1_gtFine_instanceIds.png", 16, 0, instances);
     convert_ok("cityscapes_segmentation", "c", "d", NULL);
@@ -142,10 +147,12 @@ static void ade20k(void **state)
         char name[64];
         snprintf(name, sizeof name, "a/images/%s/p%d.jpg", i == 4 ? "validation" : "training", i);
         put_picture(name, 30 * i);
-        snprintf(name, sizeof name, "a/annotations/%s/p%d.png", i == 4 ? "validation" : "training", i);
+        snprintf(name, sizeof name, "a/annotations/%s/p%d.png", i == 4 ? "validation" : "training",
+                 i);
         put_map(name, 8, 0, ids);
     }
-    assert_int_equal(pm_file_write(in_scratch("a/objectInfo150.txt"), info.text, info.length), PM_OK);
+    assert_int_equal(pm_file_write(in_scratch("a/objectInfo150.txt"), info.text, info.length),
+                     PM_OK);
     convert_ok("ade20k", "a", "d", NULL);
     /* random.seed(0), random.shuffle of 0..3 gives 2, 0, 1, 3. */
     assert_record("d", "train", 4, 0, "images/training/p2.jpg", want);
@@ -165,7 +172,8 @@ static void camvid(void **state)
 {
     static const uint8_t ids[] = { 0, 1, 2, 2, 1, 0 };
     static const uint16_t want[] = { 0, 1, 2, 2, 1, 0 };
-    static const uint8_t rgb[] = { 64, 128, 64, 0, 0, 0, 64, 192, 0, 192, 192, 0, 0, 128, 192, 128, 64, 128 };
+    static const uint8_t rgb[] = { 64,  128, 64, 0, 0,   0,   64,  192, 0,
+                                   192, 192, 0,  0, 128, 192, 128, 64,  128 };
     static const uint16_t of_rgb[] = { 0, 255, 30, 29, 2, 17 };
 
     (void)state;
@@ -230,9 +238,10 @@ static void pairs(void **state)
     put_picture("q/train/rgb/image_1.jpg", 9);
     put_map("q/train/seg/gt_1_x.png", 16, 0, deep);
     put_text("names.txt", "a\nb c\n");
-    assert_fails(run_on("pairs", "q", "e", "images=rgb labels=seg"), PM_EDATA, "image_1.jpg", "image_1.png",
-                 "label_prefix");
-    static const char usual[] = "images=rgb labels=seg image_prefix=image_ label_prefix=gt_ label_suffix=_x";
+    assert_fails(run_on("pairs", "q", "e", "images=rgb labels=seg"), PM_EDATA, "image_1.jpg",
+                 "image_1.png", "label_prefix");
+    static const char usual[] =
+        "images=rgb labels=seg image_prefix=image_ label_prefix=gt_ label_suffix=_x";
     char options[512];
     snprintf(options, sizeof options, "%s divide=256 classes=%s", usual, in_scratch("names.txt"));
     assert_fails(run_on("pairs", "q", "e", options), PM_EDATA, "gt_1_x.png", "label 3", "0..1");
@@ -276,12 +285,14 @@ static void pairs(void **state)
     scratch_remove();
 }
 
-/* The folders of others, where they are. Pixels of each class as TensorFlow's decoder counts them. */
+/* The folders of others, where they are. Pixels of each class as TensorFlow's decoder counts
+ * them. */
 static void real_camvid(void **state)
 {
     const char *src = shared_data("camvid");
     static const char *const want[] = {
-        "[3595077, 4994893, 212933, 6718735, 949677, 2036169, 246424, 238186, 1239547, 145683, 55861]",
+        "[3595077, 4994893, 212933, 6718735, 949677, 2036169, 246424, 238186, 1239547, 145683, "
+        "55861]",
         "[807432, 2281516, 48949, 2548202, 773901, 1441472, 77767, 272211, 154358, 56663, 194717]",
     };
     char *text = NULL;
@@ -318,24 +329,30 @@ static void real_layouts(void **state)
         { "camvid", "layouts/camvid_dataset", "", "test", 2, NULL },
         { "voc_segmentation", "layouts/voc_dataset/voc_dataset1", "", "train", 1, NULL },
         { "voc_segmentation", "layouts/voc_dataset/voc_dataset3", "", "", 0, "SegmentationClass" },
-        { "cityscapes_segmentation", "layouts/cityscapes_dataset/dataset", "", "test_fine", 2, NULL },
-        { "cityscapes_segmentation", "layouts/cityscapes_dataset/train_dataset", "", "", 0, "label 19" },
-        { "cityscapes_segmentation", "seg-samples/cityscapes-panoptic-deeplab2", "", "", 0, "leftImg8bit" },
+        { "cityscapes_segmentation", "layouts/cityscapes_dataset/dataset", "", "test_fine", 2,
+          NULL },
+        { "cityscapes_segmentation", "layouts/cityscapes_dataset/train_dataset", "", "", 0,
+          "label 19" },
+        { "cityscapes_segmentation", "seg-samples/cityscapes-panoptic-deeplab2", "", "", 0,
+          "leftImg8bit" },
         { "ade20k", "seg-samples/ade20k", "", "val", 2, NULL },
         { "ade20k", "layouts/ade20k2017_dataset/dataset", "", "", 0, "ADEChallengeData2016" },
         { "ade20k", "layouts/ade20k2020_dataset/dataset", "", "", 0, "ADEChallengeData2016" },
         { "pairs", "layouts/kitti_dataset/kitti_segmentation/training",
           "images=image_2 labels=instance divide=256 validation=0.5", "val", 1, NULL },
-        { "pairs", "layouts/mapillary_vistas_dataset/v1.2", "labels=v1.2/labels", "train", 2, NULL },
+        { "pairs", "layouts/mapillary_vistas_dataset/v1.2", "labels=v1.2/labels", "train", 2,
+          NULL },
         { "pairs", "layouts/mapillary_vistas_dataset/v2.0", "labels=v2.0/labels", "val", 2, NULL },
-        { "pairs", "layouts/common_semantic_segmentation_dataset/dataset", "", "", 0, "all labels in its maps are ignored" },
+        { "pairs", "layouts/common_semantic_segmentation_dataset/dataset", "", "", 0,
+          "all labels in its maps are ignored" },
     };
 
     (void)state;
     scratch_make();
     for (size_t k = 0; k < PM_COUNT(cases); k++) {
         const char *dst = in_scratch("d");
-        const int err = pm_dataset_convert(cases[k].format, shared_data(cases[k].src), dst, cases[k].options);
+        const int err =
+            pm_dataset_convert(cases[k].format, shared_data(cases[k].src), dst, cases[k].options);
         if (cases[k].error) {
             assert_fails(err, PM_EDATA, cases[k].error);
             continue;
@@ -349,8 +366,8 @@ static void real_layouts(void **state)
     scratch_remove();
 }
 
-/* A file as DeepLab's own builder wrote it: 3 pictures of VOC 2012 (its maps are noise of 0..254). By a
- * pattern where other sets lie beside it, by its split where it is alone. */
+/* A file as DeepLab's own builder wrote it: 3 pictures of VOC 2012 (its maps are noise of 0..254).
+ * By a pattern where other sets lie beside it, by its split where it is alone. */
 static void real_record(void **state)
 {
     static const char file[] = "deeplab-pascal_voc_seg-val-00000-of-00001.tfrecord";
@@ -373,7 +390,8 @@ static void real_record(void **state)
             const uint8_t *data = NULL;
             size_t size = 0;
             struct pm_image8 im = image(e, "image/encoded", 3);
-            assert_int_equal(pm_example_bytes(e, "image/segmentation/class/encoded", &data, &size), 1);
+            assert_int_equal(pm_example_bytes(e, "image/segmentation/class/encoded", &data, &size),
+                             1);
             assert_int_equal(pm_label_decode(data, size, 0, "record", &l), PM_OK);
             assert_true(l.height == sizes[i][0] && l.width == sizes[i][1]);
             assert_true(l.height == im.height && l.width == im.width);

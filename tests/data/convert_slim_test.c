@@ -291,10 +291,11 @@ static void wake_words(void **state)
              "{\"id\": 5, \"file_name\": \"9.jpg\", \"height\": 8, \"width\": 8}]}");
     assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA, "train2014.json",
                  "two images", "id 5");
-    put_text("raw/annotations/instances_train2014.json",
-             "{\"images\": [{\"id\": 5, \"file_name\": \"../7.jpg\", \"height\": 8, \"width\": 8}]}");
-    assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA, "train2014.json:1",
-                 "within the folder");
+    put_text(
+        "raw/annotations/instances_train2014.json",
+        "{\"images\": [{\"id\": 5, \"file_name\": \"../7.jpg\", \"height\": 8, \"width\": 8}]}");
+    assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA,
+                 "train2014.json:1", "within the folder");
     /* Cut anywhere, the file is refused with its line. */
     for (size_t cut = 0; cut + 2 < sizeof coco; cut += 7) {
         assert_int_equal(pm_file_write(in_scratch("raw/annotations/instances_train2014.json"), coco,

@@ -91,8 +91,8 @@ static void mnist(void **state)
         }
         pm_dataset_close(&d);
     }
-    /* A finished folder is left as it is; another format's, or one that is no data folder, is in the
-     * way. */
+    /* A finished folder is left as it is; another format's, or one that is no data folder, is in
+     * the way. */
     assert_int_equal(pm_file_write(in_scratch("out/mine"), "x", 1), PM_OK);
     assert_int_equal(pm_dataset_convert("mnist", src, dst, NULL), PM_OK);
     assert_true(pm_file_exists(in_scratch("out/mine")));

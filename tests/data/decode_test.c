@@ -84,8 +84,8 @@ static void check_pixels(const char *file, const cJSON *pil, const struct pm_ima
 
 /* Two integer IDCTs and two ways to enlarge chroma differ by +-1 to 3 a pixel in either direction;
  * the mean of a channel moves by far less than half of the smallest of these. 16-bit samples keep
- * their upper 8 bits: the mean lies between mean / 256 - 1 and mean / 256. CMYK is multiplied and cut off
- * as in TensorFlow, where Pillow rounds: up to 1 less. */
+ * their upper 8 bits: the mean lies between mean / 256 - 1 and mean / 256. CMYK is multiplied and
+ * cut off as in TensorFlow, where Pillow rounds: up to 1 less. */
 static void check_means(const char *file, const cJSON *pil, const struct pm_image8 *im)
 {
     const cJSON *mean = cJSON_GetObjectItem(pil, "rgb_mean");
@@ -310,7 +310,8 @@ static void beyond_the_palette(void **state)
     (void)state;
     for (int channels = 0; channels <= 3; channels += 3) {
         struct png p = png_with(2, 3, 8, 3, 16, rows);
-        assert_fails(decoded(p.bytes, p.size, channels, "p.png"), PM_EDATA, "p.png: the PNG is damaged",
+        assert_fails(decoded(p.bytes, p.size, channels, "p.png"), PM_EDATA,
+                     "p.png: the PNG is damaged",
                      "row 1, column 1 has colour 200 of a palette of 16");
         p = png_with(2, 3, 8, 3, 201, rows);
         assert_int_equal(decoded(p.bytes, p.size, channels, "p.png"), PM_OK);
@@ -347,9 +348,14 @@ static void scattered(void **state)
 /* Headers that no picture has: the message has the numbers, the limit and what to do. */
 static void headers(void **state)
 {
-    static const struct { uint32_t width, height; uint8_t depth, color; const char *says; } bad[] = {
+    static const struct {
+        uint32_t width, height;
+        uint8_t depth, color;
+        const char *says;
+    } bad[] = {
         { 30000, 30000, 8, 2, "30000 x 30000 pixels (width x height) by its header; 1..268435456" },
-        { 0, 10, 8, 0, "0 x 10 pixels" }, { 10, 0, 8, 0, "10 x 0 pixels" },
+        { 0, 10, 8, 0, "0 x 10 pixels" },
+        { 10, 0, 8, 0, "10 x 0 pixels" },
         { 0x80000000u, 1, 8, 0, "2147483648 x 1 pixels" },
         { 3, 2, 3, 0, "3 bits a sample with colour type 0" },
         { 3, 2, 16, 3, "16 bits a sample with colour type 3" },

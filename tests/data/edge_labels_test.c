@@ -1,5 +1,6 @@
-/* Edge labels: equal to OpenCV's of tests/golden/edge_labels.json (edge_labels.py writes it), at every
- * pixel; then what OpenCV cannot show: numbers of more than 8 bits, and widths beyond the map. */
+/* Edge labels: equal to OpenCV's of tests/golden/edge_labels.json (edge_labels.py writes it), at
+ * every pixel; then what OpenCV cannot show: numbers of more than 8 bits, and widths beyond the
+ * map. */
 #include "preprocessing_common.h"
 
 #include "data/edge_labels.h"
@@ -35,8 +36,9 @@ static void expect(const struct pm_label *map, const struct pm_edge_options *o,
         const int is = got.values[i] == PM_EDGE_IGNORE ? 255 : got.values[i];
 
         if (is != want->values[i])
-            fail_msg("case %d, width %d, %d classes, row %d, column %d: %d, OpenCV gives %d", number,
-                     o->width, o->classes, i / map->width, i % map->width, is, want->values[i]);
+            fail_msg("case %d, width %d, %d classes, row %d, column %d: %d, OpenCV gives %d",
+                     number, o->width, o->classes, i / map->width, i % map->width, is,
+                     want->values[i]);
     }
     pm_label_free(&got);
 }
@@ -48,9 +50,11 @@ static void golden(void **state)
 
     (void)state;
     for (const cJSON *o = cJSON_GetObjectItem(all, "cases")->child; o; o = o->next, cases++) {
-        struct pm_label map = map_of(o, "map"), edges = map_of(o, "edges"), bands = map_of(o, "bands");
-        struct pm_edge_options options = { 2, 1, cJSON_IsTrue(cJSON_GetObjectItem(o, "ignore")) ? 255
-                                                                                               : -1 };
+        struct pm_label map = map_of(o, "map"), edges = map_of(o, "edges"),
+                        bands = map_of(o, "bands");
+        struct pm_edge_options options = { 2, 1,
+                                           cJSON_IsTrue(cJSON_GetObjectItem(o, "ignore")) ? 255
+                                                                                          : -1 };
         expect(&map, &options, &edges, cases);
         options.classes = cJSON_GetObjectItem(o, "classes")->valueint;
         options.width = cJSON_GetObjectItem(o, "width")->valueint;
@@ -63,8 +67,8 @@ static void golden(void **state)
     cJSON_Delete(all);
 }
 
-/* A step from 0 to 65000 lies where one from 0 to 200 does; all is band under a square as large as the
- * map; an ignored label of 16 bits. */
+/* A step from 0 to 65000 lies where one from 0 to 200 does; all is band under a square as large as
+ * the map; an ignored label of 16 bits. */
 static void beyond(void **state)
 {
     enum { H = 9, W = 12 };
@@ -129,8 +133,8 @@ static void check_bands(const struct pm_label *map, int width, int classes)
         const int right = map->values[i] == UNSEEN ? PM_EDGE_IGNORE : want[i];
 
         if (l.values[i] != right)
-            fail_msg("%d columns, width %d, %d classes, row %d, column %d: %d, not %d", w, width, classes, i / w,
-                     i % w, l.values[i], right);
+            fail_msg("%d columns, width %d, %d classes, row %d, column %d: %d, not %d", w, width,
+                     classes, i / w, i % w, l.values[i], right);
     }
     pm_label_free(&l);
 }
@@ -139,9 +143,10 @@ static void check_bands(const struct pm_label *map, int width, int classes)
  * ones empty. */
 static void many_columns(void **state)
 {
-    static const struct { int width, classes; } cases[] = {
-        { 1, 3 }, { 2, 4 }, { 5, 3 }, { 20, 2 }, { 63, 2 }, { 64, 3 }, { 65, 2 }, { 130, 2 }, { 13, 40 },
-        { 600, 3 },
+    static const struct { int width, classes;
+    } cases[] = {
+        { 1, 3 },  { 2, 4 },  { 5, 3 },   { 20, 2 },  { 63, 2 },
+        { 64, 3 }, { 65, 2 }, { 130, 2 }, { 13, 40 }, { 600, 3 },
     };
     static const int columns[] = { 63, 64, 65, 128, LONG };
 

@@ -26,15 +26,18 @@ enum { EXIF_JPEG_MORE = 10 + EXIF_SIZE, EXIF_PNG_MORE = 12 + EXIF_SIZE };
 /* EXIF data with the orientation as its only entry; big: the byte order. */
 static inline void exif_body(bool big, int orientation, uint8_t out[EXIF_SIZE])
 {
-    static const uint8_t large[EXIF_SIZE] = { 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1 };
-    static const uint8_t little[EXIF_SIZE] = { 'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0 };
+    static const uint8_t large[EXIF_SIZE] = { 'M', 'M', 0,    42, 0, 0, 0, 8, 0,
+                                              1,   1,   0x12, 0,  3, 0, 0, 0, 1 };
+    static const uint8_t little[EXIF_SIZE] = { 'I', 'I', 42,   0, 8, 0, 0, 0,
+                                               1,   0,   0x12, 1, 3, 0, 1, 0 };
 
     memcpy(out, big ? large : little, EXIF_SIZE);
     out[big ? 19 : 18] = (uint8_t)orientation;
 }
 
 /* The JPEG with a segment of that body behind its first marker; freed with pm_free. */
-static inline uint8_t *exif_jpeg(const uint8_t *jpeg, size_t size, const uint8_t *body, size_t length)
+static inline uint8_t *exif_jpeg(const uint8_t *jpeg, size_t size, const uint8_t *body,
+                                 size_t length)
 {
     uint8_t segment[64] = { 0xff, 0xe1, 0, (uint8_t)(8 + length), 'E', 'x', 'i', 'f' };
 

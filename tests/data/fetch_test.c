@@ -14,8 +14,26 @@ static char *folder;
 static uint8_t right[SIZE], wrong[SIZE];
 static char sum[65];
 
-enum { PLAIN, FIXED, CUTS, CUTWHOLE, LONGER, SAYLONG, SHORTER, RANGES, TOTAL, BUSY_TWICE, GONE, WENT,
-       ROUND, DIFFERENT, ALWAYS_BUSY, LITTLE, FOR_EVER, PAGES };
+enum {
+    PLAIN,
+    FIXED,
+    CUTS,
+    CUTWHOLE,
+    LONGER,
+    SAYLONG,
+    SHORTER,
+    RANGES,
+    TOTAL,
+    BUSY_TWICE,
+    GONE,
+    WENT,
+    ROUND,
+    DIFFERENT,
+    ALWAYS_BUSY,
+    LITTLE,
+    FOR_EVER,
+    PAGES
+};
 static struct page pages[PAGES + 1] = {
     [PLAIN] = { "/plain", right, SIZE, GOOD },
     [FIXED] = { "/fixed", right, SIZE, NO_RANGES },
@@ -74,8 +92,12 @@ static int fetch(int first, int second, const void *part, size_t part_size, bool
     unlink(in("x.part"));
     if (part)
         assert_int_equal(pm_file_write(in("x.part"), part, part_size), 0);
-    return pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = list, .path = in("x"),
-                                        .size = known_size ? SIZE : 0, .most = most, .sha256 = sum });
+    return pm_fetch(&(struct pm_fetch){ .name = "x",
+                                        .addresses = list,
+                                        .path = in("x"),
+                                        .size = known_size ? SIZE : 0,
+                                        .most = most,
+                                        .sha256 = sum });
 }
 
 static void is_right(int err)
@@ -142,7 +164,8 @@ static void resumed(void **state)
     assert_int_equal(pages[CUTS].requests, 4);
     assert_string_equal(pages[CUTS].range, "90000-");
     is_right(fetch(SHORTER, -1, NULL, 0, true));
-    is_right(fetch(SAYLONG, -1, NULL, 0, true)); /* an answer cut short, after which nothing is left */
+    is_right(fetch(SAYLONG, -1, NULL, 0, true)); /* an answer cut short, after which nothing is
+                                                  * left */
     is_right(fetch(SAYLONG, -1, NULL, 0, false));
     /* No ranges: from the beginning. */
     is_right(fetch(FIXED, -1, right, 40000, true));
@@ -163,8 +186,10 @@ static void refused(void **state)
           "later, give another server with --from, or put the file there");
     fails(fetch(DIFFERENT, -1, NULL, 0, true), PM_EDATA,
           "/different: the SHA-256 of its file is ");
-    fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA, "longer there than the expected 100000 bytes");
-    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "it did not send the file from byte 40000 on");
+    fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA,
+          "longer there than the expected 100000 bytes");
+    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA,
+          "it did not send the file from byte 40000 on");
     fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA,
           "has 100005 bytes there instead of 100000");
     fails(fetch(LITTLE, -1, NULL, 0, true), PM_EDATA,

@@ -125,7 +125,8 @@ static inline void answer(struct server *s, int fd, const char *request)
     if (!p->path || p->manner == MISSING) {
         if (p->path)
             p->requests++;
-        send_line(fd, "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnone\n");
+        send_line(fd,
+                  "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnone\n");
         return;
     }
     p->requests++;

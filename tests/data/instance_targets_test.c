@@ -1,5 +1,5 @@
-/* Targets of instances against a reference that asks every pixel about every other, in double, and against
- * what Panoptic-DeepLab's own program made. */
+/* Targets of instances against a reference that asks every pixel about every other, in double, and
+ * against what Panoptic-DeepLab's own program made. */
 #include "preprocessing_common.h"
 #include "data/instance_targets.h"
 
@@ -36,7 +36,8 @@ static void box(struct maps *m, int y, int x, int height, int width, int label, 
         for (int c = x; c < x + width; c++)
             if (r >= 0 && r < m->height && c >= 0 && c < m->width) {
                 m->labels[r * m->width + c] = label;
-                m->instances[r * m->width + c] = label == IGNORED ? 0 : label * 1000 + (n < 0 ? 0 : n);
+                m->instances[r * m->width + c] =
+                    label == IGNORED ? 0 : label * 1000 + (n < 0 ? 0 : n);
             }
 }
 
@@ -246,7 +247,8 @@ static void borders(void **state)
     both_modes(&m);
 }
 
-/* Crowds, ignored pixels over things, instance numbers on stuff and on the pixels of another class. */
+/* Crowds, ignored pixels over things, instance numbers on stuff and on the pixels of another
+ * class. */
 static void no_instances_of_their_own(void **state)
 {
     (void)state;
@@ -345,9 +347,15 @@ static void any(void **state)
 static void other_numbers(void **state)
 {
     static const int things[] = { 0 };
-    static const int32_t labels[] = { 0, 0, 0, 1, 1, 0 }, instances[] = { 1, 255, 0, 256, 257, 256 };
-    struct pm_instance_options o = { .sigma = 1, .num_classes = 2, .divisor = 256, .ignore_label = 1,
-                                     .things = { 1, things }, .small_weight = 3, .small_area = 2 };
+    static const int32_t labels[] = { 0, 0, 0, 1, 1, 0 },
+                         instances[] = { 1, 255, 0, 256, 257, 256 };
+    struct pm_instance_options o = { .sigma = 1,
+                                     .num_classes = 2,
+                                     .divisor = 256,
+                                     .ignore_label = 1,
+                                     .things = { 1, things },
+                                     .small_weight = 3,
+                                     .small_area = 2 };
     float center[6], center_weight[6], offset[12], offset_weight[12], semantic_weight[6];
     const struct pm_instance_target out = { center, center_weight, offset, offset_weight,
                                             semantic_weight };
@@ -376,8 +384,8 @@ static double number_of(const cJSON *o, const char *key)
     return v->valuedouble;
 }
 
-/* tests/golden/instance_targets.py says what is kept of an array. Both are float32, and so is each's
- * rounding. */
+/* tests/golden/instance_targets.py says what is kept of an array. Both are float32, and so is
+ * each's rounding. */
 static void compare_summary(const cJSON *want, const char *name, const float *got, size_t count)
 {
     const cJSON *o = cJSON_GetObjectItem(want, name), *dots = cJSON_GetObjectItem(o, "dots");
@@ -397,7 +405,8 @@ static void compare_summary(const cJSON *want, const char *name, const float *go
     }
 }
 
-static void paint_golden(const cJSON *scene, int height, int width, int32_t *labels, int32_t *instances)
+static void paint_golden(const cJSON *scene, int height, int width, int32_t *labels,
+                         int32_t *instances)
 {
     const cJSON *b;
 

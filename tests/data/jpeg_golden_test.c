@@ -141,13 +141,14 @@ static void sizes(void **state)
                  "65500 pixels");
     data[at + 9] = 0;
     memcpy(data + at + 5, "\0\10\0\10", 4);
-    assert_fails(decoded(data, size, 3, "no_components.jpg"), PM_EDATA, "no_components.jpg: the JPEG is");
+    assert_fails(decoded(data, size, 3, "no_components.jpg"), PM_EDATA,
+                 "no_components.jpg: the JPEG is");
 #endif
     pm_free(data);
 }
 
-/* Headers that are odd and harmless: EXIF data that means nothing, a short Adobe segment, bytes between
- * segments, a zero for a marker (which stb_image refuses). */
+/* Headers that are odd and harmless: EXIF data that means nothing, a short Adobe segment, bytes
+ * between segments, a zero for a marker (which stb_image refuses). */
 static void odd_segments(void **state)
 {
     static const uint8_t exif[] = "\xff\xe1\0\x0c" "Exif\0\0MM\xff\xff";
@@ -175,8 +176,8 @@ static void odd_segments(void **state)
     pm_free(data);
 }
 
-/* A progressive file without its first scan, which has the DC coefficients, and without that one's table:
- * libjpeg takes the coefficients for zero. */
+/* A progressive file without its first scan, which has the DC coefficients, and without that one's
+ * table: libjpeg takes the coefficients for zero. */
 static void missing_dc(void **state)
 {
     size_t size;

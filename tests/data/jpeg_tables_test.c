@@ -1,6 +1,7 @@
 /* JPEG tables that claim more codes than a byte can name, or that a scan uses without their being
  * defined, in the header and between scans. stb_image trusts them and writes beyond its own, so the
- * fallback refuses them first; libjpeg checks its tables, and has default ones for what is missing. */
+ * fallback refuses them first; libjpeg checks its tables, and has default ones for what is
+ * missing. */
 #include "picture_common.h"
 
 #include "data/picture.h"

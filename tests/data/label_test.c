@@ -5,7 +5,8 @@ static void kinds(void **state)
 {
     static const uint8_t bytes[] = { 0, 1, 20, 255, 7, 128 };
     static const uint8_t deep[] = { 0, 3, 0x69, 0x7b, 0xff, 0xff, 1, 0 }; /* 3, 27003, 65535, 256 */
-    static const uint8_t bits[] = { 0xa0, 0x40 }, quads[] = { 0x1b, 0xe4 }, fours[] = { 0x1f, 0xa0 };
+    static const uint8_t bits[] = { 0xa0, 0x40 }, quads[] = { 0x1b, 0xe4 },
+                         fours[] = { 0x1f, 0xa0 };
     static const uint8_t alpha[] = { 9, 0, 200, 255 };
     static const uint8_t equal[] = { 4, 4, 4, 250, 250, 250 };
     const struct {
@@ -116,8 +117,8 @@ static void written(void **state)
     assert_fails(pm_label_encode(&in, "m", &png, &size), PM_EDATA, "256", "row 1, column 1");
 }
 
-/* libpng's own kinds, where those files are: grey and palette ones of every depth, interlaced too, have
- * the numbers that pm_image_decode scales or looks up. */
+/* libpng's own kinds, where those files are: grey and palette ones of every depth, interlaced too,
+ * have the numbers that pm_image_decode scales or looks up. */
 static void corner_files(void **state)
 {
     const char *folder = shared_data("images-corner/pngsuite");
@@ -142,7 +143,8 @@ static void corner_files(void **state)
         assert_true(im.height == l.height && im.width == l.width);
         const int depth = atoi(names[i] + 6);
         for (int k = 0; k < l.height * l.width; k++)
-            assert_int_equal(depth == 16 ? l.values[k] >> 8 : l.values[k] * 255 / ((1 << depth) - 1),
+            assert_int_equal(depth == 16 ? l.values[k] >> 8
+                                         : l.values[k] * 255 / ((1 << depth) - 1),
                              im.pixels[k]);
         compared++;
         pm_free(data);

@@ -1,12 +1,12 @@
-/* EXIF orientation: pictures come out upright, for all eight values, of JPEG and of PNG, in both byte
- * orders; damaged EXIF data means upright. */
+/* EXIF orientation: pictures come out upright, for all eight values, of JPEG and of PNG, in both
+ * byte orders; damaged EXIF data means upright. */
 #include "exif_common.h"
 #include "picture_common.h"
 
 enum { HEIGHT = 37, WIDTH = 70, TIFF = EXIF_SIZE }; /* upright; wider than what is turned at once */
 
-/* Where the pixel of an upright picture is stored, from EXIF's table: "the 0th row at the visual top, the
- * 0th column at the visual right" and so on. */
+/* Where the pixel of an upright picture is stored, from EXIF's table: "the 0th row at the visual
+ * top, the 0th column at the visual right" and so on. */
 static void stored_at(int orientation, int y, int x, int *row, int *column)
 {
     const int bottom = HEIGHT - 1 - y, right = WIDTH - 1 - x;
@@ -18,7 +18,8 @@ static void stored_at(int orientation, int y, int x, int *row, int *column)
 
 static struct pm_image8 upright(int channels)
 {
-    struct pm_image8 im = { HEIGHT, WIDTH, channels, pm_malloc((size_t)(HEIGHT * WIDTH * channels)) };
+    struct pm_image8 im = { HEIGHT, WIDTH, channels,
+                            pm_malloc((size_t)(HEIGHT * WIDTH * channels)) };
 
     for (int i = 0; i < HEIGHT * WIDTH * channels; i++)
         im.pixels[i] = (uint8_t)(i * 7 + i / 11);

@@ -1,4 +1,5 @@
-/* What the tests of converters of pictures with maps share: pictures of H x W, and their records. */
+/* What the tests of converters of pictures with maps share: pictures of H x W, and their
+ * records. */
 #ifndef PUMICE_TESTS_PAIRS_COMMON_H
 #define PUMICE_TESTS_PAIRS_COMMON_H
 
@@ -55,7 +56,8 @@ static inline void assert_record(const char *folder, const char *split, size_t c
     assert_int_equal(integer(e, "image/height"), H);
     assert_int_equal(integer(e, "image/width"), W);
     assert_int_equal(integer(e, "image/channels"), 3);
-    assert_int_equal(pm_example_bytes(e, "image/segmentation/class/encoded", &data, &size), want != NULL);
+    assert_int_equal(pm_example_bytes(e, "image/segmentation/class/encoded", &data, &size),
+                     want != NULL);
     if (want) {
         assert_text(e, "image/segmentation/class/format", "png");
         assert_int_equal(data[24], 8);

@@ -1,4 +1,5 @@
-/* BMP, PNM, TGA, PSD and HDR: a few pixels of each by hand; what is cut short or is no picture is refused. */
+/* BMP, PNM, TGA, PSD and HDR: a few pixels of each by hand; what is cut short or is no picture is
+ * refused. */
 #include "picture_common.h"
 
 struct file {
@@ -16,30 +17,71 @@ struct file {
 #define ZEROS "\0\0\0\0\0\0\0\0"
 
 static const struct file files[] = {
-    { "a.pgm", "pnm", BYTES("P5\n# a comment\n3 2 255\n\1\2\3\4\5\6"), 2, 3, 1, { 1, 2, 3, 4, 5, 6 } },
-    { "a.ppm", "pnm", BYTES("P6 1 2 255\n\1\2\3\4\5\6"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
-    /* Blue, green, red, and padding to four bytes a row; the last row first, and the first row first. */
-    { "a.bmp", "bmp", BYTES(BMP("\2\0\0\0") "\6\5\4\0\3\2\1\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
-    { "down.bmp", "bmp", BYTES(BMP("\xfe\xff\xff\xff") "\3\2\1\0\6\5\4\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
-    { "a.tga", "tga", BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x18\0\6\5\4\3\2\1"), 2, 1, 3,
+    { "a.pgm",
+      "pnm",
+      BYTES("P5\n# a comment\n3 2 255\n\1\2\3\4\5\6"),
+      2,
+      3,
+      1,
       { 1, 2, 3, 4, 5, 6 } },
-    { "grey.tga", "tga", BYTES("\0\0\3\0\0\0\0\0\0\0\0\0\2\0\1\0\x08\x20\7\x09"), 1, 2, 1, { 7, 9 } },
+    { "a.ppm", "pnm", BYTES("P6 1 2 255\n\1\2\3\4\5\6"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
+    /* Blue, green, red, and padding to four bytes a row; the last row first, and the first row
+     * first. */
+    { "a.bmp", "bmp", BYTES(BMP("\2\0\0\0") "\6\5\4\0\3\2\1\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
+    { "down.bmp",
+      "bmp",
+      BYTES(BMP("\xfe\xff\xff\xff") "\3\2\1\0\6\5\4\0"),
+      2,
+      1,
+      3,
+      { 1, 2, 3, 4, 5, 6 } },
+    { "a.tga",
+      "tga",
+      BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x18\0\6\5\4\3\2\1"),
+      2,
+      1,
+      3,
+      { 1, 2, 3, 4, 5, 6 } },
+    { "grey.tga",
+      "tga",
+      BYTES("\0\0\3\0\0\0\0\0\0\0\0\0\2\0\1\0\x08\x20\7\x09"),
+      1,
+      2,
+      1,
+      { 7, 9 } },
     /* A palette of two colours, and a packet of 3 pixels. */
-    { "packed.tga", "tga",
-      BYTES("\0\1\x09\0\0\2\0\x18\0\0\0\0\3\0\1\0\x08\0\3\2\1\6\5\4\x82\1"), 1, 3, 3,
+    { "packed.tga",
+      "tga",
+      BYTES("\0\1\x09\0\0\2\0\x18\0\0\0\0\3\0\1\0\x08\0\3\2\1\6\5\4\x82\1"),
+      1,
+      3,
+      3,
       { 4, 5, 6, 4, 5, 6, 4, 5, 6 } },
-    { "a.psd", "psd",
+    { "a.psd",
+      "psd",
       BYTES("8BPS\0\1\0\0\0\0\0\0\0\3\0\0\0\1\0\0\0\2\0\x08\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-            "\1\2\3\4\5\6"), 1, 2, 4, { 1, 3, 5, 255, 2, 4, 6, 255 } },
+            "\1\2\3\4\5\6"),
+      1,
+      2,
+      4,
+      { 1, 3, 5, 255, 2, 4, 6, 255 } },
     /* 128 / 256 * 2^(e - 128): 1, 0.25, 4 and 0; 255 * 0.25^(1 / 2.2) = 135.8. */
-    { "a.hdr", "hdr",
+    { "a.hdr",
+      "hdr",
       BYTES("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 4\n\x80\x80\x80\x81\x80\x80\x80\x7f"
-            "\x80\x80\x80\x83\0\0\0\0"), 1, 4, 3,
+            "\x80\x80\x80\x83\0\0\0\0"),
+      1,
+      4,
+      3,
       { 255, 255, 255, 136, 136, 136, 255, 255, 255, 0, 0, 0 } },
     /* A row is packed by channel: a run of 5, then 3 samples. */
-    { "packed.hdr", "hdr",
+    { "packed.hdr",
+      "hdr",
       BYTES("#?RGBE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 8\n\2\2\0\x08"
-            "\x85\x80\3\0\0\0\x85\0\3\0\0\0\x88\0\x88\x81"), 1, 8, 3,
+            "\x85\x80\3\0\0\0\x85\0\3\0\0\0\x88\0\x88\x81"),
+      1,
+      8,
+      3,
       { 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0 } },
 };
 
@@ -58,18 +100,21 @@ static void whole(void **state)
         assert_int_equal(im.width, f->width);
         assert_int_equal(im.channels, f->channels);
         const size_t count = (size_t)(f->height * f->width * f->channels);
-        assert_memory_equal(im.pixels, f->pixels, count < sizeof f->pixels ? count : sizeof f->pixels);
+        assert_memory_equal(im.pixels, f->pixels,
+                            count < sizeof f->pixels ? count : sizeof f->pixels);
         pm_image_free(&im);
         assert_int_equal(decoded(f->bytes, f->size, 1, f->name), PM_OK);
     }
 }
 
-/* stb_image paints zeros where bytes are missing, and waits for ever for the end of a packed HDR row. */
+/* stb_image paints zeros where bytes are missing, and waits for ever for the end of a packed HDR
+ * row. */
 static void cut_short(void **state)
 {
     (void)state;
     for (size_t i = 0; i < PM_COUNT(files); i++) {
-        const size_t padding = strcmp(files[i].format, "bmp") ? 0 : 1; /* of the last row: no pixel */
+        const size_t padding = strcmp(files[i].format, "bmp") ? 0 : 1; /* of the last row: no
+                                                                        * pixel */
         for (size_t n = 0; n < files[i].size - padding; n++) {
             uint8_t *copy = pm_malloc(n + 1); /* so that the sanitizer sees a read beyond */
             memcpy(copy, files[i].bytes, n);
@@ -82,7 +127,8 @@ static void cut_short(void **state)
 
 static void refused(void **state)
 {
-    static const struct { const char *bytes; size_t size; const char *says; } bad[] = {
+    static const struct { const char *bytes; size_t size; const char *says;
+    } bad[] = {
         { BYTES("P5 is what this text starts with."), "PNM is damaged" },
         { BYTES("P5\n3 2 15\n\1\2\3\4\5\6"), "0..15" },
         { BYTES("P6\n1 1 65535\n\1\2\3\4\5\6"), "0..65535" },
@@ -93,13 +139,15 @@ static void refused(void **state)
         { BYTES("8BPS\0\1\0\0\0\0\0\0\0\4\0\0\0\1\0\0\0\2\0\x08\0\3\0\0"), "has 4 channels" },
         { BYTES("8BPS\0\1\0\0\0\0\0\0\0\3\0\0\0\1\0\0\0\2\0\x07\0\3\0\0"), "PSD is damaged" },
         { BYTES("#?RADIANCE\nwhich is what this text starts with"), "HDR" },
-        { BYTES("#!/bin/sh\necho this is no picture\n"), "no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA" },
+        { BYTES("#!/bin/sh\necho this is no picture\n"),
+          "no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA" },
         { BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x17\0\6\5\4\3\2\1"), "no JPEG" }, /* 23 bits */
     };
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(bad); i++)
-        assert_fails(decoded(bad[i].bytes, bad[i].size, 3, "bad.x"), PM_EDATA, "bad.x: ", bad[i].says);
+        assert_fails(decoded(bad[i].bytes, bad[i].size, 3, "bad.x"), PM_EDATA,
+                     "bad.x: ", bad[i].says);
 }
 
 /* TGA has no signature: bytes by chance are rarely taken for one. */

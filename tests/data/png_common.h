@@ -1,4 +1,5 @@
-/* What the tests of pictures and of maps of labels share: PNGs of any depth and kind, written here. */
+/* What the tests of pictures and of maps of labels share: PNGs of any depth and kind, written
+ * here. */
 #ifndef PUMICE_TESTS_PNG_COMMON_H
 #define PUMICE_TESTS_PNG_COMMON_H
 
@@ -30,7 +31,8 @@ static inline void chunk(struct png *p, const char *type, const void *body, size
     p->size += size + 12;
 }
 
-/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette of that many entries, 4 grey and alpha. */
+/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette of that many entries, 4 grey and
+ * alpha. */
 static inline struct png png_with(int height, int width, int depth, int color, size_t entries,
                                   const uint8_t *rows)
 {

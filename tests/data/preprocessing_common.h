@@ -39,8 +39,9 @@ static inline float *run_as(const struct config *c, const struct pm_image8 *im, 
     float *out = pm_malloc(n * sizeof *out);
     for (size_t i = 0; i < n; i++)
         out[i] = NAN;
-    assert_int_equal(place_picture(c->row, c->cfg, im, train, d, height, width, channels, out, "picture"),
-                     PM_OK);
+    assert_int_equal(
+        place_picture(c->row, c->cfg, im, train, d, height, width, channels, out, "picture"),
+        PM_OK);
     return out;
 }
 

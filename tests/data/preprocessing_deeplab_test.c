@@ -111,13 +111,14 @@ static void sizes(void **state)
             int n[4];
             for (int i = 0; i < 4; i++)
                 n[i] = cJSON_GetArrayItem(s, i)->valueint;
-            assert_int_equal(pm_preprocessing_frame(c.row, c.cfg, n[0], n[1], 20000, 20000, "x", &p),
-                             PM_OK);
+            assert_int_equal(
+                pm_preprocessing_frame(c.row, c.cfg, n[0], n[1], 20000, 20000, "x", &p), PM_OK);
             if (p.height != n[2] || p.width != n[3])
                 fail_msg("%d x %d: %d x %d, TensorFlow gives %d x %d", n[0], n[1], p.height,
                          p.width, n[2], n[3]);
-            assert_int_equal(place_size(c.row, c.cfg, n[0], n[1], false, NULL, 20000, 20000, "x", &all_of),
-                             PM_OK);
+            assert_int_equal(
+                place_size(c.row, c.cfg, n[0], n[1], false, NULL, 20000, 20000, "x", &all_of),
+                PM_OK);
             const struct pm_geometry *g = &all_of.geometry;
             const struct pm_move *last = &g->move[g->count - 1];
             assert_true(last->kind == PM_MOVE_WINDOW && last->y == 0 && last->x == 0);
@@ -138,7 +139,8 @@ static void sizes(void **state)
         for (int i = 0; i < 1000; i++) {
             const struct pm_draws d = { .side = i / 1000.0 };
             const float scale = (float)cJSON_GetArrayItem(list, i * n / 1000)->valuedouble;
-            assert_int_equal(place_size(c.row, c.cfg, 1000, 1003, true, &d, 9, 9, "x", &all_of), PM_OK);
+            assert_int_equal(place_size(c.row, c.cfg, 1000, 1003, true, &d, 9, 9, "x", &all_of),
+                             PM_OK);
             const struct pm_move *first = &all_of.geometry.move[0];
             const bool same = first->kind == PM_MOVE_WINDOW; /* scale 1 is no move */
             assert_int_equal(same ? 1000 : first->height, (int)(1000 * scale));
@@ -174,8 +176,8 @@ static void map_follows_picture(void **state)
         struct pm_draws d;
         c.row->draw(c.cfg, &rng, &(struct pm_scene){ H, W, 0, NULL, 0 }, &d);
         float *out = run(&c, &im, true, &d, CROP_H, CROP_W);
-        assert_int_equal(place_map(c.row, c.cfg, &label, &im, true, &d, CROP_H, CROP_W, 9, map, "x"),
-                         PM_OK);
+        assert_int_equal(
+            place_map(c.row, c.cfg, &label, &im, true, &d, CROP_H, CROP_W, 9, map, "x"), PM_OK);
         for (int i = 0; i < CROP_H * CROP_W; i++) {
             const double y = (out[3 * i] + 123.15) / 4, x = (out[3 * i + 1] + 115.90) / 4;
             if (map[i] == 9) {
@@ -258,10 +260,10 @@ static void refusals(void **state)
     int32_t map[1];
 
     (void)state;
-    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "a.jpg"), PM_EDATA, "a.jpg",
-                 "10 x 15", "20 x 30", "25 x 25", "input.eval_size");
-    assert_fails(place_map(c.row, c.cfg, &label, &im, false, NULL, 40, 40, 0, map, "a.jpg"), PM_EDATA,
-                 "a.jpg", "10 x 15", "15 x 10");
+    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "a.jpg"), PM_EDATA,
+                 "a.jpg", "10 x 15", "20 x 30", "25 x 25", "input.eval_size");
+    assert_fails(place_map(c.row, c.cfg, &label, &im, false, NULL, 40, 40, 0, map, "a.jpg"),
+                 PM_EDATA, "a.jpg", "10 x 15", "15 x 10");
     pm_image_free(&im);
     pm_arena_destroy(&c.arena);
     static const char *const wrong[][2] = { { "max_resize=20", "min_resize" },
@@ -279,12 +281,14 @@ static void refusals(void **state)
     /* Nothing of a side is left, or too much. */
     c = config("deeplab", "min_resize=16384 max_resize=10");
     im = patterned(1, 100, 3);
-    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "thin"), PM_EDATA, "thin");
+    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "thin"), PM_EDATA,
+                 "thin");
     pm_arena_destroy(&c.arena);
     c = config("deeplab", "min_resize=16384");
     pm_image_free(&im);
     im = patterned(1, 30000, 3);
-    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "thin"), PM_EDATA, "thin");
+    assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "thin"), PM_EDATA,
+                 "thin");
     pm_arena_destroy(&c.arena);
     pm_image_free(&im);
     pm_free(label.values);

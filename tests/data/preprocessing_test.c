@@ -308,7 +308,8 @@ static void cifarnet(void **state)
     out = run(&c, &im, false, NULL, 32, 32);
     for (int i = 0; i < 32 * 32 * 3; i++)
         assert_true(fabs(out[i]) < 1e-3);
-    assert_fails(place_picture(c.row, c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, 3, out, "small.png"),
+    assert_fails(place_picture(c.row, c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, 3, out,
+                               "small.png"),
                  PM_EDATA, "small.png", "32 x 32", "41 x 41");
     pm_free(out);
     pm_image_free(&im);
@@ -358,8 +359,9 @@ static void vgg(void **state)
         float one[3];
         im = picture(sides[k][0], sides[k][1], 1, 5);
         snprintf(want, sizeof want, "resized to %d x %d", sides[k][2], sides[k][3]);
-        assert_fails(place_picture(usual.row, usual.cfg, &im, false, NULL, 600, 600, 1, one, "a.jpg"),
-                     PM_EDATA, "a.jpg", want, "resize_side_min", "600");
+        assert_fails(
+            place_picture(usual.row, usual.cfg, &im, false, NULL, 600, 600, 1, one, "a.jpg"),
+            PM_EDATA, "a.jpg", want, "resize_side_min", "600");
         pm_image_free(&im);
     }
     pm_arena_destroy(&usual.arena);
@@ -547,7 +549,8 @@ static void normal_is_described(void **state)
         assert_int_equal(p->normal(cfg, 3, &n), PM_OK);
         assert_non_null(n.fit);
         assert_non_null(n.interpolation);
-        assert_int_equal(place_picture(p, cfg, &image, false, NULL, SIDE, SIDE, 3, out, "test"), PM_OK);
+        assert_int_equal(place_picture(p, cfg, &image, false, NULL, SIDE, SIDE, 3, out, "test"),
+                         PM_OK);
         for (int c = 0; c < 3 && !n.own; c++)
             if (!(fabsf(out[c] - ((float)pixels[c] - n.mean[c]) / n.std[c]) <= 1e-5f))
                 fail_msg("%s: channel %d is %g", p->name, c, (double)out[c]);

@@ -67,7 +67,10 @@ static void as_torchvision(void **state)
 /* 0 for a side: what torchvision's weights name for 224 and 299. */
 static void sides(void **state)
 {
-    static const struct { int input; const char *side; } rows[] = { { 224, "256" }, { 299, "342" } };
+    static const struct {
+        int input;
+        const char *side;
+    } rows[] = { { 224, "256" }, { 299, "342" } };
     struct pm_image8 im = picture(50, 90);
     char text[64];
     (void)state;
@@ -104,12 +107,14 @@ static void lists(void **state)
     pm_arena_destroy(&c.arena);
     c = config("torch", "resize_side=20");
     float room[400];
-    assert_int_equal(place_picture(c.row, c.cfg, &im, false, NULL, 20, 20, 1, room, "p"), PM_ECONFIG);
+    assert_int_equal(place_picture(c.row, c.cfg, &im, false, NULL, 20, 20, 1, room, "p"),
+                     PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "3 numbers for images of 1 channels"));
     pm_arena_destroy(&c.arena);
     c = config("torch", "resize_side=19");
     float more[1200];
-    assert_int_equal(place_picture(c.row, c.cfg, &im, false, NULL, 20, 20, 3, more, "p.png"), PM_EDATA);
+    assert_int_equal(place_picture(c.row, c.cfg, &im, false, NULL, 20, 20, 3, more, "p.png"),
+                     PM_EDATA);
     assert_non_null(strstr(pm_error_text(), "set resize_side to at least 20"));
     pm_arena_destroy(&c.arena);
     pm_image_free(&im);

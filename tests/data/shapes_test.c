@@ -1,5 +1,5 @@
-/* The built-in shapes: what is drawn is what their boxes and maps say; and the commands that make and
- * show data sets, on them. */
+/* The built-in shapes: what is drawn is what their boxes and maps say; and the commands that make
+ * and show data sets, on them. */
 #include "convert_common.h"
 
 static struct pm_label map_of(const struct pm_example *e, const char *key)
@@ -183,7 +183,8 @@ static void command(void **state)
     text = said("dataset make shapes s size=16 train=5 validation=0 test=0 --json", 0);
     assert_says(text, "\"train\": 5");
     text = said("dataset inspect s --check", 0);
-    assert_says(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, ring), 255 is "
+    assert_says(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, "
+                      "triangle, ring), 255 is "
                       "ignored, instances of 1 2 3 4, 16 x 16 x 3");
     assert_says(text, "png 16 x 16, labels 0 ");
     assert_says(text, "every map is whole; pixels of labels: 0 x ");

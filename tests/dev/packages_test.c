@@ -8,10 +8,12 @@ static int make(void **state)
 {
     (void)state;
     folder = make_folder();
-    pm_free(shell_text("mkdir %s/bin && cd %s/bin && for t in sh awk sed dirname env echo id xargs grep nproc "
-                       "head tr sort ls; do ln -s $(find /usr/bin/$t /bin/$t 2>/dev/null | head -n 1) $t || exit; done\n"
-                       "ln -s /bin/true sudo",
-                       folder, folder));
+    pm_free(shell_text(
+        "mkdir %s/bin && cd %s/bin && for t in sh awk sed dirname env echo id xargs grep nproc "
+        "head tr sort ls; do ln -s $(find /usr/bin/$t /bin/$t 2>/dev/null | head -n 1) $t || exit; "
+        "done\n"
+        "ln -s /bin/true sudo",
+        folder, folder));
     return 0;
 }
 
@@ -39,7 +41,8 @@ static void other_distributions_get_their_names(void **state)
         { "ID=fedora", "dnf install ", " protobuf-c-compiler ", "pacman" },
         { "ID=rocky\nID_LIKE=\"rhel centos fedora\"", "dnf install ", " cjson-devel ", "zypper" },
         { "ID=arch", "pacman -S --needed ", " cmocka ", "dnf" },
-        { "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"", "zypper install ", " cJSON-devel ", "dnf" },
+        { "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"", "zypper install ", " cJSON-devel ",
+          "dnf" },
     };
     int code;
 
@@ -76,10 +79,13 @@ static void only_what_is_missing_is_named(void **state)
     char *text;
 
     (void)state;
-    pm_free(shell_text("cd %s/bin && for t in cc c++ cmake ninja pkg-config glslangValidator protoc-c python3; do "
-                       "ln -sf /bin/true $t; done", folder));
+    pm_free(shell_text(
+        "cd %s/bin && for t in cc c++ cmake ninja pkg-config glslangValidator protoc-c python3; do "
+        "ln -sf /bin/true $t; done",
+        folder));
     text = dev("setup", "ID=fedora", &code);
-    pm_free(shell_text("cd %s/bin && rm cc c++ cmake ninja pkg-config glslangValidator protoc-c python3", folder));
+    pm_free(shell_text(
+        "cd %s/bin && rm cc c++ cmake ninja pkg-config glslangValidator protoc-c python3", folder));
     if (code != 0)
         fail_msg("exit code %d: %s", code, text);
     assert_null(strstr(text, "cmocka"));

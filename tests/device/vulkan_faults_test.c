@@ -134,8 +134,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL slow_counter(VkDevice d, VkSemaphore s, ui
     return VK_SUCCESS;
 }
 
-/* A device that makes progress is waited for, however slow it is: on the queue of the wait, or on the
- * other one, whose work goes first. */
+/* A device that makes progress is waited for, however slow it is: on the queue of the wait, or on
+ * the other one, whose work goes first. */
 static void test_slow_but_alive(void **state)
 {
     struct fixture f;

@@ -22,7 +22,9 @@ LANGUAGES = ("sh", "json", "c", "python", "text", "glsl", "cmake", "setup")
 def slug(heading):
     """GitHub's anchor of a heading."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
-    return "".join("-" if c == " " else c for c in text.strip().lower() if c.isalnum() or c in " -_")
+    return "".join(
+        "-" if c == " " else c for c in text.strip().lower() if c.isalnum() or c in " -_"
+    )
 
 
 def anchors(page):
@@ -48,8 +50,13 @@ class Checker:
         self.commands = re.findall(r"^  ([a-z]+) +\S", self.output("help"), re.M)
 
     def output(self, *arguments):
-        return subprocess.run([self.pumice, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False).stdout
+        return subprocess.run(
+            [self.pumice, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        ).stdout
 
     def report(self, path, line, text):
         self.wrong.append(f"{path}:{line}: {text}")
@@ -80,28 +87,53 @@ class Checker:
                 if flag not in self.helps[words[1]] and flag not in ("--help", "--json"):
                     self.report(path, line, f"`{code}`: pumice {words[1]} --help has no {flag}")
         key = KEY.match(code)
-        if key and not key.group(0).endswith(FILE_ENDS) and (key.end() == len(code) or code[key.end()] in "=:"):
-            if key.group(0) not in self.keys and not any(k.startswith(key.group(0) + ".") for k in self.keys):
+        if (
+            key
+            and not key.group(0).endswith(FILE_ENDS)
+            and (key.end() == len(code) or code[key.end()] in "=:")
+        ):
+            if key.group(0) not in self.keys and not any(
+                k.startswith(key.group(0) + ".") for k in self.keys
+            ):
                 if not key.group(0).startswith("model.layers."):
                     self.report(path, line, f"`{code}`: there is no key {key.group(0)}")
 
     def block(self, b):
         if b.language not in LANGUAGES:
-            self.report(b.page, b.line - 1, f"a code block is one of {', '.join(LANGUAGES[:-1])}, not '{b.language}'")
-        if b.language in ("c", "python", "glsl", "cmake") and not {"file", "not run"} & b.marks.keys():
-            self.report(b.page, b.line - 1, f"a {b.language} block needs <!-- file: NAME --> or <!-- not run: REASON -->")
+            self.report(
+                b.page,
+                b.line - 1,
+                f"a code block is one of {', '.join(LANGUAGES[:-1])}, not '{b.language}'",
+            )
+        if (
+            b.language in ("c", "python", "glsl", "cmake")
+            and not {"file", "not run"} & b.marks.keys()
+        ):
+            self.report(
+                b.page,
+                b.line - 1,
+                f"a {b.language} block needs <!-- file: NAME --> or <!-- not run: REASON -->",
+            )
         if b.language == "sh" and re.search(r"^\$ ", b.text, re.M):
             self.report(b.page, b.line, "commands stand without a prompt")
-        if b.language == "text" and re.search(r"^\s*(?:\$ )?pumice (?!.*:)", b.text, re.M) and "output" not in b.marks:
+        if (
+            b.language == "text"
+            and re.search(r"^\s*(?:\$ )?pumice (?!.*:)", b.text, re.M)
+            and "output" not in b.marks
+        ):
             self.report(b.page, b.line, "commands stand in a block of sh")
 
     def page(self, page):
         before = ""
         for line, text in page.prose:
-            if re.match(r" {4,}(?:\$ |pumice |\./dev |ctest |cmake )", text) and not re.match(r"\s*(?:[-*+]|\d+\.) ", before):
+            if re.match(r" {4,}(?:\$ |pumice |\./dev |ctest |cmake )", text) and not re.match(
+                r"\s*(?:[-*+]|\d+\.) ", before
+            ):
                 self.report(page.path, line, "commands stand in a block of ```sh")
             before = text
-            of_others = page.path == "docs/migrating.md" and text.startswith("| `")  # names of other programs
+            of_others = page.path == "docs/migrating.md" and text.startswith(
+                "| `"
+            )  # names of other programs
             for _, code in CODE.findall(text):
                 if code.strip() and not of_others:
                     self.inline(page.path, line, code.strip())
@@ -121,6 +153,8 @@ class Checker:
 
 
 try:
-    sys.exit(Checker(sys.argv[2] if len(sys.argv) > 2 else SOURCE, os.path.abspath(sys.argv[1])).run())
+    sys.exit(
+        Checker(sys.argv[2] if len(sys.argv) > 2 else SOURCE, os.path.abspath(sys.argv[1])).run()
+    )
 except pages.PageError as e:
     sys.exit(str(e))

@@ -16,12 +16,20 @@ FEW = ("run.steps=4", "run.batch_size=4", "run.log_every_steps=1")
 def write_png(path, rows, channels):
     """rows: bytes of each row, grey (channels 1) or RGB (3)."""
     def part(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
-    head = struct.pack(">IIBBBBB", len(rows[0]) // channels, len(rows), 8, 0 if channels == 1 else 2, 0, 0, 0)
+    head = struct.pack(
+        ">IIBBBBB", len(rows[0]) // channels, len(rows), 8, 0 if channels == 1 else 2, 0, 0, 0
+    )
     with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) +
-                part(b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows))) + part(b"IEND", b""))
+        f.write(
+            b"\x89PNG\r\n\x1a\n"
+            + part(b"IHDR", head)
+            + part(b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows)))
+            + part(b"IEND", b"")
+        )
 
 
 def draw(seed, count):
@@ -47,7 +55,11 @@ def make(folder, source, pumice):
     for kind, count in (("ants", 1), ("bees", 3)):
         os.makedirs(os.path.join(folder, "photos", kind))
         for i in range(12):
-            write_png(os.path.join(folder, "photos", kind, f"{kind}{i:02}.png"), draw(100 * count + i, count)[0], 3)
+            write_png(
+                os.path.join(folder, "photos", kind, f"{kind}{i:02}.png"),
+                draw(100 * count + i, count)[0],
+                3,
+            )
     for part in ("images", "labels", "instances"):
         os.makedirs(os.path.join(folder, "scenes", part))
     for i in range(8):
@@ -57,9 +69,25 @@ def make(folder, source, pumice):
         f.write("".join(name + "\n" for name in CLASSES))
     os.makedirs(os.path.join(folder, "pictures"))
     for i in range(3):
-        shutil.copy(os.path.join(folder, "scenes", "images", f"scene{i}.png"), os.path.join(folder, "pictures"))
-    subprocess.run([pumice, "-q", "dataset", "make", "shapes", os.path.join(folder, "data", "shapes"), "train=40",
-                    "validation=20", "test=20"], check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(
+            os.path.join(folder, "scenes", "images", f"scene{i}.png"),
+            os.path.join(folder, "pictures"),
+        )
+    subprocess.run(
+        [
+            pumice,
+            "-q",
+            "dataset",
+            "make",
+            "shapes",
+            os.path.join(folder, "data", "shapes"),
+            "train=40",
+            "validation=20",
+            "test=20",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def write_wrapper(path, pumice, tiny):

@@ -15,7 +15,9 @@ def links(page):
     """Files and folders that a page links to, relative to the repository, in order."""
     with open(page, encoding="utf-8") as f:
         targets = re.findall(r"\]\(([^)#\s]+)", f.read())
-    return [os.path.normpath(os.path.join(os.path.dirname(page), t)) for t in targets if ":" not in t]
+    return [
+        os.path.normpath(os.path.join(os.path.dirname(page), t)) for t in targets if ":" not in t
+    ]
 
 
 def lists(page, things):

@@ -42,7 +42,9 @@ def main():
             quoted += 1
             for piece in filter(None, (p.strip() for p in cell.group(1).split("..."))):
                 if piece not in source:
-                    print(f"docs/troubleshooting.md:{number}: no message of src/ has '{piece}': quote it as it is now")
+                    print(
+                        f"docs/troubleshooting.md:{number}: no message of src/ has '{piece}': quote it as it is now"
+                    )
                     missing += 1
     if quoted < 20:
         sys.exit(f"docs/troubleshooting.md: only {quoted} messages were found in its tables")

@@ -1,6 +1,7 @@
 """Reads Markdown pages: code blocks with the comments that mark them, headings, links, inline code.
 
 A comment directly before a code block says what the tests do with it; tests/docs/README.md explains each."""
+
 import dataclasses
 import os
 import re
@@ -36,14 +37,23 @@ class Page:
 
 def all_pages(root):
     """Paths of all pages of the repository, relative to root. Without git: of the folders that have pages."""
-    got = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    got = subprocess.run(
+        ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
     if got.returncode == 0:
-        return sorted(path for path in set(got.stdout.split()) if os.path.exists(os.path.join(root, path)))
+        return sorted(
+            path for path in set(got.stdout.split()) if os.path.exists(os.path.join(root, path))
+        )
     found = []
     for folder, folders, files in os.walk(root):
         folders[:] = [f for f in folders if not f.startswith(".") and f != "build"]
-        found += [os.path.relpath(os.path.join(folder, f), root) for f in files if f.endswith(".md")]
+        found += [
+            os.path.relpath(os.path.join(folder, f), root) for f in files if f.endswith(".md")
+        ]
     return sorted(found)
 
 
@@ -54,7 +64,9 @@ def _marks(comments, page):
         name, _, value = comment.partition(":")
         name, value = name.strip(), " ".join(value.split())
         if name not in MARKS:
-            raise PageError(f"{page}:{line}: '{name}' marks no block; there are: {', '.join(MARKS)}")
+            raise PageError(
+                f"{page}:{line}: '{name}' marks no block; there are: {', '.join(MARKS)}"
+            )
         if name in ("not run", "not checked", "file", "fails", "base") and not value:
             raise PageError(f"{page}:{line}: '{name}' needs a text after the colon")
         marks[name] = value
@@ -86,7 +98,9 @@ def read(root, path):
                 raise PageError(f"{path}:{first}: the comment has no end")
             word = re.match(r"[\w ]*", text).group(0).split("\n")[0].strip()
             if word == "setup":
-                page.blocks.append(Block(path, first + 1, "setup", text.partition("\n")[2] + "\n", {}))
+                page.blocks.append(
+                    Block(path, first + 1, "setup", text.partition("\n")[2] + "\n", {})
+                )
             elif word == "tiny":
                 page.tiny += text.partition(":")[2].split()
             elif word in MARKS:

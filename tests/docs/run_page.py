@@ -28,12 +28,20 @@ class Run:
         self.work, self.bin = os.path.join(folder, "work"), os.path.join(folder, "bin")
         os.mkdir(self.work)
         os.mkdir(self.bin)
-        if any(b.language in ("sh", "setup", "json") and "not run" not in b.marks for b in page.blocks):
+        if any(
+            b.language in ("sh", "setup", "json") and "not run" not in b.marks for b in page.blocks
+        ):
             fixtures.make(self.work, SOURCE, pumice)
         fixtures.write_wrapper(os.path.join(self.bin, "pumice"), pumice, page.tiny)
-        self.environment = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", HOME=folder,
-                                XDG_CACHE_HOME=os.path.join(folder, "cache"), OMP_WAIT_POLICY="passive",
-                                PUMICE_SOURCE=SOURCE, PUMICE_BUILD=os.path.dirname(pumice))
+        self.environment = dict(
+            os.environ,
+            PATH=f"{self.bin}:{os.environ['PATH']}",
+            HOME=folder,
+            XDG_CACHE_HOME=os.path.join(folder, "cache"),
+            OMP_WAIT_POLICY="passive",
+            PUMICE_SOURCE=SOURCE,
+            PUMICE_BUILD=os.path.dirname(pumice),
+        )
         self.environment.pop("PM_LOG", None)
         self.printed = None   # by the last block that was run
 
@@ -43,11 +51,21 @@ class Run:
         script = os.path.join(self.bin, "block.sh")
         ended = os.path.join(self.bin, "ended")
         with open(script, "w", encoding="utf-8") as f:
-            f.write(f"set -Eeuo pipefail; trap 'echo $LINENO >{ended}' ERR" + "\n" * (line - 1) + text)
+            f.write(
+                f"set -Eeuo pipefail; trap 'echo $LINENO >{ended}' ERR" + "\n" * (line - 1) + text
+            )
         with open(ended, "w", encoding="utf-8") as f:
             f.write(str(line))
-        got = subprocess.run(["bash", script], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+        got = subprocess.run(
+            ["bash", script],
+            cwd=self.work,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
         with open(ended, encoding="utf-8") as f:
             return got.returncode, int(f.read()), got.stdout.decode("utf-8", "replace")
 
@@ -58,8 +76,10 @@ class Run:
         print(f"{block.place()}: {time.monotonic() - start:.1f} s, exit code {code}", flush=True)
         if code != wanted:
             tail = "\n".join("    " + l for l in self.printed.splitlines()[-15:])
-            raise pages.PageError(f"{block.place(line)}: exit code {code}, expected {wanted}; the output ends with\n"
-                                  f"{tail}")
+            raise pages.PageError(
+                f"{block.place(line)}: exit code {code}, expected {wanted}; the output ends with\n"
+                f"{tail}"
+            )
 
     def check_config(self, block, name):
         code, _, printed = self.shell(f"pumice config check '{name}'\n", block.line)
@@ -91,7 +111,9 @@ class Run:
             wrong.append(self.check_config(block, "whole.json"))
             if wrong[-1] is None:
                 return
-        raise pages.PageError(f"{block.place()}: this part of a config is refused: {'; '.join(wrong)}")
+        raise pages.PageError(
+            f"{block.place()}: this part of a config is refused: {'; '.join(wrong)}"
+        )
 
     def output(self, block):
         """Each line of the block was printed, in this order: numbers match any number, ... anything."""
@@ -104,12 +126,18 @@ class Run:
             if line in ("", "..."):
                 continue
             parts = [NUMBER.sub("\0", part) for part in re.split(r"\s*\.\.\.\s*", line)]
-            pattern = re.compile(".*".join(re.escape(part).replace(re.escape("\0"), NUMBER.pattern) for part in parts))
+            pattern = re.compile(
+                ".*".join(
+                    re.escape(part).replace(re.escape("\0"), NUMBER.pattern) for part in parts
+                )
+            )
             while at < len(printed) and not pattern.search(printed[at]):
                 at += 1
             if at == len(printed):
-                raise pages.PageError(f"{block.place(block.line + number)}: '{line}' was not printed (or not in this "
-                                      f"order); the output was\n{self.printed[:4000]}")
+                raise pages.PageError(
+                    f"{block.place(block.line + number)}: '{line}' was not printed (or not in this "
+                    f"order); the output was\n{self.printed[:4000]}"
+                )
             at += 1
 
     def block(self, block):

@@ -60,11 +60,17 @@ false
 
 # A page, and what run_page.py says of it.
 RUN = [
-    ("# A\n\n```sh\ntrue\npumice config check a.json\ntrue\n```\n", "page.md:5: exit code 2, expected 0"),
+    (
+        "# A\n\n```sh\ntrue\npumice config check a.json\ntrue\n```\n",
+        "page.md:5: exit code 2, expected 0",
+    ),
     ("```sh\ncat <<END\nx\nEND\nfalse\n```\n", "page.md:5: exit code 1, expected 0"),
     ("<!-- fails: 2 -->\n```sh\ntrue\n```\n", "page.md:3: exit code 0, expected 2"),
     ("<!-- setup\nfalse\n-->\n", "page.md:2: exit code 1"),
-    ("```sh\necho one; echo two\n```\n<!-- output -->\n```text\ntwo\none\n```\n", "page.md:7: 'one' was not printed"),
+    (
+        "```sh\necho one; echo two\n```\n<!-- output -->\n```text\ntwo\none\n```\n",
+        "page.md:7: 'one' was not printed",
+    ),
     ("```json\n\"run\": { \"stesp\": 1 }\n```\n", "run.stesp: unknown key"),
     ("<!-- file: x.json -->\n```json\n{ \"run\": 1 }\n```\n", "page.md:3: "),
     ("<!-- long -->\nText.\n", "page.md:1: no code block follows"),
@@ -95,15 +101,22 @@ with tempfile.TemporaryDirectory(prefix="pumice-docs-") as root:
     def said(script, text, *arguments):
         with open(page, "w", encoding="utf-8") as f:
             f.write(text)
-        got = subprocess.run([sys.executable, os.path.join(HERE, script), PUMICE, *arguments], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, check=False)
+        got = subprocess.run(
+            [sys.executable, os.path.join(HERE, script), PUMICE, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         return got.returncode, got.stdout
 
     for script, argument, cases in (("run_page.py", page, RUN), ("check_pages.py", root, CHECK)):
         for text, message in cases:
             code, printed = said(script, text, argument)
             if code != 1 or message not in printed:
-                failures.append(f"{script}: expected '{message}' of\n{text}but exit code {code}:\n{printed}")
+                failures.append(
+                    f"{script}: expected '{message}' of\n{text}but exit code {code}:\n{printed}"
+                )
         code, printed = said(script, GOOD, argument)
         if code != 0:
             failures.append(f"{script}: a good page: exit code {code}:\n{printed}")

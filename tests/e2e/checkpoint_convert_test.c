@@ -7,7 +7,8 @@
 
 #define SOURCE "run/checkpoints/step-000003.safetensors"
 
-/* Pictures of 12 pixels: a fifth of the weights, and so of the bytes that every command here reads. */
+/* Pictures of 12 pixels: a fifth of the weights, and so of the bytes that every command here
+ * reads. */
 static const char lenet[] =
     "{ \"model\": { \"name\": \"lenet\" }, \"input\": { \"size\": 12 },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
@@ -145,12 +146,15 @@ static void steps(void **state)
         same_bytes(in("short2.ckpt.index"), in("short3.ckpt.index"));
     }
     /* A note that the step does not fit is not followed. */
-    assert_int_equal(pm_safetensors_write(in("long.safetensors"), &list[1], 1,
-                                          (const char *[]){ "step", "4294967303", "step_dtype", "int32",
-                                                            NULL }, NULL), 0);
+    assert_int_equal(
+        pm_safetensors_write(in("long.safetensors"), &list[1], 1,
+                             (const char *[]){ "step", "4294967303", "step_dtype", "int32", NULL },
+                             NULL),
+        0);
     made("long.safetensors", "long.ckpt", "");
     step_is("long.ckpt", UINT64_C(4294967303), PM_DTYPE_I64);
-    check(convert("short.ckpt", "none.ckpt", "only=v"), 3, "none of its 2 tensors is to be written");
+    check(convert("short.ckpt", "none.ckpt", "only=v"), 3,
+          "none of its 2 tensors is to be written");
 }
 
 static void endings(void **state)

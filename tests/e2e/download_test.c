@@ -165,8 +165,8 @@ static void refused(void **state)
     assert_false(is_there("x.download"));
     /* Without the sums the archives are not the known ones. */
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/m", in("x"), server.port),
-          3,
-          "train-images-idx3-ubyte.gz cannot be downloaded: ", "instead of 9912422. Try again later");
+          3, "train-images-idx3-ubyte.gz cannot be downloaded: ",
+          "instead of 9912422. Try again later");
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/none --sums %s", in("x"),
               server.port, in("sums")), 1, "the server answers 404");
     check(run(NULL, "dataset download mnist %s --sums %s", in("x"), in("net.json")), 3,

@@ -44,7 +44,8 @@ static void losses(void **state)
     assert_float_equal(number_of(line, "main_loss") + number_of(line, "edge_loss") +
                        number_of(line, "l2"), number_of(line, "loss"), 1e-5);
     for (const char *const *name = (const char *const[]){ "miou", "pixel_accuracy", "batch_miou",
-                                                          "batch_pixel_accuracy", NULL }; *name; name++)
+                                                          "batch_pixel_accuracy", NULL };
+         *name; name++)
         assert_true(number_of(line, *name) > 0 && number_of(line, *name) <= 1);
     cJSON_Delete(line);
     pm_free(text);

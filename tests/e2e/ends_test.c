@@ -59,8 +59,9 @@ static void wait_for_step(const char *name, int step)
 
     snprintf(line, sizeof line, "\"step\": %d,", step);
     for (int i = 0; i < 6000 && !found; i++) {
-        char *text = pm_file_exists(in("%s/metrics.jsonl", name)) ? get_text(in("%s/metrics.jsonl", name))
-                                                                   : NULL;
+        char *text = pm_file_exists(in("%s/metrics.jsonl", name))
+                         ? get_text(in("%s/metrics.jsonl", name))
+                         : NULL;
         found = text && strstr(text, line);
         pm_free(text);
         usleep(10000);
@@ -134,7 +135,8 @@ static void reader_gone(void **state)
     int status;
 
     (void)state;
-    pm_str_add(&command, "{ \"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=0 run.log_every_steps=1 "
+    pm_str_add(&command,
+               "{ \"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=0 run.log_every_steps=1 "
                "run.save_every_steps=0; echo $? >%s; } 2>&1 | head -3 >/dev/null",
                in("net.json"), in("piped"), in("code"));
     status = system(command.text);
@@ -187,7 +189,8 @@ static void folder_moved(void **state)
     pm_free(text);
     assert_false(pm_is_folder(in("moving")));
     const int step = newest("there");
-    check(run(NULL, "train %s run.folder=%s run.steps=%d", in("net.json"), in("there"), step + 1), 0);
+    check(run(NULL, "train %s run.folder=%s run.steps=%d", in("net.json"), in("there"), step + 1),
+          0);
     assert_int_equal(newest("there"), step + 1);
 }
 

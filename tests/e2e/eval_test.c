@@ -66,7 +66,8 @@ static void text_for_people(void **state)
     (void)state;
     assert_non_null(strstr(r.out, "step 6, 20 pictures"));
     assert_non_null(strstr(r.out, "recall_at_5    1.0000   (there are only 4 classes)"));
-    assert_non_null(strstr(r.out, "  class                     pictures  precision     recall         f1"));
+    assert_non_null(
+        strstr(r.out, "  class                     pictures  precision     recall         f1"));
     assert_non_null(strstr(r.out, "\n  triangle "));
     check(r, 0);
 }
@@ -86,7 +87,8 @@ static void files_by_split(void **state)
     for (line = csv; (line = strchr(line, '\n')) != NULL; line++)
         lines++;
     assert_int_equal(lines, 5);
-    assert_non_null(strstr(csv, "step,label,name,support,predicted,right,precision,recall,f1\n3,0,disc,"));
+    assert_non_null(
+        strstr(csv, "step,label,name,support,predicted,right,precision,recall,f1\n3,0,disc,"));
     pm_free(csv);
     check(evaluate("data.eval_split=validation"), 0);
     assert_true(pm_file_exists(in("run/eval_validation/per_class.csv")));
@@ -124,7 +126,8 @@ static void without_step(void **state)
     }
     assert_int_equal(pm_safetensors_write(in("bare.safetensors"), list, n, NULL, NULL), 0);
     pm_tensor_file_close(&f);
-    struct result r = run(NULL, "eval %s eval.checkpoint=%s", in("net.json"), in("bare.safetensors"));
+    struct result r =
+        run(NULL, "eval %s eval.checkpoint=%s", in("net.json"), in("bare.safetensors"));
     assert_non_null(strstr(r.out, "bare.safetensors, 20 pictures"));
     check(r, 0);
     r = run(NULL, "eval %s eval.checkpoint=%s --json", in("net.json"), in("bare.safetensors"));

@@ -1,15 +1,16 @@
 /* Training that is killed between any two of its writes and started again ends as one that was left
- * alone: each evaluation once in metrics.jsonl, the best checkpoint, the checkpoints that are kept. A
- * run that has ended evaluates what it lacks when it is started again, and nothing twice. */
+ * alone: each evaluation once in metrics.jsonl, the best checkpoint, the checkpoints that are kept.
+ * A run that has ended evaluates what it lacks when it is started again, and nothing twice. */
 #include "e2e/same_run.h"
 #include "faults/faults.h"
 
-/* Checkpoints at steps 2, 3 and 4, evaluations at 3 (with a checkpoint only for the best) and at the
- * end. */
+/* Checkpoints at steps 2, 3 and 4, evaluations at 3 (with a checkpoint only for the best) and at
+ * the end. */
 #define BEST                                                                                       \
     "run.steps=4 run.save_every_steps=2 run.keep=2 run.log_every_steps=1 eval.every_steps=3 "      \
     "run.keep_best=loss"
-/* Checkpoints at steps 2, 4 and 5, evaluations at 2, 4, where one is due beside a checkpoint, and 5. */
+/* Checkpoints at steps 2, 4 and 5, evaluations at 2, 4, where one is due beside a checkpoint, and
+ * 5. */
 #define PLAIN "run.steps=5 run.save_every_steps=2 run.log_every_steps=1 eval.every_steps=2"
 /* Checkpoints at steps 3 and 4, evaluations at 2, where there is none, and 4. */
 #define APART "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2"
@@ -34,15 +35,17 @@ static int lines_of(const char *path)
     return n;
 }
 
-/* Kills a run after each call that `which` chooses, starts it again and compares it with the run `whole`. */
+/* Kills a run after each call that `which` chooses, starts it again and compares it with the run
+ * `whole`. */
 static void killed_after_each(const char *whole, const char *which, const char *options)
 {
     int kills = 0;
 
     unlink(in("calls"));
     pm_remove_tree(in("torn"));
-    check(train_net(&(struct how[]){ with_faults("%s PM_FAULT_LOG=%s", which, in("calls")) }[0], "torn",
-                options), 0);
+    check(train_net(&(struct how[]){ with_faults("%s PM_FAULT_LOG=%s", which, in("calls")) }[0],
+                    "torn", options),
+          0);
     same_run(in("%s", whole), in("torn"));
     const int calls = lines_of(in("calls"));
     assert_true(calls > 2);
@@ -69,7 +72,8 @@ static void killed_between_two_writes(void **state)
     (void)state;
     check(train_net(NULL, "best", BEST), 0);
     assert_int_equal(eval_lines("best"), 2);
-    killed_after_each("best", "PM_FAULT_CALLS=rename,link,unlink PM_FAULT_PATH=/torn/checkpoints/", BEST);
+    killed_after_each("best", "PM_FAULT_CALLS=rename,link,unlink PM_FAULT_PATH=/torn/checkpoints/",
+                      BEST);
     killed_after_each("best", "PM_FAULT_CALLS=rename,pwrite PM_FAULT_PATH=/torn/eval", BEST);
     killed_after_each("best", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", BEST);
     killed_after_each("best", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", BEST);

@@ -1,8 +1,8 @@
 /* Every executable of the build as the loader sees it: no library comes from the working directory,
  * neither at the start nor by dlopen, and what the build says of hardening is in the file.
  *
- * CMake names the executables in the file PUMICE_EXECUTABLES, one a line, and defines HARDENED_... for
- * what third_party/Hardening.cmake switched on. */
+ * CMake names the executables in the file PUMICE_EXECUTABLES, one a line, and defines HARDENED_...
+ * for what third_party/Hardening.cmake switched on. */
 #include "e2e/program.h"
 
 #include "data/archives.h"
@@ -26,7 +26,8 @@ static int read_executables(void **state)
 
     (void)state;
     arena = pm_arena_create();
-    if (!getenv("PUMICE_EXECUTABLES") || pm_file_read(getenv("PUMICE_EXECUTABLES"), &text, NULL) < 0)
+    if (!getenv("PUMICE_EXECUTABLES") ||
+        pm_file_read(getenv("PUMICE_EXECUTABLES"), &text, NULL) < 0)
         return -1;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         PM_GROW(list, executables_count, capacity);
@@ -148,8 +149,8 @@ static bool ran_planted(const char *program, const char *where, const char *envi
     const char *mark = in("mark");
 
     unlink(mark);
-    pm_str_add(&command, "cd '%s' && env PUMICE_PLANTED='%s' %s '%s' %s >'%s' 2>&1 </dev/null", where,
-               mark, environment, program, arguments, in("started"));
+    pm_str_add(&command, "cd '%s' && env PUMICE_PLANTED='%s' %s '%s' %s >'%s' 2>&1 </dev/null",
+               where, mark, environment, program, arguments, in("started"));
     const int status = system(command.text);
     *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     pm_str_free(&command);
@@ -241,8 +242,8 @@ static void opened_libraries(void **state)
         pm_free(text);
     }
     /* The trap works: these are the names that the program opens. */
-    assert_true(ran_planted(installed, plant("vulkan", &opened[0], 1), "LD_LIBRARY_PATH=.", "devices",
-                            &code));
+    assert_true(ran_planted(installed, plant("vulkan", &opened[0], 1), "LD_LIBRARY_PATH=.",
+                            "devices", &code));
     assert_true(ran_planted(installed, plant("curl", &opened[1], 1), "LD_LIBRARY_PATH=.",
                             download(&server, "fetched2"), &code));
     assert_true(ran_planted(installed, plant("archive", &opened[3], 1), "LD_LIBRARY_PATH=.",

@@ -44,7 +44,8 @@ static void values_and_averages(void **state)
     check(run(NULL, "export %s", in("source")), 0);
     m = model_of(in("source/model.onnx"));
     assert_true(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
-    assert_true(has_values(m, "norm1/moving_mean", "norm1/moving_mean/ExponentialMovingAverage", six));
+    assert_true(
+        has_values(m, "norm1/moving_mean", "norm1/moving_mean/ExponentialMovingAverage", six));
     assert_true(has_values(m, "logits/weights", "logits/weights/ExponentialMovingAverage", logits));
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s eval.averages=off", in("source"), in("off.onnx")), 0);
@@ -85,7 +86,8 @@ static void notes(void **state)
     cJSON_Delete(how);
     pm_onnx_close(&m);
     /* The names come from the checkpoint, not from the data folder. */
-    check(run(NULL, "export %s %s data.folder=%s", in("source"), in("bare.onnx"), in("no_data")), 0);
+    check(run(NULL, "export %s %s data.folder=%s", in("source"), in("bare.onnx"), in("no_data")),
+          0);
     m = model_of(in("bare.onnx"));
     assert_non_null(pm_onnx_meta(m, "labels"));
     pm_onnx_close(&m);
@@ -198,7 +200,8 @@ static void classes(void **state)
     for (size_t i = 0; i < PM_COUNT(commands); i++) {
         char line[256];
 
-        snprintf(line, sizeof line, "%s data.eval_split=none data.train_split=nor --json", commands[i]);
+        snprintf(line, sizeof line, "%s data.eval_split=none data.train_split=nor --json",
+                 commands[i]);
         r = run(NULL, line, in("source"), in(i == 0 ? "classes.onnx" : "pictures"));
         assert_int_equal(r.code, 0);
         assert_non_null(strstr(r.out, i == 0 ? "\"labels\": 4" : "\"ring\""));

@@ -38,7 +38,8 @@ static const struct command commands[] = {
     { "eval best", FRESH, "eval net.json run.folder=two eval.checkpoint=best --json", NULL },
     { "predict", FRESH, "predict net.json run.folder=two pictures --out out", NULL },
     { "export", FRESH "; mkdir r", "export two r/model.onnx", "r/model.onnx" },
-    { "export other", FRESH "; mkdir r", "export net.json r/model.onnx run.folder=two "
+    { "export other", FRESH "; mkdir r",
+      "export net.json r/model.onnx run.folder=two "
       "export.fold_batch_norm=true export.weights=beside export.output=probabilities --json",
       "r/model.onnx" },
     { "inspect", FRESH, "checkpoint inspect two", NULL },
@@ -62,9 +63,11 @@ static const struct command commands[] = {
       "r/model.onnx" },
     { "segmentation's export from ONNX", FRESH "; mkdir r",
       "export seg.json r/model.onnx run.folder=other " ONNX, "r/model.onnx" },
-    { "DeepLab", FRESH, "config show seg.json --layers model.layers=null "
+    { "DeepLab", FRESH,
+      "config show seg.json --layers model.layers=null "
       "model.name=deeplab_mobilenet_v3_small_seg model.aspp_rates=2 model.decoder_strides=4 "
-      "model.image_pyramid='[0.5,1]'", NULL },
+      "model.image_pyramid='[0.5,1]'",
+      NULL },
     { "convert maps", FRESH, "dataset convert pairs scenes out", NULL },
     { "report", TWO, "report r", NULL },
     { "compare", TWO, "report r two --out out.html", NULL },
@@ -75,7 +78,8 @@ static const struct command commands[] = {
     { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
     { "convert", FRESH, "dataset convert folder classes out", NULL },
     { "download", FRESH "; rm -rf out.download",
-      "dataset download flowers out --from file://$PWD/mirror --sums mirror/sums validation=2", NULL },
+      "dataset download flowers out --from file://$PWD/mirror --sums mirror/sums validation=2",
+      NULL },
     { "draw", FRESH, "dataset make shapes out size=16 train=6 validation=2 test=2", NULL },
     { "check", FRESH, "config check net.json", NULL },
     { "show", FRESH, "config show net.json --layers", NULL },

@@ -23,8 +23,8 @@ static void run_folder_cannot_be_written(void **state)
     check(train_net(NULL, "file", ""), 1, "run.folder", in("file"), "there is a file of that name");
     check(train_net(NULL, "file/below", ""), 1, "run.folder", in("file"));
     assert_int_equal(mkdir(in("closed"), 0555), 0);
-    check(train_net(&nobody, "closed/run", ""), 1, "run.folder", in("closed/run"), "Permission denied",
-          "can be written");
+    check(train_net(&nobody, "closed/run", ""), 1, "run.folder", in("closed/run"),
+          "Permission denied", "can be written");
     check(train_net(NULL, "old", ""), 0);
     rights("old", "a-w");
     check(train_net(&nobody, "old", "run.steps=6"), 1, in("old/lock"), "Permission denied",
@@ -140,13 +140,13 @@ static void no_vulkan(void **state)
     put_text(in("broken.json"), "{ \"file_format_version\": \"1.0.0\", \"ICD\": { \"library");
     pm_str_add(&broken, "VK_DRIVER_FILES=%s VK_ICD_FILENAMES=%s", in("broken.json"),
                in("broken.json"));
-    check(train_net(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"), 0,
-          "auto takes the CPU");
+    check(train_net(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"),
+          0, "auto takes the CPU");
     put_text(in("broken.json"),
              "{ \"file_format_version\": \"1.0.0\", \"ICD\": { "
              "\"library_path\": \"/nowhere/driver.so\", \"api_version\": \"1.3.0\" } }");
-    check(train_net(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"), 0,
-          "auto takes the CPU");
+    check(train_net(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"),
+          0, "auto takes the CPU");
     check(train_net(&(struct how){ .environment = broken.text }, "auto4",
                 "devices='[\"vulkan:0\"]' run.steps=4"), 4, "no device \"vulkan:0\"");
     pm_str_free(&broken);
@@ -195,7 +195,8 @@ static void two_trainings(void **state)
     wait_for(in("shared/latest"));
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "process %d on", (int)pid);
-    check(train_net(NULL, "shared", ""), 1, in("shared"), number, host, "set run.folder to another");
+    check(train_net(NULL, "shared", ""), 1, in("shared"), number, host,
+          "set run.folder to another");
     check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("shared")), 0);
     check(run(NULL, "checkpoint inspect %s", in("shared")), 0);
     kill(pid, SIGTERM);

@@ -32,7 +32,8 @@ static const struct {
     [RAW_TOO_SHORT] = { { "raw bytes are no picture of 16x16x3" } },
     [RAW_CHANNELS] = { { "raw bytes are no picture of 16x16x1", "3 channels are wanted" } },
     [NOT_AN_EXAMPLE] = { { "no tf.Example" } },
-    [A_SEQUENCE] = { { "a tf.SequenceExample", "records of tf.Example with a picture each are needed" } },
+    [A_SEQUENCE] = { { "a tf.SequenceExample",
+                       "records of tf.Example with a picture each are needed" } },
     [NO_LABEL] = { { "has no image/class/label" } },
     [NEGATIVE_LABEL] = { { "image/class/label: -1 is outside 0..3" } },
     [LARGE_LABEL] = { { "image/class/label: 4 is outside 0..3", "4 classes" } },
@@ -109,7 +110,8 @@ static void add_picture(struct pm_example_builder *b, enum fault f, int i)
 static void write_record(struct pm_tfrecord_writer *w, enum fault f, int i)
 {
     struct pm_example_builder *b = pm_example_builder_create();
-    static const char lists[] = "\x12\x06\n\x04\n\x02hi"; /* feature_lists, with an empty one, "hi" */
+    static const char lists[] = "\x12\x06\n\x04\n\x02hi"; /* feature_lists, with an empty one,
+                                                           * "hi" */
     struct pm_str sequence = { 0 };
     uint8_t *data = NULL;
     size_t size = 0;
@@ -317,8 +319,8 @@ static void missing_and_empty_shards(void **state)
 {
     (void)state;
     fresh(GOOD, 0);
-    assert_int_equal(rename(in("data/x_train.tfrecord"), in("data/x_train_00000-of-00002.tfrecord")),
-                     0);
+    assert_int_equal(
+        rename(in("data/x_train.tfrecord"), in("data/x_train_00000-of-00002.tfrecord")), 0);
     check(train(""), 3, "shard 1 of 2 of split train is missing");
     put_text(in("data/x_train_00001-of-00002.tfrecord"), "");
     check(train(""), 0);

@@ -1,6 +1,7 @@
-/* Commands that write two files which belong together, over an earlier pair: whenever they are killed,
- * what is read afterwards is the earlier pair or the new one, never parts of both. What a killed command
- * leaves under temporary names goes with the next command that has the same target. */
+/* Commands that write two files which belong together, over an earlier pair: whenever they are
+ * killed, what is read afterwards is the earlier pair or the new one, never parts of both. What a
+ * killed command leaves under temporary names goes with the next command that has the same
+ * target. */
 #include "faults/faults.h"
 
 static char *old_checkpoint, *new_checkpoint;
@@ -106,8 +107,8 @@ static char *conversion_of(const char *checkpoint)
     return s.text;
 }
 
-/* TensorFlow's names are fixed, so the earlier index goes before the data are replaced: between the two
- * there is no checkpoint, and the command is to be given again. */
+/* TensorFlow's names are fixed, so the earlier index goes before the data are replaced: between the
+ * two there is no checkpoint, and the command is to be given again. */
 static void convert_over_a_bundle(void **state)
 {
     char *of_old = conversion_of(old_checkpoint), *of_new = conversion_of(new_checkpoint);
@@ -164,8 +165,10 @@ static int set_up(void **state)
     (void)state;
     if (make_world(true) < 0)
         return -1;
-    check(run(NULL, "train %s run.folder=%s run.steps=4 run.save_every_steps=2 model.layers.0.filters=16",
-              in("net.json"), in("run")), 0);
+    check(run(NULL,
+              "train %s run.folder=%s run.steps=4 run.save_every_steps=2 model.layers.0.filters=16",
+              in("net.json"), in("run")),
+          0);
     old_checkpoint = pm_strdup(in("run/checkpoints/step-000002.safetensors"));
     new_checkpoint = pm_strdup(in("run/checkpoints/step-000004.safetensors"));
     return 0;

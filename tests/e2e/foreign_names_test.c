@@ -1,6 +1,6 @@
 /* Names of tensors, classes and files that hold escape sequences of a terminal, newlines, marks of
- * writing direction and formulas: no command prints them raw, and the files that it writes for people
- * have them escaped. */
+ * writing direction and formulas: no command prints them raw, and the files that it writes for
+ * people have them escaped. */
 #include "e2e/program.h"
 
 #define ESCAPE "\033[2J"
@@ -47,7 +47,8 @@ static void plain_file(const char *path)
 
 static void put_tensors(const char *name, char value)
 {
-    static const char head[] = "{\"" TENSOR "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    static const char head[] =
+        "{\"" TENSOR "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
     struct pm_str s = { 0 };
     const char length[8] = { (char)(sizeof head - 1) }, data[4] = { 0, 0, value, 0x3f };
 
@@ -82,7 +83,8 @@ static void tensors(void **state)
 
 /* ---- classes and files ------------------------------------------------------------------- */
 
-static const char labels[] = "0:=disc\n1:box" ESCAPE "\n2:" REVERSED "ring" C1 "\n3:-tri, \"angle\"\n";
+static const char labels[] =
+    "0:=disc\n1:box" ESCAPE "\n2:" REVERSED "ring" C1 "\n3:-tri, \"angle\"\n";
 
 static void classes(void **state)
 {
@@ -120,7 +122,8 @@ static void pictures(void **state)
     struct result r = plain(0, "dataset inspect %s --records 1 --pictures %s", in("data"),
                             folder_of_pictures);
     drop(&r);
-    assert_int_equal(rename(in("pictures/shapes_test_00000.png"), in("pictures/a" ESCAPE "\nb" C1 ".png")), 0);
+    assert_int_equal(
+        rename(in("pictures/shapes_test_00000.png"), in("pictures/a" ESCAPE "\nb" C1 ".png")), 0);
     put_text(in("pictures/" REVERSED "\ngnp.png"), "no picture");
     r = plain(3, "predict %s %s run.folder=%s", in("net.json"), in("pictures"), in("run"));
     assert_contains(r.out, "a\\x1B[2J\\x0Ab\\u{9B}.png:");

@@ -1,6 +1,7 @@
-/* model.batch_norm_train=false by the real program, a DeepLab net on drawn shapes: the moving averages
- * that it begins with stay to the last bit, every batch norm's scale and offset are trained, and dropout
- * is at work all the same. What it computes, golden_test compares: deeplab_frozen. */
+/* model.batch_norm_train=false by the real program, a DeepLab net on drawn shapes: the moving
+ * averages that it begins with stay to the last bit, every batch norm's scale and offset are
+ * trained, and dropout is at work all the same. What it computes, golden_test compares:
+ * deeplab_frozen. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -13,8 +14,9 @@ static const char net[] =
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
     "  \"run\": { \"steps\": 3, \"batch_size\": 4, \"log_every_steps\": 1 } }\n";
 
-/* Three steps of own statistics, from which the others begin: averages that are near those, as after a
- * long training. With the 0 and 1 of the beginning hardly a gradient reaches the first layers. */
+/* Three steps of own statistics, from which the others begin: averages that are near those, as
+ * after a long training. With the 0 and 1 of the beginning hardly a gradient reaches the first
+ * layers. */
 static int begin(void **state)
 {
     struct pm_str text = { 0 };
@@ -76,7 +78,8 @@ static void averages_stay(void **state)
     y = newest("frozen");
     for (size_t i = 0; i < pm_tensor_file_count(x->tensors); i++) {
         const struct pm_file_tensor *t = pm_tensor_file_get(x->tensors, i);
-        const bool average = ends_with(t->name, "/moving_mean") || ends_with(t->name, "/moving_variance");
+        const bool average =
+            ends_with(t->name, "/moving_mean") || ends_with(t->name, "/moving_variance");
 
         if (!average && !ends_with(t->name, "/gamma") && !ends_with(t->name, "/beta"))
             continue;

@@ -1,5 +1,6 @@
-/* Instances by the real program: every metric of an evaluation is told wherever metrics are, with COCO's
- * figures too, a best one that there is not is refused in time, and predictions count instances. */
+/* Instances by the real program: every metric of an evaluation is told wherever metrics are, with
+ * COCO's figures too, a best one that there is not is refused in time, and predictions count
+ * instances. */
 #include "e2e/program.h"
 
 static const char config[] =
@@ -21,9 +22,11 @@ static const char config[] =
     "    \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
 
 /* Of what the data has, small shapes; the rest of the twelve is not there. */
-static const char *const found[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "ap75", "ap_small", "ar1", "ar10",
-                                     "ar100", "ar_small", "miou", "pixel_accuracy", "mean_accuracy",
-                                     "fw_iou", "loss" };
+static const char *const found[] = {
+    "pq",  "sq",   "rq",    "pc",       "ap",   "ap50",           "ap75",          "ap_small",
+    "ar1", "ar10", "ar100", "ar_small", "miou", "pixel_accuracy", "mean_accuracy", "fw_iou",
+    "loss"
+};
 static const char *const absent[] = { "ap_medium", "ap_large", "ar_medium", "ar_large" };
 
 static int train(void **state)
@@ -65,7 +68,8 @@ static void trained(void **state)
     cJSON_Delete(json);
     pm_free(text);
     for (size_t i = 0; i < PM_COUNT(found); i++) {
-        snprintf(tag, sizeof tag, "eval/%s%s", found[i], strcmp(found[i], "miou") ? "" : "_1.0_overall");
+        snprintf(tag, sizeof tag, "eval/%s%s", found[i],
+                 strcmp(found[i], "miou") ? "" : "_1.0_overall");
         if (strcmp(found[i], "loss") != 0 && !has_tag(in("run/eval"), tag))
             fail_msg("no %s in the event files", tag);
     }
@@ -76,7 +80,8 @@ static void trained(void **state)
     pm_free(text);
     text = get_text(in("run/report.html"));
     for (size_t i = 0; i < PM_COUNT(found); i++) {
-        snprintf(tag, sizeof tag, "<i></i>%s</li>", found[i]); /* in a legend; the loss is "evaluation" */
+        snprintf(tag, sizeof tag, "<i></i>%s</li>", found[i]); /* in a legend; the loss is
+                                                                * "evaluation" */
         assert_contains(text, strcmp(found[i], "loss") == 0 ? "<i></i>evaluation</li>" : tag);
     }
     pm_free(text);
@@ -158,8 +163,9 @@ static void predicted(void **state)
 static void refused(void **state)
 {
     (void)state;
-    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=cityscapes", in("instances.json"),
-              in("no")), 2,
+    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=cityscapes",
+              in("instances.json"), in("no")),
+          2,
           "'ar_small' is none of what this net is evaluated by (pq, sq, rq, pc, ap, ap50, miou,");
     check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=voc", in("instances.json"),
               in("no")), 2, "eval.panoptic.precision: \"voc\" is none of cityscapes|coco");

@@ -4,7 +4,8 @@
 /* Step and count of an evaluation. */
 static void evaluated(const char *arguments, double step, double count)
 {
-    struct result r = run(NULL, "eval %s run.folder=%s --json %s", in("net.json"), in("a"), arguments);
+    struct result r =
+        run(NULL, "eval %s run.folder=%s --json %s", in("net.json"), in("a"), arguments);
     cJSON *json;
 
     assert_int_equal(r.code, 0);
@@ -26,8 +27,9 @@ static void epochs(void **state)
     evaluated("eval.sample_1_of_n=3", 10, 7);
     check(run(NULL, "train %s run.folder=%s run.steps=0 data.num_epochs=3 data.sample_1_of_n=3",
               in("net.json"), in("b")), 0, "step 5/5");
-    check(run(NULL, "train %s run.folder=%s run.steps=2 data.num_epochs=3", in("net.json"), in("c")),
-          0, "step 2/2");
+    check(
+        run(NULL, "train %s run.folder=%s run.steps=2 data.num_epochs=3", in("net.json"), in("c")),
+        0, "step 2/2");
     check(run(NULL, "train %s run.folder=%s run.batch_size=100 data.num_epochs=2", in("net.json"),
               in("d")),
           2, "net.json: data.num_epochs: 2 passes over 40 examples are less than one batch");
@@ -36,8 +38,11 @@ static void epochs(void **state)
 /* Other than a single machine's values: exit code 2, before the run folder is touched. */
 static void one_machine(void **state)
 {
-    static const char *const refused[] = { "run.replicas=2", "run.task=1", "run.parameter_servers=1",
-                                           "run.sync_replicas=true", "run.replicas_to_aggregate=2",
+    static const char *const refused[] = { "run.replicas=2",
+                                           "run.task=1",
+                                           "run.parameter_servers=1",
+                                           "run.sync_replicas=true",
+                                           "run.replicas_to_aggregate=2",
                                            "run.startup_delay_steps=15" };
     (void)state;
 

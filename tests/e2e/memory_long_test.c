@@ -138,8 +138,8 @@ static double least(const double *v)
     return least;
 }
 
-/* Growth of a member of the samples between the first window and the last one. A line of the log and
- * one of the evaluation come every EVERY steps, after one line of the start. */
+/* Growth of a member of the samples between the first window and the last one. A line of the log
+ * and one of the evaluation come every EVERY steps, after one line of the start. */
 static double growth(size_t member)
 {
     double first[WINDOW], last[WINDOW];

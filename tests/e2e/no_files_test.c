@@ -1,5 +1,5 @@
-/* Pipes, devices and sockets where a file is named: every command refuses them with a sentence, and none
- * waits. */
+/* Pipes, devices and sockets where a file is named: every command refuses them with a sentence, and
+ * none waits. */
 #include "e2e/program.h"
 
 #include <sys/socket.h>
@@ -79,7 +79,8 @@ static void external_data(void **state)
     size_t count = 0;
 
     (void)state;
-    check(run(NULL, "train %s run.folder=%s model.layers.0.filters=64", in("net.json"), in("run2")), 0);
+    check(run(NULL, "train %s run.folder=%s model.layers.0.filters=64", in("net.json"), in("run2")),
+          0);
     check(run(NULL, "export %s %s run.folder=%s model.layers.0.filters=64 export.weights=beside",
               in("net.json"), in("model.onnx"), in("run2")), 0);
     assert_int_equal(pm_glob(a, in("model.onnx*data*"), &files, &count), PM_OK);
@@ -98,8 +99,9 @@ static void data(void **state)
     (void)state;
     assert_int_equal(pm_glob(a, in("data/*train*"), &shards, &count), PM_OK);
     assert_true(count > 0);
-    refuses(3, "1 of 1 files could not be read", "predict %s %s run.folder=%s model.layers.0.filters=64",
-            in("net.json"), in("pipe"), in("run2"));
+    refuses(3, "1 of 1 files could not be read",
+            "predict %s %s run.folder=%s model.layers.0.filters=64", in("net.json"), in("pipe"),
+            in("run2"));
     put_pipe(shards[0]);
     refuses(3, "no regular file", "train %s run.folder=%s", in("net.json"), in("never"));
     put_pipe(in("data/labels.txt"));

@@ -1,6 +1,6 @@
-/* A net of model.onnx that no run has trained: predict, eval and export use the file's own values, whatever
- * its weights look like. The answers are those that this program computes of the same picture in double
- * precision. */
+/* A net of model.onnx that no run has trained: predict, eval and export use the file's own values,
+ * whatever its weights look like. The answers are those that this program computes of the same
+ * picture in double precision. */
 #include "e2e/program.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static void add(struct pm_onnx_model *m, const char *op, const char *in, const c
                 (const char *[]){ out, NULL });
 }
 
-/* With weights: grouped convolution, Relu, average, Gemm with its matrix in either order, and a fill that is
- * added. Without: the average alone, whose three channels are the classes. */
+/* With weights: grouped convolution, Relu, average, Gemm with its matrix in either order, and a
+ * fill that is added. Without: the average alone, whose three channels are the classes. */
 static void write_model(const char *path, bool weights, bool turned)
 {
     static const int64_t four[] = { CLASSES };
@@ -168,7 +168,8 @@ static void predicted(void **state)
 
         check_predicted(in("%s.json", models[i]), weights,
                         "the values are the model's own: run.folder is not given");
-        snprintf(arguments, sizeof arguments, "%s run.folder=%s", in("%s.json", models[i]), in("none"));
+        snprintf(arguments, sizeof arguments, "%s run.folder=%s", in("%s.json", models[i]),
+                 in("none"));
         check_predicted(arguments, weights, "none holds no checkpoint");
         snprintf(arguments, sizeof arguments, "%s eval.checkpoint=%s", in("%s.json", models[i]),
                  in("%s.onnx", models[i]));
@@ -196,10 +197,12 @@ static void exported(void **state)
 
 static double first_probability(const char *config)
 {
-    struct result r = run(NULL, "predict %s %s input.size=32 eval.batch_size=1 --json", config, in("picture.png"));
+    struct result r = run(NULL, "predict %s %s input.size=32 eval.batch_size=1 --json", config,
+                          in("picture.png"));
     cJSON *json = json_of(&r);
     const cJSON *image = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "images"), 0);
-    const double p = number_of(cJSON_GetArrayItem(cJSON_GetObjectItem(image, "top"), 0), "probability");
+    const double p =
+        number_of(cJSON_GetArrayItem(cJSON_GetObjectItem(image, "top"), 0), "probability");
 
     cJSON_Delete(json);
     check(r, 0);
@@ -221,7 +224,8 @@ static void one_picture_at_a_time(void **state)
     assert_contains(r.out, "input images: float32 [1, 3, 32, 32]");
     assert_contains(r.err, "the file takes one at a time");
     check(r, 0);
-    assert_float_equal(first_probability(in("again.json")), first_probability(in("vit.json")), 1e-6);
+    assert_float_equal(first_probability(in("again.json")), first_probability(in("vit.json")),
+                       1e-6);
     r = run(NULL, "export %s %s", in("turned.json"), in("again.onnx"));
     assert_contains(r.out, "input images: float32 [N, 3, 16, 16]");
     assert_null(strstr(r.err, "one at a time"));
@@ -256,9 +260,11 @@ static void trained(void **state)
     struct result r;
 
     (void)state;
-    check(run(NULL, "train %s data.folder=%s run.folder=%s", in("turned.json"), in("data"), in("run")),
+    check(run(NULL, "train %s data.folder=%s run.folder=%s", in("turned.json"), in("data"),
+              in("run")),
           0);
-    r = run(NULL, "predict %s %s run.folder=%s --json", in("turned.json"), in("picture.png"), in("run"));
+    r = run(NULL, "predict %s %s run.folder=%s --json", in("turned.json"), in("picture.png"),
+            in("run"));
     assert_null(strstr(r.err, "the model's own"));
     assert_contains(r.out, "\"step\":");
     check(r, 0);

@@ -1,5 +1,5 @@
-/* A photograph that its camera stored on its side is predicted and drawn as the upright one: the same
- * answer, the same pixels. */
+/* A photograph that its camera stored on its side is predicted and drawn as the upright one: the
+ * same answer, the same pixels. */
 #include "e2e/program.h"
 
 #include "data/exif_common.h"

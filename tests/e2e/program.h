@@ -1,5 +1,5 @@
-/* Runs of the real program, for the tests of what goes wrong: exit code, what it said, what it left.
- * A run that a sanitizer complains about fails its test whatever it was to show. */
+/* Runs of the real program, for the tests of what goes wrong: exit code, what it said, what it
+ * left. A run that a sanitizer complains about fails its test whatever it was to show. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -121,7 +121,8 @@ static inline void drop(struct result *r)
     *r = (struct result){ 0 };
 }
 
-/* Lines of the program's errors ("error: ..."), which ends a run that failed, and the last of them. */
+/* Lines of the program's errors ("error: ..."), which ends a run that failed, and the last of
+ * them. */
 static inline int error_lines(const struct result *r, const char **last)
 {
     int count = 0;
@@ -213,8 +214,8 @@ static inline bool has_tag(const char *path, const char *tag)
         if (pm_file_read(pm_arena_printf(a, "%s/%s", path, names[i]), &bytes, &size) < 0)
             fail_msg("%s", pm_error_text());
         for (size_t at = 0; at + length < size; at++)
-            found |= memcmp(bytes + at, tag, length) == 0 && !isalnum((unsigned char)bytes[at + length]) &&
-                     bytes[at + length] != '_';
+            found |= memcmp(bytes + at, tag, length) == 0 &&
+                     !isalnum((unsigned char)bytes[at + length]) && bytes[at + length] != '_';
         pm_free(bytes);
     }
     pm_arena_destroy(&a);

@@ -84,8 +84,10 @@ static void check_evaluation(const char *path, int step)
     for (int i = 0; i + 2 < cJSON_GetArraySize(confusion); i += 3) {
         const double n = cJSON_GetArrayItem(confusion, i + 2)->valuedouble;
         all += n;
-        own += cJSON_GetArrayItem(confusion, i)->valueint == cJSON_GetArrayItem(confusion, i + 1)->valueint
-                   ? n : 0;
+        own += cJSON_GetArrayItem(confusion, i)->valueint ==
+                       cJSON_GetArrayItem(confusion, i + 1)->valueint
+                   ? n
+                   : 0;
     }
     assert_true(all == 20 && own == right);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(e, "labels")), 4);
@@ -153,7 +155,9 @@ static void evaluation_is_stored(void **state)
     cJSON_Delete(after);
     /* A checkpoint of another run says nothing of this one. */
     assert_int_equal(files_of("two"), 2);
-    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")), 0);
+    check(
+        run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")),
+        0);
     assert_int_equal(files_of("two"), 2);
     /* One of this run does, by whatever path it is named: the same evaluation is written anew. */
     assert_int_equal(unlink(file_of("two", "test", "step-000003")), 0);
@@ -162,23 +166,31 @@ static void evaluation_is_stored(void **state)
     check_evaluation(file_of("two", "test", "step-000003"), 3);
 }
 
-/* Evaluations of other splits, folders and checkpoints each have a section with their own numbers; the
- * best metric stays that of training's evaluations. */
+/* Evaluations of other splits, folders and checkpoints each have a section with their own numbers;
+ * the best metric stays that of training's evaluations. */
 static void evaluations_stay_apart(void **state)
 {
     struct pm_str tile = { 0 };
     double accuracy;
 
     (void)state;
-    check(run(NULL, "dataset make shapes %s size=16 train=8 validation=9 test=15 seed=5", in("other")), 0);
+    check(run(NULL, "dataset make shapes %s size=16 train=8 validation=9 test=15 seed=5",
+              in("other")),
+          0);
     check(train(NULL, "eight", "run.keep_best=accuracy"), 0);
     cJSON *e = read_json(in("eight/evaluation.json"));
     accuracy = number_of(cJSON_GetObjectItem(e, "metrics"), "accuracy");
     cJSON_Delete(e);
-    check(run(NULL, "eval %s run.folder=%s data.eval_split=validation", in("net.json"), in("eight")), 0);
+    check(
+        run(NULL, "eval %s run.folder=%s data.eval_split=validation", in("net.json"), in("eight")),
+        0);
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=best", in("net.json"), in("eight")), 0);
-    check(run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")), 0);
-    check(run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")), 0);
+    check(
+        run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")),
+        0);
+    check(
+        run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")),
+        0);
     assert_int_equal(files_of("eight"), 3);
     char *page = get_text(in("eight/report.html"));
     assert_contains(page, ">test at step 6</h3>\n<p class=\"note\">20 pictures of ");
@@ -252,7 +264,8 @@ static void the_command(void **state)
     assert_int_equal(unlink(in("one/report.html")), 0);
     check(run(NULL, "report %s", in("one")), 0);
     assert_true(pm_file_exists(in("one/report.html")));
-    struct result r = run(NULL, "report %s %s --out %s --json", in("one"), in("two"), in("both.html"));
+    struct result r =
+        run(NULL, "report %s %s --out %s --json", in("one"), in("two"), in("both.html"));
     cJSON *json = json_of(&r);
     assert_true(number_of(json, "runs") == 2);
     assert_string_equal(string_of(json, "report"), in("both.html"));
@@ -287,7 +300,8 @@ static void console_shows_both_losses(void **state)
     assert_float_equal(decay, number_of(first, "l2"), 1e-4);
     assert_float_equal(loss + decay, number_of(first, "loss"), 2e-4);
     assert_float_equal(loss, number_of(first, "main_loss"), 1e-4);
-    assert_true(number_of(summary, "l2") > 0 && number_of(summary, "loss") > number_of(summary, "l2"));
+    assert_true(number_of(summary, "l2") > 0 &&
+                number_of(summary, "loss") > number_of(summary, "l2"));
     cJSON_Delete(first);
     cJSON_Delete(summary);
     pm_free(lines);

@@ -179,8 +179,8 @@ static void test_eval_and_predict(void **state)
     assert_true(cJSON_IsNumber(
         cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metrics"), "accuracy")));
     cJSON_Delete(json);
-    assert_int_equal(run((const char *[]){ "predict", config, "/nothing/there.png", run_folder, NULL },
-                         out), 3);
+    assert_int_equal(
+        run((const char *[]){ "predict", config, "/nothing/there.png", run_folder, NULL }, out), 3);
     assert_int_equal(run((const char *[]){ "train", config, "run.stepz=1", NULL }, out), 2);
     assert_int_equal(run((const char *[]){ "eval", config, run_folder, "devices=[\"vulkan:77\"]",
                                            NULL }, out), 4);

@@ -68,7 +68,8 @@ static void colors_agree(void **state)
     const cJSON *colors = cJSON_GetObjectItem(json, "colors");
     assert_int_equal(cJSON_GetArraySize(colors), 5);
     for (int i = 0; i < 5; i++)
-        legend[i] = (uint32_t)strtoul(cJSON_GetStringValue(cJSON_GetArrayItem(colors, i)) + 1, NULL, 16);
+        legend[i] =
+            (uint32_t)strtoul(cJSON_GetStringValue(cJSON_GetArrayItem(colors, i)) + 1, NULL, 16);
     assert_int_equal(legend[0], 0x808080);
     assert_int_equal(legend[4], 0x0000c0);
     check(run(NULL, "predict %s %s --out %s eval.colormap=camvid", in("seg.json"),
@@ -119,8 +120,8 @@ static void metrics(void **state)
     assert_int_equal(present, 5);
     assert_float_equal(metric(json, "miou"), sum / 5, 1e-12);
     assert_true(metric(json, "pixel_accuracy") > 0.5);
-    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "name")),
-                        "ground");
+    assert_string_equal(
+        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "name")), "ground");
     assert_float_equal(metric(json, "miou"), metric(single, "miou"), 1e-12);
     assert_float_equal(metric(json, "loss"), metric(single, "loss"), 1e-5);
     cJSON_Delete(single);
@@ -134,7 +135,8 @@ static void metrics(void **state)
     cJSON_Delete(json);
 }
 
-/* As the original calls them: by the scales, so that looks of other kinds are curves of their own. */
+/* As the original calls them: by the scales, so that looks of other kinds are curves of their
+ * own. */
 static void tags(void **state)
 {
     (void)state;
@@ -186,14 +188,16 @@ static void pictures(void **state)
           "itself, which may be overwritten");
     check(run(NULL, "predict %s %s --out %s eval.batch_size=3", in("seg.json"), in("pictures"),
               in("pictures/out")), 0);
-    r = run(NULL, "predict %s %s --out %s --json", in("seg.json"), in("pictures"), in("pictures/out"));
+    r = run(NULL, "predict %s %s --out %s --json", in("seg.json"), in("pictures"),
+            in("pictures/out"));
     json = json_of(&r);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "images")), before);
     cJSON_Delete(json);
     drop(&r);
     r = run(NULL, "predict %s %s input.eval_size=15", in("seg.json"),
             in("pictures/shapes_test_00000.png"));
-    assert_contains(r.err, "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
+    assert_contains(
+        r.err, "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
     drop(&r);
 }
 
@@ -215,8 +219,9 @@ static void exported(void **state)
 
     (void)state;
     for (int padded = 1; padded >= 0; padded--) {
-        struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]' export.flip=true %s",
-                              in("seg.json"), in("seg.onnx"), padded ? "" : "export.pad=false");
+        struct result r =
+            run(NULL, "export %s %s --json 'export.scales=[0.5,1]' export.flip=true %s",
+                in("seg.json"), in("seg.onnx"), padded ? "" : "export.pad=false");
         cJSON *json = json_of(&r);
 
         assert_true(number_of(json, "difference") < 1e-4);
@@ -250,14 +255,17 @@ static void from_onnx(void **state)
 
         check(run(NULL, "export %s %s %s", in("seg.json"), in("back.onnx"),
                   k ? "'export.scales=[0.5,1]' export.flip=true" : ""), 0);
-        check(run(NULL, "train %s run.folder=%s%d run.steps=1 eval.every_steps=0 run.keep_best=null "
-                  "schedule.base_lr=0 optim.weight_decay=0 %s%s", in("seg.json"), in("back"), k, net_of,
-                  in("back.onnx")), 0);
+        check(run(NULL,
+                  "train %s run.folder=%s%d run.steps=1 eval.every_steps=0 run.keep_best=null "
+                  "schedule.base_lr=0 optim.weight_decay=0 %s%s",
+                  in("seg.json"), in("back"), k, net_of, in("back.onnx")),
+              0);
         struct result r = run(NULL, "eval %s run.folder=%s%d --json run.keep_best=null %s%s",
                               in("seg.json"), in("back"), k, net_of, in("back.onnx"));
         read = json_of(&r);
         print_message("loss %.4f, read again %.4f\n", metric(own, "loss"), metric(read, "loss"));
-        /* The moving averages have gone on for a step. What the averaged ones give are no logits. */
+        /* The moving averages have gone on for a step. What the averaged ones give are no
+         * logits. */
         if (k == 0)
             assert_float_equal(metric(own, "loss"), metric(read, "loss"), 0.02);
         assert_float_equal(metric(own, "pixel_accuracy"), metric(read, "pixel_accuracy"), 0.05);
@@ -294,18 +302,23 @@ static void other_stride(void **state)
     assert_true(wide);
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s run.folder=%s %s export.output_stride=32", in("seg.json"),
-              in("seg.onnx"), in("stride"), net_of), 2, "makes 1.5 of the rate 3 in model.aspp_rates");
+              in("seg.onnx"), in("stride"), net_of),
+          2, "makes 1.5 of the rate 3 in model.aspp_rates");
 }
 
 /* What the config asks of the loss is trained on. */
 static void losses(void **state)
 {
     (void)state;
-    check(run(NULL, "train %s run.folder=%s run.steps=3 eval.every_steps=0 run.keep_best=null "
-              "loss.upsample_logits=false 'loss.label_weights=[0.5,1,1,1,1]' loss.top_k_percent=0.5 "
-              "loss.hard_mining_steps=2 loss.normalize=nonzero_weight", in("seg.json"), in("other")), 0);
-    check(run(NULL, "train %s run.folder=%s 'loss.label_weights=[1,2]'", in("seg.json"), in("no")), 2,
-          "loss.label_weights: 2 numbers, but there are 5 classes");
+    check(
+        run(NULL,
+            "train %s run.folder=%s run.steps=3 eval.every_steps=0 run.keep_best=null "
+            "loss.upsample_logits=false 'loss.label_weights=[0.5,1,1,1,1]' loss.top_k_percent=0.5 "
+            "loss.hard_mining_steps=2 loss.normalize=nonzero_weight",
+            in("seg.json"), in("other")),
+        0);
+    check(run(NULL, "train %s run.folder=%s 'loss.label_weights=[1,2]'", in("seg.json"), in("no")),
+          2, "loss.label_weights: 2 numbers, but there are 5 classes");
     check(run(NULL, "train %s run.folder=%s model.layers.2.filters=4", in("seg.json"), in("no")), 2,
           "needs [1, height, width, 5]");
     check(run(NULL, "train %s run.folder=%s input.preprocessing=vgg", in("seg.json"), in("no")), 2,
@@ -331,10 +344,15 @@ static void pyramid_and_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics), cmocka_unit_test(colors_agree),  cmocka_unit_test(tags),      cmocka_unit_test(pictures),
-        cmocka_unit_test(exported), cmocka_unit_test(from_onnx),
+        cmocka_unit_test(metrics),
+        cmocka_unit_test(colors_agree),
+        cmocka_unit_test(tags),
+        cmocka_unit_test(pictures),
+        cmocka_unit_test(exported),
+        cmocka_unit_test(from_onnx),
         cmocka_unit_test(other_stride),
-        cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(pyramid_and_scales),
     };
 
     return cmocka_run_group_tests_name("segmentation_run", tests, train, drop_world);

@@ -1,7 +1,7 @@
-/* Where a segmentation starts: from a classifier of the same backbone, trained here or written as TF-Slim
- * writes, and from a segmentation, with and without its last layers. What is taken is the checkpoint's to
- * the bit, what is not is named, and what does not fit ends the run in one line. Rates are 0 and batch
- * norm is frozen, so that values stay. */
+/* Where a segmentation starts: from a classifier of the same backbone, trained here or written as
+ * TF-Slim writes, and from a segmentation, with and without its last layers. What is taken is the
+ * checkpoint's to the bit, what is not is named, and what does not fit ends the run in one line.
+ * Rates are 0 and batch norm is frozen, so that values stay. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -22,8 +22,8 @@ static const char segmenter[] =
     "  \"run\": { \"steps\": 1, \"batch_size\": 4, \"seed\": 2 } }\n";
 
 /* DeepLab's last layers; its last_layers_contain_logits_only means the first alone. */
-static const char last_layers[] =
-    "init.exclude_scopes='[\"logits\", \"image_pooling\", \"aspp\", \"concat_projection\", \"decoder\"]'";
+static const char last_layers[] = "init.exclude_scopes='[\"logits\", \"image_pooling\", \"aspp\", "
+                                  "\"concat_projection\", \"decoder\"]'";
 
 static const struct pm_shape stem = PM_SHAPE4(3, 3, 3, 32), depthwise = PM_SHAPE4(3, 3, 144, 1),
                              moving = PM_SHAPE1(144), aspp = PM_SHAPE4(1, 1, 320, 8),
@@ -116,7 +116,8 @@ static void from_a_segmentation(void **state)
     expect_backbone("all", "source");
     assert_true(same("source", "all", aspp_name, aspp));
     assert_true(same("source", "all", logits_name, logits));
-    check(train("but_all_last", "source", last_layers), 0, "255 of 307 variables from", "52 excluded");
+    check(train("but_all_last", "source", last_layers), 0, "255 of 307 variables from",
+          "52 excluded");
     expect_backbone("but_all_last", "source");
     assert_false(same("source", "but_all_last", aspp_name, aspp));
     assert_false(same("source", "but_all_last", logits_name, logits));
@@ -139,8 +140,9 @@ static void other_classes(void **state)
               "'logits/semantic/weights', 1x1x8x5 there and 1x1x8x9 in the net "
               "(5 classes there, 9 in the net?)",
               "set init.exclude_scopes='[\"logits/semantic\"]'");
-    check(train("nine", "source", "model.num_classes=9 init.exclude_scopes='[\"logits/semantic\"]'"),
-          0, "305 of 307 variables from", "2 excluded, 0 missing");
+    check(
+        train("nine", "source", "model.num_classes=9 init.exclude_scopes='[\"logits/semantic\"]'"),
+        0, "305 of 307 variables from", "2 excluded, 0 missing");
     assert_true(same("source", "nine", aspp_name, aspp));
     if (pm_checkpoint_open_newest(in("nine"), &c) < 0)
         fail_msg("%s", pm_error_text());

@@ -317,8 +317,8 @@ static void evaluation_of_foreign_files(void **state)
           "'norm1/gamma' (the nearest there is 'norm1/gamme')", "model.name");
 }
 
-/* From a net of floats to one that is quantised: its ranges need not be in the checkpoint. What goes on from
- * a checkpoint of its own has the bits of what never stopped. */
+/* From a net of floats to one that is quantised: its ranges need not be in the checkpoint. What
+ * goes on from a checkpoint of its own has the bits of what never stopped. */
 static void quantised_from_floats(void **state)
 {
     static const char ranges[] = "ranges of the quantised net are not there";
@@ -333,13 +333,15 @@ static void quantised_from_floats(void **state)
     assert_true(same("whole", "halves", "conv1/weights_quant/min", scalar));
     assert_true(same("whole", "halves", "logits/act_quant/max", scalar));
     assert_false(same("source", "whole", "conv1/weights", conv));
-    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("whole")), 0);
-    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")), 3,
-          "ranges of the quantised net are not in ", "it was trained without");
+    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("whole")),
+          0);
+    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")),
+          3, "ranges of the quantised net are not in ", "it was trained without");
     /* Of another net: that is what is told, not its ranges. */
-    check(eval("lacking.safetensors", "model.quantize_delay=0"), 3, "1 of the net's ", "are not in ",
-          "'norm1/gamma' (the nearest there is 'norm1/gamme')");
-    check(train("two", "model.quantize_delay=0 'devices=[\"cpu\", \"cpu\"]'"), 2, "devices: 2 are given");
+    check(eval("lacking.safetensors", "model.quantize_delay=0"), 3, "1 of the net's ",
+          "are not in ", "'norm1/gamma' (the nearest there is 'norm1/gamme')");
+    check(train("two", "model.quantize_delay=0 'devices=[\"cpu\", \"cpu\"]'"), 2,
+          "devices: 2 are given");
 }
 
 static int setup(void **state)

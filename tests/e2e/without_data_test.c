@@ -1,6 +1,6 @@
-/* predict and export where the data folder is elsewhere, or has other splits: the classes are those that
- * the checkpoint names. FOLDER/run is a classifier, FOLDER/seg a segmentation, both of drawn shapes;
- * FOLDER/data is then moved to FOLDER/moved, and FOLDER/test_only holds its test split. */
+/* predict and export where the data folder is elsewhere, or has other splits: the classes are those
+ * that the checkpoint names. FOLDER/run is a classifier, FOLDER/seg a segmentation, both of drawn
+ * shapes; FOLDER/data is then moved to FOLDER/moved, and FOLDER/test_only holds its test split. */
 #include "e2e/program.h"
 
 #include <pumice/onnx.h>
@@ -94,7 +94,8 @@ static void the_checkpoint_knows(void **state)
     assert_contains(pm_onnx_meta(m, "labels"), "triangle");
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s", in("seg"), in("seg.onnx")), 0);
-    snprintf(arguments, sizeof arguments, "%s eval.checkpoint=%s", in("net.json"), in("named.onnx"));
+    snprintf(arguments, sizeof arguments, "%s eval.checkpoint=%s", in("net.json"),
+             in("named.onnx"));
     check_names(arguments, "top", 4, "named.onnx names");
 }
 
@@ -104,11 +105,13 @@ static void one_split_will_do(void **state)
     char arguments[2048];
 
     (void)state;
-    snprintf(arguments, sizeof arguments, "%s data.eval_split=validation data.folder=%s eval.checkpoint=%s",
-             in("net.json"), in("test_only"), in("bare.safetensors"));
+    snprintf(arguments, sizeof arguments,
+             "%s data.eval_split=validation data.folder=%s eval.checkpoint=%s", in("net.json"),
+             in("test_only"), in("bare.safetensors"));
     check_names(arguments, "top", 4, NULL);
-    snprintf(arguments, sizeof arguments, "%s data.eval_split=validation data.folder=%s eval.checkpoint=%s",
-             in("seg.json"), in("test_only"), in("bare_seg.safetensors"));
+    snprintf(arguments, sizeof arguments,
+             "%s data.eval_split=validation data.folder=%s eval.checkpoint=%s", in("seg.json"),
+             in("test_only"), in("bare_seg.safetensors"));
     check_names(arguments, "classes", 0, NULL);
 }
 
@@ -119,8 +122,9 @@ static void nobody_knows(void **state)
               in("bare.safetensors")), 2,
           "model.num_classes: not given, and ", "bare.safetensors does not say it, nor does ",
           "data, which is not there; give the place of the data with data.folder=FOLDER");
-    check(run(NULL, "predict %s %s eval.checkpoint=%s input.size=null", in("net.json"), in("pictures"),
-              in("bare.safetensors")), 2, "input.size: not given, and ",
+    check(run(NULL, "predict %s %s eval.checkpoint=%s input.size=null", in("net.json"),
+              in("pictures"), in("bare.safetensors")),
+          2, "input.size: not given, and ",
           "or give the place of the data with data.folder=FOLDER");
     check(run(NULL, "predict %s %s eval.checkpoint=%s data.folder=null", in("net.json"),
               in("pictures"), in("bare.safetensors")), 2, "data.folder is not given");
@@ -136,8 +140,8 @@ static void damaged_note(void **state)
     char *changed;
 
     (void)state;
-    assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItem(data, "labels"), 0)),
-                        "disc");
+    assert_string_equal(
+        cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItem(data, "labels"), 0)), "disc");
     cJSON_ReplaceItemInObject(data, "height", cJSON_CreateString("tall"));
     changed = cJSON_Print(json);
     put_text(in("run/checkpoints/step-000003.json"), changed);

@@ -1,5 +1,5 @@
-/* An experiment builds a net once for each use, number of pictures and size, and training continues the net
- * that settled the task. */
+/* An experiment builds a net once for each use, number of pictures and size, and training continues
+ * the net that settled the task. */
 #include "base/unit.h"
 #include "experiment/experiment.h"
 
@@ -17,7 +17,8 @@ static struct pm_experiment *opened(struct pm_arena *a, const char *text, struct
     return e;
 }
 
-static struct pm_net *net(struct pm_experiment *e, enum pm_use use, int batch, int height, int width)
+static struct pm_net *net(struct pm_experiment *e, enum pm_use use, int batch, int height,
+                          int width)
 {
     struct pm_net *n = NULL;
 
@@ -31,7 +32,8 @@ static void once(void **state)
 {
     struct pm_arena *a = pm_arena_create();
     struct pm_config *c = NULL;
-    struct pm_experiment *e = opened(a, "{\"model\": {\"name\": \"lenet\", \"num_classes\": 10}}", &c);
+    struct pm_experiment *e =
+        opened(a, "{\"model\": {\"name\": \"lenet\", \"num_classes\": 10}}", &c);
     struct pm_net *train = net(e, PM_USE_TRAIN, 4, 0, 0), *eval = net(e, PM_USE_EVAL, 4, 0, 0);
 
     (void)state;

@@ -56,8 +56,8 @@ static void fault_choice_read(struct fault_choice *c, const char *prefix)
     c->onwards = end && *end == '+';
     c->seed = seed ? strtoul(seed, NULL, 10) : 0;
     c->rate = rate ? strtod(rate, NULL) : 0;
-    c->log = log ? (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                                0666)
+    c->log = log ? (int)syscall(SYS_openat, AT_FDCWD, log,
+                                O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)
                  : -1;
 }
 
@@ -89,8 +89,8 @@ static void fault_print(int fd, const char *text)
         return;
 }
 
-/* Counts a call. Returns the word of X_DO where it is to be disturbed, else NULL; of "any" one of the
- * `count` words in `any`. */
+/* Counts a call. Returns the word of X_DO where it is to be disturbed, else NULL; of "any" one of
+ * the `count` words in `any`. */
 static const char *fault_count(struct fault_choice *c, const char *call, const char *path,
                                const char *const *any, unsigned count)
 {

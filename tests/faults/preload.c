@@ -57,7 +57,8 @@ static struct verdict judge(const char *call, const char *path)
         { "EMFILE", { FAIL, EMFILE } },      { "ENOMEM", { FAIL, ENOMEM } },
         { "EROFS", { FAIL, EROFS } },
     };
-    static const char *const any[] = { "ENOSPC", "EIO", "kill_before", "kill_after", "kill_within" };
+    static const char *const any[] = { "ENOSPC", "EIO", "kill_before", "kill_after",
+                                       "kill_within" };
     const int saved = errno;
     const char *what = fault_count(&choice, call, path, any, sizeof any / sizeof *any);
 

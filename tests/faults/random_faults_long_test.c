@@ -1,11 +1,11 @@
-/* Training with faults by chance, drawn by a seed: system calls on the run folder's files that fail or
- * are the last, Vulkan calls that fail. Each run ends well, dies by the injected kill or tells its error
- * in one line with the exit code of the README; started again without faults, it ends as a run that
- * nothing happened to, to the last bit.
+/* Training with faults by chance, drawn by a seed: system calls on the run folder's files that fail
+ * or are the last, Vulkan calls that fail. Each run ends well, dies by the injected kill or tells
+ * its error in one line with the exit code of the README; started again without faults, it ends as
+ * a run that nothing happened to, to the last bit.
  *
- * PUMICE_FAULT_RUNS says how many runs of each kind (10; ./dev test --long: 100), PUMICE_FAULT_SEED the
- * first seed (1). A run that fails is named with its seed: PUMICE_FAULT_RUNS=1 PUMICE_FAULT_SEED=17
- * repeats it. */
+ * PUMICE_FAULT_RUNS says how many runs of each kind (10; ./dev test --long: 100), PUMICE_FAULT_SEED
+ * the first seed (1). A run that fails is named with its seed: PUMICE_FAULT_RUNS=1
+ * PUMICE_FAULT_SEED=17 repeats it. */
 #include "e2e/same_run.h"
 #include "faults/faults.h"
 
@@ -39,7 +39,8 @@ static bool warned_of(const char *said, const char *file)
     return false;
 }
 
-/* What must be the same: files that cost a warning where they cannot be written may lack something. */
+/* What must be the same: files that cost a warning where they cannot be written may lack
+ * something. */
 static void compare(const char *whole, const char *torn, const char *said)
 {
     if (strstr(said, "is used instead")) { /* another kernel, with other roundings, as it warned */
@@ -117,7 +118,8 @@ int main(void)
         const char *name;
         CMUnitTestFunction run;
     } kinds[] = { { "system calls", system_calls }, { "Vulkan calls", vulkan_calls } };
-    const int runs = number_from("PUMICE_FAULT_RUNS", 10), first = number_from("PUMICE_FAULT_SEED", 1);
+    const int runs = number_from("PUMICE_FAULT_RUNS", 10),
+              first = number_from("PUMICE_FAULT_SEED", 1);
     struct pm_arena *a = pm_arena_create();
     struct CMUnitTest *tests = pm_calloc(PM_COUNT(kinds) * (size_t)runs, sizeof *tests);
     int *seeds = pm_calloc((size_t)runs, sizeof *seeds);

@@ -6,8 +6,8 @@
  *   TIMEOUT   a wait says that its time is over; other calls are made as usual
  *   any       one of them
  *
- * The functions handed out are the real loader's trampolines, which find their device by its handle;
- * so one table serves any number of devices. */
+ * The functions handed out are the real loader's trampolines, which find their device by its
+ * handle; so one table serves any number of devices. */
 #include "faults/choice.h"
 
 #include <dlfcn.h>

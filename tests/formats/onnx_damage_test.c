@@ -330,7 +330,8 @@ static void cut_while_read(void **state)
     assert_int_equal(pm_onnx_floats(m->tensors, 0, 16, v), 0);
     assert_int_equal(pm_onnx_floats(m->tensors, 200000, 16, v), PM_EDATA);
     assert_contains(pm_error_text(), path);
-    assert_int_equal(pm_onnx_write(m, pm_arena_printf(a, "%s/no.onnx", folder), false, NULL), PM_EDATA);
+    assert_int_equal(pm_onnx_write(m, pm_arena_printf(a, "%s/no.onnx", folder), false, NULL),
+                     PM_EDATA);
     assert_false(pm_file_exists(pm_arena_printf(a, "%s/no.onnx", folder)));
     pm_onnx_close(&m);
     pm_arena_destroy(&a);

@@ -309,7 +309,8 @@ static void weights_beside(void **state)
     pm_free(moved);
 }
 
-#define LEFT "again/m.onnx.data.tmp-1999999999-abcdef" /* by an export with data beside that was killed */
+#define LEFT "again/m.onnx.data.tmp-1999999999-abcdef" /* by an export with data beside that was
+                                                        * killed */
 /* The former model's data go when nobody names them any more; files of others stay. */
 static void former_data_go(void **state)
 {

@@ -56,7 +56,11 @@ static void round_trip(void **state)
     struct pm_tensor_file *s = NULL;
     struct pm_file_tensor list[] = {
         { .name = "net/w", .type = PM_DTYPE_F32, .rank = 3, .dim = { 2, 3, 4 }, .data = w },
-        { .name = "quote\"back\\slash\nline", .type = PM_DTYPE_U8, .rank = 1, .dim = { 5 }, .data = bytes },
+        { .name = "quote\"back\\slash\nline",
+          .type = PM_DTYPE_U8,
+          .rank = 1,
+          .dim = { 5 },
+          .data = bytes },
         { .name = "a", .type = PM_DTYPE_F32, .data = &scalar },
         { .name = "step", .type = PM_DTYPE_I64, .data = &big },
         { .name = "empty", .type = PM_DTYPE_F32, .rank = 2, .dim = { 0, 7 }, .data = w },
@@ -151,7 +155,12 @@ static void filled_while_writing(void **state)
     struct filling f = { .fails_at = -1 }, *at = &f;
     struct pm_file_tensor t[] = {
         { .name = "b", .type = PM_DTYPE_F32, .rank = 1, .dim = { N }, .fill = fill, .from = &at },
-        { .name = "a", .type = PM_DTYPE_F32, .rank = 1, .dim = { N / 2 }, .fill = fill, .from = &at },
+        { .name = "a",
+          .type = PM_DTYPE_F32,
+          .rank = 1,
+          .dim = { N / 2 },
+          .fill = fill,
+          .from = &at },
         { .name = "none", .type = PM_DTYPE_F32, .rank = 1, .dim = { 0 } },
     };
     char sha[2][65];
@@ -228,7 +237,8 @@ static const struct {
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, NULL },
     { "{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3, NULL },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-      "\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]}}", 9, NULL },
+      "\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]}}",
+      9, NULL },
     { "", 0, "not JSON" },
     { "{", 0, "not JSON" },
     { "[]", 0, "not a JSON object" },
@@ -237,24 +247,34 @@ static const struct {
     { "{\"a\":{}}", 0, "no \"dtype\"" },
     { "{\"a\":{\"dtype\":\"F32\"}}", 0, "\"shape\"" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "\"data_offsets\"" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8, "unknown key 'x'" },
-    { "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "second" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8,
+      "unknown key 'x'" },
+    { "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+      "second" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "not a size" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,8]}}", 8, "not a size" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]}}", 8, "8 dimensions" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}", 0, "larger" },
-    { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", 0, "not a size" },
-    { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4503599627370496,2048],\"data_offsets\":[0,0]}}", 0, "fit" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "does not fit its 4 bytes" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]}}", 8,
+      "8 dimensions" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}", 0,
+      "larger" },
+    { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", 0,
+      "not a size" },
+    { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4503599627370496,2048],\"data_offsets\":[0,0]}}", 0,
+      "fit" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
+      "does not fit its 4 bytes" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "[8, 0]" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, "[0, 8]" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "end at offset" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "hole" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "'b' begins" },
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+      12, "'b' begins" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-      "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "twice" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,99999999999999999999]}}", 4, "offsets" },
+      "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+      8, "twice" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,99999999999999999999]}}", 4,
+      "offsets" },
     { "{\"__metadata__\":{\"a\":1}}", 0, "__metadata__.a" },
     { "{\"__metadata__\":7}", 0, "__metadata__" },
     { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "one object" },
@@ -373,9 +393,13 @@ static void foreign_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),      cmocka_unit_test(order_does_not_matter), cmocka_unit_test(filled_while_writing),
-        cmocka_unit_test(element_types),   cmocka_unit_test(malformed_headers),
-        cmocka_unit_test(damaged_files),   cmocka_unit_test(failed_write_keeps_the_former),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(filled_while_writing),
+        cmocka_unit_test(element_types),
+        cmocka_unit_test(malformed_headers),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(failed_write_keeps_the_former),
         cmocka_unit_test(foreign_file),
     };
 

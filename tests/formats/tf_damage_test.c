@@ -208,9 +208,11 @@ static void v2_claims(void **state)
         const char *why; /* NULL: it can be opened */
     } cases[] = {
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 }, NULL },
-        { { .dtype = 7, .rank = 1, .dim = { VAST }, .size = 64 }, NULL }, /* as many strings as it says */
+        { { .dtype = 7, .rank = 1, .dim = { VAST }, .size = 64 }, NULL }, /* as many strings as it
+                                                                           * says */
         { { .dtype = 1, .rank = 1, .dim = { VAST }, .size = 64 }, "does not fit its 64 bytes" },
-        { { .dtype = 1, .rank = 1, .dim = { VAST / 4 }, .size = VAST }, "do not lie in the file's 64" },
+        { { .dtype = 1, .rank = 1, .dim = { VAST / 4 }, .size = VAST },
+          "do not lie in the file's 64" },
         { { .dtype = 1, .rank = 2, .dim = { VAST, VAST }, .size = 64 }, "larger than any file" },
         { { .dtype = 2, .rank = 1, .dim = { VAST * 4 }, .size = 64 }, "larger than any file" },
         { { .dtype = 1, .rank = 1, .dim = { -16 }, .size = 64 }, "larger than any file" },
@@ -220,8 +222,10 @@ static void v2_claims(void **state)
           "do not lie in the file's 64" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .offset = -1 }, "do not lie in" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = -64 }, "do not lie in" },
-        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .shard = 1 }, "lies in shard 1 of 1" },
-        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .shard = -1 }, "lies in shard -1 of 1" },
+        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .shard = 1 },
+          "lies in shard 1 of 1" },
+        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .shard = -1 },
+          "lies in shard -1 of 1" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .slices = 1, .length = { 16 } }, "has no entry" },
         { { .dtype = 1, .rank = 1, .dim = { VAST }, .slices = 1, .length = { VAST } },
           "larger than all shards" },
@@ -229,7 +233,12 @@ static void v2_claims(void **state)
           "goes beyond its shape" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .slices = 1, .start = { -1 }, .length = { 9 } },
           "goes beyond its shape" },
-        { { .dtype = 1, .rank = 1, .dim = { 16 }, .slices = 1, .start = { VAST }, .length = { VAST } },
+        { { .dtype = 1,
+            .rank = 1,
+            .dim = { 16 },
+            .slices = 1,
+            .start = { VAST },
+            .length = { VAST } },
           "goes beyond its shape" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .slices = 1, .length = { -9 } },
           "goes beyond its shape" },

@@ -1,5 +1,5 @@
-/* What the tests of TensorFlow's checkpoints share: a scratch folder, files in it, and TensorFlow's own
- * (tests/golden/tf_checkpoint). */
+/* What the tests of TensorFlow's checkpoints share: a scratch folder, files in it, and TensorFlow's
+ * own (tests/golden/tf_checkpoint). */
 #ifndef TF_FILES_H
 #define TF_FILES_H
 

@@ -111,7 +111,8 @@ static void tensors_without_numbers(void **state)
         assert_int_equal(t->type, PM_DTYPE_OTHER);
         assert_int_equal(t->bytes, wanted[i].bytes);
         assert_string_equal(pm_file_tensor_shape(t, shape), wanted[i].shape);
-        assert_fails(pm_tensor_file_floats(f, t, 0, 1, x), wanted[i].name, "dtype is unknown to Pumice");
+        assert_fails(pm_tensor_file_floats(f, t, 0, 1, x), wanted[i].name,
+                     "dtype is unknown to Pumice");
     }
     assert_int_equal(pm_tensor_file_bytes(f, pm_tensor_file_find(f, "complex"), 0, 16, complex), 0);
     assert_true(complex[0] == 1 && complex[1] == 2 && complex[2] == 3 && complex[3] == -1);

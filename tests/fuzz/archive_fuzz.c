@@ -1,8 +1,8 @@
-/* Unpacking an archive. The first byte chooses: a whole file (tar, tar.gz, zip), or a tar file that is
- * made of the rest: entries with the byte 30 between them, each a type's character, a name up to a
- * newline, a link's target up to a newline, and contents; so the fuzzer need not make sums that fit.
- * Whatever an archive holds, nothing lies outside the folder afterwards, and nothing in it but files
- * and folders. */
+/* Unpacking an archive. The first byte chooses: a whole file (tar, tar.gz, zip), or a tar file that
+ * is made of the rest: entries with the byte 30 between them, each a type's character, a name up to
+ * a newline, a link's target up to a newline, and contents; so the fuzzer need not make sums that
+ * fit. Whatever an archive holds, nothing lies outside the folder afterwards, and nothing in it but
+ * files and folders. */
 #include "fuzz.h"
 
 #include <dirent.h>

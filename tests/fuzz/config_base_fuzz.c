@@ -1,6 +1,6 @@
-/* A configuration with base files: main.json, a.json, b.json and sub/c.json, in this order, with the
- * byte 30 between them; a part that is missing leaves no file. What is accepted and printed needs no
- * base any more, and prints the same. */
+/* A configuration with base files: main.json, a.json, b.json and sub/c.json, in this order, with
+ * the byte 30 between them; a part that is missing leaves no file. What is accepted and printed
+ * needs no base any more, and prints the same. */
 #include "fuzz.h"
 #include "fuzz_config.h"
 

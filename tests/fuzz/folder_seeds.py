@@ -27,7 +27,10 @@ def config_bases():
     data = {"data": {"folder": "x", "on_corrupt": "skip"}, "run": {"steps": 5, "folder": "r"}}
     yield "one", texts({"base": "a.json", "run": {"steps": 3}}, {**net, **data})
     yield "two", texts({"base": ["a.json", "b.json"], "run": {"steps": None}}, net, data)
-    yield "chain", texts({"base": "a.json"}, {"base": "b.json", **net}, {"base": ["sub/c.json"]}, data)
+    yield (
+        "chain",
+        texts({"base": "a.json"}, {"base": "b.json", **net}, {"base": ["sub/c.json"]}, data),
+    )
     yield "diamond", texts({"base": ["a.json", "b.json"]}, {"base": "sub/c.json", **net},
                            {"base": "sub/c.json", "run": {"steps": 7}}, data)
     yield "cycle", texts({"base": "a.json"}, {"base": "b.json"}, {"base": "a.json"})
@@ -56,7 +59,10 @@ def tensor_folders():
     state = b'model_checkpoint_path: "b"\nall_model_checkpoint_paths: "b"\n'
     one = (b"b.index", table), (b"b.data-00000-of-00001", shard)
     yield "state", folder(0, (b"checkpoint", state), *one)
-    yield "state_far", folder(1, (b"checkpoint", b'model_checkpoint_path: "/no/where/\\142"\n'), *one)
+    yield (
+        "state_far",
+        folder(1, (b"checkpoint", b'model_checkpoint_path: "/no/where/\\142"\n'), *one),
+    )
     yield "state_gone", folder(0, (b"checkpoint", b"model_checkpoint_path: 'gone'"), *one)
     yield "alone", folder(0, *one)
     yield "more", folder(0, *one, (b"d.index", table))
@@ -93,8 +99,13 @@ def archives():
         yield "zip_" + name, b"\0" + out.getvalue()
     yield "entries", b"\1" + joined(b"5d/\n\n", b"0d/a\n\nabc", b"0b\n\n")
     for kind in b"123467LKxg":
-        yield "kind_%02x" % kind, b"\1" + joined(b"0a\n\nabc", bytes([kind]) + b"l\na\n", b"0l/c\n\nx")
-    for n, name in enumerate((b"../up", b"/top", b"d/../../up", b"..", b"", b"d/./e", b"d//e", b"d/..e")):
+        yield (
+            "kind_%02x" % kind,
+            b"\1" + joined(b"0a\n\nabc", bytes([kind]) + b"l\na\n", b"0l/c\n\nx"),
+        )
+    for n, name in enumerate(
+        (b"../up", b"/top", b"d/../../up", b"..", b"", b"d/./e", b"d//e", b"d/..e")
+    ):
         yield "name_%d" % n, b"\1" + joined(b"0a\n\nabc", b"0" + name + b"\n\nx")
     yield "over", b"\1" + joined(b"0a\n\nabc", b"5a\n\n", b"0a/b\n\nx")
 

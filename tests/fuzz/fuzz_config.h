@@ -24,7 +24,8 @@ static inline const struct pm_open_sections *fuzz_open_sections(void)
     if (open.models.count)
         return &open;
     for (size_t i = 0; i < n && i < PM_COUNT(fuzz_nets); i++)
-        fuzz_nets[i] = (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
+        fuzz_nets[i] =
+            (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
     for (size_t i = 0; i < m && i < PM_COUNT(fuzz_preprocessings); i++)
         fuzz_preprocessings[i] = (struct pm_open_row){ pre[i]->name, "", pre[i]->opts, NULL };
     for (size_t i = 0; i < k && i < PM_COUNT(fuzz_augmentations); i++)

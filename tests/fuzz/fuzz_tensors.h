@@ -4,8 +4,8 @@
 
 #include <pumice/tensor_file.h>
 
-/* Closes f. sums: the format has checksums, so that a tensor which was listed may still be refused, but
- * then wholly. */
+/* Closes f. sums: the format has checksums, so that a tensor which was listed may still be refused,
+ * but then wholly. */
 static inline void fuzz_read_tensors(struct pm_tensor_file *f, bool sums)
 {
     double doubles[64];

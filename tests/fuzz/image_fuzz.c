@@ -1,5 +1,5 @@
-/* Pictures of every kind to pixels. The first byte, modulo 3, chooses the channels wanted; from 128 on JPEG
- * goes to the fallback, stb_image, in every build. */
+/* Pictures of every kind to pixels. The first byte, modulo 3, chooses the channels wanted; from 128
+ * on JPEG goes to the fallback, stb_image, in every build. */
 #include "data/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,7 @@
-/* Maps of instances: the first byte chooses how they are stored and what their numbers mean, the second the
- * width; then each pixel is a class and a number of 16 bits. Both are converted as PNGs, and the record is
- * read as training and evaluation do. What was converted is of its pixel's class and can be read. */
+/* Maps of instances: the first byte chooses how they are stored and what their numbers mean, the
+ * second the width; then each pixel is a class and a number of 16 bits. Both are converted as PNGs,
+ * and the record is read as training and evaluation do. What was converted is of its pixel's class
+ * and can be read. */
 #include "fuzz.h"
 
 #include "tasks/segmentation/segmentation.h"
@@ -15,8 +16,10 @@ static const struct {
 } kinds[] = {
     { "pairs", "p", "train", "num_shards=1 things=[1,3] instances=masks", false },
     { "pairs", "p", "train", "num_shards=1 things=[0,4] instances=masks instance_first=0", false },
-    { "pairs", "p", "train", "num_shards=1 things=[0,3] instances=masks instance_divide=1000", false },
-    { "pairs", "p", "train", "num_shards=1 things=[1] instances=masks instance_divide=7 instance_first=0", false },
+    { "pairs", "p", "train", "num_shards=1 things=[0,3] instances=masks instance_divide=1000",
+      false },
+    { "pairs", "p", "train",
+      "num_shards=1 things=[1] instances=masks instance_divide=7 instance_first=0", false },
     { "pairs", "p", "train", "num_shards=1 things=[0,2] divide=256 labels=deep", true },
     { "cityscapes_segmentation", "c", "train_fine", "num_shards=1 instances=true", false },
 };
@@ -48,8 +51,9 @@ static void put_picture(const char *name, int height, int width)
 
 static void make_folders(void)
 {
-    static const char *const folders[] = { "p/images/train", "p/labels/train", "p/masks/train",
-                                           "p/deep/train", "c/leftImg8bit/train/a", "c/gtFine/train/a" };
+    static const char *const folders[] = { "p/images/train",        "p/labels/train",
+                                           "p/masks/train",         "p/deep/train",
+                                           "c/leftImg8bit/train/a", "c/gtFine/train/a" };
 
     for (size_t i = 0; i < PM_COUNT(folders); i++)
         if (pm_make_folders(fuzz_path(folders[i])) < 0)
@@ -64,12 +68,24 @@ static struct pm_task setup_of(const struct pm_dataset_info *info, struct pm_are
 
     pm_opts_defaults(p->opts, cfg, a);
     return (struct pm_task){
-        .facts = { .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-                   .num_classes = info->map_classes, .preprocessing = p, .preprocessing_cfg = cfg },
-        .pixels = { .ignore_label = info->ignore_label, .label_height = SIZE, .label_width = SIZE,
-                    .upsample_logits = true, .predict_upsampled = true,
-                    .instance = { .on = true, .things = info->thing_classes, .label_divisor = 1000,
-                                  .small_area = 4, .small_weight = 3 } },
+        .facts = { .height = SIZE,
+                   .width = SIZE,
+                   .eval_height = SIZE,
+                   .eval_width = SIZE,
+                   .channels = 3,
+                   .num_classes = info->map_classes,
+                   .preprocessing = p,
+                   .preprocessing_cfg = cfg },
+        .pixels = { .ignore_label = info->ignore_label,
+                    .label_height = SIZE,
+                    .label_width = SIZE,
+                    .upsample_logits = true,
+                    .predict_upsampled = true,
+                    .instance = { .on = true,
+                                  .things = info->thing_classes,
+                                  .label_divisor = 1000,
+                                  .small_area = 4,
+                                  .small_weight = 3 } },
     };
 }
 
@@ -83,7 +99,9 @@ static void check(const struct pm_dataset_info *info, int height, int width, con
 
         for (int k = 0; k < info->thing_classes.count; k++)
             thing |= info->thing_classes.v[k] == labels[i];
-        if (!inside ? instances[i] != -1 : thing ? instances[i] / 1000 != labels[i] : instances[i] != 0)
+        if (!inside ? instances[i] != -1
+            : thing ? instances[i] / 1000 != labels[i]
+                    : instances[i] != 0)
             __builtin_trap();
     }
 }
@@ -92,8 +110,8 @@ static void read_back(const char *split, int height, int width)
 {
     struct pm_dataset *d = NULL;
     struct pm_arena *a = pm_arena_create();
-    static float image[3 * PIXELS], center[PIXELS], weight[PIXELS], offset[2 * PIXELS], pull[2 * PIXELS],
-        semantic[PIXELS];
+    static float image[3 * PIXELS], center[PIXELS], weight[PIXELS], offset[2 * PIXELS],
+        pull[2 * PIXELS], semantic[PIXELS];
     static int32_t labels[PIXELS], instances[PIXELS];
     void *const of_training[] = { image, labels, center, weight, offset, pull, semantic };
     void *const of_eval[] = { image, labels, instances };
@@ -126,7 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 5)
         return 0;
     const size_t kind = data[0] % PM_COUNT(kinds), pixels = (size - 2) / 3;
-    const int width = data[1] % MOST + 1, rows = (int)(pixels < MOST * MOST ? pixels : MOST * MOST) / width;
+    const int width = data[1] % MOST + 1,
+              rows = (int)(pixels < MOST * MOST ? pixels : MOST * MOST) / width;
     const int height = rows < 1 ? 1 : rows > MOST ? MOST : rows;
     for (size_t i = 0; i < pixels && i < (size_t)height * (size_t)width; i++) {
         const uint8_t *p = data + 2 + 3 * i;
@@ -141,7 +160,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         put_picture("p/images/train/a.png", height, width);
         put_map("p/labels/train/a.png", classes, height, width, false);
-        put_map(kinds[kind].deep ? "p/deep/train/a.png" : "p/masks/train/a.png", numbers, height, width, true);
+        put_map(kinds[kind].deep ? "p/deep/train/a.png" : "p/masks/train/a.png", numbers, height,
+                width, true);
     }
     if (pm_dataset_convert(kinds[kind].format, fuzz_path(kinds[kind].src), fuzz_path("made"),
                            kinds[kind].options) == PM_OK)

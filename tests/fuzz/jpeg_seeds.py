@@ -113,8 +113,13 @@ class Frame:
 
     def header(self, marker, precision=8, height=None, names=None):
         names = names or range(1, 9)
-        body = struct.pack(">BHHB", precision, self.height if height is None else height, self.width,
-                           len(self.sampling))
+        body = struct.pack(
+            ">BHHB",
+            precision,
+            self.height if height is None else height,
+            self.width,
+            len(self.sampling),
+        )
         for name, (h, v) in zip(names, self.sampling):
             body += bytes([name, h << 4 | v, 0])
         return segment(marker, body)
@@ -181,8 +186,13 @@ def jpeg(*parts):
 def tiff(orientation, order=">"):
     """EXIF data: the maker's name and the orientation."""
     mark = b"MM" if order == ">" else b"II"
-    return (mark + struct.pack(order + "HIH", 42, 8, 2) + struct.pack(order + "HHII", 0x10f, 2, 4, 0x58) +
-            struct.pack(order + "HHIHH", 0x112, 3, 1, orientation, 0) + bytes(4))
+    return (
+        mark
+        + struct.pack(order + "HIH", 42, 8, 2)
+        + struct.pack(order + "HHII", 0x10F, 2, 4, 0x58)
+        + struct.pack(order + "HHIHH", 0x112, 3, 1, orientation, 0)
+        + bytes(4)
+    )
 
 
 def exif(orientation, order=">"):
@@ -191,11 +201,20 @@ def exif(orientation, order=">"):
 
 def apps():
     """The segments that cameras and programs write."""
-    return [segment(0xe0, b"JFIF\0\1\2\1\0H\0H\2\1" + bytes(6)), segment(0xe0, b"JFXX\0\x13\1\1abc"),
-            exif(6), segment(0xe1, b"http://ns.adobe.com/xap/1.0/\0<x/>"),
-            segment(0xe2, b"ICC_PROFILE\0\1\2" + bytes(20)), segment(0xe2, b"ICC_PROFILE\0\2\2" + bytes(9)),
-            segment(0xe2, b"MPF\0MM\0*"), segment(0xed, b"Photoshop 3.0\x008BIM\4\4\0\0\0\0\0\0"),
-            segment(0xfe, b"a comment"), b"\xff\xff", segment(0xee, b"Adobe\0\x64\0\0\0\0\1"), exif(3)]
+    return [
+        segment(0xE0, b"JFIF\0\1\2\1\0H\0H\2\1" + bytes(6)),
+        segment(0xE0, b"JFXX\0\x13\1\1abc"),
+        exif(6),
+        segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>"),
+        segment(0xE2, b"ICC_PROFILE\0\1\2" + bytes(20)),
+        segment(0xE2, b"ICC_PROFILE\0\2\2" + bytes(9)),
+        segment(0xE2, b"MPF\0MM\0*"),
+        segment(0xED, b"Photoshop 3.0\x008BIM\4\4\0\0\0\0\0\0"),
+        segment(0xFE, b"a comment"),
+        b"\xff\xff",
+        segment(0xEE, b"Adobe\0\x64\0\0\0\0\1"),
+        exif(3),
+    ]
 
 
 def jpegs():
@@ -205,7 +224,10 @@ def jpegs():
         adobe = segment(0xee, b"Adobe\0\x64\0\0\0\0\2") if name == "cmyk" else b""
         yield f"jpeg_{name}", jpeg(adobe, QUANTISATION, frame.header(0xc0), TABLES,
                                    frame.scan(sequential(frame)))
-        yield f"progressive_{name}", jpeg(adobe, QUANTISATION, frame.header(0xc2), TABLES, progressive(frame))
+        yield (
+            f"progressive_{name}",
+            jpeg(adobe, QUANTISATION, frame.header(0xC2), TABLES, progressive(frame)),
+        )
         # An arithmetic decoder makes something of any bytes.
         for marker, kind in ((0xc9, "sequential"), (0xca, "progressive")):
             data = bytes((29 * i + 7) % 251 for i in range(60))
@@ -214,17 +236,35 @@ def jpegs():
             yield f"arithmetic_{kind}_{name}", jpeg(adobe, QUANTISATION, frame.header(marker),
                                                     segment(0xcc, b"\0\x10\x10\5"), scans)
     data = gray.scan(sequential(gray))
-    yield "jpeg_apps", jpeg(*apps(), QUANTISATION, color.header(0xc1), TABLES, color.scan(sequential(color)))
+    yield (
+        "jpeg_apps",
+        jpeg(*apps(), QUANTISATION, color.header(0xC1), TABLES, color.scan(sequential(color))),
+    )
     yield "jpeg_restarts", jpeg(QUANTISATION, segment(0xdd, b"\0\1"), color.header(0xc0), TABLES,
                                 color.scan(sequential(color, 1)))
-    yield "jpeg_cmyk_plain", jpeg(QUANTISATION, Frame(SAMPLINGS["cmyk"]).header(0xc0), TABLES,
-                                  Frame(SAMPLINGS["cmyk"]).scan(sequential(Frame(SAMPLINGS["cmyk"]))))
+    yield (
+        "jpeg_cmyk_plain",
+        jpeg(
+            QUANTISATION,
+            Frame(SAMPLINGS["cmyk"]).header(0xC0),
+            TABLES,
+            Frame(SAMPLINGS["cmyk"]).scan(sequential(Frame(SAMPLINGS["cmyk"]))),
+        ),
+    )
     frame = Frame(SAMPLINGS["444"])
     yield "jpeg_rgb", jpeg(QUANTISATION, frame.header(0xc0, names=b"RGB"), TABLES,
                            frame.scan(sequential(frame), names=b"RGB"))
     for orientation in range(9):
-        yield f"jpeg_exif{orientation}", jpeg(exif(orientation, "<>"[orientation % 2]), QUANTISATION,
-                                              gray.header(0xc0), TABLES, data)
+        yield (
+            f"jpeg_exif{orientation}",
+            jpeg(
+                exif(orientation, "<>"[orientation % 2]),
+                QUANTISATION,
+                gray.header(0xC0),
+                TABLES,
+                data,
+            ),
+        )
     yield "jpeg_exif_cut", jpeg(exif(6)[:-20], QUANTISATION, gray.header(0xc0), TABLES, data)
     yield "jpeg_padding", jpeg(QUANTISATION, b"\0", gray.header(0xc0), TABLES, data, b"\0\0\0")
     yield "jpeg_no_tables", jpeg(QUANTISATION, gray.header(0xc0), data)

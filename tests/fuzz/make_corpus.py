@@ -105,7 +105,11 @@ def tfrecords():
 # ---- the rest ----------------------------------------------------------------------------
 
 def idx(kind, dims, data):
-    return struct.pack(">HBB", 0, kind, len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + data
+    return (
+        struct.pack(">HBB", 0, kind, len(dims))
+        + b"".join(struct.pack(">I", d) for d in dims)
+        + data
+    )
 
 
 def mnists():
@@ -148,9 +152,15 @@ def safetensors():
     scalar = {"s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
               "none": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]}}
     yield "scalar", b"\1" + tensors(scalar, bytes(4))
-    yield "escape", b"\0" + b'{"a\\u00e9\\ud83d\\ude00":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}\0x'
+    yield (
+        "escape",
+        b"\0" + b'{"a\\u00e9\\ud83d\\ude00":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}\0x',
+    )
     yield "hole", b"\0" + b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}\0xy'
-    yield "big", b"\0" + b'{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}'
+    yield (
+        "big",
+        b"\0" + b'{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}',
+    )
     yield "blanks", b"\1" + tensors(json.dumps(scalar).encode() + b"   ", bytes(4))
 
 
@@ -168,13 +178,33 @@ LAYERS = [
 
 def nets():
     yield "layers", json.dumps(LAYERS).encode()
-    for kind in ("conv2d_transpose", "avg_pool", "local_response_norm", "softmax", "concat", "flatten",
-                 "reshape", "multiply", "bias_act", "leaky_relu", "relu", "add", "dropout"):
+    for kind in (
+        "conv2d_transpose",
+        "avg_pool",
+        "local_response_norm",
+        "softmax",
+        "concat",
+        "flatten",
+        "reshape",
+        "multiply",
+        "bias_act",
+        "leaky_relu",
+        "relu",
+        "add",
+        "dropout",
+    ):
         yield kind, json.dumps([{"name": "a", "layer": "conv2d", "filters": 4},
                                 {"layer": kind, "inputs": ["a", "images"]},
                                 {"name": "b", "layer": kind}]).encode()
-    yield "shared", json.dumps([{"name": "a", "layer": "conv2d", "filters": 4},
-                                {"name": "b", "layer": "conv2d", "filters": 4, "share": "a"}]).encode()
+    yield (
+        "shared",
+        json.dumps(
+            [
+                {"name": "a", "layer": "conv2d", "filters": 4},
+                {"name": "b", "layer": "conv2d", "filters": 4, "share": "a"},
+            ]
+        ).encode(),
+    )
 
 
 def configs(project):
@@ -192,7 +222,10 @@ def configs(project):
 
 
 def jsons(project):
-    yield "values", b'{"a": [1, -2.5e3, true, false, null, "t\\u00e9\\n"], "b": {}, "c": []} // end\n'
+    yield (
+        "values",
+        b'{"a": [1, -2.5e3, true, false, null, "t\\u00e9\\n"], "b": {}, "c": []} // end\n',
+    )
     yield "comment", b'// one\n{ // two\n"a": "// no comment", /* no */ "b": 1 }'
     yield "deep", b"[" * 200 + b"]" * 200
     yield "large", b"[9007199254740991, 9007199254740993, 1e400, -0]"
@@ -225,8 +258,12 @@ def runs():
     lines = b"".join(b'{"kind": "train", "step": %d, "loss": 1.5}\n' % n for n in (1, 2, 70))
     yield "metrics", bytes([3 + 8 * 2]) + lines
     yield "metrics_cut", bytes([3 + 8 * 30]) + lines + b'{"kind": "eval", "st'
-    state = {"seed": 1, "skipped": 3, "loss_averages": {"total_loss": 1.5, "l2": 1e-9},
-             "data": {"name": "x", "task": "classification", "classes": 3, "labels": ["a", None, "b"]}}
+    state = {
+        "seed": 1,
+        "skipped": 3,
+        "loss_averages": {"total_loss": 1.5, "l2": 1e-9},
+        "data": {"name": "x", "task": "classification", "classes": 3, "labels": ["a", None, "b"]},
+    }
     yield "state", b"\0" + good[:-1] + b", " + json.dumps(state)[1:].encode()
     shares = [{"device": "CPU", "share": 0.25}, {"device": "GPU", "share": 0.75}]
     yield "shares", b"\4" + json.dumps(shares).encode()
@@ -237,22 +274,47 @@ def runs():
 
 
 def reports():
-    run = {"version": "0.1.0", "state": "running", "started": "2026-01-02 03:04:05 UTC", "seconds": 5,
-           "step": 60, "steps": 100, "net": "lenet", "data": "shapes", "classes": 4, "parameters": 10,
-           "origins": {"model.name": "x.json:3"}, "best_metric": "accuracy",
-           "metrics": [{"name": "accuracy", "higher_is_better": True}],
-           "devices": [{"name": "CPU", "address": "cpu", "examples": 8, "memory_bytes": 1e9}]}
+    run = {
+        "version": "0.1.0",
+        "state": "running",
+        "started": "2026-01-02 03:04:05 UTC",
+        "seconds": 5,
+        "step": 60,
+        "steps": 100,
+        "net": "lenet",
+        "data": "shapes",
+        "classes": 4,
+        "parameters": 10,
+        "origins": {"model.name": "x.json:3"},
+        "best_metric": "accuracy",
+        "metrics": [{"name": "accuracy", "higher_is_better": True}],
+        "devices": [{"name": "CPU", "address": "cpu", "examples": 8, "memory_bytes": 1e9}],
+    }
     config = {"model": {"name": "lenet", "layers": [{"a": [1, 2]}]}, "run": {"steps": 100}}
     lines = "".join(json.dumps({"kind": "train", "step": n, "loss": 3 / n, "main_loss": 2 / n,
                                 "aux_loss": 1 / n, "l2": 0.1, "lr": 0.01, "seconds_device": 0.2,
                                 "seconds_other": 0.1}) + "\n" for n in range(1, 30))
     lines += json.dumps({"kind": "eval", "step": 20, "accuracy": 1, "recall_at_5": None}) + "\n"
-    evaluation = {"step": 20, "count": 9, "metrics": {"accuracy": 0.5}, "labels": ["a", None, "<b>"],
-                  "labels_offset": 1, "unanswered": 2,
-                  "per_class": {"count": [3, 3, 3], "predicted": [4, 4, 1], "right": [3, 1, 0]},
-                  "confusion": [0, 0, 3, 1, 1, 1, 1, 2, 2, 2, 0, 3],
-                  "samples": [{"picture": "data:image/png;base64,AA", "width": 1, "label": 1,
-                               "predicted": 0, "right": False, "probability": 0.9}]}
+    evaluation = {
+        "step": 20,
+        "count": 9,
+        "metrics": {"accuracy": 0.5},
+        "labels": ["a", None, "<b>"],
+        "labels_offset": 1,
+        "unanswered": 2,
+        "per_class": {"count": [3, 3, 3], "predicted": [4, 4, 1], "right": [3, 1, 0]},
+        "confusion": [0, 0, 3, 1, 1, 1, 1, 2, 2, 2, 0, 3],
+        "samples": [
+            {
+                "picture": "data:image/png;base64,AA",
+                "width": 1,
+                "label": 1,
+                "predicted": 0,
+                "right": False,
+                "probability": 0.9,
+            }
+        ],
+    }
     many = {"per_class": {"count": [1] * 60, "right": [0] * 60}, "labels": ["x"] * 60,
             "confusion": [v for i in range(60) for v in (i, i // 2, 1)]}
     log = "2026 train: begins\n2026 warning: data: 3 unreadable\n"
@@ -262,7 +324,9 @@ def reports():
         parts = [json.dumps(run), json.dumps(config), lines, json.dumps(e), log] + other
         yield name, "\x1e".join(parts).encode()
         yield name + "_two", "\x1e".join(parts + [lines[-40:]]).encode()
-    for at, text in enumerate((json.dumps(run), json.dumps(config), lines[:300], json.dumps(evaluation), log)):
+    for at, text in enumerate(
+        (json.dumps(run), json.dumps(config), lines[:300], json.dumps(evaluation), log)
+    ):
         yield "only_%d" % at, ("\x1e" * at + text).encode()
     yield "none", b"\x1e" * 5
 
@@ -295,22 +359,51 @@ def cocos():
 
 def panoptics():
     kinds = [{"id": 3, "name": "person", "isthing": 1}, {"id": 90, "name": "sky", "isthing": 0}]
-    segments = [{"id": i, "category_id": 3 if i % 2 else 90, "iscrowd": int(i == 5), "area": 1, "bbox": [0, 0, 1, 1]}
-                for i in range(12, 0, -1)]
+    segments = [
+        {
+            "id": i,
+            "category_id": 3 if i % 2 else 90,
+            "iscrowd": int(i == 5),
+            "area": 1,
+            "bbox": [0, 0, 1, 1],
+        }
+        for i in range(12, 0, -1)
+    ]
     one = {"image_id": "x", "file_name": "a.png", "segments_info": segments}
-    good = {"images": [{"id": "x", "file_name": "a.png", "height": 3}], "annotations": [one], "categories": kinds}
+    good = {
+        "images": [{"id": "x", "file_name": "a.png", "height": 3}],
+        "annotations": [one],
+        "categories": kinds,
+    }
     yield "good", json.dumps(good).encode()
     yield "order", json.dumps(dict(reversed(good.items())), indent=1).encode()
     yield "numbers", json.dumps({**good, "images": [{"id": 7, "file_name": "a.png"}],
                                  "annotations": [{**one, "image_id": 7}]}).encode()
     yield "map", json.dumps(good).encode() + b"\1" + png(4, 3, 2)
     yield "alpha", json.dumps(good).encode() + b"\1" + png(4, 3, 6)
-    yield "palette", json.dumps(good).encode() + b"\1" + png(4, 3, 3, extra=chunk(b"PLTE", bytes(768)))
+    yield (
+        "palette",
+        json.dumps(good).encode() + b"\1" + png(4, 3, 3, extra=chunk(b"PLTE", bytes(768))),
+    )
     yield "none", json.dumps({**good, "annotations": [{**one, "segments_info": []}]}).encode()
-    yield "unknown", json.dumps({**good, "annotations": [{**one, "segments_info": segments[3:]}]}).encode()
-    yield "double", json.dumps({**good, "annotations": [{**one, "segments_info": segments * 2}] * 2}).encode()
-    yield "kinds", json.dumps({**good, "categories": [{"id": i, "name": "c", "isthing": 1} for i in range(256)]}).encode()
-    yield "nameless", json.dumps({**good, "categories": [{"id": 3, "name": "", "isthing": 1}]}).encode()
+    yield (
+        "unknown",
+        json.dumps({**good, "annotations": [{**one, "segments_info": segments[3:]}]}).encode(),
+    )
+    yield (
+        "double",
+        json.dumps({**good, "annotations": [{**one, "segments_info": segments * 2}] * 2}).encode(),
+    )
+    yield (
+        "kinds",
+        json.dumps(
+            {**good, "categories": [{"id": i, "name": "c", "isthing": 1} for i in range(256)]}
+        ).encode(),
+    )
+    yield (
+        "nameless",
+        json.dumps({**good, "categories": [{"id": 3, "name": "", "isthing": 1}]}).encode(),
+    )
     yield "up", json.dumps({**good, "images": [{"id": "x", "file_name": "../a"}]}).encode()
     yield "cut", json.dumps(good).encode()[:200]
 
@@ -325,11 +418,17 @@ def instances():
     yield "another", pixels(2, 2, (3, 2001), (3, 2), (1, 1))
     yield "sevens", pixels(3, 2, (1, 7), (1, 13), (1, 1), (0, 3))
     yield "kitti", pixels(4, 2, (0, 5), (0, 513), (0, 512), (0, 767), (0, 1024))
-    yield "cityscapes", pixels(5, 3, (24, 24000), (26, 26), (26, 26998), (7, 7), (255, 0), (29, 29001))
+    yield (
+        "cityscapes",
+        pixels(5, 3, (24, 24000), (26, 26), (26, 26998), (7, 7), (255, 0), (29, 29001)),
+    )
 
 
 def imagenets():
-    words, boxes = b"a\tA, one\nb c\ttwo\n", b"1.JPEG,0,0.5,1,1\n2.JPEG,1.5,-1,0,0\n1.JPEG,0,0,0,0\n"
+    words, boxes = (
+        b"a\tA, one\nb c\ttwo\n",
+        b"1.JPEG,0,0.5,1,1\n2.JPEG,1.5,-1,0,0\n1.JPEG,0,0,0,0\n",
+    )
     yield "good", b"\1" + b"\1".join([b"a\nb c\n", words, boxes, b"a\n"])
     yield "no_lists", b"\1\1\1\1b c\r\n"
     yield "nan", b"\1" + b"\1".join([b"a\nb c\n", words, b"1.JPEG,nan,0x1p3,inf,1e999", b"a"])
@@ -339,8 +438,14 @@ def imagenets():
 
 
 def pairs():
-    yield "camvid", b"\0" + b"\1".join([b"a.jpg b.png\n", b"0 Sky\n1 Void\n", b"", b"/x/a.jpg /x/b.png;\n"])
-    yield "camvid_colours", b"\0" + b"\1".join([b"a.jpg d.png\n", b"", b"0 0 0 Void\n1 2 3\tTree\n", b""])
+    yield (
+        "camvid",
+        b"\0" + b"\1".join([b"a.jpg b.png\n", b"0 Sky\n1 Void\n", b"", b"/x/a.jpg /x/b.png;\n"]),
+    )
+    yield (
+        "camvid_colours",
+        b"\0" + b"\1".join([b"a.jpg d.png\n", b"", b"0 0 0 Void\n1 2 3\tTree\n", b""]),
+    )
     yield "camvid_usual", b"\0a.jpg d.png"
     titles = b"Idx\tRatio\tTrain\tVal\tName\n"
     yield "ade20k", b"\1" + titles + b"".join(b"%d\t0.1\t2\t3\tx, y \n" % i for i in range(1, 151))
@@ -370,18 +475,27 @@ def torches(project):
                       (b"_buffers", state((b"b", turned), (b"p", turned))),
                       (b"_non_persistent_buffers_set", passing)) + b"b")
     pickles = {
-        "state": state((b"a.w", plain), (b"a.b", turned), (b"epoch", b"K\3"), (b"lr", b"G?\xb9\0\0\0\0\0\0")),
+        "state": state(
+            (b"a.w", plain), (b"a.b", turned), (b"epoch", b"K\3"), (b"lr", b"G?\xb9\0\0\0\0\0\0")
+        ),
         "wrapped": state((b"model", state((b"w", plain))), (b"optimizer", b"](" + turned + b"Ne")),
-        "module": module, "tensor": plain,
+        "module": module,
+        "tensor": plain,
         "expanded": torch_tensor(kind=b"LongStorage", count=b"K\4", stride=b"K\0K\0\x86"),
-        "typed": torch_tensor(kind=b"UntypedStorage", rebuild=b"_rebuild_tensor_v3",
-                              end=b"\x89}ctorch\nuint16\ntR"),
-        "complex": torch_tensor(kind=b"ComplexFloatStorage", count=b"K\x08", size=b"K\2\x85",
-                                stride=b"K\1\x85"),
+        "typed": torch_tensor(
+            kind=b"UntypedStorage", rebuild=b"_rebuild_tensor_v3", end=b"\x89}ctorch\nuint16\ntR"
+        ),
+        "complex": torch_tensor(
+            kind=b"ComplexFloatStorage", count=b"K\x08", size=b"K\2\x85", stride=b"K\1\x85"
+        ),
         "parameter": b"ctorch._utils\n_rebuild_parameter\n" + plain + b"\x88}\x87R",
         "ordered": b"ccollections\nOrderedDict\n](](" + torch_text(b"k") + plain + b"ee\x85R",
-        "sparse": b"ctorch._utils\n_rebuild_sparse_tensor\nN" + plain + plain + b"K\2K\2\x86\x87\x86R",
-        "itself": b"]q\0h\0a" + plain + b"a", "twice": b"]q\0" + plain + b"a0]h\0ah\0a",
+        "sparse": b"ctorch._utils\n_rebuild_sparse_tensor\nN"
+        + plain
+        + plain
+        + b"K\2K\2\x86\x87\x86R",
+        "itself": b"]q\0h\0a" + plain + b"a",
+        "twice": b"]q\0" + plain + b"a0]h\0ah\0a",
         "system": b"cposix\nsystem\n" + torch_text(b"ls") + b"\x85R",
         "subclass": b"ctorch._tensor\n_rebuild_from_type_v2\n(" + plain[:-1] + b"tR",
     }
@@ -432,11 +546,17 @@ def onnxs():
     far = onnx_tensor(b"far", 1, (2,), b"".join(
         field(13, field(1, k) + field(2, v)) for k, v in
         ((b"location", b"model.onnx"), (b"offset", b"4"), (b"length", b"8"))) + number(14, 1))
-    attrs = [onnx_attr(b"f", 1, varint(2 << 3 | 5) + floats[:4]), onnx_attr(b"i", 2, number(3, -1)),
-             onnx_attr(b"s", 3, field(4, b"SAME")), onnx_attr(b"t", 4, field(5, tensors[0])),
-             onnx_attr(b"fs", 6, field(7, floats)), onnx_attr(b"is", 7, number(8, 1) + number(8, 2)),
-             onnx_attr(b"packed", 7, field(8, varint(1) + varint(500))),
-             onnx_attr(b"ss", 8, field(9, b"a") + field(9, b"")), onnx_attr(b"old", 0, number(3, 5))]
+    attrs = [
+        onnx_attr(b"f", 1, varint(2 << 3 | 5) + floats[:4]),
+        onnx_attr(b"i", 2, number(3, -1)),
+        onnx_attr(b"s", 3, field(4, b"SAME")),
+        onnx_attr(b"t", 4, field(5, tensors[0])),
+        onnx_attr(b"fs", 6, field(7, floats)),
+        onnx_attr(b"is", 7, number(8, 1) + number(8, 2)),
+        onnx_attr(b"packed", 7, field(8, varint(1) + varint(500))),
+        onnx_attr(b"ss", 8, field(9, b"a") + field(9, b"")),
+        onnx_attr(b"old", 0, number(3, 5)),
+    ]
     node = field(1, b"x") + field(1, b"") + field(2, b"y") + field(3, b"n") + field(4, b"Conv")
     io = field(11, onnx_value(b"x", [b"N", 3, 5, 5])) + field(12, onnx_value(b"y", []))
     meta = field(14, field(1, b"key") + field(2, b"value"))
@@ -449,7 +569,10 @@ def onnxs():
     yield "far", b"\1" + onnx_model(field(5, far))
     yield "old", b"\1" + onnx_model(field(1, node) + field(5, tensors[0]) + io +
                                    field(11, onnx_value(b"raw", [2, 2])), ir=3, opset=9)
-    yield "graph", b"\1" + onnx_model(field(1, field(4, b"If") + onnx_attr(b"then", 5, field(6, b""))))
+    yield (
+        "graph",
+        b"\1" + onnx_model(field(1, field(4, b"If") + onnx_attr(b"then", 5, field(6, b"")))),
+    )
     yield "sparse", b"\1" + onnx_model(field(15, b""))
     yield "domains", b"\1" + onnx_model(field(1, field(4, b"Gelu") + field(7, b"lib")), rest=field(
         25, field(1, b"Gelu") + field(10, b"lib")) + field(8, field(1, b"lib") + number(2, 1)))
@@ -492,10 +615,19 @@ def tf_checkpoints(project):
              + tf_slice(7, (2, 2), None))]
     yield "v2-slices", tf_records(1, [head] + rows)
     sizes = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 9: 8, 10: 1, 14: 2, 17: 2, 19: 2, 22: 4, 23: 8}
-    yield "v2-types", tf_records(1, [head] + [(b"t%02d" % t, tf_entry(t, [3], 2 * t, 3 * n))
-                                              for t, n in sizes.items()]
-                                 + [(b"u/.ATTRIBUTES/VARIABLE_VALUE", tf_entry(1, [], 0, 4)),
-                                    (b"v", tf_entry(7, [2], 0, 9)), (b"w", tf_entry(1, [0, 3], 0, 0))])
+    yield (
+        "v2-types",
+        tf_records(
+            1,
+            [head]
+            + [(b"t%02d" % t, tf_entry(t, [3], 2 * t, 3 * n)) for t, n in sizes.items()]
+            + [
+                (b"u/.ATTRIBUTES/VARIABLE_VALUE", tf_entry(1, [], 0, 4)),
+                (b"v", tf_entry(7, [2], 0, 9)),
+                (b"w", tf_entry(1, [0, 3], 0, 0)),
+            ],
+        ),
+    )
     meta = b"".join(field(1, field(1, name) + tf_shape(*dims) + number(3, t) + slices)
                     for name, dims, t, slices in (
                         (b"a", [2], 1, tf_slice(4, None)), (b"b", [3], 3, tf_slice(4, None)),
@@ -506,13 +638,28 @@ def tf_checkpoints(project):
         return (b"\0" + name + b"\0\1" + key,
                 field(2, field(1, name) + part + field(3, body)))
 
-    yield "v1", tf_records(5, [(b"", field(1, meta)),
-                               values(b"a", b"\1\1\x80\x7f", tf_slice(2, None), field(5, bytes(8))),
-                               values(b"b", b"\1\1\x80\x7f", tf_slice(2, None), field(7, b"\1\2\3")),
-                               values(b"h", b"\0", tf_slice(2), field(13, b"\x80\x78")),
-                               values(b"p", b"\1\1\x80\x82", tf_slice(2, (0, 2)), field(11, b"\0\1")),
-                               values(b"p", b"\1\1\x82\x81", tf_slice(2, (2, 1)), field(11, b"\1"))])
-    contents = b"\0\0" + bytes([len(head[1])]) + head[1] + b"\0\1\4w\x08\x07\x12\0" + b"\0" * 4 + b"\1\0\0\0"
+    yield (
+        "v1",
+        tf_records(
+            5,
+            [
+                (b"", field(1, meta)),
+                values(b"a", b"\1\1\x80\x7f", tf_slice(2, None), field(5, bytes(8))),
+                values(b"b", b"\1\1\x80\x7f", tf_slice(2, None), field(7, b"\1\2\3")),
+                values(b"h", b"\0", tf_slice(2), field(13, b"\x80\x78")),
+                values(b"p", b"\1\1\x80\x82", tf_slice(2, (0, 2)), field(11, b"\0\1")),
+                values(b"p", b"\1\1\x82\x81", tf_slice(2, (2, 1)), field(11, b"\1")),
+            ],
+        ),
+    )
+    contents = (
+        b"\0\0"
+        + bytes([len(head[1])])
+        + head[1]
+        + b"\0\1\4w\x08\x07\x12\0"
+        + b"\0" * 4
+        + b"\1\0\0\0"
+    )
     for name, kind, block in (("blocks", 2, contents), (  # snappy: the length, then one literal
             "packed", 10, bytes([len(contents), len(contents) - 1 << 2]) + contents)):
         index = b"\0\x33\2" + b"w" * 51 + bytes([0, len(block)]) + b"\0" * 4 + b"\1\0\0\0"
@@ -541,7 +688,9 @@ def onnx_nets():
                                                             bytes(count * 4 - count * 4 % 200))))
 
     def shape(name, *values):
-        return field(5, onnx_tensor(name, 7, (len(values),), field(7, b"".join(map(varint, values)))))
+        return field(
+            5, onnx_tensor(name, 7, (len(values),), field(7, b"".join(map(varint, values))))
+        )
 
     def io(*dims):
         return field(11, onnx_value(b"x", dims)) + field(12, onnx_value(b"y", []))
@@ -577,14 +726,35 @@ def main():
     sys.dont_write_bytecode = True
     import folder_seeds  # which imports this file
     project = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else SOURCE
-    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(),
-             "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
-             "config": configs(project), "json": jsons(project), "dataset": datasets(),
-             "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(), "panoptic": panoptics(),
-             "imagenet": imagenets(), "pairs": pairs(), "instances": instances(), "torch": torches(project),
-             "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project),
-             "config_base": folder_seeds.config_bases(), "tensor_folder": folder_seeds.tensor_folders(),
-             "archive": folder_seeds.archives(), "pipeline_cache": folder_seeds.pipeline_caches()}
+    seeds = {
+        "example": examples(),
+        "tfrecord": tfrecords(),
+        "image": images(),
+        "label": labels(),
+        "mnist": mnists(),
+        "cifar10": cifars(),
+        "safetensors": safetensors(),
+        "net_json": nets(),
+        "config": configs(project),
+        "json": jsons(project),
+        "dataset": datasets(),
+        "run": runs(),
+        "report": reports(),
+        "verdicts": verdicts(),
+        "coco": cocos(),
+        "panoptic": panoptics(),
+        "imagenet": imagenets(),
+        "pairs": pairs(),
+        "instances": instances(),
+        "torch": torches(project),
+        "onnx": onnxs(),
+        "onnx_import": onnx_nets(),
+        "tf_checkpoint": tf_checkpoints(project),
+        "config_base": folder_seeds.config_bases(),
+        "tensor_folder": folder_seeds.tensor_folders(),
+        "archive": folder_seeds.archives(),
+        "pipeline_cache": folder_seeds.pipeline_caches(),
+    }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

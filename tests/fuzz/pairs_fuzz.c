@@ -11,7 +11,10 @@ static const struct {
 } kinds[] = {
     { "camvid", "c", "", { "c/train.txt", "c/classes.txt", "c/label_colors.txt", "c/val.txt" } },
     { "ade20k", "a", "", { "a/objectInfo150.txt" } },
-    { "voc_segmentation", "v", "labels_file=", { "v/ImageSets/Segmentation/train.txt", "names.txt" } },
+    { "voc_segmentation",
+      "v",
+      "labels_file=",
+      { "v/ImageSets/Segmentation/train.txt", "names.txt" } },
     { "pairs", "p", "ignore_class=b colours=", { NULL, "names.txt" } },
     { "pairs", "p", "classes=", { NULL, "names.txt" } },
 };

@@ -1,5 +1,5 @@
-/* The panoptic converter: the input is the JSON file and, behind a byte of 1, the map that it may name,
- * a.png; without that byte a map of 4 x 3 segments with the ids 1..12. */
+/* The panoptic converter: the input is the JSON file and, behind a byte of 1, the map that it may
+ * name, a.png; without that byte a map of 4 x 3 segments with the ids 1..12. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_write(fuzz_path("annotations/panoptic_train2017.json"), data, n);
     if (!end && pm_file_read(fuzz_path("usual.png"), &usual, &usual_size) < 0)
         abort();
-    fuzz_write(fuzz_path("annotations/panoptic_train2017/a.png"), end ? (const char *)end + 1 : usual,
-               end ? size - n - 1 : usual_size);
+    fuzz_write(fuzz_path("annotations/panoptic_train2017/a.png"),
+               end ? (const char *)end + 1 : usual, end ? size - n - 1 : usual_size);
     pm_free(usual);
     pm_dataset_convert("panoptic", fuzz_folder, fuzz_path("made"), "num_shards=1");
     pm_remove_tree(fuzz_path("made"));

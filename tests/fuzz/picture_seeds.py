@@ -11,7 +11,15 @@ def chunk(kind, body):
 
 
 # First column and row of each pass over an interlaced PNG, and their distances.
-ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
 
 
 def rows(width, height, bits):
@@ -73,11 +81,19 @@ def tga(kind, bits, packed=False, palette=b""):
 def psd(depth, packed, channels):
     """Two pixels in a row."""
     each = depth // 8
-    head = b"8BPS" + struct.pack(">H6xHIIHH", 1, channels, 1, 2, depth, 3) + struct.pack(">III", 0, 4, 0)
+    head = (
+        b"8BPS"
+        + struct.pack(">H6xHIIHH", 1, channels, 1, 2, depth, 3)
+        + struct.pack(">III", 0, 4, 0)
+    )
     head = head[:-4] + b"data" + bytes(4)
     if packed:
-        return (head + struct.pack(">H", 1) + struct.pack(">H", 3) * channels +
-                b"".join(bytes([1, c, c + 1]) if c % 2 else bytes([255, c]) for c in range(channels)))
+        return (
+            head
+            + struct.pack(">H", 1)
+            + struct.pack(">H", 3) * channels
+            + b"".join(bytes([1, c, c + 1]) if c % 2 else bytes([255, c]) for c in range(channels))
+        )
     return head + struct.pack(">H", 0) + bytes(range(2 * each * channels))
 
 
@@ -137,18 +153,34 @@ def images():
     palette = chunk(b"PLTE", bytes(range(48)))
     for wanted in range(3):
         first = bytes([wanted])
-        for name, body in (("gray", png(5, 4, 0)), ("rgb", png(5, 4, 2)), ("rgba", png(3, 3, 6)),
-                           ("gray_alpha", png(3, 3, 4)), ("deep", png(3, 3, 2, 16)),
-                           ("bit", png(9, 3, 0, 1)), ("interlaced", png(9, 9, 2, 8, 1)),
-                           ("palette", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
-                           ("key", png(4, 4, 2, 8, 0, chunk(b"tRNS", bytes(6)))),
-                           ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b"))),
-                           ("cut", png(5, 4, 2)[:-20]), ("rows", png(1, 1, 2).replace(b"\0", b"")),
-                           ("bmp24", bmp(3, 2, 24)), ("bmp32", bmp(3, 2, 32)), ("bmp8", bmp(3, 2, 8)),
-                           ("bmp4", bmp(3, 2, 4)), ("bmp1", bmp(9, 2, 1)), ("bmp16", bmp(3, 2, 16)),
-                           ("bmp_masks", bmp(3, 2, 16, 3)), ("bmp_down", bmp(3, -2, 24)),
-                           ("gif", gif(4, 3)), ("gif_rows", gif(5, 9, 1)),
-                           ("gif_clear", gif(4, 3, 0, True)), *pngs(), *others(), *jpegs()):
+        for name, body in (
+            ("gray", png(5, 4, 0)),
+            ("rgb", png(5, 4, 2)),
+            ("rgba", png(3, 3, 6)),
+            ("gray_alpha", png(3, 3, 4)),
+            ("deep", png(3, 3, 2, 16)),
+            ("bit", png(9, 3, 0, 1)),
+            ("interlaced", png(9, 9, 2, 8, 1)),
+            ("palette", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
+            ("key", png(4, 4, 2, 8, 0, chunk(b"tRNS", bytes(6)))),
+            ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b"))),
+            ("cut", png(5, 4, 2)[:-20]),
+            ("rows", png(1, 1, 2).replace(b"\0", b"")),
+            ("bmp24", bmp(3, 2, 24)),
+            ("bmp32", bmp(3, 2, 32)),
+            ("bmp8", bmp(3, 2, 8)),
+            ("bmp4", bmp(3, 2, 4)),
+            ("bmp1", bmp(9, 2, 1)),
+            ("bmp16", bmp(3, 2, 16)),
+            ("bmp_masks", bmp(3, 2, 16, 3)),
+            ("bmp_down", bmp(3, -2, 24)),
+            ("gif", gif(4, 3)),
+            ("gif_rows", gif(5, 9, 1)),
+            ("gif_clear", gif(4, 3, 0, True)),
+            *pngs(),
+            *others(),
+            *jpegs(),
+        ):
             yield f"{name}{wanted}", first + body
     # From 128 on a JPEG is read by the fallback.
     for name, body in jpegs():
@@ -157,11 +189,20 @@ def images():
 
 def labels():
     palette = chunk(b"PLTE", bytes(range(48)))
-    for name, body in (("gray", png(5, 4, 0)), ("deep", png(5, 4, 0, 16)), ("bits", png(9, 3, 0, 1)),
-                       ("two", png(9, 3, 0, 2)), ("palette", png(5, 5, 3, 8, 0, palette)),
-                       ("palette4", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
-                       ("rgb", png(5, 4, 2)), ("rgb16", png(2, 1, 2, 16)), ("rgba", png(3, 3, 6)),
-                       ("gray_alpha", png(3, 3, 4)), ("interlaced", png(9, 9, 3, 4, 1, palette)),
-                       ("equal", png(4, 4, 2, 8, 1)), ("cut", png(5, 4, 0)[:-20]),
-                       ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b")))):
+    for name, body in (
+        ("gray", png(5, 4, 0)),
+        ("deep", png(5, 4, 0, 16)),
+        ("bits", png(9, 3, 0, 1)),
+        ("two", png(9, 3, 0, 2)),
+        ("palette", png(5, 5, 3, 8, 0, palette)),
+        ("palette4", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
+        ("rgb", png(5, 4, 2)),
+        ("rgb16", png(2, 1, 2, 16)),
+        ("rgba", png(3, 3, 6)),
+        ("gray_alpha", png(3, 3, 4)),
+        ("interlaced", png(9, 9, 3, 4, 1, palette)),
+        ("equal", png(4, 4, 2, 8, 1)),
+        ("cut", png(5, 4, 0)[:-20]),
+        ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b"))),
+    ):
         yield name, body

@@ -1,6 +1,7 @@
-/* The file that keeps a driver's compiled pipelines. The first byte chooses: a whole file, or a body
- * behind a header that is made to fit, with the second byte added to the header's byte that the first
- * one names. Only what stands behind a sound header is given to a driver, and all of it. */
+/* The file that keeps a driver's compiled pipelines. The first byte chooses: a whole file, or a
+ * body behind a header that is made to fit, with the second byte added to the header's byte that
+ * the first one names. Only what stands behind a sound header is given to a driver, and all of
+ * it. */
 #include <pumice/base.h>
 
 #include <string.h>

@@ -1,7 +1,8 @@
-/* A folder of tensor files, as TensorFlow leaves them: the text file `checkpoint`, bundles in several
- * files, a saved model. The input is parts with the byte 30 between them: a file's name up to a
- * newline, then its bytes; a name that ends with .index gets a table of the entries that follow. The
- * first byte chooses what is opened: the folder, its `checkpoint`, or a bundle in it. */
+/* A folder of tensor files, as TensorFlow leaves them: the text file `checkpoint`, bundles in
+ * several files, a saved model. The input is parts with the byte 30 between them: a file's name up
+ * to a newline, then its bytes; a name that ends with .index gets a table of the entries that
+ * follow. The first byte chooses what is opened: the folder, its `checkpoint`, or a bundle in
+ * it. */
 #include "fuzz.h"
 #include "fuzz_tf.h"
 

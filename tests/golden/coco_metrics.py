@@ -8,6 +8,7 @@ Scenes are rectangles from numbers n -> (n 1103515245 + 12345) mod 2^31, of whic
 what is seen of them where later ones lie over earlier ones; boxes are whole. The same ones, moved by a few
 pixels, some left out or of another class, are what was said, with few different scores. One class is never
 true, one of the masks' is a crowd wherever it is, one picture is empty, one has more boxes than count."""
+
 import contextlib
 import io
 import json
@@ -61,10 +62,21 @@ def instances(ids):
 def mask_picture(index):
     truth, said, scores = mask_scene(index)
     code = lambda m: masks.encode(np.asfortranarray(m.astype(np.uint8)))
-    return ([{"category_id": i // DIVISOR, "segmentation": code(truth == i),
-              "area": int((truth == i).sum()), "iscrowd": int(i % DIVISOR == 0)} for i in instances(truth)],
-            [{"category_id": i // DIVISOR, "segmentation": code(said == i), "score": scores[i]}
-             for i in instances(said)])
+    return (
+        [
+            {
+                "category_id": i // DIVISOR,
+                "segmentation": code(truth == i),
+                "area": int((truth == i).sum()),
+                "iscrowd": int(i % DIVISOR == 0),
+            }
+            for i in instances(truth)
+        ],
+        [
+            {"category_id": i // DIVISOR, "segmentation": code(said == i), "score": scores[i]}
+            for i in instances(said)
+        ],
+    )
 
 
 # ---- boxes -----------------------------------------------------------------------------------
@@ -80,8 +92,14 @@ def box_picture(index):
             box = [r(400), r(400), side // 2 + r(side), side // 2 + r(side)]
             for _ in range(1 + (r(6) == 0)):
                 mine.append((side, box))
-                truth.append({"category_id": label, "bbox": box, "area": box[2] * box[3] * (3 + r(2)) // 4,
-                              "iscrowd": int(r(8) == 0)})
+                truth.append(
+                    {
+                        "category_id": label,
+                        "bbox": box,
+                        "area": box[2] * box[3] * (3 + r(2)) // 4,
+                        "iscrowd": int(r(8) == 0),
+                    }
+                )
         for side, (x, y, w, h) in mine:
             for _ in range(r(4)):
                 x, y = x + r(side // 8 + 1), y + r(side // 8 + 1)
@@ -98,7 +116,9 @@ def box_picture(index):
 def figures(e, classes):
     """The twelve, as COCOeval.summarize takes their means."""
     p, r = e.eval["precision"][:, :, classes], e.eval["recall"][:, classes]
-    chosen = [p[:, :, :, 0, 2], p[0, :, :, 0, 2], p[5, :, :, 0, 2]] + [p[:, :, :, a, 2] for a in (1, 2, 3)]
+    chosen = [p[:, :, :, 0, 2], p[0, :, :, 0, 2], p[5, :, :, 0, 2]] + [
+        p[:, :, :, a, 2] for a in (1, 2, 3)
+    ]
     chosen += [r[:, :, 0, m] for m in range(3)] + [r[:, :, a, 2] for a in (1, 2, 3)]
     return [float(v[v > -1].mean()) if (v > -1).any() else None for v in chosen]
 
@@ -133,7 +153,11 @@ def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "coco_metrics.json")
     with open(path, "w") as f:
         f.write('{"pycocotools":"%s","numpy":"%s",\n' % (version("pycocotools"), np.__version__))
-        f.write(",\n".join('"%s":%s' % (k, json.dumps(c, separators=(",", ":"))) for k, c in cases.items()))
+        f.write(
+            ",\n".join(
+                '"%s":%s' % (k, json.dumps(c, separators=(",", ":"))) for k, c in cases.items()
+            )
+        )
         f.write("\n}\n")
     print(f"{path}: {len(cases)} cases", file=sys.stderr)
 

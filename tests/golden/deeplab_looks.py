@@ -23,11 +23,32 @@ import tensorflow_nets
 from philox import Stream
 
 CASES = [
-    dict(net="mobilenet_v3_small_seg", height=97, width=65, classes=19, seed=1, scales=[0.5, 0.75, 1.25],
-         flip=True, options=deeplab_nets.CASES["deeplab_lr_aspp"]["options"]),
-    dict(net="mobilenet_v2", height=70, width=51, classes=7, seed=2, scales=[1, 0.6, 1.5], flip=False,
-         options=dict(depth_multiplier=0.5, output_stride=16, aspp_rates=[1, 2], decoder_strides=[4],
-                      image_pyramid=[0.5, 1])),
+    dict(
+        net="mobilenet_v3_small_seg",
+        height=97,
+        width=65,
+        classes=19,
+        seed=1,
+        scales=[0.5, 0.75, 1.25],
+        flip=True,
+        options=deeplab_nets.CASES["deeplab_lr_aspp"]["options"],
+    ),
+    dict(
+        net="mobilenet_v2",
+        height=70,
+        width=51,
+        classes=7,
+        seed=2,
+        scales=[1, 0.6, 1.5],
+        flip=False,
+        options=dict(
+            depth_multiplier=0.5,
+            output_stride=16,
+            aspp_rates=[1, 2],
+            decoder_strides=[4],
+            image_pyramid=[0.5, 1],
+        ),
+    ),
 ]
 
 
@@ -66,8 +87,12 @@ def run(deeplab, c, dtype):
         with tf.variable_scope("", custom_getter=plain):
             made = model.predict_labels_multi_scale(images, options, c["scales"], c["flip"])
         variables = [v for v in tf.global_variables() if v.dtype.is_floating]
-        feed = {v.initializer.inputs[1]: value(c["seed"], v.op.name, v.shape.as_list()).astype(np.float32)
-                for v in variables}
+        feed = {
+            v.initializer.inputs[1]: value(c["seed"], v.op.name, v.shape.as_list()).astype(
+                np.float32
+            )
+            for v in variables
+        }
         session.run([v.initializer for v in variables], feed)
         again, mean = session.run([made["semantic_prob"], made["semantic"].op.inputs[0]])
         return {"probabilities": np.asarray(mean, np.float64).reshape(-1),
@@ -83,8 +108,10 @@ def make(deeplab, c):
         tensors[k] = [len(t), golden.short(norm), float(f"{error:.2e}")] + \
                      [golden.short(d) for d in golden.dots(c["seed"], k, t)]
     p = exact["probabilities"].reshape(-1, c["classes"])
-    print(f"{c['net']}: float32 off by {tensors['probabilities'][2]}, mean of the largest probability "
-          f"{p.max(1).mean():.2f}, classes that win {len(set(p.argmax(1)))}")
+    print(
+        f"{c['net']}: float32 off by {tensors['probabilities'][2]}, mean of the largest probability "
+        f"{p.max(1).mean():.2f}, classes that win {len(set(p.argmax(1)))}"
+    )
     return {"net": "deeplab_" + c["net"], **{k: v for k, v in c.items() if k != "net"},
             "tensors": tensors}
 

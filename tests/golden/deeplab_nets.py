@@ -41,8 +41,15 @@ def case(net, batch, height, width, stride, classes=19, shift=2, **options):
     leaves channels of which hardly a pixel passes."""
     if batch == 2 and "aspp_pooling_crop" not in options and "aspp_batch_norm" not in options:
         options["aspp_image_level"] = False
-    return dict(net="deeplab_" + net, batch=batch, height=height, width=width, classes=classes, shift=shift,
-                options={"output_stride": stride, **options})
+    return dict(
+        net="deeplab_" + net,
+        batch=batch,
+        height=height,
+        width=width,
+        classes=classes,
+        shift=shift,
+        options={"output_stride": stride, **options},
+    )
 
 
 def sampled(rates, **options):
@@ -65,8 +72,9 @@ DEEP = {"xception_65/entry_flow/": 2, "xception_65/middle_flow/": 2}
 # What every other unit adds goes the other way: else the sum's channels end at one of its bounds.
 TURNING = {f"xception_41/middle_flow/block1/unit_{i}/xception_module/separable_conv3_pointwise/": -2
            for i in (1, 3, 5, 7)}
-CASES["deeplab_xception_65"] = dict(case("xception_65", 6, 65, 65, 16, shift=1, **sampled([1, 2, 4])),
-                                    shifts=DEEP, clear=1e-4)
+CASES["deeplab_xception_65"] = dict(
+    case("xception_65", 6, 65, 65, 16, shift=1, **sampled([1, 2, 4])), shifts=DEEP, clear=1e-4
+)
 CASES["deeplab_xception_65_stride8"].update(shift=1, shifts=DEEP, clear=1e-4)
 CASES["deeplab_mobilenet_v2_stride8_65x65"]["shift"] = 1
 CASES["deeplab_mobilenet_v3_small_seg_stride8_65x65"].update(batch=8, shift=1)
@@ -91,31 +99,90 @@ CASES.update({  # what stands behind the backbone
         "mobilenet_v3_small_seg", 4, 65, 49, 16, aspp_filters=64, aspp_pooling_crop=[33, 33],
         aspp_pooling_stride=[2, 1], image_pyramid=[1, 0.75], merge_method="max"),
 })
-CASES.update({  # the other backbones, and what only they have
-    "deeplab_mobilenet_v3_large_seg": case(
-        "mobilenet_v3_large_seg", 4, 65, 49, 16, aspp_rates=[1, 2], aspp_filters=96,
-        aspp_squeeze_excite=True),
-    "deeplab_mobilenet_v2_half": case("mobilenet_v2", 2, 49, 33, 16, depth_multiplier=0.5),
-    "deeplab_mobilenet_v2_stride32": case(
-        "mobilenet_v2", 4, 97, 65, 32, depth_multiplier=0.35, divisible_by=8, aspp_rates=[1, 2],
-        aspp_filters=64, decoder_strides=[16], decoder_filters=64),
-    "deeplab_mobilenet_edgetpu": case("mobilenet_edgetpu", 2, 49, 33, 8),
-    "deeplab_xception_41": dict(case(
-        "xception_41", 8, 50, 33, 16, shift=1, multi_grid=[1, 2, 4], bounded_activation=True,
-        **sampled([1, 2], aspp_filters=64, decoder_filters=64)), clear=1e-4,
-        shifts={**TURNING, "xception_41/entry_flow/": 2, "xception_41/middle_flow/": 2}),
-    "deeplab_xception_71": case("xception_71", 2, 49, 33, 8, decoder_strides=[8], decoder_filters=64),
-    "deeplab_resnet_v1_18": case(
-        "resnet_v1_18", 2, 49, 34, 16, multi_grid=[1, 2], decoder_strides=[8], decoder_filters=64),
-    "deeplab_resnet_v1_18_beta": case(
-        "resnet_v1_18_beta", 2, 49, 33, 8, multi_grid=[1, 2], decoder_strides=[8, 4],
-        decoder_sum_merge=True, decoder_filters=32),
-    "deeplab_resnet_v1_101": case(
-        "resnet_v1_101", 2, 49, 33, 16, multi_grid=[1, 2, 4], decoder_strides=[4], decoder_filters=64),
-    "deeplab_nas_pnasnet": case(
-        "nas_pnasnet", 2, 65, 49, 16, shift=1, decoder_strides=[4], decoder_filters=64),
-    "deeplab_nas_hnasnet": case("nas_hnasnet", 2, 65, 49, 8, shift=1, nas_classification_head=True),
-})
+CASES.update(
+    {  # the other backbones, and what only they have
+        "deeplab_mobilenet_v3_large_seg": case(
+            "mobilenet_v3_large_seg",
+            4,
+            65,
+            49,
+            16,
+            aspp_rates=[1, 2],
+            aspp_filters=96,
+            aspp_squeeze_excite=True,
+        ),
+        "deeplab_mobilenet_v2_half": case("mobilenet_v2", 2, 49, 33, 16, depth_multiplier=0.5),
+        "deeplab_mobilenet_v2_stride32": case(
+            "mobilenet_v2",
+            4,
+            97,
+            65,
+            32,
+            depth_multiplier=0.35,
+            divisible_by=8,
+            aspp_rates=[1, 2],
+            aspp_filters=64,
+            decoder_strides=[16],
+            decoder_filters=64,
+        ),
+        "deeplab_mobilenet_edgetpu": case("mobilenet_edgetpu", 2, 49, 33, 8),
+        "deeplab_xception_41": dict(
+            case(
+                "xception_41",
+                8,
+                50,
+                33,
+                16,
+                shift=1,
+                multi_grid=[1, 2, 4],
+                bounded_activation=True,
+                **sampled([1, 2], aspp_filters=64, decoder_filters=64),
+            ),
+            clear=1e-4,
+            shifts={**TURNING, "xception_41/entry_flow/": 2, "xception_41/middle_flow/": 2},
+        ),
+        "deeplab_xception_71": case(
+            "xception_71", 2, 49, 33, 8, decoder_strides=[8], decoder_filters=64
+        ),
+        "deeplab_resnet_v1_18": case(
+            "resnet_v1_18",
+            2,
+            49,
+            34,
+            16,
+            multi_grid=[1, 2],
+            decoder_strides=[8],
+            decoder_filters=64,
+        ),
+        "deeplab_resnet_v1_18_beta": case(
+            "resnet_v1_18_beta",
+            2,
+            49,
+            33,
+            8,
+            multi_grid=[1, 2],
+            decoder_strides=[8, 4],
+            decoder_sum_merge=True,
+            decoder_filters=32,
+        ),
+        "deeplab_resnet_v1_101": case(
+            "resnet_v1_101",
+            2,
+            49,
+            33,
+            16,
+            multi_grid=[1, 2, 4],
+            decoder_strides=[4],
+            decoder_filters=64,
+        ),
+        "deeplab_nas_pnasnet": case(
+            "nas_pnasnet", 2, 65, 49, 16, shift=1, decoder_strides=[4], decoder_filters=64
+        ),
+        "deeplab_nas_hnasnet": case(
+            "nas_hnasnet", 2, 65, 49, 8, shift=1, nas_classification_head=True
+        ),
+    }
+)
 # Batch norm with the moving averages, which are no 0 and 1 here, trained: what is kept is the third step.
 CASES["deeplab_frozen"] = dict(
     case("mobilenet_v2", 2, 49, 33, 16, **sampled([1, 2], aspp_filters=64, decoder_filters=64),
@@ -124,14 +191,20 @@ MOMENTUM = 0.9
 
 # ModelOptions' names, where they differ from ours.
 NAMES = {
-    "aspp_rates": "atrous_rates", "decoder_strides": "decoder_output_stride",
-    "aspp_image_level": "add_image_level_feature", "aspp_filters": "aspp_convs_filters",
-    "aspp_batch_norm": "aspp_with_batch_norm", "aspp_separable": "aspp_with_separable_conv",
+    "aspp_rates": "atrous_rates",
+    "decoder_strides": "decoder_output_stride",
+    "aspp_image_level": "add_image_level_feature",
+    "aspp_filters": "aspp_convs_filters",
+    "aspp_batch_norm": "aspp_with_batch_norm",
+    "aspp_separable": "aspp_with_separable_conv",
     "aspp_concat_projection": "aspp_with_concat_projection",
     "aspp_squeeze_excite": "aspp_with_squeeze_and_excitation",
-    "aspp_se_qsigmoid": "image_se_uses_qsigmoid", "aspp_pooling_crop": "image_pooling_crop_size",
-    "aspp_pooling_stride": "image_pooling_stride", "decoder_separable": "decoder_use_separable_conv",
-    "decoder_sum_merge": "decoder_use_sum_merge", "decoder_is_logits": "decoder_output_is_logits",
+    "aspp_se_qsigmoid": "image_se_uses_qsigmoid",
+    "aspp_pooling_crop": "image_pooling_crop_size",
+    "aspp_pooling_stride": "image_pooling_stride",
+    "decoder_separable": "decoder_use_separable_conv",
+    "decoder_sum_merge": "decoder_use_sum_merge",
+    "decoder_is_logits": "decoder_output_is_logits",
     "bounded_activation": "use_bounded_activation",
     "dense_prediction_cell": "dense_prediction_cell_config",
 }
@@ -212,12 +285,21 @@ def import_deeplab(research):
     clip = tf.clip_by_value
 
     def watched_clip(x, low, high, name=None):
-        return tensorflow_nets.watched(lambda x, name: clip(x, low, high, name), (low, high))(x, name)
+        return tensorflow_nets.watched(lambda x, name: clip(x, low, high, name), (low, high))(
+            x, name
+        )
+
     tf.clip_by_value = watched_clip
-    sys.modules.update({"tensorflow": tf, "tensorflow.contrib.slim": tf_slim,
-                        "tensorflow.contrib.framework": tf_slim, "tensorflow.contrib.layers": tf_slim,
-                        "tensorflow.contrib.slim.nets": nets,
-                        "deeplab.core.conv2d_ws": conv2d_of(tf_slim)})
+    sys.modules.update(
+        {
+            "tensorflow": tf,
+            "tensorflow.contrib.slim": tf_slim,
+            "tensorflow.contrib.framework": tf_slim,
+            "tensorflow.contrib.layers": tf_slim,
+            "tensorflow.contrib.slim.nets": nets,
+            "deeplab.core.conv2d_ws": conv2d_of(tf_slim),
+        }
+    )
     sys.path.insert(0, research)
     from deeplab import common, model
     from deeplab.core import feature_extractor, nas_cell
@@ -264,12 +346,18 @@ class Graph(tensorflow_nets.Graph):
     def logits_and_loss(self, deeplab, images):
         c, (common, model) = self.c, deeplab
         fields = {NAMES.get(name, name): value for name, value in c["options"].items()}
-        pyramid, head = fields.pop("image_pyramid", None), fields.pop("nas_classification_head", False)
+        pyramid, head = (
+            fields.pop("image_pyramid", None),
+            fields.pop("nas_classification_head", False),
+        )
         own_statistics = fields.pop("batch_norm_train", True)
         options = common.ModelOptions(
-            outputs_to_num_classes={"semantic": c["classes"]}, crop_size=[c["height"], c["width"]],
-            output_stride=fields.pop("output_stride"), atrous_rates=fields.pop("atrous_rates", None),
-            preprocessed_images_dtype=images.dtype)
+            outputs_to_num_classes={"semantic": c["classes"]},
+            crop_size=[c["height"], c["width"]],
+            output_stride=fields.pop("output_stride"),
+            atrous_rates=fields.pop("atrous_rates", None),
+            preprocessed_images_dtype=images.dtype,
+        )
         if "dense_prediction_cell_config" in fields:  # it writes into what it is given
             fields["dense_prediction_cell_config"] = [dict(b) for b in CELL]
         if "nas_" in c["net"]:

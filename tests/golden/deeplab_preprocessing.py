@@ -100,31 +100,65 @@ CASES = [
     {"name": "deeplab", "picture": [9, 11], "input": [9, 13], "options": {}},
     {"name": "deeplab_means", "picture": [9, 11], "input": [12, 11], "options": {}},
     {"name": "deeplab_means_grey", "picture": [7, 6], "input": [9, 9], "options": {}},
-    {"name": "deeplab", "picture": [15, 20], "input": [17, 21],
-     "options": {"min_resize": 21, "max_resize": 21, "resize_factor": 4}},
-    {"name": "deeplab", "picture": [20, 15], "input": [17, 17],
-     "options": {"min_resize": 9, "max_resize": 16, "resize_factor": 4, "keep_aspect_ratio": False}},
+    {
+        "name": "deeplab",
+        "picture": [15, 20],
+        "input": [17, 21],
+        "options": {"min_resize": 21, "max_resize": 21, "resize_factor": 4},
+    },
+    {
+        "name": "deeplab",
+        "picture": [20, 15],
+        "input": [17, 17],
+        "options": {
+            "min_resize": 9,
+            "max_resize": 16,
+            "resize_factor": 4,
+            "keep_aspect_ratio": False,
+        },
+    },
     {"name": "deeplab", "picture": [31, 5], "input": [14, 3], "options": {"min_resize": 2}},
     {"name": "deeplab", "picture": [2, 2], "input": [5, 5], "options": {"min_resize": 5}},
     {"name": "deeplab", "picture": [1, 3], "input": [3, 9], "options": {"min_resize": 3}},
 ] + [
-    {"name": name, "picture": [13, 17], "input": [11, 9], "options": options,
-     "draws": draws(*d)}
+    {"name": name, "picture": [13, 17], "input": [11, 9], "options": options, "draws": draws(*d)}
     for name, options, d in (
-        ("deeplab", {}, (0.01, 0.5, 0.5, False)), ("deeplab", {}, (0.2, 0.3, 0.99, True)),
-        ("deeplab_means", {}, (0.3, 0.99, 0.0, True)), ("deeplab", {}, (0.99, 0.7, 0.4, True)),
+        ("deeplab", {}, (0.01, 0.5, 0.5, False)),
+        ("deeplab", {}, (0.2, 0.3, 0.99, True)),
+        ("deeplab_means", {}, (0.3, 0.99, 0.0, True)),
+        ("deeplab", {}, (0.99, 0.7, 0.4, True)),
         ("deeplab", {}, (0.5, 0.7, 0.4, False)),
         ("deeplab_means_grey", {"min_scale": 0.5, "max_scale": 0.5}, (0.7, 0.1, 0.9, True)),
-        ("deeplab", {"min_scale": 0.3, "max_scale": 0.9, "scale_step": 0.1}, (0.87, 0.6, 0.2, True)),
-        ("deeplab", {"min_scale": 0.75, "max_scale": 1.75, "scale_step": 0}, (0.3125, 0.6, 0.2, False)),
-        ("deeplab", {"min_resize": 19, "max_resize": 23, "resize_factor": 2}, (0.9, 0.45, 0.8, True)),
+        (
+            "deeplab",
+            {"min_scale": 0.3, "max_scale": 0.9, "scale_step": 0.1},
+            (0.87, 0.6, 0.2, True),
+        ),
+        (
+            "deeplab",
+            {"min_scale": 0.75, "max_scale": 1.75, "scale_step": 0},
+            (0.3125, 0.6, 0.2, False),
+        ),
+        (
+            "deeplab",
+            {"min_resize": 19, "max_resize": 23, "resize_factor": 2},
+            (0.9, 0.45, 0.8, True),
+        ),
         ("deeplab", {"min_resize": 29}, (0.1, 0.45, 0.8, False)),
-        ("deeplab_means", {"min_resize": 8, "max_resize": 21, "resize_factor": 4,
-                           "keep_aspect_ratio": False}, (0.2, 0.45, 0.8, True)))
+        (
+            "deeplab_means",
+            {"min_resize": 8, "max_resize": 21, "resize_factor": 4, "keep_aspect_ratio": False},
+            (0.2, 0.45, 0.8, True),
+        ),
+    )
 ]
-RANGES = [{"min_resize": 513, "max_resize": 513, "resize_factor": 16}, {"min_resize": 257},
-          {"min_resize": 300, "max_resize": 500}, {"min_resize": 600, "max_resize": 1024, "resize_factor": 8},
-          {"min_resize": 90, "max_resize": 100, "resize_factor": 16, "keep_aspect_ratio": False}]
+RANGES = [
+    {"min_resize": 513, "max_resize": 513, "resize_factor": 16},
+    {"min_resize": 257},
+    {"min_resize": 300, "max_resize": 500},
+    {"min_resize": 600, "max_resize": 1024, "resize_factor": 8},
+    {"min_resize": 90, "max_resize": 100, "resize_factor": 16, "keep_aspect_ratio": False},
+]
 SIDES = [21, 49, 97, 256, 333, 375, 480, 500, 513, 683, 1000, 1280]
 
 

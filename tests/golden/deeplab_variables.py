@@ -23,10 +23,24 @@ import tensorflow.compat.v1 as tf
 
 import deeplab_nets
 
-CASES = [(name, 1) for name in (
-    "mobilenet_v2", "mobilenet_v3_large_seg", "mobilenet_v3_small_seg", "mobilenet_edgetpu",
-    "xception_41", "xception_65", "xception_71", "resnet_v1_18", "resnet_v1_18_beta", "resnet_v1_50",
-    "resnet_v1_50_beta", "resnet_v1_101", "resnet_v1_101_beta")]
+CASES = [
+    (name, 1)
+    for name in (
+        "mobilenet_v2",
+        "mobilenet_v3_large_seg",
+        "mobilenet_v3_small_seg",
+        "mobilenet_edgetpu",
+        "xception_41",
+        "xception_65",
+        "xception_71",
+        "resnet_v1_18",
+        "resnet_v1_18_beta",
+        "resnet_v1_50",
+        "resnet_v1_50_beta",
+        "resnet_v1_101",
+        "resnet_v1_101_beta",
+    )
+]
 CASES += [("mobilenet_v2", 0.5), ("mobilenet_v2", 1.3), ("mobilenet_v3_large_seg", 0.75)]
 SEARCHED = [("nas_pnasnet", 8), ("nas_pnasnet", 16), ("nas_pnasnet", 32), ("nas_hnasnet", 8)]
 OPTIONS = {"nas_stem_output_num_conv_filters": 20, "nas_use_classification_head": False,
@@ -52,8 +66,10 @@ def variables(size, build):
                    for x in tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)}
         found = {v.op.name: v.shape.as_list() for v in tf.global_variables()}
     assert decayed <= trained
-    return {name: (shape, "decayed" if name in decayed else "trained" if name in trained else "kept")
-            for name, shape in found.items()}
+    return {
+        name: (shape, "decayed" if name in decayed else "trained" if name in trained else "kept")
+        for name, shape in found.items()
+    }
 
 
 def of_backbone(extractor, backbone, multiplier, stride):

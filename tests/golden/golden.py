@@ -56,7 +56,9 @@ def write(name, head, moves, exact, single):
         products = [short(d) for d in dots(head["seed"], k, exact[k])]
         tensors[k] = [len(exact[k]), short(norm), float(f"{error:.2e}")] + products
     if worst > LIMIT:
-        raise SystemExit(f"{name}: both runs differ by {worst:.1e}: something is random or near a kink")
+        raise SystemExit(
+            f"{name}: both runs differ by {worst:.1e}: something is random or near a kink"
+        )
     head = {**head, "label_smoothing": head.get("label_smoothing", SMOOTHING),
             "columns": "values, norm, relative error of float32, 16 dot products",
             "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()}}
@@ -66,6 +68,9 @@ def write(name, head, moves, exact, single):
         f.write(' "tensors": {\n')
         f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
         f.write("\n }\n}\n")
-    print(f"{name}: seed {head['seed']}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, "
-          f"float32 off by at most {worst:.1e}, loss {exact['loss'][0]:.6f}, "
-          f"{os.path.getsize(path) / 1e3:.0f} kB", flush=True)
+    print(
+        f"{name}: seed {head['seed']}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, "
+        f"float32 off by at most {worst:.1e}, loss {exact['loss'][0]:.6f}, "
+        f"{os.path.getsize(path) / 1e3:.0f} kB",
+        flush=True,
+    )

@@ -33,18 +33,27 @@ class Numbers:
 
 def inputs():
     r = Numbers(7)
-    maps = {"semantic": r(N, MAP_H, MAP_W, CLASSES) / 8192 - 2, "center": r(N, MAP_H, MAP_W, 1) / 16384 - 0.5,
-            "offset": r(N, MAP_H, MAP_W, 2) / 4096 - 4}
+    maps = {
+        "semantic": r(N, MAP_H, MAP_W, CLASSES) / 8192 - 2,
+        "center": r(N, MAP_H, MAP_W, 1) / 16384 - 0.5,
+        "offset": r(N, MAP_H, MAP_W, 2) / 4096 - 4,
+    }
     labels = (r(N, H, W) % 4).long()
     labels[labels == 3] = IGNORE
     return maps, {
-        "labels": labels, "center": r(N, H, W, 1) / 32768, "center_weight": (r(N, H, W, 1) % 4 != 0).double(),
+        "labels": labels,
+        "center": r(N, H, W, 1) / 32768,
+        "center_weight": (r(N, H, W, 1) % 4 != 0).double(),
         "offset": r(N, H, W, 2) / 1024 - 16,
-        "offset_weight": (r(N, H, W, 1) % 2).expand(N, H, W, 2), "semantic_weight": 1 + r(N, H, W) % 2 * 2}
+        "offset_weight": (r(N, H, W, 1) % 2).expand(N, H, W, 2),
+        "semantic_weight": 1 + r(N, H, W) % 2 * 2,
+    }
 
 
 def enlarged(x):
-    return F.interpolate(x.permute(0, 3, 1, 2), (H, W), mode="bilinear", align_corners=True).permute(0, 2, 3, 1)
+    return F.interpolate(
+        x.permute(0, 3, 1, 2), (H, W), mode="bilinear", align_corners=True
+    ).permute(0, 2, 3, 1)
 
 
 def semantic(logits, f, weighted, top_k, by_k):
@@ -61,7 +70,10 @@ def semantic(logits, f, weighted, top_k, by_k):
 
 def reference(maps, f, top_k, by_k, center_weight, offset_weight):
     c = f["center_weight"] * (enlarged(maps["center"]) - f["center"]) ** 2
-    o = f["offset_weight"] * (enlarged(maps["offset"]) * ((H - 1) // (MAP_H - 1)) - f["offset"]).abs()
+    o = (
+        f["offset_weight"]
+        * (enlarged(maps["offset"]) * ((H - 1) // (MAP_H - 1)) - f["offset"]).abs()
+    )
     return (semantic(maps["semantic"], f, True, top_k, by_k),
             center_weight * c.sum() / f["center_weight"].sum(),
             offset_weight * o.sum() / f["offset_weight"].sum())
@@ -70,22 +82,39 @@ def reference(maps, f, top_k, by_k, center_weight, offset_weight):
 def seed4(maps, f, top_k, by_k, center_weight, offset_weight):
     c = (((enlarged(maps["center"]) - f["center"]) ** 2)).mean(0)
     o = (enlarged(maps["offset"]) - f["offset"]).abs().mean(0)
-    return (semantic(maps["semantic"], f, False, top_k, by_k), center_weight * c.sum() / (c != 0).sum(),
-            offset_weight * o.sum() / (o != 0).sum())
+    return (
+        semantic(maps["semantic"], f, False, top_k, by_k),
+        center_weight * c.sum() / (c != 0).sum(),
+        offset_weight * o.sum() / (o != 0).sum(),
+    )
 
 
 def main():
     cases = []
-    for form, top_k, by_k, center, offset in ((reference, 0.2, True, 200, 0.01), (reference, 1, False, 50, 2),
-                                              (reference, 1, True, 200, 0.01), (seed4, 0.25, False, 1, 1)):
+    for form, top_k, by_k, center, offset in (
+        (reference, 0.2, True, 200, 0.01),
+        (reference, 1, False, 50, 2),
+        (reference, 1, True, 200, 0.01),
+        (seed4, 0.25, False, 1, 1),
+    ):
         maps, f = inputs()
         for m in maps.values():
             m.requires_grad_()
         losses = form(maps, f, top_k, by_k, center, offset)
         sum(losses).backward()
-        cases.append({"mode": form.__name__, "top_k_percent": top_k, "by_k": by_k, "center_weight": center,
-                      "offset_weight": offset, "losses": [float(v.detach()) for v in losses],
-                      "gradients": {k: [float(f"{v:.9g}") for v in m.grad.reshape(-1)] for k, m in maps.items()}})
+        cases.append(
+            {
+                "mode": form.__name__,
+                "top_k_percent": top_k,
+                "by_k": by_k,
+                "center_weight": center,
+                "offset_weight": offset,
+                "losses": [float(v.detach()) for v in losses],
+                "gradients": {
+                    k: [float(f"{v:.9g}") for v in m.grad.reshape(-1)] for k, m in maps.items()
+                },
+            }
+        )
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instance_losses.json")
     with open(path, "w") as f:
         f.write('{"torch":"%s","cases":[\n' % torch.__version__.split("+")[0])

@@ -22,8 +22,16 @@ def scene(seed, height, width, count):
     for n in range(count):
         label = int(r.choice([0, 10, 11, 12, 13, 18, 18, 255]))
         number = -1 if label in (0, 10, 255) else 0 if r.random() < 0.2 else n + 1
-        boxes.append([int(r.integers(-15, height)), int(r.integers(-15, width)), int(r.integers(1, 80)),
-                      int(r.integers(1, 80)), label, number])
+        boxes.append(
+            [
+                int(r.integers(-15, height)),
+                int(r.integers(-15, width)),
+                int(r.integers(1, 80)),
+                int(r.integers(1, 80)),
+                label,
+                number,
+            ]
+        )
     return boxes
 
 
@@ -55,19 +63,42 @@ def main():
     from target_transforms import PanopticTargetGenerator
 
     out = []
-    for seed, height, width, count in [(1, 90, 120, 12), (2, 61, 47, 25), (3, 7, 200, 9), (4, 128, 97, 40)]:
+    for seed, height, width, count in [
+        (1, 90, 120, 12),
+        (2, 61, 47, 25),
+        (3, 7, 200, 9),
+        (4, 128, 97, 40),
+    ]:
         boxes = scene(seed, height, width, count)
         ids, segments = paint(height, width, boxes)
-        make = PanopticTargetGenerator(255, lambda x: x, list(range(11, 19)), 8, ignore_stuff_in_offset=True,
-                                       small_instance_area=1000, small_instance_weight=3,
-                                       ignore_crowd_in_semantic=True)
-        made = {k: v.numpy() for k, v in make(ids, list(segments.values())).items() if hasattr(v, "numpy")}
+        make = PanopticTargetGenerator(
+            255,
+            lambda x: x,
+            list(range(11, 19)),
+            8,
+            ignore_stuff_in_offset=True,
+            small_instance_area=1000,
+            small_instance_weight=3,
+            ignore_crowd_in_semantic=True,
+        )
+        made = {
+            k: v.numpy()
+            for k, v in make(ids, list(segments.values())).items()
+            if hasattr(v, "numpy")
+        }
         weights = np.where((made["semantic"] == 255) & (ids > 0), 0, made["semantic_weights"])
-        out.append({"height": height, "width": width, "boxes": boxes, "center": summary(made["center"]),
-                    "center_weight": summary(made["center_weights"]),
-                    "offset": summary(made["offset"].transpose(1, 2, 0)),
-                    "offset_weight": summary(np.repeat(made["offset_weights"][..., None], 2, -1)),
-                    "semantic_weight": summary(weights)})
+        out.append(
+            {
+                "height": height,
+                "width": width,
+                "boxes": boxes,
+                "center": summary(made["center"]),
+                "center_weight": summary(made["center_weights"]),
+                "offset": summary(made["offset"].transpose(1, 2, 0)),
+                "offset_weight": summary(np.repeat(made["offset_weights"][..., None], 2, -1)),
+                "semantic_weight": summary(weights),
+            }
+        )
     path = pathlib.Path(__file__).with_suffix(".json")
     path.write_text("[\n" + ",\n".join(json.dumps(s) for s in out) + "\n]\n")
 

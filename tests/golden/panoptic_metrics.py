@@ -145,8 +145,12 @@ def precision(scenes, label, threshold, least):
         some, any_said = some or bool(counted), any_said or bool(mine)
         hits = {g: [] for g in counted}
         for p in mine:
-            over = [g for g in counted
-                    if ((truth == g) & (said == p)).sum() / ((truth == g) | (said == p)).sum() > threshold]
+            over = [
+                g
+                for g in counted
+                if ((truth == g) & (said == p)).sum() / ((truth == g) | (said == p)).sum()
+                > threshold
+            ]
             for g in over:
                 hits[g].append(score[p])
             if not over and (unknown & (said == p)).sum() / (said == p).sum() <= threshold:
@@ -167,7 +171,9 @@ def main():
     for by_size, least, ignored in ((False, 100, 0), (True, 1, 0), (False, 30, 60)):
         scenes = [(drop(t, ignored), s, c) for t, s, c in map(scene, range(IMAGES))]
         sums = quality(scenes, by_size)
-        ap = {c: [precision(scenes, c, t, least) for t in 0.5 + 0.05 * np.arange(10)] for c in THINGS}
+        ap = {
+            c: [precision(scenes, c, t, least) for t in 0.5 + 0.05 * np.arange(10)] for c in THINGS
+        }
         cases.append({
             "normalize_by_image_size": by_size, "least_area": least, "ignored_area": ignored,
             "counts": [[int(v) for v in s[:3]] for s in sums], "rows": rows(sums),

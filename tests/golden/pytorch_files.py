@@ -100,11 +100,39 @@ def views():
             memory_format=torch.channels_last),
     }
     save("views.pt", tensors, tensors)
-    save("legacy_views.pt", {k: tensors[k] for k in ("base", "transposed", "piece", "permuted", "cube",
-                                                     "expanded", "overlapping", "nothing")},
-         {k: tensors[k] for k in ("base", "transposed", "piece", "permuted", "cube", "expanded",
-                                  "overlapping", "nothing")}, _use_new_zipfile_serialization=False)
-    wide = torch.arange(90 * 40, dtype=torch.int16).view(90, 40).t()  # more than fits a read's piece
+    save(
+        "legacy_views.pt",
+        {
+            k: tensors[k]
+            for k in (
+                "base",
+                "transposed",
+                "piece",
+                "permuted",
+                "cube",
+                "expanded",
+                "overlapping",
+                "nothing",
+            )
+        },
+        {
+            k: tensors[k]
+            for k in (
+                "base",
+                "transposed",
+                "piece",
+                "permuted",
+                "cube",
+                "expanded",
+                "overlapping",
+                "nothing",
+            )
+        },
+        _use_new_zipfile_serialization=False,
+    )
+    wide = (
+        torch.arange(90 * 40, dtype=torch.int16).view(90, 40).t()
+    )  # more than fits a read's piece
     save("wide.pt", {"wide": wide}, {"wide": wide})
 
 
@@ -114,11 +142,15 @@ def types():
     tensors["limits"] = torch.tensor([-2**63, 2**63 - 1])
     save("types.pt", tensors, tensors)
     others = {
-        "complex": torch.tensor([1 + 2j, 3 - 1j]), "conjugate": torch.tensor([1 + 2j]).conj(),
-        "imaginary": torch.tensor([1 + 2j]).conj().imag, "float8": torch.ones(3).to(torch.float8_e4m3fn),
+        "complex": torch.tensor([1 + 2j, 3 - 1j]),
+        "conjugate": torch.tensor([1 + 2j]).conj(),
+        "imaginary": torch.tensor([1 + 2j]).conj().imag,
+        "float8": torch.ones(3).to(torch.float8_e4m3fn),
         "quantised": torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.qint8),
-        "sparse": torch.eye(3).to_sparse(), "rows": torch.eye(2).to_sparse_csr(),
-        "meta": torch.ones(2, 3, device="meta"), "plain": torch.ones(2),
+        "sparse": torch.eye(3).to_sparse(),
+        "rows": torch.eye(2).to_sparse_csr(),
+        "meta": torch.ones(2, 3, device="meta"),
+        "plain": torch.ones(2),
     }
     save("others.pt", others, {"plain": others["plain"]})
 
@@ -127,24 +159,54 @@ def containers():
     state = {"a.weight": torch.arange(4.0).view(2, 2), "a.bias": torch.tensor([0.25, -2.0])}
     for protocol in (2, 3, 4, 5):
         save(f"protocol{protocol}.pt", state, state, pickle_protocol=protocol)
-    save("legacy_protocol4.pt", state, state, pickle_protocol=4, _use_new_zipfile_serialization=False)
+    save(
+        "legacy_protocol4.pt", state, state, pickle_protocol=4, _use_new_zipfile_serialization=False
+    )
     save("tensor.pt", torch.arange(3), {"tensor": torch.arange(3)})
     one, two, three = torch.ones(1), torch.ones(2), torch.ones(3)
-    save("nested.pt", {"x": {"y": [one, (two, None, {3: three})]}, "z": collections.OrderedDict(q=two),
-                       "d": collections.defaultdict(list, {"e": [three]}), True: one},
-         {"x.y.0": one, "x.y.1.0": two, "x.y.1.2.3": three, "z.q": two, "d.e.0": three, "3": one})
+    save(
+        "nested.pt",
+        {
+            "x": {"y": [one, (two, None, {3: three})]},
+            "z": collections.OrderedDict(q=two),
+            "d": collections.defaultdict(list, {"e": [three]}),
+            True: one,
+        },
+        {"x.y.0": one, "x.y.1.0": two, "x.y.1.2.3": three, "z.q": two, "d.e.0": three, "3": one},
+    )
     save("list.pt", [one, [two]], {"0": one, "1.0": two})
     strange = nn.Parameter(torch.ones(2))
     strange.note = "kept with it"
-    save("objects.pt", {
-        "weight": strange, "marked": torch.ones(2).as_subclass(Marked), "args": argparse.Namespace(
-            lr=0.1, mean=torch.tensor([0.5])), "path": pathlib.PurePosixPath("/a/b"),
-        "date": datetime.date(2020, 1, 2), "set": {1, 2}, "frozen": frozenset([3]), "bytes": b"\0\1",
-        "array": bytearray(b"abc"), "large": 10**30, "negative": -5, "big": 2**40, "text": "two words",
-        "yes": True, "none": None, "tenth": 0.1, "number": np.float64(2.5), "vector": np.arange(3),
-        "colour": Colour.RED, "size": torch.Size([1, 2]), "type": torch.float16,
-        "device": torch.device("cpu"), "storage": torch.ones(3).untyped_storage(), "long": "x" * 5000,
-    }, {"weight": strange, "marked": torch.ones(2), "args.mean": torch.tensor([0.5])})
+    save(
+        "objects.pt",
+        {
+            "weight": strange,
+            "marked": torch.ones(2).as_subclass(Marked),
+            "args": argparse.Namespace(lr=0.1, mean=torch.tensor([0.5])),
+            "path": pathlib.PurePosixPath("/a/b"),
+            "date": datetime.date(2020, 1, 2),
+            "set": {1, 2},
+            "frozen": frozenset([3]),
+            "bytes": b"\0\1",
+            "array": bytearray(b"abc"),
+            "large": 10**30,
+            "negative": -5,
+            "big": 2**40,
+            "text": "two words",
+            "yes": True,
+            "none": None,
+            "tenth": 0.1,
+            "number": np.float64(2.5),
+            "vector": np.arange(3),
+            "colour": Colour.RED,
+            "size": torch.Size([1, 2]),
+            "type": torch.float16,
+            "device": torch.device("cpu"),
+            "storage": torch.ones(3).untyped_storage(),
+            "long": "x" * 5000,
+        },
+        {"weight": strange, "marked": torch.ones(2), "args.mean": torch.tensor([0.5])},
+    )
 
 
 def checkpoints():
@@ -181,7 +243,11 @@ def write_expected():
     header, data = {"__metadata__": {"torch": torch.__version__.split("+")[0]}}, b""
     for name in sorted(expected, key=lambda n: -len(expected[n][2])):
         kind, shape, body = expected[name]
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(body)]}
+        header[name] = {
+            "dtype": kind,
+            "shape": shape,
+            "data_offsets": [len(data), len(data) + len(body)],
+        }
         data += body
     text = json.dumps(header).encode()
     (FOLDER / "expected.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)

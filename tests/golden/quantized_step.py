@@ -30,8 +30,21 @@ LAYERS = [
     {"name": "logits", "layer": "fully_connected", "units": CLASSES},
 ]
 # Roundings of values, and what TensorFlow calls them.
-ACTS = ["a/act_quant", "b/act_quant", "c/conv_quant", "d/add_quant", "e/act_quant", "logits/act_quant"]
-WEIGHTS = {"a": "weights", "b": "depthwise_weights", "c": "weights", "e": "weights", "logits": "weights"}
+ACTS = [
+    "a/act_quant",
+    "b/act_quant",
+    "c/conv_quant",
+    "d/add_quant",
+    "e/act_quant",
+    "logits/act_quant",
+]
+WEIGHTS = {
+    "a": "weights",
+    "b": "depthwise_weights",
+    "c": "weights",
+    "e": "weights",
+    "logits": "weights",
+}
 
 
 def start(seed):
@@ -78,7 +91,9 @@ class Step:
         for end in (-zero, levels - zero): # where the gradient ends; 0 is always inside
             self.keep_away(tf.where(at == 0, 1.0, tf.abs(at - end)))
         self.keep_away(tf.abs(-low / step - tf.floor(-low / step) - 0.5))
-        y = tf.quantization.fake_quant_with_min_max_vars(tf.cast(x, tf.float32), low, high, 8, narrow)
+        y = tf.quantization.fake_quant_with_min_max_vars(
+            tf.cast(x, tf.float32), low, high, 8, narrow
+        )
         return tf.cast(y, tf.float64)
 
     def act(self, name, x):
@@ -91,7 +106,11 @@ class Step:
                 biased = self.v[long + "/biased"] * DECAY + value * (1 - DECAY)
                 steps = self.v[long + "/local_step"] + 1
                 new[end] = biased / (1 - DECAY**steps)
-                self.after |= {long + "/biased": biased, long + "/local_step": steps, f"{name}/{end}": new[end]}
+                self.after |= {
+                    long + "/biased": biased,
+                    long + "/local_step": steps,
+                    f"{name}/{end}": new[end],
+                }
             low, high = new["min"], new["max"]
         return self.rounded(x, low, high, False)
 
@@ -103,7 +122,10 @@ class Step:
         return self.rounded(w, low, high, True)
 
     def convolution(self, layer, x, conv):
-        norm = {k: self.v[f"{layer}/BatchNorm/{k}"] for k in ("beta", "gamma", "moving_mean", "moving_variance")}
+        norm = {
+            k: self.v[f"{layer}/BatchNorm/{k}"]
+            for k in ("beta", "gamma", "moving_mean", "moving_variance")
+        }
         w = self.v[f"{layer}/{WEIGHTS[layer]}"]
         shape = w.shape[2:] if layer == "b" else [w.shape[3]]
         moving = tf.sqrt(norm["moving_variance"] + EPSILON)
@@ -127,7 +149,9 @@ class Step:
     def logits(self, images):
         a = self.convolution("a", images, lambda x, w: tf.nn.conv2d(x, w, 2, "SAME"))
         a = self.act("a/act_quant", self.relu(a, 6))
-        b = self.convolution("b", a, lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"))
+        b = self.convolution(
+            "b", a, lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME")
+        )
         b = self.act("b/act_quant", self.relu(b, 6))
         c = self.convolution("c", b, lambda x, w: tf.nn.conv2d(x, w, 1, "SAME"))
         d = self.act("d/add_quant", self.act("c/conv_quant", c) + a)
@@ -162,7 +186,9 @@ def check_average():
     from tensorflow.python.training import moving_averages
     with tf.Graph().as_default():
         x = tf.compat.v1.placeholder(tf.float32, [])
-        m = tf.compat.v1.get_variable("m", [], initializer=tf.constant_initializer(-6.), use_resource=False)
+        m = tf.compat.v1.get_variable(
+            "m", [], initializer=tf.constant_initializer(-6.0), use_resource=False
+        )
         assign = moving_averages.assign_moving_average(m, x, DECAY)
         with tf.compat.v1.Session() as s:
             s.run(tf.compat.v1.global_variables_initializer())
@@ -183,7 +209,11 @@ def main():
     best, seed = max((run(s)[0], s) for s in range(300))
     margin, out = run(seed)
     print(f"seed {seed}, {margin:.1e} of a step away from the nearest middle")
-    head = {"made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}", "seed": seed, "layers": LAYERS}
+    head = {
+        "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}",
+        "seed": seed,
+        "layers": LAYERS,
+    }
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantized_step.json")
     with open(path, "w") as f:
         f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(t if k in head else short(t))}"

@@ -39,12 +39,16 @@ def part(values, parts, axis):
 
 def variables(v2):
     tf1.get_variable("global_step", initializer=np.int64(46900))
-    tf1.get_variable("net/weights", initializer=np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 4)
+    tf1.get_variable(
+        "net/weights", initializer=np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 4
+    )
     tf1.get_variable("net/empty", initializer=np.zeros((0, 3), np.float32))
     tf1.get_variable("net/half", initializer=np.float32(0.5))
     for name in NUMBERS + (V2_ONLY if v2 else []):
         low = 0 if name.startswith("u") else -2
-        tf1.get_variable("dtype/" + name, initializer=tf.cast(tf.constant([low, 0, 1, 3, 100]), name))
+        tf1.get_variable(
+            "dtype/" + name, initializer=tf.cast(tf.constant([low, 0, 1, 3, 100]), name)
+        )
     tf1.get_variable("dtype/bool", initializer=np.array([True, False, True]))
 
 
@@ -66,7 +70,9 @@ def save(folder, make, v1=False, sharded=False):
         saver = tf1.train.Saver(write_version=version, sharded=sharded, save_relative_paths=True)
         with tf1.Session(config=tf1.ConfigProto(device_count={"CPU": 2})) as session:
             session.run(tf1.global_variables_initializer())
-            saver.save(session, os.path.join(path, "model.ckpt"), global_step=7, write_meta_graph=False)
+            saver.save(
+                session, os.path.join(path, "model.ckpt"), global_step=7, write_meta_graph=False
+            )
 
 
 def everything(v2, sharded=False):
@@ -83,7 +89,9 @@ def objects():
     kernel = tf.Variable(np.arange(6, dtype=np.float32).reshape(2, 3))
     layer = tf.Module()
     layer.kernel = kernel
-    tf.train.Checkpoint(layer=layer, step=tf.Variable(np.int64(5))).write(os.path.join(path, "model"))
+    tf.train.Checkpoint(layer=layer, step=tf.Variable(np.int64(5))).write(
+        os.path.join(path, "model")
+    )
 
 
 if __name__ == "__main__":

@@ -53,14 +53,42 @@ CASES = {
     "cifarnet": case("cifarnet", 4, 32, 10, 0),
     "alexnet_v2": case("alexnet_v2", 2, 195, 1000, 0),
     "overfeat": case("overfeat", 1, 231, 1000, 0),
-    "vgg_a": case("vgg_a", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
-                  original={"fc_conv_padding": "SAME", "global_pool": True}),
-    "vgg_16": case("vgg_16", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
-                   original={"fc_conv_padding": "SAME", "global_pool": True}),
-    "vgg_19": case("vgg_19", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
-                   original={"fc_conv_padding": "SAME", "global_pool": True}),
-    "inception_v1": case("inception_v1", 2, 64, 1001, 2, options={"global_pool": True},
-                         original={"global_pool": True}),
+    "vgg_a": case(
+        "vgg_a",
+        2,
+        64,
+        1000,
+        0,
+        options={"fc_conv_padding": "same", "global_pool": True},
+        original={"fc_conv_padding": "SAME", "global_pool": True},
+    ),
+    "vgg_16": case(
+        "vgg_16",
+        2,
+        64,
+        1000,
+        0,
+        options={"fc_conv_padding": "same", "global_pool": True},
+        original={"fc_conv_padding": "SAME", "global_pool": True},
+    ),
+    "vgg_19": case(
+        "vgg_19",
+        2,
+        64,
+        1000,
+        0,
+        options={"fc_conv_padding": "same", "global_pool": True},
+        original={"fc_conv_padding": "SAME", "global_pool": True},
+    ),
+    "inception_v1": case(
+        "inception_v1",
+        2,
+        64,
+        1001,
+        2,
+        options={"global_pool": True},
+        original={"global_pool": True},
+    ),
     "inception_v2": case("inception_v2", 2, 96, 1001, 2),
     "inception_v3": case("inception_v3", 2, 107, 1001, 2),
     "inception_v4": case("inception_v4", 2, 171, 1001, 2),
@@ -74,8 +102,9 @@ CASES = {
     "resnet_v2_101": case("resnet_v2_101", 2, 64, 1001, 2),
     "resnet_v2_152": case("resnet_v2_152", 2, 64, 1001, 2),
     "resnet_v2_200": case("resnet_v2_200", 2, 64, 1001, 2),
-    "resnet_v2_50_stride8": case("resnet_v2_50", 2, 33, 1001, 2, options={"output_stride": 8},
-                                 original={"output_stride": 8}),
+    "resnet_v2_50_stride8": case(
+        "resnet_v2_50", 2, 33, 1001, 2, options={"output_stride": 8}, original={"output_stride": 8}
+    ),
     "mobilenet_v1": case("mobilenet_v1", 4, 64, 1001, 2),
     "mobilenet_v1_075": case("mobilenet_v1_075", 4, 64, 1001, 2),
     "mobilenet_v1_050": case("mobilenet_v1_050", 4, 64, 1001, 2),
@@ -83,8 +112,9 @@ CASES = {
     "mobilenet_v2": case("mobilenet_v2", 4, 64, 1001, 2),
     "mobilenet_v2_140": case("mobilenet_v2_140", 4, 64, 1001, 2),
     "mobilenet_v2_035": case("mobilenet_v2_035", 4, 64, 1001, 2),
-    "mobilenet_v2_stride8": case("mobilenet_v2", 4, 32, 1001, 2, options={"output_stride": 8},
-                                 original={"output_stride": 8}),
+    "mobilenet_v2_stride8": case(
+        "mobilenet_v2", 4, 32, 1001, 2, options={"output_stride": 8}, original={"output_stride": 8}
+    ),
     "mobilenet_v3_large": case("mobilenet_v3_large", 4, 64, 1001, 2),
     "mobilenet_v3_small": case("mobilenet_v3_small", 4, 64, 1001, 2),
     "mobilenet_v3_large_minimalistic": case("mobilenet_v3_large_minimalistic", 4, 64, 1001, 2),
@@ -210,7 +240,9 @@ class Graph:
 
     def labels(self):
         c = self.c
-        return (Stream(self.seed, "golden/labels").uniform(c["batch"]) * c["classes"]).astype(np.int64)
+        return (Stream(self.seed, "golden/labels").uniform(c["batch"]) * c["classes"]).astype(
+            np.int64
+        )
 
     @staticmethod
     def cross_entropy(logits, target):
@@ -248,7 +280,10 @@ class Graph:
             arguments["config"] = getattr(inspect.getmodule(function), kind)()
             arguments["config"].dense_dropout_keep_prob = 1.0
 
-        with tf.variable_scope("", custom_getter=self.noted), tf_slim.arg_scope(scope(**scope_arguments)):
+        with (
+            tf.variable_scope("", custom_getter=self.noted),
+            tf_slim.arg_scope(scope(**scope_arguments)),
+        ):
             return function(images, num_classes=c["classes"], is_training=True, **arguments)
 
     # ---- variables ----
@@ -322,7 +357,12 @@ class Graph:
         """name -> float64 array of every tensor that is kept, in a fixed order."""
         averages = [self.average(getattr(update, "op", update)) for update in self.updates]
         out, taken, gradients = self.session.run(
-            [self.fetches, [(statistic, rate) for _, statistic, rate, _ in averages], self.gradients])
+            [
+                self.fetches,
+                [(statistic, rate) for _, statistic, rate, _ in averages],
+                self.gradients,
+            ]
+        )
         out.update(self.session.run(self.others))
         for (name, _, _, factor), (value, rate) in zip(averages, taken):
             out[name] = out[name] - (out[name] - value * factor) * rate

@@ -42,21 +42,53 @@ CASES = {
     "resnet152": ("torchvision/resnet152", "resnet_v1_152", TORCH, 64, 2, False),
     "mobilenet_v2": ("torchvision/mobilenet_v2", "mobilenet_v2", TORCH, 96, 2, False),
     "mobilenet_v2_step": ("torchvision/mobilenet_v2", "mobilenet_v2", TORCH, 96, 8, True),
-    "mobilenet_v3_large": ("torchvision/mobilenet_v3_large", "mobilenet_v3_large", TORCH, 96, 2, False),
-    "mobilenet_v3_small": ("torchvision/mobilenet_v3_small", "mobilenet_v3_small", TORCH, 96, 2, False),
+    "mobilenet_v3_large": (
+        "torchvision/mobilenet_v3_large",
+        "mobilenet_v3_large",
+        TORCH,
+        96,
+        2,
+        False,
+    ),
+    "mobilenet_v3_small": (
+        "torchvision/mobilenet_v3_small",
+        "mobilenet_v3_small",
+        TORCH,
+        96,
+        2,
+        False,
+    ),
     "vgg11": ("torchvision/vgg11", "vgg_a", TORCH, 224, 2, False),
     "vgg16": ("torchvision/vgg16", "vgg_16", TORCH, 224, 2, False),
     "vgg19": ("torchvision/vgg19", "vgg_19", TORCH, 224, 2, False),
     "inception_v3": ("torchvision/inception_v3", "inception_v3", TORCH, 299, 2, False),
     "timm_resnet50": ("timm/resnet50", "resnet_v1_50", TORCH, 64, 2, False),
     "timm_mobilenetv2_100": ("timm/mobilenetv2_100", "mobilenet_v2", TORCH, 96, 2, False),
-    "timm_mobilenetv3_large_100": ("timm/mobilenetv3_large_100", "mobilenet_v3_large", TIMM_V3, 96, 2,
-                                   False),
-    "timm_mobilenetv3_small_100": ("timm/mobilenetv3_small_100", "mobilenet_v3_small", TIMM_V3, 96, 2,
-                                   False),
+    "timm_mobilenetv3_large_100": (
+        "timm/mobilenetv3_large_100",
+        "mobilenet_v3_large",
+        TIMM_V3,
+        96,
+        2,
+        False,
+    ),
+    "timm_mobilenetv3_small_100": (
+        "timm/mobilenetv3_small_100",
+        "mobilenet_v3_small",
+        TIMM_V3,
+        96,
+        2,
+        False,
+    ),
     "timm_vgg11": ("timm/vgg11", "vgg_a", TORCH, 224, 2, False),
-    "timm_inception_v3": ("timm/inception_v3", "inception_v3", {**TORCH, "aux_head": False}, 139, 2,
-                          False),
+    "timm_inception_v3": (
+        "timm/inception_v3",
+        "inception_v3",
+        {**TORCH, "aux_head": False},
+        139,
+        2,
+        False,
+    ),
 }
 
 
@@ -165,7 +197,9 @@ def short(x, digits=7):
 
 def rows(exact, single):
     """What golden.py keeps of a tensor, by their names."""
-    gradients = math.sqrt(sum(float(t @ t) for n, t in exact.items() if n.endswith(("weight", "bias"))))
+    gradients = math.sqrt(
+        sum(float(t @ t) for n, t in exact.items() if n.endswith(("weight", "bias")))
+    )
     out = {}
     for n, t in exact.items():
         norm = float(np.linalg.norm(t))
@@ -182,7 +216,9 @@ def train_case(model, batch, size):
         if isinstance(m, nn.Dropout):
             m.p = 0
     state = {k: v.clone() for k, v in model.state_dict().items()}
-    labels = torch.from_numpy((Stream(SEED, "torch/labels").uniform(batch) * CLASSES).astype(np.int64))
+    labels = torch.from_numpy(
+        (Stream(SEED, "torch/labels").uniform(batch) * CLASSES).astype(np.int64)
+    )
     model.train()
     for index in range(1, 3000):
         x = pictures(index, batch, size)

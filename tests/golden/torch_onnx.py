@@ -20,8 +20,17 @@ import onnx
 import torch
 import torchvision
 from torch import nn
-from torchvision.models import (convnext, detection, efficientnet, mobilenetv2, mobilenetv3, resnet, segmentation,
-                                swin_transformer, vision_transformer)
+from torchvision.models import (
+    convnext,
+    detection,
+    efficientnet,
+    mobilenetv2,
+    mobilenetv3,
+    resnet,
+    segmentation,
+    swin_transformer,
+    vision_transformer,
+)
 from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.models.detection import ssd, ssdlite
 from torchvision.models.segmentation import deeplabv3, fcn, lraspp
@@ -93,7 +102,9 @@ class NarrowBottlenecks(resnet.ResNet):
 
 def narrow_mobilenet_v3(dilation=1, classes=5):
     def block(channels, kernel, expanded, out, se, activation, stride):
-        return mobilenetv3.InvertedResidualConfig(channels, kernel, expanded, out, se, activation, stride, 1, 1)
+        return mobilenetv3.InvertedResidualConfig(
+            channels, kernel, expanded, out, se, activation, stride, 1, 1
+        )
 
     blocks = [block(8, 3, 16, 8, False, "RE", 2), block(8, 5, 24, 16, True, "HS", 2),
               block(16, 5, 32, 16, True, "HS", 1)]
@@ -119,8 +130,13 @@ def stages(net, **layers):
 
 def narrow_deeplab(classes):
     net = stages(NarrowBottlenecks(), layer4="out")
-    head = nn.Sequential(deeplabv3.ASPP(64, [2, 3, 5], 8), nn.Conv2d(8, 8, 3, padding=1, bias=False),
-                         nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, classes, 1))
+    head = nn.Sequential(
+        deeplabv3.ASPP(64, [2, 3, 5], 8),
+        nn.Conv2d(8, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, classes, 1),
+    )
     for m in head.modules():
         if isinstance(m, nn.Dropout):
             m.p = 0.0
@@ -173,8 +189,11 @@ def narrow_ssdlite(classes):
 
 def narrow_swin(classes):
     """Its tables of position biases are picked from by computed indices: constants after an import."""
-    net = noisy(swin_transformer.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.0,
-                                                 num_classes=classes))
+    net = noisy(
+        swin_transformer.SwinTransformer(
+            [2, 2], 8, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.0, num_classes=classes
+        )
+    )
     for name, p in net.named_parameters():
         p.requires_grad_(not name.endswith("relative_position_bias_table"))
     return net
@@ -217,14 +236,30 @@ def export(net, x, path, optimize, old):
     trains the net."""
     net.eval()
     if old:
-        torch.onnx.export(net, (x,), path, input_names=["images"], output_names=["logits"], dynamo=False,
-                          dynamic_axes={"images": {0: "n"}}, do_constant_folding=optimize,
-                          training=torch.onnx.TrainingMode.EVAL if optimize
-                          else torch.onnx.TrainingMode.PRESERVE)
+        torch.onnx.export(
+            net,
+            (x,),
+            path,
+            input_names=["images"],
+            output_names=["logits"],
+            dynamo=False,
+            dynamic_axes={"images": {0: "n"}},
+            do_constant_folding=optimize,
+            training=torch.onnx.TrainingMode.EVAL if optimize else torch.onnx.TrainingMode.PRESERVE,
+        )
     else:
-        torch.onnx.export(net, (x,), path, input_names=["images"], output_names=["logits"], dynamo=True,
-                          dynamic_shapes=({0: torch.export.Dim("n", min=1)},), external_data=False,
-                          optimize=optimize, verbose=False)
+        torch.onnx.export(
+            net,
+            (x,),
+            path,
+            input_names=["images"],
+            output_names=["logits"],
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("n", min=1)},),
+            external_data=False,
+            optimize=optimize,
+            verbose=False,
+        )
     model = onnx.load(path)
     onnx.checker.check_model(model)
     for node in model.graph.node:  # where in Python it came from
@@ -267,9 +302,17 @@ def make(net, name, folder, size, batch, classes, train=True, rate=RATE, vary=Tr
     every = 1
     while logits.numel() // every > MOST or (every > 1 and every % 2 == 0):
         every += 1
-    facts = {"by": f"torch {torch.__version__.split('+')[0]}", "size": size, "batch": batch,
-             "classes": classes, "rate": rate, "losses": losses, "shape": list(logits.shape), "every": every,
-             "logits": [float(f"{v:.9g}") for v in logits.flatten()[::every].tolist()]}
+    facts = {
+        "by": f"torch {torch.__version__.split('+')[0]}",
+        "size": size,
+        "batch": batch,
+        "classes": classes,
+        "rate": rate,
+        "losses": losses,
+        "shape": list(logits.shape),
+        "every": every,
+        "logits": [float(f"{v:.9g}") for v in logits.flatten()[::every].tolist()],
+    }
     with open(os.path.join(folder, name + ".json"), "w") as f:
         json.dump(facts, f, indent=1)
         f.write("\n")
@@ -277,25 +320,49 @@ def make(net, name, folder, size, batch, classes, train=True, rate=RATE, vary=Tr
     print(name, sum(p.numel() for p in net.parameters()), "parameters", ops, losses, flush=True)
 
 
-MANY = {"alexnet": 96, "vgg11_bn": 64, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_2": 64,
-        "densenet121": 64, "googlenet": 96, "squeezenet1_1": 96, "shufflenet_v2_x1_0": 64,
-        "mnasnet1_0": 64, "mobilenet_v3_large": 64, "mobilenet_v3_small": 64, "regnet_y_400mf": 64,
-        "regnet_x_400mf": 64, "efficientnet_v2_s": 64, "convnext_tiny": 64, "inception_v3": 160,
-        "swin_t": 64, "vit_b_16": 224, "efficientnet_b1": 64, "maxvit_t": 224, "deeplabv3_resnet50": 96,
-        "deeplabv3_mobilenet_v3_large": 96, "lraspp_mobilenet_v3_large": 96, "fcn_resnet50": 96,
-        "ssdlite320_mobilenet_v3_large": 320, "ssd300_vgg16": 300}
+MANY = {
+    "alexnet": 96,
+    "vgg11_bn": 64,
+    "resnet50": 64,
+    "resnext50_32x4d": 64,
+    "wide_resnet50_2": 64,
+    "densenet121": 64,
+    "googlenet": 96,
+    "squeezenet1_1": 96,
+    "shufflenet_v2_x1_0": 64,
+    "mnasnet1_0": 64,
+    "mobilenet_v3_large": 64,
+    "mobilenet_v3_small": 64,
+    "regnet_y_400mf": 64,
+    "regnet_x_400mf": 64,
+    "efficientnet_v2_s": 64,
+    "convnext_tiny": 64,
+    "inception_v3": 160,
+    "swin_t": 64,
+    "vit_b_16": 224,
+    "efficientnet_b1": 64,
+    "maxvit_t": 224,
+    "deeplabv3_resnet50": 96,
+    "deeplabv3_mobilenet_v3_large": 96,
+    "lraspp_mobilenet_v3_large": 96,
+    "fcn_resnet50": 96,
+    "ssdlite320_mobilenet_v3_large": 320,
+    "ssd300_vgg16": 300,
+}
 
 # name: builder, size, batch, rate, whether scales, shifts and averages are drawn
 NARROW = {
     "resnet18_narrow": (NarrowResNet, 64, 8, RATE, True),
     "mobilenet_v2_narrow": (narrow_mobilenet, 64, 8, RATE, True),
     "efficientnet_narrow": (narrow_efficientnet, 64, 8, RATE, True),
-    "vit_narrow": (narrow_vit, 32, 8, RATE, True), "convnext_narrow": (narrow_convnext, 32, 8, RATE, True),
+    "vit_narrow": (narrow_vit, 32, 8, RATE, True),
+    "convnext_narrow": (narrow_convnext, 32, 8, RATE, True),
     "swin_narrow": (narrow_swin, 64, 4, 0.02, True),
     "deeplab_narrow": (narrow_deeplab, 64, 4, RATE, True),
     "deeplab_narrow_old": (narrow_deeplab, 64, 4, RATE, True),
     "deeplab_mobilenet_narrow": (narrow_deeplab_mobilenet, 64, 4, 0.2, True),
-    "lraspp_narrow": (narrow_lraspp, 64, 4, 0.2, True), "fcn_narrow": (narrow_fcn, 64, 4, 0.01, True),
+    "lraspp_narrow": (narrow_lraspp, 64, 4, 0.2, True),
+    "fcn_narrow": (narrow_fcn, 64, 4, 0.01, True),
     "mobilenet_v3_fresh_old": (narrow_mobilenet_v3, 64, 8, 0.2, False),
 }
 HEADS = {"ssd_narrow": (narrow_ssd, 64), "ssdlite_narrow": (narrow_ssdlite, 64)}

@@ -64,10 +64,12 @@ static void use_config(const pm_open_sections &choices)
 
     check(pm_config_parse("cplusplus.json", "{\"run\": {\"stepz\": 1}}", nullptr, 0, &choices,
                           &config) == PM_ECONFIG, "a wrong key was accepted");
-    check(std::strstr(pm_error_text(), "run.stepz") != nullptr, "the message does not name the key");
+    check(std::strstr(pm_error_text(), "run.stepz") != nullptr,
+          "the message does not name the key");
     check(pm_config_parse("cplusplus.json", text, nullptr, 0, &choices, &config) == PM_OK,
           "the config was refused");
-    check(config->run.batch_size == 2 && config->exporting.batch_size == 0, "wrong values were read");
+    check(config->run.batch_size == 2 && config->exporting.batch_size == 0,
+          "wrong values were read");
     check(pm_show_layers(config, &layers, &parameters) == PM_OK, "the net was not built");
     std::printf("lenet: %lld parameters\n", static_cast<long long>(parameters));
     check(parameters == 3274634, "LeNet has 3274634 parameters");

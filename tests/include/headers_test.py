@@ -13,8 +13,9 @@ CPLUSPLUS = ["-x", "c++", "-std=c++11"]
 
 
 def compiles(command, text):
-    got = subprocess.run(command + ["-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         text=True)
+    got = subprocess.run(
+        command + ["-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if got.returncode != 0:
         print(f"{' '.join(command)}\n{text}{got.stdout}")
     return got.returncode == 0
@@ -23,16 +24,29 @@ def compiles(command, text):
 def main():
     source, compilers = sys.argv[1], sys.argv[2:]
     folder = os.path.join(source, "include")
-    names = sorted(os.path.relpath(p, folder) for p in glob.glob(os.path.join(folder, "pumice", "*.h")))
+    names = sorted(
+        os.path.relpath(p, folder) for p in glob.glob(os.path.join(folder, "pumice", "*.h"))
+    )
     lines = [f"#include <{name}>\n" for name in names]
     good = len(names) > 20
     for compiler, language in zip(compilers, (C, CPLUSPLUS)):
-        command = [compiler, *language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
-                   "-I", folder]
+        command = [
+            compiler,
+            *language,
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-fsyntax-only",
+            "-I",
+            folder,
+        ]
         for line in lines:
             good &= compiles(command, line + line)
         good &= compiles(command, "".join(lines)) and compiles(command, "".join(reversed(lines)))
-    with open(os.path.join(source, "tests", "include", "cplusplus_test.cpp"), encoding="utf-8") as f:
+    with open(
+        os.path.join(source, "tests", "include", "cplusplus_test.cpp"), encoding="utf-8"
+    ) as f:
         program = f.read()
     for line in lines:
         if line not in program:

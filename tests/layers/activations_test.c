@@ -39,9 +39,12 @@ static void apply(struct ref *r, double (*f)(const struct ref *, double), double
     const struct pm_layer_test pm_test_##name = { name##_cases, ref_##name, .ulps = tolerance,     \
                                                   .grad_ulps = grad_tolerance }
 
-#define SIZES(layer)                                                                               \
-    { layer, "2x5x7x3" }, { layer, "4x8@-8..8", .train = true }, { layer, "1" }, { layer, "3x1x2" } \
-    , { layer, "5x1000@-9..9" }, { layer, "8x56x56x64", .large = true }
+#define SIZES(layer)                                                             \
+    { layer, "2x5x7x3" }, { layer, "4x8@-8..8", .train = true }, { layer, "1" }, \
+        { layer, "3x1x2" }, { layer, "5x1000@-9..9" },                           \
+    {                                                                            \
+        layer, "8x56x56x64", .large = true                                       \
+    }
 
 ACTIVATION(relu, 0, 0, 0, SIZES("relu"), { "relu", "5x1000001", .large = true });
 ACTIVATION(relu6, 0, 0, 0, SIZES("relu6"));

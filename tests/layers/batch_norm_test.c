@@ -77,7 +77,8 @@ static const struct check_case cases[] = {
     { "batch_norm epsilon=1e-5 decay=0.9997", "4x4x4x12", true, VARS },
     { "batch_norm activation=relu", "3x4x4x8 3x4x4x8", true, VARS },
     { "batch_norm", "3x4x4x3 3x4x4x3", true, VARS },
-    { "batch_norm activation=leaky_relu slope=0.2", "3x2x4x3 3x2x4x3", true, VARS, .no_gradient = 1 },
+    { "batch_norm activation=leaky_relu slope=0.2", "3x2x4x3 3x2x4x3", true, VARS,
+      .no_gradient = 1 },
     { "batch_norm activation=leaky_relu", "3x2x4x3 3x2x4x3", true, VARS, .no_gradient = 2 },
     { "batch_norm activation=hard_swish", "3x4x4x4@-4..4", true, "gamma@2..4" },
     { "batch_norm activation=hard_swish", "3x3x4x5 3x3x4x5", true, "gamma@2..4" },
@@ -85,10 +86,10 @@ static const struct check_case cases[] = {
     { "batch_norm frozen=true", "3x5", true, VARS },
     { "batch_norm activation=relu6", "2x3x3x6", false, VARS },
     { "batch_norm scale=false", "2x3x3x8 2x3x3x8", false, VARS },
-    { "batch_norm", "50x5@99..101", true, VARS },        /* a mean 100 times the deviation */
+    { "batch_norm", "50x5@99..101", true, VARS }, /* a mean 100 times the deviation */
     { "batch_norm", "1x3", true, VARS, .no_gradient = 1 }, /* one row: the variance is 0 */
-    { "batch_norm", "3x600", true, VARS },               /* more channels than a block */
-    { "batch_norm", "700x2", true, VARS },               /* many chunks, the last one shorter */
+    { "batch_norm", "3x600", true, VARS }, /* more channels than a block */
+    { "batch_norm", "700x2", true, VARS }, /* many chunks, the last one shorter */
     { "batch_norm activation=relu", "24x56x56x64", true, VARS, .large = true },
     { "batch_norm activation=relu", "16x14x14x512 16x14x14x512", true, VARS, .large = true },
     { "batch_norm activation=relu6", "8x75x75x33", true, VARS, .large = true },

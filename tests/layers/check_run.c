@@ -387,8 +387,8 @@ bool adds_to_gradient(const struct subject *s, int call)
     return false;
 }
 
-/* Whether the options' accumulate is call i's: that of a call by itself; among others only adding to what
- * a gradient had before the step. */
+/* Whether the options' accumulate is call i's: that of a call by itself; among others only adding
+ * to what a gradient had before the step. */
 static bool sets_accumulate(const struct run *r, int i)
 {
     const int call = r->o->first + i;

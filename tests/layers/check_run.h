@@ -51,8 +51,8 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
 void subject_free(struct subject **s);
 
 /* Runs calls first..last-1 as one program on s->values, in place. levels: pick() level of every
- * call. accumulate: -1 as planned, else the flag of a call that is run by itself; of many 1 is for those
- * that add to a variable's gradient and 0 is as planned. alias: where the row
+ * call. accumulate: -1 as planned, else the flag of a call that is run by itself; of many 1 is for
+ * those that add to a variable's gradient and 0 is as planned. alias: where the row
  * declares .inplace, the output lies in its input's memory. Guard words and the bytes of r: buffers
  * are compared afterwards: a change is an error. variant (may be NULL): of the first call. */
 struct run_options {

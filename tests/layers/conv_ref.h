@@ -1,4 +1,5 @@
-/* What the references of convolutions and products share: bias and activation over finished sums. */
+/* What the references of convolutions and products share: bias and activation over finished
+ * sums. */
 #ifndef CONV_REF_H
 #define CONV_REF_H
 

@@ -30,18 +30,23 @@ static void absolute_error(struct ref *r) { error(r, true); }
 /* Of target and weights no gradient is asked for. */
 #define ERRORS(layer)                                                                              \
     { layer, "3x4x5x1 3x4x5x1", .train = true, .no_gradient = 2 },                                 \
-    { layer " weight=200", "2x7x5x2 2x7x5x2 2x7x5x2@0..2", .train = true, .no_gradient = 6 },      \
-    { layer " weight=0.01", "2x7x5x2 2x7x5x2 2x7x5x1@0..2", .train = true, .no_gradient = 6 },     \
-    { layer, "2x7x5x3 2x7x5x3 ~2x7x5@0..1", .train = true, .no_gradient = 6 },                     \
-    { layer " normalize=nonzero", "~2x7x5x2 ~2x7x5x2 ~2x7x5@0..1", .train = true,                  \
-      .no_gradient = 7 },                                                                          \
-    { layer " normalize=nonzero", "2x7x5x2 2x7x5x2 ~2x7x5@0..1", .train = true, .no_gradient = 6 },\
-    { layer " normalize=nonzero", "~40 ~40", .train = true, .no_gradient = 3 },                    \
-    { layer, "9x4 9x4 9@0..0", .train = true, .no_gradient = 6 },                                  \
-    { layer, "5000 5000 5000@0..1", .train = true, .no_gradient = 6 },                             \
-    { layer, "8x257x257x2 8x257x257x2 8x257x257@0..1", .train = true, .no_gradient = 6, .large = true }, \
-    { layer " normalize=nonzero", "8x257x257x1 8x257x257x1", .train = true, .no_gradient = 2,      \
-      .large = true }, { 0 }
+        { layer " weight=200", "2x7x5x2 2x7x5x2 2x7x5x2@0..2", .train = true, .no_gradient = 6 },  \
+        { layer " weight=0.01", "2x7x5x2 2x7x5x2 2x7x5x1@0..2", .train = true, .no_gradient = 6 }, \
+        { layer, "2x7x5x3 2x7x5x3 ~2x7x5@0..1", .train = true, .no_gradient = 6 },                 \
+        { layer " normalize=nonzero", "~2x7x5x2 ~2x7x5x2 ~2x7x5@0..1", .train = true,              \
+          .no_gradient = 7 },                                                                      \
+        { layer " normalize=nonzero", "2x7x5x2 2x7x5x2 ~2x7x5@0..1", .train = true,                \
+          .no_gradient = 6 },                                                                      \
+        { layer " normalize=nonzero", "~40 ~40", .train = true, .no_gradient = 3 },                \
+        { layer, "9x4 9x4 9@0..0", .train = true, .no_gradient = 6 },                              \
+        { layer, "5000 5000 5000@0..1", .train = true, .no_gradient = 6 },                         \
+        { layer, "8x257x257x2 8x257x257x2 8x257x257@0..1", .train = true, .no_gradient = 6,        \
+          .large = true },                                                                         \
+        { layer " normalize=nonzero", "8x257x257x1 8x257x257x1", .train = true, .no_gradient = 2,  \
+          .large = true },                                                                         \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 static const struct check_case squared_cases[] = { ERRORS("squared_error") };
 static const struct check_case absolute_cases[] = { ERRORS("absolute_error") };

@@ -8,7 +8,8 @@ static void spread(struct ref *r, int product)
     struct pm_shape y = a->shape.rank >= b->shape.rank ? a->shape : b->shape;
 
     for (int i = 1; i <= a->shape.rank && i <= b->shape.rank; i++)
-        y.dim[y.rank - i] = (int)fmax(a->shape.dim[a->shape.rank - i], b->shape.dim[b->shape.rank - i]);
+        y.dim[y.rank - i] =
+            (int)fmax(a->shape.dim[a->shape.rank - i], b->shape.dim[b->shape.rank - i]);
     ref_output(r, y);
     for (size_t at = 0; at < r->y.count; at++) {
         size_t rest = at, place[2] = { 0 }, step[2] = { 1, 1 };
@@ -163,7 +164,8 @@ static void pad(struct ref *r)
     for (size_t i = 0; i < r->y.count; i++) {
         const int *e = r->y.shape.dim, c = (int)(i % (size_t)e[3]);
         const int w = padded(r, (int)(i / (size_t)e[3] % (size_t)e[2]) - (int)p[2], d[2]);
-        const int h = padded(r, (int)(i / (size_t)e[3] / (size_t)e[2] % (size_t)e[1]) - (int)p[0], d[1]);
+        const int h =
+            padded(r, (int)(i / (size_t)e[3] / (size_t)e[2] % (size_t)e[1]) - (int)p[0], d[1]);
         const int n = (int)(i / (size_t)e[3] / (size_t)e[2] / (size_t)e[1]);
 
         r->y.v[i] = w < 0 || h < 0 ? ref_number(r, "value", 0) : x->v[ref_at(x, n, h, w, c)];

@@ -23,9 +23,11 @@ static struct geometry geometry_of(const struct ref *r)
         g.out[i] = ref_window(r, "valid", in, g.kernel[i], g.stride[i], g.dilation[i],
                               (int)pad[2 * i], g.after[i], &g.before[i]);
         if (ref_says(r, "padding", "same", "valid"))
-            g.after[i] = (int)fmax(0, (g.out[i] - 1) * g.stride[i] + g.kernel[i] - in - g.before[i]);
+            g.after[i] =
+                (int)fmax(0, (g.out[i] - 1) * g.stride[i] + g.kernel[i] - in - g.before[i]);
         if (ref_says(r, "ceil", "true", "false")) {
-            const double room = in + pad[2 * i] + pad[2 * i + 1] - g.dilation[i] * (g.kernel[i] - 1) - 1;
+            const double room =
+                in + pad[2 * i] + pad[2 * i + 1] - g.dilation[i] * (g.kernel[i] - 1) - 1;
 
             g.out[i] = (int)ceil(room / g.stride[i]) + 1;
             if ((g.out[i] - 1) * g.stride[i] - g.before[i] >= in)

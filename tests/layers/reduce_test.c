@@ -75,17 +75,22 @@ static void reduce_mean(struct ref *r) { reduce(r, 'm'); }
 static void reduce_max(struct ref *r) { reduce(r, '>'); }
 static void reduce_min(struct ref *r) { reduce(r, '<'); }
 
-#define REDUCTIONS(layer)                                                                          \
-    { layer, "2x3x5x4", .train = true }, { layer " keepdims=false", "2x3x5x7", .train = true },    \
-    { layer " axes=[-1]", "3x5x8", .train = true }, { layer " axes=[0,1]", "3x5", .train = true }, \
-    { layer " axes=[0]", "70x9", .train = true }, { layer " axes=[1]", "3x40x70", .train = true }, \
-    { layer " axes=[1] keepdims=false", "9x40", .train = true },                                  \
-    { layer " axes=[0,2]", "3x4x5x6", .train = true },                                             \
-    { layer " axes=[1,3,5]", "2x3x2x4x3x2", .train = true },                                       \
-    { layer " axes=[0,2,4]", "2x3x2x4x3x2", .train = true },                                       \
-    { layer " axes=[2]", "3x4x1x5", .train = true }, { layer " axes=[1,2]", "2x1x1x6", .train = true },           \
-    { layer, "8x56x56x64", .train = true, .large = true },                                         \
-    { layer " axes=[3]", "8x56x56x65", .train = true, .large = true }
+#define REDUCTIONS(layer)                                                                       \
+    { layer, "2x3x5x4", .train = true }, { layer " keepdims=false", "2x3x5x7", .train = true }, \
+        { layer " axes=[-1]", "3x5x8", .train = true },                                         \
+        { layer " axes=[0,1]", "3x5", .train = true },                                          \
+        { layer " axes=[0]", "70x9", .train = true },                                           \
+        { layer " axes=[1]", "3x40x70", .train = true },                                        \
+        { layer " axes=[1] keepdims=false", "9x40", .train = true },                            \
+        { layer " axes=[0,2]", "3x4x5x6", .train = true },                                      \
+        { layer " axes=[1,3,5]", "2x3x2x4x3x2", .train = true },                                \
+        { layer " axes=[0,2,4]", "2x3x2x4x3x2", .train = true },                                \
+        { layer " axes=[2]", "3x4x1x5", .train = true },                                        \
+        { layer " axes=[1,2]", "2x1x1x6", .train = true },                                      \
+        { layer, "8x56x56x64", .train = true, .large = true },                                  \
+    {                                                                                           \
+        layer " axes=[3]", "8x56x56x65", .train = true, .large = true                           \
+    }
 static const struct check_case sum_cases[] = { REDUCTIONS("reduce_sum"),
                                               { "reduce_sum axes=[0,1,2]", "2x32x16x5" },
                                               { "reduce_sum axes=[1]", "9x300" }, { 0 } };
@@ -106,7 +111,8 @@ static void binary(struct ref *r, char kind)
     int index[6];
 
     for (int i = 1; i <= a->shape.rank && i <= b->shape.rank; i++)
-        y.dim[y.rank - i] = (int)fmax(a->shape.dim[a->shape.rank - i], b->shape.dim[b->shape.rank - i]);
+        y.dim[y.rank - i] =
+            (int)fmax(a->shape.dim[a->shape.rank - i], b->shape.dim[b->shape.rank - i]);
     ref_output(r, y);
     for (size_t i = 0; i < r->y.count; i++) {
         indices(y, i, index);
@@ -125,13 +131,17 @@ static void minimum(struct ref *r) { binary(r, '<'); }
 static void maximum(struct ref *r) { binary(r, '>'); }
 
 /* at: range of the second input. */
-#define PAIRS(layer, at)                                                                           \
-    { layer, "2x3x4x5 2x3x4x5" at }, { layer, "3x8 3x8" at },                                      \
-    { layer, "2x3x4x8 2x1x1x8" at }, { layer, "2x3x4x5 2x3x4x1" at },                              \
-    { layer, "2x1x4x1 2x3x1x8" at }, { layer, "70x8 8" at }, { layer, "2x400x5 5" at }, { layer, "8 3x5x8" at },              \
-    { layer, "2x3x4 1" at }, { layer, "2x3x4x8 1x3x4x8" at }, { layer, "2x4x2x3x2x4 4x1x3x1x4" at }, \
-    { layer, "3x4x8 3x4x8" at, .no_gradient = 1 }, { layer, "3x4x8 3x1x8" at, .no_gradient = 2 },  \
-    { layer, "8x56x56x64 64" at, .large = true }, { layer, "8x56x56x65 8x56x56x1" at, .large = true }
+#define PAIRS(layer, at)                                                                          \
+    { layer, "2x3x4x5 2x3x4x5" at }, { layer, "3x8 3x8" at }, { layer, "2x3x4x8 2x1x1x8" at },    \
+        { layer, "2x3x4x5 2x3x4x1" at }, { layer, "2x1x4x1 2x3x1x8" at }, { layer, "70x8 8" at }, \
+        { layer, "2x400x5 5" at }, { layer, "8 3x5x8" at }, { layer, "2x3x4 1" at },              \
+        { layer, "2x3x4x8 1x3x4x8" at }, { layer, "2x4x2x3x2x4 4x1x3x1x4" at },                   \
+        { layer, "3x4x8 3x4x8" at, .no_gradient = 1 },                                            \
+        { layer, "3x4x8 3x1x8" at, .no_gradient = 2 },                                            \
+        { layer, "8x56x56x64 64" at, .large = true },                                             \
+    {                                                                                             \
+        layer, "8x56x56x65 8x56x56x1" at, .large = true                                           \
+    }
 static const struct check_case subtract_cases[] = { PAIRS("subtract", ""), { 0 } };
 static const struct check_case divide_cases[] = { PAIRS("divide", "@0.3..3"), { 0 } };
 static const struct check_case minimum_cases[] = { PAIRS("minimum", "@-1.7..2.1"), { 0 } };

@@ -1,5 +1,5 @@
-/* resize by its definition: for each place of the output the place of the input, then the neighbours
- * with their weights, repeated beyond the edges. */
+/* resize by its definition: for each place of the output the place of the input, then the
+ * neighbours with their weights, repeated beyond the edges. */
 #include "check.h"
 
 struct rule {
@@ -58,7 +58,8 @@ static void add_place(struct ref *r, const struct rule *u, size_t to, const int 
     for (int i = (int)floor(s) - 2; i <= (int)floor(s) + 3; i++)
         for (int j = (int)floor(t) - 2; j <= (int)floor(t) + 3; j++) {
             const double w = weight(r, s, i) * weight(r, t, j);
-            const double v = x->v[ref_at(x, at[0], inside(i, u->in[0]), inside(j, u->in[1]), at[3])];
+            const double v =
+                x->v[ref_at(x, at[0], inside(i, u->in[0]), inside(j, u->in[1]), at[3])];
 
             r->y.v[to] += w * v;
             r->y.mag[to] += fabs(w * v);
@@ -106,7 +107,8 @@ static const struct check_case cases[] = {
     { "resize method=nearest size=[7,9]", "2x3x4x4" },
     { "resize method=nearest scale=2 coordinates=asymmetric rounding=floor", "2x3x4x5" },
     { "resize method=nearest size=[3,2] coordinates=asymmetric rounding=ceil", "2x7x5x4" },
-    { "resize method=nearest size=[5,6] coordinates=tf_half_pixel_for_nn rounding=floor", "1x3x4x3" },
+    { "resize method=nearest size=[5,6] coordinates=tf_half_pixel_for_nn rounding=floor",
+      "1x3x4x3" },
     { "resize method=nearest size=6 coordinates=half_pixel rounding=round_prefer_ceil", "1x3x4x3" },
     { "resize method=cubic size=[7,9]", "2x4x5x4" },
     { "resize method=cubic size=[3,4] cubic=-0.5 coordinates=align_corners", "2x5x6x3" },
@@ -115,7 +117,8 @@ static const struct check_case cases[] = {
     { "resize size=[129,129] coordinates=align_corners", "2x33x33x21", .large = true },
     { "resize size=[257,257] coordinates=align_corners", "8x65x65x21", .large = true },
     { "resize size=[129,129] coordinates=align_corners", "8x33x33x256", .large = true },
-    { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true }, /* back: lines together */
+    /* back: lines together */
+    { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true },
     { "resize scale=2", "4x32x32x64", .large = true },
     { 0 },
 };

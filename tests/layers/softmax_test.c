@@ -53,7 +53,8 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What counts of the rows' losses: those not below the k-th, and of these the ones that are not 0. */
+/* What counts of the rows' losses: those not below the k-th, and of these the ones that are not
+ * 0. */
 static int mined(const struct ref *r, double *loss, int rows)
 {
     const double p = ref_number(r, "top_k_percent", 1), steps = ref_number(r, "mining_steps", 0);
@@ -204,7 +205,8 @@ static const struct check_case loss_cases[] = {
       .no_gradient = 4 },
     { LOSS " normalize=top_k top_k_percent=0.25 ignore_label=1", "2x5x9x3 i32:2x5x9@0..2 90@0.5..3",
       .train = true, .no_gradient = 4 },
-    { LOSS " normalize=top_k top_k_percent=0.875 ignore_label=0", "48x2 i32:48@0..1", .train = true },
+    { LOSS " normalize=top_k top_k_percent=0.875 ignore_label=0", "48x2 i32:48@0..1",
+      .train = true },
     { LOSS " normalize=top_k top_k_percent=0.01", "7x3 i32:7@0..2", .train = true },
     { LOSS " top_k_percent=0.001", "5x3 i32:5@0..2", .train = true },
     { LOSS " ignore_label=2 label_smoothing=0.1", "4103x3 i32:4103@0..2", .train = true },
@@ -214,8 +216,8 @@ static const struct check_case loss_cases[] = {
     { LOSS " ignore_label=255", "8x257x257x11 i32:8x257x257@0..10", .train = true, .large = true },
     { LOSS " ignore_label=20 top_k_percent=0.15", "2x257x257x21 i32:2x257x257@0..20", .train = true,
       .large = true },
-    { LOSS " ignore_label=1 top_k_percent=0.5", "2049x2049x2 i32:2049x2049@0..1",
-      .train = true, .large = true },
+    { LOSS " ignore_label=1 top_k_percent=0.5", "2049x2049x2 i32:2049x2049@0..1", .train = true,
+      .large = true },
     { 0 },
 };
 #define MATTING "matting_cross_entropy"

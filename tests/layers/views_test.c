@@ -72,7 +72,8 @@ static void flip(struct ref *r)
         size_t from = 0;
 
         for (int i = 0; i < x.rank; i++)
-            from = from * (size_t)x.dim[i] + (size_t)(i == axis ? x.dim[i] - 1 - index[i] : index[i]);
+            from =
+                from * (size_t)x.dim[i] + (size_t)(i == axis ? x.dim[i] - 1 - index[i] : index[i]);
         r->y.v[at] = r->in[0].v[from];
         for (int i = x.rank - 1; i >= 0 && ++index[i] == x.dim[i]; i--)
             index[i] = 0;

@@ -28,8 +28,12 @@ def tracked(source):
     if got.returncode != 0:
         print("structure: skipped: git does not list the files of", source)
         sys.exit(77)
-    return [f for f in got.stdout.split("\n") if (f.endswith(CODE) or os.path.basename(f) in BY_NAME)
-            and os.path.isfile(os.path.join(source, f))]
+    return [
+        f
+        for f in got.stdout.split("\n")
+        if (f.endswith(CODE) or os.path.basename(f) in BY_NAME)
+        and os.path.isfile(os.path.join(source, f))
+    ]
 
 
 def lines_of(source, file):
@@ -117,8 +121,10 @@ def check_calls(library, folders, files):
         for symbol in sorted(wanted[name]):
             here, there = homes[name], homes.get(defined.get(symbol))
             if folders.is_upward(here, there) and not folders.is_allowed("calls", here, symbol):
-                yield (f"src/{here}: {name}.c calls {symbol} of {there}/{defined[symbol]}.c, which is "
-                       f"above {here} in tests/lint/folders.txt")
+                yield (
+                    f"src/{here}: {name}.c calls {symbol} of {there}/{defined[symbol]}.c, which is "
+                    f"above {here} in tests/lint/folders.txt"
+                )
 
 
 def check_names(files):

@@ -129,8 +129,9 @@ static void test_loader_lanes(void **state)
     cJSON *report, *file;
 
     (void)state;
-    report = report_of("profile net.json --steps 20 --warmup 0 --trace t.json --json data.threads=1 "
-                       "data.ring=2 devices=cpu");
+    report =
+        report_of("profile net.json --steps 20 --warmup 0 --trace t.json --json data.threads=1 "
+                  "data.ring=2 devices=cpu");
     file = trace_read(in_folder("t.json"), NULL);
     assert_true(trace_count(file, "loader", "worker 0", "read") >= 10 * 6);
     assert_true(trace_count(file, "loader", "worker 0", "decode") >= 10 * 6);
@@ -147,9 +148,10 @@ static void test_text(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(widths); i++) {
-        snprintf(command, sizeof command, "cd %s && COLUMNS=%d \"$PUMICE_PROGRAM\" profile net.json "
-                 "--synthetic --steps 1 -v devices=cpu --csv f.csv 2> err | sed 1,6d > out", folder,
-                 widths[i]);
+        snprintf(command, sizeof command,
+                 "cd %s && COLUMNS=%d \"$PUMICE_PROGRAM\" profile net.json "
+                 "--synthetic --steps 1 -v devices=cpu --csv f.csv 2> err | sed 1,6d > out",
+                 folder, widths[i]);
         assert_int_equal(system(command), 0);
         data = read_text("out");
         for (char *line = strtok(data, "\n"); line; line = strtok(NULL, "\n"))

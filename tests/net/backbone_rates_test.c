@@ -1,6 +1,6 @@
-/* Dilation in place of strides: every window of every DeepLab backbone at output strides 32, 16 and 8,
- * with factors 1, 2 and 4 in the last block where it takes them. A layer whose stride is given up still
- * has the dilation reached before; only later ones get the doubled one. */
+/* Dilation in place of strides: every window of every DeepLab backbone at output strides 32, 16 and
+ * 8, with factors 1, 2 and 4 in the last block where it takes them. A layer whose stride is given
+ * up still has the dilation reached before; only later ones get the doubled one. */
 #include "named_net.h"
 
 /* What windows of a backbone have at output strides 32, 16 and 8. */
@@ -81,7 +81,7 @@ static const struct window xception_71[] = {
     LAST(5, 5, { 2, 2, 1 }, { 1, 1, 1 }), BEHIND(16),
 };
 
-/* ---- residual nets: a block's last unit has its stride ------------------------------------------ */
+/* ---- residual nets: a block's last unit has its stride --------------------------------------- */
 
 #define ROOT { "conv1", 0, 0, HALVED }
 #define BETA { "conv1_%d", 1, 1, HALVED }, { "conv1_%d", 2, 3, PLAIN }

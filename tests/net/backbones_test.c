@@ -96,8 +96,8 @@ static void expect_maps(const struct maps *m, int stride, int height, int width)
     pm_net_destroy(&net);
 }
 
-/* Strided windows of the residual nets and Xception pad symmetrically, the MobileNets' as SAME, which
- * at even sizes is one pixel further. */
+/* Strided windows of the residual nets and Xception pad symmetrically, the MobileNets' as SAME,
+ * which at even sizes is one pixel further. */
 static void padding(void **state)
 {
     static const struct { const struct pm_backbone *b; const char *node, *text; } nodes[] = {
@@ -128,7 +128,9 @@ static void padding(void **state)
 
 static void maps(void **state)
 {
-    static const int sizes[][2] = { { 513, 513 }, { 65, 65 }, { 129, 97 }, { 512, 512 }, { 1, 30 } };
+    static const int sizes[][2] = {
+        { 513, 513 }, { 65, 65 }, { 129, 97 }, { 512, 512 }, { 1, 30 }
+    };
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(all); i++)
@@ -153,7 +155,7 @@ static void strides_that_it_lacks(void **state)
     }
 }
 
-/* ---- dilation in place of strides: backbone_rates_test.c -------------------------------------- */
+/* ---- dilation in place of strides: backbone_rates_test.c ------------------------------------- */
 
 /* Without multi_grid the last block's layers are dilated alike; of another length it is refused. */
 static void grid(void **state)
@@ -175,7 +177,8 @@ static void grid(void **state)
     pm_backbone_xception_41.build(net, pm_net_input(net, "images", PM_SHAPE4(1, 65, 65, 3), PM_F32),
                                   &o);
     assert_int_equal(net->error, PM_ECONFIG);
-    assert_contains(pm_error_text(), "model.multi_grid: 2 numbers, but deeplab_xception_41 takes 3");
+    assert_contains(pm_error_text(),
+                    "model.multi_grid: 2 numbers, but deeplab_xception_41 takes 3");
     pm_net_destroy(&net);
 }
 
@@ -245,7 +248,8 @@ static void digest(struct pm_net *net, char text[65])
     for (int i = 0; i < net->var_count; i++) {
         const struct pm_variable *v = net->vars[i];
         const char *role = !v->trainable ? "kept" : v->regularize ? "decayed" : "trained";
-        lines[i] = pm_arena_printf(net->arena, "%s %s %s\n", v->name, shape_text(v->shape, shape), role);
+        lines[i] =
+            pm_arena_printf(net->arena, "%s %s %s\n", v->name, shape_text(v->shape, shape), role);
     }
     qsort(lines, (size_t)net->var_count, sizeof *lines, by_bytes);
     pm_sha256_start(&sha);
@@ -298,7 +302,8 @@ static void expect_of_net(const cJSON *row)
     const char *name = cJSON_GetObjectItem(row, "net")->valuestring;
     char *options = cJSON_PrintUnformatted(cJSON_GetObjectItem(row, "options"));
     struct pm_heads heads;
-    struct pm_net *net = named_net(name, 1, 769, 769, golden_number(row, "classes"), options, &heads);
+    struct pm_net *net =
+        named_net(name, 1, 769, 769, golden_number(row, "classes"), options, &heads);
 
     free(options);
     if (net->error)

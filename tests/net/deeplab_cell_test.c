@@ -30,9 +30,10 @@ static void remove_cell(char *options)
 static void cell(void **state)
 {
     (void)state;
-    char *options = cell_file("[{\"kernel\": 3, \"rate\": [1, 6], \"op\": \"conv\", \"input\": -1},"
-                              " {\"kernel\": [1, 1], \"op\": \"conv\", \"input\": 0},"
-                              " {\"grid_size\": [2, 4], \"op\": \"pyramid_pooling\", \"input\": 1}]");
+    char *options =
+        cell_file("[{\"kernel\": 3, \"rate\": [1, 6], \"op\": \"conv\", \"input\": -1},"
+                  " {\"kernel\": [1, 1], \"op\": \"conv\", \"input\": 0},"
+                  " {\"grid_size\": [2, 4], \"op\": \"pyramid_pooling\", \"input\": 1}]");
     char *text = pm_malloc(strlen(options) + 32);
     struct pm_net *net;
 
@@ -55,15 +56,19 @@ static void cell(void **state)
 static void refused_cells(void **state)
 {
     (void)state;
-    static const struct { const char *text, *words; } cases[] = {
+    static const struct { const char *text, *words;
+    } cases[] = {
         { "{}", "a cell is a list of 1 to 8 branches" },
         { "[]", "a cell is a list of 1 to 8 branches" },
         { "[1]", "[0].op: must be \"conv\" or \"pyramid_pooling\"" },
         { "[{\"op\": \"conv\", \"input\": 0, \"kernel\": 1}]", "[0].input: must be -1" },
         { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1},"
-          " {\"op\": \"conv\", \"input\": 0, \"kernel\": 3}]", "[1].rate: must be a whole number" },
-        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": [3, 0.5], \"rate\": 1}]", "[0].kernel: must" },
-        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1, \"size\": 1}]", "[0].size: is no key" },
+          " {\"op\": \"conv\", \"input\": 0, \"kernel\": 3}]",
+          "[1].rate: must be a whole number" },
+        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": [3, 0.5], \"rate\": 1}]",
+          "[0].kernel: must" },
+        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1, \"size\": 1}]",
+          "[0].size: is no key" },
         { "[{\"op\": \"pyramid_pooling\", \"input\": -1}]", "[0].grid_size: must" },
         { "[", ":1:" },
     };

@@ -1,5 +1,5 @@
-/* deeplab_small: a DeepLab net whose backbone is a small one with the strides of the real ones, for tests
- * of what stands behind it. */
+/* deeplab_small: a DeepLab net whose backbone is a small one with the strides of the real ones, for
+ * tests of what stands behind it. */
 #ifndef PUMICE_TESTS_DEEPLAB_SMALL_H
 #define PUMICE_TESTS_DEEPLAB_SMALL_H
 
@@ -62,7 +62,8 @@ static inline struct pm_net *built(const char *options, int height, int width)
 }
 
 /* An option as the text of its JSON. */
-static inline void expect_text(const struct pm_net *net, const char *node, const char *key, const char *want)
+static inline void expect_text(const struct pm_net *net, const char *node, const char *key,
+                               const char *want)
 {
     const struct pm_node *n = pm_net_find(net, node);
     cJSON *o = cJSON_CreateObject();

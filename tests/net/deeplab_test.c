@@ -1,5 +1,5 @@
-/* DeepLab's heads: sizes, layers, names and initial values of what stands behind a backbone, and what
- * is refused. */
+/* DeepLab's heads: sizes, layers, names and initial values of what stands behind a backbone, and
+ * what is refused. */
 #include "deeplab_small.h"
 
 #include <pumice/task.h>
@@ -38,10 +38,12 @@ static void expect_init(const struct pm_net *net, const char *variable, enum pm_
 static void sizes(void **state)
 {
     (void)state;
-    static const struct { int size; float scale; int want; } cases[] = {
-        { 513, 1 / 16.f, 33 },  { 769, 1 / 16.f, 49 },   { 1025, 1 / 4.f, 257 }, { 513, 1 / 4.f, 129 },
-        { 513, 1 / 8.f, 65 },   { 769, 1 / 4.f, 193 },   { 1025, 1 / 16.f, 65 }, { 2049, 1 / 16.f, 129 },
-        { 2049, 1 / 4.f, 513 }, { 512, 1 / 16.f, 32 },   { 1, 1 / 16.f, 1 },     { 513, 0.75f, 385 },
+    static const struct { int size; float scale; int want;
+    } cases[] = {
+        { 513, 1 / 16.f, 33 },  { 769, 1 / 16.f, 49 },   { 1025, 1 / 4.f, 257 },
+        { 513, 1 / 4.f, 129 },  { 513, 1 / 8.f, 65 },    { 769, 1 / 4.f, 193 },
+        { 1025, 1 / 16.f, 65 }, { 2049, 1 / 16.f, 129 }, { 2049, 1 / 4.f, 513 },
+        { 512, 1 / 16.f, 32 },  { 1, 1 / 16.f, 1 },      { 513, 0.75f, 385 },
         { 241, 0.35f, 85 },     { 321, 1 / 16.f, 21 },
     };
 
@@ -188,10 +190,13 @@ static void without_batch_norm(void **state)
 static void listed(void **state)
 {
     static const char *const options[] = {
-        "{}", "{\"edge_classes\": 3}", "{\"instance\": true, \"decoder_strides\": [8, 4]}",
+        "{}",
+        "{\"edge_classes\": 3}",
+        "{\"instance\": true, \"decoder_strides\": [8, 4]}",
         "{\"aspp_batch_norm\": false, \"aspp_rates\": [6, 12], \"edge_classes\": 2}",
         "{\"image_pyramid\": [1, 0.5], \"edge_classes\": 2}",
-        "{\"image_pyramid\": [0.5, 0.75, 1], \"merge_method\": \"avg\", \"aspp_batch_norm\": false, "
+        "{\"image_pyramid\": [0.5, 0.75, 1], \"merge_method\": \"avg\", \"aspp_batch_norm\": "
+        "false, "
         "\"aspp_rates\": [6, 12]}",
     };
 
@@ -201,8 +206,9 @@ static void listed(void **state)
         struct pm_net *net = make(options[i], 65, 65, 5, &made), *again = pm_net_create();
         cJSON *list = pm_net_to_json(net);
 
-        if (net->error || pm_net_from_json(again, pm_net_input(again, "images",
-                                               net->nodes[0]->out_shape, PM_F32), list, "list", &read))
+        if (net->error ||
+            pm_net_from_json(again, pm_net_input(again, "images", net->nodes[0]->out_shape, PM_F32),
+                             list, "list", &read))
             fail_msg("%s: %s", options[i], pm_error_text());
         pm_task_find("segmentation")->find_heads(again, &read);
         assert_string_equal(made.logits->name, read.logits->name);
@@ -266,8 +272,8 @@ static void image_pyramid(void **state)
     (void)state;
     struct pm_heads heads;
     struct pm_net *one = built("{\"decoder_strides\": 4}", 65, 97);
-    struct pm_net *net = make("{\"image_pyramid\": [0.5, 1, 1.5], \"decoder_strides\": 4}", 65, 97, 5,
-                              &heads);
+    struct pm_net *net =
+        make("{\"image_pyramid\": [0.5, 1, 1.5], \"decoder_strides\": 4}", 65, 97, 5, &heads);
 
     if (net->error)
         fail_msg("%s", pm_error_text());
@@ -323,8 +329,10 @@ static void instances(void **state)
 {
     (void)state;
     struct pm_heads heads;
-    struct pm_net *net = make("{\"instance\": true, \"decoder_strides\": [8, 4], \"edge_classes\": 3, "
-                              "\"aspp_rates\": 6}", 65, 97, 19, &heads);
+    struct pm_net *net =
+        make("{\"instance\": true, \"decoder_strides\": [8, 4], \"edge_classes\": 3, "
+             "\"aspp_rates\": 6}",
+             65, 97, 19, &heads);
 
     if (net->error)
         fail_msg("%s", pm_error_text());
@@ -393,9 +401,12 @@ static void refusals(void **state)
     expect_error("{\"decoder_strides\": 5}", "at stride 5: strides are 4, 8 and 16");
     expect_error("{\"output_stride\": 12}",
                  "model.output_stride: 12 is none that deeplab_small has: 4, 8, 16 or 32");
-    expect_error("{\"logits_kernel_size\": 3}", "model.logits_kernel_size: is only for summed logits");
-    expect_error("{\"logits_kernel_size\": 3, \"aspp_batch_norm\": false}", "set model.aspp_batch_norm");
-    expect_error("{\"aspp_rates\": [1, 2, 3, 4, 5, 6, 7]}", "model.aspp_rates: has more than 6 rates");
+    expect_error("{\"logits_kernel_size\": 3}",
+                 "model.logits_kernel_size: is only for summed logits");
+    expect_error("{\"logits_kernel_size\": 3, \"aspp_batch_norm\": false}",
+                 "set model.aspp_batch_norm");
+    expect_error("{\"aspp_rates\": [1, 2, 3, 4, 5, 6, 7]}",
+                 "model.aspp_rates: has more than 6 rates");
     expect_error("{\"aspp_rates\": 6, \"dense_prediction_cell\": \"x.json\"}",
                  "model.aspp_rates: cannot be combined with model.dense_prediction_cell");
     expect_error("{\"aspp_batch_norm\": false, \"dense_prediction_cell\": \"x.json\"}",
@@ -408,13 +419,17 @@ static void refusals(void **state)
                  "model.aspp_squeeze_excite: needs the average over the picture");
     expect_error("{\"aspp_squeeze_excite\": true, \"aspp_concat_projection\": false, "
                  "\"aspp_rates\": 6}", "set model.aspp_concat_projection to true");
-    expect_error("{\"aspp_se_qsigmoid\": true}", "model.aspp_se_qsigmoid: needs model.aspp_squeeze_excite");
-    expect_error("{\"aspp_pooling_crop\": [65, 65, 65]}", "model.aspp_pooling_crop: takes a height");
+    expect_error("{\"aspp_se_qsigmoid\": true}",
+                 "model.aspp_se_qsigmoid: needs model.aspp_squeeze_excite");
+    expect_error("{\"aspp_pooling_crop\": [65, 65, 65]}",
+                 "model.aspp_pooling_crop: takes a height");
     expect_error("{\"aspp_pooling_stride\": []}", "model.aspp_pooling_stride: takes");
-    expect_error("{\"aspp_pooling_crop\": 129}",
-                 "model.aspp_pooling_crop: image_pooling/average averages windows of 9 along an axis of "
-                 "5: the pictures' 65 must be no smaller than the crop's 129");
-    expect_error("{\"decoder_strides\": [4, 8]}", "model.decoder_strides: must go from the coarsest map");
+    expect_error(
+        "{\"aspp_pooling_crop\": 129}",
+        "model.aspp_pooling_crop: image_pooling/average averages windows of 9 along an axis of "
+        "5: the pictures' 65 must be no smaller than the crop's 129");
+    expect_error("{\"decoder_strides\": [4, 8]}",
+                 "model.decoder_strides: must go from the coarsest map");
     expect_error("{\"decoder_sum_merge\": true}", "model.decoder_sum_merge: needs a decoder");
     expect_error("{\"decoder_is_logits\": true}", "model.decoder_is_logits: needs a decoder");
     expect_error("{\"decoder_is_logits\": true, \"decoder_strides\": 4}",
@@ -429,8 +444,10 @@ static void refusals(void **state)
                  "model.instance: does not work with merged scales");
     expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_filters_instance\": 3}",
                  "model.decoder_filters_instance: takes two numbers");
-    expect_error("{\"edge_classes\": 1}", "model.edge_classes: is 1, but edges need at least two classes");
-    expect_error("{\"image_pyramid\": [1, 0.5, 1]}", "model.image_pyramid: takes up to 8 different scales");
+    expect_error("{\"edge_classes\": 1}",
+                 "model.edge_classes: is 1, but edges need at least two classes");
+    expect_error("{\"image_pyramid\": [1, 0.5, 1]}",
+                 "model.image_pyramid: takes up to 8 different scales");
 }
 
 int main(void)

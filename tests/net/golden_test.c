@@ -1,13 +1,14 @@
 /* One training step of each named net against that of the original program in float64
- * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation): logits, loss, moving averages
- * and every gradient; of deeplab_frozen the third step, after two by momentum.
+ * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation): logits, loss, moving
+ * averages and every gradient; of deeplab_frozen the third step, after two by momentum.
  *
  *     golden_test [DEVICE [CASE ...]]
  *
  * The device is "cpu" when not named, the cases are then the quick ones. A golden keeps a tensor's
- * norm and its products with 16 random vectors v of +-1. For a difference d between ours and theirs,
- * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18 %. It may
- * be 10 times what the original's own float32 run is off by, and never more than 1e-3 of the norm. */
+ * norm and its products with 16 random vectors v of +-1. For a difference d between ours and
+ * theirs, the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18
+ * %. It may be 10 times what the original's own float32 run is off by, and never more than 1e-3 of
+ * the norm. */
 #include "optim/optimizer.h"
 
 #include <pumice/rng.h>
@@ -22,9 +23,9 @@
 #include <cmocka.h>
 
 enum { VECTORS = 16 };
-/* What rounding alone may do to a tensor that the original happens to get nearly exact: sums over up to
- * 1e5 values in another order, and the exponential, which Vulkan allows to be off by 3 + 2 |x| units
- * in the last place (1.2e-5 at logits 100 apart). */
+/* What rounding alone may do to a tensor that the original happens to get nearly exact: sums over
+ * up to 1e5 values in another order, and the exponential, which Vulkan allows to be off by 3 + 2
+ * |x| units in the last place (1.2e-5 at logits 100 apart). */
 #define FLOOR 2e-5
 #define CEILING 1e-3
 
@@ -98,7 +99,7 @@ static void load(struct golden *g, const char *name)
     };
 }
 
-/* ---- the golden's random numbers: as in tests/golden/tensorflow_nets.py ------------------------------- */
+/* ---- the golden's random numbers: as in tests/golden/tensorflow_nets.py ---------------------- */
 
 static struct pm_rng stream(const struct golden *g, const char *name)
 {
@@ -284,7 +285,8 @@ static void compare(struct golden *g, const char *name, const float *t, size_t c
 
 static void add_map_loss(const struct golden *g, const struct pm_heads *heads)
 {
-    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE3(g->batch, g->height, g->width), PM_I32);
+    struct pm_node *labels =
+        pm_net_input(net, "labels", PM_SHAPE3(g->batch, g->height, g->width), PM_I32);
     struct pm_node *x = pm_net_add(net, "enlarged", heads->logits, "resize size=[%d,%d] "
                                    "coordinates=align_corners", g->height, g->width);
 
@@ -371,7 +373,8 @@ static void make_variables(const struct golden *g)
         pm_opts_defaults(momentum.optimizer->opts, momentum_cfg, NULL);
         slots = pm_optimizer_slots(momentum.optimizer, momentum_cfg);
     }
-    if (pm_variables_create(device, net, true, slots, &variables) || pm_variables_allocate(variables) ||
+    if (pm_variables_create(device, net, true, slots, &variables) ||
+        pm_variables_allocate(variables) ||
         (slots && pm_optimizer_init(momentum.optimizer, momentum_cfg, variables, g->seed)))
         fail_msg("%s", pm_error_text());
     v = variables;

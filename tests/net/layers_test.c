@@ -60,8 +60,9 @@ static void test_geometry(void **state)
         assert_int_equal(a.after, s[5]);
     }
     for (size_t i = 0; i < PM_COUNT(valid); i++)
-        assert_int_equal(pm_axis_of(valid[i][0], valid[i][1], valid[i][2], 1, PM_PAD_VALID, 0, 0).out,
-                         valid[i][3]);
+        assert_int_equal(
+            pm_axis_of(valid[i][0], valid[i][1], valid[i][2], 1, PM_PAD_VALID, 0, 0).out,
+            valid[i][3]);
     /* A dilated window reaches (kernel - 1) * dilation + 1; explicit padding counts as image. */
     assert_int_equal(pm_axis_of(10, 3, 1, 4, PM_PAD_VALID, 0, 0).out, 2);
     assert_int_equal(pm_axis_of(10, 3, 1, 4, PM_PAD_SAME, 0, 0).before, 4);
@@ -218,7 +219,8 @@ static void test_long_spec(void **state)
     pm_opts_dump(n->layer->opts, n->cfg, o, false);
     const cJSON *weights = cJSON_GetObjectItem(o, "label_weights");
     assert_int_equal(cJSON_GetArraySize(weights), MANY);
-    assert_true((float)cJSON_GetArrayItem(weights, MANY - 1)->valuedouble == 1 + (MANY - 1) / 1024.0f);
+    assert_true((float)cJSON_GetArrayItem(weights, MANY - 1)->valuedouble ==
+                1 + (MANY - 1) / 1024.0f);
     assert_true(cJSON_GetObjectItem(o, "weight")->valuedouble == 3);
     cJSON_Delete(o);
     pm_str_free(&list);

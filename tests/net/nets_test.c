@@ -335,7 +335,8 @@ static void unknown_name(void **state)
     assert_null(pm_net_row_find("resnet_v1_51"));
 }
 
-/* A net's name as input.preprocessing stands for what TF-Slim and DeepLab prepare its pictures by. */
+/* A net's name as input.preprocessing stands for what TF-Slim and DeepLab prepare its pictures
+ * by. */
 static void preprocessings(void **state)
 {
     static const char *const nets[][2] = {

@@ -12,7 +12,8 @@ static const char splits[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 14, \"kernel\": 3},"
     " {\"name\": \"s\", \"layer\": \"split\", \"sizes\": [5, 3, 6]},"
     " {\"name\": \"b\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
-    " {\"name\": \"c\", \"layer\": \"add\", \"inputs\": [\"b\", \"s:0\"], \"activation\": \"relu\"},"
+    " {\"name\": \"c\", \"layer\": \"add\", \"inputs\": [\"b\", \"s:0\"], \"activation\": "
+    "\"relu\"},"
     " {\"name\": \"t\", \"layer\": \"split\", \"inputs\": \"s:2\"},"
     " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"t:1\", \"c\", \"t\"]},"
     " {\"name\": \"f\", \"layer\": \"flatten\"},"
@@ -89,18 +90,23 @@ static void lists_name_outputs(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    static const struct { const char *list, *words; } cases[] = {
-        { "[{\"name\":\"s\",\"layer\":\"split\",\"parts\":3},{\"layer\":\"relu\",\"inputs\":\"s:3\"}]",
+    static const struct { const char *list, *words;
+    } cases[] = {
+        { "[{\"name\":\"s\",\"layer\":\"split\",\"parts\":3},{\"layer\":\"relu\",\"inputs\":\"s:"
+          "3\"}]",
           "the outputs of the layer \"s\" are \"s:0\" to \"s:2\"" },
         { "[{\"name\":\"s\",\"layer\":\"relu\"},{\"layer\":\"relu\",\"inputs\":\"s:1\"}]",
           "\"s:0\" to \"s:0\"" },
-        { "[{\"name\":\"s\",\"layer\":\"split\",\"parts\":3},{\"layer\":\"relu\",\"inputs\":\"p:1\"}]",
+        { "[{\"name\":\"s\",\"layer\":\"split\",\"parts\":3},{\"layer\":\"relu\",\"inputs\":\"p:"
+          "1\"}]",
           "no layer \"p:1\"" },
         { "[{\"name\":\"s\",\"layer\":\"split\",\"parts\":2}]", "3 does not divide into 2" },
-        { "[{\"name\":\"s\",\"layer\":\"split\",\"sizes\":[1,3]}]", "add up to 4, but the axis has 3" },
+        { "[{\"name\":\"s\",\"layer\":\"split\",\"sizes\":[1,3]}]",
+          "add up to 4, but the axis has 3" },
         { "[{\"name\":\"s\",\"layer\":\"split\",\"axis\":4}]", "-4..3" },
         { "[{\"name\":\"s\",\"layer\":\"split\",\"sizes\":[1,1,1,1,1,1,1,1,1]}]", "at most 8" },
-        { "[{\"name\":\"s:1\",\"layer\":\"relu\"},{\"name\":\"s\",\"layer\":\"split\",\"parts\":3}]",
+        { "[{\"name\":\"s:1\",\"layer\":\"relu\"},{\"name\":\"s\",\"layer\":\"split\",\"parts\":3}"
+          "]",
           "another layer of this name" },
     };
 

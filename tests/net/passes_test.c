@@ -123,10 +123,11 @@ static void ranges_are_shared(void **state)
 static void a_list_is_read_again_in_a_pass(void **state)
 {
     (void)state;
-    cJSON *list = cJSON_Parse("[{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
-                              "{\"name\":\"second\",\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
-                              "{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3,\"inputs\":\"images\","
-                              "\"share\":\"second\"}]");
+    cJSON *list =
+        cJSON_Parse("[{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
+                    "{\"name\":\"second\",\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
+                    "{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3,\"inputs\":\"images\","
+                    "\"share\":\"second\"}]");
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32), *x;
     struct pm_heads first, second;

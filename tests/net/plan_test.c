@@ -47,7 +47,8 @@ static struct pm_net *long_skips(void)
 
     for (int i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "down%d", i);
-        skip[i] = x = pm_net_add(net, name, x, "conv2d filters=%d kernel=3 activation=relu", 8 << i);
+        skip[i] = x =
+            pm_net_add(net, name, x, "conv2d filters=%d kernel=3 activation=relu", 8 << i);
         snprintf(name, sizeof name, "pool%d", i);
         x = pm_net_add(net, name, x, "max_pool kernel=2 stride=2 padding=valid");
     }

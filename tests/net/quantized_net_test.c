@@ -102,13 +102,14 @@ static void places(void **state)
         "s add(n/act_quant,r); s/add_quant fake_quant(s)",
         "s/add_quant");
     /* An activation that sums have none of their own of. */
-    check_places("[{'name':'a','layer':'conv2d','filters':3},"
-                 "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
-                 "{'name':'n','layer':'batch_norm','activation':'hard_swish','inputs':['b','a']}]",
-                 "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
-                 "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
-                 "n/sum add(b/conv_quant,a/conv_quant); n hard_swish(n/sum); n/act_quant fake_quant(n)",
-                 "n/act_quant");
+    check_places(
+        "[{'name':'a','layer':'conv2d','filters':3},"
+        "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
+        "{'name':'n','layer':'batch_norm','activation':'hard_swish','inputs':['b','a']}]",
+        "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
+        "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
+        "n/sum add(b/conv_quant,a/conv_quant); n hard_swish(n/sum); n/act_quant fake_quant(n)",
+        "n/act_quant");
     /* What does not fold: a bias, a second reader, another layer between. Floats stay floats. */
     check_places(
         "[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
@@ -123,9 +124,13 @@ static void places(void **state)
 /* What passes values on leaves them on their grid; views do, all of them. */
 static void passed_on(void **state)
 {
-    static const char *const middle[] = { "'max_pool'", "'dropout'", "'flip'", "'transpose','perm':[0,2,1,3]",
+    static const char *const middle[] = { "'max_pool'",
+                                          "'dropout'",
+                                          "'flip'",
+                                          "'transpose','perm':[0,2,1,3]",
                                           "'slice','begin':[0,1,0,0],'size':[2,6,8,3]",
-                                          "'reshape','shape':[2,8,8,3]", "'flatten'",
+                                          "'reshape','shape':[2,8,8,3]",
+                                          "'flatten'",
                                           "'split','axis':1" };
     const struct pm_layer *const *layers;
     size_t count, passing = 0;
@@ -458,8 +463,12 @@ static void steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places),      cmocka_unit_test(passed_on),  cmocka_unit_test(slope_of_a_residual),
-        cmocka_unit_test(refusals),    cmocka_unit_test(named_nets), cmocka_unit_test(steps),
+        cmocka_unit_test(places),
+        cmocka_unit_test(passed_on),
+        cmocka_unit_test(slope_of_a_residual),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(named_nets),
+        cmocka_unit_test(steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

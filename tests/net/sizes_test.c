@@ -1,6 +1,7 @@
-/* Plans for several sizes: training sizes are planned once, share one block of activations, and take
- * the steps of plans with memory of their own; on demand sizes are planned when they come, the last 8
- * are kept, and each gives what a plan of its own gives, also after the shared memory has moved. */
+/* Plans for several sizes: training sizes are planned once, share one block of activations, and
+ * take the steps of plans with memory of their own; on demand sizes are planned when they come, the
+ * last 8 are kept, and each gives what a plan of its own gives, also after the shared memory has
+ * moved. */
 #include "two_steps.h"
 
 #include "net/sizes.h"

@@ -259,8 +259,8 @@ static void compare_logits(const struct golden *g, const float *have)
         i++;
     }
     assert_int_equal(i, g->batch * g->classes);
-    print_message("%s: logits off by %.2g of the largest, %.2g are allowed\n", g->name, worst / largest,
-                  bound);
+    print_message("%s: logits off by %.2g of the largest, %.2g are allowed\n", g->name,
+                  worst / largest, bound);
     if (!(worst / largest <= bound))
         fail_msg("%s: logits differ", g->name);
 }
@@ -293,8 +293,8 @@ static void compare(struct step *s, const char *theirs, const float *values, con
     const double error = sqrt(sum / VECTORS) / want[1];
     const double bound = fmin(fmax(10 * want[2], FLOOR), CEILING_STEP);
     if (!(error <= bound) && ++s->wrong <= 20)
-        print_error("%s: %s is off by %.2g of its norm, %.2g is allowed\n", s->g->name, theirs, error,
-                    bound);
+        print_error("%s: %s is off by %.2g of its norm, %.2g is allowed\n", s->g->name, theirs,
+                    error, bound);
     if (!(error / bound <= s->worst)) {
         s->worst = error / bound;
         s->worst_name = row->string;

@@ -87,7 +87,8 @@ static inline struct two_steps two_steps(struct pm_device *device, struct pm_net
     return r;
 }
 
-/* The device of this name, with the validation layer where asked for; NULL: this machine lacks it. */
+/* The device of this name, with the validation layer where asked for; NULL: this machine lacks
+ * it. */
 static inline struct pm_device *device_called(const char *name, bool validate)
 {
     struct pm_device_info *list;

@@ -1,5 +1,6 @@
-/* Metrics of training's batches: every part of the batch, of clones and micro-batches, is counted with its
- * own labels; the running ones go on from batch to batch; what is ignored does not count. */
+/* Metrics of training's batches: every part of the batch, of clones and micro-batches, is counted
+ * with its own labels; the running ones go on from batch to batch; what is ignored does not
+ * count. */
 #include "clones/clones_setup.h"
 #include "observers/train_metrics.h"
 

@@ -2,14 +2,15 @@
  * beside them, for tests/onnx/export_check.py.
  *
  *   export_cases nets                          names of all named nets
- *   export_cases net FOLDER NAME [OPTION ...]  fold: batch norm folded; beside: weights in a file of
- *                                              their own; size: any size, computed at another than the
- *                                              net was exported at; pixels: bytes in, as the vgg and
- *                                              inception preprocessings take them; probabilities
+ *   export_cases net FOLDER NAME [OPTION ...]  fold: batch norm folded; beside: weights in a file
+ *                                              of their own; size: any size, computed at another
+ *                                              than the net was exported at; pixels: bytes in, as
+ *                                              the vgg and inception preprocessings take them;
+ *                                              probabilities
  *   export_cases layers FOLDER                 every small case of tests/layers/, in evaluation
  *
- * Each case is a line of JSON: name, onnx, inputs (name, file, type, shape as here: images are NHWC),
- * expected (file), type, shape. Files hold the elements only. */
+ * Each case is a line of JSON: name, onnx, inputs (name, file, type, shape as here: images are
+ * NHWC), expected (file), type, shape. Files hold the elements only. */
 #include <pumice/export.h>
 #include <pumice/plan.h>
 #include <pumice/rng.h>

@@ -118,7 +118,8 @@ static void test_lenet(void **state)
                                        "Transpose", "Reshape", "Gemm", "Relu", "Gemm" };
     struct pm_heads heads;
     struct pm_net *net = named_net("lenet", 1, 28, 28, 10, NULL, &heads);
-    struct pm_export *g = export(net, heads.logits, (struct pm_export_options){ .any_batch = true });
+    struct pm_export *g =
+        export(net, heads.logits, (struct pm_export_options){ .any_batch = true });
     const struct pm_onnx_model *m = pm_export_model(g);
 
     (void)state;

@@ -1,5 +1,5 @@
-/* What the tests of imported models share: a model with its inputs and the outputs it must give, run
- * on a device. */
+/* What the tests of imported models share: a model with its inputs and the outputs it must give,
+ * run on a device. */
 #ifndef IMPORT_COMMON_H
 #define IMPORT_COMMON_H
 
@@ -34,7 +34,8 @@ static inline float *read_tensor(const char *path, struct pm_arena *a, struct pm
     return v;
 }
 
-/* A shape of as many elements that a node may have: the last axes are one where there are too many. */
+/* A shape of as many elements that a node may have: the last axes are one where there are too
+ * many. */
 static inline struct pm_shape node_shape(int rank, const int64_t *dim)
 {
     struct pm_shape s = { .rank = rank < 1 ? 1 : rank < PM_MAX_RANK ? rank : PM_MAX_RANK };
@@ -74,7 +75,8 @@ static inline float *run_net(struct pm_device *d, struct pm_net *net, const stru
     return result;
 }
 
-/* A folder with model.onnx, and an input's and its output's values: imports it, runs it, compares. */
+/* A folder with model.onnx, and an input's and its output's values: imports it, runs it,
+ * compares. */
 static inline void run_case(struct pm_device *device, const char *folder)
 {
     struct pm_import *import = NULL;
@@ -103,7 +105,8 @@ static inline void run_case(struct pm_device *device, const char *folder)
         pm_arena_printf(a, "%s/test_data_set_0/output_0.pb", folder), a, &t);
     assert_int_equal(pm_shape_count(out->out_shape), t.count);
     for (size_t i = 0; i < t.count; i++)
-        worst = fmax(worst, fabs((double)y[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i])));
+        worst = fmax(worst,
+                     fabs((double)y[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i])));
     if (!(worst < 1e-5))
         fail_msg("%s: differs by %g", folder, worst);
     pm_free(y);

@@ -65,7 +65,8 @@ static int judge(struct pm_variables *v, double before, bool transposed)
             if (row[k] != weight(transposed ? k * IN + i : i * OUT + k))
                 return 5;
     }
-    printf("peak of %s: %.3f times the weights\n", transposed ? "importing" : "a checkpoint", ratio);
+    printf("peak of %s: %.3f times the weights\n", transposed ? "importing" : "a checkpoint",
+           ratio);
     return ratio > 0.9 && ratio <= 1.2 ? 0 : 6;
 }
 

@@ -1,4 +1,5 @@
-/* A Softmax at a model's end is left out where it makes probabilities of classes, and only there. */
+/* A Softmax at a model's end is left out where it makes probabilities of classes, and only
+ * there. */
 #include "import_common.h"
 
 /* [1, 3, height, 5] through Relu and a Softmax over this axis; whether the Softmax is left out. */
@@ -20,7 +21,8 @@ static bool is_left_out(int64_t opset, int height, int64_t axis)
     pm_onnx_set_int(m, pm_onnx_add(m, "Softmax", "s", (const char *[]){ "r", NULL },
                                    (const char *[]){ "y", NULL }), "axis", axis);
     ok(pm_import_open_model(m, &import));
-    ok(pm_import_net(import, net, pm_net_input(net, "images", PM_SHAPE4(1, height, (int)dim[3], 3), PM_F32),
+    ok(pm_import_net(import, net,
+                     pm_net_input(net, "images", PM_SHAPE4(1, height, (int)dim[3], 3), PM_F32),
                      &options, &heads));
     for (int i = 0; i < net->count; i++)
         found |= strcmp(net->nodes[i]->layer->name, "softmax") == 0;

@@ -1,7 +1,8 @@
-/* What of an imported model is trained: what its initializers hold, also cut, joined or turned; not what
- * the graph computes, nor Constant nodes beside initializers. Which layers share a variable: those of one
- * initializer, but each has its own where that is a fill of 0 or 1; and the net's other passes. And what an
- * export wrote as a constant comes back as one, under the same name, however often. */
+/* What of an imported model is trained: what its initializers hold, also cut, joined or turned; not
+ * what the graph computes, nor Constant nodes beside initializers. Which layers share a variable:
+ * those of one initializer, but each has its own where that is a fill of 0 or 1; and the net's
+ * other passes. And what an export wrote as a constant comes back as one, under the same name,
+ * however often. */
 #include "import_common.h"
 
 #include <pumice/export.h>
@@ -24,8 +25,8 @@ static struct pm_onnx_model *summed(void)
     return m;
 }
 
-static struct pm_onnx_node *op(struct pm_onnx_model *m, const char *name, const char *a, const char *b,
-                               const char *y)
+static struct pm_onnx_node *op(struct pm_onnx_model *m, const char *name, const char *a,
+                               const char *b, const char *y)
 {
     const char *in[] = { a, b, NULL };
 
@@ -120,7 +121,8 @@ static void computed(void **state)
     only(m, "c:number", false);
     m = summed();
     sliced(m, "a", 0, 1);
-    pm_onnx_add_tensor(m, "shape", PM_DTYPE_I64, 1, (const int64_t[]){ 2 }, (const int64_t[]){ 1, 4 });
+    pm_onnx_add_tensor(m, "shape", PM_DTYPE_I64, 1, (const int64_t[]){ 2 },
+                       (const int64_t[]){ 1, 4 });
     op(m, "ConstantOfShape", "shape", NULL, "b");
     pm_onnx_set_int(m, op(m, "Concat", "a", "b", "c"), "axis", 0);
     only(m, "c:number", false);
@@ -205,7 +207,8 @@ static void statistics_are_apart(void **state)
     pm_import_close(&import);
 }
 
-/* The same net over other images (net.h: pass) has no variables of its own, a fresh head's included. */
+/* The same net over other images (net.h: pass) has no variables of its own, a fresh head's
+ * included. */
 static void passes_share(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -241,8 +244,8 @@ static void passes_share(void **state)
     pm_str_free(&path);
 }
 
-/* A fresh last layer has a fresh bias, on whichever side of the sum the model's stands; a sum of one layer
- * with itself has one last layer. */
+/* A fresh last layer has a fresh bias, on whichever side of the sum the model's stands; a sum of
+ * one layer with itself has one last layer. */
 static void fresh_heads(void **state)
 {
     static const char *const sums[][2] = { { "p", "b" }, { "b", "p" }, { "p", "p" } };
@@ -262,7 +265,8 @@ static void fresh_heads(void **state)
         pm_onnx_add_tensor(m, "b", PM_DTYPE_F32, 1, (const int64_t[]){ 3 }, b);
         pm_onnx_add_input(m, "x", PM_DTYPE_F32, 4, (const int64_t[]){ 2, 3, 2, 2 });
         pm_onnx_add_output(m, "y", PM_DTYPE_F32, 2, (const int64_t[]){ 2, 3 });
-        pm_onnx_add(m, "Flatten", "f", (const char *[]){ "x", NULL }, (const char *[]){ "f", NULL });
+        pm_onnx_add(m, "Flatten", "f", (const char *[]){ "x", NULL },
+                    (const char *[]){ "f", NULL });
         op(m, "MatMul", "f", "w", "p");
         op(m, "Add", sums[k][0], sums[k][1], "y");
         ok(pm_import_open_model(m, &import));
@@ -342,8 +346,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_initializers), cmocka_unit_test(computed),
         cmocka_unit_test(constant_nodes),        cmocka_unit_test(fills_are_split),
-        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(passes_share), cmocka_unit_test(fresh_heads),
-        cmocka_unit_test(constants_come_back),
+        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(passes_share),
+        cmocka_unit_test(fresh_heads),           cmocka_unit_test(constants_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,8 @@ int main(int argc, char **argv)
 {
     const char *source = getenv("PUMICE_SOURCE");
     struct pm_arena *a = pm_arena_create();
-    const char *folder = pm_arena_printf(a, "%s/tests/golden/onnx_operators", source ? source : ".");
+    const char *folder =
+        pm_arena_printf(a, "%s/tests/golden/onnx_operators", source ? source : ".");
     static struct CMUnitTest tests[200];
     size_t count = 0, found = 0;
     char **names;
@@ -29,9 +30,10 @@ int main(int argc, char **argv)
         for (int k = 2; k < argc; k++)
             wanted |= strstr(names[i], argv[k]) != NULL;
         if (wanted)
-            tests[count++] = (struct CMUnitTest){ .name = names[i], .test_func = one_case,
-                                                  .initial_state = pm_arena_printf(a, "%s/%s", folder,
-                                                                                   names[i]) };
+            tests[count++] = (struct CMUnitTest){ .name = names[i],
+                                                  .test_func = one_case,
+                                                  .initial_state = pm_arena_printf(
+                                                      a, "%s/%s", folder, names[i]) };
     }
     device = device_named(argc > 1 ? argv[1] : "cpu");
     if (!device) {

@@ -5,12 +5,19 @@ import zlib
 
 def write_png(path, pixels):
     def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
     height, width = pixels.shape[:2]
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+        f.write(
+            b"\x89PNG\r\n\x1a\n"
+            + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b"")
+        )
 
 
 def read_png(path, channels):
@@ -25,7 +32,9 @@ def read_png(path, channels):
         packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
         at += 12 + size
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width * channels + 1)
-    out = np.zeros((height + 1, width + 1, channels), np.int64)  # with what the filters see before the picture
+    out = np.zeros(
+        (height + 1, width + 1, channels), np.int64
+    )  # with what the filters see before the picture
     for y in range(height):
         how = rows[y, 0]
         for x in range(width):

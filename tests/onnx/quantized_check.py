@@ -27,45 +27,71 @@ NETS = {
     # A bypass, depthwise convolution, relu6, a map that is resized and joined.
     "pixels": {
         "task": "segmentation",
-        "model": {"layers": [
-            {"name": "a", "layer": "conv2d", "filters": 24, "kernel": 5, "stride": 2, "bias": False},
-            {"name": "a/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
-            {"name": "b", "layer": "depthwise_conv2d", "bias": False},
-            {"name": "b/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
-            {"name": "c", "layer": "conv2d", "filters": 24, "kernel": 1, "bias": False},
-            {"name": "c/BatchNorm", "layer": "batch_norm", "decay": 0.8},
-            {"name": "add", "layer": "add", "inputs": ["c/BatchNorm", "a/BatchNorm"]},
-            {"name": "d", "layer": "conv2d", "filters": 48, "stride": 2, "bias": False},
-            {"name": "d/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "e", "layer": "conv2d", "filters": 48, "stride": 2, "bias": False},
-            {"name": "e/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "f", "layer": "conv2d", "filters": 48, "bias": False},
-            {"name": "f/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "up", "layer": "resize", "size": 33, "coordinates": "align_corners"},
-            {"name": "join", "layer": "concat", "inputs": ["up", "add"]},
-            {"name": "g", "layer": "conv2d", "filters": 24, "bias": False},
-            {"name": "g/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "logits", "layer": "conv2d", "filters": 5, "kernel": 1}]},
+        "model": {
+            "layers": [
+                {
+                    "name": "a",
+                    "layer": "conv2d",
+                    "filters": 24,
+                    "kernel": 5,
+                    "stride": 2,
+                    "bias": False,
+                },
+                {"name": "a/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
+                {"name": "b", "layer": "depthwise_conv2d", "bias": False},
+                {"name": "b/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
+                {"name": "c", "layer": "conv2d", "filters": 24, "kernel": 1, "bias": False},
+                {"name": "c/BatchNorm", "layer": "batch_norm", "decay": 0.8},
+                {"name": "add", "layer": "add", "inputs": ["c/BatchNorm", "a/BatchNorm"]},
+                {"name": "d", "layer": "conv2d", "filters": 48, "stride": 2, "bias": False},
+                {"name": "d/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "e", "layer": "conv2d", "filters": 48, "stride": 2, "bias": False},
+                {"name": "e/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "f", "layer": "conv2d", "filters": 48, "bias": False},
+                {"name": "f/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "up", "layer": "resize", "size": 33, "coordinates": "align_corners"},
+                {"name": "join", "layer": "concat", "inputs": ["up", "add"]},
+                {"name": "g", "layer": "conv2d", "filters": 24, "bias": False},
+                {"name": "g/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "logits", "layer": "conv2d", "filters": 5, "kernel": 1},
+            ]
+        },
         "input": {"preprocessing": "deeplab", "size": 65, "min_scale": 1, "max_scale": 1},
-        "loss": {"label_weights": [0.25, 1, 1, 1, 1]}, "eval": {"save_raw": True},
+        "loss": {"label_weights": [0.25, 1, 1, 1, 1]},
+        "eval": {"save_raw": True},
     },
     # Pooling between, a product, residuals that leave their batch norm.
     "layers": {
         "task": "classification",
-        "model": {"layers": [
-            {"name": "a", "layer": "conv2d", "filters": 16, "kernel": 5, "stride": 2, "bias": False},
-            {"name": "a/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "b", "layer": "conv2d", "filters": 16, "bias": False},
-            {"name": "b/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
-            {"name": "c", "layer": "conv2d", "filters": 16, "bias": False},
-            {"name": "c/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu",
-             "inputs": ["c", "a/BatchNorm"]},
-            {"name": "pool", "layer": "max_pool", "kernel": 2, "stride": 2},
-            {"name": "d", "layer": "conv2d", "filters": 32, "stride": 2, "bias": False},
-            {"name": "d/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
-            {"name": "pool2", "layer": "max_pool", "kernel": 8, "stride": 8},
-            {"name": "flat", "layer": "flatten"},
-            {"name": "logits", "layer": "fully_connected", "units": 4}]},
+        "model": {
+            "layers": [
+                {
+                    "name": "a",
+                    "layer": "conv2d",
+                    "filters": 16,
+                    "kernel": 5,
+                    "stride": 2,
+                    "bias": False,
+                },
+                {"name": "a/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "b", "layer": "conv2d", "filters": 16, "bias": False},
+                {"name": "b/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu"},
+                {"name": "c", "layer": "conv2d", "filters": 16, "bias": False},
+                {
+                    "name": "c/BatchNorm",
+                    "layer": "batch_norm",
+                    "decay": 0.8,
+                    "activation": "relu",
+                    "inputs": ["c", "a/BatchNorm"],
+                },
+                {"name": "pool", "layer": "max_pool", "kernel": 2, "stride": 2},
+                {"name": "d", "layer": "conv2d", "filters": 32, "stride": 2, "bias": False},
+                {"name": "d/BatchNorm", "layer": "batch_norm", "decay": 0.8, "activation": "relu6"},
+                {"name": "pool2", "layer": "max_pool", "kernel": 8, "stride": 8},
+                {"name": "flat", "layer": "flatten"},
+                {"name": "logits", "layer": "fully_connected", "units": 4},
+            ]
+        },
         "input": {"preprocessing": "cifarnet", "size": 64},
     },
 }
@@ -101,12 +127,24 @@ def check_operators(name):
     model = onnx.load("net.onnx")
     onnx.checker.check_model(model, full_check=True)
     convolutions = operators("net.onnx")["Conv"]
-    bytes_ = [t for t in model.graph.initializer if t.data_type == onnx.TensorProto.UINT8 and len(t.dims) > 1]
-    check(len(bytes_) >= convolutions, f"{name}: {len(bytes_)} tensors of 8 bits for {convolutions} convolutions")
+    bytes_ = [
+        t
+        for t in model.graph.initializer
+        if t.data_type == onnx.TensorProto.UINT8 and len(t.dims) > 1
+    ]
+    check(
+        len(bytes_) >= convolutions,
+        f"{name}: {len(bytes_)} tensors of 8 bits for {convolutions} convolutions",
+    )
     counts = operators("optimized.onnx")
     integers = counts.get("QLinearConv", 0)
-    check(integers > convolutions / 2, f"{name}: {integers} of {convolutions} convolutions in integers: {counts}")
-    return f"{integers} of {convolutions} convolutions in integers, {counts.get('Conv', 0)} in floats"
+    check(
+        integers > convolutions / 2,
+        f"{name}: {integers} of {convolutions} convolutions in integers: {counts}",
+    )
+    return (
+        f"{integers} of {convolutions} convolutions in integers, {counts.get('Conv', 0)} in floats"
+    )
 
 
 # ---- pictures --------------------------------------------------------------------------------
@@ -136,13 +174,17 @@ def pixels_differ(model, pictures):
     want = np.stack([read_png(f"out/{i:02}_raw.png", 1)[..., 0] for i in range(len(pictures))])
     names = [o.name for o in model.get_outputs()]
     feed = model.get_inputs()[0].name
-    got = np.concatenate([model.run(None, {feed: p[None]})[names.index("SemanticPredictions")] for p in pictures])
+    got = np.concatenate(
+        [model.run(None, {feed: p[None]})[names.index("SemanticPredictions")] for p in pictures]
+    )
     return (got != want).mean(), len(np.unique(want))
 
 
 def answers_differ(model, pictures):
     """How far probabilities are apart at most, and how many classes there are."""
-    told = json.loads(pumice("predict", "net.json", "pictures", "--json", *QUANTISED).stdout)["images"]
+    told = json.loads(pumice("predict", "net.json", "pictures", "--json", *QUANTISED).stdout)[
+        "images"
+    ]
     got = model.run(None, {model.get_inputs()[0].name: pictures})[0]
     apart, seen = 0, set()
     for i, t in enumerate(sorted(told, key=lambda t: t["file"])):
@@ -161,10 +203,20 @@ def check_net(name, net):
     with open("net.json", "w") as f:
         json.dump({**COMMON, **net}, f)
     pumice("train", "net.json")
-    pumice("train", "net.json", "init.checkpoint=float", "run.steps=60", "schedule.base_lr=0.0001", *QUANTISED)
+    pumice(
+        "train",
+        "net.json",
+        "init.checkpoint=float",
+        "run.steps=60",
+        "schedule.base_lr=0.0001",
+        *QUANTISED,
+    )
     rounded = score("net.json", QUANTISED, metric)
     plain = score("net.json", ["run.folder=quantised"], metric)
-    check(abs(rounded - plain) < LOST, f"{name}: {metric} is {plain:.3f} with floats, {rounded:.3f} rounded")
+    check(
+        abs(rounded - plain) < LOST,
+        f"{name}: {metric} is {plain:.3f} with floats, {rounded:.3f} rounded",
+    )
     pumice("export", "net.json", "net.onnx", "export.preprocessing=fold",
            *([] if maps else ["export.output=probabilities"]), *QUANTISED)
     model = session("net.onnx", "optimized.onnx")
@@ -172,9 +224,18 @@ def check_net(name, net):
     pictures = draw(65 if maps else 64, 12)
     off, seen = (pixels_differ if maps else answers_differ)(model, pictures)
     check(seen > 2, f"{name}: all is of two classes: nothing is tested")
-    check(off <= (DIFFERENT if maps else NEAR), f"{name}: onnxruntime's answers differ by {off:.4f}")
-    what = "of the pixels are of another class" if maps else "of 1 is the largest difference of probabilities"
-    print(f"{name}: {told}; {metric} {plain:.3f} with floats, {rounded:.3f} rounded; {off:.1e} {what}", flush=True)
+    check(
+        off <= (DIFFERENT if maps else NEAR), f"{name}: onnxruntime's answers differ by {off:.4f}"
+    )
+    what = (
+        "of the pixels are of another class"
+        if maps
+        else "of 1 is the largest difference of probabilities"
+    )
+    print(
+        f"{name}: {told}; {metric} {plain:.3f} with floats, {rounded:.3f} rounded; {off:.1e} {what}",
+        flush=True,
+    )
 
 
 def main():
@@ -184,7 +245,16 @@ def main():
     for name, net in NETS.items():
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            pumice("dataset", "make", "shapes", "data", "size=64", "train=1000", "validation=200", "test=8")
+            pumice(
+                "dataset",
+                "make",
+                "shapes",
+                "data",
+                "size=64",
+                "train=1000",
+                "validation=200",
+                "test=8",
+            )
             check_net(name, net)
             os.chdir("/")
 

@@ -29,9 +29,16 @@ CLASSES = 5
 NEAR = 1e-4
 NET = {
     "task": "segmentation",
-    "model": {"name": "deeplab_mobilenet_v3_small_seg", "aspp_rates": [2], "decoder_strides": [4],
-              "aspp_filters": 32, "decoder_filters": 32, "output_stride": 16, "batch_norm_decay": 0.8,
-              "head_batch_norm_decay": 0.8},
+    "model": {
+        "name": "deeplab_mobilenet_v3_small_seg",
+        "aspp_rates": [2],
+        "decoder_strides": [4],
+        "aspp_filters": 32,
+        "decoder_filters": 32,
+        "output_stride": 16,
+        "batch_norm_decay": 0.8,
+        "head_batch_norm_decay": 0.8,
+    },
     "data": {"folder": "data"},
     "loss": {"label_weights": [0.1, 1, 1, 1, 1]},
     "input": {"size": [65, 65], "eval_size": list(CROP), "min_scale": 1, "max_scale": 1},
@@ -45,8 +52,13 @@ LOOKS = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
 RANGE = ["input.min_resize=33", "input.max_resize=49", "input.resize_factor=8"]
 FINE = ["model.output_stride=8", "model.aspp_rates=[4]"]
 # Another net, which tells instances too; so many centres and such small segments say more of a net of few steps.
-INSTANCES = ["model.instance=true", "model.decoder_strides=[8,4]", "model.decoder_filters_instance=[24,8]",
-             "run.folder=run_instances", "run.steps=60"]
+INSTANCES = [
+    "model.instance=true",
+    "model.decoder_strides=[8,4]",
+    "model.decoder_filters_instance=[24,8]",
+    "run.folder=run_instances",
+    "run.steps=60",
+]
 GROUPING = {"threshold": 0.01, "nms_kernel": 3, "stuff_area": 20}
 # What is exported with, what is predicted with.
 CASES = {
@@ -55,12 +67,20 @@ CASES = {
     "mirrored": (["export.flip=true"], ["eval.flip=true"]),
     "pixels": (["export.preprocessing=fold"], []),
     "range": (RANGE, RANGE),
-    "range of pixels": (RANGE + ["export.preprocessing=fold", "export.flip=true"], RANGE + ["eval.flip=true"]),
-    "square": (["input.min_resize=40", "input.keep_aspect_ratio=false", "export.size=289"],
-               ["input.min_resize=40", "input.keep_aspect_ratio=false", "input.eval_size=289"]),
+    "range of pixels": (
+        RANGE + ["export.preprocessing=fold", "export.flip=true"],
+        RANGE + ["eval.flip=true"],
+    ),
+    "square": (
+        ["input.min_resize=40", "input.keep_aspect_ratio=false", "export.size=289"],
+        ["input.min_resize=40", "input.keep_aspect_ratio=false", "input.eval_size=289"],
+    ),
     "stride 8": (["export.output_stride=8"], FINE),
     "nearest": (["model.predict_upsampled=false"], ["model.predict_upsampled=false"]),
-    "grey padding": (["input.preprocessing=deeplab_means_grey"], ["input.preprocessing=deeplab_means_grey"]),
+    "grey padding": (
+        ["input.preprocessing=deeplab_means_grey"],
+        ["input.preprocessing=deeplab_means_grey"],
+    ),
 }
 
 
@@ -83,8 +103,14 @@ def make():
     os.mkdir("pictures")
     pictures = []
     for i, (height, width) in enumerate(SIZES):
-        wave = np.add.outer(np.arange(height) * rng.uniform(.1, .4), np.arange(width) * rng.uniform(.1, .4))
-        colour = 128 + 100 * np.sin(wave[..., None] + rng.uniform(0, 6, 3)) + rng.normal(0, 12, (height, width, 3))
+        wave = np.add.outer(
+            np.arange(height) * rng.uniform(0.1, 0.4), np.arange(width) * rng.uniform(0.1, 0.4)
+        )
+        colour = (
+            128
+            + 100 * np.sin(wave[..., None] + rng.uniform(0, 6, 3))
+            + rng.normal(0, 12, (height, width, 3))
+        )
         pictures.append(np.clip(colour, 0, 255).astype(np.uint8))
         write_png(f"pictures/{i}.png", pictures[-1])
     return pictures
@@ -127,15 +153,24 @@ def fits(name, out, height, width, crop, resized):
     """The four outputs of a picture."""
     raw, whole = out["RawSemanticPredictions"], out["RawSemanticProbabilities"]
     classes, p = out["SemanticPredictions"], out["SemanticProbabilities"]
-    check(raw.shape == (1, *crop) and raw.dtype == np.float32, f"{name}: raw predictions are {raw.shape}")
+    check(
+        raw.shape == (1, *crop) and raw.dtype == np.float32,
+        f"{name}: raw predictions are {raw.shape}",
+    )
     check(whole.shape == (1, CLASSES, *crop), f"{name}: raw probabilities are {whole.shape}")
     check(classes.shape == (1, height, width) and classes.dtype == np.int32,
           f"{name}: predictions are {classes.shape}")
     check(p.shape == (1, CLASSES, height, width), f"{name}: probabilities are {p.shape}")
     check(np.abs(whole.sum(1) - 1).max() < 1e-5, f"{name}: probabilities do not add up to 1")
     if not resized:
-        check((raw[:, :height, :width] == classes).all(), f"{name}: predictions are not cut out of the raw")
-        check((whole[:, :, :height, :width] == p).all(), f"{name}: probabilities are not cut out of the raw")
+        check(
+            (raw[:, :height, :width] == classes).all(),
+            f"{name}: predictions are not cut out of the raw",
+        )
+        check(
+            (whole[:, :, :height, :width] == p).all(),
+            f"{name}: probabilities are not cut out of the raw",
+        )
 
 
 def check_case(name, pictures):
@@ -151,9 +186,14 @@ def check_case(name, pictures):
         out = run(model, pixels)
         fits(name, out, height, width, crop, "input.min_resize" in " ".join(export))
         seen |= set(np.unique(want))
-        near += same_classes(name, out["SemanticPredictions"][0], want, out["SemanticProbabilities"][0])
+        near += same_classes(
+            name, out["SemanticPredictions"][0], want, out["SemanticProbabilities"][0]
+        )
     check(len(seen) > 1, f"{name}: every pixel is of one class: nothing is tested")
-    print(f"{name}: {len(pictures)} pictures, {len(seen)} classes, {near} pixels undecided", flush=True)
+    print(
+        f"{name}: {len(pictures)} pictures, {len(seen)} classes, {near} pixels undecided",
+        flush=True,
+    )
     return model
 
 
@@ -169,7 +209,10 @@ def check_limits(pictures):
         fail(f"a picture of {height} x {width} is taken")
     x = np.random.default_rng(1).uniform(-1, 1, (3, 3, 40, 30)).astype(np.float32)
     alone = [model.run(None, {"images": x[i:i + 1]})[0] for i in range(3)]
-    check(np.abs(np.concatenate(alone) - model.run(None, {"images": x})[0]).max() < 1e-5, "a batch differs")
+    check(
+        np.abs(np.concatenate(alone) - model.run(None, {"images": x})[0]).max() < 1e-5,
+        "a batch differs",
+    )
     pumice("export", "net.json", "net.onnx", "export.pad=false")
     whole = session("net.onnx")
     check([o.name for o in whole.get_outputs()] == ["SemanticProbabilities", "SemanticPredictions"],
@@ -182,7 +225,10 @@ def check_limits(pictures):
     p, again = once[0]["SemanticProbabilities"], twice[0]["SemanticProbabilities"]
     want = np.exp(p) / np.exp(p).sum(1, keepdims=True)
     check(np.abs(again - want).max() < 1e-6, "prob_double_softmax is no second softmax")
-    check((once[0]["SemanticPredictions"] == twice[0]["SemanticPredictions"]).all(), "and changes classes")
+    check(
+        (once[0]["SemanticPredictions"] == twice[0]["SemanticPredictions"]).all(),
+        "and changes classes",
+    )
 
 
 def check_heads(pictures):
@@ -198,13 +244,22 @@ def check_heads(pictures):
         out = run(model, pixels)
         fits("heads", out, height, width, CROP, True)
         offset, raw = out["InstanceOffsetPredictions"], out["RawInstanceOffsetPredictions"]
-        check(offset.shape == (1, 2, height, width) and raw.shape == (1, 2, *CROP), "offsets have another size")
-        check(out["InstanceCenterPredictions"].shape == (1, 1, height, width), "centres have another size")
+        check(
+            offset.shape == (1, 2, height, width) and raw.shape == (1, 2, *CROP),
+            "offsets have another size",
+        )
+        check(
+            out["InstanceCenterPredictions"].shape == (1, 1, height, width),
+            "centres have another size",
+        )
         check(out["EdgePredictions"].shape == (1, height, width), "edges have another size")
         low = min(33 / min(height, width), 49 / max(height, width)) * np.array([height, width])
         resized = np.floor(low) + (8 - (np.floor(low) - 1) % 8) % 8
         want = raw[0, :, 0, 0] * [height, width] / resized
-        check(np.abs(offset[0, :, 0, 0] - want).max() < 1e-4 * np.abs(want).max(), "offsets are not scaled")
+        check(
+            np.abs(offset[0, :, 0, 0] - want).max() < 1e-4 * np.abs(want).max(),
+            "offsets are not scaled",
+        )
     print("heads of instances and edges", flush=True)
 
 
@@ -223,7 +278,9 @@ def grouped(classes, heat, offset, things):
     number = np.zeros((height, width), int)
     if len(centers):
         y, x = np.mgrid[:height, :width]
-        distance = (y + offset[0] - centers[:, 0, None, None])**2 + (x + offset[1] - centers[:, 1, None, None])**2
+        distance = (y + offset[0] - centers[:, 0, None, None]) ** 2 + (
+            x + offset[1] - centers[:, 1, None, None]
+        ) ** 2
         number = np.where(np.isin(classes, things), 1 + np.argmin(distance, axis=0), 0)
     out, count = np.full((height, width), 255000), {}
     for k in range(1, len(centers) + 1):
@@ -253,11 +310,16 @@ def check_instances(pictures):
             heat, offset = out["InstanceCenterPredictions"], out["InstanceOffsetPredictions"]
             check(heat.shape == (1, 1, height, width) and offset.shape == (1, 2, height, width),
                   f"instances: heat is {heat.shape}, offsets are {offset.shape}")
-            want, centers = grouped(out["SemanticPredictions"][0], heat[0, 0], offset[0], [1, 2, 3, 4])
+            want, centers = grouped(
+                out["SemanticPredictions"][0], heat[0, 0], offset[0], [1, 2, 3, 4]
+            )
             rgb = read_png(f"out/{i}_panoptic.png", 3)
             got = rgb[..., 0] + 256 * rgb[..., 1] + 65536 * rgb[..., 2]
-            check((got != want).mean() < 0.01, f"instances: {(got != want).sum()} of {got.size} pixels of "
-                  f"{i}.png are of another segment")
+            check(
+                (got != want).mean() < 0.01,
+                f"instances: {(got != want).sum()} of {got.size} pixels of "
+                f"{i}.png are of another segment",
+            )
             found += len(np.unique(want[want % 1000 > 0]))
     check(found > 10, f"instances: only {found} in all pictures: nothing is tested")
     print(f"instances: {found} in {len(pictures)} pictures, as they are and mirrored", flush=True)

@@ -182,7 +182,8 @@ static void one_net(void **state)
                                    PM_SHAPE4(dim[0], dim[2], dim[3], dim[1])));
     float *y = run_net(device, net, heads.logits, names, &x, 1);
     const double off = difference(y, pm_shape_count(heads.logits->out_shape), facts);
-    print_message("  %d nodes, %d variables, logits off by %.2g\n", net->count, net->var_count, off);
+    print_message("  %d nodes, %d variables, logits off by %.2g\n", net->count, net->var_count,
+                  off);
     if (!(off < 1e-4))
         fail_msg("the logits are off by %g of the largest", off);
     same_with_one_image(import, net, size);

@@ -1,5 +1,5 @@
-/* Learning rates by TF-Slim's rules, worked out by hand and, over many steps, by TensorFlow's formulas
- * in double precision. */
+/* Learning rates by TF-Slim's rules, worked out by hand and, over many steps, by TensorFlow's
+ * formulas in double precision. */
 #include "optim/schedule.h"
 
 #include <setjmp.h>
@@ -186,8 +186,9 @@ static void test_length_is_needed(void **state)
 
     (void)state;
     assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 50, &s), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "schedule.num_epochs_per_decay: 0, times 100 examples over "
-                                            "10 a step, is less than one step"));
+    assert_non_null(strstr(pm_error_text(),
+                           "schedule.num_epochs_per_decay: 0, times 100 examples over "
+                           "10 a step, is less than one step"));
     assert_non_null(strstr(pm_error_text(), "schedule.decay_steps"));
     c.policy = PM_POLICY_COSINE;
     assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 0, &s), PM_ECONFIG);
@@ -197,7 +198,9 @@ static void test_length_is_needed(void **state)
 /* DeepLab's rule: the power of what is left of the run, less the warm-up where it is shifted. */
 static void test_polynomial_over_the_run(void **state)
 {
-    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL, .base_lr = 0.045, .power = 0.9 };
+    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL,
+                                    .base_lr = 0.045,
+                                    .power = 0.9 };
     struct pm_schedule s;
 
     (void)state;

@@ -95,11 +95,13 @@ static char *visit(const struct visit *v, char **log)
                v->check ? v->check : "", harness_tail);
     put(top, "harness.html", s.text);
     pm_str_free(&s);
-    pm_str_add(&s, "timeout 120 %s --headless=new --no-sandbox --disable-gpu --no-first-run "
-               "--hide-scrollbars --user-data-dir=%s/profile --allow-file-access-from-files "
-               "--window-size=1400,1000 --virtual-time-budget=4000 --enable-logging=stderr --v=0 "
-               "--blink-settings=preferredColorScheme=%d --dump-dom file://%s/harness.html 2>%s/log",
-               browser, top, v->dark ? 0 : 1, top, top);
+    pm_str_add(
+        &s,
+        "timeout 120 %s --headless=new --no-sandbox --disable-gpu --no-first-run "
+        "--hide-scrollbars --user-data-dir=%s/profile --allow-file-access-from-files "
+        "--window-size=1400,1000 --virtual-time-budget=4000 --enable-logging=stderr --v=0 "
+        "--blink-settings=preferredColorScheme=%d --dump-dom file://%s/harness.html 2>%s/log",
+        browser, top, v->dark ? 0 : 1, top, top);
     dom = read_pipe(s.text);
     pm_str_add(&path, "%s/log", top);
     assert_int_equal(pm_file_read(path.text, log, &size), 0);
@@ -258,8 +260,9 @@ static void nothing_is_faint(void **state)
 static void works_without_scripts(void **state)
 {
     (void)state;
-    expect(&(struct visit){ .page = "one.html", .width = 390, .sandbox = true, .check = press },
-           WORDS("overflow=false;", "curves=15;", "lin_after=false;", "log_after=true;", "dark=dim;"));
+    expect(
+        &(struct visit){ .page = "one.html", .width = 390, .sandbox = true, .check = press },
+        WORDS("overflow=false;", "curves=15;", "lin_after=false;", "log_after=true;", "dark=dim;"));
 }
 
 static const char read_values[] =
@@ -326,7 +329,8 @@ static void many_classes(void **state)
 {
     (void)state;
     expect(&(struct visit){ .page = "many.html", .width = 390, .check = matrix },
-           WORDS("overflow=false;", "picture=200;", "cell=true: class 0, predicted: class 3: 0 of 10 (0",
+           WORDS("overflow=false;", "picture=200;",
+                 "cell=true: class 0, predicted: class 3: 0 of 10 (0",
                  "below=true: class 1, predicted: class 3: 0 of 10",
                  "own=true: class 1, predicted: class 1: 9 of 10 (90.00", "zoom=2;", "found=11;",
                  "wide=false;"));
@@ -348,26 +352,32 @@ static void matrix_is_whole(void **state)
     for (size_t i = 0; i < PM_COUNT(pages); i++)
         expect(&(struct visit){ .page = pages[i], .width = 1280, .check = check },
                WORDS("overflow=false;", counts[i], "outside=0;", "cut=0;"));
-    expect(&(struct visit){ .page = "m40.html", .width = 390, .check = check }, WORDS("overflow=false;"));
+    expect(&(struct visit){ .page = "m40.html", .width = 390, .check = check },
+           WORDS("overflow=false;"));
 }
 
 static void new_run_is_followed(void **state)
 {
     (void)state;
-    expect(&(struct visit){ .page = "new.html", .width = 390, .dark = true,
-                            .check = "    say('live', shown(one('.live')));\n"
-                                     "    say('auto', light(w.getComputedStyle(d.body).backgroundColor) < .1);\n"
-                                     "    say('words', one('#loss .empty').textContent);\n" },
-           WORDS("overflow=false;", "curves=0;", "live=true;", "auto=true;", "words=No values yet"));
+    expect(
+        &(struct visit){
+            .page = "new.html",
+            .width = 390,
+            .dark = true,
+            .check = "    say('live', shown(one('.live')));\n"
+                     "    say('auto', light(w.getComputedStyle(d.body).backgroundColor) < .1);\n"
+                     "    say('words', one('#loss .empty').textContent);\n" },
+        WORDS("overflow=false;", "curves=0;", "live=true;", "auto=true;", "words=No values yet"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notices_complaints), cmocka_unit_test(pressing_works),
-        cmocka_unit_test(nothing_is_faint), cmocka_unit_test(works_without_scripts),
-        cmocka_unit_test(values_can_be_read), cmocka_unit_test(runs_can_be_hidden),
-        cmocka_unit_test(many_classes), cmocka_unit_test(matrix_is_whole), cmocka_unit_test(new_run_is_followed),
+        cmocka_unit_test(notices_complaints),  cmocka_unit_test(pressing_works),
+        cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
+        cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),
+        cmocka_unit_test(many_classes),        cmocka_unit_test(matrix_is_whole),
+        cmocka_unit_test(new_run_is_followed),
     };
 
     browser = find_browser();

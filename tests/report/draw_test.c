@@ -52,7 +52,8 @@ static void size_and_scale(void **state)
     assert_int_equal(9 * count(&one, 255), count(&three, 255));
     assert_int_equal(pm_draw_text_width("Ag|", 3), 3 * 17);
     assert_int_equal(pm_draw_text_width("", 3), 0);
-    assert_int_equal(pm_draw_text_width("\xc3\xa9\xe2\x82\xac!", 1), 17); /* two letters beyond ASCII */
+    assert_int_equal(pm_draw_text_width("\xc3\xa9\xe2\x82\xac!", 1), 17); /* two letters beyond
+                                                                           * ASCII */
     assert_int_equal(pm_draw_text_width("\xff\x80\xc3", 1), 11);          /* not UTF-8 at all */
     pm_image_free(&one);
     pm_image_free(&three);

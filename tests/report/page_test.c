@@ -91,9 +91,12 @@ static void reads_what_is_new(void **state)
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
     pm_curves_read(&c, path); /* no file yet */
     assert_int_equal(c.count, 0);
-    put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 2}\n"
-        "rubbish\n[1, 2]\n{\"kind\": 3, \"step\": 2, \"loss\": 2}\n{\"kind\": \"train\", \"loss\": 9}\n"
-        "{\"kind\": \"train\", \"step\": 2, \"loss\": null}\n{\"kind\": \"train\", \"step\": 3, \"lo");
+    put(folder, "metrics.jsonl",
+        "{\"kind\": \"train\", \"step\": 1, \"loss\": 2}\n"
+        "rubbish\n[1, 2]\n{\"kind\": 3, \"step\": 2, \"loss\": 2}\n{\"kind\": \"train\", \"loss\": "
+        "9}\n"
+        "{\"kind\": \"train\", \"step\": 2, \"loss\": null}\n{\"kind\": \"train\", \"step\": 3, "
+        "\"lo");
     pm_curves_read(&c, path);
     const struct pm_curve *curve = pm_curves_find(&c, "train", "loss");
     assert_non_null(curve);
@@ -104,7 +107,8 @@ static void reads_what_is_new(void **state)
     pm_curves_read(&c, path);
     curve = pm_curves_find(&c, "train", "loss");
     assert_true(curve->count == 2 && curve->last == 7);
-    put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 4}\n"); /* another file */
+    /* another file */
+    put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 4}\n");
     pm_curves_read(&c, path);
     curve = pm_curves_find(&c, "train", "loss");
     assert_true(curve->count == 1 && curve->last == 4);
@@ -190,14 +194,35 @@ static void whole_run(void **state)
     (void)state;
     put_whole_run(folder, 10, 2.3, 0.1);
     struct pm_str html = page_of(folder, false);
-    for (const char *const *part = (const char *const[]){
-             "<!doctype html>", "finished", "3,274,634 parameters", "55,000 training pictures",
-             "Best accuracy", "step <b>1,000</b> of 1,000", "id=\"loss\"", "id=\"metrics\"", "id=\"lr\"",
-             "id=\"gradient_norm\"", "id=\"time\"", "waiting for data", "Confusion matrix",
-             "Most frequent mistakes", "Precision and recall by class", "class 3", "\xe2\x9c\x95 wrong",
-             "\xe2\x9c\x93 right", "97\xc2\xa0% sure", "Some GPU", "RADV 1", "100 MiB", "75\xc2\xa0%",
-             "command line", "3 unreadable images", "class=\"warning\"", "class=\"matrix\"", NULL }; *part;
-         part++)
+    for (const char *const *part = (const char *const[]){ "<!doctype html>",
+                                                          "finished",
+                                                          "3,274,634 parameters",
+                                                          "55,000 training pictures",
+                                                          "Best accuracy",
+                                                          "step <b>1,000</b> of 1,000",
+                                                          "id=\"loss\"",
+                                                          "id=\"metrics\"",
+                                                          "id=\"lr\"",
+                                                          "id=\"gradient_norm\"",
+                                                          "id=\"time\"",
+                                                          "waiting for data",
+                                                          "Confusion matrix",
+                                                          "Most frequent mistakes",
+                                                          "Precision and recall by class",
+                                                          "class 3",
+                                                          "\xe2\x9c\x95 wrong",
+                                                          "\xe2\x9c\x93 right",
+                                                          "97\xc2\xa0% sure",
+                                                          "Some GPU",
+                                                          "RADV 1",
+                                                          "100 MiB",
+                                                          "75\xc2\xa0%",
+                                                          "command line",
+                                                          "3 unreadable images",
+                                                          "class=\"warning\"",
+                                                          "class=\"matrix\"",
+                                                          NULL };
+         *part; part++)
         assert_contains(html.text, *part);
     assert_null(strstr(html.text, "example.org")); /* no picture from elsewhere */
     assert_null(strstr(html.text, "http:"));
@@ -208,21 +233,24 @@ static void whole_run(void **state)
     drop_folder(folder);
 }
 
-/* Every loss that a net has is drawn, whatever its layer is called; their average is none of them. */
+/* Every loss that a net has is drawn, whatever its layer is called; their average is none of
+ * them. */
 static void parts_of_the_loss(void **state)
 {
     char *folder = make_folder();
 
     (void)state;
     put_run(folder, "finished", 0.1);
-    put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 2, \"loss_average\": 2, "
+    put(folder, "metrics.jsonl",
+        "{\"kind\": \"train\", \"step\": 1, \"loss\": 2, \"loss_average\": 2, "
         "\"main_loss\": 1, \"loss_center\": 0.5, \"loss_offset\": 0.3, \"edge_loss\": 0.1, "
         "\"loss_scale_1\": 0.1}\n");
     struct pm_str html = page_of(folder, false);
     const char *parts = strstr(html.text, "id=\"parts\"");
     assert_non_null(parts);
-    for (const char *const *part = (const char *const[]){ "main head", "centres", "offsets", "edges",
-                                                          "loss_scale_1", NULL }; *part; part++)
+    for (const char *const *part = (const char *const[]){ "main head", "centres", "offsets",
+                                                          "edges", "loss_scale_1", NULL };
+         *part; part++)
         assert_contains(parts, *part);
     assert_null(strstr(parts, "loss_average"));
     pm_str_free(&html);
@@ -341,11 +369,13 @@ static void counted_pixels(void **state)
         "\"}, {\"what\": \"predicted<\", \"picture\": \"" DOT
         "\"}, {\"what\": \"x\", \"picture\": \"http://example.org/x.png\"}, 3]}]}");
     struct pm_str html = page_of(folder, false);
-    for (const char *const *part = (const char *const[]){
-             "<figcaption>label</figcaption>", "<figcaption>predicted&lt;</figcaption>",
-             "62.5\xc2\xa0% of the pixels right", "<th class=\"n\">IoU</th>",
-             "<th class=\"n\">pixels</th>", "25\xc2\xa0%", "<i style=\"background:#804080\"></i>road",
-             NULL }; *part; part++)
+    for (const char *const *part =
+             (const char *const[]){ "<figcaption>label</figcaption>",
+                                    "<figcaption>predicted&lt;</figcaption>",
+                                    "62.5\xc2\xa0% of the pixels right", "<th class=\"n\">IoU</th>",
+                                    "<th class=\"n\">pixels</th>", "25\xc2\xa0%",
+                                    "<i style=\"background:#804080\"></i>road", NULL };
+         *part; part++)
         assert_contains(html.text, *part);
     assert_null(strstr(html.text, "example.org"));
     assert_null(strstr(html.text, "red;x"));
@@ -364,7 +394,8 @@ static void large_counts(void **state)
     put(folder, "evaluation.json",
         "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], "
         "\"per_class\": {\"count\": [6718735, 1000], \"predicted\": [6718735, 1000], "
-        "\"right\": [6718000, 998]}, \"confusion\": [0, 0, 6718000, 0, 1, 735, 1, 0, 2, 1, 1, 998]}");
+        "\"right\": [6718000, 998]}, \"confusion\": [0, 0, 6718000, 0, 1, 735, 1, 0, 2, 1, 1, "
+        "998]}");
     struct pm_str html = page_of(folder, false);
     assert_contains(html.text, "in percent of the row");
     assert_contains(html.text, "predicted: sky: 735 of 6,718,735 (0.01");
@@ -381,12 +412,14 @@ static void put_named(const char *folder, const char *file, const char *split, c
 {
     char text[1024];
 
-    snprintf(text, sizeof text, "{\"step\": 600, \"count\": 78, \"split\": \"%s\", \"data\": \"%s\", "
-             "\"data_path\": \"/x/%s\", \"checkpoint\": \"checkpoints/%s\", \"averages\": false, "
-             "\"written\": \"2026-01-02 03:%02d:05 UTC\", \"metrics\": {\"accuracy\": %g}, "
-             "\"labels\": [\"in %s\", \"b\"], \"per_class\": {\"count\": [5, 5], \"right\": [4, 4]}, "
-             "\"confusion\": [0, 0, 4, 0, 1, 1, 1, 1, 4, 1, 0, 1]}", split, data, data, checkpoint, minute,
-             accuracy, split);
+    snprintf(
+        text, sizeof text,
+        "{\"step\": 600, \"count\": 78, \"split\": \"%s\", \"data\": \"%s\", "
+        "\"data_path\": \"/x/%s\", \"checkpoint\": \"checkpoints/%s\", \"averages\": false, "
+        "\"written\": \"2026-01-02 03:%02d:05 UTC\", \"metrics\": {\"accuracy\": %g}, "
+        "\"labels\": [\"in %s\", \"b\"], \"per_class\": {\"count\": [5, 5], \"right\": [4, 4]}, "
+        "\"confusion\": [0, 0, 4, 0, 1, 1, 1, 1, 4, 1, 0, 1]}",
+        split, data, data, checkpoint, minute, accuracy, split);
     put(folder, file, text);
 }
 
@@ -401,20 +434,27 @@ static void several_evaluations(void **state)
     put_metrics(folder, 2.3);
     snprintf(path, sizeof path, "%s/eval_test", folder);
     assert_int_equal(pm_make_folders(path), 0);
-    put_named(folder, "evaluation.json", "validation", "data/x", "step-000600.safetensors", 0.625, 1);
-    put_named(folder, "eval_test/evaluation-a.json", "test", "data/x", "best-000600.safetensors", 0.75, 2);
-    put_named(folder, "eval_test/evaluation-b.json", "test", "data/y", "step-000600.safetensors", 0.875, 3);
-    put_named(folder, "eval_test/other.json", "nothing", "data/z", "step-000600.safetensors", 0.1, 3);
+    put_named(folder, "evaluation.json", "validation", "data/x", "step-000600.safetensors", 0.625,
+              1);
+    put_named(folder, "eval_test/evaluation-a.json", "test", "data/x", "best-000600.safetensors",
+              0.75, 2);
+    put_named(folder, "eval_test/evaluation-b.json", "test", "data/y", "step-000600.safetensors",
+              0.875, 3);
+    put_named(folder, "eval_test/other.json", "nothing", "data/z", "step-000600.safetensors", 0.1,
+              3);
     struct pm_str html = page_of(folder, false);
     first = strstr(html.text, "id=\"evaluation-0\">validation at step 600</h3>");
     second = strstr(html.text, "id=\"evaluation-1\">test at step 600</h3>");
     third = strstr(html.text, "id=\"evaluation-2\">test at step 600, best checkpoint</h3>");
     assert_true(first && second && third && first < second && second < third);
-    assert_contains(first, "78 pictures of data/x, split validation, checkpoints/step-000600.safetensors, "
+    assert_contains(first,
+                    "78 pictures of data/x, split validation, checkpoints/step-000600.safetensors, "
                     "accuracy 62.50\xc2\xa0%");
-    assert_contains(second, "78 pictures of data/y, split test, checkpoints/step-000600.safetensors, "
+    assert_contains(second,
+                    "78 pictures of data/y, split test, checkpoints/step-000600.safetensors, "
                     "accuracy 87.50\xc2\xa0%");
-    assert_contains(third, "78 pictures of data/x, split test, checkpoints/best-000600.safetensors, "
+    assert_contains(third,
+                    "78 pictures of data/x, split test, checkpoints/best-000600.safetensors, "
                     "accuracy 75.00\xc2\xa0%");
     assert_true(strstr(first, "title=\"in validation\"") < second);
     assert_int_equal(count_text(html.text, "Confusion matrix</h3>"), 3);
@@ -424,8 +464,8 @@ static void several_evaluations(void **state)
     assert_null(strstr(html.text, "<dt>Best accuracy</dt><dd>87.5"));
     pm_str_free(&html);
     /* The same evaluation made again takes the place of training's. */
-    put_named(folder, "eval_test/evaluation-c.json", "validation", "data/x", "step-000600.safetensors", 0.5,
-              4);
+    put_named(folder, "eval_test/evaluation-c.json", "validation", "data/x",
+              "step-000600.safetensors", 0.5, 4);
     html = page_of(folder, false);
     assert_contains(html.text, "id=\"evaluation-0\">validation at step 600</h3>");
     assert_contains(html.text, "accuracy 50.00\xc2\xa0%");
@@ -437,7 +477,8 @@ static void several_evaluations(void **state)
     put(folder, "evaluation.json", "{\"step\": 5, \"count\": 7, \"metrics\": {\"miou\": 0.25}}");
     html = page_of(folder, false);
     assert_contains(html.text, "<th class=\"n\">miou</th>");
-    assert_contains(html.text, "7 pictures (the data folder and split are not recorded), miou 25.00");
+    assert_contains(html.text,
+                    "7 pictures (the data folder and split are not recorded), miou 25.00");
     pm_str_free(&html);
     /* The list names evaluations that have no section on the page, too, without a link. */
     for (int i = 0; i < 10; i++) {
@@ -448,7 +489,8 @@ static void several_evaluations(void **state)
     }
     html = page_of(folder, false);
     assert_true(count_text(html.text, "<td>data/") >= 10);
-    assert_int_equal(count_text(html.text, "href=\"#evaluation-"), count_text(html.text, "id=\"evaluation-"));
+    assert_int_equal(count_text(html.text, "href=\"#evaluation-"),
+                     count_text(html.text, "id=\"evaluation-"));
     pm_str_free(&html);
     drop_folder(folder);
 }
@@ -487,9 +529,11 @@ static void comparison(void **state)
     assert_contains(html.text, "schedule.base_lr");
     assert_null(strstr(html.text, ">run.folder<"));      /* differs always */
     assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* differs nowhere */
-    assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5, loss */
+    assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5,
+                                                                          * loss */
     assert_contains(html.text, "path class=\"line c2 d2 r2\"");
-    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the same */
+    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the
+                                                         * same */
     assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
     assert_null(strstr(html.text, ">110\xc2\xa0%</span>"));
     for (int i = 0; i < 3; i++)
@@ -498,8 +542,8 @@ static void comparison(void **state)
     drop_folder(top);
 }
 
-/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its chart,
- * and of a single run a curve unlike all others. */
+/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its
+ * chart, and of a single run a curve unlike all others. */
 static void comparison_of_many_metrics(void **state)
 {
     enum { METRICS = 22 };

@@ -1,4 +1,5 @@
-/* report: metrics.jsonl holds each step once; the progress line fits its width and keeps what matters. */
+/* report: metrics.jsonl holds each step once; the progress line fits its width and keeps what
+ * matters. */
 #include <math.h>
 #include <pumice/report.h>
 #include <setjmp.h>
@@ -87,10 +88,19 @@ static void each_step_once(void **state)
 static const char *const clones[] = { "vulkan:0", "cpu" };
 static const double clone_rates[] = { 800, 434.4 };
 static const struct pm_progress_options options = {
-    .what = "train", .unit = "step", .last = 20000, .loss = true, .clones = clones, .clone_count = 2,
+    .what = "train",
+    .unit = "step",
+    .last = 20000,
+    .loss = true,
+    .clones = clones,
+    .clone_count = 2,
 };
 static const struct pm_progress_point point = {
-    .done = 5100, .loss = 0.43211, .decay = 0.0567, .lr = 0.01, .clone_images_per_second = clone_rates,
+    .done = 5100,
+    .loss = 0.43211,
+    .decay = 0.0567,
+    .lr = 0.01,
+    .clone_images_per_second = clone_rates,
     .rates = { .images_per_second = 1234.4, .seconds_per_step = 0.04, .wait_share = 0.02 },
 };
 
@@ -99,9 +109,10 @@ static void line_says_everything(void **state)
     char text[512];
 
     (void)state;
-    assert_string_equal(pm_progress_text(&options, &point, 754, -1, text, sizeof text),
-                        "step 5100/20000   25 %  loss 0.4321 (+ 0.0567 weight decay)  lr 0.01  1234 images/s  "
-                        "(vulkan:0 800, cpu 434)  2 % waiting  12:34 left");
+    assert_string_equal(
+        pm_progress_text(&options, &point, 754, -1, text, sizeof text),
+        "step 5100/20000   25 %  loss 0.4321 (+ 0.0567 weight decay)  lr 0.01  1234 images/s  "
+        "(vulkan:0 800, cpu 434)  2 % waiting  12:34 left");
     pm_progress_text(&options, &point, 754, 200, text, sizeof text);
     assert_non_null(strstr(text, "  [#######.......................]  ")); /* 25.5 % of 30 */
 }
@@ -109,8 +120,8 @@ static void line_says_everything(void **state)
 /* At every width: it fits, and a part is there only when all more important ones are. */
 static void line_fits(void **state)
 {
-    static const char *const order[] = { "step ", "loss ", "left", "images/s", " %", "waiting", "434)",
-                                         "[", "cpu", "decay", "lr " };
+    static const char *const order[] = { "step ", "loss ", "left", "images/s", " %", "waiting",
+                                         "434)",  "[",     "cpu",  "decay",    "lr " };
     char text[512];
 
     (void)state;
@@ -139,7 +150,8 @@ static void odd_numbers(void **state)
     char text[512];
 
     (void)state;
-    assert_string_equal(pm_progress_text(&o, &p, -1, -1, text, sizeof text), "batch 7  loss nan  lr 0");
+    assert_string_equal(pm_progress_text(&o, &p, -1, -1, text, sizeof text),
+                        "batch 7  loss nan  lr 0");
     p.more = "miou 0.5";
     assert_string_equal(pm_progress_text(&o, &p, -1, -1, text, sizeof text),
                         "batch 7  loss nan  miou 0.5  lr 0");
@@ -149,7 +161,8 @@ static void odd_numbers(void **state)
     p.decay = 0;
     p.more = NULL;
     o.loss = false, o.last = 7;
-    assert_string_equal(pm_progress_text(&o, &p, 0, -1, text, sizeof text), "batch 7/7  100 %  0:00 left");
+    assert_string_equal(pm_progress_text(&o, &p, 0, -1, text, sizeof text),
+                        "batch 7/7  100 %  0:00 left");
     o.last = 5; /* more done than announced */
     assert_string_equal(pm_progress_text(&o, &p, 1e300, -1, text, sizeof text),
                         "batch 7/5  100 %  years left");

@@ -7,7 +7,10 @@
 #include <stdio.h>
 
 /* A grey pixel. */
-#define DOT "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mN8AAAA6wDqLUhQcwAAAABJRU5ErkJggg=="
+#define DOT       \
+    "data:image/" \
+    "png;base64," \
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mN8AAAA6wDqLUhQcwAAAABJRU5ErkJggg=="
 
 static inline void put(const char *folder, const char *name, const char *text)
 {
@@ -22,8 +25,10 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
 {
     struct pm_str s = { 0 };
 
-    pm_str_add(&s, "{\"step\": 900, \"count\": %d, \"metrics\": {\"accuracy\": 0.9, \"loss\": null}, "
-               "\"labels_offset\": 0, \"labels\": [", 10 * classes);
+    pm_str_add(&s,
+               "{\"step\": 900, \"count\": %d, \"metrics\": {\"accuracy\": 0.9, \"loss\": null}, "
+               "\"labels_offset\": 0, \"labels\": [",
+               10 * classes);
     for (int i = 0; i < classes; i++)
         pm_str_add(&s, name && i == 1 ? "%s\"%s\"" : "%s\"class %s%d\"", i ? "," : "",
                    name && i == 1 ? name : "", i);
@@ -38,15 +43,18 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
         pm_str_add(&s, "%s%d", i ? "," : "", 10 - i % 4);
     pm_str_add(&s, "]}, \"confusion\": [");
     for (int i = 0; i < classes; i++)
-        pm_str_add(&s, i % 4 ? "%s%d,%d,%d,%d,%d,%d" : "%s%d,%d,%d", i ? "," : "", i, i, 10 - i % 4, i,
-                   (i * 7 + 3) % classes, i % 4);
-    pm_str_add(&s, "], \"samples\": ["
-               "{\"picture\": \"" DOT "\", \"width\": 1, \"label\": 1, \"predicted\": 0, \"right\": false, "
-               "\"probability\": 0.97, \"label_probability\": 0.01},"
-               "{\"picture\": \"" DOT "\", \"width\": 1, \"label\": 0, \"predicted\": 0, \"right\": true, "
-               "\"probability\": 0.88},"
-               "{\"picture\": \"http://example.org/x.png\", \"width\": 1, \"label\": 0, \"predicted\": 0}"
-               "]}");
+        pm_str_add(&s, i % 4 ? "%s%d,%d,%d,%d,%d,%d" : "%s%d,%d,%d", i ? "," : "", i, i, 10 - i % 4,
+                   i, (i * 7 + 3) % classes, i % 4);
+    pm_str_add(
+        &s,
+        "], \"samples\": ["
+        "{\"picture\": \"" DOT
+        "\", \"width\": 1, \"label\": 1, \"predicted\": 0, \"right\": false, "
+        "\"probability\": 0.97, \"label_probability\": 0.01},"
+        "{\"picture\": \"" DOT "\", \"width\": 1, \"label\": 0, \"predicted\": 0, \"right\": true, "
+        "\"probability\": 0.88},"
+        "{\"picture\": \"http://example.org/x.png\", \"width\": 1, \"label\": 0, \"predicted\": 0}"
+        "]}");
     put(folder, "evaluation.json", s.text);
     pm_str_free(&s);
 }
@@ -58,14 +66,18 @@ static inline void put_metrics(const char *folder, double loss)
 
     for (int step = 5; step <= 1000; step += 5) {
         const double now = loss * exp(-step / 300.0) + 0.3 + 0.02 * sin(step);
-        pm_str_add(&s, "{\"kind\": \"train\", \"step\": %d, \"loss\": %.6g, \"l2\": 0.01, \"lr\": %.6g, "
-                   "\"gradient_norm\": %.4g, \"images_per_second\": %d, \"seconds_per_step\": 0.01, "
-                   "\"wait_share\": 0.05, \"seconds_other\": 0.001, \"seconds_data\": 0.002, "
-                   "\"seconds_device\": 0.04, \"seconds_evaluating\": %d}\n", step, now,
-                   0.1 * (1 - step / 1001.0), 1 + now, 5000 + step % 7 * 100, step % 100 == 0);
+        pm_str_add(
+            &s,
+            "{\"kind\": \"train\", \"step\": %d, \"loss\": %.6g, \"l2\": 0.01, \"lr\": %.6g, "
+            "\"gradient_norm\": %.4g, \"images_per_second\": %d, \"seconds_per_step\": 0.01, "
+            "\"wait_share\": 0.05, \"seconds_other\": 0.001, \"seconds_data\": 0.002, "
+            "\"seconds_device\": 0.04, \"seconds_evaluating\": %d}\n",
+            step, now, 0.1 * (1 - step / 1001.0), 1 + now, 5000 + step % 7 * 100, step % 100 == 0);
         if (step % 100 == 0)
-            pm_str_add(&s, "{\"kind\": \"eval\", \"step\": %d, \"accuracy\": %.5g, "
-                       "\"recall_at_5\": 0.99, \"loss\": %.5g}\n", step, 1 - 0.5 * now / loss, 1.1 * now);
+            pm_str_add(&s,
+                       "{\"kind\": \"eval\", \"step\": %d, \"accuracy\": %.5g, "
+                       "\"recall_at_5\": 0.99, \"loss\": %.5g}\n",
+                       step, 1 - 0.5 * now / loss, 1.1 * now);
     }
     put(folder, "metrics.jsonl", s.text);
     pm_str_free(&s);
@@ -75,20 +87,25 @@ static inline void put_run(const char *folder, const char *state, double lr)
 {
     char text[2048];
 
-    snprintf(text, sizeof text, "{\"version\": \"0.1.0\", \"state\": \"%s\", "
-             "\"started\": \"2026-01-02 03:04:05 UTC\", \"seconds\": 125, \"step\": 1000, "
-             "\"steps\": 1000, \"task\": \"classification\", \"net\": \"lenet\", \"data\": \"mnist\", "
-             "\"train_examples\": 55000, \"classes\": 10, \"batch_size\": 64, \"parameters\": 3274634, "
-             "\"origins\": {\"model.name\": \"x.json:3\", \"schedule.base_lr\": \"command line\"}, "
-             "\"metrics\": [{\"name\": \"accuracy\", \"higher_is_better\": true}, "
-             "{\"name\": \"loss\", \"higher_is_better\": false}], \"best_metric\": \"accuracy\", "
-             "\"devices\": [{\"name\": \"Some GPU\", \"address\": \"vulkan:0\", \"driver\": \"RADV 1\", "
-             "\"memory_bytes\": 8589934592, \"memory_used\": 104857600, \"examples\": 48, "
-             "\"images_per_second\": 4000.5}, {\"name\": \"AMD EPYC\", \"address\": \"cpu\", "
-             "\"examples\": 16}]}", state);
+    snprintf(
+        text, sizeof text,
+        "{\"version\": \"0.1.0\", \"state\": \"%s\", "
+        "\"started\": \"2026-01-02 03:04:05 UTC\", \"seconds\": 125, \"step\": 1000, "
+        "\"steps\": 1000, \"task\": \"classification\", \"net\": \"lenet\", \"data\": \"mnist\", "
+        "\"train_examples\": 55000, \"classes\": 10, \"batch_size\": 64, \"parameters\": 3274634, "
+        "\"origins\": {\"model.name\": \"x.json:3\", \"schedule.base_lr\": \"command line\"}, "
+        "\"metrics\": [{\"name\": \"accuracy\", \"higher_is_better\": true}, "
+        "{\"name\": \"loss\", \"higher_is_better\": false}], \"best_metric\": \"accuracy\", "
+        "\"devices\": [{\"name\": \"Some GPU\", \"address\": \"vulkan:0\", \"driver\": \"RADV 1\", "
+        "\"memory_bytes\": 8589934592, \"memory_used\": 104857600, \"examples\": 48, "
+        "\"images_per_second\": 4000.5}, {\"name\": \"AMD EPYC\", \"address\": \"cpu\", "
+        "\"examples\": 16}]}",
+        state);
     put(folder, "run.json", text);
-    snprintf(text, sizeof text, "{\"model\": {\"name\": \"lenet\"}, \"schedule\": {\"base_lr\": %g, "
-             "\"warmup_steps\": 0}, \"run\": {\"folder\": \"%s\", \"steps\": 1000}}", lr, folder);
+    snprintf(text, sizeof text,
+             "{\"model\": {\"name\": \"lenet\"}, \"schedule\": {\"base_lr\": %g, "
+             "\"warmup_steps\": 0}, \"run\": {\"folder\": \"%s\", \"steps\": 1000}}",
+             lr, folder);
     put(folder, "config.json", text);
     put(folder, "log.txt", "2026-01-02T03:04:05Z train: lenet, 10 classes\n"
         "2026-01-02T03:04:06Z warning: data: 3 unreadable images\n"

@@ -58,11 +58,16 @@ class Server:
 
     def __init__(self, folder, fast):
         program = os.path.join(os.path.dirname(sys.executable), "tensorboard")
-        command = [program] if os.path.exists(program) else [sys.executable, "-m", "tensorboard.main"]
+        command = (
+            [program] if os.path.exists(program) else [sys.executable, "-m", "tensorboard.main"]
+        )
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
         self.process = subprocess.Popen(
-            command + ["--logdir", folder, "--port", "0", "--load_fast", fast, "--reload_interval", "1"],
-            stdout=self.log, stderr=subprocess.STDOUT)
+            command
+            + ["--logdir", folder, "--port", "0", "--load_fast", fast, "--reload_interval", "1"],
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+        )
         self.address = self.wait(self.find_address, "starts")
 
     def text(self):
@@ -104,7 +109,9 @@ def train(work, name, *overrides, **settings):
     with open(config, "w") as f:
         json.dump(NET, f)
     run = os.path.join(work, "runs", name)
-    got = pumice("train", config, f"data.folder={work}/data", f"run.folder={run}", *overrides, **settings)
+    got = pumice(
+        "train", config, f"data.folder={work}/data", f"run.folder={run}", *overrides, **settings
+    )
     return run, got.stderr
 
 
@@ -164,8 +171,12 @@ def tensors(path):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     header.pop("__metadata__", None)
-    return {name: np.frombuffer(data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]],
-                                "<f4") for name, t in header.items()}
+    return {
+        name: np.frombuffer(
+            data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]], "<f4"
+        )
+        for name, t in header.items()
+    }
 
 
 def check_histograms(a, saved):
@@ -188,8 +199,13 @@ def check_histograms(a, saved):
             before = limit
         check(sum(h.bucket) == v.size, f"{name}: buckets hold {sum(h.bucket)}")
     check(a.Histograms("conv1/weights/gradients")[-1].histogram_value.num == 216, "gradients")
-    check("conv1/BatchNorm/moving_mean/gradients" not in a.Tags()["histograms"], "gradient of a mean")
-    relu, tag = a.Histograms("activations/conv1/BatchNorm")[-1].histogram_value, "sparsity/conv1/BatchNorm"
+    check(
+        "conv1/BatchNorm/moving_mean/gradients" not in a.Tags()["histograms"], "gradient of a mean"
+    )
+    relu, tag = (
+        a.Histograms("activations/conv1/BatchNorm")[-1].histogram_value,
+        "sparsity/conv1/BatchNorm",
+    )
     check(relu.num == 2 * 16 * 16 * 8 and relu.min == 0, f"activations: {relu}")
     zeros = sum(c for limit, c in zip(relu.bucket_limit, relu.bucket) if limit == 1e-12)
     check(same(a.Scalars(tag)[-1].value, zeros / relu.num), f"{tag}: {a.Scalars(tag)[-1].value}")
@@ -213,7 +229,9 @@ def check_images(a, work):
     from PIL import Image
     folder = os.path.join(work, "pictures")
     pumice("dataset", "inspect", f"{work}/data", "--records", "48", "--pictures", folder)
-    known = {picture_rule(np.asarray(Image.open(os.path.join(folder, f)))) for f in os.listdir(folder)}
+    known = {
+        picture_rule(np.asarray(Image.open(os.path.join(folder, f)))) for f in os.listdir(folder)
+    }
     check(len(known) >= 48, f"{len(known)} pictures")
     tags = [f"images/{kind}/{i}" for kind in ("image", "original") for i in range(2)]
     check(sorted(a.Tags()["images"]) == tags, f"images {a.Tags()['images']}")
@@ -229,7 +247,9 @@ def check_images(a, work):
     for i in range(2):
         for seen, original in zip(pictures(f"images/image/{i}"), pictures(f"images/original/{i}")):
             check(seen.tobytes() in known, f"images/image/{i} shows none of the data's pictures")
-            check(picture_rule(original) == seen.tobytes(), f"images/original/{i} is another picture")
+            check(
+                picture_rule(original) == seen.tobytes(), f"images/original/{i} is another picture"
+            )
 
 
 def check_server(work, run, fast, steps):
@@ -253,7 +273,9 @@ def check_server(work, run, fast, steps):
         scalars = server.get("plugin/scalars/tags")
         check("losses/loss" in scalars[name] and "losses/loss" in scalars[name + "/eval"],
               f"the loss of training and evaluation is not drawn together: {scalars}")
-        check("conv1/weights" in server.get("plugin/histograms/tags")[name], "no histogram over HTTP")
+        check(
+            "conv1/weights" in server.get("plugin/histograms/tags")[name], "no histogram over HTTP"
+        )
         check("images/image/0" in server.get("plugin/images/tags")[name], "no picture over HTTP")
     finally:
         server.stop()
@@ -267,7 +289,9 @@ def check_resume(work):
     run, _ = train(work, "resumed", "run.steps=25", "run.log_every_steps=5",
                    "run.summary_every_steps=5", 'devices=["cpu", "cpu"]')
     a = check_scalars(run, [10, 20, 25])
-    check([e.step for e in a.Histograms("conv1/weights")] == [1, 20, 25], "histograms of hidden steps")
+    check(
+        [e.step for e in a.Histograms("conv1/weights")] == [1, 20, 25], "histograms of hidden steps"
+    )
     check([s.step for s in a.Scalars("speed/clone_1_images_per_second")] == [25], "clones' speeds")
     check_evaluation(run, [20, 25])
     check(len([f for f in os.listdir(run) if ".tfevents." in f]) == 2, "one file for each start")
@@ -277,11 +301,16 @@ def check_resume(work):
 def check_watch(work, run):
     """pumice eval --watch says the same of step 25 as training did."""
     config = os.path.join(work, "net.json")
-    pumice("eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}", "run.steps=25")
+    pumice(
+        "eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}", "run.steps=25"
+    )
     a, want = read(os.path.join(run, "eval_test")), metrics(run, "eval")[25]
     for tag, name in {"eval/Accuracy": "accuracy", "losses/loss": "loss"}.items():
         got = a.Scalars(tag)
-        check([s.step for s in got] == [25] and same(got[0].value, want[name]), f"--watch's {tag}: {got}")
+        check(
+            [s.step for s in got] == [25] and same(got[0].value, want[name]),
+            f"--watch's {tag}: {got}",
+        )
 
 
 def check_faults(work):
@@ -294,19 +323,38 @@ def check_faults(work):
 
     # A file may grow to 200 kB; a checkpoint takes a quarter of it, the histograms more.
     limit = 200000
-    run, text = train(work, "full", "run.steps=60", "run.summary_every_steps=1",
-                      "run.summary_images=8", restore_signals=False,
-                      preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                          resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+    run, text = train(
+        work,
+        "full",
+        "run.steps=60",
+        "run.summary_every_steps=1",
+        "run.summary_images=8",
+        restore_signals=False,
+        preexec_fn=lambda: (
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        ),
+    )
     check(text.count("TensorBoard lacks") == 1, f"one warning is wanted:\n{text}")
     a = check_scalars(run, [10, 20, 30, 40, 50, 60], lacks_some=True)
-    check(1 < len(a.Histograms("conv1/weights")) < 60, "all histograms fitted: the limit does nothing")
+    check(
+        1 < len(a.Histograms("conv1/weights")) < 60, "all histograms fitted: the limit does nothing"
+    )
 
 
 def main():
     packages.find("tensorboard", ["tensorboard"], ["tensorboard>=2.17"])
     with tempfile.TemporaryDirectory(prefix="pumice-tensorboard-") as work:
-        pumice("dataset", "make", "shapes", f"{work}/data", "size=32", "train=48", "validation=0", "test=20")
+        pumice(
+            "dataset",
+            "make",
+            "shapes",
+            f"{work}/data",
+            "size=32",
+            "train=48",
+            "validation=0",
+            "test=20",
+        )
         run, _ = train(work, "one", "run.save_every_steps=0")
         a = check_scalars(run, [10, 20, 30, 40])
         check_evaluation(run, [20, 40])
@@ -317,7 +365,9 @@ def main():
         check_faults(work)
         check_server(work, run, "false", [10, 20, 30, 40])
         check_server(work, resumed, "auto", [10, 20, 25])
-    print("tensorboard_check: scalars, histograms, pictures, a resumed run, faults, server: as they should be")
+    print(
+        "tensorboard_check: scalars, histograms, pictures, a resumed run, faults, server: as they should be"
+    )
 
 
 if __name__ == "__main__":

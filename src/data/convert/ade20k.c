@@ -29,14 +29,16 @@ static int read_names(struct pm_arena *a, const char *path, const char **names)
     names[0] = "other";
     PM_TRY(pm_file_lines(a, path, &lines, &count));
     if (count != CLASSES)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has %zu lines; expected are a header line and %d lines of classes", path,
-                       count, CLASSES - 1));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: has %zu lines; expected are a header line and %d lines of classes",
+                       path, count, CLASSES - 1));
     for (int i = 1; i < CLASSES; i++) {
         const char *tab = strrchr(lines[i], '\t');
         for (size_t n = strlen(lines[i]); n && lines[i][n - 1] == ' '; n--)
             lines[i][n - 1] = '\0';
         if (!tab || !tab[1] || atoi(lines[i]) != i)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not of class %d", path, i + 1, lines[i], i));
+            PM_TRY(
+                pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not of class %d", path, i + 1, lines[i], i));
         names[i] = tab + 1;
     }
 out:
@@ -82,9 +84,11 @@ static int convert(const void *config, const char *src, struct pm_making *m)
 
     if (!pm_is_folder(pm_arena_printf(a, "%s/images", src)) &&
         pm_is_folder(pm_arena_printf(a, "%s/training", src)))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no folders images and annotations: this is the full ADE20K, whose "
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: no folders images and annotations: this is the full ADE20K, whose "
                        "_seg.png files have 3,000 classes; use the benchmark of 150 classes, "
-                       "ADEChallengeData2016", src));
+                       "ADEChallengeData2016",
+                       src));
     if (!pm_is_folder(pm_arena_printf(a, "%s/annotations", src)))
         PM_TRY(pm_fail(PM_EDATA, "%s: it has no folder annotations", src));
     if (info)
@@ -105,10 +109,11 @@ out:
 const struct pm_converter pm_converter_ade20k = {
     .name = "ade20k",
     .help = "ADE20K's scene parsing benchmark, 150 classes",
-    .layout = "SRC/images/{training,validation}/*.jpg, SRC/annotations/.../*.png, "
-              "SRC/objectInfo150.txt for the names.\n"
-              "Splits train and val: train-00000-of-00004.tfrecord. 151 classes; class 0, everything "
-              "else, is ignored.",
+    .layout =
+        "SRC/images/{training,validation}/*.jpg, SRC/annotations/.../*.png, "
+        "SRC/objectInfo150.txt for the names.\n"
+        "Splits train and val: train-00000-of-00004.tfrecord. 151 classes; class 0, everything "
+        "else, is ignored.",
     .opts = opts,
     .cfg_size = sizeof(struct ade20k_cfg),
     .convert = convert,

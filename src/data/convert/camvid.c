@@ -48,7 +48,8 @@ static int read_list(struct pm_arena *a, const char *src, const char *split,
         return PM_OK;
     PM_TRY(pm_file_lines(a, list, &lines, &count));
     for (size_t i = 0; i < count; i++) {
-        const char *image = strtok_r(lines[i], " \t;", &save), *label = strtok_r(NULL, " \t;", &save);
+        const char *image = strtok_r(lines[i], " \t;", &save),
+                   *label = strtok_r(NULL, " \t;", &save);
         if (!image || !label || strtok_r(NULL, " \t;", &save))
             PM_TRY(pm_fail(PM_EDATA, "%s:%zu: the line is not \"PICTURE MAP\"", list, i + 1));
         if (!pm_is_inside(image + strspn(image, "/")) || !pm_is_inside(label + strspn(label, "/")))
@@ -79,7 +80,8 @@ static int read_classes(struct pm_arena *a, const char *path, const char ***name
     for (int i = 0; i < *count; i++) {
         char *end = NULL;
         if (strtol((*names)[i], &end, 10) != i || end == (*names)[i] || *end != ' ' || !end[1])
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not \"%d NAME\"", path, i + 1, (*names)[i], i));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not \"%d NAME\"", path, i + 1,
+                           (*names)[i], i));
         (*names)[i] = end + 1;
     }
 out:
@@ -172,12 +174,14 @@ out:
 const struct pm_converter pm_converter_camvid = {
     .name = "camvid",
     .help = "CamVid: lists of pictures and maps",
-    .layout = "SRC/{train,val,test}.txt with lines \"PICTURE MAP\", SRC/classes.txt with lines \"0 Sky\". "
-              "Grey maps hold\n"
-              "the classes' numbers; a last class Unlabelled or Void is ignored. RGB maps: CamVid's 32 "
-              "colours, or\n"
-              "\"R G B NAME\" a line in SRC/label_colors.txt. Splits as the lists: "
-              "train-00000-of-00004.tfrecord.",
+    .layout =
+        "SRC/{train,val,test}.txt with lines \"PICTURE MAP\", SRC/classes.txt with lines \"0 "
+        "Sky\". "
+        "Grey maps hold\n"
+        "the classes' numbers; a last class Unlabelled or Void is ignored. RGB maps: CamVid's 32 "
+        "colours, or\n"
+        "\"R G B NAME\" a line in SRC/label_colors.txt. Splits as the lists: "
+        "train-00000-of-00004.tfrecord.",
     .opts = opts,
     .cfg_size = sizeof(struct camvid_cfg),
     .convert = convert,

@@ -19,7 +19,9 @@ struct cifar10_cfg {
 static const struct pm_opt opts[] = {
     PM_INT(cifar10_cfg, validation, 0, 0, 1 << 30,
            "number of training images, the last ones, that become the split validation"),
-    PM_BOOL(cifar10_cfg, png, false, "store pictures from folders as PNG; otherwise unchanged, unless EXIF data rotates them"),
+    PM_BOOL(
+        cifar10_cfg, png, false,
+        "store pictures from folders as PNG; otherwise unchanged, unless EXIF data rotates them"),
     PM_OPT_BAD(cifar10_cfg),
     { 0 },
 };
@@ -48,8 +50,9 @@ static int add_file(struct set *s, const char *path)
         return err;
     if (size == 0 || size % RECORD) {
         pm_free(f.data);
-        return pm_fail(PM_EDATA, "%s: %zu bytes are not a multiple of the CIFAR-10 record size of %d",
-                       path, size, RECORD);
+        return pm_fail(PM_EDATA,
+                       "%s: %zu bytes are not a multiple of the CIFAR-10 record size of %d", path,
+                       size, RECORD);
     }
     f.count = size / RECORD;
     s->count += f.count;

@@ -19,7 +19,8 @@ struct cityscapes_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_STRING(cityscapes_cfg, annotations, "gtFine", "folder of the label maps: gtFine or gtCoarse"),
+    PM_STRING(cityscapes_cfg, annotations, "gtFine",
+              "folder of the label maps: gtFine or gtCoarse"),
     PM_BOOL(cityscapes_cfg, instances, false,
             "also store instance maps, made from *_instanceIds.png; every picture needs that file"),
     PM_INT(cityscapes_cfg, num_shards, 10, 1, 99999, "files of each split"),
@@ -28,8 +29,9 @@ static const struct pm_opt opts[] = {
 };
 
 static const char *const names[CLASSES] = {
-    "road", "sidewalk", "building", "wall", "fence", "pole", "light", "sign", "vegetation", "terrain",
-    "sky", "person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle",
+    "road",  "sidewalk",   "building", "wall",       "fence",   "pole",  "light",
+    "sign",  "vegetation", "terrain",  "sky",        "person",  "rider", "car",
+    "truck", "bus",        "train",    "motorcycle", "bicycle",
 };
 
 /* Each kind of map has its own table, because the same number has a different meaning in each
@@ -96,7 +98,8 @@ static int find_instances(struct pm_arena *a, const struct listing *l, const cha
     if (pm_file_exists(p->instances))
         return 1;
     if (l->cfg->bad != PM_BAD_SKIP)
-        return pm_fail(PM_EDATA, "%s has no instance map: %s does not exist", p->image, p->instances);
+        return pm_fail(PM_EDATA, "%s has no instance map: %s does not exist", p->image,
+                       p->instances);
     PM_WARN("data", "skipped: %s has no %s", p->image, p->instances);
     return 0;
 }
@@ -108,7 +111,8 @@ static int list_city(struct pm_arena *a, struct listing *l, const char *split, c
     int err = PM_OK;
     const char *maps = pm_arena_printf(a, "%s/%s/%s", l->maps, split, city);
 
-    PM_TRY(pm_sources_folder(a, pm_arena_printf(a, "%s/%s/%s", l->pictures, split, city), 0, &files));
+    PM_TRY(
+        pm_sources_folder(a, pm_arena_printf(a, "%s/%s/%s", l->pictures, split, city), 0, &files));
     for (size_t i = 0; i < files.count; i++) {
         char *stem = pm_arena_strdup(a, pm_stem(a, files.item[i].name));
         const size_t n = strlen(stem), m = sizeof ending - 1;
@@ -122,12 +126,16 @@ static int list_city(struct pm_arena *a, struct listing *l, const char *split, c
             continue;
         }
         if (!map && strcmp(split, "test"))
-            PM_TRY(pm_fail(PM_EDATA, "%s has no label map: none of %s/%s_%s_labelTrainIds.png, ..._labelIds.png "
-                           "and ..._instanceIds.png exists", files.item[i].path, maps, stem,
-                           l->cfg->annotations));
+            PM_TRY(
+                pm_fail(PM_EDATA,
+                        "%s has no label map: none of %s/%s_%s_labelTrainIds.png, ..._labelIds.png "
+                        "and ..._instanceIds.png exists",
+                        files.item[i].path, maps, stem, l->cfg->annotations));
         if (map && l->kind != KINDS && l->kind != kind)
-            PM_TRY(pm_fail(PM_EDATA, "%s: this map is of the kind %s, earlier maps are %s: all must be "
-                           "of one kind", map, kinds[kind], kinds[l->kind]));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: this map is of the kind %s, earlier maps are %s: all must be "
+                           "of one kind",
+                           map, kinds[kind], kinds[l->kind]));
         l->kind = map ? kind : l->kind;
         pm_segmentation_add(l->s, files.item[i].path, map, stem);
         const int whole = find_instances(a, l, maps, stem);
@@ -167,7 +175,8 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
     size_t listed = 0;
 
     if (!*quality)
-        PM_TRY(pm_fail(PM_ECONFIG, "annotations: \"%s\" does not begin with gt, as gtFine and gtCoarse do",
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "annotations: \"%s\" does not begin with gt, as gtFine and gtCoarse do",
                        annotations));
     suffix[0] = (char)tolower((unsigned char)suffix[0]); /* gtFine: fine */
     for (size_t k = 0; k < PM_COUNT(splits); k++) {

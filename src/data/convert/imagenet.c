@@ -24,8 +24,9 @@ static const struct pm_opt opts[] = {
               "synsets in label order, one a line; null = "
               "SRC/imagenet_lsvrc_2015_synsets.txt, else "
               "the training folders"),
-    PM_STRING(imagenet_cfg, imagenet_metadata_file, NULL,
-              "synset, tab, words; null = SRC/imagenet_metadata.txt, else the synsets are the names"),
+    PM_STRING(
+        imagenet_cfg, imagenet_metadata_file, NULL,
+        "synset, tab, words; null = SRC/imagenet_metadata.txt, else the synsets are the names"),
     PM_STRING(imagenet_cfg, bounding_box_file, NULL,
               "FILE,xmin,ymin,xmax,ymax; null = "
               "SRC/imagenet_2012_bounding_boxes.csv, where there is "
@@ -80,8 +81,8 @@ static int read_words(struct pm_arena *a, const char *path, struct classes *c)
     for (size_t i = 0; i < count; i++) {
         char *tab = strchr(lines[i], '\t');
         if (!tab)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not a synset, a tab and words", path, i + 1,
-                           lines[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not a synset, a tab and words", path,
+                           i + 1, lines[i]));
         *tab = '\0';
         const int label = label_of(c, lines[i]);
         if (label < 0)
@@ -154,8 +155,8 @@ static int read_boxes(struct pm_arena *a, const char *path, struct boxes *out)
     for (size_t i = 0; i < count; i++) {
         struct box b = { .line = i };
         if (!parse_box(lines[i], &b))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not FILE,xmin,ymin,xmax,ymax", path, i + 1,
-                           lines[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not FILE,xmin,ymin,xmax,ymax", path,
+                           i + 1, lines[i]));
         PM_GROW(out->box, out->count, out->capacity);
         out->box[out->count++] = b;
     }
@@ -196,9 +197,11 @@ static int list_flat(struct pm_arena *a, const char *root, const char *labels,
     size_t count = 0;
 
     if (!labels)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: has pictures but no synset folders, so a file of their synsets is needed: "
-                       "validation_labels=FILE", root));
+        PM_TRY(
+            pm_fail(PM_EDATA,
+                    "%s: has pictures but no synset folders, so a file of their synsets is needed: "
+                    "validation_labels=FILE",
+                    root));
     PM_TRY(pm_file_lines(a, labels, &lines, &count));
     if (count != out->count)
         PM_TRY(pm_fail(PM_EDATA, "%s has %zu pictures, %s %zu synsets", root, out->count, labels,
@@ -206,8 +209,8 @@ static int list_flat(struct pm_arena *a, const char *root, const char *labels,
     for (size_t i = 0; i < count; i++) {
         out->item[i].label = label_of(c, lines[i]);
         if (out->item[i].label < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not one of the %d synsets", labels, i + 1,
-                           lines[i], c->count - 1));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not one of the %d synsets", labels,
+                           i + 1, lines[i], c->count - 1));
     }
 out:
     return err;
@@ -257,7 +260,8 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                                                        : pm_first_folder(a, src, validations);
 
     if (!pm_is_folder(train))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another", train));
+        PM_TRY(
+            pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another", train));
     PM_TRY(read_synsets(a, synsets, train, &c));
     if (words)
         PM_TRY(read_words(a, words, &c));

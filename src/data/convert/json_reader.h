@@ -11,7 +11,8 @@ struct pm_json_reader {
     FILE *f; /* owned */
     const char *path;
     unsigned line;
-    char text[4096]; /* the last string or number; longer ones are an error, unless they are skipped */
+    char text[4096]; /* the last string or number; longer ones are an error, unless they are
+                      * skipped */
 };
 int pm_json_reader_open(const char *path, struct pm_json_reader *r);
 void pm_json_reader_close(struct pm_json_reader *r);

@@ -57,9 +57,11 @@ static int from_colours(const struct pm_segmentation *s, const char *data, size_
             label = colour_label(s, p);
         last = p;
         if (label < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: the colour %d %d %d at row %zu, column %zu is not one of the %d "
-                           "known colours", path, p[0], p[1], p[2], i / (size_t)im.width,
-                           i % (size_t)im.width, s->colours_count));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: the colour %d %d %d at row %zu, column %zu is not one of the %d "
+                           "known colours",
+                           path, p[0], p[1], p[2], i / (size_t)im.width, i % (size_t)im.width,
+                           s->colours_count));
         out->values[i] = (uint16_t)label;
     }
 out:
@@ -86,14 +88,16 @@ static int check_labels(const struct pm_segmentation *s, const struct pm_label *
 
     if (i == (size_t)l->height * width)
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is neither one of the %d classes (0..%d) "
-                   "nor the ignore label, %d", path, l->values[i], i / width, i % width,
-                   s->num_classes, s->num_classes - 1, s->ignore);
+    return pm_fail(
+        PM_EDATA,
+        "%s: the label %d at row %zu, column %zu is neither one of the %d classes (0..%d) "
+        "nor the ignore label, %d",
+        path, l->values[i], i / width, i % width, s->num_classes, s->num_classes - 1, s->ignore);
 }
 
 /* Reads the map of a file. *unchanged: the record stores the file unchanged. */
-static int read_map(const struct pm_segmentation *s, const char *data, size_t size, const char *path,
-                    struct pm_label *out, bool *unchanged)
+static int read_map(const struct pm_segmentation *s, const char *data, size_t size,
+                    const char *path, struct pm_label *out, bool *unchanged)
 {
     int err = PM_OK;
 
@@ -152,16 +156,20 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
         const int v = mean_number(s, stored, class);
 
         if (v == PM_INSTANCE_TOO_MANY)
-            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu exceeds the limit of its "
-                           "class: a picture may have %d; bad=skip skips the picture", path, stored,
-                           i / width, i % width, s->divisor - 1);
+            return pm_fail(PM_EDATA,
+                           "%s: the instance %d at row %zu, column %zu exceeds the limit of its "
+                           "class: a picture may have %d; bad=skip skips the picture",
+                           path, stored, i / width, i % width, s->divisor - 1);
         if (v && v / s->divisor != class)
-            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu has class %d, but the "
-                           "label map has %d there", path, stored, i / width, i % width,
-                           v / s->divisor, class);
+            return pm_fail(PM_EDATA,
+                           "%s: the instance %d at row %zu, column %zu has class %d, but the "
+                           "label map has %d there",
+                           path, stored, i / width, i % width, v / s->divisor, class);
         if (!v && class && s->things[class])
-            return pm_fail(PM_EDATA, "%s: the number %d at row %zu, column %zu is not an instance, but the "
-                           "label map has class %d there", path, stored, i / width, i % width, class);
+            return pm_fail(PM_EDATA,
+                           "%s: the number %d at row %zu, column %zu is not an instance, but the "
+                           "label map has class %d there",
+                           path, stored, i / width, i % width, class);
         out->values[i] = (uint16_t)v;
     }
     return PM_OK;
@@ -207,8 +215,8 @@ out:
     return err;
 }
 
-static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const struct pm_picture *picture,
-                   struct pm_example_builder *b)
+static int add_map(struct pm_segmentation *s, const struct pm_pair *p,
+                   const struct pm_picture *picture, struct pm_example_builder *b)
 {
     int err = PM_OK;
     uint8_t *png = NULL;
@@ -218,9 +226,11 @@ static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const str
 
     PM_TRY(read_maps(s, p, &m));
     if (m.classes.height != im->height || m.classes.width != im->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d%s: both must have the same size",
-                       p->label, m.classes.height, m.classes.width, p->image, im->height, im->width,
-                       picture->orientation >= 5 ? " after the rotation that its EXIF data specifies" : ""));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s is %d x %d, but its picture %s is %d x %d%s: both must have the same size",
+            p->label, m.classes.height, m.classes.width, p->image, im->height, im->width,
+            picture->orientation >= 5 ? " after the rotation that its EXIF data specifies" : ""));
     PM_TRY(check_labels(s, &m.classes, p->label));
     if (!m.unchanged)
         PM_TRY(pm_label_encode(&m.classes, p->label, &png, &png_size));
@@ -400,8 +410,8 @@ int pm_colour_file(struct pm_arena *a, const char *path, const char *ignore_clas
         int rgb[3], at = 0;
         if (sscanf(lines[i], "%d %d %d %n", &rgb[0], &rgb[1], &rgb[2], &at) < 3 || !lines[i][at] ||
             (rgb[0] | rgb[1] | rgb[2]) < 0 || (rgb[0] | rgb[1] | rgb[2]) > 255)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not \"RED GREEN BLUE NAME\" with 0..255", path,
-                           i + 1, lines[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not \"RED GREEN BLUE NAME\" with 0..255",
+                           path, i + 1, lines[i]));
         const bool ignored = ignore_class && !strcmp(lines[i] + at, ignore_class);
         struct pm_colour *c = &(*colours)[i];
         *c = (struct pm_colour){ .label = (uint16_t)(ignored ? ignore : *count) };

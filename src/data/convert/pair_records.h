@@ -25,7 +25,8 @@ struct pm_segmentation {
     size_t count, capacity;
     const uint32_t *order;    /* places in pair, or NULL: as listed */
     size_t first;             /* index in order, or in the list, of the first pair to write */
-    const uint16_t *meaning;  /* [65536] label of each stored number; NULL: the number is the label */
+    const uint16_t *meaning;  /* [65536] label of each stored number; NULL: the number is the
+                               * label */
     /* Instance maps. instance_meaning [65536]: for each stored number class * divisor + instance
      * number, 0 if it is not an instance, or PM_INSTANCE_TOO_MANY. NULL: the instance number is
      * stored % instance_divide (0: the stored number), and instance_first is the first instance. */
@@ -38,7 +39,8 @@ struct pm_segmentation {
                 struct pm_label *instances);
     void *ctx;
     int divisor;
-    const struct pm_colour *colours; /* for maps that are colour pictures; NULL: these are refused */
+    const struct pm_colour *colours; /* for maps that are colour pictures; NULL: these are
+                                      * refused */
     int colours_count;
     bool colours_always;      /* use colours for maps of every kind, not only for RGB */
     int num_classes, ignore;  /* labels are below num_classes, or ignore */

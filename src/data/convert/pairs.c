@@ -18,7 +18,8 @@ struct pairs_cfg {
 
 static const struct pm_opt opts[] = {
     PM_STRING(pairs_cfg, images, "images", "folder of the pictures"),
-    PM_STRING(pairs_cfg, labels, NULL, "folder of the label maps; null = labels, masks or annotations"),
+    PM_STRING(pairs_cfg, labels, NULL,
+              "folder of the label maps; null = labels, masks or annotations"),
     PM_STRING(pairs_cfg, image_prefix, "", "prefix of picture names that map names do not have"),
     PM_STRING(pairs_cfg, label_prefix, "", "prefix of map names that picture names do not have"),
     PM_STRING(pairs_cfg, label_suffix, "", "suffix of map names, before .png"),
@@ -31,15 +32,18 @@ static const struct pm_opt opts[] = {
     PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "label of ignored pixels"),
     PM_INT(pairs_cfg, divide, 1, 1, 65535,
            "numbers in the maps are divided by this, rounded down: 256 for KITTI's instances"),
-    PM_INTS(pairs_cfg, things, NULL, 0, 254, "classes that have instances; records then have instance maps"),
+    PM_INTS(pairs_cfg, things, NULL, 0, 254,
+            "classes that have instances; records then have instance maps"),
     PM_STRING(pairs_cfg, instances, NULL,
-              "folder of the maps of instances, named as the maps; null = the maps themselves tell them, with "
+              "folder of the maps of instances, named as the maps; null = the maps themselves tell "
+              "them, with "
               "divide"),
     PM_INT(pairs_cfg, instance_divide, 0, 0, 65535,
            "instance maps hold class * this + instance number; 0: the instance number"),
     PM_INT(pairs_cfg, instance_first, 1, 0, 1,
            "smallest instance number; things with a smaller number are a crowd"),
-    PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9, "share that becomes val if there are no split folders"),
+    PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9,
+              "share that becomes val if there are no split folders"),
     PM_INT64(pairs_cfg, seed, 0, 0, 9007199254740992, "seed of that selection and its order"),
     PM_INT(pairs_cfg, num_shards, 4, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(pairs_cfg),
@@ -73,7 +77,8 @@ static const char *map_folder(const struct job *j, const char *root, const char 
     const char *path = NULL;
 
     for (size_t i = 0; i < (j->cfg->labels ? 1 : PM_COUNT(names)); i++) {
-        path = pm_arena_printf(j->arena, "%s/%s%s", root, j->cfg->labels ? j->cfg->labels : names[i], sub);
+        path = pm_arena_printf(j->arena, "%s/%s%s", root,
+                               j->cfg->labels ? j->cfg->labels : names[i], sub);
         if (pm_is_folder(path))
             return path;
     }
@@ -98,7 +103,8 @@ static int tell_others(const struct job *j, const char *maps, size_t used)
     const int err = pm_sources_folder(j->arena, maps, 0, &files);
 
     if (err == PM_OK && files.count > used)
-        PM_WARN("data", "%s: %zu of %zu maps have no picture", maps, files.count - used, files.count);
+        PM_WARN("data", "%s: %zu of %zu maps have no picture", maps, files.count - used,
+                files.count);
     pm_sources_free(&files);
     return err;
 }
@@ -126,7 +132,8 @@ static int list(const struct job *j, const char *images, struct folders folders,
             continue;
         }
         if (!there && !test)
-            PM_TRY(pm_fail(PM_EDATA, "%s has no label map: %s does not exist (label_prefix, label_suffix and "
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s has no label map: %s does not exist (label_prefix, label_suffix and "
                            "image_prefix describe how names differ; bad=skip skips it)",
                            files.item[i].path, map ? map : "a folder of maps"));
         used += there;
@@ -189,17 +196,22 @@ static int learn_things(const struct job *j, struct pm_making *m)
     int most = 0;
 
     if (cfg->instances && !cfg->things.count)
-        return pm_fail(PM_ECONFIG, "dataset convert pairs: instances=%s needs things, the classes that the instances "
-                       "are of", cfg->instances);
+        return pm_fail(
+            PM_ECONFIG,
+            "dataset convert pairs: instances=%s needs things, the classes that the instances "
+            "are of",
+            cfg->instances);
     if (cfg->things.count && !cfg->instances && cfg->divide == 1)
-        return pm_fail(PM_ECONFIG, "dataset convert pairs: things needs instances=FOLDER, or divide if the "
+        return pm_fail(PM_ECONFIG,
+                       "dataset convert pairs: things needs instances=FOLDER, or divide if the "
                        "label maps contain instances");
     for (int i = 0; i < cfg->things.count; i++) {
         const int class = cfg->things.v[i];
 
         if (class >= s->num_classes || class == cfg->ignore_label)
-            return pm_fail(PM_EDATA, "dataset convert pairs: things: %d is not one of the %d classes%s", class,
-                           s->num_classes, class == cfg->ignore_label ? ", but the ignore label" : "");
+            return pm_fail(
+                PM_EDATA, "dataset convert pairs: things: %d is not one of the %d classes%s", class,
+                s->num_classes, class == cfg->ignore_label ? ", but the ignore label" : "");
         things[class] = true;
         most = class > most ? class : most;
     }
@@ -222,13 +234,15 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
     int err = PM_OK;
 
     if (cfg->colours) {
-        PM_TRY(pm_colour_file(j->arena, cfg->colours, cfg->ignore_class, cfg->ignore_label, &colours,
-                              &s->colours_count, &names, &s->num_classes));
+        PM_TRY(pm_colour_file(j->arena, cfg->colours, cfg->ignore_class, cfg->ignore_label,
+                              &colours, &s->colours_count, &names, &s->num_classes));
         s->colours = colours;
         s->colours_always = true;
     } else if (cfg->ignore_class) {
-        PM_TRY(pm_fail(PM_ECONFIG, "dataset convert pairs: ignore_class=%s is a name in colours=FILE; "
-                       "colours is not set", cfg->ignore_class));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "dataset convert pairs: ignore_class=%s is a name in colours=FILE; "
+                       "colours is not set",
+                       cfg->ignore_class));
     } else if (cfg->classes) {
         PM_TRY(pm_name_file(j->arena, cfg->classes, &names, &s->num_classes));
     } else {
@@ -253,8 +267,9 @@ static int convert_whole(const struct job *j, const char *src, struct pm_making 
 
     const size_t count = s->count, held_out = (size_t)((double)count * j->cfg->validation + 0.5);
     if (held_out >= count)
-        PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA, "%s: validation=%g leaves nothing of %zu pairs", src,
-                       j->cfg->validation, count));
+        PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA,
+                       "%s: validation=%g leaves nothing of %zu pairs", src, j->cfg->validation,
+                       count));
     order = pm_malloc(count * sizeof *order);
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)pm_permute((uint64_t)j->cfg->seed, 0, count, i);
@@ -300,17 +315,19 @@ out:
 const struct pm_converter pm_converter_pairs = {
     .name = "pairs",
     .help = "folders of pictures and of label maps, matched by name",
-    .layout = "SRC/images/{train,val,test}/NAME.jpg with SRC/labels/.../NAME.png, or "
-              "SRC/{train,val,test}/images and\n"
-              "labels; or SRC/images and SRC/labels; a part of these becomes val. Maps (labels, masks or "
-              "annotations)\n"
-              "are grey PNGs of 8 or 16 bits, palette PNGs (the index is the label), or, with colours=FILE, "
-              "colour pictures.\n"
-              "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own. With "
-              "things=[CLASS, ...] records\n"
-              "have maps of instances, too: instances=FOLDER has them, or the maps themselves "
-              "(KITTI: labels=instance\n"
-              "divide=256).",
+    .layout =
+        "SRC/images/{train,val,test}/NAME.jpg with SRC/labels/.../NAME.png, or "
+        "SRC/{train,val,test}/images and\n"
+        "labels; or SRC/images and SRC/labels; a part of these becomes val. Maps (labels, masks or "
+        "annotations)\n"
+        "are grey PNGs of 8 or 16 bits, palette PNGs (the index is the label), or, with "
+        "colours=FILE, "
+        "colour pictures.\n"
+        "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own. With "
+        "things=[CLASS, ...] records\n"
+        "have maps of instances, too: instances=FOLDER has them, or the maps themselves "
+        "(KITTI: labels=instance\n"
+        "divide=256).",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct pairs_cfg),

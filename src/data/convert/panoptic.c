@@ -42,8 +42,8 @@ struct panoptic {
     int divisor;
 };
 
-static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture *from, const char *path,
-                struct meaning *out)
+static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture *from,
+                const char *path, struct meaning *out)
 {
     int numbers[PM_MOST_PANOPTIC_CLASSES] = { 0 };
 
@@ -93,10 +93,11 @@ static int translate(const struct pm_image8 *im, const struct meaning *m, size_t
         if (id != s->id) /* neighbours are mostly alike */
             s = id ? find(m, count, id) : &none;
         if (!s)
-            return pm_fail(PM_EDATA, "%s: the segment %u at row %zu, column %zu is not one of the %zu that "
+            return pm_fail(PM_EDATA,
+                           "%s: the segment %u at row %zu, column %zu is not one of the %zu that "
                            "the annotations list: do both belong to one data set? bad=skip "
-                           "skips the picture", path, id, i / (size_t)im->width,
-                           i % (size_t)im->width, count);
+                           "skips the picture",
+                           path, id, i / (size_t)im->width, i % (size_t)im->width, count);
         classes->values[i] = s->label;
         instances->values[i] = s->instance;
     }
@@ -116,12 +117,16 @@ static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *cla
     int err = PM_OK;
 
     PM_TRY(pm_file_read(pair->label, &data, &size));
-    if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 || (data[25] != 2 && data[25] != 6))
-        PM_TRY(pm_fail(PM_EDATA, "%s: is not an RGB PNG of 8 bits, as segment maps are: are "
-                       "these the panoptic maps? annotations, maps and images select others", pair->label));
+    if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 ||
+        (data[25] != 2 && data[25] != 6))
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: is not an RGB PNG of 8 bits, as segment maps are: are "
+                       "these the panoptic maps? annotations, maps and images select others",
+                       pair->label));
     PM_TRY(pm_image_decode(data, size, 3, 0, pair->label, &im));
     const size_t pixels = (size_t)im.height * (size_t)im.width;
-    *classes = (struct pm_label){ im.height, im.width, pm_malloc(pixels * sizeof *classes->values) };
+    *classes =
+        (struct pm_label){ im.height, im.width, pm_malloc(pixels * sizeof *classes->values) };
     *instances = (struct pm_label){ im.height, im.width,
                                     pm_malloc(pixels * sizeof *instances->values) };
     PM_TRY(mean(p, from, pair->label, m));
@@ -151,7 +156,8 @@ static const struct place {
 static const char *const years[] = { "2017", "", "_trainId" };
 
 /* "a%sb" with the year in its place, under src. */
-static const char *with_year(struct pm_arena *a, const char *src, const char *text, const char *year)
+static const char *with_year(struct pm_arena *a, const char *src, const char *text,
+                             const char *year)
 {
     const char *at = strstr(text, "%s");
 
@@ -172,14 +178,15 @@ static const char *first_folder(struct pm_arena *a, const char *src, const char 
 /* The picture under its name, or as in Cityscapes: in the folder of its city, without _gtFine. */
 static const char *picture_path(struct pm_arena *a, const char *folder, const char *file)
 {
-    const char *plain = pm_arena_printf(a, "%s/%s", folder, file), *quality = strstr(file, "_gtFine");
+    const char *plain = pm_arena_printf(a, "%s/%s", folder, file),
+               *quality = strstr(file, "_gtFine");
     const size_t city = strcspn(file, "_");
 
     if (pm_file_exists(plain) || strchr(file, '/') || !file[city])
         return plain;
     const size_t head = quality ? (size_t)(quality - file) : strlen(file);
-    const char *other = pm_arena_printf(a, "%s/%.*s/%.*s%s", folder, (int)city, file, (int)head, file,
-                                        file + head + (quality ? strlen("_gtFine") : 0));
+    const char *other = pm_arena_printf(a, "%s/%.*s/%.*s%s", folder, (int)city, file, (int)head,
+                                        file, file + head + (quality ? strlen("_gtFine") : 0));
     return pm_file_exists(other) ? other : plain;
 }
 
@@ -198,24 +205,28 @@ struct job {
 
 static const char *category_text(struct pm_arena *a, const struct pm_panoptic_json_category *c)
 {
-    return pm_arena_printf(a, "%" PRId64 " \"%s\" (%s)", c->id, c->name, c->thing ? "things" : "stuff");
+    return pm_arena_printf(a, "%" PRId64 " \"%s\" (%s)", c->id, c->name,
+                           c->thing ? "things" : "stuff");
 }
 
 /* Checks that all splits have the same classes with the same names. */
 static int compare_categories(struct pm_arena *a, const struct split *first, const struct split *s)
 {
-    static const char all[] = "all splits must have the same classes in the same order; annotations, maps "
-                              "and images convert a single split";
+    static const char all[] =
+        "all splits must have the same classes in the same order; annotations, maps "
+        "and images convert a single split";
 
     if (first->json.categories != s->json.categories)
         return pm_fail(PM_EDATA, "%s: the number of categories is %d, in %s it is %d: %s", s->path,
                        s->json.categories, first->path, first->json.categories, all);
     for (int i = 0; i < s->json.categories; i++) {
-        const struct pm_panoptic_json_category *was = &first->json.category[i], *is = &s->json.category[i];
+        const struct pm_panoptic_json_category *was = &first->json.category[i],
+                                               *is = &s->json.category[i];
 
         if (was->id != is->id || was->thing != is->thing || strcmp(was->name, is->name))
-            return pm_fail(PM_EDATA, "%s: category %d of its list is %s, in %s it is %s: %s", s->path, i + 1,
-                           category_text(a, is), first->path, category_text(a, was), all);
+            return pm_fail(PM_EDATA, "%s: category %d of its list is %s, in %s it is %s: %s",
+                           s->path, i + 1, category_text(a, is), first->path, category_text(a, was),
+                           all);
     }
     return PM_OK;
 }
@@ -227,8 +238,10 @@ static int read_split(struct job *j, struct split of)
 
     *s = of;
     if (!pm_is_folder(s->maps) || !pm_is_folder(s->images))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs: annotations, maps and images name "
-                       "others", pm_is_folder(s->maps) ? s->images : s->maps, s->path));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: no such folder, which %s needs: annotations, maps and images name "
+                       "others",
+                       pm_is_folder(s->maps) ? s->images : s->maps, s->path));
     PM_TRY(pm_panoptic_json_read(s->path, j->arena, &s->json));
     PM_TRY(compare_categories(j->arena, &j->split[0], s));
 out:
@@ -305,9 +318,11 @@ static int read_usual(struct job *j, const char *src, const char **colormap)
             break;
         }
     if (!j->splits)
-        PM_TRY(pm_fail(PM_EDATA, "%s: neither annotations/panoptic_{train,val}2017.json nor "
-                       "gtFine/cityscapes_panoptic_{train,val}.json in it: give annotations, maps and images",
-                       src));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: neither annotations/panoptic_{train,val}2017.json nor "
+            "gtFine/cityscapes_panoptic_{train,val}.json in it: give annotations, maps and images",
+            src));
 out:
     return err;
 }
@@ -317,8 +332,12 @@ static int read_named(struct job *j, const char *src)
     const struct panoptic_cfg *cfg = j->cfg;
 
     if (!cfg->annotations || !cfg->maps || !cfg->images)
-        return pm_fail(PM_ECONFIG, "panoptic: annotations, maps and images are needed together, %s is not "
-                       "given", !cfg->annotations ? "annotations" : !cfg->maps ? "maps" : "images");
+        return pm_fail(PM_ECONFIG,
+                       "panoptic: annotations, maps and images are needed together, %s is not "
+                       "given",
+                       !cfg->annotations ? "annotations"
+                       : !cfg->maps      ? "maps"
+                                         : "images");
     return read_split(j, (struct split){
         .path = pm_arena_printf(j->arena, "%s/%s", src, cfg->annotations),
         .maps = pm_arena_printf(j->arena, "%s/%s", src, cfg->maps),
@@ -350,13 +369,15 @@ out:
 const struct pm_converter pm_converter_panoptic = {
     .name = "panoptic",
     .help = "COCO's or Cityscapes' panoptic data: classes and instances",
-    .layout = "SRC/annotations/panoptic_{train,val}2017.json, folders of the same names with the maps, "
-              "SRC/{train,val}2017/*\n"
-              "with the pictures; or SRC/gtFine/cityscapes_panoptic_{train,val}.json and SRC/leftImg8bit. "
-              "A map is a PNG whose\n"
-              "colours are segment ids, R + 256 G + 65536 B (0: none). Splits train and val (train_fine, "
-              "val_fine):\n"
-              "train-00000-of-00010.tfrecord. Classes are the categories in their order; 255 is ignored.",
+    .layout =
+        "SRC/annotations/panoptic_{train,val}2017.json, folders of the same names with the maps, "
+        "SRC/{train,val}2017/*\n"
+        "with the pictures; or SRC/gtFine/cityscapes_panoptic_{train,val}.json and "
+        "SRC/leftImg8bit. "
+        "A map is a PNG whose\n"
+        "colours are segment ids, R + 256 G + 65536 B (0: none). Splits train and val (train_fine, "
+        "val_fine):\n"
+        "train-00000-of-00010.tfrecord. Classes are the categories in their order; 255 is ignored.",
     .opts = opts,
     .cfg_size = sizeof(struct panoptic_cfg),
     .convert = convert,

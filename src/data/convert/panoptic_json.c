@@ -72,16 +72,18 @@ static int read_category(struct pm_json_reader *r, struct file *f)
     }
     PM_TRY(err);
     if (c.id < 0 || !c.name || thing < 0)
-        PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing: is this a file of panoptic "
-                                      "annotations?"));
+        PM_TRY(pm_json_reader_fail(
+            r, "a category with id, name and isthing: is this a file of panoptic "
+               "annotations?"));
     if (!c.name[0] || !pm_is_line(c.name))
-        PM_TRY(pm_json_reader_fail(r, "a name of one line for the category %" PRId64 ", not \"%.200s\"", c.id,
-                                   c.name));
+        PM_TRY(pm_json_reader_fail(
+            r, "a name of one line for the category %" PRId64 ", not \"%.200s\"", c.id, c.name));
     if (out->categories == PM_MOST_PANOPTIC_CLASSES)
         PM_TRY(pm_json_reader_fail(r, "%d categories at most", PM_MOST_PANOPTIC_CLASSES));
     for (int i = 0; i < out->categories; i++)
         if (out->category[i].id == c.id)
-            PM_TRY(pm_json_reader_fail(r, "a unique id for the category \"%s\": %" PRId64 " is \"%s\"",
+            PM_TRY(pm_json_reader_fail(r,
+                                       "a unique id for the category \"%s\": %" PRId64 " is \"%s\"",
                                        c.name, c.id, out->category[i].name));
     c.thing = thing != 0;
     PM_GROW(out->category, out->categories, out->categories_room);
@@ -134,8 +136,11 @@ static int read_segment(struct pm_json_reader *r, struct file *f)
     }
     PM_TRY(err);
     if (s.id < 1 || s.id > MOST_SEGMENT || s.category < 0)
-        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..%d, a pixel's R + 256 G + 65536 B, and a "
-                                      "category_id", MOST_SEGMENT));
+        PM_TRY(pm_json_reader_fail(
+            r,
+            "a segment with an id of 1..%d, a pixel's R + 256 G + 65536 B, and a "
+            "category_id",
+            MOST_SEGMENT));
     s.crowd = crowd != 0;
     PM_GROW(f->raw, f->raws, f->raws_room);
     f->raw[f->raws++] = s;
@@ -174,8 +179,9 @@ static int read_annotation(struct pm_json_reader *r, struct file *f)
     }
     PM_TRY(err);
     if (!s.image || !s.map || !listed)
-        PM_TRY(pm_json_reader_fail(r, "an annotation with image_id, file_name and segments_info: is this a "
-                                      "file of panoptic annotations?"));
+        PM_TRY(pm_json_reader_fail(
+            r, "an annotation with image_id, file_name and segments_info: is this a "
+               "file of panoptic annotations?"));
     s.count = f->raws - s.first;
     PM_GROW(f->annotation, f->annotations, f->annotations_room);
     f->annotation[f->annotations++] = s;
@@ -204,9 +210,10 @@ static int read_all(struct file *f)
     PM_TRY(err);
     PM_TRY(pm_json_end(&r));
     if (!f->out->categories || !f->images || !f->annotations)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has %d categories, %zu images, %zu annotations, and needs all of "
-                       "them: is this a file of panoptic annotations?", f->path, f->out->categories,
-                       f->images, f->annotations));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: has %d categories, %zu images, %zu annotations, and needs all of "
+                       "them: is this a file of panoptic annotations?",
+                       f->path, f->out->categories, f->images, f->annotations));
 out:
     pm_json_reader_close(&r);
     return err;
@@ -231,9 +238,11 @@ static int label_of(const struct file *f, const struct annotation *s, const stru
     for (int k = 0; k < f->out->categories; k++)
         if (f->out->category[k].id == raw->category)
             return k;
-    return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s has category %" PRId64 ", which is not in the list of "
-                   "%d categories: add it to the list", f->path, raw->id, s->map, raw->category,
-                   f->out->categories);
+    return pm_fail(PM_EDATA,
+                   "%s: segment %" PRId64 " of %s has category %" PRId64
+                   ", which is not in the list of "
+                   "%d categories: add it to the list",
+                   f->path, raw->id, s->map, raw->category, f->out->categories);
 }
 
 static int join_segments(struct file *f, const struct annotation *s)
@@ -253,8 +262,8 @@ static int join_segments(struct file *f, const struct annotation *s)
         qsort(to, s->count, sizeof *to, compare_segments);
     for (size_t i = 1; i < s->count; i++)
         if (to[i].id == to[i - 1].id)
-            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: ids must be unique", f->path,
-                           s->map, to[i].id));
+            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: ids must be unique",
+                           f->path, s->map, to[i].id));
 out:
     return err;
 }
@@ -276,8 +285,11 @@ static int join(struct file *f)
                                          sizeof *f->image, compare_images);
 
         if (!im)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s belongs to image %s, which is not in the list of %zu images: add it to "
-                           "the list", f->path, s->map, s->image, f->images));
+            PM_TRY(pm_fail(
+                PM_EDATA,
+                "%s: %s belongs to image %s, which is not in the list of %zu images: add it to "
+                "the list",
+                f->path, s->map, s->image, f->images));
         PM_TRY(join_segments(f, s));
         PM_GROW(out->picture, out->pictures, out->pictures_room);
         out->picture[out->pictures++] = (struct pm_panoptic_json_picture){

@@ -155,7 +155,8 @@ int pm_class_list(struct pm_arena *a, const char *path, const char *root, const 
     for (int i = 0; i < n; i++) {
         const char *name = folders ? folders[i] : lines[i];
         if (strchr(name, '/') || !strcmp(name, ".."))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is not the name of a folder", path, i + 1, name));
+            PM_TRY(
+                pm_fail(PM_EDATA, "%s:%d: \"%s\" is not the name of a folder", path, i + 1, name));
         (*out)[i + 1] = name;
     }
     *count = n + 1;

@@ -358,9 +358,9 @@ static int convert(const void *config, const char *src, struct pm_making *m)
 
     src = packed ? packed : src;
     PM_TRY(pm_making_labels(m, (const char *[]){ "background", cfg->foreground_class }, 2));
-    PM_TRY(write_split(cfg, true,
-                       place(a, cfg->train_annotations, src, "annotations/instances_train", ".json"),
-                       place(a, cfg->train_directory, src, "train", ""), m));
+    PM_TRY(write_split(
+        cfg, true, place(a, cfg->train_annotations, src, "annotations/instances_train", ".json"),
+        place(a, cfg->train_directory, src, "train", ""), m));
     PM_TRY(write_split(cfg, false,
                        place(a, cfg->validation_annotations, src, "annotations/instances_val",
                              ".json"),

@@ -14,16 +14,18 @@ struct voc_cfg {
 
 static const struct pm_opt opts[] = {
     PM_STRING(voc_cfg, labels_file, NULL, "class names from 0, one per line; null = VOC's 21"),
-    PM_STRING(voc_cfg, label_folder, NULL,
-              "folder of the label maps in SRC; null = SegmentationClassRaw, else SegmentationClass"),
+    PM_STRING(
+        voc_cfg, label_folder, NULL,
+        "folder of the label maps in SRC; null = SegmentationClassRaw, else SegmentationClass"),
     PM_INT(voc_cfg, num_shards, 4, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(voc_cfg),
     { 0 },
 };
 
 static const char *const voc_names[] = {
-    "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
-    "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tv",
+    "background", "aeroplane", "bicycle",     "bird",  "boat",        "bottle", "bus",
+    "car",        "cat",       "chair",       "cow",   "diningtable", "dog",    "horse",
+    "motorbike",  "person",    "pottedplant", "sheep", "sofa",        "train",  "tv",
 };
 
 static int read_list(struct pm_arena *a, const char *src, const char *labels, const char *list,
@@ -37,7 +39,8 @@ static int read_list(struct pm_arena *a, const char *src, const char *labels, co
     for (size_t i = 0; i < count; i++) {
         const char *id = lines[i];
         if (strchr(id, '/') || strchr(id, ' '))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not the name of a picture", list, i + 1, id));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not the name of a picture", list, i + 1,
+                           id));
         const char *label = pm_arena_printf(a, "%s/%s.png", labels, id);
         if (test && !pm_file_exists(label))
             label = NULL;
@@ -113,7 +116,8 @@ const struct pm_converter pm_converter_voc_segmentation = {
     .help = "PASCAL VOC with label maps",
     .layout = "SRC/JPEGImages/ID.jpg, SRC/SegmentationClass/ID.png (palette or its colours) or "
               "SegmentationClassRaw\n"
-              "(grey), SRC/ImageSets/Segmentation/SPLIT.txt with one ID per line. Each list becomes a split "
+              "(grey), SRC/ImageSets/Segmentation/SPLIT.txt with one ID per line. Each list "
+              "becomes a split "
               "of its name:\n"
               "train-00000-of-00004.tfrecord. 21 classes, 0 is the background, 255 is ignored.",
     .opts = opts,

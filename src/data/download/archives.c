@@ -55,16 +55,24 @@ static const struct pm_archive coco2014[] = {
 #define ARCHIVES(list) .archives = list, .archive_count = PM_COUNT(list)
 static const struct pm_download sources[] = {
     { .name = "mnist", .help = "digits, 28x28, grey", .inside = "", ARCHIVES(mnist) },
-    { .name = "cifar10", .help = "small photographs, 32x32, 10 classes",
-      .inside = "cifar-10-batches-bin", ARCHIVES(cifar10) },
-    { .name = "flowers", .help = "3,670 photographs of 5 kinds of flowers",
-      .inside = "flower_photos", ARCHIVES(flowers) },
-    { .name = "visualwakewords", .help = "COCO 2014: is a person in the picture", .inside = "",
+    { .name = "cifar10",
+      .help = "small photographs, 32x32, 10 classes",
+      .inside = "cifar-10-batches-bin",
+      ARCHIVES(cifar10) },
+    { .name = "flowers",
+      .help = "3,670 photographs of 5 kinds of flowers",
+      .inside = "flower_photos",
+      ARCHIVES(flowers) },
+    { .name = "visualwakewords",
+      .help = "COCO 2014: is a person in the picture",
+      .inside = "",
       ARCHIVES(coco2014) },
-    { .name = "imagenet", .help = "1,281,167 photographs of 1,000 classes; download by hand",
-      .by_hand = "only registered users may download it: fetch ILSVRC2012_img_train.tar and "
-                 "ILSVRC2012_img_val.tar from https://image-net.org/download.php, unpack them (train: a "
-                 "folder for each synset), then pumice dataset convert imagenet SRC DST" },
+    { .name = "imagenet",
+      .help = "1,281,167 photographs of 1,000 classes; download by hand",
+      .by_hand =
+          "only registered users may download it: fetch ILSVRC2012_img_train.tar and "
+          "ILSVRC2012_img_val.tar from https://image-net.org/download.php, unpack them (train: a "
+          "folder for each synset), then pumice dataset convert imagenet SRC DST" },
 };
 
 const struct pm_download *pm_downloads(size_t *count)

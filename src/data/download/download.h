@@ -13,13 +13,14 @@ struct pm_archive {
     uint64_t size;                /* bytes; 0 = not known */
     const char *sha256;           /* 64 hexadecimal digits */
     const char *const *addresses; /* the file's own, tried in this order; NULL-terminated */
-    bool packed;                  /* a tar or zip file, to be unpacked; else the converter reads it */
+    bool packed;                /* a tar or zip file, to be unpacked; else the converter reads it */
 };
 struct pm_download {
     const char *name;      /* name of the data set and of its converter */
     const char *help;      /* one line, no full stop */
     const char *inside;    /* folder of the unpacked files that the converter reads; "" = all */
-    const char *by_hand;   /* not NULL: downloading needs an account; the text says what to do instead */
+    const char *by_hand;   /* not NULL: downloading needs an account; the text says what to do
+                            * instead */
     const struct pm_archive *archives;
     size_t archive_count;
 };

@@ -26,7 +26,8 @@
 enum { TRIES = 5, TRIES_UNRESOLVED = 2, MEGA = 1000000 };
 static const double first_pause = 0.5; /* seconds; doubled each time */
 static const uint64_t spare = (uint64_t)256 << 20; /* bytes of the disk that stay free */
-static const uint64_t check_every = (uint64_t)16 << 20; /* bytes written between two checks of the free space */
+static const uint64_t check_every = (uint64_t)16 << 20; /* bytes written between two checks of the
+                                                         * free space */
 
 struct transfer {
     const struct pm_fetch *f;
@@ -113,8 +114,10 @@ static int check_space(struct transfer *t)
         return PM_OK;
     pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
     if (need > 0)
-        return pm_fail(PM_EFAIL, "%s: %s remain, but the disk has %s free, and 256 MiB must "
-                                 "stay free. Free some space, or give a --raw folder on another disk", t->part, pm_bytes_text(need, wanted), free);
+        return pm_fail(PM_EFAIL,
+                       "%s: %s remain, but the disk has %s free, and 256 MiB must "
+                       "stay free. Free some space, or give a --raw folder on another disk",
+                       t->part, pm_bytes_text(need, wanted), free);
     return pm_fail(PM_EFAIL,
                    "%s: after %s of a file of unknown size the disk has only %s free. Free some "
                    "space, or give a --raw folder on another disk", t->part,
@@ -216,8 +219,8 @@ static enum outcome refused(struct transfer *t)
         if (t->f->size == 0 || t->offset == t->f->size)
             return WHOLE; /* the checksum decides */
         snprintf(t->reason, sizeof t->reason,
-                 "the file has fewer than %" PRIu64 " bytes there instead of %" PRIu64, t->offset + 1,
-                 t->f->size);
+                 "the file has fewer than %" PRIu64 " bytes there instead of %" PRIu64,
+                 t->offset + 1, t->f->size);
         t->damaged = true;
         return restart(t) < 0 ? GIVE_UP : ELSEWHERE;
     }
@@ -354,7 +357,8 @@ static int from_address(struct transfer *t, enum outcome *out)
         PM_TRY(restart(t));
         if (!continued)
             return PM_OK;
-        PM_WARN("data", "%s: the checksum of the resumed file%s is wrong; starting from the beginning",
+        PM_WARN("data",
+                "%s: the checksum of the resumed file%s is wrong; starting from the beginning",
                 t->f->name, t->received > before ? " and the new bytes" : "");
     }
 out:
@@ -391,8 +395,10 @@ static int give_name(struct transfer *t)
 
 static int fail_stopped(const struct transfer *t)
 {
-    return pm_fail(PM_EFAIL, "%s: stopped; %" PRIu64 " bytes are in %s, and the same command resumes "
-                             "from there", t->f->name, t->offset, t->part);
+    return pm_fail(PM_EFAIL,
+                   "%s: stopped; %" PRIu64 " bytes are in %s, and the same command resumes "
+                   "from there",
+                   t->f->name, t->offset, t->part);
 }
 
 static int from_addresses(struct transfer *t)
@@ -412,9 +418,11 @@ static int from_addresses(struct transfer *t)
             PM_TRY(pm_fail(PM_EFAIL, "%s", t->reason));
         pm_str_add(&why, "%s%s: %s", why.length ? "; " : "", *a, t->reason);
     }
-    PM_TRY(pm_fail(t->damaged ? PM_EDATA : PM_EFAIL,
-                   "%s cannot be downloaded: %s. Try again later, give another server with --from, or put "
-                   "the file there yourself: %s", t->f->name, why.text, t->f->path));
+    PM_TRY(pm_fail(
+        t->damaged ? PM_EDATA : PM_EFAIL,
+        "%s cannot be downloaded: %s. Try again later, give another server with --from, or put "
+        "the file there yourself: %s",
+        t->f->name, why.text, t->f->path));
 out:
     pm_str_free(&why);
     return err;
@@ -434,7 +442,8 @@ static int is_there(const struct pm_fetch *f)
         PM_INFO("data", "%s: already downloaded", f->path);
         return 1;
     }
-    return pm_fail(PM_EDATA, "%s: its SHA-256 is %s instead of %s: remove it, and it will be downloaded",
+    return pm_fail(PM_EDATA,
+                   "%s: its SHA-256 is %s instead of %s: remove it, and it will be downloaded",
                    f->path, hex, f->sha256);
 }
 
@@ -461,8 +470,11 @@ int pm_fetch(const struct pm_fetch *f)
     PM_TRY(open_part(&t));
     PM_TRY(check_space(&t));
     snprintf(unit, sizeof unit, "%.80s, MB", f->name);
-    t.bar = pm_progress_start(&(struct pm_progress_options){
-        .what = "data", .unit = unit, .speed = "MB", .first = t.offset / MEGA, .last = f->size / MEGA });
+    t.bar = pm_progress_start(&(struct pm_progress_options){ .what = "data",
+                                                             .unit = unit,
+                                                             .speed = "MB",
+                                                             .first = t.offset / MEGA,
+                                                             .last = f->size / MEGA });
     PM_TRY(from_addresses(&t));
     PM_TRY(give_name(&t));
 out:

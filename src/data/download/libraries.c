@@ -48,8 +48,10 @@ static int load(const char *const *sonames, const char *package, const struct en
     for (const char *const *name = sonames; *name && !library; name++)
         library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return pm_fail(PM_EFAIL, "dataset download needs %s, which cannot be loaded: install the package "
-                                 "%s", sonames[0], package);
+        return pm_fail(PM_EFAIL,
+                       "dataset download needs %s, which cannot be loaded: install the package "
+                       "%s",
+                       sonames[0], package);
     for (size_t i = 0; i < count; i++) {
         void *f = dlsym(library, entries[i].name);
         if (!f)

@@ -61,7 +61,8 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
     PM_TRY(err);
     fd = open(u->target.text, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, pm_write_error(errno)));
+        PM_TRY(
+            pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, pm_write_error(errno)));
     for (;;) {
         const ssize_t n = u->l->read_data(u->archive, u->block, BLOCK);
         if (n < 0)
@@ -89,8 +90,10 @@ static int unpack_entry(struct unpacking *u, struct archive_entry *e)
         return pm_fail(PM_EDATA, "%s: entry '%.200s' would be outside the folder; unpacking stops",
                        u->path, name ? name : "");
     if (u->l->entry_hardlink(e) || (type != AE_IFREG && type != AE_IFDIR))
-        return pm_fail(PM_EDATA, "%s: entry '%.200s' is a link or a device; only files and folders are "
-                                 "unpacked", u->path, name);
+        return pm_fail(PM_EDATA,
+                       "%s: entry '%.200s' is a link or a device; only files and folders are "
+                       "unpacked",
+                       u->path, name);
     u->target.length = 0;
     pm_str_add(&u->target, "%s/%s", u->folder, name);
     if (type == AE_IFDIR)

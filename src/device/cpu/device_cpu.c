@@ -135,10 +135,11 @@ static int fail_hung(struct cpu_device *d, double seconds)
     size_t at = atomic_load(&d->at);
 
     pm_device_catch(&d->base);
-    return pm_fail(PM_ELOST, "%s was lost: no call ended for %.3g seconds (run.hang_seconds=%g); in "
-                   "%s, call %zu of %zu, %s (%s)", d->name, seconds, pm_hang_seconds(&d->base),
-                   p->name, at + 1, p->base.calls_count,
-                   p->base.calls_count ? p->calls[at].label : "copies in",
+    return pm_fail(PM_ELOST,
+                   "%s was lost: no call ended for %.3g seconds (run.hang_seconds=%g); in "
+                   "%s, call %zu of %zu, %s (%s)",
+                   d->name, seconds, pm_hang_seconds(&d->base), p->name, at + 1,
+                   p->base.calls_count, p->base.calls_count ? p->calls[at].label : "copies in",
                    p->base.calls_count ? p->calls[at].kernel->name : "none");
 }
 

@@ -51,9 +51,11 @@ static void add_named(const char *file, const char *path, struct pm_arena *a, st
         PM_DEBUG("onnx", "%s", pm_error_text());
         return;
     }
-    for (size_t i = 0; m->producer && strcmp(m->producer, "pumice") == 0 && i < m->tensor_count; i++) {
+    for (size_t i = 0; m->producer && strcmp(m->producer, "pumice") == 0 && i < m->tensor_count;
+         i++) {
         const char *beside = m->tensors[i].beside;
-        const char *mine = beside ? pm_arena_printf(a, "%.*s%s", folder, path, base_name(beside)) : NULL;
+        const char *mine =
+            beside ? pm_arena_printf(a, "%.*s%s", folder, path, base_name(beside)) : NULL;
 
         if (!mine || !is_name_of(path, base_name(mine)) || !pm_same_file(mine, beside) ||
             (out->count && strcmp(out->list[out->count - 1], mine) == 0))
@@ -89,7 +91,7 @@ void pm_onnx_beside_remove(const struct pm_paths *old, const char *except)
         if (except && strcmp(old->list[i], except) == 0)
             continue;
         if (unlink(old->list[i]) != 0 && errno != ENOENT)
-            PM_WARN("export", "%s is not used by a model any more, but cannot be removed: %s", old->list[i],
-                    strerror(errno));
+            PM_WARN("export", "%s is not used by a model any more, but cannot be removed: %s",
+                    old->list[i], strerror(errno));
     }
 }

@@ -107,8 +107,10 @@ static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struc
         break;
     case PM_ONNX_TENSOR:
         if (a->t->type == PM_DTYPE_OTHER)
-            PM_TRY(pm_fail(PM_EDATA, "%s: node '%.200s' (%s): the tensor of attribute '%.200s' is of a "
-                           "type that is not written", m->path, n->name, n->op, a->name));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: node '%.200s' (%s): the tensor of attribute '%.200s' is of a "
+                           "type that is not written",
+                           m->path, n->name, n->op, a->name));
         PM_TRY(add_tensor(&message, ATTR_T, a->t));
         break;
     case PM_ONNX_FLOATS:

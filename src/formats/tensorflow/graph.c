@@ -33,12 +33,16 @@ static int refuse(const char *path, struct pm_tensor_file **out)
         return pm_fail(PM_EDATA,
                        "%s: the graph of a SavedModel, without values: give its folder, %.*s", path,
                        slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return pm_fail(PM_EDATA, "%s: a TensorFlow graph (a frozen graph holds its values), which Pumice "
-                             "cannot read: give the checkpoint it was made from, or convert it "
-                             "to ONNX with tf2onnx", path);
+    return pm_fail(PM_EDATA,
+                   "%s: a TensorFlow graph (a frozen graph holds its values), which Pumice "
+                   "cannot read: give the checkpoint it was made from, or convert it "
+                   "to ONNX with tf2onnx",
+                   path);
 }
 
 const struct pm_tensor_format pm_format_tf_graph = {
-    .name = "TensorFlow graph", .help = "refused; the message says what to give instead", .is = is_graph,
+    .name = "TensorFlow graph",
+    .help = "refused; the message says what to give instead",
+    .is = is_graph,
     .open = refuse,
 };

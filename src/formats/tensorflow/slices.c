@@ -5,8 +5,8 @@
  * whole dimension: 0, -1). The encoding keeps the order: encoded keys compare like the values.
  *   number: its length in bytes, then its bytes, most significant first;
  *   string: its bytes, 00 as 00 FF and FF as FF 00, then 00 01;
- *   signed: two's complement, most significant byte first, in the smallest number of bytes n that leaves
- *   n + 1 sign bits; these bits become n ones and a zero, inverted for negative numbers. */
+ *   signed: two's complement, most significant byte first, in the smallest number of bytes n that
+ *   leaves n + 1 sign bits; these bits become n ones and a zero, inverted for negative numbers. */
 #include "formats/tensorflow/tf_checkpoint.h"
 
 #include <string.h>

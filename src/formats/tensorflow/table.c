@@ -128,8 +128,9 @@ static int find_end(const struct pm_tf_table *t, struct pm_tf_block *b)
     const uint64_t restarts = b->size < 4 ? 0 : pm_little(b->data + b->size - 4, 4);
 
     if (b->size < 4 || 4 * restarts + 4 > b->size)
-        return pm_tf_table_bad(t, "the block at offset %llu: %llu restarts do not fit its %zu bytes",
-                               (unsigned long long)b->offset, (unsigned long long)restarts, b->size);
+        return pm_tf_table_bad(
+            t, "the block at offset %llu: %llu restarts do not fit its %zu bytes",
+            (unsigned long long)b->offset, (unsigned long long)restarts, b->size);
     b->size -= (size_t)(4 * restarts + 4);
     return PM_OK;
 }

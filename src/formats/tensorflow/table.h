@@ -56,8 +56,8 @@ struct pm_tf_table_writer {
     bool pending;               /* its index entry waits for the next key */
 };
 /* Keys must increase. */
-void pm_tf_table_add(struct pm_tf_table_writer *w, const char *key, size_t key_size, const void *value,
-                     size_t value_size);
+void pm_tf_table_add(struct pm_tf_table_writer *w, const char *key, size_t key_size,
+                     const void *value, size_t value_size);
 void pm_tf_table_finish(struct pm_tf_table_writer *w);
 void pm_tf_table_free(struct pm_tf_table_writer *w);
 

@@ -57,8 +57,8 @@ void pm_tf_slices_free(struct pm_tf_slices *s);
 /* Writes the table key of a slice to out, replacing its content. */
 void pm_tf_slice_key(const char *name, int rank, const struct pm_tf_slice *s, struct pm_str *out);
 /* Copies a slice's elements to their places in the whole tensor. */
-void pm_tf_slice_put(const struct pm_file_tensor *t, const struct pm_tf_slice *s, const void *elements,
-                     void *whole);
+void pm_tf_slice_put(const struct pm_file_tensor *t, const struct pm_tf_slice *s,
+                     const void *elements, void *whole);
 
 /* Cache of the last assembled tensor, so that reading it in pieces assembles it once. */
 struct pm_tf_whole {

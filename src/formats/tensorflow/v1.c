@@ -110,7 +110,8 @@ static int make_whole(const struct pm_tensor_file *f, const struct pm_file_tenso
         const struct pm_tf_slice *s = &item->slices.list[i];
         struct wanted w = { .f = f, .t = t, .slice = s, .whole = whole };
         pm_tf_slice_key(t->name, t->rank, s, &key);
-        PM_TRY(pm_tf_table_find(&c->tables[item->tables[i]], key.text, key.length, take_values, &w));
+        PM_TRY(
+            pm_tf_table_find(&c->tables[item->tables[i]], key.text, key.length, take_values, &w));
     }
 out:
     pm_str_free(&key);

@@ -174,8 +174,8 @@ static int read_header(struct bundle *b, const struct pm_tf_entry *e)
         PM_TRY(pm_fail(PM_EDATA, "%s: written on a big-endian machine, which Pumice cannot "
                                  "read; save it again on a little-endian machine", path));
     if (h->version && h->version->min_consumer > VERSION)
-        PM_TRY(pm_fail(PM_EDATA, "%s: requires a reader of version %d; this one is version %d", path,
-                       h->version->min_consumer, VERSION));
+        PM_TRY(pm_fail(PM_EDATA, "%s: requires a reader of version %d; this one is version %d",
+                       path, h->version->min_consumer, VERSION));
     for (int i = 0; i < h->num_shards; i++) {
         name.length = 0;
         pm_str_add(&name, "%s.data-%05d-of-%05d", b->prefix, i, h->num_shards);
@@ -382,6 +382,8 @@ out:
 
 const struct pm_tensor_format pm_format_tf_v2 = {
     .name = "TensorFlow V2 checkpoint",
-    .help = "a TensorFlow V2 checkpoint: its prefix, its .index, its folder, or a SavedModel's folder",
-    .is = is_v2, .open = open_v2,
+    .help =
+        "a TensorFlow V2 checkpoint: its prefix, its .index, its folder, or a SavedModel's folder",
+    .is = is_v2,
+    .open = open_v2,
 };

@@ -110,8 +110,8 @@ static int put_state(struct output *o, const char *name)
         else
             pm_str_bytes(&quoted, p, 1);
     }
-    pm_str_add(&text, "model_checkpoint_path: \"%s\"\nall_model_checkpoint_paths: \"%s\"\n", quoted.text,
-               quoted.text);
+    pm_str_add(&text, "model_checkpoint_path: \"%s\"\nall_model_checkpoint_paths: \"%s\"\n",
+               quoted.text, quoted.text);
     err = pm_new_file_add(&o->state, text.text, text.length);
     pm_str_free(&quoted);
     pm_str_free(&text);
@@ -170,8 +170,10 @@ int pm_tf_bundle_write(const char *prefix, const struct pm_file_tensor *tensors,
     }
     qsort(order, count, sizeof *order, by_name);
     if (!*name)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a TensorFlow checkpoint needs a file name after its folder, as "
-                                   "in %smodel.ckpt", prefix, prefix));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: a TensorFlow checkpoint needs a file name after its folder, as "
+                       "in %smodel.ckpt",
+                       prefix, prefix));
     PM_TRY(pm_new_file_open(&o.data, o.data_path));
     PM_TRY(pm_new_file_open(&o.index, o.index_path));
     if (state) {

@@ -119,8 +119,9 @@ static int add_tensors(struct reading *r, struct pm_torch_value *root)
 
     PM_TRY(pm_torch_name(r->f, r->arena, root, r->pickle.at - r->pickle.begin, &names));
     if (names.count == 0 && unknown)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its tensors are made by '%.200s', which Pumice does not run: save a "
-                                 "state_dict() instead",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: its tensors are made by '%.200s', which Pumice does not run: save a "
+                       "state_dict() instead",
                        r->f->path, unknown));
     if (names.count == 0 && root->kind != PM_TORCH_DICT && root->kind != PM_TORCH_LIST &&
         root->kind != PM_TORCH_TUPLE)

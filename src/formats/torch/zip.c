@@ -118,8 +118,11 @@ static bool read_entry(struct pm_arena *a, const uint8_t *p, size_t room, struct
     if (*used > room || memchr(p + ENTRY_SIZE, 0, name))
         return false;
     *e = (struct pm_zip_entry){
-        .flags = (uint16_t)pm_little(p + 8, 2), .method = (uint16_t)pm_little(p + 10, 2),
-        .crc = (uint32_t)pm_little(p + 16, 4), .packed = pm_little(p + 20, 4), .size = pm_little(p + 24, 4),
+        .flags = (uint16_t)pm_little(p + 8, 2),
+        .method = (uint16_t)pm_little(p + 10, 2),
+        .crc = (uint32_t)pm_little(p + 16, 4),
+        .packed = pm_little(p + 20, 4),
+        .size = pm_little(p + 24, 4),
         .header = pm_little(p + 42, 4),
     };
     char *text = pm_arena_alloc(a, name + 1);

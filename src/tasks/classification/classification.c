@@ -31,9 +31,11 @@ static const struct pm_opt loss_opts[] = {
     { 0 },
 };
 static const struct pm_opt export_opts[] = {
-    PM_ENUM(pm_classification_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
-            "what comes out; probabilities by a softmax. Of segmentation both do: SemanticPredictions, the "
-            "classes, int32 [n, height, width], and SemanticProbabilities [n, classes, height, width]"),
+    PM_ENUM(
+        pm_classification_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
+        "what comes out; probabilities by a softmax. Of segmentation both do: SemanticPredictions, "
+        "the "
+        "classes, int32 [n, height, width], and SemanticProbabilities [n, classes, height, width]"),
     { 0 },
 };
 static const struct pm_task_section sections[] = {
@@ -115,7 +117,8 @@ static void exporting(const struct pm_task *s, struct pm_task_export *out)
 static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
 {
     pm_field_add(out, pm_record_images(&s->facts, train));
-    pm_field_add(out, (struct pm_field){ "labels", PM_I32, { 0 }, .high = s->facts.num_classes - 1 });
+    pm_field_add(out,
+                 (struct pm_field){ "labels", PM_I32, { 0 }, .high = s->facts.num_classes - 1 });
 }
 
 static int read_label(const struct pm_example *e, const struct pm_task *s, const char *where,
@@ -129,9 +132,12 @@ static int read_label(const struct pm_example *e, const struct pm_task *s, const
     if (found == 0)
         return pm_fail(PM_EDATA, "%s: has no image/class/label", where);
     if (label < s->facts.labels_offset || label - s->facts.labels_offset >= s->facts.num_classes)
-        return pm_fail(PM_EDATA, "%s: image/class/label: %lld is outside %d..%d (%d classes, "
-                       "data.labels_offset %d)", where, (long long)label, s->facts.labels_offset,
-                       s->facts.labels_offset + s->facts.num_classes - 1, s->facts.num_classes, s->facts.labels_offset);
+        return pm_fail(PM_EDATA,
+                       "%s: image/class/label: %lld is outside %d..%d (%d classes, "
+                       "data.labels_offset %d)",
+                       where, (long long)label, s->facts.labels_offset,
+                       s->facts.labels_offset + s->facts.num_classes - 1, s->facts.num_classes,
+                       s->facts.labels_offset);
     *out = (int32_t)(label - s->facts.labels_offset);
     return PM_OK;
 }
@@ -193,7 +199,8 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     if (wants_boxes(&s->facts, sampler->train))
         PM_TRY(pm_record_damage(read_boxes(e, where, &boxes, &sample.objects)));
     sample.boxes = boxes;
-    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    PM_TRY(
+        pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
     pm_placed_picture(&placed, &im, out[0]);
     pm_trace_here("preprocess", begun);
 out:
@@ -210,8 +217,10 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
     const size_t count = pm_shape_count(heads->logits->out_shape);
 
     if (count != (size_t)batch * (size_t)s->facts.num_classes)
-        return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %zu values per picture, "
-                       "but there are %d classes", heads->logits->name, count / (size_t)batch, s->facts.num_classes);
+        return pm_fail(PM_ECONFIG,
+                       "the layer of the net's logits, %s, gives %zu values per picture, "
+                       "but there are %d classes",
+                       heads->logits->name, count / (size_t)batch, s->facts.num_classes);
     return PM_OK;
 }
 
@@ -230,15 +239,19 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
     if (net->error)
         return;
     if (s->loss.aux_weight > 0 && !heads->aux_logits) {
-        net->error = pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
-                             "remove it", s->facts.config->path, (double)s->loss.aux_weight);
+        net->error = pm_fail(PM_ECONFIG,
+                             "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
+                             "remove it",
+                             s->facts.config->path, (double)s->loss.aux_weight);
         return;
     }
     const struct pm_shape shape = heads->logits->out_shape;
     if (shape.rank != 2 || shape.dim[1] != s->facts.num_classes) {
-        net->error = pm_fail(PM_ECONFIG, "%s: the net's logits are %s, but the data has %d classes: "
-                             "the last layer must give %d values an image", heads->logits->name,
-                             pm_shape_text(shape, text), s->facts.num_classes, s->facts.num_classes);
+        net->error = pm_fail(PM_ECONFIG,
+                             "%s: the net's logits are %s, but the data has %d classes: "
+                             "the last layer must give %d values an image",
+                             heads->logits->name, pm_shape_text(shape, text), s->facts.num_classes,
+                             s->facts.num_classes);
         return;
     }
     struct pm_node *labels = pm_net_find(net, "labels");
@@ -404,7 +417,8 @@ static void draw_classes(const struct pm_task *s, const float *z, const int *bes
     for (int i = 0; i < count; i++) {
         snprintf(numbers[i], sizeof numbers[i], "%d", best[i] + s->facts.labels_offset);
         bars[i] = (struct pm_bar){
-            .label = s->facts.labels && s->facts.labels[best[i]] ? s->facts.labels[best[i]] : numbers[i],
+            .label =
+                s->facts.labels && s->facts.labels[best[i]] ? s->facts.labels[best[i]] : numbers[i],
             .share = probability(z, s->facts.num_classes, best[i]),
             .color = pm_draw_color(i == 0 ? 2 : 1), /* green, then blue */
         };

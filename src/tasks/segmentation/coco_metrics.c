@@ -104,7 +104,8 @@ static void take_surest(struct matching *l)
         if (at == MOST)
             continue;
         l->count += l->count < MOST;
-        memmove(l->surest + at + 1, l->surest + at, (size_t)(l->count - 1 - at) * sizeof *l->surest);
+        memmove(l->surest + at + 1, l->surest + at,
+                (size_t)(l->count - 1 - at) * sizeof *l->surest);
         l->surest[at] = d;
     }
 }
@@ -205,8 +206,8 @@ static int by_score(const void *a, const void *b)
 /* list: by descending score. Goes from the last one back: the best precision so far holds for all
  * recalls that this detection reaches and the ones before it do not. If nothing counts, precision
  * is 0. */
-static double precision_of(const struct verdict *list, size_t count, double truths, enum range range,
-                           int threshold)
+static double precision_of(const struct verdict *list, size_t count, double truths,
+                           enum range range, int threshold)
 {
     const unsigned bit = 1u << threshold;
     double right = 0, wrong = 0, best = 0, sum = 0;

@@ -118,8 +118,8 @@ static size_t peaks_of(const struct pm_group_options *o, const struct pm_group_i
 }
 
 /* seed4: returns the hottest pixel of a block, the first of equal ones. */
-static struct pm_group_center block_peak(const struct pm_group_input *in, const bool *things, int y0,
-                                         int x0, float scale)
+static struct pm_group_center block_peak(const struct pm_group_input *in, const bool *things,
+                                         int y0, int x0, float scale)
 {
     struct pm_group_center best = { .heat = 0 };
 
@@ -269,7 +269,8 @@ static int nearest_by_lengths(const struct nearest *n, int y, int x, const float
     int best = 0;
 
     for (int i = 0; i < n->count; i++) {
-        const float v = fabsf(n->y[i] - (float)y) - offset[0], u = fabsf(n->x[i] - (float)x) - offset[1];
+        const float v = fabsf(n->y[i] - (float)y) - offset[0],
+                    u = fabsf(n->x[i] - (float)x) - offset[1];
         const float d = v * v + u * u;
 
         if (d < least)

@@ -218,7 +218,8 @@ static bool is_excused(const struct overlap *v, const struct pm_segment_map *sai
 }
 
 /* Returns the matching segment, 0 if there is none. covered: the largest IoU. */
-static int match_of(const struct overlap *v, const struct pm_segment_map *said, int g, double *covered)
+static int match_of(const struct overlap *v, const struct pm_segment_map *said, int g,
+                    double *covered)
 {
     int match = 0;
 
@@ -263,7 +264,8 @@ static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
 
 /* ---- average precision: Cityscapes' ------------------------------------------------------ */
 
-static double plain_overlap(const struct overlap *v, const struct pm_segment_map *said, int g, int p)
+static double plain_overlap(const struct overlap *v, const struct pm_segment_map *said, int g,
+                            int p)
 {
     const int both = shared(v, g, p);
 

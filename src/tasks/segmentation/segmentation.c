@@ -26,7 +26,8 @@
 
 static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
 {
-    struct pm_field labels = { "labels", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
+    struct pm_field labels = { "labels", PM_I32,
+                               PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
                                s->pixels.ignore_label, .high = s->facts.num_classes - 1 };
 
     if (train)
@@ -149,14 +150,16 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    PM_TRY(
+        pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
     pm_placed_picture(&placed, &im, out[0]);
     if (s->pixels.matting)
         PM_TRY(make_degrees(sampler, &label, &placed, out[1]));
     else
         PM_TRY(make_map(sampler, &label, &placed, s->pixels.ignore_label, out[1]));
     if (s->pixels.instance.on)
-        PM_TRY(pm_segmentation_make_instances(sampler, &instances, &placed, where, out[1], out + 2));
+        PM_TRY(
+            pm_segmentation_make_instances(sampler, &instances, &placed, where, out[1], out + 2));
     PM_TRY(make_edges(sampler, &label, &placed, out));
     pm_trace_here("preprocess", begun);
 out:
@@ -176,36 +179,45 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
 
     if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
               (channels && n->out_shape.dim[3] != channels)))
-        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [%d, height, width, %s]",
-                       n->name, pm_shape_text(n->out_shape, text), what, batch,
-                       channels == 1 ? "1" : channels == 2 ? "2" : "classes");
+        return pm_fail(PM_ECONFIG,
+                       "the net's layer %s gives %s, but %s are [%d, height, width, %s]", n->name,
+                       pm_shape_text(n->out_shape, text), what, batch,
+                       channels == 1   ? "1"
+                       : channels == 2 ? "2"
+                                       : "classes");
     return PM_OK;
 }
 
 static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
     const struct pm_shape shape = heads->logits->out_shape;
-    const struct pm_node *center = pm_heads_find(heads, "center"), *offset = pm_heads_find(heads, "offset");
+    const struct pm_node *center = pm_heads_find(heads, "center"),
+                         *offset = pm_heads_find(heads, "offset");
     const struct pm_node *edge = pm_heads_find(heads, "edge");
     char text[64];
     int err = PM_OK;
 
     if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->facts.num_classes)
-        return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
-                       "%d classes needs [%d, height, width, %d]", heads->logits->name,
-                       pm_shape_text(shape, text), s->facts.num_classes, batch, s->facts.num_classes);
+        return pm_fail(PM_ECONFIG,
+                       "the layer of the net's logits, %s, gives %s, but segmentation into "
+                       "%d classes needs [%d, height, width, %d]",
+                       heads->logits->name, pm_shape_text(shape, text), s->facts.num_classes, batch,
+                       s->facts.num_classes);
     if (!center != !offset)
-        return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
+        return pm_fail(PM_ECONFIG,
+                       "the net has the head %s, but none for %s: instances need both (of a "
                        "list, layers called instance_center and instance_offset)",
-                       center ? center->name : offset->name,
-                       center ? "offsets" : "centres");
+                       center ? center->name : offset->name, center ? "offsets" : "centres");
     PM_TRY(check_head(center, "centres of instances", batch, 1));
     PM_TRY(check_head(offset, "offsets to them", batch, 2));
     PM_TRY(check_head(edge, "edges", batch, 0));
     if (edge && edge->out_shape.dim[3] < 2)
-        PM_TRY(pm_fail(PM_ECONFIG, "the net's layer %s gives edges of one class, but edges and what is "
-                       "none are two: give it 2 channels or more, or, where it is no such head, another "
-                       "name", edge->name));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "the net's layer %s gives edges of one class, but edges and what is "
+            "none are two: give it 2 channels or more, or, where it is no such head, another "
+            "name",
+            edge->name));
 out:
     return err;
 }
@@ -216,14 +228,16 @@ static int check_instances(const struct pm_task *s)
     const struct pm_ints things = s->pixels.instance.things;
 
     if (!things.count)
-        return pm_fail(PM_ECONFIG, "data.thing_classes: not given, and the data does not say of which "
+        return pm_fail(PM_ECONFIG,
+                       "data.thing_classes: not given, and the data does not say of which "
                        "classes instances are: set it, or model.instance to false");
     for (int i = 0; i < things.count; i++)
         if (things.v[i] >= s->facts.num_classes)
-            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes", things.v[i],
-                           s->facts.num_classes);
+            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes",
+                           things.v[i], s->facts.num_classes);
     if (!s->pixels.upsample_logits)
-        return pm_fail(PM_ECONFIG, "loss.upsample_logits: false, but centres and offsets have no labels at "
+        return pm_fail(PM_ECONFIG,
+                       "loss.upsample_logits: false, but centres and offsets have no labels at "
                        "the logits' size: leave it out, or set model.instance to false");
     return PM_OK;
 }
@@ -352,20 +366,39 @@ static int picture(const struct pm_task *s, const uint8_t *record, size_t size, 
 static const struct pm_config_multiplier biases[] = { { ".*biases", 2 } };
 
 const struct pm_task_row pm_task_segmentation = {
-    .config = { .name = "segmentation", .sections = pm_segmentation_sections,
-                .metrics = pm_segmentation_metrics, .multipliers = biases,
-                .multiplier_count = PM_COUNT(biases), .falls_over_run = true,
+    .config = { .name = "segmentation",
+                .sections = pm_segmentation_sections,
+                .metrics = pm_segmentation_metrics,
+                .multipliers = biases,
+                .multiplier_count = PM_COUNT(biases),
+                .falls_over_run = true,
                 .check = pm_segmentation_check_config },
-    .spatial = true, .classes = take_map_classes, .open = pm_segmentation_open,
-    .close = pm_segmentation_close, .describe = describe, .train_output = train_output,
-    .exporting = exporting, .fields = fields, .make = make, .picture = picture,
-    .find_heads = pm_segmentation_find_heads, .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
-    .add_outputs = pm_segmentation_outputs, .metrics = pm_segmentation_list_metrics,
+    .spatial = true,
+    .classes = take_map_classes,
+    .open = pm_segmentation_open,
+    .close = pm_segmentation_close,
+    .describe = describe,
+    .train_output = train_output,
+    .exporting = exporting,
+    .fields = fields,
+    .make = make,
+    .picture = picture,
+    .find_heads = pm_segmentation_find_heads,
+    .check_heads = check_heads,
+    .settle = settle,
+    .add_loss = add_losses,
+    .add_outputs = pm_segmentation_outputs,
+    .metrics = pm_segmentation_list_metrics,
     .tag = pm_segmentation_tag,
-    .score_create = pm_segmentation_score_create, .score_destroy = pm_segmentation_score_destroy,
-    .score_add = pm_segmentation_score_add, .score_report = pm_segmentation_score_report,
-    .score_detail = pm_segmentation_score_detail, .score_samples = pm_segmentation_score_samples,
-    .score_sample = pm_segmentation_score_sample, .present = pm_segmentation_present,
-    .paint = pm_segmentation_summary, .print = pm_segmentation_print,
+    .score_create = pm_segmentation_score_create,
+    .score_destroy = pm_segmentation_score_destroy,
+    .score_add = pm_segmentation_score_add,
+    .score_report = pm_segmentation_score_report,
+    .score_detail = pm_segmentation_score_detail,
+    .score_samples = pm_segmentation_score_samples,
+    .score_sample = pm_segmentation_score_sample,
+    .present = pm_segmentation_present,
+    .paint = pm_segmentation_summary,
+    .print = pm_segmentation_print,
     .inspect = &pm_segmentation_inspect,
 };

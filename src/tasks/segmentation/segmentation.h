@@ -93,7 +93,8 @@ struct pm_pixels {
     int ignore_label;                 /* label of ignored pixels; -1: none */
     int label_height, label_width;    /* of training's label maps; set from the net */
     bool upsample_logits;             /* the loss is taken at the picture's size */
-    const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the defaults */
+    const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the
+                                              * defaults */
     bool predict_upsampled;           /* logits are enlarged before the argmax */
     struct pm_segmentation_eval_modes eval_modes; /* of evaluation and prediction */
     struct pm_segmentation_eval_modes export_modes; /* of exported models */
@@ -123,7 +124,8 @@ int pm_segmentation_check_config(const struct pm_config *c);
 int pm_segmentation_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_segmentation_close(struct pm_task **t);
 void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list *out);
-void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class, struct pm_str *out);
+void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class,
+                         struct pm_str *out);
 /* Returns PM_ECONFIG if facts and options contradict each other. */
 int pm_segmentation_check(const struct pm_task *t);
 
@@ -148,7 +150,8 @@ void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads);
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                           struct pm_label *out);
 /* segmentation_instances.c. Adds the fields above, if they are on. */
-void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field_list *out);
+void pm_segmentation_instance_fields(const struct pm_task *s, bool train,
+                                     struct pm_field_list *out);
 /* A record's data about instances, beside the label map; freed with pm_recorded_instances_free. */
 enum { PM_SEED4_PICTURES = 3 };
 struct pm_recorded_instances {
@@ -162,7 +165,8 @@ int pm_segmentation_instances(const struct pm_example *e, const struct pm_task *
                               const struct pm_label *label, const char *where,
                               struct pm_recorded_instances *out);
 /* Makes these fields, framed like the labels. */
-int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
+int pm_segmentation_make_instances(const struct pm_sampler *sampler,
+                                   const struct pm_recorded_instances *m,
                                    const struct pm_placed *placed, const char *where,
                                    const int32_t *labels, void *const *out);
 /* segmentation_nodes.c. Returns a name for a node that the task adds to the net: `name`, or `name`
@@ -175,8 +179,9 @@ const char *pm_segmentation_output(struct pm_net *net, const char *name, enum pm
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method);
 /* segmentation_eval_modes.c. The hook add_outputs of struct pm_task_row. */
-int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
-                            const struct pm_task *s, enum pm_use use, struct pm_outputs *out);
+int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images,
+                            const struct pm_net_maker *maker, const struct pm_task *s,
+                            enum pm_use use, struct pm_outputs *out);
 /* segmentation_instance_heads.c. The first adds the losses of the instance heads. The second
  * returns the weights of pixels in the loss of the classes, or NULL. */
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
@@ -218,8 +223,8 @@ struct pm_group_options pm_segmentation_grouping(const struct pm_task *s);
 struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task *s);
 /* Computes the segments of the first height rows and width columns of example i of EVAL's or
  * PREDICT's outputs, with their scores; freed with pm_segment_map_free. */
-void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i, int height,
-                              int width, struct pm_segment_map *out);
+void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i,
+                              int height, int width, struct pm_segment_map *out);
 /* Computes the ground truth of example i of an evaluation batch. height and width: the rows and
  * columns of the input that its picture covers. out [*height][*width]: ids of segments
  * (panoptic_metrics.h), with room for the whole input. */
@@ -237,9 +242,9 @@ void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids,
                                     int height, int width, struct pm_image8 *im);
 /* Adds a prediction at height x width: "segments" in object. If pictures is not NULL, also pictures
  * of the instances and of their numbers, from index *at on. */
-void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p, int height,
-                                      int width, struct cJSON *object, struct pm_picture *pictures,
-                                      int *at);
+void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p,
+                                      int height, int width, struct cJSON *object,
+                                      struct pm_picture *pictures, int *at);
 /* Computes where evaluation places a picture of this size in the input. */
 int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
                           struct pm_framing *out);
@@ -303,8 +308,8 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
 void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object);
 void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object);
 int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
-int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                                 const char *where, struct cJSON *object,
+int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record,
+                                 size_t size, const char *where, struct cJSON *object,
                                  struct pm_picture pictures[PM_MAX_PICTURES]);
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
                              struct pm_picture pictures[PM_MAX_PICTURES]);

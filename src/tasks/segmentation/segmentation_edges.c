@@ -30,8 +30,8 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
     struct pm_node *labels = pm_net_find(net, "edge_labels");
     const struct pm_shape size = labels->out_shape;
 
-    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edge_loss_logits"), edge, size.dim[1],
-                                   size.dim[2], "bilinear");
+    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edge_loss_logits"), edge,
+                                   size.dim[1], size.dim[2], "bilinear");
     pm_net_add_many(net, "edge_loss", (struct pm_node *[]){ edge, labels }, 2,
                     "softmax_cross_entropy weight=%.9g ignore_label=%d",
                     1 - (double)pm_segmentation_class_weight(s), PM_EDGE_IGNORE);
@@ -44,8 +44,8 @@ void pm_segmentation_add_edges(struct pm_net *net, struct pm_node *edge, bool mi
 {
     if (mirrored)
         edge = pm_net_add(net, pm_segmentation_own(net, "edges_mirrored_back"), edge, "flip");
-    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edges_enlarged"), edge, height, width,
-                                   "bilinear");
+    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edges_enlarged"), edge, height,
+                                   width, "bilinear");
     edge = pm_net_add(net, pm_segmentation_own(net, "edge_probabilities"), edge, "softmax");
     *sum = *sum ? pm_net_add_many(net, pm_segmentation_own(net, "edge_sum"),
                                   (struct pm_node *[]){ *sum, edge }, 2, "add") : edge;
@@ -66,8 +66,9 @@ void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int m
             pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g",
                        modes ? 1.0 / modes : 1)->name;
     out->node[out->count++] =
-        pm_net_add(net, export ? "EdgePredictions" : pm_segmentation_own(net, "edge_predictions"), sum,
-                   "argmax")->name;
+        pm_net_add(net, export ? "EdgePredictions" : pm_segmentation_own(net, "edge_predictions"),
+                   sum, "argmax")
+            ->name;
 }
 
 void pm_segmentation_edge_paint(const struct pm_task *s, const struct pm_class_map *m, int height,

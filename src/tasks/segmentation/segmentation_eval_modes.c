@@ -49,8 +49,9 @@ static int add_mode(const struct modes_net *v, const struct mode *mode, struct p
     PM_TRY(net->error);
     err = v->maker->heads(v->maker->ctx, net, x, &heads);
     if (err < 0 && mode->scale > 0)
-        err = pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)", pm_error_text(),
-                      (double)mode->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
+        err =
+            pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)",
+                    pm_error_text(), (double)mode->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
     PM_TRY(err);
     if (pm_heads_find(&heads, "edge"))
         pm_segmentation_add_edges(net, pm_heads_find(&heads, "edge"), mode->mirrored, v->height,
@@ -99,7 +100,8 @@ static int add_modes(const struct modes_net *v, int *count, struct pm_node **sum
         const char *all = pm_segmentation_own(net, pm_arena_printf(net->arena, "%s/sum", pass));
 
         x = pm_net_add(net, pm_segmentation_own(net, single), x, "softmax");
-        *sum = *count == 0 ? x : pm_net_add_many(net, all, (struct pm_node *[]){ *sum, x }, 2, "add");
+        *sum =
+            *count == 0 ? x : pm_net_add_many(net, all, (struct pm_node *[]){ *sum, x }, 2, "add");
     }
     err = net->error;
 out:
@@ -154,8 +156,9 @@ static struct pm_node *add_probabilities(const struct modes_net *v, struct pm_no
                       v->height, v->width);
 }
 
-int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
-                            const struct pm_task *s, enum pm_use use, struct pm_outputs *out)
+int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images,
+                            const struct pm_net_maker *maker, const struct pm_task *s,
+                            enum pm_use use, struct pm_outputs *out)
 {
     const struct pm_shape size = images->out_shape;
     struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
@@ -171,8 +174,9 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
             .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else
         PM_TRY(add_modes(&v, &count, &x));
-    classes = pm_net_add(net, use == PM_USE_EXPORT ? "SemanticPredictions"
-                                                   : pm_segmentation_own(net, "predictions"), x, "argmax");
+    classes = pm_net_add(
+        net, use == PM_USE_EXPORT ? "SemanticPredictions" : pm_segmentation_own(net, "predictions"),
+        x, "argmax");
     *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
     if (use == PM_USE_EVAL)
         add_modes_loss(&v, x, count);
@@ -182,9 +186,9 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
         out->count = 2;
     }
     if (instances.center)
-        pm_segmentation_instance_outputs(net, &instances, count, use == PM_USE_EXPORT
-                                             ? NULL : add_probabilities(&v, x, small, count, use), use,
-                                         out);
+        pm_segmentation_instance_outputs(
+            net, &instances, count,
+            use == PM_USE_EXPORT ? NULL : add_probabilities(&v, x, small, count, use), use, out);
     if (edges)
         pm_segmentation_edge_outputs(net, edges, count, use, out);
     err = net->error;

@@ -36,14 +36,17 @@ static int ratio_of(int size, int map)
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
-static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *x, const char *layer)
+static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *x,
+                             const char *layer)
 {
     return pm_net_add(net, pm_segmentation_own(net, name), x, "%s", layer);
 }
 
-static struct pm_node *both(struct pm_net *net, const char *name, struct pm_node *y, struct pm_node *x)
+static struct pm_node *both(struct pm_net *net, const char *name, struct pm_node *y,
+                            struct pm_node *x)
 {
-    return pm_net_add_many(net, pm_segmentation_own(net, name), (struct pm_node *[]){ y, x }, 2, "concat");
+    return pm_net_add_many(net, pm_segmentation_own(net, name), (struct pm_node *[]){ y, x }, 2,
+                           "concat");
 }
 
 static struct pm_node *rows_of(struct pm_net *net, struct pm_node *offset)
@@ -58,7 +61,9 @@ static struct pm_node *columns_of(struct pm_net *net, struct pm_node *offset)
 
 static struct pm_node *scaled(struct pm_net *net, const char *name, struct pm_node *x, double scale)
 {
-    return scale == 1 ? x : pm_net_add(net, pm_segmentation_own(net, name), x, "affine scale=%.9g", scale);
+    return scale == 1
+               ? x
+               : pm_net_add(net, pm_segmentation_own(net, name), x, "affine scale=%.9g", scale);
 }
 
 /* Multiplies offsets by these numbers. */
@@ -93,17 +98,21 @@ void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *
                                      const struct pm_task *s)
 {
     const struct pm_segmentation_loss *c = s->pixels.loss;
-    struct pm_node *heat = pm_heads_find(heads, "center"), *lengths = pm_heads_find(heads, "offset");
+    struct pm_node *heat = pm_heads_find(heads, "center"),
+                   *lengths = pm_heads_find(heads, "offset");
     const struct pm_shape map = lengths->out_shape;
-    struct pm_node *center = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"),
-                                                     heat, s->facts.height, s->facts.width, "bilinear");
-    struct pm_node *offset = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"),
-                                                     lengths, s->facts.height, s->facts.width, "bilinear");
+    struct pm_node *center =
+        pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"), heat,
+                                s->facts.height, s->facts.width, "bilinear");
+    struct pm_node *offset =
+        pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"), lengths,
+                                s->facts.height, s->facts.width, "bilinear");
 
     if (!is_seed4(s))
-        offset = stretched(net, offset, ratio_of(s->facts.height, map.dim[1]), ratio_of(s->facts.width, map.dim[2]));
-    add_loss(net, "loss_center", "squared_error", weight_of(c ? c->center_weight : NAN, 200, s), center,
-             "center", s);
+        offset = stretched(net, offset, ratio_of(s->facts.height, map.dim[1]),
+                           ratio_of(s->facts.width, map.dim[2]));
+    add_loss(net, "loss_center", "squared_error", weight_of(c ? c->center_weight : NAN, 200, s),
+             center, "center", s);
     add_loss(net, "loss_offset", "absolute_error", weight_of(c ? c->offset_weight : NAN, 0.01f, s),
              offset, "offset", s);
 }
@@ -120,21 +129,24 @@ static struct pm_node *turned(struct pm_net *net, struct pm_node *offset)
 {
     struct pm_node *y = rows_of(net, offset);
 
-    return both(net, "offset_turned", y, added(net, "offset_x_turned", columns_of(net, offset), "neg"));
+    return both(net, "offset_turned", y,
+                added(net, "offset_x_turned", columns_of(net, offset), "neg"));
 }
 
 static struct pm_node *sum_of(struct pm_net *net, const char *name, struct pm_node *sum,
                               struct pm_node *x)
 {
-    return sum ? pm_net_add_many(net, pm_segmentation_own(net, name), (struct pm_node *[]){ sum, x }, 2,
-                                 "add") : x;
+    return sum ? pm_net_add_many(net, pm_segmentation_own(net, name),
+                                 (struct pm_node *[]){ sum, x }, 2, "add")
+               : x;
 }
 
 void pm_segmentation_add_instances(struct pm_net *net, const struct pm_heads *heads,
                                    const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum)
 {
-    struct pm_node *center = pm_heads_find(heads, "center"), *offset = pm_heads_find(heads, "offset");
+    struct pm_node *center = pm_heads_find(heads, "center"),
+                   *offset = pm_heads_find(heads, "offset");
     const float scale = v->scale > 0 ? v->scale : 1;
     const struct pm_shape map = offset->out_shape;
     const int rows = is_seed4(s) ? 1 : ratio_of(v->seen_height, map.dim[1]);
@@ -146,10 +158,10 @@ void pm_segmentation_add_instances(struct pm_net *net, const struct pm_heads *he
         if (!is_seed4(s))
             offset = turned(net, offset);
     }
-    center = pm_segmentation_resized(net, pm_segmentation_own(net, "center_enlarged"), center, v->height,
-                                     v->width, "bilinear");
-    offset = pm_segmentation_resized(net, pm_segmentation_own(net, "offset_enlarged"), offset, v->height,
-                                     v->width, "bilinear");
+    center = pm_segmentation_resized(net, pm_segmentation_own(net, "center_enlarged"), center,
+                                     v->height, v->width, "bilinear");
+    offset = pm_segmentation_resized(net, pm_segmentation_own(net, "offset_enlarged"), offset,
+                                     v->height, v->width, "bilinear");
     offset = stretched(net, offset, rows / (double)scale, columns / (double)scale);
     sum->center = sum_of(net, "center_sum", sum->center, center);
     sum->offset = sum_of(net, "offset_sum", sum->offset, offset);

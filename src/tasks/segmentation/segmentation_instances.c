@@ -30,19 +30,25 @@ void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct
         return;
     }
     pm_field_add(out, (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
-    pm_field_add(out, (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
+    pm_field_add(out,
+                 (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
     pm_field_add(out, (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0, -far, far });
-    pm_field_add(out, (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0, .high = 1 });
-    pm_field_add(out, (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0, .high = 1 });
+    pm_field_add(out,
+                 (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0, .high = 1 });
+    pm_field_add(out,
+                 (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0, .high = 1 });
 }
 
 /* ---- the record's map -------------------------------------------------------------------- */
 
 static int no_map(const char *where, const char *key)
 {
-    return pm_fail(PM_EDATA, "%s: has no %s, which a net with heads of instances learns from: make the "
-                   "data anew with maps of instances (remove the folder first: a finished one is left as "
-                   "it is), or leave these heads out (model.instance false)", where, key);
+    return pm_fail(
+        PM_EDATA,
+        "%s: has no %s, which a net with heads of instances learns from: make the "
+        "data anew with maps of instances (remove the folder first: a finished one is left as "
+        "it is), or leave these heads out (model.instance false)",
+        where, key);
 }
 
 static int read_divisor(const struct pm_example *e, const char *where, int *out)
@@ -70,13 +76,16 @@ static int check_classes(const struct pm_recorded_instances *m, const struct pm_
         const int v = m->map.values[i], class = label->values[i];
 
         if (v >= m->divisor && v % m->divisor >= DIVISOR)
-            return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
-                           "%zu is the class's instance %d (it is divided by %d): number them 1..%d",
-                           where, v, i / (size_t)label->width, i % (size_t)label->width,
-                           v % m->divisor, m->divisor, DIVISOR - 1);
+            return pm_fail(
+                PM_EDATA,
+                "%s: image/segmentation/instance/encoded: %d at row %zu, column "
+                "%zu is the class's instance %d (it is divided by %d): number them 1..%d",
+                where, v, i / (size_t)label->width, i % (size_t)label->width, v % m->divisor,
+                m->divisor, DIVISOR - 1);
 
         if (v >= m->divisor && v / m->divisor != class && class != s->pixels.ignore_label)
-            return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
+            return pm_fail(PM_EDATA,
+                           "%s: image/segmentation/instance/encoded: %d at row %zu, column "
                            "%zu is of class %d (it is divided by %d), but the pixel is of class %d",
                            where, v, i / (size_t)label->width, i % (size_t)label->width,
                            v / m->divisor, m->divisor, class);
@@ -84,18 +93,19 @@ static int check_classes(const struct pm_recorded_instances *m, const struct pm_
     return PM_OK;
 }
 
-static int read_map(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
-                    const char *where, const uint8_t *data, size_t size,
-                    struct pm_recorded_instances *out)
+static int read_map(const struct pm_example *e, const struct pm_task *s,
+                    const struct pm_label *label, const char *where, const uint8_t *data,
+                    size_t size, struct pm_recorded_instances *out)
 {
     int err = PM_OK;
 
     PM_TRY(read_divisor(e, where, &out->divisor));
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, &out->map)));
     if (out->map.height != label->height || out->map.width != label->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the map of classes is %d x %d and that of instances %d x %d: they "
-                       "must be of one size", where, label->height, label->width, out->map.height,
-                       out->map.width));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the map of classes is %d x %d and that of instances %d x %d: they "
+                       "must be of one size",
+                       where, label->height, label->width, out->map.height, out->map.width));
     PM_TRY(check_classes(out, label, s, where));
 out:
     return err;
@@ -153,7 +163,8 @@ static int frame(const struct pm_sampler *sampler, const struct pm_recorded_inst
     return PM_OK;
 }
 
-int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
+int pm_segmentation_make_instances(const struct pm_sampler *sampler,
+                                   const struct pm_recorded_instances *m,
                                    const struct pm_placed *placed, const char *where,
                                    const int32_t *labels, void *const *out)
 {

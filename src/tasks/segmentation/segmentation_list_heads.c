@@ -46,9 +46,12 @@ void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads)
     static const struct {
         const char *name, *nodes[6]; /* NULL-terminated */
     } further[] = {
-        { "center", { "instance_center", "logits/center_resized", "logits/center_sum", "logits/center" } },
-        { "offset", { "instance_offset", "logits/offset_resized", "logits/offset_sum", "logits/offset" } },
-        { "edge", { "edge", "merged_edges", "logits/edge_resized", "logits/edge_sum", "logits/edge" } },
+        { "center",
+          { "instance_center", "logits/center_resized", "logits/center_sum", "logits/center" } },
+        { "offset",
+          { "instance_offset", "logits/offset_resized", "logits/offset_sum", "logits/offset" } },
+        { "edge",
+          { "edge", "merged_edges", "logits/edge_resized", "logits/edge_sum", "logits/edge" } },
     };
     struct pm_node *named = head_of(net, logits);
 

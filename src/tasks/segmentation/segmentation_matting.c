@@ -18,17 +18,24 @@ int pm_segmentation_matting_check(const struct pm_task *s)
     if (!s->pixels.matting)
         return PM_OK;
     if (s->facts.num_classes != 2)
-        return pm_fail(PM_ECONFIG, "loss.matting: has two classes, background and foreground, but there "
-                       "are %d: set model.num_classes to 2", s->facts.num_classes);
+        return pm_fail(PM_ECONFIG,
+                       "loss.matting: has two classes, background and foreground, but there "
+                       "are %d: set model.num_classes to 2",
+                       s->facts.num_classes);
     if (s->pixels.ignore_label >= 0)
-        return pm_fail(PM_ECONFIG, "data.ignore_label: %d, but with loss.matting every number of a map is a "
-                       "degree: leave it out, or set it to -1", s->pixels.ignore_label);
+        return pm_fail(PM_ECONFIG,
+                       "data.ignore_label: %d, but with loss.matting every number of a map is a "
+                       "degree: leave it out, or set it to -1",
+                       s->pixels.ignore_label);
     if (c && c->label_weights.count)
-        return pm_fail(PM_ECONFIG, "loss.label_weights: degrees of foreground have no weights of classes: "
+        return pm_fail(PM_ECONFIG,
+                       "loss.label_weights: degrees of foreground have no weights of classes: "
                        "leave it out, or loss.matting");
     if (s->label_smoothing > 0)
-        return pm_fail(PM_ECONFIG, "loss.label_smoothing: %g, but degrees of foreground are taken as they "
-                       "are: leave it out, or loss.matting", (double)s->label_smoothing);
+        return pm_fail(PM_ECONFIG,
+                       "loss.label_smoothing: %g, but degrees of foreground are taken as they "
+                       "are: leave it out, or loss.matting",
+                       (double)s->label_smoothing);
     return PM_OK;
 }
 
@@ -37,8 +44,10 @@ int pm_segmentation_matting_heads(const struct pm_task *s)
     const bool instances = s->pixels.instance.on;
 
     if (s->pixels.matting && (instances || s->pixels.edge_classes))
-        return pm_fail(PM_ECONFIG, "loss.matting: degrees of foreground say nothing of %s: set model.%s, or "
-                       "leave it out", instances ? "instances" : "edges",
+        return pm_fail(PM_ECONFIG,
+                       "loss.matting: degrees of foreground say nothing of %s: set model.%s, or "
+                       "leave it out",
+                       instances ? "instances" : "edges",
                        instances ? "instance to false" : "edge_classes to 0");
     return PM_OK;
 }
@@ -78,5 +87,6 @@ void pm_segmentation_matting_loss(struct pm_net *net, const char *name, struct p
 {
     pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
                     "matting_cross_entropy ignore_label=%.9g top_k_percent=%.9g mining_steps=%d",
-                    (double)ignored, c ? (double)c->top_k_percent : 1.0, c ? c->hard_mining_steps : 0);
+                    (double)ignored, c ? (double)c->top_k_percent : 1.0,
+                    c ? c->hard_mining_steps : 0);
 }

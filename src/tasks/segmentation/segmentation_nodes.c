@@ -9,7 +9,8 @@ static bool is_taken(const struct pm_net *net, const char *name)
     const struct pm_node *n = pm_net_find(net, name);
     const size_t length = net->pass ? strlen(net->pass) : 0;
 
-    return n && (!net->pass || (strncmp(n->name, net->pass, length) == 0 && n->name[length] == '/'));
+    return n &&
+           (!net->pass || (strncmp(n->name, net->pass, length) == 0 && n->name[length] == '/'));
 }
 
 const char *pm_segmentation_own(struct pm_net *net, const char *name)

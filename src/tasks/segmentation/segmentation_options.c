@@ -48,7 +48,8 @@ static const struct pm_opt loss[] = {
             "the logits"),
     PM_FLOATS(pm_segmentation_loss, label_weights, NULL, 0, 1e6,
               "segmentation: weight of each class; null = 1"),
-    PM_ENUM(pm_segmentation_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels|top_k",
+    PM_ENUM(pm_segmentation_loss, normalize, PM_NORMALIZE_KEPT_PIXELS,
+            "nonzero_weight|kept_pixels|top_k",
             "segmentation: divisor of the loss: number of pixels with a weight other than 0, of "
             "pixels that are not ignored, or of pixels that top_k_percent keeps (including zeros)"),
     PM_FLOAT(pm_segmentation_loss, top_k_percent, 1, 0, 1,
@@ -81,9 +82,11 @@ static const struct pm_opt eval[] = {
     PM_FLOATS(pm_segmentation_eval, scales, NULL, 0.05, 8,
               "segmentation: evaluate the picture at each of these scales, instead of "
               "model.image_pyramid, and average the probabilities; null = one scale, 1"),
-    PM_BOOL(pm_segmentation_eval, flip, false, "segmentation: also evaluate the mirrored picture "
-                                               "at each scale"),
-    PM_ENUM(pm_segmentation_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k|camvid|camvid_full",
+    PM_BOOL(pm_segmentation_eval, flip, false,
+            "segmentation: also evaluate the mirrored picture "
+            "at each scale"),
+    PM_ENUM(pm_segmentation_eval, colormap, PM_COLORMAP_AUTO,
+            "auto|pascal|cityscapes|ade20k|camvid|camvid_full",
             "segmentation: colours for drawing classes; auto = those of the data, else pascal; "
             "camvid has 11 classes, camvid_full 31"),
     PM_BOOL(pm_segmentation_eval, save_raw, false,
@@ -151,10 +154,11 @@ static const char *modes_key(const struct pm_segmentation_eval *e,
 {
     const struct pm_floats in_eval = e->scales, in_export = x->scales;
 
-    return e->flip                                                          ? "eval.flip"
+    return e->flip                                                           ? "eval.flip"
            : in_eval.count > 1 || (in_eval.count && in_eval.v[0] != 1)       ? "eval.scales"
-           : x->flip                                                        ? "export.flip"
-           : in_export.count > 1 || (in_export.count && in_export.v[0] != 1) ? "export.scales" : NULL;
+           : x->flip                                                         ? "export.flip"
+           : in_export.count > 1 || (in_export.count && in_export.v[0] != 1) ? "export.scales"
+                                                                             : NULL;
 }
 
 static const char *place_of(const struct pm_config *c, const char *key)
@@ -175,9 +179,10 @@ static int read_panoptic(const struct pm_config *c, const struct cJSON *object,
         PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d has no middle: it must be odd", where,
                        out->nms_kernel));
     if (out->top_k >= out->label_divisor)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.top_k: %d instances of a class cannot be told apart by numbers "
-                       "below label_divisor, %d: raise that or lower this", where, out->top_k,
-                       out->label_divisor));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s.top_k: %d instances of a class cannot be told apart by numbers "
+                       "below label_divisor, %d: raise that or lower this",
+                       where, out->top_k, out->label_divisor));
 out:
     return err;
 }
@@ -193,8 +198,10 @@ int pm_segmentation_check_config(const struct pm_config *c)
     PM_TRY(pm_config_read(c, "export", export, &x));
     const char *key = modes_key(&e, &x);
     if (key && c->model.quantize_delay >= 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a quantised net (model.quantize_delay %d) sees a picture once, as "
-                       "it is: leave this out", place_of(c, key), c->model.quantize_delay));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: a quantised net (model.quantize_delay %d) sees a picture once, as "
+                       "it is: leave this out",
+                       place_of(c, key), c->model.quantize_delay));
     PM_TRY(read_panoptic(c, e.panoptic, &grouping));
 out:
     return err;
@@ -229,7 +236,8 @@ void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list
 
     if (i->on) {
         add_metrics(out, PANOPTIC, PRECISION - PANOPTIC);
-        add_metrics(out, PRECISION, i->panoptic->precision == PM_PRECISION_COCO ? PM_COCO_FIGURES : 2);
+        add_metrics(out, PRECISION,
+                    i->panoptic->precision == PM_PRECISION_COCO ? PM_COCO_FIGURES : 2);
     }
     add_metrics(out, PIXELS, PANOPTIC);
     if (t->pixels.edge_classes > 0)
@@ -238,7 +246,8 @@ void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list
 
 /* Sets DeepLab's names, by the scales of evaluation: "eval/miou_0.5_1.0_flipped_overall", and
  * "..._class_3" for a class. */
-void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
+void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class,
+                         struct pm_str *out)
 {
     struct pm_segmentation_eval e;
     const bool all = strcmp(metric, "miou") == 0, one = strcmp(metric, "per_class_iou") == 0;
@@ -271,11 +280,15 @@ int pm_segmentation_check(const struct pm_task *s)
     if ((err = pm_record_check_augment(&s->facts, PM_CARRIES_MAPS)) < 0)
         return err;
     if (!s->facts.preprocessing->maps)
-        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
-                       "task segmentation takes deeplab or deeplab_means", s->facts.preprocessing->name);
+        return pm_fail(PM_ECONFIG,
+                       "input.preprocessing: \"%s\" is for pictures without label maps: "
+                       "task segmentation takes deeplab or deeplab_means",
+                       s->facts.preprocessing->name);
     if (s->facts.labels_offset)
-        return pm_fail(PM_ECONFIG, "data.labels_offset: %d, but segmentation takes labels as they are: "
-                       "leave it out", s->facts.labels_offset);
+        return pm_fail(PM_ECONFIG,
+                       "data.labels_offset: %d, but segmentation takes labels as they are: "
+                       "leave it out",
+                       s->facts.labels_offset);
     if (s->facts.num_classes > entries)
         return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: %s",
                        entries, s->facts.num_classes, s->facts.num_classes <= most
@@ -283,8 +296,10 @@ int pm_segmentation_check(const struct pm_task *s)
                            : "no palette has more than 512, the data needs fewer classes");
     if (s->pixels.loss && s->pixels.loss->label_weights.count &&
         s->pixels.loss->label_weights.count != s->facts.num_classes)
-        return pm_fail(PM_ECONFIG, "loss.label_weights: %d numbers, but there are %d classes: each needs "
-                       "one", s->pixels.loss->label_weights.count, s->facts.num_classes);
+        return pm_fail(PM_ECONFIG,
+                       "loss.label_weights: %d numbers, but there are %d classes: each needs "
+                       "one",
+                       s->pixels.loss->label_weights.count, s->facts.num_classes);
     if (s->pixels.save_raw && s->facts.num_classes > 256)
         return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
                        s->facts.num_classes);
@@ -294,7 +309,8 @@ int pm_segmentation_check(const struct pm_task *s)
 /* Sets the colours and the ignored label, which come from the data if the config leaves them
  * open. */
 static void resolve_pixels(struct pm_task *t, const struct pm_segmentation_model *m,
-                           const struct pm_segmentation_data *d, const struct pm_segmentation_eval *e,
+                           const struct pm_segmentation_data *d,
+                           const struct pm_segmentation_eval *e,
                            const struct pm_segmentation_run *r)
 {
     const struct pm_dataset_info *info = t->facts.data;

@@ -45,8 +45,8 @@ struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task
     return pm_panoptic_metrics_create(&o);
 }
 
-void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i, int height,
-                              int width, struct pm_segment_map *out)
+void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i,
+                              int height, int width, struct pm_segment_map *out)
 {
     const size_t at = (size_t)i * (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
     const struct pm_group_options o = pm_segmentation_grouping(s);
@@ -58,7 +58,8 @@ void pm_segmentation_panoptic(const struct pm_task *s, const void *const *output
 
     pm_group_segments(&o, &in, out);
     for (int k = 0; k < out->count; k++)
-        if (out->segments[k].thing && s->pixels.instance.panoptic->score == PM_SCORE_CLASS_AND_CENTER)
+        if (out->segments[k].thing &&
+            s->pixels.instance.panoptic->score == PM_SCORE_CLASS_AND_CENTER)
             out->segments[k].score *= (double)out->segments[k].heat;
 }
 
@@ -257,9 +258,9 @@ static double per(int out, int in)
     return in > 1 ? (double)(out - 1) / (in - 1) : 0;
 }
 
-void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p, int height,
-                                      int width, struct cJSON *object, struct pm_picture *pictures,
-                                      int *at)
+void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p,
+                                      int height, int width, struct cJSON *object,
+                                      struct pm_picture *pictures, int *at)
 {
     const size_t count = (size_t)height * (size_t)width;
     const int divisor = s->pixels.instance.panoptic->label_divisor;

@@ -61,7 +61,8 @@ static void present_instances(const struct pm_task *s, const void *const *output
     struct pm_segment_map said;
 
     pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
-    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures, at);
+    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures,
+                                     at);
     pm_segment_map_free(&said);
 }
 
@@ -97,9 +98,9 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
         const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
 
         pictures[n].what = "_edges";
-        pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->facts.eval_width,
-                                                              edges }, height, width,
-                                   &pictures[n++].image);
+        pm_segmentation_edge_paint(
+            s, &(struct pm_class_map){ place.height, place.width, s->facts.eval_width, edges },
+            height, width, &pictures[n++].image);
     }
     if (s->pixels.instance.on)
         present_instances(s, outputs, &place, picture, object, pictures, &n);

@@ -43,7 +43,8 @@ struct pm_score {
 struct pm_score *pm_segmentation_score_create(const struct pm_task *s)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
-    const int side = s->facts.eval_height > s->facts.eval_width ? s->facts.eval_height : s->facts.eval_width;
+    const int side =
+        s->facts.eval_height > s->facts.eval_width ? s->facts.eval_height : s->facts.eval_width;
 
     m->task = s;
     m->height = s->facts.eval_height;
@@ -379,8 +380,8 @@ out:
     return err;
 }
 
-int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                                 const char *where, struct cJSON *object,
+int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record,
+                                 size_t size, const char *where, struct cJSON *object,
                                  struct pm_picture pictures[PM_MAX_PICTURES])
 {
     const struct seen *list[PM_MAX_SAMPLES];
@@ -392,7 +393,8 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
     PM_TRY(pm_record_picture(&m->task->facts, record, size, where, &pictures[0].image));
     pictures[0].what = "image";
-    PM_TRY(paint_labels(m->task, record, size, where, &pictures[1], m->panoptic ? &pictures[3] : NULL));
+    PM_TRY(paint_labels(m->task, record, size, where, &pictures[1],
+                        m->panoptic ? &pictures[3] : NULL));
     PM_TRY(paint_prediction(m, list[i], false, &pictures[0].image, where, &pictures[2].image));
     pictures[2].what = "prediction";
     if (!m->panoptic)

@@ -33,7 +33,8 @@ static int check_size(const char *key, int height, int width, const struct pm_la
 {
     if (height == label->height && width == label->width)
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s: %s is %d x %d and the map of classes %d x %d: they must be of one size",
+    return pm_fail(PM_EDATA,
+                   "%s: %s is %d x %d and the map of classes %d x %d: they must be of one size",
                    where, key, height, width, label->height, label->width);
 }
 
@@ -45,8 +46,9 @@ static bool is_thing(const struct pm_task *s, int class)
     return false;
 }
 
-static int read_ids(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
-                    const char *where, struct pm_recorded_instances *out)
+static int read_ids(const struct pm_example *e, const struct pm_task *s,
+                    const struct pm_label *label, const char *where,
+                    struct pm_recorded_instances *out)
 {
     enum { LAST = 65535 / 1000 - 1 };
     const uint8_t *data = NULL;
@@ -66,9 +68,11 @@ static int read_ids(const struct pm_example *e, const struct pm_task *s, const s
         if (!is_thing(s, class))
             continue;
         if (number > 999 || class > LAST)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s: %d of class %d at row %zu, column %zu: there are at most 999 "
-                           "instances of a class, and classes to %d", where, ids_key, stored, class,
-                           i / (size_t)label->width, i % (size_t)label->width, LAST));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: %s: %d of class %d at row %zu, column %zu: there are at most 999 "
+                           "instances of a class, and classes to %d",
+                           where, ids_key, stored, class, i / (size_t)label->width,
+                           i % (size_t)label->width, LAST));
         out->map.values[i] = (uint16_t)(class * 1000 + number);
     }
 out:

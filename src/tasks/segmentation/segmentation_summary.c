@@ -17,11 +17,13 @@ static uint8_t grey_of(const struct pm_task *s, int label)
 {
     const int apart = s->facts.num_classes < 255 ? 255 / s->facts.num_classes : 1;
 
-    return (uint8_t)(label >= 0 && label < s->facts.num_classes && label * apart < 255 ? label * apart : 255);
+    return (uint8_t)(label >= 0 && label < s->facts.num_classes && label * apart < 255
+                         ? label * apart
+                         : 255);
 }
 
-static struct pm_image8 *new_picture(struct pm_picture **next, const char *what, int height, int width,
-                                     int channels)
+static struct pm_image8 *new_picture(struct pm_picture **next, const char *what, int height,
+                                     int width, int channels)
 {
     struct pm_picture *p = (*next)++;
 
@@ -166,7 +168,8 @@ static void paint_instances(const struct pm_task *s, const struct pm_shown *show
     if (head_of(shown, 1))
         paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1], "instance_center", next);
     if (head_of(shown, 2))
-        paint_offset(s, head_of(shown, 2), shown->count, i, shown->shape[2], "instance_offset", next);
+        paint_offset(s, head_of(shown, 2), shown->count, i, shown->shape[2], "instance_offset",
+                     next);
 }
 
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
@@ -177,8 +180,8 @@ void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *sho
 
     paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next); /* or floats */
     if (head_of(shown, 0))
-        paint_classes(s, head_of(shown, 0) + (size_t)i * pm_shape_count(shown->shape[0]), shown->shape[0],
-                      &next);
+        paint_classes(s, head_of(shown, 0) + (size_t)i * pm_shape_count(shown->shape[0]),
+                      shown->shape[0], &next);
     if (s->pixels.instance.on)
         paint_instances(s, shown, i, &next);
     if (s->pixels.edge_classes)

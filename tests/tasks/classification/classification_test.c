@@ -209,8 +209,9 @@ static void record_boxes(void **state)
         s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &rng,
                               &(struct pm_scene){ SIZE, SIZE, example, held, (size_t)n }, &d);
         assert_int_equal(d.resize_method * 10 + d.color_ordering, example % 4 * 10 + example % 2);
-        assert_int_equal(place_picture(s.facts.preprocessing, s.facts.preprocessing_cfg, &im, true, &d,
-                                       SIZE, SIZE, 3, want, "x"), PM_OK);
+        assert_int_equal(place_picture(s.facts.preprocessing, s.facts.preprocessing_cfg, &im, true,
+                                       &d, SIZE, SIZE, 3, want, "x"),
+                         PM_OK);
         assert_memory_equal(image, want, sizeof want);
     }
     const struct record r = { "png", 3, 4, false, 2, 1 };
@@ -320,7 +321,8 @@ static void score(void **state)
     assert_int_equal(metrics.count, 3);
     for (int i = 0; i < 3; i++) {
         value(o, metrics.list[i]->name);
-        assert_int_equal(metrics.list[i]->higher_is_better, strcmp(metrics.list[i]->name, "loss") != 0);
+        assert_int_equal(metrics.list[i]->higher_is_better,
+                         strcmp(metrics.list[i]->name, "loss") != 0);
     }
     assert_string_equal(metrics.list[0]->name, "accuracy");
     pm_free(metrics.list);
@@ -358,8 +360,8 @@ static void score_not_finite(void **state)
     task()->score_destroy(&m);
 }
 
-/* 40 examples of 3 classes, i's label i % 3; the answer is wrong where i % 4 == 0, the more the larger
- * i. In batches of `size`, backwards when asked. */
+/* 40 examples of 3 classes, i's label i % 3; the answer is wrong where i % 4 == 0, the more the
+ * larger i. In batches of `size`, backwards when asked. */
 static struct pm_score *scored(const struct pm_task *s, int size, bool backwards)
 {
     struct pm_score *m = task()->score_create(s);
@@ -401,9 +403,11 @@ static void details(void **state)
 
     task()->score_detail(m, o);
     char *text = cJSON_PrintUnformatted(o);
-    assert_string_equal(text, "{\"labels\":[\"ant\",null,\"cat\"],\"labels_offset\":1,\"per_class\":{"
-        "\"count\":[14,13,13],\"predicted\":[13,14,13],\"right\":[10,10,10]},\"confusion\":[0,0,10,0,1,4,1,1,10,1,2,3,2,0,3,"
-        "2,2,10]}");
+    assert_string_equal(text,
+                        "{\"labels\":[\"ant\",null,\"cat\"],\"labels_offset\":1,\"per_class\":{"
+                        "\"count\":[14,13,13],\"predicted\":[13,14,13],\"right\":[10,10,10]},"
+                        "\"confusion\":[0,0,10,0,1,4,1,1,10,1,2,3,2,0,3,"
+                        "2,2,10]}");
     free(text);
     cJSON_Delete(o);
 
@@ -440,7 +444,9 @@ static void prediction(void **state)
 
     for (int i = 0; i < 6; i++)
         sum += exp((double)logits[i]);
-    assert_int_equal(task()->present(&s, (const void *[]){ logits }, &(struct pm_image8){ 6, 6, 3, NULL }, o, NULL), PM_OK);
+    assert_int_equal(task()->present(&s, (const void *[]){ logits },
+                                     &(struct pm_image8){ 6, 6, 3, NULL }, o, NULL),
+                     PM_OK);
     assert_true(value(o, "label") == 2);
     assert_string_equal(cJSON_GetObjectItem(o, "name")->valuestring, "bee");
     assert_true(fabs(value(o, "probability") - exp(2) / sum) < 1e-12);
@@ -483,7 +489,8 @@ static void loss_nodes(void **state)
     pm_net_destroy(&net);
 
     s.label_smoothing = 0.1f; /* of both */
-    const struct pm_node *aux = losses(s, 10, 0.4f, true, &net), *main_loss = pm_net_find(net, "loss");
+    const struct pm_node *aux = losses(s, 10, 0.4f, true, &net),
+                         *main_loss = pm_net_find(net, "loss");
     assert_non_null(aux);
     cJSON *o = cJSON_CreateObject();
     pm_opts_dump(aux->layer->opts, aux->cfg, o, false);
@@ -501,7 +508,8 @@ static void loss_nodes(void **state)
 
     losses(s, 11, 0, false, &net);
     assert_int_equal(net->error, PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "main: the net's logits are 4x11, but the data has 10"));
+    assert_non_null(
+        strstr(pm_error_text(), "main: the net's logits are 4x11, but the data has 10"));
     pm_net_destroy(&net);
 }
 

@@ -1,5 +1,6 @@
-/* COCO's figures: cases counted by hand, and drawn scenes beside tests/golden/coco_metrics.json, which
- * coco_metrics.py has from COCO's own evaluation: masks through panoptic_metrics, boxes by themselves. */
+/* COCO's figures: cases counted by hand, and drawn scenes beside tests/golden/coco_metrics.json,
+ * which coco_metrics.py has from COCO's own evaluation: masks through panoptic_metrics, boxes by
+ * themselves. */
 #include "tasks/segmentation/coco_metrics.h"
 #include "tasks/segmentation/drawn_segments.h"
 #include "tasks/segmentation/panoptic_metrics.h"
@@ -43,8 +44,8 @@ static void thresholds(void **state)
     assert_null(m);
 }
 
-/* A crowd takes all that lie on it and have no other; a true one that counts comes first, whatever its
- * overlap; nothing more is right or wrong of it. */
+/* A crowd takes all that lie on it and have no other; a true one that counts comes first, whatever
+ * its overlap; nothing more is right or wrong of it. */
 static void crowds(void **state)
 {
     const struct pm_coco_true truth[] = { { 5000, true }, { 5000, false } };
@@ -59,13 +60,14 @@ static void crowds(void **state)
     near(figure(m, PM_COCO_AR10), 1);
     pm_coco_metrics_destroy(&m);
     m = pm_coco_metrics_create(2);
-    add(m, 1, truth, 3, said, (double[]){ 1, 1, 0.4 }); /* nothing to find: no figures, wrong or not */
+    add(m, 1, truth, 3, said, (double[]){ 1, 1, 0.4 }); /* nothing to find: no figures, wrong or
+                                                         * not */
     assert_true(isnan(figure(m, PM_COCO_AP)));
     pm_coco_metrics_destroy(&m);
 }
 
-/* 1024 is small and medium, both. What is found of another range is neither right nor wrong, and what has
- * no match is wrong in its own range only. */
+/* 1024 is small and medium, both. What is found of another range is neither right nor wrong, and
+ * what has no match is wrong in its own range only. */
 static void areas(void **state)
 {
     const struct pm_coco_true truth[] = { { 1024, false }, { 20000, false } };
@@ -78,7 +80,8 @@ static void areas(void **state)
     near(figure(m, PM_COCO_AP_SMALL), 1);
     near(figure(m, PM_COCO_AP_MEDIUM), 0.5);
     near(figure(m, PM_COCO_AP_LARGE), 1);
-    near(figure(m, PM_COCO_AP), 2.0 / 3); /* right after one wrong: the best precision of later recalls */
+    near(figure(m, PM_COCO_AP), 2.0 / 3); /* right after one wrong: the best precision of later
+                                           * recalls */
     near(figure(m, PM_COCO_AR1), 0);
     near(figure(m, PM_COCO_AR10), 1);
     pm_coco_metrics_destroy(&m);
@@ -125,8 +128,8 @@ static void ties(void **state)
     }
 }
 
-/* Recalls are 0.01 times whole numbers as COCO has them: 57 times it is a little more than 57 of 100, so
- * that the next recall's precision counts. */
+/* Recalls are 0.01 times whole numbers as COCO has them: 57 times it is a little more than 57 of
+ * 100, so that the next recall's precision counts. */
 static void recalls(void **state)
 {
     const struct pm_coco_true truth[] = { { 100, false } };
@@ -174,7 +177,8 @@ static void draw_masks(int index, struct canvas truth, struct canvas said, doubl
 }
 
 /* Beside the twelve of all classes, and of each of `count`. */
-static void check_figures(const char *name, const struct pm_coco_metrics *m, const int *classes, int count)
+static void check_figures(const char *name, const struct pm_coco_metrics *m, const int *classes,
+                          int count)
 {
     cJSON *all = read_golden("coco_metrics.json");
     const cJSON *want = cJSON_GetObjectItem(all, name);
@@ -298,7 +302,8 @@ static void boxes(void **state)
             draw_boxes(&n, i, c, &b);
             for (int d = 0; d < b.found; d++)
                 for (int g = 0; g < b.truths; g++)
-                    overlap[d * b.truths + g] = overlap_of(&b.said[d], &b.truth[g], b.of_truth[g].crowd);
+                    overlap[d * b.truths + g] =
+                        overlap_of(&b.said[d], &b.truth[g], b.of_truth[g].crowd);
             pm_coco_metrics_add(m, c, &(struct pm_coco_picture){ b.truths, b.found, b.of_truth,
                                                                  b.of_said, overlap });
             full |= b.found > 100;

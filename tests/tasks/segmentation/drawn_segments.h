@@ -1,5 +1,5 @@
-/* drawn_segments: scenes of rectangles over each other, as the scripts of the goldens draw them, and the
- * list of what is seen of them. */
+/* drawn_segments: scenes of rectangles over each other, as the scripts of the goldens draw them,
+ * and the list of what is seen of them. */
 #ifndef PM_DRAWN_SEGMENTS_H
 #define PM_DRAWN_SEGMENTS_H
 
@@ -28,14 +28,15 @@ static inline void paint(struct canvas c, int y, int x, int h, int w, int32_t id
             c.map[v * c.width + u] = id;
 }
 
-/* What was said: a map of ids, with scores by id (NULL: 0.5 each); things are classes from FIRST_THING to
- * last_thing. */
+/* What was said: a map of ids, with scores by id (NULL: 0.5 each); things are classes from
+ * FIRST_THING to last_thing. */
 struct said {
     struct pm_segment_map p;
     struct pm_segment segments[MOST_SEGMENTS];
 };
 
-static inline void list_segments(struct said *s, struct canvas c, int last_thing, const double *scores)
+static inline void list_segments(struct said *s, struct canvas c, int last_thing,
+                                 const double *scores)
 {
     s->p = (struct pm_segment_map){ c.height, c.width, 0, c.map, s->segments };
     for (int i = 0; i < c.height * c.width; i++) {

@@ -72,7 +72,8 @@ static void initial(const struct golden *g, const struct pm_variable *v, float *
     }
 }
 
-/* Off by this share of the norm, estimated from products with vectors of +-1, as in golden_test.c. */
+/* Off by this share of the norm, estimated from products with vectors of +-1, as in
+ * golden_test.c. */
 static double off_by(const struct golden *g, const char *name, const float *t, size_t count,
                      const cJSON *row)
 {
@@ -166,7 +167,8 @@ static void mode(const cJSON *c, bool again)
     s.pixels.export_modes.scales = (struct pm_floats){ cJSON_GetArraySize(scales), scale };
     s.pixels.export_modes.double_softmax = again;
     s.pixels.export_modes.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(BATCH, height, width, 3), PM_F32);
+    struct pm_node *images =
+        pm_net_input(net, "images", PM_SHAPE4(BATCH, height, width, 3), PM_F32);
     if (task->add_outputs(net, images, &(struct pm_net_maker){ heads_of, &g }, &s, PM_USE_EXPORT,
                           &outputs))
         fail_msg("%s", pm_error_text());

@@ -1,5 +1,5 @@
-/* Grouping: cases by hand, and random maps beside a reference that looks at every centre, every window
- * and every pixel, and shares no code with src/. */
+/* Grouping: cases by hand, and random maps beside a reference that looks at every centre, every
+ * window and every pixel, and shares no code with src/. */
 #include "base/unit.h"
 #include "tasks/segmentation/instance_group.h"
 
@@ -160,8 +160,9 @@ static void check_segments(const struct maps *m, const struct pm_segment_map *p)
         for (int i = 0; i < n; i++)
             if (p->map[i] == p->segments[s].id) {
                 area++;
-                sum += (double)m->probabilities[(i / p->width * m->stride + i % p->width) * CLASSES +
-                                                p->segments[s].label];
+                sum +=
+                    (double)m->probabilities[(i / p->width * m->stride + i % p->width) * CLASSES +
+                                             p->segments[s].label];
             }
         assert_true(area > 0);
         assert_int_equal(p->segments[s].area, area);
@@ -187,7 +188,8 @@ static void compare(const struct maps *m, const struct pm_group_options *o, stru
     assert_int_equal(count, r->centers);
     for (int i = 0; i < count; i++)
         if (centers[i].y != r->y[i] || centers[i].x != r->x[i])
-            fail_msg("centre %d: %d, %d, not %d, %d", i, centers[i].y, centers[i].x, r->y[i], r->x[i]);
+            fail_msg("centre %d: %d, %d, not %d, %d", i, centers[i].y, centers[i].x, r->y[i],
+                     r->x[i]);
     pm_group_assign(o, &in, centers, count, number);
     for (int i = 0; i < n; i++)
         if (number[i] != r->number[i])
@@ -296,7 +298,8 @@ static void thresholds(void **state)
     assert_int_equal(centers_of(&o, found), 2);
 }
 
-/* Equal neighbours are all kept, a pixel as near as the window reaches is compared, one further not. */
+/* Equal neighbours are all kept, a pixel as near as the window reaches is compared, one further
+ * not. */
 static void plateaus(void **state)
 {
     const struct pm_group_options o = options();
@@ -324,11 +327,13 @@ static void many(void **state)
         m.heat[i] = 0.5f;
     assert_int_equal(centers_of(&o, found), 199); /* fewer than top_k: all, also equal ones */
     m.heat[300] = 0.9f;
-    assert_int_equal(centers_of(&o, found), 1); /* 200: those above the 200th, which ties with 198 */
+    assert_int_equal(centers_of(&o, found), 1); /* 200: those above the 200th, which ties with
+                                                 * 198 */
     for (int i = 0; i < 250; i++)
         m.heat[i] = 0.2f + 0.001f * (float)i;
     assert_int_equal(centers_of(&o, found), 199);
-    assert_int_equal(found[0].y * 30 + found[0].x, 52); /* 251: the 199 hottest are left, by place */
+    assert_int_equal(found[0].y * 30 + found[0].x, 52); /* 251: the 199 hottest are left, by
+                                                         * place */
     assert_int_equal(found[198].y * 30 + found[198].x, 300);
 }
 

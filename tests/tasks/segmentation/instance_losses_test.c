@@ -1,5 +1,5 @@
-/* What a net with heads of instances is trained by, on every device: losses and gradients of the heads'
- * maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
+/* What a net with heads of instances is trained by, on every device: losses and gradients of the
+ * heads' maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
 #include "tasks/task_fields.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -10,7 +10,16 @@
 
 #include <cjson/cJSON.h>
 
-enum { N = 2, H = 17, W = 25, MAP_H = 5, MAP_W = 7, CLASSES = 3, MAP = N * MAP_H * MAP_W, ALL = N * H * W };
+enum {
+    N = 2,
+    H = 17,
+    W = 25,
+    MAP_H = 5,
+    MAP_W = 7,
+    CLASSES = 3,
+    MAP = N * MAP_H * MAP_W,
+    ALL = N * H * W
+};
 
 /* ---- values, as the script makes them ---------------------------------------------------- */
 
@@ -27,7 +36,8 @@ static struct {
 } maps;
 static struct {
     int32_t labels[ALL];
-    float center[ALL], center_weight[ALL], offset[2 * ALL], offset_weight[2 * ALL], semantic_weight[ALL];
+    float center[ALL], center_weight[ALL], offset[2 * ALL], offset_weight[2 * ALL],
+        semantic_weight[ALL];
 } fields;
 
 static void draw(float *out, int count, float divisor, float minus)
@@ -191,16 +201,27 @@ static void run_case(struct pm_device *d, const cJSON *want)
     static const int things[] = { 1 };
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
     struct pm_segmentation_loss loss = {
-        .upsample_logits = true, .top_k_percent = (float)get(want, "top_k_percent")->valuedouble,
-        .normalize = cJSON_IsTrue(get(want, "by_k")) ? PM_NORMALIZE_TOP_K : PM_NORMALIZE_KEPT_PIXELS,
+        .upsample_logits = true,
+        .top_k_percent = (float)get(want, "top_k_percent")->valuedouble,
+        .normalize =
+            cJSON_IsTrue(get(want, "by_k")) ? PM_NORMALIZE_TOP_K : PM_NORMALIZE_KEPT_PIXELS,
         .center_weight = (float)get(want, "center_weight")->valuedouble,
         .offset_weight = (float)get(want, "offset_weight")->valuedouble,
     };
     const struct pm_task s = {
-        .facts = { .height = H, .width = W, .eval_height = H, .eval_width = W, .channels = 3,
-                   .num_classes = CLASSES, .preprocessing = p },
-        .pixels = { .ignore_label = 255, .label_height = H, .label_width = W, .upsample_logits = true,
-                    .predict_upsampled = true, .loss = &loss,
+        .facts = { .height = H,
+                   .width = W,
+                   .eval_height = H,
+                   .eval_width = W,
+                   .channels = 3,
+                   .num_classes = CLASSES,
+                   .preprocessing = p },
+        .pixels = { .ignore_label = 255,
+                    .label_height = H,
+                    .label_width = W,
+                    .upsample_logits = true,
+                    .predict_upsampled = true,
+                    .loss = &loss,
                     .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
     };
     struct pm_task of = s;
@@ -255,21 +276,34 @@ static struct pm_task wide_setup(const struct pm_segmentation_loss *loss)
     static const int things[] = { 1 };
 
     return (struct pm_task){
-        .facts = { .height = H, .width = WIDE, .eval_height = H, .eval_width = WIDE, .channels = 3,
-                   .num_classes = CLASSES, .preprocessing = pm_preprocessing_find("deeplab") },
-        .pixels = { .ignore_label = 255, .label_height = H, .label_width = WIDE, .upsample_logits = true,
-                    .predict_upsampled = true, .loss = loss,
+        .facts = { .height = H,
+                   .width = WIDE,
+                   .eval_height = H,
+                   .eval_width = WIDE,
+                   .channels = 3,
+                   .num_classes = CLASSES,
+                   .preprocessing = pm_preprocessing_find("deeplab") },
+        .pixels = { .ignore_label = 255,
+                    .label_height = H,
+                    .label_width = WIDE,
+                    .upsample_logits = true,
+                    .predict_upsampled = true,
+                    .loss = loss,
                     .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
     };
 }
 
-/* Runs the net with offsets of 1 and 1 everywhere, a weight of 1 for each and zeros for the rest; the
- * caller destroys the plan and the variables. */
+/* Runs the net with offsets of 1 and 1 everywhere, a weight of 1 for each and zeros for the rest;
+ * the caller destroys the plan and the variables. */
 static struct pm_plan *run_ones(struct pm_device *d, struct pm_net *net, const char *const *outputs,
                                 struct pm_variables **v)
 {
-    const struct pm_plan_options options = { .name = "ratio", .train = !outputs, .slots = 1,
-                                             .loss_share = 1, .micro_batches = 1, .outputs = outputs };
+    const struct pm_plan_options options = { .name = "ratio",
+                                             .train = !outputs,
+                                             .slots = 1,
+                                             .loss_share = 1,
+                                             .micro_batches = 1,
+                                             .outputs = outputs };
     struct pm_plan *plan = NULL;
 
     ok(pm_variables_create(d, net, !outputs, NULL, v));
@@ -297,11 +331,12 @@ static struct pm_plan *run_ones(struct pm_device *d, struct pm_net *net, const c
 
 static struct pm_node *constant(struct pm_net *net, const char *name, int channels, int value)
 {
-    return pm_net_add(net, name, net->nodes[0], "parameter shape=[%d,%d,%d,%d] init=constant(%d)", N,
-                      MAP_H, MAP_W, channels, value);
+    return pm_net_add(net, name, net->nodes[0], "parameter shape=[%d,%d,%d,%d] init=constant(%d)",
+                      N, MAP_H, MAP_W, channels, value);
 }
 
-static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
+static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images,
+                          struct pm_heads *out)
 {
     (void)ctx, (void)images;
     *out = (struct pm_heads){ .logits = constant(net, "net/semantic", CLASSES, 0) };

@@ -28,7 +28,8 @@ static void add_row(struct pm_panoptic_metrics *m, const int32_t *truth, int32_t
 
 #define V PM_VOID
 
-/* Class 2: one of 6 pixels of which 4 are found by 5 (IoU 4/7); class 0: 4 of 4, and one more on void. */
+/* Class 2: one of 6 pixels of which 4 are found by 5 (IoU 4/7); class 0: 4 of 4, and one more on
+ * void. */
 static void quality_by_hand(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
@@ -52,13 +53,14 @@ static void quality_by_hand(void **state)
     pm_panoptic_metrics_destroy(&m);
 }
 
-/* IoU of a half is no match; what lies on void or on a crowd of the class by more than a half is not
- * wrong; a crowd is never missed. */
+/* IoU of a half is no match; what lies on void or on a crowd of the class by more than a half is
+ * not wrong; a crowd is never missed. */
 static void void_and_crowds(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
     struct pm_panoptic_metrics *m = pm_panoptic_metrics_create(&o);
-    const int32_t half[] = { 2001, 2001, 1000, 1000 }, unknown[] = { V, V, V, 0, 0, 2000, 2000, 2000 };
+    const int32_t half[] = { 2001, 2001, 1000, 1000 },
+                  unknown[] = { V, V, V, 0, 0, 2000, 2000, 2000 };
     int32_t one[] = { 2001, V, V, V }, over[] = { 3001, 3001, 3001, 3001, V, 2001, 2001, 2001 };
     int32_t even[] = { V, V, 3001, 3001, 3001, 3001, V, V };
     const int32_t two[] = { V, V, V, V, 0, 0, 0, 0 };
@@ -95,8 +97,9 @@ static void truth_of_maps(void **state)
     assert_memory_equal(out, want, sizeof want);
 }
 
-/* Scores 0.9 right, 0.8 wrong, 0.7 right of 3 true ones: recalls 2/3, 1/3, 1/3, artificial 0; precisions
- * 2/3, 1/2, 1, 1. By steps centred on the points: 2/3 (1/6) + 1/2 (1/6) + 1 (1/6) + 1 (1/6). */
+/* Scores 0.9 right, 0.8 wrong, 0.7 right of 3 true ones: recalls 2/3, 1/3, 1/3, artificial 0;
+ * precisions 2/3, 1/2, 1, 1. By steps centred on the points: 2/3 (1/6) + 1/2 (1/6) + 1 (1/6) + 1
+ * (1/6). */
 static void precision_by_hand(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
@@ -146,7 +149,8 @@ static void scene(int index, int32_t *truth, int32_t *said, double *scores)
         const int fate = number(&n, 10), score = number(&n, 8);
         const int own = is_thing(label) && fate != 0 ? k + 1 : 0;
 
-        paint((struct canvas){ truth, HEIGHT, WIDTH }, y, x, h, w, fate == 1 ? V : label * DIVISOR + own);
+        paint((struct canvas){ truth, HEIGHT, WIDTH }, y, x, h, w,
+              fate == 1 ? V : label * DIVISOR + own);
         if (fate == 2)
             continue;
         if (fate == 3)
@@ -165,7 +169,8 @@ static double item(const cJSON *list, int i)
 
 static void check_case(const cJSON *want, const struct pm_panoptic_metrics *m)
 {
-    const cJSON *counts = cJSON_GetObjectItem(want, "counts"), *rows = cJSON_GetObjectItem(want, "rows");
+    const cJSON *counts = cJSON_GetObjectItem(want, "counts"),
+                *rows = cJSON_GetObjectItem(want, "rows");
     const cJSON *ap = cJSON_GetObjectItem(want, "ap");
 
     for (int c = 0; c < CLASSES; c++) {

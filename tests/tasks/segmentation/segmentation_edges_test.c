@@ -50,7 +50,8 @@ static void make_sample(const struct pm_task *s, bool train, uint64_t step, int 
     add_picture(b, "image/encoded", height, width, 3, pixels);
     add_picture(b, "image/segmentation/class/encoded", height, width, 1, label);
     pm_example_serialise(b, &bytes, &size);
-    if (task()->make(&sampler, bytes, size, 7, step, 0, "record", (void *[]){ image, map, edges }) < 0)
+    if (task()->make(&sampler, bytes, size, 7, step, 0, "record", (void *[]){ image, map, edges }) <
+        0)
         fail_msg("%s", pm_error_text());
     pm_free(bytes);
     pm_example_builder_destroy(&b);
@@ -129,8 +130,9 @@ static void framed_in_training(void **state)
         s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &r,
                                     &(struct pm_scene){ SIZE, SIZE, 0, NULL, 0 }, &d);
         make_sample(&s, true, step, SIZE, SIZE, map, edges);
-        assert_int_equal(place_map(s.facts.preprocessing, s.facts.preprocessing_cfg, &want, &im, true,
-                                   &d, SIZE, SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
+        assert_int_equal(place_map(s.facts.preprocessing, s.facts.preprocessing_cfg, &want, &im,
+                                   true, &d, SIZE, SIZE, PM_EDGE_IGNORE, framed, "map"),
+                         PM_OK);
         assert_memory_equal(edges, framed, sizeof edges);
         for (int i = 0; i < SIZE * SIZE; i++) {
             assert_true((map[i] == IGNORE) == (edges[i] == PM_EDGE_IGNORE));
@@ -242,9 +244,22 @@ static void outputs(void **state)
 static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     static const char *const names[] = {
-        "edges_mirrored_back", "edges_enlarged", "edge_probabilities", "edge_sum", "edge_predictions",
-        "center_mirrored_back", "center_enlarged", "center_sum", "offset_mirrored_back", "offset_y",
-        "offset_x", "offset_x_turned", "offset_turned", "offset_pixels", "offset_enlarged", "offset_sum",
+        "edges_mirrored_back",
+        "edges_enlarged",
+        "edge_probabilities",
+        "edge_sum",
+        "edge_predictions",
+        "center_mirrored_back",
+        "center_enlarged",
+        "center_sum",
+        "offset_mirrored_back",
+        "offset_y",
+        "offset_x",
+        "offset_x_turned",
+        "offset_turned",
+        "offset_pixels",
+        "offset_enlarged",
+        "offset_sum",
     };
     struct pm_node *x = images;
 
@@ -253,8 +268,10 @@ static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     for (size_t i = 0; i < PM_COUNT(names); i++)
         x = pm_net_add(net, names[i], x, "neg");
     heads_of(NULL, net, x, out);
-    pm_heads_add(net, out, "center", pm_net_add(net, "center", pm_net_find(net, "conv"), "conv2d filters=1 kernel=1"));
-    pm_heads_add(net, out, "offset", pm_net_add(net, "offset", pm_net_find(net, "conv"), "conv2d filters=2 kernel=1"));
+    pm_heads_add(net, out, "center",
+                 pm_net_add(net, "center", pm_net_find(net, "conv"), "conv2d filters=1 kernel=1"));
+    pm_heads_add(net, out, "offset",
+                 pm_net_add(net, "offset", pm_net_find(net, "conv"), "conv2d filters=2 kernel=1"));
     return net->error;
 }
 
@@ -295,7 +312,8 @@ static void names_of_outputs(void **state)
         for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
             const struct pm_net_maker maker = { names_of, names[i] };
             struct pm_net *net = pm_net_create();
-            struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
+            struct pm_node *images =
+                pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
             struct pm_outputs made;
 
             assert_int_equal(task()->add_outputs(net, images, &maker, &s, (enum pm_use)use, &made),
@@ -335,7 +353,9 @@ static void scores(void **state)
     struct pm_score *m = task()->score_create(&s);
     static int32_t labels[SIZE * SIZE], classes[SIZE * SIZE], edges[SIZE * SIZE], said[SIZE * SIZE];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = (void *[]){ NULL, labels, edges }, .valid = 1, .record = record };
+    const struct pm_batch batch = { .field = (void *[]){ NULL, labels, edges },
+                                    .valid = 1,
+                                    .record = record };
     cJSON *o = cJSON_CreateObject();
 
     for (int i = 0; i < SIZE * SIZE; i++) {
@@ -356,7 +376,8 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
-/* What TensorBoard shows: of the second example the band in white, ignored pixels and the rest black. */
+/* What TensorBoard shows: of the second example the band in white, ignored pixels and the rest
+ * black. */
 static void painted(void **state)
 {
     (void)state;

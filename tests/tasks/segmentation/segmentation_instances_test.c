@@ -125,8 +125,8 @@ static void fields(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Whatever was drawn: where the maps of classes and of instances tell the same, the targets are those of
- * the framed classes alone. */
+/* Whatever was drawn: where the maps of classes and of instances tell the same, the targets are
+ * those of the framed classes alone. */
 static void training(int mode, int divisor)
 {
     static struct batch b, w;
@@ -263,8 +263,8 @@ static int make_seed4(const struct pm_task *s, bool train, const struct picture 
     add_picture(b, "image/encoded", height, width, 3, pixels);
     add_picture(b, "image/segmentation/class/encoded", height, width, 1, p->labels);
     if (parts & CENTER)
-        add_picture(b, "image/center/class/encoded", parts & WRONG_SIZE ? height - 1 : height, width, 1,
-                    heat);
+        add_picture(b, "image/center/class/encoded", parts & WRONG_SIZE ? height - 1 : height,
+                    width, 1, heat);
     if (parts & OFFSETS) {
         add_picture(b, "image/offsetx/class/encoded", height, width, 3, x);
         add_picture(b, "image/offsety/class/encoded", height, width, 3, y);
@@ -301,7 +301,9 @@ static void seed4_pictures(void **state)
     int flips = 0;
 
     (void)state;
-    assert_int_equal(pm_opts_parse_text(s.facts.preprocessing->opts, "min_scale=1 max_scale=1", cfg, a, "x"), PM_OK);
+    assert_int_equal(
+        pm_opts_parse_text(s.facts.preprocessing->opts, "min_scale=1 max_scale=1", cfg, a, "x"),
+        PM_OK);
     s.facts.preprocessing_cfg = cfg;
     seed4_scene(&p);
     for (uint64_t step = 0; step < 8; step++) {
@@ -366,7 +368,8 @@ static void seed4_numbers(void **state)
     assert_memory_equal(b.offset, w.offset, sizeof b.offset);
     /* What is missing or does not fit. */
     assert_int_equal(make_seed4(&reference, true, &p, CENTER | OFFSETS, 3, out), PM_EDATA);
-    assert_non_null(strstr(pm_error_text(), "record 5: has no image/instance_ids_data/class/encoded"));
+    assert_non_null(
+        strstr(pm_error_text(), "record 5: has no image/instance_ids_data/class/encoded"));
     assert_int_equal(make_seed4(&seed4, true, &p, CENTER | IDS, 3, out), PM_EDATA);
     assert_non_null(strstr(pm_error_text(), "record 5: has no image/offsety/class/encoded"));
     assert_int_equal(make_seed4(&seed4, true, &p, CENTER | OFFSETS | WRONG_SIZE, 3, out), PM_EDATA);

@@ -1,5 +1,5 @@
-/* Segmentation by degrees of foreground, loss.matting: what of a map becomes which degree, the loss in
- * training and evaluation, what is counted, and what is refused. */
+/* Segmentation by degrees of foreground, loss.matting: what of a map becomes which degree, the loss
+ * in training and evaluation, what is counted, and what is refused. */
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -77,7 +77,8 @@ static void degrees(void **state)
 static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     (void)ctx;
-    *out = (struct pm_heads){ .logits = pm_net_add(net, "conv", images, "conv2d filters=2 kernel=3") };
+    *out =
+        (struct pm_heads){ .logits = pm_net_add(net, "conv", images, "conv2d filters=2 kernel=3") };
     return net->error;
 }
 
@@ -160,7 +161,9 @@ static void scores(void **state)
     float labels[PIXELS];
     int32_t said[PIXELS];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = (void *[]){ NULL, labels }, .valid = 1, .record = record };
+    const struct pm_batch batch = { .field = (void *[]){ NULL, labels },
+                                    .valid = 1,
+                                    .record = record };
     cJSON *o = cJSON_CreateObject();
 
     for (int i = 0; i < PIXELS; i++)
@@ -170,7 +173,8 @@ static void scores(void **state)
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ said }, 1), PM_OK);
     task()->score_report(m, o);
     assert_float_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(o, "pixel_accuracy")), 0.75, 1e-12);
-    assert_float_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(o, "miou")), (0.5 + 2.0 / 3) / 2, 1e-12);
+    assert_float_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(o, "miou")), (0.5 + 2.0 / 3) / 2,
+                       1e-12);
     cJSON_Delete(o);
     task()->score_destroy(&m);
     pm_arena_destroy(&a);
@@ -197,7 +201,8 @@ static void refusals(void **state)
     assert_non_null(strstr(pm_error_text(), "say nothing of edges: set model.edge_classes to 0"));
     other.pixels.instance.on = true;
     assert_int_equal(pm_segmentation_matting_heads(&other), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "say nothing of instances: set model.instance to false"));
+    assert_non_null(
+        strstr(pm_error_text(), "say nothing of instances: set model.instance to false"));
     other.pixels.matting = false;
     assert_int_equal(pm_segmentation_matting_heads(&other), PM_OK);
     pm_arena_destroy(&a);

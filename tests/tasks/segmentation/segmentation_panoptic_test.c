@@ -1,5 +1,5 @@
-/* Scores and predictions of a net with heads of instances, of what it gives: right answers are found
- * right, wrong ones tell by how much, pictures have a colour for each instance. */
+/* Scores and predictions of a net with heads of instances, of what it gives: right answers are
+ * found right, wrong ones tell by how much, pictures have a colour for each instance. */
 #include "tasks/segmentation/segmentation.h"
 #include "tasks/segmentation/segmentation_setup.h"
 
@@ -65,7 +65,8 @@ static double value(const cJSON *o, const char *key)
 static cJSON *score(const struct pm_task *s)
 {
     static const uint64_t records[] = { 0 };
-    const struct pm_batch batch = { .field = (void *[]){ NULL, answer.labels, answer.instances }, .valid = 1,
+    const struct pm_batch batch = { .field = (void *[]){ NULL, answer.labels, answer.instances },
+                                    .valid = 1,
                                     .record = records };
     struct pm_score *m = task()->score_create(s);
     cJSON *o = cJSON_CreateObject();
@@ -128,7 +129,8 @@ static void coco(void **state)
     make_answer();
     o.precision = PM_PRECISION_COCO;
     s.pixels.instance.panoptic = &o;
-    answer.classes[2 * WIDTH + 8] = answer.classes[2 * WIDTH + 9] = 0; /* 18 of 20 pixels of the second */
+    answer.classes[2 * WIDTH + 8] = answer.classes[2 * WIDTH + 9] = 0; /* 18 of 20 pixels of the
+                                                                        * second */
     r = score(&s);
     assert_true(fabs(value(r, "ap50") - 1) < 1e-12 && fabs(value(r, "ap75") - 1) < 1e-12);
     assert_true(fabs(value(r, "ap") - (9 + 51.0 / 101) / 10) < 1e-12);
@@ -136,7 +138,8 @@ static void coco(void **state)
     assert_true(fabs(value(r, "ar1") - 0.5) < 1e-12 && fabs(value(r, "ar100") - 0.95) < 1e-12);
     disc = cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 1);
     assert_true(value(disc, "ar_small") == value(r, "ar100"));
-    assert_true(isnan(value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 0), "ap")));
+    assert_true(
+        isnan(value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 0), "ap")));
     cJSON_Delete(r);
     pm_arena_destroy(&a);
 }
@@ -160,22 +163,24 @@ static void keep_best_without_a_net(void **state)
     open.tasks = pm_open_tasks(&open.task_count);
     const int count = metric_names(&s, names);
     for (int i = 0; i < count; i++) {
-        const char *set[] = { "eval.every_steps=1", pm_arena_printf(a, "run.keep_best=%s", names[i]) };
+        const char *set[] = { "eval.every_steps=1",
+                              pm_arena_printf(a, "run.keep_best=%s", names[i]) };
 
         if (pm_config_parse("t.json", text, set, 2, &open, &c) < 0)
             fail_msg("%s", pm_error_text());
         pm_config_destroy(&c);
     }
-    assert_int_equal(pm_config_parse("t.json", text, (const char *[]){ "run.keep_best=none" }, 1, &open, &c),
-                     PM_ECONFIG);
+    assert_int_equal(
+        pm_config_parse("t.json", text, (const char *[]){ "run.keep_best=none" }, 1, &open, &c),
+        PM_ECONFIG);
     for (const char *at = strchr(pm_error_text(), '('); at; listed += at != NULL)
         at = strchr(at + 1, ',');
     assert_int_equal(listed, count);
     pm_arena_destroy(&a);
 }
 
-/* What is said below and right of the picture is no part of it: with the input padded, the strip below is,
- * and beside it a third box, the second goes on to the right. */
+/* What is said below and right of the picture is no part of it: with the input padded, the strip
+ * below is, and beside it a third box, the second goes on to the right. */
 static void padded(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -202,7 +207,8 @@ static void padded(void **state)
     cJSON *r = score(&s);
     assert_true(value(r, "ap") == 1 && value(r, "ar100") == 1 && value(r, "pq") == 1);
     assert_true(value(cJSON_GetObjectItem(r, "panoptic_all"), "classes") == 2);
-    assert_true(value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 1), "wrong") == 0);
+    assert_true(
+        value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 1), "wrong") == 0);
     cJSON_Delete(r);
     pm_arena_destroy(&a);
 }
@@ -244,7 +250,8 @@ static void predictions(void **state)
     assert_memory_not_equal(pixel(im, 3, 8), pixel(im, 0, 0), 3);
     assert_string_equal(pictures[4].what, "_panoptic");
     im = &pictures[4].image;
-    assert_int_equal(pixel(im, 3, 8)[0] + 256 * pixel(im, 3, 8)[1] + 65536 * pixel(im, 3, 8)[2], 1002);
+    assert_int_equal(pixel(im, 3, 8)[0] + 256 * pixel(im, 3, 8)[1] + 65536 * pixel(im, 3, 8)[2],
+                     1002);
     for (int k = 0; k < PM_MAX_PICTURES; k++)
         pm_image_free(&pictures[k].image);
     cJSON_Delete(o);
@@ -273,9 +280,12 @@ static void summaries(void **state)
     static const float logits[] = { 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0 };
     static const float heat[] = { 0.25f, -1, 0.5f, NAN }, away[] = { -4, 2, 0, 1, 8, 0, 0, -8 };
     const struct pm_shown shown = {
-        .count = 2, .field = (const void *[]){ NULL, labels, center, NULL, offset },
-        .heads = 3, .head = (const float *[]){ logits, heat, away },
-        .shape = (const struct pm_shape[]){ PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
+        .count = 2,
+        .field = (const void *[]){ NULL, labels, center, NULL, offset },
+        .heads = 3,
+        .head = (const float *[]){ logits, heat, away },
+        .shape =
+            (const struct pm_shape[]){ PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
     };
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
@@ -312,10 +322,12 @@ static void summaries(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores),
+                                        cmocka_unit_test(coco),
                                         cmocka_unit_test(keep_best_without_a_net),
                                         cmocka_unit_test(padded),
-                                        cmocka_unit_test(predictions), cmocka_unit_test(summaries) };
+                                        cmocka_unit_test(predictions),
+                                        cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

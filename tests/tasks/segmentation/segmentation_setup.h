@@ -1,5 +1,6 @@
-/* What the tests of segmentation share: the task, a setup as config and data come to, without instances
- * and edges, pictures as records have them, what a setup is refused for, and a net's plan on the CPU. */
+/* What the tests of segmentation share: the task, a setup as config and data come to, without
+ * instances and edges, pictures as records have them, what a setup is refused for, and a net's plan
+ * on the CPU. */
 #ifndef PUMICE_TESTS_SEGMENTATION_SETUP_H
 #define PUMICE_TESTS_SEGMENTATION_SETUP_H
 
@@ -15,17 +16,27 @@ static inline const struct pm_task_row *task(void)
 }
 
 /* Pictures in colour, for the preprocessing "deeplab", whose defaults are in the arena. */
-static inline struct pm_task segmentation_setup(struct pm_arena *a, int height, int width, int classes)
+static inline struct pm_task segmentation_setup(struct pm_arena *a, int height, int width,
+                                                int classes)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
     void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
 
     pm_opts_defaults(p->opts, cfg, a);
     return (struct pm_task){
-        .facts = { .height = height, .width = width, .eval_height = height, .eval_width = width,
-                   .channels = 3, .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg },
-        .pixels = { .ignore_label = 255, .label_height = height, .label_width = width,
-                    .upsample_logits = true, .predict_upsampled = true },
+        .facts = { .height = height,
+                   .width = width,
+                   .eval_height = height,
+                   .eval_width = width,
+                   .channels = 3,
+                   .num_classes = classes,
+                   .preprocessing = p,
+                   .preprocessing_cfg = cfg },
+        .pixels = { .ignore_label = 255,
+                    .label_height = height,
+                    .label_width = width,
+                    .upsample_logits = true,
+                    .predict_upsampled = true },
     };
 }
 
@@ -40,8 +51,8 @@ static inline void refused(struct pm_task s, const char *why)
 static inline void settle_by(struct pm_task *s, const struct pm_net_maker *maker)
 {
     struct pm_net *net = pm_net_create();
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->facts.height, s->facts.width,
-                                                                   s->facts.channels), PM_F32);
+    struct pm_node *images = pm_net_input(
+        net, "images", PM_SHAPE4(1, s->facts.height, s->facts.width, s->facts.channels), PM_F32);
     struct pm_heads heads = { 0 };
 
     assert_int_equal(maker->heads(maker->ctx, net, images, &heads), PM_OK);
@@ -77,14 +88,15 @@ static inline void add_picture(struct pm_example_builder *b, const char *key, in
 }
 
 /* The numbers as a grey PNG of 8 or 16 bits. */
-static inline void add_map(struct pm_example_builder *b, const char *key, int height, int width, int bits,
-                           const uint16_t *values)
+static inline void add_map(struct pm_example_builder *b, const char *key, int height, int width,
+                           int bits, const uint16_t *values)
 {
     const struct pm_label map = { height, width, (uint16_t *)values };
     uint8_t *png = NULL;
     size_t size = 0;
 
-    assert_int_equal((bits == 16 ? pm_label_encode_deep : pm_label_encode)(&map, key, &png, &size), PM_OK);
+    assert_int_equal((bits == 16 ? pm_label_encode_deep : pm_label_encode)(&map, key, &png, &size),
+                     PM_OK);
     pm_example_add_bytes(b, key, png, size);
     pm_free(png);
 }
@@ -105,12 +117,14 @@ static inline struct planned planned(struct pm_net *net, const char *const *outp
     struct planned p = { 0 };
     size_t count, index;
 
-    if (pm_device_list(&list, &count) < 0 || pm_device_find(list, count, "cpu", "test", &index) < 0 ||
+    if (pm_device_list(&list, &count) < 0 ||
+        pm_device_find(list, count, "cpu", "test", &index) < 0 ||
         pm_device_open(&list[index], &(struct pm_device_options){ .hang_seconds = INFINITY },
                        &p.device) < 0 ||
         pm_variables_create(p.device, net, false, NULL, &p.variables) < 0 ||
         pm_variables_allocate(p.variables) < 0 || pm_variables_init(p.variables, 5, NULL) < 0 ||
-        pm_plan_create(net, p.device, p.variables, &options, &p.plan) < 0 || pm_plan_load(p.plan) < 0)
+        pm_plan_create(net, p.device, p.variables, &options, &p.plan) < 0 ||
+        pm_plan_load(p.plan) < 0)
         fail_msg("%s", pm_error_text());
     pm_free(list);
     return p;

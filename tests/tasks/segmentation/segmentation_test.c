@@ -1,5 +1,5 @@
-/* The segmentation task: the confusion matrix, colours, samples with their label maps, loss nodes, what
- * the net gives over several scales, predictions at their pictures' size. */
+/* The segmentation task: the confusion matrix, colours, samples with their label maps, loss nodes,
+ * what the net gives over several scales, predictions at their pictures' size. */
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -93,7 +93,8 @@ static void colors(void **state)
 
 static void colors_by_name(void **state)
 {
-    static const char *const names[] = { "pascal", "cityscapes", "ade20k", "camvid", "camvid_full" };
+    static const char *const names[] = { "pascal", "cityscapes", "ade20k", "camvid",
+                                         "camvid_full" };
     const char *camvid[PM_CAMVID_CLASSES], *all[PM_CAMVID_ALL - 1];
 
     (void)state;
@@ -304,7 +305,8 @@ struct answer {
     double loss;
 };
 
-/* Runs the net for evaluation on a picture and labels made of example. node: what else is wanted. */
+/* Runs the net for evaluation on a picture and labels made of example. node: what else is
+ * wanted. */
 static void run(const struct pm_task *s, const char *node, struct answer *out)
 {
     const struct pm_net_maker maker = { heads_of, NULL };
@@ -380,7 +382,8 @@ static void one_mode(void **state)
 }
 
 /* all has the sums of both modes' probabilities, the largest class, and the loss of their means. */
-static void assert_summed(const struct answer *one, const struct answer *other, const struct answer *all)
+static void assert_summed(const struct answer *one, const struct answer *other,
+                          const struct answer *all)
 {
     double loss = 0;
     int count = 0;
@@ -447,7 +450,9 @@ static void scores(void **state)
         }
     batch.field[1] = labels[0];
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[0] }, 0.5), PM_OK);
-    batch = (struct pm_batch){ .valid = 1, .record = record[1], .field = (void *[]){ NULL, labels[2] } };
+    batch = (struct pm_batch){ .valid = 1,
+                               .record = record[1],
+                               .field = (void *[]){ NULL, labels[2] } };
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[2] }, 2), PM_OK);
     task()->score_report(m, o);
     assert_true(fabs(value(o, "pixel_accuracy") - 195.0 / 225) < 1e-12);
