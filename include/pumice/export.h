@@ -43,8 +43,9 @@ struct pm_export_options {
      * the input is the net's, float32 [n, c, h, w]. */
     const struct pm_export_pixels *pixels;
     const struct pm_export_frame *frame; /* NULL: pictures of the input's size */
-    unsigned lengths; /* one bit per output, the logits first: its two channels are rows and columns of the
-                       * input, which NAME converts to those of the picture */
+    /* Per output, the logits first: its two channels are rows and columns of the input, which NAME
+     * converts to those of the picture. NULL: false for all. */
+    const bool *lengths;
     const char *input; /* name of the input; NULL: the name of the input node */
     /* Reads the values of a variable when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);

@@ -33,12 +33,20 @@ struct pm_task_facts {
  * Opaque: each task defines its own. After settle() it is constant, and any thread may read it. */
 struct pm_task;
 
-/* A picture that a task draws, and its name. */
-enum { PM_MAX_PICTURES = 8 };
-struct pm_picture {
-    const char *what;       /* NULL: no picture */
-    struct pm_image8 image; /* freed with pm_image_free */
+/* A picture that a task draws. */
+struct pm_drawing {
+    const char *what;       /* its name; borrowed */
+    struct pm_image8 image; /* owned by the list */
 };
+/* A list of them. Initialise with zeros, free with pm_drawings_free. */
+struct pm_drawings {
+    struct pm_drawing *list;
+    size_t count, capacity;
+};
+/* Appends an empty picture for the caller to fill. The result is valid until the next call. */
+struct pm_image8 *pm_drawings_add(struct pm_drawings *d, const char *what);
+/* Frees the pictures and the list, and leaves zeros. */
+void pm_drawings_free(struct pm_drawings *d);
 
 /* The purpose of a net. */
 enum pm_use {
@@ -48,13 +56,16 @@ enum pm_use {
     PM_USE_PREDICT, /* the outputs that present reads */
     PM_USE_EXPORT,  /* the outputs of an exported model */
 };
-/* The outputs of a net: names of nodes, which live as long as the net, in the task's order. */
-enum { PM_MAX_OUTPUTS = 12 };
+/* The outputs of a net, in the task's order. The lists are in the net's arena and live as long as
+ * the net. Zeros are an empty list. */
 struct pm_outputs {
-    const char *node[PM_MAX_OUTPUTS + 1]; /* NULL-terminated */
-    int count;
-    unsigned lengths; /* a bit per output whose two channels are rows and columns of the input */
+    const char **node; /* names of nodes; NULL-terminated; NULL if count is 0 */
+    bool *lengths;     /* per output: its two channels are rows and columns of the input */
+    int count, capacity;
 };
+/* Appends a node's values. */
+void pm_outputs_add(struct pm_net *net, struct pm_outputs *out, const struct pm_node *node,
+                    bool lengths);
 /* Builds the config's net over these images. A second call, for other images, needs another
  * net->pass. */
 struct pm_net_maker {
@@ -163,7 +174,7 @@ struct pm_task_row {
     /* Adds the loss layers. The net has inputs with the names of the fields. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t);
     /* Builds the net over images and appends the nodes that make the outputs for use EVAL, PREDICT
-     * or EXPORT. NULL: the logits are the output for all three. */
+     * or EXPORT. Adds them to the empty list. NULL: the logits are the output for all three. */
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                        const struct pm_task *t, enum pm_use use, struct pm_outputs *out);
     /* Adds the net's metrics to the empty list. The first is the main metric. */
@@ -188,21 +199,21 @@ struct pm_task_row {
      * number. The selection does not depend on the order of the examples or on the batches. */
     int (*score_samples)(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
     /* Describes example i of score_samples; record is its record. Writes the prediction into object
-     * (with "right") and pictures of it into pictures (zeroed), "image" first. */
+     * (with "right") and adds pictures of it to the empty list, "image" first. */
     int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                        const char *where, struct cJSON *object,
-                        struct pm_picture pictures[PM_MAX_PICTURES]);
-    /* Draws the labels and the heads' values of example i of those that TensorBoard shows into
-     * pictures (zeroed). Their names are the last parts of tags. NULL: the task draws nothing. */
+                        const char *where, struct cJSON *object, struct pm_drawings *drawings);
+    /* Draws the labels and the heads' values of example i of those that TensorBoard shows. Adds the
+     * pictures to the empty list; their names are the last parts of tags. NULL: the task draws
+     * nothing. */
     void (*paint)(const struct pm_task *t, const struct pm_shown *shown, int i,
-                  struct pm_picture pictures[PM_MAX_PICTURES]);
+                  struct pm_drawings *drawings);
     /* Writes one picture's prediction from the outputs for PREDICT. object: JSON (classification:
-     * label, name, probability, top 5). pictures: drawings (zeroed; NULL: not wanted); each is
-     * named by the last part of its file name. picture: as decoded from its file, in colour;
-     * without pixels if nothing is drawn. */
+     * label, name, probability, top 5). drawings: an empty list to add to, or NULL if they are not
+     * wanted; a drawing's name is the last part of its file's name. picture: as decoded from its
+     * file, in colour; without pixels if nothing is drawn. */
     int (*present)(const struct pm_task *t, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
-                   struct pm_picture pictures[PM_MAX_PICTURES]);
+                   struct pm_drawings *drawings);
     /* Appends a prediction, the object that present() filled, to the line that `pumice predict`
      * prints. NULL: prints nothing. */
     void (*print)(const struct cJSON *object, struct pm_str *out);

@@ -93,12 +93,13 @@ out:
 }
 
 /* Lists the heads in the order of struct pm_shown. */
-static struct pm_outputs outputs_of(const struct pm_heads *heads)
+static struct pm_outputs outputs_of(struct pm_net *net, const struct pm_heads *heads)
 {
-    struct pm_outputs out = { .node = { heads->logits->name }, .count = 1 };
+    struct pm_outputs out = { 0 };
 
+    pm_outputs_add(net, &out, heads->logits, false);
     for (int i = 0; i < heads->further_count; i++)
-        out.node[out.count++] = heads->further[i].node->name;
+        pm_outputs_add(net, &out, heads->further[i].node, false);
     return out;
 }
 
@@ -116,7 +117,7 @@ static int build_heads_net(struct pm_experiment *e, const struct pm_net_want *wa
     PM_TRY(build_heads(e, out->net,
                        pm_net_input(out->net, "images", shape_of(want, e->facts.channels), PM_F32),
                        &out->heads));
-    out->outputs = outputs_of(&out->heads);
+    out->outputs = outputs_of(out->net, &out->heads);
 out:
     return err;
 }

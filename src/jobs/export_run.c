@@ -32,7 +32,7 @@ struct exporter {
     struct pm_export_pixels pixels;
     struct pm_export_frame frame;
     struct pm_export_options options;
-    const struct pm_node *also[PM_MAX_OUTPUTS];
+    const struct pm_node **also;    /* the other outputs; owned */
     struct pm_export *graph;
     char *path;
     char *data;                     /* the data file beside it, owned; NULL: none */
@@ -43,6 +43,7 @@ static void close_exporter(struct exporter *x)
 {
     pm_export_destroy(&x->graph);
     pm_net_destroy(&x->net);
+    pm_free(x->also);
     pm_match_free(&x->match);
     pm_variables_destroy(&x->variables);
     pm_checkpoint_close(&x->from);
@@ -149,6 +150,7 @@ static int graph_of(struct exporter *x, int height, int width, struct pm_net **n
         x->e, (struct pm_net_want){ PM_USE_EXPORT, x->pictures, height, width }, net, &x->outputs));
     if (!x->variables)
         PM_TRY(find_values(x, *net));
+    x->also = pm_realloc(x->also, (size_t)x->outputs.count * sizeof *x->also);
     for (int i = 1; i < x->outputs.count; i++)
         x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
     x->options.also = x->also;

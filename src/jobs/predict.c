@@ -67,7 +67,8 @@ struct predictor {
     struct pm_net *net;
     struct pm_plan *plan;
     struct pm_outputs outputs;
-    size_t stride[PM_MAX_OUTPUTS]; /* bytes of one picture's output */
+    size_t *stride;           /* per output: bytes of one picture; owned */
+    const void **values;      /* per output: values of one picture; owned */
     const char *const *files; /* borrowed */
     const char *out;
     int batch;
@@ -81,6 +82,8 @@ static int make_plan(struct predictor *p)
 
     PM_TRY(pm_experiment_net(p->s.e, (struct pm_net_want){ PM_USE_PREDICT, p->batch, 0, 0 },
                              &p->net, &p->outputs));
+    p->stride = pm_calloc((size_t)p->outputs.count, sizeof *p->stride);
+    p->values = pm_calloc((size_t)p->outputs.count, sizeof *p->values);
     for (int i = 0; i < p->outputs.count; i++) {
         const struct pm_node *n = pm_net_find(p->net, p->outputs.node[i]);
 
@@ -138,7 +141,7 @@ static bool is_taken(const struct predictor *p, size_t index)
 /* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one
  * name the later ones get their place in the list before it. */
 static int write_picture(const struct predictor *p, size_t index, bool taken,
-                         const struct pm_picture *picture)
+                         const struct pm_drawing *picture)
 {
     char path[4096];
     const char *name;
@@ -161,10 +164,9 @@ out:
 /* i: the picture's place in its batch. */
 static int show(const struct predictor *p, size_t index, size_t i, struct cJSON *images)
 {
-    const void *outputs[PM_MAX_OUTPUTS] = { NULL };
     const char *file = p->files[index];
     struct pm_image8 picture = p->size[i];
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     struct cJSON *object = cJSON_CreateObject();
     int err = PM_OK;
 
@@ -173,16 +175,15 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
     if (p->out)
         PM_TRY(read_image(file, 3, &picture));
     for (int k = 0; k < p->outputs.count; k++)
-        outputs[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
-                     i * p->stride[k];
-    PM_TRY(p->s.e->task_row->present(p->s.e->task, outputs, &picture, object,
-                                 p->out ? pictures : NULL));
+        p->values[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
+                       i * p->stride[k];
+    PM_TRY(p->s.e->task_row->present(p->s.e->task, p->values, &picture, object,
+                                     p->out ? &drawings : NULL));
     const bool taken = p->out && is_taken(p, index);
-    for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
-        PM_TRY(write_picture(p, index, taken, &pictures[k]));
+    for (size_t k = 0; k < drawings.count; k++)
+        PM_TRY(write_picture(p, index, taken, &drawings.list[k]));
 out:
-    for (int k = 0; k < PM_MAX_PICTURES; k++)
-        pm_image_free(&pictures[k].image);
+    pm_drawings_free(&drawings);
     pm_image_free(&picture);
     return err;
 }
@@ -292,6 +293,8 @@ out:
     pm_progress_end(&bar);
     pm_plan_destroy(&p.plan);
     pm_net_destroy(&p.net);
+    pm_free(p.stride);
+    pm_free(p.values);
     pm_session_close(&p.s);
     pm_free(f.path);
     pm_arena_destroy(&f.arena);

@@ -479,13 +479,12 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
     all.head = head;
     all.shape = shape;
     for (int i = 0; i < all.count; i++) {
-        struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+        struct pm_drawings drawings = { 0 };
 
-        s->e->task_row->paint(s->e->task, &all, i, pictures);
-        for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++) {
-            warn(s, add_picture(s, pictures[k].what, (size_t)i, &pictures[k].image));
-            pm_image_free(&pictures[k].image);
-        }
+        s->e->task_row->paint(s->e->task, &all, i, &drawings);
+        for (size_t k = 0; k < drawings.count; k++)
+            warn(s, add_picture(s, drawings.list[k].what, (size_t)i, &drawings.list[k].image));
+        pm_drawings_free(&drawings);
     }
 out:
     pm_free(head);

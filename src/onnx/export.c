@@ -278,7 +278,7 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         const struct pm_node *n = output_of(g, logits, i);
 
         if (is_framed(g, n))
-            add_framed(g, n, g->options.lengths >> i & 1);
+            add_framed(g, n, g->options.lengths && g->options.lengths[i]);
         else
             add_output(g, n, g->options.also_count ? 0 : from);
     }

@@ -1,4 +1,4 @@
-/* The list of tasks. */
+/* The list of tasks, and the lists that tasks fill. */
 #include <pumice/task.h>
 
 #include <string.h>
@@ -37,4 +37,43 @@ const struct pm_task_row *pm_task_find(const char *name)
         if (strcmp(tasks[i]->config.name, name) == 0)
             return tasks[i];
     return NULL;
+}
+
+struct pm_image8 *pm_drawings_add(struct pm_drawings *d, const char *what)
+{
+    PM_GROW(d->list, d->count, d->capacity);
+    d->list[d->count] = (struct pm_drawing){ .what = what };
+    return &d->list[d->count++].image;
+}
+
+void pm_drawings_free(struct pm_drawings *d)
+{
+    for (size_t i = 0; i < d->count; i++)
+        pm_image_free(&d->list[i].image);
+    pm_free(d->list);
+    *d = (struct pm_drawings){ 0 };
+}
+
+/* Doubles the lists; the node names have a NULL at the end. */
+static void grow_outputs(struct pm_net *net, struct pm_outputs *out)
+{
+    const size_t count = (size_t)out->count;
+    const struct pm_outputs old = *out;
+
+    out->capacity = 2 * old.capacity + 4;
+    out->node = pm_arena_alloc(net->arena, ((size_t)out->capacity + 1) * sizeof *out->node);
+    out->lengths = pm_arena_alloc(net->arena, (size_t)out->capacity * sizeof *out->lengths);
+    if (count == 0)
+        return;
+    memcpy(out->node, old.node, count * sizeof *out->node);
+    memcpy(out->lengths, old.lengths, count * sizeof *out->lengths);
+}
+
+void pm_outputs_add(struct pm_net *net, struct pm_outputs *out, const struct pm_node *node,
+                    bool lengths)
+{
+    if (out->count == out->capacity)
+        grow_outputs(net, out);
+    out->node[out->count] = node->name;
+    out->lengths[out->count++] = lengths;
 }

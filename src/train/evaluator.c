@@ -14,6 +14,7 @@ struct pm_evaluator {
     struct pm_net *net;
     struct pm_plan *plan;
     struct pm_outputs outputs;
+    const void **values;     /* per output: a batch's values; owned */
     int batch;
 };
 
@@ -27,6 +28,7 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
     ev->batch = e->config->eval.batch_size;
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
                              &ev->outputs));
+    ev->values = pm_calloc((size_t)ev->outputs.count, sizeof *ev->values);
     PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
                               &ev->plan));
     PM_TRY(pm_plan_load(ev->plan));
@@ -41,6 +43,7 @@ void pm_evaluator_destroy(struct pm_evaluator **ev)
     if (*ev) {
         pm_plan_destroy(&(*ev)->plan);
         pm_net_destroy(&(*ev)->net);
+        pm_free((*ev)->values);
         pm_free(*ev);
     }
     *ev = NULL;
@@ -49,15 +52,14 @@ void pm_evaluator_destroy(struct pm_evaluator **ev)
 static int finish(struct pm_evaluator *ev, int slot, struct pm_batch **batch,
                   struct pm_score *score, struct pm_loader *loader)
 {
-    const void *outputs[PM_MAX_OUTPUTS] = { NULL };
     int err = PM_OK;
 
     if (!*batch)
         return PM_OK;
     PM_TRY(pm_plan_wait(ev->plan, slot));
     for (int i = 0; i < ev->outputs.count; i++)
-        outputs[i] = pm_plan_output(ev->plan, slot, ev->outputs.node[i], 0);
-    PM_TRY(ev->e->task_row->score_add(score, *batch, outputs, pm_plan_loss(ev->plan, slot)));
+        ev->values[i] = pm_plan_output(ev->plan, slot, ev->outputs.node[i], 0);
+    PM_TRY(ev->e->task_row->score_add(score, *batch, ev->values, pm_plan_loss(ev->plan, slot)));
 out:
     pm_loader_release(loader, *batch);
     *batch = NULL;
@@ -90,7 +92,7 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
 
 /* Adds a picture as a data URL; photographs are smaller as JPEG. The first picture's members are
  * the sample's own; those of later pictures are listed in "beside". */
-static int add_picture(const struct pm_picture *p, struct cJSON *sample, bool first)
+static int add_picture(const struct pm_drawing *p, struct cJSON *sample, bool first)
 {
     enum { SIDE = 128, LARGE = 8 << 10, QUALITY = 88 };
     struct pm_image8 small = { 0 };
@@ -127,21 +129,13 @@ out:
     return err;
 }
 
-static void free_pictures(struct pm_picture pictures[PM_MAX_PICTURES])
-{
-    for (int k = 0; k < PM_MAX_PICTURES; k++) {
-        pm_image_free(&pictures[k].image);
-        pictures[k] = (struct pm_picture){ 0 };
-    }
-}
-
 static int add_samples(const struct pm_evaluator *ev, const struct pm_score *score,
                        struct cJSON *list)
 {
     struct pm_dataset *d = ev->e->eval;
     uint64_t records[PM_MAX_SAMPLES];
     const int n = ev->e->task_row->score_samples(score, records);
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
@@ -154,13 +148,13 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         cJSON_AddNumberToObject(sample, "record", (double)records[i]);
         PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
-        PM_TRY(ev->e->task_row->score_sample(score, i, buf, size, where, sample, pictures));
-        for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
-            PM_TRY(add_picture(&pictures[k], sample, k == 0));
-        free_pictures(pictures);
+        PM_TRY(ev->e->task_row->score_sample(score, i, buf, size, where, sample, &drawings));
+        for (size_t k = 0; k < drawings.count; k++)
+            PM_TRY(add_picture(&drawings.list[k], sample, k == 0));
+        pm_drawings_free(&drawings);
     }
 out:
-    free_pictures(pictures);
+    pm_drawings_free(&drawings);
     pm_free(buf);
     return err;
 }

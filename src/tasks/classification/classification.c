@@ -378,8 +378,7 @@ static int score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPL
 }
 
 static int score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                        const char *where, struct cJSON *object,
-                        struct pm_picture pictures[PM_MAX_PICTURES])
+                        const char *where, struct cJSON *object, struct pm_drawings *drawings)
 {
     struct pm_class_example list[PM_MAX_SAMPLES];
 
@@ -390,8 +389,8 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
     cJSON_AddBoolToObject(object, "right", list[i].right);
     cJSON_AddNumberToObject(object, "probability", list[i].probability);
     cJSON_AddNumberToObject(object, "label_probability", list[i].label_probability);
-    pictures[0].what = "image";
-    return pm_record_picture(&m->task->facts, record, size, where, &pictures[0].image);
+    return pm_record_picture(&m->task->facts, record, size, where,
+                             pm_drawings_add(drawings, "image"));
 }
 
 /* ---- predictions ------------------------------------------------------------------------- */
@@ -428,7 +427,7 @@ static void draw_classes(const struct pm_task *s, const float *z, const int *bes
 
 static int present(const struct pm_task *s, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
-                   struct pm_picture pictures[PM_MAX_PICTURES])
+                   struct pm_drawings *drawings)
 {
     const float *logits = outputs[0];
     int best[TOP], count = 0;
@@ -451,10 +450,8 @@ static int present(const struct pm_task *s, const void *const *outputs,
         add_class(s, logits, best[i], row);
         cJSON_AddItemToArray(top, row);
     }
-    if (pictures) {
-        pictures[0].what = "";
-        draw_classes(s, logits, best, count, picture, &pictures[0].image);
-    }
+    if (drawings)
+        draw_classes(s, logits, best, count, picture, pm_drawings_add(drawings, ""));
     return PM_OK;
 }
 

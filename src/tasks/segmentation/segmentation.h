@@ -244,7 +244,7 @@ void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids,
  * of the instances and of their numbers, from index *at on. */
 void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p,
                                       int height, int width, struct cJSON *object,
-                                      struct pm_picture *pictures, int *at);
+                                      struct pm_drawings *drawings);
 /* Computes where evaluation places a picture of this size in the input. */
 int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
                           struct pm_framing *out);
@@ -310,12 +310,12 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
 int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
 int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record,
                                  size_t size, const char *where, struct cJSON *object,
-                                 struct pm_picture pictures[PM_MAX_PICTURES]);
+                                 struct pm_drawings *drawings);
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
-                             struct pm_picture pictures[PM_MAX_PICTURES]);
+                             struct pm_drawings *drawings);
 int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
-                            struct pm_picture pictures[PM_MAX_PICTURES]);
+                            struct pm_drawings *drawings);
 
 /* Appends the shares of the classes' pixels and, in brackets, the numbers of instances. */
 void pm_segmentation_print(const struct cJSON *object, struct pm_str *out);

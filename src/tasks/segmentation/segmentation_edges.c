@@ -62,13 +62,11 @@ void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int m
     const bool export = use == PM_USE_EXPORT;
 
     if (export)
-        out->node[out->count++] =
-            pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g",
-                       modes ? 1.0 / modes : 1)->name;
-    out->node[out->count++] =
-        pm_net_add(net, export ? "EdgePredictions" : pm_segmentation_own(net, "edge_predictions"),
-                   sum, "argmax")
-            ->name;
+        pm_outputs_add(net, out, pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g",
+                                            modes ? 1.0 / modes : 1), false);
+    pm_outputs_add(net, out, pm_net_add(net, export ? "EdgePredictions"
+                                             : pm_segmentation_own(net, "edge_predictions"),
+                                        sum, "argmax"), false);
 }
 
 void pm_segmentation_edge_paint(const struct pm_task *s, const struct pm_class_map *m, int height,

@@ -177,14 +177,11 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images,
     classes = pm_net_add(
         net, use == PM_USE_EXPORT ? "SemanticPredictions" : pm_segmentation_own(net, "predictions"),
         x, "argmax");
-    *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
     if (use == PM_USE_EVAL)
         add_modes_loss(&v, x, count);
-    if (use == PM_USE_EXPORT) {
-        out->node[0] = add_probabilities(&v, x, small, count, use)->name;
-        out->node[1] = classes->name;
-        out->count = 2;
-    }
+    if (use == PM_USE_EXPORT)
+        pm_outputs_add(net, out, add_probabilities(&v, x, small, count, use), false);
+    pm_outputs_add(net, out, classes, false);
     if (instances.center)
         pm_segmentation_instance_outputs(
             net, &instances, count,

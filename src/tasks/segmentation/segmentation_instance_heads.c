@@ -179,8 +179,8 @@ void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instan
                                       struct pm_outputs *out)
 {
     if (probabilities)
-        out->node[out->count++] = probabilities->name;
-    out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, modes, use)->name;
-    out->lengths = 1u << out->count;
-    out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, modes, use)->name;
+        pm_outputs_add(net, out, probabilities, false);
+    pm_outputs_add(net, out, mean(net, "InstanceCenterPredictions", sum->center, modes, use),
+                   false);
+    pm_outputs_add(net, out, mean(net, "InstanceOffsetPredictions", sum->offset, modes, use), true);
 }

@@ -260,7 +260,7 @@ static double per(int out, int in)
 
 void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p,
                                       int height, int width, struct cJSON *object,
-                                      struct pm_picture *pictures, int *at)
+                                      struct pm_drawings *drawings)
 {
     const size_t count = (size_t)height * (size_t)width;
     const int divisor = s->pixels.instance.panoptic->label_divisor;
@@ -273,13 +273,10 @@ void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_s
         cJSON_AddItemToArray(list, segment_json(s, &p->segments[k],
                                                 area_of(ids, count, p->segments[k].id),
                                                 per(height, p->height), per(width, p->width)));
-    if (pictures) {
-        pictures[*at].what = "_instances";
-        pm_segmentation_panoptic_paint(s, ids, divisor, height, width, &pictures[(*at)++].image);
-    }
-    if (pictures && s->pixels.save_raw) {
-        pictures[*at].what = "_panoptic";
-        paint_numbers(s, ids, divisor, height, width, &pictures[(*at)++].image);
-    }
+    if (drawings)
+        pm_segmentation_panoptic_paint(s, ids, divisor, height, width,
+                                       pm_drawings_add(drawings, "_instances"));
+    if (drawings && s->pixels.save_raw)
+        paint_numbers(s, ids, divisor, height, width, pm_drawings_add(drawings, "_panoptic"));
     pm_free(ids);
 }

@@ -54,56 +54,58 @@ static void raw(const struct pm_task *s, const int32_t *classes, int height, int
             (uint8_t)pm_colormap_raw((enum pm_colormap)s->pixels.colormap, classes[i]);
 }
 
+/* Draws the classes in colours, the same blended over the picture, and the class numbers. */
+static void draw_classes(const struct pm_task *s, const int32_t *classes,
+                         const struct pm_image8 *picture, struct pm_drawings *drawings)
+{
+    const int height = picture->height, width = picture->width;
+    const size_t first = drawings->count;
+    struct pm_image8 *blend;
+
+    pm_segmentation_paint(s, classes, height, width, pm_drawings_add(drawings, "_prediction"));
+    blend = pm_drawings_add(drawings, "_overlay"); /* may move the first */
+    overlay(picture, &drawings->list[first].image, blend);
+    if (s->pixels.save_raw)
+        raw(s, classes, height, width, pm_drawings_add(drawings, "_raw"));
+}
+
 static void present_instances(const struct pm_task *s, const void *const *outputs,
                               const struct pm_framing *place, const struct pm_image8 *picture,
-                              struct cJSON *object, struct pm_picture *pictures, int *at)
+                              struct cJSON *object, struct pm_drawings *drawings)
 {
     struct pm_segment_map said;
 
     pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
-    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures,
-                                     at);
+    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, drawings);
     pm_segment_map_free(&said);
 }
 
 int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
-                            struct pm_picture pictures[PM_MAX_PICTURES])
+                            struct pm_drawings *drawings)
 {
     const int height = picture->height, width = picture->width;
     const size_t pixels = (size_t)height * (size_t)width;
     int32_t *classes = pm_malloc(pixels * sizeof *classes);
     struct pm_framing place = { 0 };
-    int n = 2, err = PM_OK;
+    int err = PM_OK;
 
     PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
     pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->facts.eval_width,
                                                    outputs[0] }, height, width, classes);
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     add_shares(s, classes, pixels, object);
-    if (!pictures) {
-        if (s->pixels.instance.on)
-            present_instances(s, outputs, &place, picture, object, NULL, &n);
-        goto out;
-    }
-    pictures[0].what = "_prediction";
-    pm_segmentation_paint(s, classes, height, width, &pictures[0].image);
-    pictures[1].what = "_overlay";
-    overlay(picture, &pictures[0].image, &pictures[1].image);
-    if (s->pixels.save_raw) {
-        pictures[n].what = "_raw";
-        raw(s, classes, height, width, &pictures[n++].image);
-    }
-    if (s->pixels.edge_classes) {
+    if (drawings)
+        draw_classes(s, classes, picture, drawings);
+    if (drawings && s->pixels.edge_classes) {
         const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
 
-        pictures[n].what = "_edges";
         pm_segmentation_edge_paint(
             s, &(struct pm_class_map){ place.height, place.width, s->facts.eval_width, edges },
-            height, width, &pictures[n++].image);
+            height, width, pm_drawings_add(drawings, "_edges"));
     }
     if (s->pixels.instance.on)
-        present_instances(s, outputs, &place, picture, object, pictures, &n);
+        present_instances(s, outputs, &place, picture, object, drawings);
 out:
     pm_free(classes);
     return err;

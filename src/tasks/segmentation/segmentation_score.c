@@ -320,9 +320,9 @@ int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_
     return n;
 }
 
-/* Draws the record's own label map in colours, and its instances in theirs. */
+/* Draws the record's own label map in colours, and its instances in theirs; NULL: no instances. */
 static int paint_labels(const struct pm_task *s, const uint8_t *record, size_t size,
-                        const char *where, struct pm_picture *classes, struct pm_picture *instances)
+                        const char *where, struct pm_image8 *classes, struct pm_image8 *instances)
 {
     struct pm_example *e = NULL;
     struct pm_label label = { 0 };
@@ -335,14 +335,12 @@ static int paint_labels(const struct pm_task *s, const uint8_t *record, size_t s
     map = pm_malloc(count * sizeof *map);
     for (size_t i = 0; i < count; i++)
         map[i] = s->pixels.matting ? label.values[i] > UINT16_MAX / 2 : label.values[i];
-    classes->what = "label";
-    pm_segmentation_paint(s, map, label.height, label.width, &classes->image);
+    pm_segmentation_paint(s, map, label.height, label.width, classes);
     if (!instances)
         goto out;
     PM_TRY(pm_segmentation_panoptic_label(e, s, &label, where, map));
-    instances->what = "true instances";
     pm_segmentation_panoptic_paint(s, map, s->pixels.instance.panoptic->label_divisor, label.height,
-                                   label.width, &instances->image);
+                                   label.width, instances);
 out:
     pm_free(map);
     pm_label_free(&label);
@@ -380,9 +378,32 @@ out:
     return err;
 }
 
+static int paint_sample(const struct pm_score *m, const struct seen *seen, const uint8_t *record,
+                        size_t size, const char *where, struct pm_drawings *drawings)
+{
+    enum { IMAGE, LABEL, PREDICTION, TRUE_INSTANCES, INSTANCES, CLASSES_ONLY = TRUE_INSTANCES };
+    static const char *const names[] = { "image", "label", "prediction", "true instances",
+                                         "instances" };
+    const bool instances = m->panoptic != NULL;
+    struct pm_drawing *list;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < (instances ? PM_COUNT(names) : CLASSES_ONLY); i++)
+        pm_drawings_add(drawings, names[i]);
+    list = drawings->list;
+    PM_TRY(pm_record_picture(&m->task->facts, record, size, where, &list[IMAGE].image));
+    PM_TRY(paint_labels(m->task, record, size, where, &list[LABEL].image,
+                        instances ? &list[TRUE_INSTANCES].image : NULL));
+    PM_TRY(paint_prediction(m, seen, false, &list[IMAGE].image, where, &list[PREDICTION].image));
+    if (instances)
+        PM_TRY(paint_prediction(m, seen, true, &list[IMAGE].image, where, &list[INSTANCES].image));
+out:
+    return err;
+}
+
 int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record,
                                  size_t size, const char *where, struct cJSON *object,
-                                 struct pm_picture pictures[PM_MAX_PICTURES])
+                                 struct pm_drawings *drawings)
 {
     const struct seen *list[PM_MAX_SAMPLES];
     int err = PM_OK;
@@ -391,16 +412,7 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
         return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
     cJSON_AddNumberToObject(object, "pixel_accuracy", list[i]->accuracy);
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
-    PM_TRY(pm_record_picture(&m->task->facts, record, size, where, &pictures[0].image));
-    pictures[0].what = "image";
-    PM_TRY(paint_labels(m->task, record, size, where, &pictures[1],
-                        m->panoptic ? &pictures[3] : NULL));
-    PM_TRY(paint_prediction(m, list[i], false, &pictures[0].image, where, &pictures[2].image));
-    pictures[2].what = "prediction";
-    if (!m->panoptic)
-        goto out;
-    PM_TRY(paint_prediction(m, list[i], true, &pictures[0].image, where, &pictures[4].image));
-    pictures[4].what = "instances";
+    PM_TRY(paint_sample(m, list[i], record, size, where, drawings));
 out:
     return err;
 }

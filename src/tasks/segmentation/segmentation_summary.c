@@ -22,15 +22,14 @@ static uint8_t grey_of(const struct pm_task *s, int label)
                          : 255);
 }
 
-static struct pm_image8 *new_picture(struct pm_picture **next, const char *what, int height,
+static struct pm_image8 *new_picture(struct pm_drawings *drawings, const char *what, int height,
                                      int width, int channels)
 {
-    struct pm_picture *p = (*next)++;
+    struct pm_image8 *im = pm_drawings_add(drawings, what);
 
-    p->what = what;
-    p->image = (struct pm_image8){ height, width, channels,
-                                   pm_calloc((size_t)height * (size_t)width, (size_t)channels) };
-    return &p->image;
+    *im = (struct pm_image8){ height, width, channels,
+                              pm_calloc((size_t)height * (size_t)width, (size_t)channels) };
+    return im;
 }
 
 /* Returns the values of a head, NULL if they are not available. */
@@ -42,10 +41,10 @@ static const float *head_of(const struct pm_shown *shown, int i)
 /* ---- classes ----------------------------------------------------------------------------- */
 
 /* labels: floats if they are degrees. */
-static void paint_label(const struct pm_task *s, const void *labels, struct pm_picture **next)
+static void paint_label(const struct pm_task *s, const void *labels, struct pm_drawings *drawings)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
-    struct pm_image8 *im = new_picture(next, "label", height, width, 1);
+    struct pm_image8 *im = new_picture(drawings, "label", height, width, 1);
 
     for (int i = 0; i < height * width; i++) {
         const float degree = s->pixels.matting ? ((const float *)labels)[i] : 0;
@@ -66,9 +65,9 @@ static int class_of(const float *z, int k)
 }
 
 static void paint_classes(const struct pm_task *s, const float *logits, struct pm_shape shape,
-                          struct pm_picture **next)
+                          struct pm_drawings *drawings)
 {
-    struct pm_image8 *im = new_picture(next, "semantic", shape.dim[0], shape.dim[1], 1);
+    struct pm_image8 *im = new_picture(drawings, "semantic", shape.dim[0], shape.dim[1], 1);
     const int k = s->facts.num_classes;
 
     for (int i = 0; i < shape.dim[0] * shape.dim[1]; i++)
@@ -87,12 +86,12 @@ static uint8_t grey_of_edge(const struct pm_task *s, int edge)
 
 /* Draws the edges, which are the last of the fields and of the heads. */
 static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, int i,
-                        struct pm_picture **next)
+                        struct pm_drawings *drawings)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
     const int32_t *labels = shown->field[pm_segmentation_edge_field(s, true)];
     const int head = s->pixels.instance.on ? 3 : 1, k = s->pixels.edge_classes;
-    struct pm_image8 *im = new_picture(next, "label_edge", height, width, 1);
+    struct pm_image8 *im = new_picture(drawings, "label_edge", height, width, 1);
 
     labels += (size_t)i * (size_t)height * (size_t)width;
     for (int p = 0; p < height * width; p++)
@@ -101,7 +100,7 @@ static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, i
         return;
     const struct pm_shape shape = shown->shape[head];
     const float *z = head_of(shown, head) + (size_t)i * pm_shape_count(shape);
-    im = new_picture(next, "edge", shape.dim[0], shape.dim[1], 1);
+    im = new_picture(drawings, "edge", shape.dim[0], shape.dim[1], 1);
     for (int p = 0; p < shape.dim[0] * shape.dim[1]; p++)
         im->pixels[p] = grey_of_edge(s, class_of(z + (size_t)p * (size_t)k, k));
 }
@@ -128,9 +127,9 @@ static uint8_t byte_of(float v)
 
 /* v: values of all examples. */
 static void paint_heat(const float *v, int examples, int i, struct pm_shape shape, const char *what,
-                       struct pm_picture **next)
+                       struct pm_drawings *drawings)
 {
-    struct pm_image8 *im = new_picture(next, what, shape.dim[0], shape.dim[1], 1);
+    struct pm_image8 *im = new_picture(drawings, what, shape.dim[0], shape.dim[1], 1);
     const size_t count = pm_shape_count(shape);
     const float most = largest(v, count * (size_t)examples, 1, false);
 
@@ -139,9 +138,9 @@ static void paint_heat(const float *v, int examples, int i, struct pm_shape shap
 }
 
 static void paint_offset(const struct pm_task *s, const float *v, int examples, int i,
-                         struct pm_shape shape, const char *what, struct pm_picture **next)
+                         struct pm_shape shape, const char *what, struct pm_drawings *drawings)
 {
-    struct pm_image8 *im = new_picture(next, what, shape.dim[0], shape.dim[1], 3);
+    struct pm_image8 *im = new_picture(drawings, what, shape.dim[0], shape.dim[1], 3);
     const bool has_sign = s->pixels.instance.mode != PM_INSTANCE_SEED4;
     const size_t count = pm_shape_count(shape), all = count * (size_t)examples;
     const float size = largest(v, all, 1, true);
@@ -158,32 +157,31 @@ static void paint_offset(const struct pm_task *s, const float *v, int examples, 
 }
 
 static void paint_instances(const struct pm_task *s, const struct pm_shown *shown, int i,
-                            struct pm_picture **next)
+                            struct pm_drawings *drawings)
 {
     const struct pm_shape center = PM_SHAPE3(s->facts.height, s->facts.width, 1);
     const struct pm_shape offset = PM_SHAPE3(s->facts.height, s->facts.width, 2);
 
-    paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", next);
-    paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", next);
+    paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", drawings);
+    paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", drawings);
     if (head_of(shown, 1))
-        paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1], "instance_center", next);
+        paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1], "instance_center", drawings);
     if (head_of(shown, 2))
         paint_offset(s, head_of(shown, 2), shown->count, i, shown->shape[2], "instance_offset",
-                     next);
+                     drawings);
 }
 
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
-                             struct pm_picture pictures[PM_MAX_PICTURES])
+                             struct pm_drawings *drawings)
 {
     const size_t pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
-    struct pm_picture *next = pictures;
 
-    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next); /* or floats */
+    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, drawings); /* or floats */
     if (head_of(shown, 0))
         paint_classes(s, head_of(shown, 0) + (size_t)i * pm_shape_count(shown->shape[0]),
-                      shown->shape[0], &next);
+                      shown->shape[0], drawings);
     if (s->pixels.instance.on)
-        paint_instances(s, shown, i, &next);
+        paint_instances(s, shown, i, drawings);
     if (s->pixels.edge_classes)
-        paint_edges(s, shown, i, &next);
+        paint_edges(s, shown, i, drawings);
 }

@@ -412,21 +412,21 @@ static void details(void **state)
     cJSON_Delete(o);
 
     const struct record r = { "raw", 1, 4, false };
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     uint8_t *bytes;
     size_t size;
     make_record(&r, &bytes, &size);
     o = cJSON_CreateObject();
-    assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, pictures), PM_OK);
+    assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, &drawings), PM_OK);
     assert_true(value(o, "label") == 2 && value(o, "predicted") == 0); /* number 32 */
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(o, "right")));
     assert_true(fabs(value(o, "probability") - exp(4.2) / (exp(4.2) + 2)) < 1e-6);
     assert_true(fabs(value(o, "label_probability") - 1 / (exp(4.2) + 2)) < 1e-6);
-    const struct pm_image8 *im = &pictures[0].image;
+    const struct pm_image8 *im = &drawings.list[0].image;
     assert_true(im->height == SIZE && im->width == SIZE && im->pixels[1] == 48);
-    assert_string_equal(pictures[0].what, "image");
-    assert_null(pictures[1].what);
-    pm_image_free(&pictures[0].image);
+    assert_string_equal(drawings.list[0].what, "image");
+    assert_int_equal(drawings.count, 1);
+    pm_drawings_free(&drawings);
     pm_free(bytes);
     cJSON_Delete(o);
     task()->score_destroy(&m);

@@ -154,7 +154,7 @@ static void mode(const cJSON *c, bool again)
     struct pm_task s = { .facts = { .height = height, .width = width, .channels = 3,
                                      .num_classes = g.classes },
                           .pixels = { .predict_upsampled = true } };
-    struct pm_outputs outputs;
+    struct pm_outputs outputs = { 0 };
     float scale[8];
 
     net = pm_net_create();

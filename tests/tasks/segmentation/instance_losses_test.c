@@ -377,7 +377,7 @@ static void check_wide_output(struct pm_device *d, const struct pm_task *s, floa
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(N, H, WIDE, 3), PM_F32);
     struct pm_variables *v = NULL;
-    struct pm_outputs made;
+    struct pm_outputs made = { 0 };
     struct pm_plan *plan;
     const float *offset;
 

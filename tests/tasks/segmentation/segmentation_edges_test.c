@@ -221,7 +221,7 @@ static void outputs(void **state)
     for (size_t i = 0; i < PM_COUNT(cases) * 2; i++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-        struct pm_outputs made;
+        struct pm_outputs made = { 0 };
 
         s.pixels.eval_modes.flip = s.pixels.export_modes.flip = i % 2;
         if (task()->add_outputs(net, images, &maker, &s, cases[i / 2].use, &made) < 0)
@@ -286,7 +286,7 @@ static void names_are_own(void **state)
     for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-        struct pm_outputs made;
+        struct pm_outputs made = { 0 };
 
         if (task()->add_outputs(net, images, &maker, &s, (enum pm_use)use, &made) < 0)
             fail_msg("%s", pm_error_text());
@@ -314,7 +314,7 @@ static void names_of_outputs(void **state)
             struct pm_net *net = pm_net_create();
             struct pm_node *images =
                 pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-            struct pm_outputs made;
+            struct pm_outputs made = { 0 };
 
             assert_int_equal(task()->add_outputs(net, images, &maker, &s, (enum pm_use)use, &made),
                              use == PM_USE_EXPORT ? PM_ECONFIG : PM_OK);
@@ -383,7 +383,7 @@ static void painted(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     const struct pm_task s = setup_of(a);
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     static int32_t labels[2 * SIZE * SIZE], edges[2 * SIZE * SIZE];
     static float semantic[2 * 4 * CLASSES], edge[2 * 4 * 2];
     const struct pm_shown shown = { .count = 2, .field = (const void *[]){ NULL, labels, edges },
@@ -395,18 +395,17 @@ static void painted(void **state)
         edges[SIZE * SIZE + i] = i < 3 ? 0 : i < 9 ? 1 : PM_EDGE_IGNORE;
     for (int i = 0; i < 4; i++)
         edge[8 + 2 * i] = i == 2 ? 1 : -1;
-    task()->paint(&s, &shown, 1, pictures);
-    assert_string_equal(pictures[0].what, "label");
-    assert_string_equal(pictures[1].what, "semantic");
-    assert_string_equal(pictures[2].what, "label_edge");
-    assert_string_equal(pictures[3].what, "edge");
-    assert_null(pictures[4].what);
+    task()->paint(&s, &shown, 1, &drawings);
+    assert_string_equal(drawings.list[0].what, "label");
+    assert_string_equal(drawings.list[1].what, "semantic");
+    assert_string_equal(drawings.list[2].what, "label_edge");
+    assert_string_equal(drawings.list[3].what, "edge");
+    assert_int_equal(drawings.count, 4);
     for (int i = 0; i < SIZE * SIZE; i++)
-        assert_int_equal(pictures[2].image.pixels[i], i < 3 ? 255 : 0);
+        assert_int_equal(drawings.list[2].image.pixels[i], i < 3 ? 255 : 0);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(pictures[3].image.pixels[i], i == 2 ? 255 : 0);
-    for (int i = 0; i < 4; i++)
-        pm_image_free(&pictures[i].image);
+        assert_int_equal(drawings.list[3].image.pixels[i], i == 2 ? 255 : 0);
+    pm_drawings_free(&drawings);
     pm_arena_destroy(&a);
 }
 

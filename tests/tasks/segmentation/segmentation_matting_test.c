@@ -130,7 +130,7 @@ static void losses(void **state)
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
         struct pm_heads heads;
-        struct pm_outputs outputs;
+        struct pm_outputs outputs = { 0 };
 
         if (eval) {
             assert_int_equal(task()->add_outputs(net, images, &maker, &s, PM_USE_EVAL, &outputs),

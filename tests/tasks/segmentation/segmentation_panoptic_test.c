@@ -224,7 +224,7 @@ static void predictions(void **state)
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
     struct pm_panoptic_options both = scoring;
-    struct pm_picture pictures[PM_MAX_PICTURES] = { { 0 } };
+    struct pm_drawings drawings = { 0 };
     static uint8_t pixels[COUNT * 3];
     const struct pm_image8 picture = { HEIGHT, WIDTH, 3, pixels };
     cJSON *o = cJSON_CreateObject();
@@ -233,7 +233,7 @@ static void predictions(void **state)
     make_answer();
     s.pixels.save_raw = true;
     both.score = PM_SCORE_CLASS_AND_CENTER;
-    assert_int_equal(task()->present(&s, outputs, &picture, o, pictures), PM_OK);
+    assert_int_equal(task()->present(&s, outputs, &picture, o, &drawings), PM_OK);
     const cJSON *list = cJSON_GetObjectItem(o, "segments");
     assert_int_equal(cJSON_GetArraySize(list), 4);
     const cJSON *second = cJSON_GetArrayItem(list, 1);
@@ -243,17 +243,16 @@ static void predictions(void **state)
     assert_true(cJSON_GetArrayItem(cJSON_GetObjectItem(second, "center"), 1)->valuedouble == 10);
     assert_string_equal(cJSON_GetObjectItem(second, "name")->valuestring, "disc");
     assert_false(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(list, 2), "thing")));
-    assert_string_equal(pictures[3].what, "_instances");
-    const struct pm_image8 *im = &pictures[3].image;
+    assert_string_equal(drawings.list[3].what, "_instances");
+    const struct pm_image8 *im = &drawings.list[3].image;
     assert_memory_equal(pixel(im, 3, 3), pixel(im, 5, 7), 3);
     assert_memory_not_equal(pixel(im, 3, 7), pixel(im, 3, 8), 3);
     assert_memory_not_equal(pixel(im, 3, 8), pixel(im, 0, 0), 3);
-    assert_string_equal(pictures[4].what, "_panoptic");
-    im = &pictures[4].image;
+    assert_string_equal(drawings.list[4].what, "_panoptic");
+    im = &drawings.list[4].image;
     assert_int_equal(pixel(im, 3, 8)[0] + 256 * pixel(im, 3, 8)[1] + 65536 * pixel(im, 3, 8)[2],
                      1002);
-    for (int k = 0; k < PM_MAX_PICTURES; k++)
-        pm_image_free(&pictures[k].image);
+    pm_drawings_free(&drawings);
     cJSON_Delete(o);
     s.pixels.instance.panoptic = &both;
     o = cJSON_CreateObject();
@@ -263,11 +262,11 @@ static void predictions(void **state)
     pm_arena_destroy(&a);
 }
 
-static const struct pm_image8 *find(const struct pm_picture *pictures, const char *what)
+static const struct pm_image8 *find(const struct pm_drawings *drawings, const char *what)
 {
-    for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
-        if (strcmp(pictures[k].what, what) == 0)
-            return &pictures[k].image;
+    for (size_t k = 0; k < drawings->count; k++)
+        if (strcmp(drawings->list[k].what, what) == 0)
+            return &drawings->list[k].image;
     fail_msg("there is no picture %s", what);
     return NULL;
 }
@@ -294,28 +293,27 @@ static void summaries(void **state)
     center[3] = 0.5f, center[COUNT + 3] = 1;
     offset[2] = 10, offset[2 * COUNT + 3] = -20;
     for (int seed4 = 0; seed4 < 2; seed4++) {
-        struct pm_picture pictures[PM_MAX_PICTURES] = { { 0 } };
+        struct pm_drawings drawings = { 0 };
         const struct pm_image8 *im;
 
         s.pixels.instance.mode = seed4 ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
-        task()->paint(&s, &shown, 0, pictures);
-        im = find(pictures, "semantic");
+        task()->paint(&s, &shown, 0, &drawings);
+        im = find(&drawings, "semantic");
         assert_int_equal(im->pixels[0], 85); /* the step of 3 classes */
         assert_int_equal(im->pixels[1], 170);
-        im = find(pictures, "label_instance_center");
+        im = find(&drawings, "label_instance_center");
         assert_int_equal(im->pixels[3], 127);
-        im = find(pictures, "instance_center");
+        im = find(&drawings, "instance_center");
         assert_int_equal(im->pixels[0], 127);
         assert_int_equal(im->pixels[1], 0);
-        im = find(pictures, "label_offset"); /* pixel 1: y 10 of 20, green; of lengths 10 of 10 */
+        im = find(&drawings, "label_offset"); /* pixel 1: y 10 of 20, green; of lengths 10 of 10 */
         assert_int_equal(im->pixels[3 + 1], seed4 ? 255 : 128 + 63);
         assert_int_equal(im->pixels[3], seed4 ? 0 : 128);
-        im = find(pictures, "instance_offset"); /* pixel 0: y -4, x 2 of 8; of lengths x 2 of 2 */
+        im = find(&drawings, "instance_offset"); /* pixel 0: y -4, x 2 of 8; of lengths x 2 of 2 */
         assert_int_equal(im->pixels[1], seed4 ? 0 : 64);
         assert_int_equal(im->pixels[0], seed4 ? 255 : 159);
         assert_int_equal(im->pixels[2], seed4 ? 0 : 128);
-        for (int k = 0; k < PM_MAX_PICTURES; k++)
-            pm_image_free(&pictures[k].image);
+        pm_drawings_free(&drawings);
     }
     pm_arena_destroy(&a);
 }

@@ -1,10 +1,10 @@
 /* What the tests of segmentation share: the task, a setup as config and data come to, without
- * instances and edges, pictures as records have them, what a setup is refused for, and a net's plan
- * on the CPU. */
+ * instances and edges, pictures as records have them, and what a setup is refused for. */
 #ifndef PUMICE_TESTS_SEGMENTATION_SETUP_H
 #define PUMICE_TESTS_SEGMENTATION_SETUP_H
 
 #include "base/unit.h"
+#include "tasks/planned.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include <pumice/plan.h>
@@ -99,48 +99,6 @@ static inline void add_map(struct pm_example_builder *b, const char *key, int he
                      PM_OK);
     pm_example_add_bytes(b, key, png, size);
     pm_free(png);
-}
-
-/* What a plan stands on. */
-struct planned {
-    struct pm_device *device;
-    struct pm_variables *variables; /* drawn by a seed */
-    struct pm_plan *plan;
-};
-
-/* Ready to be given "images" and "labels" and run. outputs: as pm_plan_options has them. */
-static inline struct planned planned(struct pm_net *net, const char *const *outputs)
-{
-    const struct pm_plan_options options = { .name = "test", .outputs = outputs, .slots = 1,
-                                             .loss_share = 1 };
-    struct pm_device_info *list = NULL;
-    struct planned p = { 0 };
-    size_t count, index;
-
-    if (pm_device_list(&list, &count) < 0 ||
-        pm_device_find(list, count, "cpu", "test", &index) < 0 ||
-        pm_device_open(&list[index], &(struct pm_device_options){ .hang_seconds = INFINITY },
-                       &p.device) < 0 ||
-        pm_variables_create(p.device, net, false, NULL, &p.variables) < 0 ||
-        pm_variables_allocate(p.variables) < 0 || pm_variables_init(p.variables, 5, NULL) < 0 ||
-        pm_plan_create(net, p.device, p.variables, &options, &p.plan) < 0 ||
-        pm_plan_load(p.plan) < 0)
-        fail_msg("%s", pm_error_text());
-    pm_free(list);
-    return p;
-}
-
-static inline void run_plan(struct pm_plan *plan)
-{
-    assert_int_equal(pm_plan_submit(plan, 0), PM_OK);
-    assert_int_equal(pm_plan_wait(plan, 0), PM_OK);
-}
-
-static inline void drop_plan(struct planned *p)
-{
-    pm_plan_destroy(&p->plan);
-    pm_variables_destroy(&p->variables);
-    pm_device_close(&p->device);
 }
 
 #endif

@@ -312,7 +312,7 @@ static void run(const struct pm_task *s, const char *node, struct answer *out)
     const struct pm_net_maker maker = { heads_of, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-    struct pm_outputs outputs;
+    struct pm_outputs outputs = { 0 };
 
     if (task()->add_outputs(net, images, &maker, s, PM_USE_EVAL, &outputs) < 0)
         fail_msg("%s", pm_error_text());
@@ -465,22 +465,21 @@ static void scores(void **state)
     assert_int_equal(task()->score_samples(m, records), 3);
     assert_true(records[0] == 9 && records[1] == 8 && records[2] == 7);
 
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     fill_label(label, 7 * 6);
     make_record(7, 6, label, &bytes, &size);
-    if (task()->score_sample(m, 0, bytes, size, "a record", o, pictures) < 0)
+    if (task()->score_sample(m, 0, bytes, size, "a record", o, &drawings) < 0)
         fail_msg("%s", pm_error_text());
-    assert_string_equal(pictures[1].what, "label");
-    assert_string_equal(pictures[2].what, "prediction");
-    const struct pm_image8 *im = &pictures[2].image;
+    assert_string_equal(drawings.list[1].what, "label");
+    assert_string_equal(drawings.list[2].what, "prediction");
+    const struct pm_image8 *im = &drawings.list[2].image;
     assert_true(im->height == 7 && im->width == 6);
     for (int i = 0; i < 7 * 6; i++) {
         const struct pm_color c = pm_colormap_color(PM_COLORMAP_PASCAL,
                                                     classes[2][i / 6 * SIZE + i % 6]);
         assert_memory_equal(im->pixels + 3 * i, &c, 3);
     }
-    for (int k = 0; k < 3; k++)
-        pm_image_free(&pictures[k].image);
+    pm_drawings_free(&drawings);
     pm_free(bytes);
     cJSON_Delete(o);
     task()->score_destroy(&m);
@@ -495,7 +494,7 @@ static void predictions(void **state)
     struct pm_task s = setup_of(a);
     uint8_t pixels[7 * 6 * 3];
     const struct pm_image8 im = { 7, 6, 3, pixels };
-    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    struct pm_drawings drawings = { 0 };
     int32_t classes[SIZE * SIZE];
     cJSON *o = cJSON_CreateObject();
 
@@ -504,20 +503,19 @@ static void predictions(void **state)
         classes[i] = i / SIZE < 7 && i % SIZE < 6 ? i / SIZE == 0 : 2;
     s.pixels.save_raw = true;
     s.pixels.colormap = PM_COLORMAP_CITYSCAPES;
-    assert_int_equal(task()->present(&s, (const void *[]){ classes }, &im, o, pictures), PM_OK);
+    assert_int_equal(task()->present(&s, (const void *[]){ classes }, &im, o, &drawings), PM_OK);
     const cJSON *list = cJSON_GetObjectItem(o, "classes");
     assert_int_equal(cJSON_GetArraySize(list), 2);
     assert_true(value(cJSON_GetArrayItem(list, 1), "label") == 1);
     assert_true(fabs(value(cJSON_GetArrayItem(list, 1), "share") - 1.0 / 7) < 1e-12);
-    assert_string_equal(pictures[0].what, "_prediction");
-    assert_string_equal(pictures[1].what, "_overlay");
-    assert_string_equal(pictures[2].what, "_raw");
-    assert_int_equal(pictures[0].image.pixels[0], 244); /* sidewalk */
-    assert_int_equal(pictures[1].image.pixels[0], 172);
-    assert_int_equal(pictures[2].image.pixels[0], 8);
-    assert_int_equal(pictures[2].image.pixels[6], 7);
-    for (int k = 0; k < 3; k++)
-        pm_image_free(&pictures[k].image);
+    assert_string_equal(drawings.list[0].what, "_prediction");
+    assert_string_equal(drawings.list[1].what, "_overlay");
+    assert_string_equal(drawings.list[2].what, "_raw");
+    assert_int_equal(drawings.list[0].image.pixels[0], 244); /* sidewalk */
+    assert_int_equal(drawings.list[1].image.pixels[0], 172);
+    assert_int_equal(drawings.list[2].image.pixels[0], 8);
+    assert_int_equal(drawings.list[2].image.pixels[6], 7);
+    pm_drawings_free(&drawings);
     cJSON_Delete(o);
     const struct pm_image8 large = { SIZE + 1, 6, 3, NULL };
     o = cJSON_CreateObject();
