@@ -97,9 +97,10 @@ int pm_verify_call(struct pm_verify *v, const struct pm_verify_call *call);
 /* A source of calls: a net and the options of its plan. */
 struct pm_verify_source {
     const char *name; /* for messages */
-    int (*build)(void *ctx, int batch, struct pm_net **out);
+    /* Builds the net for this number of examples of height x width pixels. */
+    int (*build)(void *ctx, int batch, int height, int width, struct pm_net **out);
     void *ctx;
-    int batch;
+    int batch, height, width; /* 0 x 0: a source of one size, whose build ignores it */
     struct pm_plan_options options;   /* micro_batches and bucket_bytes are not used */
     const char *const *slots;         /* the optimizer's, NULL-terminated, or NULL */
 };

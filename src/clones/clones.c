@@ -75,7 +75,7 @@ static int make_clone(struct pm_clones *c, int i)
     char trace[320];
     const struct pm_verification verification = {
         .on = c->o.verify && !c->o.dry_run, .build = c->o.build, .ctx = c->o.ctx,
-        .batch = k->count / c->o.micro_batches };
+        .batch = k->count / c->o.micro_batches, .height = c->o.height, .width = c->o.width };
     int err = PM_OK;
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
@@ -87,7 +87,7 @@ static int make_clone(struct pm_clones *c, int i)
     if (s->segment_ms > 0)
         options.segment_ms = s->segment_ms;
     PM_TRY(pm_device_open(&s->info, &options, &k->device));
-    PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
+    PM_TRY(c->o.build(c->o.ctx, verification.batch, c->o.height, c->o.width, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true, updates ? slots : NULL, &k->variables));
     if (c->o.update.averages && i == 0)
         pm_variables_keep_averages(k->variables);

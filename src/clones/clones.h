@@ -55,8 +55,9 @@ struct pm_clones_options {
     bool batch_norm_all; /* moving averages follow every clone's batch, not only clone 0's */
     bool dry_run;      /* open devices and lay out plans; allocate and compile nothing */
     struct pm_update update; /* .layers is filled in */
-    /* Builds a net with its loss for this number of examples. */
-    int (*build)(void *ctx, int batch, struct pm_net **out);
+    int height, width; /* pixels of the pictures */
+    /* Builds a net with its loss for this number of examples of height x width pixels. */
+    int (*build)(void *ctx, int batch, int height, int width, struct pm_net **out);
     void *ctx;
     struct pm_clone_failure *failed; /* the clone that could not be made; may be NULL */
     const struct pm_field *fields; /* inputs of the net, as in the batches */

@@ -76,7 +76,7 @@ static int open_host(struct pm_exchange *x)
     int err = PM_OK;
 
     PM_TRY(open_cpu(x));
-    PM_TRY(o->build(o->ctx, 1, &x->net));
+    PM_TRY(o->build(o->ctx, 1, o->height, o->width, &x->net));
     PM_TRY(pm_variables_create(x->device, x->net, true,
                                pm_optimizer_slots(o->update.optimizer, o->update.cfg),
                                &x->master));

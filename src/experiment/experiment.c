@@ -284,9 +284,11 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static int build_train(void *ctx, int batch, struct pm_net **out)
+static int build_train(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, out, NULL);
+    const struct pm_net_want want = { PM_USE_TRAIN, batch, height, width };
+
+    return pm_experiment_net(ctx, want, out, NULL);
 }
 
 struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e)
@@ -312,7 +314,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO,
-        .build = build_train, .ctx = e,
+        .height = e->facts.height, .width = e->facts.width, .build = build_train, .ctx = e,
         .fields = e->train_fields.list, .fields_count = e->train_fields.count,
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,

@@ -274,14 +274,18 @@ void pm_experiment_free_nets(struct pm_experiment *e)
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static int build_eval(void *ctx, int batch, struct pm_net **out)
+static int build_eval(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_EVAL, batch, 0, 0 }, out, NULL);
+    const struct pm_net_want want = { PM_USE_EVAL, batch, height, width };
+
+    return pm_experiment_net(ctx, want, out, NULL);
 }
 
-static int build_predict(void *ctx, int batch, struct pm_net **out)
+static int build_predict(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_PREDICT, batch, 0, 0 }, out, NULL);
+    const struct pm_net_want want = { PM_USE_PREDICT, batch, height, width };
+
+    return pm_experiment_net(ctx, want, out, NULL);
 }
 
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
@@ -289,9 +293,11 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
                        struct pm_variables *v, int slots, struct pm_plan **out)
 {
     const bool eval = use == PM_USE_EVAL;
+    const struct pm_shape images = net->nodes[0]->out_shape;
     const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
                                     .build = eval ? build_eval : build_predict, .ctx = e,
-                                    .batch = batch };
+                                    .batch = batch, .height = images.dim[1],
+                                    .width = images.dim[2] };
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,

@@ -351,7 +351,7 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
 }
 
-static int build(void *ctx, int batch, struct pm_net **out)
+static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     const struct verify_case *c = ctx;
     struct pm_net *net = pm_net_create();
@@ -360,6 +360,7 @@ static int build(void *ctx, int batch, struct pm_net **out)
     struct cJSON *list = parse(c->layers);
     int err = PM_OK;
 
+    (void)height, (void)width;
     shape.dim[0] = batch;
     PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
                             &heads));

@@ -71,6 +71,7 @@ static int run_wanted(struct pm_verify *v, const struct pm_verification *t,
     double each = plan_work(plan) / (t->batch * (o->micro_batches > 1 ? o->micro_batches : 1));
     struct pm_verify_source s = { .name = o->name, .build = t->build, .ctx = t->ctx,
                                   .batch = t->batch > 1 && 2 * each < much ? 2 : 1,
+                                  .height = t->height, .width = t->width,
                                   .options = *o, .slots = slots };
     int err = PM_OK;
 

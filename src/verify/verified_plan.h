@@ -9,10 +9,10 @@
 
 struct pm_verification {
     bool on;          /* run.verify; devices without caps.needs_verification are never verified */
-    /* Builds the plan's net for another batch size. */
-    int (*build)(void *ctx, int batch, struct pm_net **out);
+    /* Builds the plan's net for another batch size, for pictures of height x width. */
+    int (*build)(void *ctx, int batch, int height, int width, struct pm_net **out);
     void *ctx;
-    int batch;        /* examples of the plan's net */
+    int batch, height, width; /* of the plan's net: examples, pixels */
 };
 /* Like pm_plan_create, with verified kernels. slots: names of the optimizer's slots in the plan, or
  * NULL. PM_EDEVICE: no variant of a kernel has right results. */

@@ -299,7 +299,7 @@ static int open_walk(struct walk *w)
     o.micro_batches = 1;
     o.recompute = PM_RECOMPUTE_OFF; /* recomputing would run the same kernels twice */
     o.bucket_bytes = 0;
-    PM_TRY(s->build(s->ctx, s->batch, &w->net));
+    PM_TRY(s->build(s->ctx, s->batch, s->height, s->width, &w->net));
     PM_TRY(pm_variables_create(w->v->device, w->net, o.train || o.update_only, s->slots,
                                &w->variables));
     pm_variables_keep_averages(w->variables); /* the update may have averages */

@@ -11,10 +11,11 @@
 
 enum { BATCH = 12, SIDE = 12, CLASSES = 4, STEPS = 12 };
 
-static int build(void *ctx, int batch, struct pm_net **out)
+static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, SIDE, SIDE, 1), PM_F32);
+    struct pm_node *images =
+        pm_net_input(net, "images", PM_SHAPE4(batch, height, width, 1), PM_F32);
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
     struct pm_heads heads = { 0 };
     struct pm_node *part, *rejoined;
@@ -103,7 +104,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = shares[i], .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = count, .batch = BATCH, .micro_batches = micro_batches,
-        .slots = 2, .build = build, .fields = fields, .fields_count = 2,
+        .slots = 2, .height = SIDE, .width = SIDE, .build = build,
+        .fields = fields, .fields_count = 2,
         .update = { .optimizer = row, .cfg = cfg, .weight_decay = 1e-3f, .clip_norm = 5,
                     .multiplier = freeze ? freeze_conv1 : NULL } }, &c));
     v = pm_clones_master(c);
@@ -197,7 +199,7 @@ static void test_frozen_variable_stays(void **state)
     float initial[25 * 32];
 
     (void)state;
-    check(build(NULL, 1, &net));
+    check(build(NULL, 1, SIDE, SIDE, &net));
     assert_string_equal(net->vars[0]->name, "LeNet/conv1/weights");
     pm_variable_initial(net->vars[0], 3, initial);
     assert_memory_equal(r.values, initial, sizeof initial);
@@ -213,7 +215,8 @@ static void test_refuses_a_batch_too_small(void **state)
 
     (void)state;
     assert_int_equal(pm_clones_create(&(struct pm_clones_options){
-        .specs = specs, .count = 4, .batch = 6, .micro_batches = 2, .slots = 1, .build = build,
+        .specs = specs, .count = 4, .batch = 6, .micro_batches = 2,
+        .slots = 1, .height = SIDE, .width = SIDE, .build = build,
         .fields = fields, .fields_count = 2 }, &c), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "run.batch_size: 6"));
 }

@@ -15,10 +15,11 @@ enum { BATCH = 5, C = 3, STEPS = 4, CLONES = 2 };
 
 /* Batch norm on the pictures themselves, so that its statistics are those of the numbers that go
  * in; ctx: a second pass, over pictures of twice the values. Whatever is trained follows it. */
-static int build(void *ctx, int batch, struct pm_net **out)
+static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, 2, 2, C), PM_F32);
+    struct pm_node *images =
+        pm_net_input(net, "images", PM_SHAPE4(batch, height, width, C), PM_F32);
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
     struct pm_node *x = pm_net_add(net, "norm", images, "batch_norm decay=0.75"), *twice;
 
@@ -132,6 +133,8 @@ static struct pm_clones *make(bool all, bool twice, int clones, int micro_batche
                                      .batch = BATCH,
                                      .micro_batches = micro_batches,
                                      .slots = 1,
+                                     .height = 2,
+                                     .width = 2,
                                      .build = build,
                                      .ctx = twice ? &twice : NULL,
                                      .fields = fields,

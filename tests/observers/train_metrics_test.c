@@ -10,11 +10,12 @@
 enum { BATCH = 6, SIDE = 5, K = 3, IGNORE = 255, STEPS = 3, PIXELS = SIDE * SIDE };
 
 /* The classes are the pictures' largest channels; the loss is of something else. */
-static int build(void *ctx, int batch, struct pm_net **out)
+static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, SIDE, SIDE, K), PM_F32);
-    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE3(batch, SIDE, SIDE), PM_I32);
+    struct pm_node *images =
+        pm_net_input(net, "images", PM_SHAPE4(batch, height, width, K), PM_F32);
+    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE3(batch, height, width), PM_I32);
     struct pm_node *x = pm_net_add(net, "conv", images, "conv2d filters=3 kernel=1");
 
     (void)ctx;
@@ -102,7 +103,7 @@ static void run(int clones, int micro_batches)
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = 2 - i, .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = clones, .batch = BATCH, .micro_batches = micro_batches, .slots = 2,
-        .build = build, .fields = fields, .fields_count = 2,
+        .height = SIDE, .width = SIDE, .build = build, .fields = fields, .fields_count = 2,
         .outputs = (const char *const[]){ "said", NULL },
         .update = { .optimizer = row, .cfg = cfg } }, &c));
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));

@@ -33,13 +33,13 @@ static uint32_t *change(const struct pm_shader *s)
     return words;
 }
 
-static int build(void *ctx, int batch, struct pm_net **out)
+static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
     struct pm_node *x = pm_net_input(net, "images", PM_SHAPE2(batch, WIDE), PM_F32);
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
 
-    (void)ctx;
+    (void)ctx, (void)height, (void)width;
     pm_net_set_range(labels, 0, CLASSES - 1);
     x = pm_net_add(net, "a", x, "fully_connected units=8 bias=false");
     x = pm_net_add(net, "b", x, "batch_norm activation=relu");

@@ -84,7 +84,7 @@ static void reach_source(const struct pm_verify_source *s, struct pm_device *cpu
     size_t count, layers;
     const struct pm_layer *const *all = pm_layers(&layers);
 
-    ok(s->build(s->ctx, s->batch, &net));
+    ok(s->build(s->ctx, s->batch, s->height, s->width, &net));
     for (int i = 0; i < net->count; i++)
         for (size_t k = 0; k < layers; k++)
             if (net->nodes[i]->layer == all[k])
