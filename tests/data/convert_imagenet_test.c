@@ -102,7 +102,7 @@ static void imagenet_files(void **state)
     assert_int_equal(pm_make_folders(in_scratch("raw/validation")), PM_OK);
     put_jpeg(in_scratch("raw/validation/b.JPEG"), 100);
     put_jpeg(in_scratch("raw/validation/a.JPEG"), 200);
-    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "validation_labels=");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "set validation_labels");
     put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\nn01\n");
     assert_int_equal(pm_dataset_convert("imagenet", src, dst, "train_shards=1 validation_shards=1"),
                      PM_OK);

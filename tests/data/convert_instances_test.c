@@ -109,7 +109,8 @@ static void cityscapes(void **state)
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
     put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", over);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
-                 "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1", "may have 999");
+                 "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1",
+                 "limit of 999 instances");
     assert_only(3);
     scratch_remove();
 }
@@ -167,7 +168,7 @@ static void pairs(void **state)
     assert_instances("j", "train", 1, 0, of_most, 0);
     put_numbers("p/masks/train/a.png", over);
     assert_fails(run_on("pairs", "p", "g", "things=[2] instances=masks"), PM_EDATA, "instance 1000",
-                 "may have 999", "bad=skip");
+                 "limit of 999 instances", "bad=skip");
     /* The maps tell both. */
     put_picture("k/images/train/a.jpg", 9);
     put_numbers("k/instance/train/a.png", both);
@@ -178,7 +179,7 @@ static void pairs(void **state)
                  "things: 4 is not one of the 4 classes");
     assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG,
                  "instances=FOLDER, or divide");
-    assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "needs things");
+    assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "also set things to");
     assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA,
                  "none/train/a.png");
     assert_only(8);
@@ -370,7 +371,8 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
     put_map("c/annotations/panoptic_train2017/a.png", 8, 0, grey);
-    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png: is not an RGB PNG");
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA,
+                 "a.png: panoptic maps are RGB PNGs of 8 bits");
     const struct png small = png_of(1, 1, 8, 2, (const uint8_t[3]){ 5 });
     assert_int_equal(pm_file_write(in_scratch("c/annotations/panoptic_train2017/a.png"),
                                    small.bytes, small.size),
@@ -378,7 +380,7 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png is 1 x 1", "2 x 3");
     put_text("c/annotations/panoptic_train2017.json", "{\"images\": [], \"annotations\": []}");
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA,
-                 "0 categories, 0 images, 0 annotations");
+                 "0 categories, 0 images and 0 annotations");
     put_text("c/annotations/panoptic_train2017.json",
              "{\"images\": [{\"id\": 1, \"file_name\": \"a\"}, {\"id\": 1, "
              "\"file_name\": \"b\"}], \"categories\": [{\"id\": 1, \"name\": \"a\", \"isthing\": "
@@ -418,8 +420,8 @@ static void many_instances(void **state)
     assert_instances("d", "train", 1, 0, want, 0);
     pm_str_add(&listed, ",{\"id\": 1000, \"category_id\": 7}");
     put_segments("c/annotations/panoptic_train2017/a.png", last);
-    fails_with(listed.text, "a.png: has more than 999 instances of dog");
-    assert_non_null(strstr(pm_error_text(), "bad=skip skips the picture"));
+    fails_with(listed.text, "a.png: the picture has more than 999 instances of dog");
+    assert_non_null(strstr(pm_error_text(), "bad=skip skips such pictures"));
     pm_str_free(&listed);
     scratch_remove();
 }
@@ -457,7 +459,7 @@ static void bad_categories(void **state)
         "\"dog\", \"isthing\": 1}, {\"id\": 90, \"name\": \"grass\", \"isthing\": 0}]",
         "category 2 of its list is 7 \"dog\" (things)");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\nson\", \"isthing\": 1}]",
-                   "json:1: wanted: a name of one line for the category 3");
+                   "json:1: expected a name of one line for the category 3");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\u007fson\", \"isthing\": 1}]",
                    "a name of one line");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"\\tperson\", \"isthing\": 1}]",
@@ -468,7 +470,7 @@ static void bad_categories(void **state)
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"a\", \"isthing\": 1}, {\"id\": 3, "
                    "\"name\": \"b\", "
                    "\"isthing\": 1}]",
-                   "a unique id for the category \"b\": 3 is \"a\"");
+                   "a unique id for the category \"b\": 3 is the id of \"a\"");
     /* Names beyond ASCII are as good as others. */
     assert_int_equal(remove(in_scratch("c/annotations/panoptic_val2017.json")), 0);
     put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png",

@@ -118,7 +118,8 @@ static void flowers(void **state)
     }
     pm_dataset_close(&d);
     pm_remove_tree(dst);
-    assert_fails(pm_dataset_convert("flowers", src, dst, NULL), PM_ECONFIG, "350", "of 11");
+    assert_fails(pm_dataset_convert("flowers", src, dst, NULL), PM_ECONFIG, "350",
+                 "none of the 11");
     assert_only(1);
     scratch_remove();
 }

@@ -113,7 +113,8 @@ static void mnist(void **state)
                  "did you mean mnist");
     /* Files that are cut, of the wrong kind, or unequal. */
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2049, 600, 1);
-    assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "train-labels", "short");
+    assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "train-labels",
+                 "1 more are needed");
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2051, 600, 0);
     assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "2051", "2049");
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2049, 599, 0);

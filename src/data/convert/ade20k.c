@@ -29,16 +29,19 @@ static int read_names(struct pm_arena *a, const char *path, const char **names)
     names[0] = "other";
     PM_TRY(pm_file_lines(a, path, &lines, &count));
     if (count != CLASSES)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: has %zu lines; expected are a header line and %d lines of classes",
-                       path, count, CLASSES - 1));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: the file has %zu lines; it must have a header line and %d lines, one per class",
+            path, count, CLASSES - 1));
     for (int i = 1; i < CLASSES; i++) {
         const char *tab = strrchr(lines[i], '\t');
         for (size_t n = strlen(lines[i]); n && lines[i][n - 1] == ' '; n--)
             lines[i][n - 1] = '\0';
         if (!tab || !tab[1] || atoi(lines[i]) != i)
-            PM_TRY(
-                pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not of class %d", path, i + 1, lines[i], i));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s:%d: \"%.40s\" is not the line of class %d: a line starts with the "
+                           "class number and ends with a tab and the class name",
+                           path, i + 1, lines[i], i));
         names[i] = tab + 1;
     }
 out:

@@ -35,8 +35,10 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     };
 
     if (!pm_is_folder(root[0]))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another",
-                       root[0]));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: no such folder; set train_directory to the folder of the training pictures",
+            root[0]));
     PM_TRY(pm_class_list(a, pm_usual_file(a, cfg->labels_file, src, "labels.txt"), root[0], &labels,
                          &count));
     PM_TRY(pm_making_labels(m, labels, count));

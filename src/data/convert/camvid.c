@@ -51,9 +51,12 @@ static int read_list(struct pm_arena *a, const char *src, const char *split,
         const char *image = strtok_r(lines[i], " \t;", &save),
                    *label = strtok_r(NULL, " \t;", &save);
         if (!image || !label || strtok_r(NULL, " \t;", &save))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: the line is not \"PICTURE MAP\"", list, i + 1));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: the line must be \"PICTURE MAP\", two paths", list,
+                           i + 1));
         if (!pm_is_inside(image + strspn(image, "/")) || !pm_is_inside(label + strspn(label, "/")))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: a path is outside of %s", list, i + 1, src));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s:%zu: a path leads out of %s; all paths must stay in that folder",
+                           list, i + 1, src));
         pm_segmentation_add(s, below(a, src, image), below(a, src, label), pm_stem(a, image));
     }
 out:
@@ -80,8 +83,9 @@ static int read_classes(struct pm_arena *a, const char *path, const char ***name
     for (int i = 0; i < *count; i++) {
         char *end = NULL;
         if (strtol((*names)[i], &end, 10) != i || end == (*names)[i] || *end != ' ' || !end[1])
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not \"%d NAME\"", path, i + 1,
-                           (*names)[i], i));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s:%d: \"%.40s\" must be \"%d NAME\", a class number and its name",
+                           path, i + 1, (*names)[i], i));
         (*names)[i] = end + 1;
     }
 out:

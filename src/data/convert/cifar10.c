@@ -123,8 +123,10 @@ static int convert_files(const struct cifar10_cfg *cfg, const char *src, struct 
 
     PM_TRY(find_files(a, src, &train, &test));
     if (held_out && held_out >= train.count)
-        PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", held_out,
-                       train.count));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "validation=%zu leaves none of the %zu pictures for training: set a smaller validation",
+            held_out, train.count));
     if (train.count)
         PM_TRY(pm_making_split(m, "train", train.count - held_out, NULL, fill, &train));
     train.skip = train.count - held_out;
@@ -158,8 +160,9 @@ static int fill_picture(void *ctx, size_t i, struct pm_example_builder *b)
 
     PM_TRY(pm_picture_read(it->path, &p));
     if (p.image.height != SIDE || p.image.width != SIDE)
-        PM_TRY(pm_fail(PM_EDATA, "%s: a picture of %d x %d; CIFAR-10's are %d x %d", it->path,
-                       p.image.height, p.image.width, SIDE, SIDE));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the picture is %d x %d pixels; CIFAR-10 pictures must be %d x %d",
+                       it->path, p.image.height, p.image.width, SIDE, SIDE));
     if (f->cfg->png && strcmp(p.format, "png")) {
         PM_TRY(pm_image_decode(p.data, p.size, 3, 0, it->path, &rgb));
         PM_TRY(pm_making_picture(b, &rgb, it->label));
@@ -188,7 +191,9 @@ static int convert_folders(const struct cifar10_cfg *cfg, const char *src, struc
         f.list.count = f.list.others = f.skip = 0;
         PM_TRY(pm_sources_classes(a, root, classes, 10, 0, &f.list));
         if (held_out && held_out >= f.list.count)
-            PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images",
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "validation=%zu leaves none of the %zu pictures for training: set a "
+                           "smaller validation",
                            held_out, f.list.count));
         f.order = pm_realloc(f.order, (f.list.count + 1) * sizeof *f.order);
         pm_python_shuffle(0, f.list.count, f.order);

@@ -133,8 +133,8 @@ static int list_city(struct pm_arena *a, struct listing *l, const char *split, c
                         files.item[i].path, maps, stem, l->cfg->annotations));
         if (map && l->kind != KINDS && l->kind != kind)
             PM_TRY(pm_fail(PM_EDATA,
-                           "%s: this map is of the kind %s, earlier maps are %s: all must be "
-                           "of one kind",
+                           "%s: this map is of the kind %s, but earlier maps are of the kind %s: "
+                           "all must be of one kind",
                            map, kinds[kind], kinds[l->kind]));
         l->kind = map ? kind : l->kind;
         pm_segmentation_add(l->s, files.item[i].path, map, stem);
@@ -176,7 +176,7 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
 
     if (!*quality)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "annotations: \"%s\" does not begin with gt, as gtFine and gtCoarse do",
+                       "annotations: \"%s\" must begin with gt, such as gtFine or gtCoarse",
                        annotations));
     suffix[0] = (char)tolower((unsigned char)suffix[0]); /* gtFine: fine */
     for (size_t k = 0; k < PM_COUNT(splits); k++) {

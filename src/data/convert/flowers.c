@@ -81,7 +81,8 @@ static int write_splits(const struct flowers_cfg *cfg, const struct pm_sources *
         : (size_t)cfg->validation;
     if (held_out >= list->count)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%zu pictures for validation leave nothing of %zu: set validation",
+                       "validation takes %zu pictures and leaves none of the %zu pictures for "
+                       "training: set a smaller validation",
                        held_out, list->count));
     built.order = order + held_out;
     PM_TRY(pm_making_split(m, "train", list->count - held_out, &sharding, make, &built));

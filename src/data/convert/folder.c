@@ -92,8 +92,10 @@ static int convert_whole(struct pm_arena *a, const struct folder_cfg *cfg, const
     PM_TRY(pm_sources_classes(a, src, classes, count, 0, &list));
     const size_t held_out = (size_t)((double)list.count * cfg->validation + 0.5);
     if (held_out >= list.count)
-        PM_TRY(pm_fail(PM_ECONFIG, "validation=%g leaves nothing of %zu pictures", cfg->validation,
-                       list.count));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "validation=%g leaves none of the %zu pictures for training: set a smaller validation",
+            cfg->validation, list.count));
     PM_TRY(write_part(m, "train", cfg, &list, classes, held_out, list.count));
     if (held_out)
         PM_TRY(write_part(m, "validation", cfg, &list, classes, 0, held_out));

@@ -81,7 +81,7 @@ static int read_words(struct pm_arena *a, const char *path, struct classes *c)
     for (size_t i = 0; i < count; i++) {
         char *tab = strchr(lines[i], '\t');
         if (!tab)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not a synset, a tab and words", path,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" must be a synset, a tab and words", path,
                            i + 1, lines[i]));
         *tab = '\0';
         const int label = label_of(c, lines[i]);
@@ -92,7 +92,7 @@ static int read_words(struct pm_arena *a, const char *path, struct classes *c)
     }
     for (int k = 1; k < c->count && found < c->count; k++)
         if (c->words[k] == c->synsets[k])
-            PM_TRY(pm_fail(PM_EDATA, "%s: has no line for synset %s", path, c->synsets[k]));
+            PM_TRY(pm_fail(PM_EDATA, "%s: there is no line for synset %s", path, c->synsets[k]));
 out:
     return err;
 }
@@ -155,7 +155,7 @@ static int read_boxes(struct pm_arena *a, const char *path, struct boxes *out)
     for (size_t i = 0; i < count; i++) {
         struct box b = { .line = i };
         if (!parse_box(lines[i], &b))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not FILE,xmin,ymin,xmax,ymax", path,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" must be FILE,xmin,ymin,xmax,ymax", path,
                            i + 1, lines[i]));
         PM_GROW(out->box, out->count, out->capacity);
         out->box[out->count++] = b;
@@ -197,15 +197,16 @@ static int list_flat(struct pm_arena *a, const char *root, const char *labels,
     size_t count = 0;
 
     if (!labels)
-        PM_TRY(
-            pm_fail(PM_EDATA,
-                    "%s: has pictures but no synset folders, so a file of their synsets is needed: "
-                    "validation_labels=FILE",
-                    root));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the folder has pictures but no synset folders: set validation_labels "
+                       "to the file of their synsets",
+                       root));
     PM_TRY(pm_file_lines(a, labels, &lines, &count));
     if (count != out->count)
-        PM_TRY(pm_fail(PM_EDATA, "%s has %zu pictures, %s %zu synsets", root, out->count, labels,
-                       count));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s has %zu pictures, but %s has %zu synsets: there must be one synset per picture",
+            root, out->count, labels, count));
     for (size_t i = 0; i < count; i++) {
         out->item[i].label = label_of(c, lines[i]);
         if (out->item[i].label < 0)
@@ -260,8 +261,10 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                                                        : pm_first_folder(a, src, validations);
 
     if (!pm_is_folder(train))
-        PM_TRY(
-            pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another", train));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: no such folder; set train_directory to the folder of the training pictures",
+            train));
     PM_TRY(read_synsets(a, synsets, train, &c));
     if (words)
         PM_TRY(read_words(a, words, &c));

@@ -42,9 +42,9 @@ int pm_json_reader_fail(const struct pm_json_reader *r, const char *fmt, ...)
     pm_str_add_args(&what, fmt, args);
     va_end(args);
     const int err = pm_fail(PM_EDATA, "%s:%u: %s%s", r->path, r->line,
-                            ferror(r->f) ? "reading fails; wanted: "
-                            : feof(r->f) ? "the file ends; wanted: "
-                                         : "wanted: ",
+                            ferror(r->f) ? "reading failed; expected "
+                            : feof(r->f) ? "the file ends here; expected "
+                                         : "expected ",
                             what.text);
     pm_str_free(&what);
     return err;

@@ -57,8 +57,9 @@ static int take(gzFile f, const char *path, void *buf, size_t size)
             return pm_fail(PM_EDATA, "%s: damaged at byte %zu of its contents: %s", path, done,
                            gzerror(f, &code));
         if (n == 0)
-            return pm_fail(PM_EDATA, "%s: ends after %zu bytes of contents, %zu short", path, done,
-                           size - done);
+            return pm_fail(PM_EDATA,
+                           "%s: the file ends after %zu bytes of contents; %zu more are needed",
+                           path, done, size - done);
         done += (size_t)n;
     }
     return PM_OK;
@@ -93,12 +94,12 @@ static int idx_read(char *path, bool images, struct idx *out)
     f = gzdopen(fd, "rb");
     if (!f) {
         close(fd);
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: zlib has no memory", path));
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: zlib is out of memory", path));
     }
     PM_TRY(take(f, path, head, images ? 16 : 8));
     if (be32(head) != magic)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its magic number is %u; %s have %u", path, be32(head),
-                       images ? "images" : "labels", magic));
+        PM_TRY(pm_fail(PM_EDATA, "%s: its magic number is %u; MNIST files of %s have %u", path,
+                       be32(head), images ? "images" : "labels", magic));
     out->count = be32(head + 4);
     out->height = images ? (int)(be32(head + 8) & 0xffff) : 1;
     out->width = images ? (int)(be32(head + 12) & 0xffff) : 1;
@@ -145,8 +146,9 @@ static int read_set(struct pm_arena *a, const char *src, const char *set, struct
     PM_TRY(idx_read(images, true, &s->images));
     PM_TRY(idx_read(labels, false, &s->labels));
     if (s->images.count != s->labels.count)
-        PM_TRY(pm_fail(PM_EDATA, "%s holds %zu images, %s %zu labels", images, s->images.count,
-                       labels, s->labels.count));
+        PM_TRY(pm_fail(
+            PM_EDATA, "%s has %zu images, but %s has %zu labels: there must be one label per image",
+            images, s->images.count, labels, s->labels.count));
 out:
     return err;
 }
@@ -169,8 +171,10 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     PM_TRY(read_set(a, src, "train", &s));
     const size_t all = s.images.count, held_out = wanted < 0 ? all / 12 : (size_t)wanted;
     if (held_out >= all)
-        PM_TRY(pm_fail(PM_ECONFIG, "validation=%d leaves nothing of %zu training images", wanted,
-                       all));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "validation=%d leaves none of the %zu pictures for training: set a smaller validation",
+            wanted, all));
     PM_TRY(pm_making_labels(m, digits, 10));
     pm_making_size(m, s.images.height, s.images.width, 1);
     PM_TRY(pm_making_split(m, "train", all - held_out, NULL, fill, &s));

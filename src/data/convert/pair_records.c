@@ -157,8 +157,8 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
 
         if (v == PM_INSTANCE_TOO_MANY)
             return pm_fail(PM_EDATA,
-                           "%s: the instance %d at row %zu, column %zu exceeds the limit of its "
-                           "class: a picture may have %d; bad=skip skips the picture",
+                           "%s: the instance %d at row %zu, column %zu exceeds the limit of %d "
+                           "instances of a class per picture; bad=skip skips such pictures",
                            path, stored, i / width, i % width, s->divisor - 1);
         if (v && v / s->divisor != class)
             return pm_fail(PM_EDATA,
@@ -326,8 +326,9 @@ int pm_segmentation_coloured(const struct pm_segmentation *s, bool *out)
             PM_TRY(err);
     }
     if (colours && numbers)
-        PM_TRY(pm_fail(PM_EDATA, "%s is a map of colours, %s a map of numbers: all must be of one "
-                       "kind", colours, numbers));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s has colours, but %s has numbers: all label maps must be of one kind",
+                       colours, numbers));
     *out = colours;
     err = PM_OK;
 out:
@@ -410,8 +411,10 @@ int pm_colour_file(struct pm_arena *a, const char *path, const char *ignore_clas
         int rgb[3], at = 0;
         if (sscanf(lines[i], "%d %d %d %n", &rgb[0], &rgb[1], &rgb[2], &at) < 3 || !lines[i][at] ||
             (rgb[0] | rgb[1] | rgb[2]) < 0 || (rgb[0] | rgb[1] | rgb[2]) > 255)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not \"RED GREEN BLUE NAME\" with 0..255",
-                           path, i + 1, lines[i]));
+            PM_TRY(
+                pm_fail(PM_EDATA,
+                        "%s:%zu: \"%.40s\" must be \"RED GREEN BLUE NAME\" with numbers of 0..255",
+                        path, i + 1, lines[i]));
         const bool ignored = ignore_class && !strcmp(lines[i] + at, ignore_class);
         struct pm_colour *c = &(*colours)[i];
         *c = (struct pm_colour){ .label = (uint16_t)(ignored ? ignore : *count) };

@@ -103,7 +103,7 @@ static int tell_others(const struct job *j, const char *maps, size_t used)
     const int err = pm_sources_folder(j->arena, maps, 0, &files);
 
     if (err == PM_OK && files.count > used)
-        PM_WARN("data", "%s: %zu of %zu maps have no picture", maps, files.count - used,
+        PM_WARN("data", "%s: %zu of %zu label maps have no picture", maps, files.count - used,
                 files.count);
     pm_sources_free(&files);
     return err;
@@ -180,8 +180,10 @@ static int list_all(struct job *j, const char *src)
     if (j->s->count)
         goto out;
     if (!pm_is_folder(images))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, neither here nor below train, val or test: "
-                       "images=FOLDER names another", images));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: no such folder, neither here nor below train, val or test; set images "
+                       "to the folder of the pictures",
+                       images));
     PM_TRY(list(j, images, map_folders(j, src, ""), false));
 out:
     return err;
@@ -196,11 +198,10 @@ static int learn_things(const struct job *j, struct pm_making *m)
     int most = 0;
 
     if (cfg->instances && !cfg->things.count)
-        return pm_fail(
-            PM_ECONFIG,
-            "dataset convert pairs: instances=%s needs things, the classes that the instances "
-            "are of",
-            cfg->instances);
+        return pm_fail(PM_ECONFIG,
+                       "dataset convert pairs: instances=%s: also set things to the classes that "
+                       "have instances",
+                       cfg->instances);
     if (cfg->things.count && !cfg->instances && cfg->divide == 1)
         return pm_fail(PM_ECONFIG,
                        "dataset convert pairs: things needs instances=FOLDER, or divide if the "
@@ -240,15 +241,16 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
         s->colours_always = true;
     } else if (cfg->ignore_class) {
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "dataset convert pairs: ignore_class=%s is a name in colours=FILE; "
-                       "colours is not set",
+                       "dataset convert pairs: ignore_class=%s is the name of a class in the file "
+                       "colours=FILE: set colours, too",
                        cfg->ignore_class));
     } else if (cfg->classes) {
         PM_TRY(pm_name_file(j->arena, cfg->classes, &names, &s->num_classes));
     } else {
         s->num_classes = pm_segmentation_most(s) + 1;
         if (s->num_classes == 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: all labels in its maps are ignored", src));
+            PM_TRY(pm_fail(PM_EDATA, "%s: its label maps have no other label than the ignore label",
+                           src));
         names = pm_number_names(j->arena, s->num_classes);
     }
     PM_TRY(pm_making_labels(m, names, s->num_classes));
@@ -267,9 +269,10 @@ static int convert_whole(const struct job *j, const char *src, struct pm_making 
 
     const size_t count = s->count, held_out = (size_t)((double)count * j->cfg->validation + 0.5);
     if (held_out >= count)
-        PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA,
-                       "%s: validation=%g leaves nothing of %zu pairs", src, j->cfg->validation,
-                       count));
+        PM_TRY(pm_fail(
+            count ? PM_ECONFIG : PM_EDATA,
+            "%s: validation=%g leaves none of the %zu pairs for training: set a smaller validation",
+            src, j->cfg->validation, count));
     order = pm_malloc(count * sizeof *order);
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)pm_permute((uint64_t)j->cfg->seed, 0, count, i);

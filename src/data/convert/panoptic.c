@@ -56,8 +56,10 @@ static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture 
             continue;
         const int number = s->crowd ? 0 : ++numbers[s->label];
         if (number >= p->divisor)
-            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, the limit of a "
-                           "record: bad=skip skips the picture", path, p->divisor - 1, c->name);
+            return pm_fail(PM_EDATA,
+                           "%s: the picture has more than %d instances of %s, the limit of a "
+                           "record; bad=skip skips such pictures",
+                           path, p->divisor - 1, c->name);
         out[i].instance = (uint16_t)(s->label * p->divisor + number);
     }
     return PM_OK;
@@ -94,9 +96,9 @@ static int translate(const struct pm_image8 *im, const struct meaning *m, size_t
             s = id ? find(m, count, id) : &none;
         if (!s)
             return pm_fail(PM_EDATA,
-                           "%s: the segment %u at row %zu, column %zu is not one of the %zu that "
-                           "the annotations list: do both belong to one data set? bad=skip "
-                           "skips the picture",
+                           "%s: the segment %u at row %zu, column %zu is not one of the %zu "
+                           "segments in the annotations: are the map and the annotations of the "
+                           "same data set? bad=skip skips such pictures",
                            path, id, i / (size_t)im->width, i % (size_t)im->width, count);
         classes->values[i] = s->label;
         instances->values[i] = s->instance;
@@ -120,8 +122,8 @@ static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *cla
     if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 ||
         (data[25] != 2 && data[25] != 6))
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: is not an RGB PNG of 8 bits, as segment maps are: are "
-                       "these the panoptic maps? annotations, maps and images select others",
+                       "%s: panoptic maps are RGB PNGs of 8 bits, and this file is not; set "
+                       "annotations, maps and images for another layout",
                        pair->label));
     PM_TRY(pm_image_decode(data, size, 3, 0, pair->label, &im));
     const size_t pixels = (size_t)im.height * (size_t)im.width;
@@ -239,8 +241,8 @@ static int read_split(struct job *j, struct split of)
     *s = of;
     if (!pm_is_folder(s->maps) || !pm_is_folder(s->images))
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: no such folder, which %s needs: annotations, maps and images name "
-                       "others",
+                       "%s: no such folder, but %s needs it; set annotations, maps and images for "
+                       "another layout",
                        pm_is_folder(s->maps) ? s->images : s->maps, s->path));
     PM_TRY(pm_panoptic_json_read(s->path, j->arena, &s->json));
     PM_TRY(compare_categories(j->arena, &j->split[0], s));
@@ -318,11 +320,11 @@ static int read_usual(struct job *j, const char *src, const char **colormap)
             break;
         }
     if (!j->splits)
-        PM_TRY(pm_fail(
-            PM_EDATA,
-            "%s: neither annotations/panoptic_{train,val}2017.json nor "
-            "gtFine/cityscapes_panoptic_{train,val}.json in it: give annotations, maps and images",
-            src));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the folder has neither annotations/panoptic_{train,val}2017.json nor "
+                       "gtFine/cityscapes_panoptic_{train,val}.json; set annotations, maps and "
+                       "images for another layout",
+                       src));
 out:
     return err;
 }
@@ -333,8 +335,8 @@ static int read_named(struct job *j, const char *src)
 
     if (!cfg->annotations || !cfg->maps || !cfg->images)
         return pm_fail(PM_ECONFIG,
-                       "panoptic: annotations, maps and images are needed together, %s is not "
-                       "given",
+                       "dataset convert panoptic: annotations, maps and images must be set "
+                       "together; %s is not set",
                        !cfg->annotations ? "annotations"
                        : !cfg->maps      ? "maps"
                                          : "images");

@@ -79,12 +79,12 @@ static int read_category(struct pm_json_reader *r, struct file *f)
         PM_TRY(pm_json_reader_fail(
             r, "a name of one line for the category %" PRId64 ", not \"%.200s\"", c.id, c.name));
     if (out->categories == PM_MOST_PANOPTIC_CLASSES)
-        PM_TRY(pm_json_reader_fail(r, "%d categories at most", PM_MOST_PANOPTIC_CLASSES));
+        PM_TRY(pm_json_reader_fail(r, "at most %d categories", PM_MOST_PANOPTIC_CLASSES));
     for (int i = 0; i < out->categories; i++)
         if (out->category[i].id == c.id)
-            PM_TRY(pm_json_reader_fail(r,
-                                       "a unique id for the category \"%s\": %" PRId64 " is \"%s\"",
-                                       c.name, c.id, out->category[i].name));
+            PM_TRY(pm_json_reader_fail(
+                r, "a unique id for the category \"%s\": %" PRIu64 " is the id of \"%s\"", c.name,
+                c.id, out->category[i].name));
     c.thing = thing != 0;
     PM_GROW(out->category, out->categories, out->categories_room);
     out->category[out->categories++] = c;
@@ -211,8 +211,8 @@ static int read_all(struct file *f)
     PM_TRY(pm_json_end(&r));
     if (!f->out->categories || !f->images || !f->annotations)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: has %d categories, %zu images, %zu annotations, and needs all of "
-                       "them: is this a file of panoptic annotations?",
+                       "%s: the file has %d categories, %zu images and %zu annotations, but each "
+                       "list needs an entry: is this a file of panoptic annotations?",
                        f->path, f->out->categories, f->images, f->annotations));
 out:
     pm_json_reader_close(&r);

@@ -73,7 +73,8 @@ int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *
     PM_TRY(pm_class_folders(a, root, &own, &own_count));
     for (int k = 0; k < own_count; k++)
         if (label_of(own[k], classes, count) < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: class %s is not among the %d of the training set", root,
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: class %s is not one of the %d classes of the training set", root,
                            own[k], count));
     for (int k = 0; k < count; k++) {
         const size_t before = out->count;
@@ -88,8 +89,8 @@ int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *
                        "%s: no picture files (" PM_IMAGE_ENDINGS ") in its %d class folders", root,
                        own_count));
     if (out->others)
-        PM_WARN("data", "%s: skipped %zu files whose names are not those of pictures", root,
-                out->others);
+        PM_WARN("data", "%s: skipped %zu files; their names do not end like those of pictures",
+                root, out->others);
 out:
     return err;
 }

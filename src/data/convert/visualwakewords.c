@@ -198,9 +198,12 @@ static int read_annotations(const char *path, const char *wanted, struct coco *c
     PM_TRY(err);
     PM_TRY(pm_json_end(&r));
     if (!c->found)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no category \"%s\": set foreground_class", path, wanted));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: there is no category \"%s\": set foreground_class to a category of this file",
+            path, wanted));
     if (c->images == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no images", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the file lists no images", path));
 out:
     pm_json_reader_close(&r);
     return err;
@@ -295,8 +298,9 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     pm_str_add(&path, "%s/%s", c->folder, im->name);
     PM_TRY(pm_picture_read(path.text, &p));
     if (p.image.height != im->height || p.image.width != im->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s: a picture of %d x %d; its annotations say %d x %d", path.text,
-                       p.image.height, p.image.width, im->height, im->width));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: the picture is %d x %d pixels, but its annotations give %d x %d",
+                       path.text, p.image.height, p.image.width, im->height, im->width));
     pm_picture_add(b, &p, p.format, im->count > 0);
     pm_sha256_start(&hash);
     pm_sha256_add(&hash, p.data, p.size);

@@ -47,7 +47,7 @@ static int read_list(struct pm_arena *a, const char *src, const char *labels, co
         pm_segmentation_add(s, pm_arena_printf(a, "%s/JPEGImages/%s.jpg", src, id), label, id);
     }
     if (count == 0)
-        PM_WARN("data", "%s: is empty, passed over", list);
+        PM_WARN("data", "%s: skipped, the list is empty", list);
 out:
     return err;
 }
@@ -61,8 +61,8 @@ static int convert_lists(struct pm_arena *a, const struct voc_cfg *cfg, const ch
     const char *lists = pm_arena_printf(a, "%s/ImageSets/Segmentation", src);
 
     if (!pm_is_folder(lists))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder: it holds a list of pictures for each split",
-                       lists));
+        PM_TRY(pm_fail(
+            PM_EDATA, "%s: no such folder; it must hold a list of pictures for each split", lists));
     PM_TRY(pm_list_folder(a, lists, &names, &count));
     for (size_t i = 0; i < count; i++) {
         const char *dot = strrchr(names[i], '.'), *split = pm_stem(a, names[i]);
