@@ -381,9 +381,10 @@ int pm_tensor_file_bytes(const struct pm_tensor_file *f, const struct pm_file_te
                          uint64_t begin, size_t size, void *dst)
 {
     if (begin > t->bytes || size > t->bytes - begin)
-        return pm_fail(PM_EDATA, "%s: tensor '%.200s': bytes %llu + %zu of its %llu were asked for",
-                       f->path, t->name, (unsigned long long)begin, size,
-                       (unsigned long long)t->bytes);
+        return pm_fail(
+            PM_EDATA,
+            "%s: tensor '%.200s': the read from byte %llu, %zu bytes long, exceeds its %llu bytes",
+            f->path, t->name, (unsigned long long)begin, size, (unsigned long long)t->bytes);
     return read_bytes(f, t, begin, size, dst);
 }
 
@@ -445,8 +446,9 @@ static int numbers(const struct pm_tensor_file *f, const struct pm_file_tensor *
     if (t->type == PM_DTYPE_OTHER)
         PM_TRY(pm_tensor_file_bad(f, t->name, "its dtype is unknown to Pumice"));
     if (first > t->count || count > t->count - first)
-        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s': elements %llu + %zu of its %llu were asked "
-                       "for",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: tensor '%.200s': the read from element %llu, %zu elements long, "
+                       "exceeds its %llu elements",
                        f->path, t->name, (unsigned long long)first, count,
                        (unsigned long long)t->count));
     if (floats && t->type == PM_DTYPE_F32)

@@ -151,7 +151,7 @@ int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place at, ui
                        "%s: record %" PRIu64 " (offset %" PRIu64
                        "): the length's checksum is %08x, the file says %08x: %s",
                        at.path, at.number, at.offset, found, stored,
-                       at.offset == 0 ? "no TFRecord file, or damaged" : "damaged here");
+                       at.offset == 0 ? "not a TFRecord file, or damaged" : "damaged here");
     }
     *length = pm_little(head, 8);
     if (*length > left - sizeof head || left - sizeof head - *length < PM_TFRECORD_TAIL)

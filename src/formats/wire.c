@@ -182,11 +182,11 @@ out:
 
 int pm_wire_is(const struct pm_wire *w, const struct pm_wire_field *f, enum pm_wire_type type)
 {
-    return f->type == type ? PM_OK
-                           : pm_fail(PM_EDATA,
-                                     "%s: field %u at offset %llu is of another kind than "
-                                     "its message has there",
-                                     w->file->path, f->number, (unsigned long long)f->key);
+    return f->type == type
+               ? PM_OK
+               : pm_fail(PM_EDATA,
+                         "%s: field %u at offset %llu has another type than this message defines",
+                         w->file->path, f->number, (unsigned long long)f->key);
 }
 
 int pm_wire_text(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,

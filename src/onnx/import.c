@@ -110,7 +110,7 @@ static const char *logits_name(struct import *m)
     if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1 || !is_over_classes(model, n))
         return name;
     if (!i->unused_logged)
-        PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
+        PM_INFO("onnx", "%s: the %s at its end is left out, because the loss contains it",
                 model->path, n->op);
     i->unused_logged = true;
     m->left_out = cut ? n : NULL;
@@ -133,8 +133,8 @@ static void tell_split(const struct import *m)
 {
     if (m->split && !m->owner->split_logged)
         PM_INFO("onnx",
-                "%s: %s holds zeros or ones for several layers, as exporters write equal tensors "
-                "once: each layer has its own variable (%d more in all)",
+                "%s: several layers share %s, which is all zeros or ones; exporters store equal "
+                "tensors once, so each layer gets its own variable (%d more in all)",
                 m->model->path, m->split, m->splits);
     m->owner->split_logged |= m->split != NULL;
 }
@@ -150,7 +150,7 @@ static int build(struct import *m, const char *name, struct value **out)
     if ((*out)->kind != VALUE_NODE)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: \"%s\" %s", m->model->path, name,
                        (*out)->kind == VALUE_BROKEN || (*out)->kind == VALUE_ABSENT
-                           ? "is no value of the model: name an output, or a node's output"
+                           ? "is not a value of the model: name an output, or a node's output"
                            : "does not depend on the model's inputs"));
 out:
     return err;
@@ -203,8 +203,9 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
         const struct pm_onnx_value *in = &i->model->inputs[k];
 
         if (!import_sane(in->rank, in->dim))
-            PM_TRY(pm_fail(PM_ECONFIG, "%s: its input \"%s\" has an open shape", i->model->path,
-                           in->name));
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "%s: the shape of its input \"%s\" is not fixed or too large",
+                           i->model->path, in->name));
         if (inputs[k])
             set_input(m, in->name, inputs[k], view_plain(in->rank, in->dim));
     }
@@ -280,9 +281,10 @@ static int check_images(struct import *m, const struct pm_onnx_value *in, struct
 
     for (int k = 1; k < 4; k++)
         if (in->dim[of[k]] > 0 && in->dim[of[k]] != is[k])
-            return pm_fail(PM_ECONFIG, "%s: its input \"%s\" has a fixed %s of %lld, but input.%s "
-                           "gives %lld; take that, or a model whose sizes are open", m->model->path,
-                           in->name, what[k], (long long)in->dim[of[k]],
+            return pm_fail(PM_ECONFIG,
+                           "%s: its input \"%s\" has a fixed %s of %lld, but input.%s gives %lld: "
+                           "change that key, or use a model without fixed sizes",
+                           m->model->path, in->name, what[k], (long long)in->dim[of[k]],
                            k == 3 ? "channels" : "size", (long long)is[k]);
     return PM_OK;
 }
@@ -321,13 +323,13 @@ static int find_head(struct import *m, const char *name)
     m->head = s.first;
     if (s.other)
         return pm_fail(PM_ECONFIG,
-                       "%s: model.onnx_new_head: its logits are made by two last layers, \"%s\" "
-                       "and \"%s\": neither can be replaced",
+                       "%s: model.onnx_new_head: two last layers, \"%s\" and \"%s\", compute the "
+                       "logits: neither can be replaced",
                        m->model->path, s.first->name, s.other->name);
     if (!m->head && producer(m->model, name))
         return pm_fail(PM_ECONFIG,
-                       "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
-                       "of the output that a fresh one could replace",
+                       "%s: model.onnx_new_head: there is no Gemm, MatMul or Conv before the "
+                       "output that a new layer could replace",
                        m->model->path);
     return PM_OK;
 }
@@ -338,11 +340,11 @@ static int refuse_shape(const struct import *m, const struct value *v)
     char text[96];
 
     return pm_fail(PM_ECONFIG,
-                   "%s: \"%s\" has the shape %s, which %s for a batch of %lld; name the logits "
-                   "with model.onnx_logits",
+                   "%s: \"%s\" has the shape %s, %s for a batch of %lld; set model.onnx_logits to "
+                   "the name of the logits",
                    m->model->path, v->name, view_text(&v->view, text),
-                   maps ? "are the maps of a segmentation net, no logits [n, classes]"
-                        : "is no logits [n, classes]",
+                   maps ? "the output of a segmentation net, not logits [n, classes]"
+                        : "which is not that of logits [n, classes]",
                    (long long)m->batch);
 }
 

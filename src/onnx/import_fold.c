@@ -81,7 +81,7 @@ static int fold_constant(struct import *m)
 
     if (strcmp(kind, "value") == 0 && a->t) {
         if (!import_sane(a->t->rank, a->t->dim))
-            return import_refuse(m, "a shape that no net has");
+            return import_refuse(m, "a shape that is too large or has a negative axis");
         struct pm_onnx_tensor *t = pm_arena_alloc(m->lasting, sizeof *t);
 
         *t = *a->t;
@@ -133,13 +133,13 @@ static int fold_constant_of_shape(struct import *m)
     float f = 0;
 
     if (rank < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "a shape that is no constant of at most %d numbers",
+        return import_refuse(m, "a shape that is not a constant of at most %d numbers",
                              PM_FILE_MAX_RANK);
     if (a && a->t && a->t->count == 1)
         if (pm_onnx_floats(a->t, 0, 1, &f) < 0)
-            return import_refuse(m, "a value of no numbers");
+            return import_refuse(m, "a value that is not numeric");
     if (!import_sane(rank, dim))
-        return import_refuse(m, "a shape that no net has");
+        return import_refuse(m, "a shape that is too large or has a negative axis");
     v = import_out(m, 0);
     v->kind = VALUE_FILL;
     v->view = view_plain(rank, dim);
@@ -156,7 +156,7 @@ static int fold_range(struct import *m)
     size_t count;
 
     if (!a || !b || !step || *step == 0)
-        return import_refuse(m, "limits that are no constants");
+        return import_refuse(m, "limits that are not constants");
     const double steps = ceil((*b - *a) / *step);
     if (!(steps <= FOLD_LARGEST))
         return import_refuse(m, "a range of %g numbers", steps);
@@ -344,7 +344,7 @@ static int fold_expand(struct import *m)
     size_t n;
 
     if (wanted < 0 || rank > PM_FILE_MAX_RANK || !x)
-        return import_refuse(m, "a shape that is no constant");
+        return import_refuse(m, "a shape that is not a constant");
     for (int k = 0; k < rank; k++) {
         const int a = k - (rank - v->view.rank), b = k - (rank - wanted);
         const int64_t have = a >= 0 ? v->view.dim[a] : 1, to = b >= 0 ? want[b] : 1;
@@ -376,7 +376,7 @@ static int fold_reduce(struct import *m)
     const int count = import_ints(m, 1, "axes", axes);
 
     if (!x || count < 0 || (count && count != v->view.rank) || strcmp(m->n->op, "ReduceMean") == 0)
-        return import_refuse(m, "constants are reduced over all axes only");
+        return import_refuse(m, "a reduction of constants over some axes only");
     const int64_t dim[PM_FILE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     y[0] = product ? 1 : strcmp(m->n->op, "ReduceSum") == 0 ? 0 : n ? x[0] : 0;
     for (size_t i = 0; i < n; i++)

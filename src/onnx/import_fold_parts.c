@@ -41,7 +41,8 @@ int import_fold_gather(struct import *m)
 
         pick += pick < 0 ? size : 0;
         if (pick < 0 || pick >= size)
-            return import_refuse(m, "index %lld of %lld", (long long)pick, (long long)size);
+            return import_refuse(m, "index %lld on an axis of %lld elements", (long long)pick,
+                                 (long long)size);
         y[i] = x[(i / behind / picks * (size_t)size + (size_t)pick) * behind + i % behind];
     }
     if (y)
@@ -60,7 +61,8 @@ static bool part_at(struct import *m, const struct view *v, const double *at, in
         const int64_t pick = given < 0 ? given + size : given;
 
         if (pick < 0 || pick >= size) {
-            import_refuse(m, "index %lld of %lld", (long long)given, (long long)size);
+            import_refuse(m, "index %lld on an axis of %lld elements", (long long)given,
+                          (long long)size);
             return false;
         }
         *place = *place * (size_t)size + (size_t)pick;
@@ -184,7 +186,7 @@ int import_fold_slice(struct import *m)
     size_t n;
 
     if (!x || !import_ranges(m, range))
-        return m->refused_now ? PM_OK : import_refuse(m, "ranges that are no constants");
+        return m->refused_now ? PM_OK : import_refuse(m, "ranges that are not constants");
     for (int k = 0; k < v->view.rank; k++)
         dim[k] = range[k].count;
     double *y = import_fold_allocate(m, v->view.rank, dim, &n);

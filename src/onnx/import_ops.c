@@ -41,5 +41,5 @@ char *pm_import_markdown(void)
 
 int import_op_constant_only(struct import *m)
 {
-    return import_refuse(m, "of computed values: it is there for constants only");
+    return import_refuse(m, "computed inputs (constants only)");
 }

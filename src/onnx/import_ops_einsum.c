@@ -103,7 +103,7 @@ int import_op_einsum(struct import *m)
         strlen(each) + strlen(sum) + strlen(rows) != strlen(e.term[0]) ||
         strlen(each) + strlen(sum) + strlen(columns) != strlen(e.term[1]))
         return import_refuse(
-            m, "the equation \"%s\": it is no product of matrices, or does not fit", text);
+            m, "the equation \"%s\": it is not a product of matrices, or does not fit", text);
     groups_of(e.term[0], (const char *const[]){ each, rows, sum }, of_a);
     groups_of(e.term[1], (const char *const[]){ each, columns, sum }, of_b);
     const bool turned = value_constant(in[1]) || view_lies(&in[1]->view, of_b);

@@ -20,7 +20,7 @@ static int map(struct import *m, const char *spec)
     struct value *v = import_in(m, 0), y;
 
     if (v->kind != VALUE_NODE)
-        return import_refuse(m, "an input that is not computed");
+        return import_refuse(m, "a constant input");
     over(m, NULL, v, &y, spec);
     import_out_node(m, 0, y.node, &y.view);
     return PM_OK;
@@ -73,7 +73,7 @@ int import_op_unary(struct import *m)
                  (double)pm_onnx_attr_float(m->n, table[i].attr, table[i].otherwise));
         return map(m, spec);
     }
-    return import_refuse(m, "there is no such function here");
+    return import_refuse(m, "Pumice does not have this function");
 }
 
 int import_op_leaky_relu(struct import *m)
@@ -100,7 +100,7 @@ int import_op_clip(struct import *m)
     char spec[96];
 
     if ((vl->kind != VALUE_ABSENT && !low) || (vh->kind != VALUE_ABSENT && !high))
-        return import_refuse(m, "limits that are no constants");
+        return import_refuse(m, "limits that are not constants");
     a = a < -3e38 ? -3e38 : a, b = b > 3e38 ? 3e38 : b;
     if (a == 0 && b == 6)
         return map(m, "relu6");
@@ -118,7 +118,7 @@ int import_op_hard_sigmoid(struct import *m)
     char spec[96];
 
     if (v->kind != VALUE_NODE)
-        return import_refuse(m, "an input that is not computed");
+        return import_refuse(m, "a constant input");
     if (a > 0.16666f && a < 0.16667f && b == 0.5f)
         return map(m, "hard_sigmoid");
     snprintf(spec, sizeof spec, "affine scale=%.9g shift=%.9g", (double)a, (double)b);
@@ -279,7 +279,7 @@ static int several(struct import *m, int rank, const int64_t *dim)
     bool done = false;
 
     if (!layer)
-        return import_refuse(m, "two computed values");
+        return import_refuse(m, "two computed inputs");
     for (int i = 0; i < count; i++) {
         const struct value *v = import_in(m, i);
 
@@ -354,7 +354,7 @@ int import_op_softmax(struct import *m)
         return import_op_identity(m);
     axis += axis < 0 ? rank : 0;
     if (v->kind != VALUE_NODE || axis < 0 || axis >= rank)
-        return import_refuse(m, "axis %lld of %d", (long long)axis, rank);
+        return import_refuse(m, "axis %lld of a value with %d axes", (long long)axis, rank);
     view_order(&v->view, order);
     for (const char *p = order; *p; p++)
         if (old ? *p - '0' < axis : *p - '0' != axis)
@@ -377,8 +377,9 @@ int import_op_lrn(struct import *m)
     const int64_t size = import_attr_int(m, "size", 1);
 
     if (v->view.rank != 4 || size % 2 == 0)
-        return import_refuse(m, "a size of %lld over %d axes: odd, of images", (long long)size,
-                             v->view.rank);
+        return import_refuse(m,
+                             "a size of %lld over %d axes (the size must be odd, the input images)",
+                             (long long)size, v->view.rank);
     import_out_images(m, 0, pm_net_add(
         m->net, import_name(m, NULL), import_lay(m, v, "0 2 3 1"),
         "local_response_norm radius=%lld bias=%.9g alpha=%.9g beta=%.9g", (long long)(size - 1) / 2,

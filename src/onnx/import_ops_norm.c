@@ -33,7 +33,7 @@ static bool take(struct import *m, struct value *v, double idle, const struct vi
         return false;
     if (!value_constant(v) || view_count(&w) != view_count(as) ||
         !view_reshape(&w, as->rank, as->dim)) {
-        import_refuse(m, "a scale or bias that is no constant of %lld numbers",
+        import_refuse(m, "a scale or bias that is not a constant of %lld numbers",
                       (long long)view_count(as));
         return false;
     }
@@ -76,7 +76,7 @@ int import_op_layer_norm(struct import *m)
 
     axis += axis < 0 ? rank : 0;
     if (x->kind != VALUE_NODE || axis < 1 || axis >= rank)
-        return import_refuse(m, "axis %lld of %d", (long long)axis, rank);
+        return import_refuse(m, "axis %lld of a value with %d axes", (long long)axis, rank);
     for (int i = 1; i < m->n->out_count; i++)
         if (m->n->out[i][0] && import_read_by_any(m, m->n->out[i]))
             return import_refuse(m, "its output %d, the statistics", i);
@@ -179,7 +179,7 @@ int import_op_batch_norm(struct import *m)
         struct value *v = import_in(m, input[i]);
 
         if (!value_constant(v) || view_count(&v->view) != x->view.dim[1])
-            return import_refuse(m, "input %d is no constant of %lld numbers", input[i],
+            return import_refuse(m, "input %d is not a constant of %lld numbers", input[i],
                                  (long long)x->view.dim[1]);
         if (i < 2)
             has[i] = !import_idle(m, v, i == 0 ? 0 : 1);

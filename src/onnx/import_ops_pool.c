@@ -35,7 +35,7 @@ static int pool(struct import *m, const char *layer)
 int import_op_max_pool(struct import *m)
 {
     if (m->n->out_count > 1 && m->n->out[1][0] && import_read_by_any(m, m->n->out[1]))
-        return import_refuse(m, "its second output, the places of the maxima");
+        return import_refuse(m, "its second output, the indices of the maxima");
     return pool(m, "max_pool");
 }
 
@@ -128,7 +128,7 @@ int import_op_reduce(struct import *m)
     const int count = import_ints(m, 1, "axes", axes);
 
     if (count < 0 || v->kind != VALUE_NODE)
-        return import_refuse(m, "axes that are no constants");
+        return import_refuse(m, "axes that are not constants");
     if (count == 0 && pm_onnx_attr_int(m->n, "noop_with_empty_axes", 0))
         return import_op_identity(m);
     for (int i = 0; i < v->view.rank; i++)
@@ -137,7 +137,8 @@ int import_op_reduce(struct import *m)
         const int64_t a = axes[i] < 0 ? axes[i] + v->view.rank : axes[i];
 
         if (a < 0 || a >= v->view.rank)
-            return import_refuse(m, "axis %lld of %d", (long long)axes[i], v->view.rank);
+            return import_refuse(m, "axis %lld of a value with %d axes", (long long)axes[i],
+                                 v->view.rank);
         gone[a] = true;
     }
     return reduce(m, v, gone, pm_onnx_attr_int(m->n, "keepdims", 1) != 0);
@@ -181,12 +182,12 @@ int import_op_pad(struct import *m)
 
     if (count != 2 * part || x->kind != VALUE_NODE ||
         (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
-        return import_refuse(m, "pads that are no constants, or do not fit");
+        return import_refuse(m, "pads that are not constants, or do not fit");
     for (int i = 0; i < part; i++) {
         const int64_t a = named <= 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i];
 
         if (a < 0 || a >= rank)
-            return import_refuse(m, "axis %lld of %d", (long long)a, rank);
+            return import_refuse(m, "axis %lld of a value with %d axes", (long long)a, rank);
         pad[a] = given[i], pad[rank + a] = given[part + i];
         any |= given[i] || given[part + i];
         padded |= given[i] || given[part + i] ? 1 << a : 0;
@@ -247,8 +248,8 @@ int import_op_resize(struct import *m)
     if (x->view.rank != 4 || x->kind != VALUE_NODE || pm_onnx_attr(m->n, "axes") ||
         pm_onnx_attr_int(m->n, "antialias", 0) || pm_onnx_attr_int(m->n, "exclude_outside", 0) ||
         strcmp(pm_onnx_attr_text(m->n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
-        return import_refuse(m, "of other than images, axes, antialias, exclude_outside or "
-                             "keep_aspect_ratio_policy");
+        return import_refuse(m, "an input other than images, or axes, antialias, exclude_outside "
+                                "or keep_aspect_ratio_policy");
     if (strcmp(place, "tf_crop_and_resize") == 0 || strcmp(place, "half_pixel_symmetric") == 0)
         return import_refuse(m, "coordinate_transformation_mode %s", place);
     pm_str_add(&spec, "resize method=%s coordinates=%s rounding=%s cubic=%.9g", method, place,
@@ -260,7 +261,7 @@ int import_op_resize(struct import *m)
         pm_str_add(&spec, " scale=[%.9g,%.9g]", scale[0], scale[1]);
     else {
         pm_str_free(&spec);
-        return import_refuse(m, "sizes or scales that are no constants of height and width");
+        return import_refuse(m, "sizes or scales that are not constants of height and width");
     }
     import_out_images(
         m, 0,
@@ -310,8 +311,8 @@ int import_op_expand(struct import *m)
         return import_op_identity(m);
     if (rank < 2 || rank > PM_MAX_RANK || !import_repeats(m, v, rank, dim) ||
         x->out_shape.rank != 4)
-        return import_refuse(m, "of computed values that are not added to, subtracted from, "
-                             "multiplied or divided with one of that shape");
+        return import_refuse(m, "a computed input (except before an addition, subtraction, "
+                                "multiplication or division with a value of that shape)");
     for (int i = 0; i < rank; i++)
         first[i] = i == 0 ? m->batch : 1;
     x = pm_net_add(m->net, import_name(m, "first"), x, "slice begin=[0,0,0,0] size=[-1,1,1,1]");

@@ -67,7 +67,7 @@ int import_op_reshape(struct import *m)
     char text[96];
 
     if (rank < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "a shape that is no constant of at most %d numbers",
+        return import_refuse(m, "a shape that is not a constant of at most %d numbers",
                              PM_FILE_MAX_RANK);
     replace_batch(m, x, rank, dim);
     for (int i = 0; i < rank; i++) {
@@ -76,13 +76,13 @@ int import_op_reshape(struct import *m)
         if (dim[i] == -1 && rest < 0)
             rest = i;
         else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
-            return import_refuse(m, "a shape that no value has");
+            return import_refuse(m, "a shape that is too large or has a negative axis");
     }
     if (rest >= 0 && known > 0)
         dim[rest] = view_count(x) / known, known *= dim[rest];
     if (known != view_count(x))
         return import_refuse(m,
-                             "its shape does not hold the values of %s: the model may be made for "
+                             "its shape does not have as many elements as %s: the model may be for "
                              "another batch or input size",
                              view_text(x, text));
     return reshaped(m, v, rank, dim);
@@ -107,7 +107,7 @@ int import_op_squeeze(struct import *m)
     int rank = 0;
 
     if (count < 0)
-        return import_refuse(m, "axes that are no constants");
+        return import_refuse(m, "axes that are not constants");
     for (int i = 0; i < v->view.rank; i++) {
         bool gone = count == 0 && v->view.dim[i] == 1;
 
@@ -130,7 +130,7 @@ int import_op_unsqueeze(struct import *m)
     int next = 0;
 
     if (count < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "axes that are no constants, or more than %d of them",
+        return import_refuse(m, "axes that are not constants, or more than %d of them",
                              PM_FILE_MAX_RANK);
     for (int i = 0; i < rank; i++) {
         bool fresh = false;
@@ -185,7 +185,7 @@ int import_op_dropout(struct import *m)
     if (v->kind != VALUE_NODE || drop == 0)
         return import_op_identity(m);
     if (drop < 0 || drop > 0.999)
-        return import_refuse(m, "a ratio of %g", drop);
+        return import_refuse(m, "a ratio of %g (allowed are 0..0.999)", drop);
     x = v->node;
     y = pm_net_add(m->net, import_name(m, NULL), x, "dropout keep=%.9g", 1 - drop);
     import_out_node(m, 0, y, &v->view);
@@ -307,7 +307,7 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
 
     if (r->step < 1 || size % r->step || r->begin >= r->step || r->count != size / r->step ||
         w.rank >= PM_FILE_MAX_RANK)
-        return import_refuse(m, "a step of %lld along an axis of %lld from %lld on",
+        return import_refuse(m, "a step of %lld along an axis of %lld elements, starting at %lld",
                              (long long)r->step, (long long)size, (long long)r->begin);
     for (int i = 0, k = 0; i < w.rank; i++)
         if (i == axis)
@@ -315,7 +315,7 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
         else
             dim[k++] = v->view.dim[i];
     if (!view_reshape(&w, w.rank + 1, dim))
-        return import_refuse(m, "a step along an axis that lies in parts");
+        return import_refuse(m, "a step along an axis that is not contiguous");
     cutted.view = w;
     cutted.laid = NULL;
     cut(m, 0, &cutted, axis + 1, r->begin, 1);
@@ -360,12 +360,12 @@ int import_op_slice(struct import *m)
     int err = PM_OK;
 
     if (!import_ranges(m, range))
-        return import_refuse(m, "ranges that are no constants, or do not fit");
+        return import_refuse(m, "ranges that are not constants, or do not fit");
     for (int i = 0; i < v.view.rank && !m->refused_now; i++) {
         if (range[i].count == v.view.dim[i] && range[i].step > 0)
             continue;
         if (range[i].count < 1)
-            return import_refuse(m, "nothing is left of axis %d", i);
+            return import_refuse(m, "a range that leaves axis %d empty", i);
         if (range[i].step == 1)
             cut(m, 0, &v, i, range[i].begin, range[i].count);
         else if (range[i].step == -1)
@@ -420,17 +420,19 @@ int import_op_gather(struct import *m)
     axis += axis < 0 ? v->view.rank : 0;
     if (v->kind != VALUE_NODE || count < 1 || axis < 0 || axis >= v->view.rank ||
         v->view.rank - 1 + index->view.rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "indices that are no constants, or axis %lld of %d",
+        return import_refuse(m,
+                             "indices that are not constants, or axis %lld of a value with %d axes",
                              (long long)axis, v->view.rank);
     for (int64_t i = 1; i < count; i++)
         if (at[i] != at[0] + (double)i)
-            return import_refuse(m, "indices that do not follow each other");
+            return import_refuse(m, "indices that are not consecutive");
     const int64_t size = v->view.dim[axis];
     if (!(fabs(at[0]) <= (double)size))
-        return import_refuse(m, "index %g of %lld", at[0], (long long)size);
+        return import_refuse(m, "index %g on an axis of %lld elements", at[0], (long long)size);
     const int64_t first = (int64_t)at[0] + (at[0] < 0 ? size : 0);
     if (first < 0 || first + count > size)
-        return import_refuse(m, "index %lld of %lld", (long long)first, (long long)size);
+        return import_refuse(m, "index %lld on an axis of %lld elements", (long long)first,
+                             (long long)size);
     cut(m, 0, v, (int)axis, first, count);
     struct value taken = *import_value(m, m->n->out[0]);
     return reshaped(m, &taken, view_gathered(&v->view, (int)axis, &index->view, dim), dim);
@@ -461,7 +463,7 @@ int import_op_concat(struct import *m)
         struct value *v = import_in(m, i);
 
         if (v->view.rank != lead->view.rank)
-            return import_refuse(m, "inputs of unlike ranks");
+            return import_refuse(m, "inputs with different numbers of axes");
         if (v->view.dim[axis] == 0)
             continue;
         if (n == AT_ONCE) {
@@ -473,7 +475,7 @@ int import_op_concat(struct import *m)
         part[n++] = import_lay(m, v, groups);
     }
     if (n == 0)
-        return import_refuse(m, "nothing to join");
+        return import_refuse(m, "no inputs to concatenate");
     struct pm_node *y = n == 1 ? part[0] : pm_net_add_many(m->net, import_name(m, NULL), part, n,
                                                            "concat axis=%d", at);
     const struct view w = in_order(lead->view.rank, dim, groups);
@@ -496,7 +498,7 @@ int import_op_depth_to_space(struct import *m)
     const int64_t cut_dcr[] = { d[0], b, b, c, d[2], d[3] },
                   cut_crd[] = { d[0], c, b, b, d[2], d[3] };
     if (!view_reshape(&w, 6, crd ? cut_crd : cut_dcr))
-        return import_refuse(m, "channels that lie in parts");
+        return import_refuse(m, "channels that are not contiguous");
     view_transpose(&w, crd ? crd_perm : dcr_perm);
     struct value split = *v;
     split.view = w;
@@ -516,7 +518,7 @@ int import_op_space_to_depth(struct import *m)
     const int64_t out[] = { d[0], d[1] * b * b, d[2] / b, d[3] / b };
     const int64_t parts[] = { d[0], d[1], d[2] / b, b, d[3] / b, b };
     if (!view_reshape(&w, 6, parts))
-        return import_refuse(m, "pixels that lie in parts");
+        return import_refuse(m, "pixels that are not contiguous");
     view_transpose(&w, perm);
     struct value split = *v;
     split.view = w;

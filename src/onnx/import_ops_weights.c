@@ -219,7 +219,7 @@ static bool give_bias(struct import *m, struct value *b, int64_t channels, doubl
     if (!b)
         return true;
     if (!value_constant(b) || view_count(&b->view) != channels) {
-        import_refuse(m, "a bias that is no constant of %lld numbers", (long long)channels);
+        import_refuse(m, "a bias that is not a constant of %lld numbers", (long long)channels);
         return false;
     }
     *out = import_given_view(m, b, &flat, "0", factor, true);
@@ -254,8 +254,9 @@ static int conv(struct import *m, struct value *x, struct value *w)
     if (!import_window(m, &x->view, &k[2], &win))
         return PM_OK;
     if (groups < 1 || groups > 1 << 20 || k[1] > 1 << 20 || k[1] * groups != x->view.dim[1])
-        return import_refuse(m, "weights for %lld times %lld channels of %lld", (long long)groups,
-                             (long long)k[1], (long long)x->view.dim[1]);
+        return import_refuse(
+            m, "weights for %lld groups of %lld channels, but %lld channels in the input",
+            (long long)groups, (long long)k[1], (long long)x->view.dim[1]);
     b = bias_of(m, 2, &output, -1);
     if (!give_bias(m, b, k[0], 1, &bias))
         return PM_OK;
@@ -264,7 +265,7 @@ static int conv(struct import *m, struct value *x, struct value *w)
         struct view v = w->view;
 
         if (!view_reshape(&v, 5, parts))
-            return import_refuse(m, "weights that lie in parts");
+            return import_refuse(m, "weights that are not contiguous");
         weights = import_given_view(m, w, &v, "34012", 1, true);
         pm_str_add(&spec, "depthwise_conv2d multiplier=%lld", (long long)parts[1]);
     } else {
@@ -303,10 +304,10 @@ int import_op_conv(struct import *m)
     struct value *x = import_in(m, 0), *w = import_in(m, 1), row, kernels;
 
     if ((w->view.rank != 3 && w->view.rank != 4) || x->view.rank != w->view.rank)
-        return import_refuse(m, "a convolution over %d axes; only rows and images have one here",
+        return import_refuse(m, "a convolution over %d axes (1 or 2 are supported)",
                              w->view.rank - 2);
     if (!value_constant(w))
-        return import_refuse(m, "weights that the graph computes");
+        return import_refuse(m, "computed weights");
     if (w->view.rank == 4)
         return conv(m, x, w);
     row = heightened(x), kernels = heightened(w);
@@ -325,7 +326,7 @@ int import_op_conv_transpose(struct import *m)
     struct pm_str spec = { 0 };
 
     if (w->view.rank != 4 || !value_constant(w))
-        return import_refuse(m, "weights that are no constant over images");
+        return import_refuse(m, "weights that are not constants, or not for images");
     if (groups != 1)
         return import_refuse(m, "%lld groups", (long long)groups);
     if (!import_window(m, &x->view, &k[2], &win))
@@ -333,7 +334,7 @@ int import_op_conv_transpose(struct import *m)
     if (strcmp(win.padding, "same") == 0 || import_ints(m, -1, "output_shape", shape) != 0)
         return import_refuse(m, "output_shape or auto_pad SAME: explicit pads only");
     if (two(m, "output_padding", false, more, none) < 0)
-        return import_refuse(m, "output_padding of other than two numbers");
+        return import_refuse(m, "an output_padding that is not two numbers");
     b = bias_of(m, 2, &output, -1);
     if (!give_bias(m, b, k[1], 1, &bias))
         return PM_OK;
@@ -408,7 +409,7 @@ static bool rows_and_matrix(struct import *m, struct value *x, const struct valu
     order[rows] = (char)(turned ? '0' : '0' + rows);
     order[rows + 1] = 0;
     if (!view_reshape(as, rows + 1, parts)) {
-        import_refuse(m, "a matrix that lies in parts");
+        import_refuse(m, "a matrix that is not contiguous");
         return false;
     }
     *in = as_rows(m, x->node, x->view.dim[last]);
@@ -429,7 +430,7 @@ static int product(struct import *m, struct value *x, struct value *w, bool turn
     struct pm_node *in, *y;
 
     if (x->view.dim[rank - 1] != w->view.dim[turned ? 1 : 0])
-        return import_refuse(m, "a matrix of %lld rows for %lld values",
+        return import_refuse(m, "a matrix of %lld rows for an input of %lld values",
                              (long long)w->view.dim[turned ? 1 : 0],
                              (long long)x->view.dim[rank - 1]);
     if (!give_bias(m, b, n, beta, &bias) || !rows_and_matrix(m, x, w, turned, &in, &as, order))
@@ -477,7 +478,7 @@ static int gemm_of_two(struct import *m, struct value *a, struct value *b, struc
     if (is_fresh(m))
         return import_refuse(m, "model.onnx_new_head: it has no weights to replace");
     if (a->view.rank != 2 || b->view.rank != 2)
-        return import_refuse(m, "values of %d and %d axes", a->view.rank, b->view.rank);
+        return import_refuse(m, "inputs with %d and %d axes", a->view.rank, b->view.rank);
     const int64_t dim[2] = { a->view.dim[ta ? 1 : 0], b->view.dim[tb ? 0 : 1] };
     const char *name = import_name(m, sum || alpha != 1 ? "product" : NULL);
     struct pm_node *in[2] = { import_lay(m, a, "0 1"), import_lay(m, b, "0 1") };
@@ -503,7 +504,7 @@ int import_op_gemm(struct import *m)
     if (a->kind != VALUE_NODE || !value_constant(w) || (c->kind == VALUE_NODE && beta != 0))
         return gemm_of_two(m, a, w, c, beta);
     if (w->view.rank != 2 || a->view.rank != 2)
-        return import_refuse(m, "values of %d and %d axes", a->view.rank, w->view.rank);
+        return import_refuse(m, "inputs with %d and %d axes", a->view.rank, w->view.rank);
     if (pm_onnx_attr_int(m->n, "transA", 0)) {
         static const int perm[] = { 1, 0 };
         view_transpose(&left.view, perm);
@@ -515,7 +516,7 @@ int import_op_gemm(struct import *m)
         const double *x = import_numbers(m, c, 1);
 
         if (!x)
-            return import_refuse(m, "a bias that is no constant");
+            return import_refuse(m, "a bias that is not a constant");
         same = *c; /* one number for all outputs */
         same.kind = VALUE_FILL;
         same.fill = *x;
@@ -534,10 +535,10 @@ static int two_computed(struct import *m, struct value *a, struct value *b)
     if (is_fresh(m))
         return import_refuse(m, "model.onnx_new_head: it has no weights to replace");
     if (rank != b->view.rank || rank < 2 || rank > PM_MAX_RANK)
-        return import_refuse(m, "values of %d and %d axes", rank, b->view.rank);
+        return import_refuse(m, "inputs with %d and %d axes", rank, b->view.rank);
     for (int i = 0; i < rank - 2; i++)
         if (a->view.dim[i] != b->view.dim[i])
-            return import_refuse(m, "values that repeat along axis %d", i);
+            return import_refuse(m, "broadcasting along axis %d", i);
     memcpy(dim, a->view.dim, sizeof dim);
     dim[rank - 1] = b->view.dim[rank - 1];
     struct pm_node *in[2] = { import_lay_plain(m, a), import_lay_plain(m, b) };
@@ -570,7 +571,7 @@ int import_op_prelu(struct import *m)
 
     if (!value_constant(s) || (count != 1 && count != channels) || x->view.rank < 2 ||
         x->view.rank > 6)
-        return import_refuse(m, "slopes that are not one, or one for each channel");
+        return import_refuse(m, "slopes that are neither one number nor one number per channel");
     given = import_given_view(m, s, &flat, "0", 1, true);
     struct pm_node *in = import_lay(m, x, groups);
     m->net->given = &given, m->net->given_count = 1;

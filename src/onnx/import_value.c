@@ -46,7 +46,7 @@ static struct pm_node *transposed(struct import *m, struct pm_node *x, int rank,
     struct pm_node *y;
 
     if (rank > PM_MAX_RANK) {
-        import_refuse(m, "its values would have to be transposed over %d axes", rank);
+        import_refuse(m, "a transposition over %d axes", rank);
         return x;
     }
     x = shaped(m, x, rank, dim);
@@ -458,7 +458,7 @@ static const char *variable_name(struct import *m, const struct source *s, bool 
         m->split = base;
         m->splits++;
     } else if (unlike)
-        PM_WARN("onnx", "%s: %s is used in two layouts, which train as two variables",
+        PM_WARN("onnx", "%s: %s is used in two layouts; each becomes a variable of its own",
                 m->model->path, base);
     return name;
 }

@@ -229,8 +229,10 @@ int import_tensors(struct import *m)
         struct value *v = import_value(m, t->name);
 
         if (!import_sane(t->rank, t->dim))
-            return pm_fail(PM_EDATA, "%s: the initializer %s has a shape that no net has",
-                           m->model->path, t->name);
+            return pm_fail(
+                PM_EDATA,
+                "%s: the initializer %s has a shape that is too large or has a negative axis",
+                m->model->path, t->name);
         v->kind = VALUE_TENSOR;
         v->tensor = t;
         v->view = view_plain(t->rank, t->dim);
@@ -270,8 +272,8 @@ static int build_node(struct import *m)
         return PM_OK;
     }
     if (!op)
-        import_refuse(m, "there is no such operator here%s%s", m->n->domain[0] ? ", domain " : "",
-                      m->n->domain);
+        import_refuse(m, "Pumice does not have this operator%s%s",
+                      m->n->domain[0] ? ", domain " : "", m->n->domain);
     else if (import_in(m, 0)->kind == VALUE_ABSENT && strcmp(m->n->op, "Constant") != 0)
         import_refuse(m, "it has no input");
     else if (!broken_input(m)) {
@@ -287,7 +289,7 @@ static int build_node(struct import *m)
         const struct view *v = &import_value(m, m->n->out[i])->view;
 
         if (!import_sane(v->rank, v->dim))
-            import_refuse(m, "its output has a shape that no net has");
+            import_refuse(m, "its output has a shape that is too large or has a negative axis");
     }
     if (!op || m->refused_now || broken_input(m))
         break_outputs(m);

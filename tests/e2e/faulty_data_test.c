@@ -325,7 +325,7 @@ static void missing_and_empty_shards(void **state)
     put_text(in("data/x_train_00001-of-00002.tfrecord"), "");
     check(train(""), 0);
     put_text(in("data/x_train_00001-of-00002.tfrecord"), "this is no TFRecord file");
-    check(train(""), 3, "x_train_00001-of-00002.tfrecord", "no TFRecord file, or damaged");
+    check(train(""), 3, "x_train_00001-of-00002.tfrecord", "not a TFRecord file, or damaged");
     put_text(in("data/dataset.json"), "{ \"splits\": { \"test\": 25 } }");
     check(eval(""), 3, "split test has 24 records, dataset.json says 25");
 }

@@ -373,7 +373,7 @@ static void refused_models(void **state)
     put_inner(&b, 7, &g);
     struct pm_str twice = { 0 };
     pm_str_bytes(&twice, b.text, b.length);
-    check_refused(&b, "says no opset version");
+    check_refused(&b, "the model has no opset version");
     put_inner(&twice, 7, &g);
     check_refused(&twice, "a second graph at offset 4");
     put_text(&b, 7, "\x0f");
@@ -383,9 +383,9 @@ static void refused_models(void **state)
     pm_str_bytes(&b, "\0\0", 2);
     check_refused(&b, "no field begins at offset 0");
     put_text(&b, 1, "x");
-    check_refused(&b, "of another kind");
+    check_refused(&b, "has another type than");
     put_int(&b, 7, 1);
-    check_refused(&b, "of another kind");
+    check_refused(&b, "has another type than");
     put_bytes(&b, 2, "a\0b", 3);
     check_refused(&b, "a zero byte");
     b = model_of_field(15, &i);
@@ -433,9 +433,9 @@ static const struct {
     { "sub/w.bin", "4", "8", NULL },
     { "inner", "4", "8", NULL }, /* a link inside the folder */
     { "w..bin", "4", "8", NULL },
-    { "w.bin", "12", "8", "does not lie in the 16 bytes" },
-    { "w.bin", "17", NULL, "does not lie" },
-    { "w.bin", "9223372036854775807", "8", "does not lie" },
+    { "w.bin", "12", "8", "exceeds the 16 bytes" },
+    { "w.bin", "17", NULL, "exceeds the 16 bytes" },
+    { "w.bin", "9223372036854775807", "8", "exceeds the 16 bytes" },
     { "w.bin", "9223372036854775808", "8", "the offset" },
     { "w.bin", "-4", "8", "the offset" },
     { "w.bin", "4x", "8", "the offset" },

@@ -433,7 +433,7 @@ static void v1_claims(void **state)
         pm_tensor_file_close(&f);
     }
     copy(golden("plain/model.ckpt-7.index"), in("t1")); /* a V2 index under another name */
-    refused(in("t1"), "no V1 checkpoint (the index of a V2 one");
+    refused(in("t1"), "not a V1 checkpoint, or damaged (the index of a V2");
 }
 
 int main(void)

@@ -198,7 +198,7 @@ static void views_beyond_their_storage(void **state)
     assert_fails(
         VIEW("K\4", "K\0", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1t", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1t"), "'w'",
         "more than 8");
-    assert_fails(VIEW("K\5", "K\0", "K\4\x85", "K\1\x85"), "'x/data/0' has 16 bytes", "want 5");
+    assert_fails(VIEW("K\5", "K\0", "K\4\x85", "K\1\x85"), "'x/data/0' has 16 bytes", "need 5");
 #undef VIEW
 }
 
@@ -231,7 +231,7 @@ static void lengths_are_not_believed(void **state)
     assert_fails(PICKLE("\x80\2Nr\xff\xff\xff\xff."), "memo number 4294967295");
     assert_fails(PICKLE("\x80\2" TENSOR("FloatStorage", "\x8a\6\0\0\0\0\0\3", "K\0", "K\1\x85",
                                         "K\1\x85") "."),
-                 "has 16 bytes", "want 3298534883328");
+                 "has 16 bytes", "need 3298534883328");
     assert_fails(PICKLE("\x80\2" TENSOR("FloatStorage", "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f",
                                         "K\0", "K\1\x85", "K\1\x85") "."),
                  "has 16 bytes");
@@ -323,10 +323,10 @@ static void depth_and_sharing_are_bounded(void **state)
     repeat(&s, "k", 1, 5000);
     pm_str_bytes(&s, tensor, sizeof tensor - 1);
     pm_str_bytes(&s, "s.", 2);
-    assert_fails(open_text(&s), "no text of at most 4096 bytes");
+    assert_fails(open_text(&s), "not a text of at most 4096 bytes");
     assert_fails(PICKLE("\x80\2}X\3\0\0\0a\0b" TENSOR("FloatStorage", "K\4", "K\0", "K\4\x85",
                                                       "K\1\x85") "s."),
-                 "no text");
+                 "not a text");
 }
 
 /* ---- large views ----------------------------------------------------------------------- */
@@ -474,7 +474,7 @@ static void no_files_of_pytorch(void **state)
     assert_fails(pm_torch_open_memory("a.pt", "\x80\2}.", 4, &out), "torch.save did not write it");
     assert_fails(pm_torch_open_memory("a.pt", big, sizeof big - 1, &out), "low byte first");
     assert_fails(pm_torch_open_memory("a.pt", version, sizeof version - 1, &out),
-                 "no version 1001");
+                 "its version is not 1001");
     assert_null(out);
 }
 

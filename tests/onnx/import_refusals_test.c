@@ -68,7 +68,7 @@ static void named_operators(void **state)
 
     (void)state;
     bad_node(m, "NonMaxSuppression", two);
-    refused(m, "node 0 \"bad\" (NonMaxSuppression): there is no such operator");
+    refused(m, "node 0 \"bad\" (NonMaxSuppression): Pumice does not have this operator");
     for (size_t i = 0; i < PM_COUNT(equations); i++) {
         m = pm_onnx_make("g");
         pm_onnx_set_text(m, bad_node(m, "Einsum", two), "equation", equations[i]);
@@ -90,8 +90,9 @@ static void counted(void **state)
         before = name;
     }
     bad_node(m, "TopK", (const char *[]){ before, NULL });
-    refused(m, "node 0 \"n0\" (Tile): there is no such operator here (and 14 more); node 1 \"n1\" "
-               "(NonZero): there is no such operator here (and 14 more); node 30 \"bad\" (TopK): ");
+    refused(
+        m, "node 0 \"n0\" (Tile): Pumice does not have this operator (and 14 more); node 1 \"n1\" "
+           "(NonZero): Pumice does not have this operator (and 14 more); node 30 \"bad\" (TopK): ");
 }
 
 /* What PyTorch's segmentation nets and detectors give is no classifier's; two last layers are not
@@ -103,10 +104,10 @@ static void other_tasks(void **state)
         struct pm_import_options options;
         const char *says;
     } cases[] = {
-        { "lraspp_narrow", { 0 }, "the shape 4x5x64x64, which are the maps of a segmentation net" },
-        { "ssdlite_narrow", { 0 }, "which is no logits [n, classes] for a batch of 4" },
+        { "lraspp_narrow", { 0 }, "the shape 4x5x64x64, the output of a segmentation net" },
+        { "ssdlite_narrow", { 0 }, "which is not that of logits [n, classes] for a batch of 4" },
         { "lraspp_narrow", { .any_shape = true, .new_head = 7 },
-          "model.onnx_new_head: its logits are made by two last layers, \"node_conv2d_" },
+          "model.onnx_new_head: two last layers, \"node_conv2d_" },
     };
     const char *source = getenv("PUMICE_SOURCE");
     struct pm_str path = { 0 };

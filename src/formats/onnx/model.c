@@ -214,7 +214,7 @@ struct pm_onnx_tensor *pm_onnx_add_tensor(struct pm_onnx_model *m, const char *n
         t->dim[i] = dim[i];
     t->data = data;
     if (!pm_onnx_measure(t))
-        assert(!"a shape that no memory holds");
+        assert(!"a shape that is too large for memory");
     return t;
 }
 

@@ -490,10 +490,10 @@ static int read_model(struct pm_onnx_model *m, const char *folder)
         PM_TRY(model_field(&r, &w, &f));
     PM_TRY(more);
     if (!r.has_graph || m->ir_version < 1)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no ONNX model, or cut short: it has no %s", m->path,
+        PM_TRY(pm_fail(PM_EDATA, "%s: not an ONNX model, or cut short: it has no %s", m->path,
                        r.has_graph ? "IR version" : "graph"));
     if (m->opset < 1 && m->ir_version >= 3)
-        PM_TRY(pm_fail(PM_EDATA, "%s: says no opset version, or is cut short", m->path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the model has no opset version, or is cut short", m->path));
     if (m->opset < 1) /* files of the first IR versions have no opset */
         m->opset = 1;
     PM_TRY(sort_tensors(m));

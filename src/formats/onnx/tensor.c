@@ -159,11 +159,11 @@ static int add_external(struct parts *p, const struct pm_wire *w, const struct p
     if (strcmp(key, "location") == 0)
         p->location = value;
     else if (strcmp(key, "offset") == 0 && !is_decimal(value, &p->offset))
-        PM_TRY(bad(p, "the offset of its external data is no number"));
+        PM_TRY(bad(p, "the offset of its external data is not a number"));
     else if (strcmp(key, "length") == 0) {
         p->has_length = true;
         if (!is_decimal(value, &p->length))
-            PM_TRY(bad(p, "the length of its external data is no number"));
+            PM_TRY(bad(p, "the length of its external data is not a number"));
     }
 out:
     return err;
@@ -329,8 +329,8 @@ static int take_external(struct parts *p)
                        (unsigned long long)p->t->bytes));
     if (p->offset > beside->size || p->t->bytes > beside->size - p->offset)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: tensor '%.200s': external data %llu + %llu does not lie in the "
-                       "%llu bytes of %s (cut short?)",
+                       "%s: tensor '%.200s': its external data at offset %llu, %llu bytes long, "
+                       "exceeds the %llu bytes of %s (cut short?)",
                        p->all.file->path, p->t->name, (unsigned long long)p->offset,
                        (unsigned long long)p->t->bytes, (unsigned long long)beside->size,
                        beside->path));
@@ -453,8 +453,10 @@ out:
 int pm_onnx_bytes(const struct pm_onnx_tensor *t, uint64_t begin, size_t size, void *dst)
 {
     if (begin > t->bytes || size > t->bytes - begin)
-        return pm_fail(PM_EDATA, "tensor '%.200s': bytes %llu + %zu of its %llu were asked for",
-                       t->name, (unsigned long long)begin, size, (unsigned long long)t->bytes);
+        return pm_fail(
+            PM_EDATA,
+            "tensor '%.200s': the read from byte %llu, %zu bytes long, exceeds its %llu bytes",
+            t->name, (unsigned long long)begin, size, (unsigned long long)t->bytes);
     if (!t->data)
         return size ? t->fill(t, begin, size, dst) : PM_OK;
     if (size)
@@ -492,7 +494,9 @@ static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count,
                        "tensor '%.200s': its elements are not of a numeric type that Pumice reads",
                        t->name));
     if (first > t->count || count > t->count - first)
-        PM_TRY(pm_fail(PM_EDATA, "tensor '%.200s': elements %llu + %zu of its %llu were asked for",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "tensor '%.200s': the read from element %llu, %zu elements long, exceeds "
+                       "its %llu elements",
                        t->name, (unsigned long long)first, count, (unsigned long long)t->count));
     if (floats && t->type == PM_DTYPE_F32)
         return pm_onnx_bytes(t, first * 4, count * 4, floats);

@@ -108,8 +108,8 @@ static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struc
     case PM_ONNX_TENSOR:
         if (a->t->type == PM_DTYPE_OTHER)
             PM_TRY(pm_fail(PM_EDATA,
-                           "%s: node '%.200s' (%s): the tensor of attribute '%.200s' is of a "
-                           "type that is not written",
+                           "%s: node '%.200s' (%s): the tensor of attribute '%.200s' has a type "
+                           "that Pumice does not write",
                            m->path, n->name, n->op, a->name));
         PM_TRY(add_tensor(&message, ATTR_T, a->t));
         break;
@@ -126,10 +126,10 @@ static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struc
             add_text(&message, ATTR_STRINGS, a->strings[i]);
         break;
     default:
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: node '%.200s' (%s): attribute '%.200s' is of a kind that is not "
-                       "written",
-                       m->path, n->name, n->op, a->name));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: node '%.200s' (%s): attribute '%.200s' has a kind that Pumice does not write",
+            m->path, n->name, n->op, a->name));
     }
     add_int(&message, ATTR_TYPE, a->type); /* our numbers are the format's */
     add_message(s, NODE_ATTR, &message);
@@ -219,8 +219,8 @@ static int add_initializer(struct writing *w, size_t index)
     uint64_t inside = 0;
 
     if (t->type == PM_DTYPE_OTHER)
-        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s' is of a type that is not written", w->path,
-                       t->name));
+        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s' has a type that Pumice does not write",
+                       w->path, t->name));
     add_tensor_head(&message, t);
     if (goes_beside(w, t)) {
         add_beside(w, t, &message);

@@ -114,8 +114,10 @@ static int locate_file(struct pm_arena *a, const char *path, struct pm_tf_place 
         use_prefix(pm_arena_printf(a, "%.*s", (int)(strlen(path) - 6), path), out);
     } else if (prefix) {
         if (!has_index(a, prefix))
-            return pm_fail(PM_EDATA, "%s: a shard of a TensorFlow checkpoint, of which %s.index is "
-                                     "not there", path, prefix);
+            return pm_fail(PM_EDATA,
+                           "%s: this is a shard of a TensorFlow checkpoint, but the checkpoint's "
+                           "index %s.index does not exist",
+                           path, prefix);
         use_prefix(prefix, out);
     } else if (pm_tf_is_table(path)) {
         if (shard_suffix(path)) {

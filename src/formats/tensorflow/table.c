@@ -242,9 +242,10 @@ int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_ta
                                (unsigned long long)size));
     PM_TRY(pm_tensor_file_read(f, source, out->end, sizeof footer, footer));
     if (memcmp(end, magic, sizeof magic) != 0)
-        PM_TRY(pm_tf_table_bad(out, "does not end like a TensorFlow table: no checkpoint, "
-                                    "or cut short at %llu bytes",
-                               (unsigned long long)size));
+        PM_TRY(pm_tf_table_bad(
+            out,
+            "does not end like a TensorFlow table: not a checkpoint, or cut short at %llu bytes",
+            (unsigned long long)size));
     if (!get_handle(&p, end, &unused) || !get_handle(&p, end, &index))
         PM_TRY(pm_tf_table_bad(out, "the footer at offset %llu is damaged",
                                (unsigned long long)out->end));

@@ -181,9 +181,9 @@ static int open_table(struct checkpoint *c, const char *path)
     PM_TRY(pm_tf_table_open(c->f, source, &c->tables[i]));
     PM_TRY(pm_tf_table_find(&c->tables[i], "", 0, take_meta, &c->metas[i]));
     if (!c->metas[i] || !c->metas[i]->meta)
-        PM_TRY(pm_tf_table_bad(&c->tables[i], "no list of variables: no V1 checkpoint (the index "
-                                              "of a V2 one is read under its own name, "
-                                              "PREFIX.index), or damaged"));
+        PM_TRY(pm_tf_table_bad(&c->tables[i],
+                               "no list of variables: not a V1 checkpoint, or damaged (the index "
+                               "of a V2 checkpoint must be named PREFIX.index)"));
 out:
     return err;
 }

@@ -168,8 +168,10 @@ static int read_header(struct bundle *b, const struct pm_tf_entry *e)
     Pm__Tf__BundleHeader *h = pm__tf__bundle_header__unpack(NULL, e->value_size, e->value);
 
     if (!h || h->num_shards < 1 || h->num_shards > MOST_SHARDS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the header names %d shards, allowed 1..%d: no V2 checkpoint, "
-                                 "or damaged", path, h ? h->num_shards : 0, MOST_SHARDS));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: the header names %d shards, allowed 1..%d: not a V2 checkpoint, or damaged", path,
+            h ? h->num_shards : 0, MOST_SHARDS));
     if (h->endianness != 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: written on a big-endian machine, which Pumice cannot "
                                  "read; save it again on a little-endian machine", path));
@@ -314,7 +316,7 @@ static int take_entry(void *ctx, const struct pm_tf_entry *e)
     if (e->key_size == 0)
         return read_header(b, e);
     if (!b->has_header)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no header: no V2 checkpoint, or damaged",
+        PM_TRY(pm_fail(PM_EDATA, "%s: no header: not a V2 checkpoint, or damaged",
                        b->f->sources[0].path));
     if (strcmp(e->key, "_CHECKPOINTABLE_OBJECT_GRAPH") == 0)
         return PM_OK;
@@ -342,7 +344,7 @@ static int load(struct bundle *b)
     PM_TRY(pm_tf_table_open(b->f, 0, &table));
     PM_TRY(pm_tf_table_walk(&table, take_entry, b));
     if (!b->has_header)
-        PM_TRY(pm_tf_table_bad(&table, "no header: no V2 checkpoint, or damaged"));
+        PM_TRY(pm_tf_table_bad(&table, "no header: not a V2 checkpoint, or damaged"));
     PM_TRY(pm_tensor_file_finish(b->f));
 out:
     pm_tf_table_close(&table);
@@ -370,7 +372,7 @@ static int open_v2(const char *path, struct pm_tensor_file **out)
     f->read = read_tensor;
     PM_TRY(pm_tf_locate(a, path, &place));
     if (place.kind != PM_TF_V2) /* the files have changed meanwhile */
-        PM_TRY(pm_fail(PM_EDATA, "%s: leads to no TensorFlow V2 checkpoint", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: does not lead to a TensorFlow V2 checkpoint", path));
     b->prefix = pm_arena_strdup(f->arena, place.prefix);
     PM_TRY(load(b));
     *out = f, f = NULL;

@@ -17,7 +17,7 @@ enum {
 static int need(struct pm_torch_pickle *p, uint64_t size)
 {
     if (size > p->end - p->at)
-        return pm_torch_pickle_bad(p, "%llu bytes are wanted and %llu are left (cut short?)",
+        return pm_torch_pickle_bad(p, "%llu bytes are needed and %llu are left (cut short?)",
                                    (unsigned long long)size, (unsigned long long)(p->end - p->at));
     return PM_OK;
 }
@@ -233,7 +233,7 @@ static int take_line(struct pm_torch_pickle *p, char line[MAX_GLOBAL])
         if (*b == 0)
             break;
     }
-    PM_TRY(pm_torch_pickle_bad(p, "no name of at most %d bytes", MAX_GLOBAL - 1));
+    PM_TRY(pm_torch_pickle_bad(p, "a name is longer than %d bytes", MAX_GLOBAL - 1));
 out:
     return err;
 }

@@ -216,7 +216,7 @@ static int place_storage(struct reading *r, struct pm_torch_storage *s)
                        r->f->path, r->root_name, s->key));
     PM_TRY(pm_zip_place(&r->zip, e, &s->at));
     if (__builtin_mul_overflow(s->count, (uint64_t)s->type->size, &bytes) || bytes > e->size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' has %llu bytes, its tensors want %llu of %s",
+        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' has %llu bytes, its tensors need %llu of %s",
                        r->f->path, e->name, (unsigned long long)e->size,
                        (unsigned long long)s->count, s->type->name));
 out:
@@ -259,7 +259,8 @@ static int check_legacy_head(struct reading *r)
         PM_TRY(pm_fail(PM_EDATA, "%s: a pickle, but torch.save did not write it", r->f->path));
     PM_TRY(pm_torch_pickle_run(p, &v));
     if (v->kind != PM_TORCH_INT || v->integer != LEGACY_VERSION)
-        PM_TRY(pm_torch_pickle_bad(p, "no version %d of torch's files", LEGACY_VERSION));
+        PM_TRY(pm_torch_pickle_bad(
+            p, "its version is not %d, the only version of torch's old files", LEGACY_VERSION));
     PM_TRY(pm_torch_pickle_run(p, &v));
     v = pm_torch_get(v, "little_endian");
     if (!v || v->kind != PM_TORCH_BOOL || !v->yes)
@@ -317,19 +318,18 @@ static int place_legacy(struct reading *r, struct pm_torch_storage **list, size_
     if (elements != (*found)->count ||
         __builtin_mul_overflow(elements, (uint64_t)(*found)->type->size, &bytes) ||
         bytes > room - 8)
-        PM_TRY(pm_fail(
-            PM_EDATA,
-            "%s: storage '%.100s' at offset %llu has %llu elements, its tensors want %llu of "
-            "%s, and %llu bytes are left (cut short?)",
-            r->f->path, key->text, (unsigned long long)*at, (unsigned long long)elements,
-            (unsigned long long)(*found)->count, (*found)->type->name,
-            (unsigned long long)(room - 8)));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: storage '%.100s' at offset %llu has %llu elements, its tensors need "
+                       "%llu of %s, and %llu bytes are left (cut short?)",
+                       r->f->path, key->text, (unsigned long long)*at, (unsigned long long)elements,
+                       (unsigned long long)(*found)->count, (*found)->type->name,
+                       (unsigned long long)(room - 8)));
     for (; found < list + count && strcmp((*found)->key, key->text) == 0; found++) {
         uint64_t want;
         if (__builtin_mul_overflow((*found)->count, (uint64_t)(*found)->type->size, &want) ||
             want > bytes)
             PM_TRY(pm_fail(PM_EDATA,
-                           "%s: storage '%.100s' has %llu bytes, a tensor wants %llu of %s",
+                           "%s: storage '%.100s' has %llu bytes, a tensor needs %llu of %s",
                            r->f->path, key->text, (unsigned long long)bytes,
                            (unsigned long long)(*found)->count, (*found)->type->name));
         (*found)->at = *at + 8;

@@ -43,7 +43,7 @@ static int add_tensor(struct walk *w, const struct pm_torch_view *view)
     PM_TRY(spend(w, w->path.length + sizeof *view / 4));
     if (w->path.length && strlen(name) != w->path.length)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: a tensor's name is no text of at most 4096 bytes: '%.200s...'",
+                       "%s: a tensor's name is not a text of at most 4096 bytes: '%.200s...'",
                        w->f->path, name));
     PM_GROW(w->out->list, w->out->count, w->out->capacity);
     w->out->list[w->out->count++] = (struct pm_torch_named){

@@ -182,11 +182,10 @@ int pm_zip_place(const struct pm_zip *z, const struct pm_zip_entry *e, uint64_t 
         PM_TRY(
             pm_fail(PM_EDATA, "%s: '%.200s' is encrypted in the zip archive", z->f->path, e->name));
     if (e->method != 0)
-        PM_TRY(
-            pm_fail(PM_EDATA,
-                    "%s: '%.200s' is compressed in the zip archive (method %d); torch.save stores "
-                    "it as it is, as zip -0 does",
-                    z->f->path, e->name, e->method));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: '%.200s' is compressed in the zip archive (method %d); torch.save does "
+                       "not compress, like zip -0",
+                       z->f->path, e->name, e->method));
     if (file_size < LOCAL_SIZE || e->header > file_size - LOCAL_SIZE)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: '%.200s' of the zip archive begins at offset %llu, beyond its end",
