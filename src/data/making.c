@@ -11,6 +11,7 @@
 
 #include <pumice/data.h>
 #include <pumice/formats.h>
+#include <pumice/objects.h>
 #include <pumice/progress.h>
 #include <pumice/thread.h>
 
@@ -38,6 +39,7 @@ struct pm_making {
     const char **map_labels; /* NULL: same as labels */
     int map_classes;
     int *things, things_count;
+    struct pm_label_map boxes; /* classes of boxes; count 0: the records have none */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -165,6 +167,11 @@ void pm_making_things(struct pm_making *m, const int *classes, int count)
     m->things = pm_arena_alloc(m->arena, (size_t)count * sizeof *m->things);
     m->things_count = count;
     memcpy(m->things, classes, (size_t)count * sizeof *m->things);
+}
+
+void pm_making_box_labels(struct pm_making *m, const struct pm_label_map *map)
+{
+    pm_label_map_copy(m->arena, map, &m->boxes);
 }
 
 void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count)
@@ -440,6 +447,18 @@ static int write_labels(const struct pm_making *m)
     return err;
 }
 
+/* Writes label_map.pbtxt, which TensorFlow's tools read. */
+static int write_label_map(const struct pm_making *m)
+{
+    struct pm_str text = { 0 };
+
+    pm_label_map_print(&m->boxes, &text);
+    const int err = pm_file_write(pm_arena_printf(m->arena, "%s/label_map.pbtxt", m->temporary),
+                                  text.text, text.length);
+    pm_str_free(&text);
+    return err;
+}
+
 /* Returns the records per class for each split, in label order. */
 static struct cJSON *class_counts(const struct pm_making *m)
 {
@@ -490,6 +509,8 @@ static int write_json(const struct pm_making *m)
         cJSON_AddStringToObject(o, "colormap", m->colormap);
     if (m->num_classes)
         cJSON_AddNumberToObject(o, "num_classes", m->num_classes);
+    if (m->boxes.count)
+        cJSON_AddItemToObject(o, "box_labels", pm_label_map_json(&m->boxes));
     if (m->height) {
         cJSON_AddNumberToObject(o, "height", m->height);
         cJSON_AddNumberToObject(o, "width", m->width);
@@ -516,7 +537,8 @@ static void log_counts(const struct pm_making *m)
             pm_str_add(&text, "%s%s %zu%s", k ? ", " : " (", m->labels[k], s->labels[k],
                        k + 1 == m->num_classes ? ")" : "");
     }
-    PM_INFO("data", "%s: %s; %d classes", m->dst, text.text, m->num_classes);
+    PM_INFO("data", "%s: %s; %d classes", m->dst, text.text,
+            m->num_classes ? m->num_classes : m->boxes.count);
     pm_str_free(&text);
 }
 
@@ -552,6 +574,8 @@ int pm_making_finish(struct pm_making *m)
         PM_TRY(pm_fail(PM_EDATA, "%s: nothing was found to put in", m->dst));
     if (m->num_classes)
         PM_TRY(write_labels(m));
+    if (m->boxes.count)
+        PM_TRY(write_label_map(m));
     PM_TRY(write_json(m));
     PM_TRY(put_in_place(m));
     log_counts(m);

@@ -14,6 +14,7 @@
 #include <pumice/measure.h>
 #include <pumice/names.h>
 #include <pumice/net.h>
+#include <pumice/objects.h>
 #include <pumice/onnx.h>
 #include <pumice/options.h>
 #include <pumice/plan.h>

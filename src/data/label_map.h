@@ -1,0 +1,34 @@
+/* label_map, internal to data/: what the readers of the two formats share. */
+#ifndef PUMICE_DATA_LABEL_MAP_H
+#define PUMICE_DATA_LABEL_MAP_H
+
+#include <pumice/objects.h>
+
+/* An item as in the file; the texts are in the arena. */
+struct pm_label_raw {
+    int64_t id;
+    bool has_id;
+    const char *name, *display_name;
+    const char **points; /* [points_count] names by id; owned by the reading */
+    size_t points_count, points_room;
+    unsigned place; /* line of a text, or number of the item from 1 */
+};
+struct pm_label_reading {
+    struct pm_arena *arena;
+    const char *where;        /* file's name */
+    bool lines;               /* places are lines; otherwise items */
+    struct pm_label_raw *raw; /* owned */
+    size_t count, capacity;
+};
+/* Fails with PM_EDATA: file, place and this text. */
+int pm_label_fail(const struct pm_label_reading *r, unsigned place, const char *fmt, ...)
+    PM_PRINTF(3, 4);
+/* Adds an empty item and returns it. The pointer is valid until the next call. */
+struct pm_label_raw *pm_label_add(struct pm_label_reading *r, unsigned place);
+/* Names keypoint `id` of an item; ids are from 0. */
+int pm_label_add_point(const struct pm_label_reading *r, struct pm_label_raw *item, int64_t id,
+                       const char *name, unsigned place);
+/* Reads protobuf's text form. */
+int pm_label_read_pbtxt(struct pm_label_reading *r, const char *text);
+
+#endif

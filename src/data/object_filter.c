@@ -1,0 +1,102 @@
+/* object_filter: drops boxes that cannot be learned from and clips the others to the picture.
+ * Sides are compared in pixels in double precision, so that a box of exactly min_side stays. */
+#include <math.h>
+
+#include <pumice/objects.h>
+
+enum fate { KEEP, CLIP, DEGENERATE, OUTSIDE, SMALL };
+
+static enum fate clip(float box[4])
+{
+    bool clipped = false;
+
+    for (int k = 0; k < 4; k++) {
+        const float v = box[k] < 0 ? 0 : box[k] > 1 ? 1 : box[k];
+        clipped |= v != box[k];
+        box[k] = v;
+    }
+    return clipped ? CLIP : KEEP;
+}
+
+static enum fate fate_of(float box[4], const struct pm_objects *o, const struct pm_object_filter *f)
+{
+    /* A float coordinate is exact to 2^-24 of the picture. */
+    const double slack = 1e-6, height = o->height, width = o->width;
+
+    if (!(box[2] > box[0] && box[3] > box[1] && isfinite(box[0]) && isfinite(box[1]) &&
+          isfinite(box[2]) && isfinite(box[3])))
+        return DEGENERATE;
+    const enum fate fate = clip(box);
+    if (box[2] <= box[0] || box[3] <= box[1])
+        return OUTSIDE;
+    if (((double)box[2] - (double)box[0]) * height < f->min_side - slack * height ||
+        ((double)box[3] - (double)box[1]) * width < f->min_side - slack * width)
+        return SMALL;
+    return fate;
+}
+
+int pm_objects_filter(struct pm_objects *o, const struct pm_object_filter *f, const char *where,
+                      struct pm_object_counts *counts)
+{
+    struct pm_object_counts c = { .pictures = 1 };
+    size_t kept = 0;
+
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_object one = o->item[i];
+        const float *b = o->item[i].box;
+        const enum fate fate = fate_of(one.box, o, f);
+
+        if (fate == DEGENERATE && f->error)
+            return pm_fail(PM_EDATA,
+                           "%s: object %zu%s%s%s: the box ymin %g, xmin %g, ymax %g, "
+                           "xmax %g (pixels) has no area: mend it, or bad=skip drops such boxes",
+                           where, i + 1, one.text ? " (" : "", one.text ? one.text : "",
+                           one.text ? ")" : "", (double)b[0] * o->height, (double)b[1] * o->width,
+                           (double)b[2] * o->height, (double)b[3] * o->width);
+        c.degenerate += fate == DEGENERATE;
+        c.outside += fate == OUTSIDE;
+        c.small += fate == SMALL;
+        c.clipped += fate == CLIP;
+        if (fate == DEGENERATE || fate == OUTSIDE || fate == SMALL)
+            continue;
+        c.boxes++;
+        c.crowds += one.is_crowd;
+        o->item[kept++] = one;
+    }
+    o->count = kept;
+    c.empty = kept == 0;
+    pm_object_counts_add(counts, &c);
+    return PM_OK;
+}
+
+void pm_object_counts_add(struct pm_object_counts *a, const struct pm_object_counts *b)
+{
+    a->pictures += b->pictures;
+    a->empty += b->empty;
+    a->boxes += b->boxes;
+    a->crowds += b->crowds;
+    a->degenerate += b->degenerate;
+    a->outside += b->outside;
+    a->small += b->small;
+    a->clipped += b->clipped;
+}
+
+void pm_object_counts_print(const struct pm_object_counts *c, struct pm_str *out)
+{
+    const struct {
+        size_t count;
+        const char *text;
+    } parts[] = {
+        { c->clipped, "clipped at the border" },
+        { c->degenerate, "dropped without area" },
+        { c->outside, "dropped outside the picture" },
+        { c->small, "dropped below min_side" },
+    };
+
+    pm_str_add(out, "%zu pictures (%zu without boxes), %zu boxes", c->pictures, c->empty, c->boxes);
+    if (c->crowds)
+        pm_str_add(out, " (%zu crowds)", c->crowds);
+    for (size_t i = 0; i < PM_COUNT(parts); i++)
+        if (parts[i].count)
+            pm_str_add(out, ", %zu %s", parts[i].count, parts[i].text);
+}
