@@ -127,6 +127,10 @@ enum { PM_GREY_OR_COLOR = -1 };
  * error it has no pixels. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
+/* Reads the size in pixels, upright, from the file's header: the size that pm_image_decode would
+ * give. PM_EDATA as above, as far as the header shows. Thread-safe. */
+int pm_image_measure(const void *data, size_t size, size_t max_pixels, const char *where,
+                     int *height, int *width);
 /* Returns the EXIF orientation, 1 (upright or unknown) to 8. */
 int pm_image_orientation(const void *data, size_t size);
 /* Returns "jpeg", "png", "gif", "bmp", "pnm", "tga", "psd" or "hdr", detected from the first bytes;
@@ -199,6 +203,38 @@ struct pm_field_list {
     int count, capacity;
 };
 void pm_field_add(struct pm_field_list *l, struct pm_field f);
+/* The size of a net's input, in pixels. */
+struct pm_frame {
+    int height, width;
+};
+/* A record of which the loader makes an example. All pointers are borrowed. */
+struct pm_loader_record {
+    const uint8_t *bytes;
+    size_t size;
+    const char *where;     /* its name, for messages */
+    uint64_t seed, step;   /* of the run; of the batch */
+    uint32_t example;      /* its index in the whole batch, so draws do not depend on the slice */
+    struct pm_frame frame; /* of the batch; not set when frame_of is called */
+};
+/* The records of a dataset, grouped by the frame that each needs. Groups are in the order of their
+ * first records; the records of a group are in file order. */
+struct pm_frame_groups {
+    struct pm_frame_group {
+        struct pm_frame frame;
+        uint64_t first, count; /* a range of `order` */
+    } *list;
+    size_t count;
+    uint64_t *order; /* [records] indices in the dataset */
+};
+/* Reads the header of every record's picture once. frame_of returns the frame that a record needs;
+ * it depends only on the record, and is called from several threads. Records without a frame join
+ * the first group; making them reports the error. If no record has a frame, all are one group of
+ * `otherwise`. *out is freed with pm_frame_groups_free. */
+void pm_frame_groups_create(struct pm_dataset *d,
+                            int (*frame_of)(void *ctx, const struct pm_loader_record *r,
+                                            struct pm_frame *out),
+                            void *ctx, struct pm_frame otherwise, struct pm_frame_groups *out);
+void pm_frame_groups_free(struct pm_frame_groups *g);
 /* A range of a batch's examples. count 0: the whole batch. */
 struct pm_batch_slice {
     int first, count;
@@ -206,6 +242,9 @@ struct pm_batch_slice {
 /* The examples of the loader's slice. */
 struct pm_batch {
     void **field;           /* one array per field of the loader */
+    const struct pm_field *fields; /* their names and the shapes that they have in this frame */
+    struct pm_frame frame;  /* of every example */
+    int examples;           /* length of the arrays: the slice, or all records of a smaller group */
     int valid;              /* number of real examples; the rest (eval's last batch) hold fill */
     int skipped;            /* corrupt records skipped for this batch */
     const uint64_t *record; /* [slice] index in the dataset */
@@ -224,14 +263,28 @@ struct pm_loader_options {
     /* Skip corrupt records (PM_ECORRUPT, from reading or from make). In training, the next record
      * of the epoch's order replaces a skipped one. In evaluation, the batch gets smaller. */
     bool skip_corrupt;
+    /* The frame of every batch, and the fields in this frame. */
+    struct pm_frame frame;
     const struct pm_field *fields;
     int fields_count;
-    /* Makes one example: out[k] points to the example's place in field k. example: its index in the
-     * whole batch, so draws do not depend on the slice. A generator for the draws is
-     * pm_rng_make(seed, pm_hash("augmentation"), step, example). Returns PM_ECORRUPT if the record
-     * is corrupt. */
-    int (*make)(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
-                uint32_t example, const char *where, void *const *out);
+    /* Batches of several frames, instead: training sets frames, evaluation groups; both set
+     * fields_of.
+     *
+     * frames: each training batch has the smallest of these frames that holds every example of the
+     * whole batch, else the largest. frame_of returns the frame that an example needs, which
+     * depends only on the record, seed, step and example; it is called from several threads. So a
+     * batch's frame depends only on its number, not on the slice.
+     * groups: each evaluation batch has records of one group, in the groups' order.
+     * fields_of adds the fields in a frame to the empty list: the same ones in every frame. */
+    const struct pm_frame *frames;
+    int frames_count; /* 0: one frame */
+    const struct pm_frame_groups *groups;
+    int (*frame_of)(void *ctx, const struct pm_loader_record *r, struct pm_frame *out);
+    void (*fields_of)(void *ctx, struct pm_frame frame, struct pm_field_list *out);
+    /* Makes one example: out[k] points to the example's place in field k. A generator for the draws
+     * is pm_rng_make(seed, pm_hash("augmentation"), step, example). Returns PM_ECORRUPT if the
+     * record is corrupt. */
+    int (*make)(void *ctx, const struct pm_loader_record *r, void *const *out);
     void *ctx;
 };
 struct pm_loader;
@@ -251,7 +304,7 @@ double pm_loader_waited(const struct pm_loader *l);
  * pm_loader_ring returns the ring's size in batches. */
 double pm_loader_fill(struct pm_loader *l);
 int pm_loader_ring(const struct pm_loader *l);
-/* Returns the batches per pass: ceil(count / batch). */
+/* Returns the batches per pass: ceil(count / batch), summed over the groups. */
 uint64_t pm_loader_batches(const struct pm_loader *l);
 
 /* ---- making data folders --------------------------------------------------------------- */

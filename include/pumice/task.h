@@ -77,11 +77,13 @@ struct pm_net_maker {
 struct pm_sampler {
     const struct pm_task *task;
     bool train;
+    const struct pm_task_row *row; /* the task's; pm_record_frame and pm_record_fields need it */
 };
 
 /* Examples of a training batch to show. Arrays hold all examples. */
 struct pm_shown {
     int count;
+    struct pm_frame frame;        /* of the batch */
     const void *const *field;     /* in the order of the fields; NULL for the pictures */
     int heads;                    /* number of the net's heads, in its order; 0: not available */
     const float *const *head;     /* NULL if a head has no values of its own */
@@ -152,12 +154,17 @@ struct pm_task_row {
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL:
                                                                              * zeros */
-    /* Adds the batch's arrays for training or evaluation to the empty list; the first is
-     * "images". */
-    void (*fields)(const struct pm_task *t, bool train, struct pm_field_list *out);
+    /* Adds the arrays of a batch of this frame, for training or evaluation, to the empty list; the
+     * first is "images". */
+    void (*fields)(const struct pm_task *t, bool train, struct pm_frame frame,
+                   struct pm_field_list *out);
+    /* Returns the frame that a picture of this size (as decoded, upright) needs in training or
+     * evaluation. o: train, seed, step, example and where are set. PM_EDATA if the picture cannot
+     * be brought to a size. NULL: always the facts' size. Thread-safe. */
+    int (*frame)(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
+                 struct pm_frame *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
-    int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
-                uint32_t example, const char *where, void *const *out);
+    int (*make)(void *sampler, const struct pm_loader_record *r, void *const *out);
     /* Decodes the record's picture, before any preprocessing. */
     int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
@@ -208,10 +215,10 @@ struct pm_task_row {
     void (*paint)(const struct pm_task *t, const struct pm_shown *shown, int i,
                   struct pm_drawings *drawings);
     /* Writes one picture's prediction from the outputs for PREDICT. object: JSON (classification:
-     * label, name, probability, top 5). drawings: an empty list to add to, or NULL if they are not
-     * wanted; a drawing's name is the last part of its file's name. picture: as decoded from its
-     * file, in colour; without pixels if nothing is drawn. */
-    int (*present)(const struct pm_task *t, const void *const *outputs,
+     * label, name, probability, top 5). frame: of the net. drawings: an empty list to add to, or
+     * NULL if they are not wanted; a drawing's name is the last part of its file's name. picture:
+     * as decoded from its file, in colour; without pixels if nothing is drawn. */
+    int (*present)(const struct pm_task *t, struct pm_frame frame, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_drawings *drawings);
     /* Appends a prediction, the object that present() filled, to the line that `pumice predict`
@@ -219,6 +226,11 @@ struct pm_task_row {
     void (*print)(const struct cJSON *object, struct pm_str *out);
     const struct pm_task_inspect *inspect; /* NULL: the task stores only the label in records */
 };
+/* For loaders with several frames; ctx: struct pm_sampler with a row. The first is
+ * pm_loader_options.frame_of: it reads the size of the record's picture and calls the task's hook
+ * `frame`. The second is fields_of: it calls the hook `fields`. */
+int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_frame *out);
+void pm_record_fields(void *sampler, struct pm_frame frame, struct pm_field_list *out);
 /* Writes the record's bytes under the key into the file STEM.ENDING; does nothing if there are
  * none. The ending names their format, "raw" if unknown. PM_EDATA, or the error of writing. */
 int pm_record_save(const struct pm_example *e, const char *key, const char *stem);

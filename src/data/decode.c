@@ -49,16 +49,17 @@ static const struct kind {
     const char *name, *label; /* pm_image_format's name; name in messages */
     bool (*is)(const uint8_t *p, size_t size);
     int (*read)(const struct pm_picture_file *f, struct pm_image8 *out);
+    int (*measure)(const struct pm_picture_file *f, int64_t *height, int64_t *width);
     int (*orientation)(const uint8_t *p, size_t size); /* NULL: always upright */
 } kinds[] = {
-    { "jpeg", "JPEG", is_jpeg, pm_picture_jpeg, pm_exif_of_jpeg },
-    { "png", "PNG", is_png, pm_picture_png, pm_exif_of_png },
-    { "gif", "GIF", is_gif, pm_picture_stb },
-    { "bmp", "BMP", is_bmp, pm_picture_stb },
-    { "pnm", "PNM", is_pnm, pm_picture_pnm },
-    { "psd", "PSD", is_psd, pm_picture_psd },
-    { "hdr", "HDR", is_hdr, pm_picture_stb },
-    { "tga", "TGA", pm_picture_is_tga, pm_picture_stb },
+    { "jpeg", "JPEG", is_jpeg, pm_picture_jpeg, pm_picture_measure_jpeg, pm_exif_of_jpeg },
+    { "png", "PNG", is_png, pm_picture_png, pm_picture_measure_png, pm_exif_of_png },
+    { "gif", "GIF", is_gif, pm_picture_stb, pm_picture_measure_stb },
+    { "bmp", "BMP", is_bmp, pm_picture_stb, pm_picture_measure_stb },
+    { "pnm", "PNM", is_pnm, pm_picture_pnm, pm_picture_measure_stb },
+    { "psd", "PSD", is_psd, pm_picture_psd, pm_picture_measure_stb },
+    { "hdr", "HDR", is_hdr, pm_picture_stb, pm_picture_measure_stb },
+    { "tga", "TGA", pm_picture_is_tga, pm_picture_stb, pm_picture_measure_stb },
 };
 
 static const struct kind *find_kind(const uint8_t *p, size_t size)
@@ -139,18 +140,18 @@ static int to_channels(const struct pm_picture_file *f, struct pm_image8 *im, in
     return PM_OK;
 }
 
-int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
-                    const char *where, struct pm_image8 *out)
+/* Finds the format. PM_EDATA if it is unknown. */
+static int open_file(const void *data, size_t size, size_t max_pixels, const char *where,
+                     const struct kind **out, struct pm_picture_file *f)
 {
     const struct kind *kind = find_kind(data, size);
-    const struct pm_picture_file f = {
-        .data = data, .size = size, .max_pixels = max_pixels ? max_pixels : PM_PICTURE_PIXELS,
-        .where = where, .kind = kind ? kind->label : NULL, .grey = channels == 1,
-    };
-    struct pm_image8 im = { 0 };
     int err = PM_OK;
 
-    *out = (struct pm_image8){ 0 };
+    *f = (struct pm_picture_file){
+        .data = data, .size = size, .max_pixels = max_pixels ? max_pixels : PM_PICTURE_PIXELS,
+        .where = where, .kind = kind ? kind->label : NULL,
+    };
+    *out = kind;
     if (size == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: an image of no bytes. Fetch or export it again, or remove it",
                        where));
@@ -162,6 +163,39 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
     if (size > INT_MAX)
         PM_TRY(
             pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where, size));
+out:
+    return err;
+}
+
+int pm_image_measure(const void *data, size_t size, size_t max_pixels, const char *where,
+                     int *height, int *width)
+{
+    const struct kind *kind;
+    struct pm_picture_file f;
+    int64_t rows = 0, columns = 0;
+    int err = PM_OK;
+
+    PM_TRY(open_file(data, size, max_pixels, where, &kind, &f));
+    PM_TRY(kind->measure(&f, &rows, &columns));
+    PM_TRY(pm_picture_size(&f, columns, rows));
+    const bool across = pm_image_orientation(data, size) >= 5;
+    *height = (int)(across ? columns : rows);
+    *width = (int)(across ? rows : columns);
+out:
+    return err;
+}
+
+int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
+                    const char *where, struct pm_image8 *out)
+{
+    const struct kind *kind;
+    struct pm_picture_file f;
+    struct pm_image8 im = { 0 };
+    int err = PM_OK;
+
+    *out = (struct pm_image8){ 0 };
+    PM_TRY(open_file(data, size, max_pixels, where, &kind, &f));
+    f.grey = channels == 1;
     PM_TRY(kind->read(&f, &im));
     PM_TRY(pm_picture_turn(&f, &im, pm_image_orientation(data, size)));
     PM_TRY(to_channels(&f, &im, channels));

@@ -9,7 +9,12 @@
  * work on the oldest unfinished batch first, and a batch's content depends only on its number. In
  * training, global example g = s * batch + first + i is record permute(seed, g / count)[g % count],
  * or g % count in file order. This is an endless queue whose batches may straddle epochs. A slot's
- * states: free -> filling (step set, left counts down) -> ready -> out -> free.
+ * states: free -> filling (step set, left counts down) -> ready -> out -> free; with several frames
+ * free -> framing -> framed -> filling.
+ *
+ * Batches may have several frames. In training, the worker that opens a slot first reads the
+ * headers of the whole batch's pictures and chooses the frame. In evaluation, a batch has records
+ * of one group. A slot's arrays are allocated once, for the frame that needs most.
  *
  * If corrupt records are skipped, place p of a training epoch takes the first good record of the
  * order's places p, p + 1, ... That also depends only on the data and the number. In evaluation,
@@ -22,19 +27,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pumice/data.h>
+#include "data/frames.h"
+
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
 enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = 1024 };
 
-enum state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_OUT };
+enum state { SLOT_FREE, SLOT_FRAMING, SLOT_FRAMED, SLOT_FILLING, SLOT_READY, SLOT_OUT };
 
 struct slot {
     struct pm_batch batch; /* first member, so that a batch pointer is its slot pointer */
     enum state state;
     int left;         /* number of unfinished examples */
     uint64_t *record; /* [slice], owned; batch.record */
+    struct pm_field_list fields; /* owned; batch.fields */
+    size_t *bytes;    /* [fields], owned; bytes per example of each field */
     bool *empty;      /* [slice], owned: true if the record was skipped (evaluation only) */
     atomic_int skipped;
     int err;          /* error of the failing example with the lowest index */
@@ -47,7 +55,7 @@ struct pm_loader {
     struct pm_loader_options o;
     uint64_t count, batches; /* records of the dataset; batches per pass */
     struct pm_field *field;      /* owned; o.fields */
-    size_t *bytes;               /* owned; bytes per example of each field */
+    struct pm_group_batches grouped; /* owned; zeros without o.groups */
     struct slot *slot;           /* [ring], owned */
     int grain;                   /* number of tickets that a worker takes at once */
 
@@ -73,6 +81,7 @@ struct worker {
     uint8_t *buf; /* grows to the largest record */
     size_t capacity;
     void **out;   /* one example's place in each field */
+    char where[ERROR_TEXT]; /* the record's name */
 };
 
 /* Returns the number of the slice's example over all steps. */
@@ -81,14 +90,20 @@ static uint64_t number_of(const struct pm_loader *l, uint64_t step, int example)
     return step * (uint64_t)l->o.batch + (uint64_t)(l->o.slice.first + example);
 }
 
-/* Returns how many examples of the slice exist in this step: all, except in a pass's last batch. */
+/* Returns how many examples of the slice exist in this step: all, except in the last batch of a
+ * pass or of a group. */
 static int examples_of(const struct pm_loader *l, uint64_t step)
 {
-    const uint64_t begin = number_of(l, step, 0);
+    uint64_t begin = number_of(l, step, 0), count = l->count;
 
-    if (l->o.train || begin + (uint64_t)l->o.slice.count <= l->count)
+    if (l->o.groups) {
+        count = pm_group_of(&l->grouped, step, &begin)->count;
+        begin += (uint64_t)l->o.slice.first;
+    }
+
+    if (l->o.train || begin + (uint64_t)l->o.slice.count <= count)
         return l->o.slice.count;
-    return begin < l->count ? (int)(l->count - begin) : 0;
+    return begin < count ? (int)(count - begin) : 0;
 }
 
 /* Returns the record of an example. passed: number of corrupt records of the epoch skipped for
@@ -98,28 +113,49 @@ static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example,
     const uint64_t g = number_of(l, step, example);
     const uint64_t place = (g % l->count + passed) % l->count;
 
+    if (l->o.groups) {
+        uint64_t begin;
+        const struct pm_frame_group *group = pm_group_of(&l->grouped, step, &begin);
+
+        return l->o.groups->order[group->first + begin + (uint64_t)(l->o.slice.first + example)];
+    }
     if (!l->o.train)
         return g;
     return l->o.in_order ? place : pm_permute(l->o.seed, g / l->count, l->count, place);
 }
 
-static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,
-                     uint64_t record)
+/* Reads a record for an example of the slice, or of the whole batch if example is outside of the
+ * slice. out->where points to w->where. */
+static int read_record(struct pm_loader *l, struct worker *w, uint64_t step, int example,
+                       uint64_t record, struct pm_loader_record *out)
 {
-    char where[ERROR_TEXT];
     size_t size = 0;
-
-    s->record[example] = record;
     const double begun = pm_trace_now();
     const int err = pm_dataset_read(l->dataset, record, &w->buf, &w->capacity, &size);
+
     pm_trace_here("read", begun);
     if (err < 0)
         return err;
-    for (int k = 0; k < l->o.fields_count; k++)
-        w->out[k] = (char *)s->batch.field[k] + l->bytes[k] * (size_t)example;
-    pm_dataset_where(l->dataset, record, where, sizeof where);
-    return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step,
-                     (uint32_t)(l->o.slice.first + example), where, w->out);
+    pm_dataset_where(l->dataset, record, w->where, sizeof w->where);
+    *out = (struct pm_loader_record){ .bytes = w->buf, .size = size, .where = w->where,
+                                      .seed = l->o.seed, .step = step,
+                                      .example = (uint32_t)(l->o.slice.first + example) };
+    return PM_OK;
+}
+
+static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,
+                     uint64_t record)
+{
+    struct pm_loader_record r;
+
+    s->record[example] = record;
+    const int err = read_record(l, w, s->batch.step, example, record, &r);
+    if (err < 0)
+        return err;
+    r.frame = s->batch.frame;
+    for (int k = 0; k < s->fields.count; k++)
+        w->out[k] = (char *)s->batch.field[k] + s->bytes[k] * (size_t)example;
+    return l->o.make(l->o.ctx, &r, w->out);
 }
 
 /* Logs a corrupt record: the first, second, fourth, eighth ... */
@@ -155,12 +191,12 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
 }
 
 /* Fills places begin..end-1 of each field with the value for missing examples. */
-static void blank(const struct pm_loader *l, struct slot *s, int begin, int end)
+static void blank(struct slot *s, int begin, int end)
 {
-    for (int k = 0; k < l->o.fields_count && begin < end; k++) {
-        char *field = (char *)s->batch.field[k] + l->bytes[k] * (size_t)begin;
-        const size_t bytes = l->bytes[k] * (size_t)(end - begin);
-        const int32_t absent = l->o.fields[k].absent;
+    for (int k = 0; k < s->fields.count && begin < end; k++) {
+        char *field = (char *)s->batch.field[k] + s->bytes[k] * (size_t)begin;
+        const size_t bytes = s->bytes[k] * (size_t)(end - begin);
+        const int32_t absent = s->fields.list[k].absent;
 
         memset(field, 0, bytes);
         for (size_t i = 0; absent && i < bytes; i += sizeof absent)
@@ -168,13 +204,102 @@ static void blank(const struct pm_loader *l, struct slot *s, int begin, int end)
     }
 }
 
-/* Opens the slot of the next step if it is free. Returns true if tickets can be taken. Called with
- * the lock held. */
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* Sets the slot's frame and the places in its batch. */
+static void set_frame(const struct pm_loader *l, struct slot *s, struct pm_frame frame,
+                      int examples)
+{
+    s->fields.count = 0;
+    if (l->o.fields_of)
+        l->o.fields_of(l->o.ctx, frame, &s->fields);
+    else
+        for (int k = 0; k < l->o.fields_count; k++)
+            pm_field_add(&s->fields, l->field[k]);
+    for (int k = 0; k < s->fields.count; k++)
+        s->bytes[k] = pm_type_size(s->fields.list[k].type) *
+                      pm_shape_count(s->fields.list[k].shape);
+    s->batch.fields = s->fields.list;
+    s->batch.frame = frame;
+    s->batch.examples = examples;
+}
+
+static int places_of(const struct pm_loader *l, const struct pm_frame_group *g)
+{
+    return g->count < (uint64_t)l->o.slice.count ? (int)g->count : l->o.slice.count;
+}
+
+/* Finds the frame that the example needs, of the record that make_one will probably take. Returns
+ * false if there is none: making the example reports the error. */
+static bool frame_needed(struct pm_loader *l, struct worker *w, uint64_t step, int example,
+                         struct pm_frame *out)
+{
+    const uint64_t most = l->count < MOST_DAMAGED ? l->count : MOST_DAMAGED;
+    struct pm_loader_record r;
+
+    for (uint64_t k = 0; k < most && !l->stop; k++) {
+        int err = read_record(l, w, step, example, record_of(l, step, example, k), &r);
+
+        if (err == PM_OK)
+            err = l->o.frame_of(l->o.ctx, &r, out);
+        if (err != PM_ECORRUPT || !l->o.skip_corrupt)
+            return err == PM_OK;
+    }
+    return false;
+}
+
+/* Chooses the frame of a training batch. */
+static struct pm_frame choose_frame(struct pm_loader *l, struct worker *w, uint64_t step)
+{
+    struct pm_frame need = { 1, 1 }, one;
+
+    for (int g = 0; g < l->o.batch; g++)
+        if (frame_needed(l, w, step, g - l->o.slice.first, &one)) {
+            need.height = one.height > need.height ? one.height : need.height;
+            need.width = one.width > need.width ? one.width : need.width;
+        }
+    return pm_frame_choose(l->o.frames, l->o.frames_count, need);
+}
+
+/* Gives the next step's free slot its frame. Returns false if there is nothing to do. Called with
+ * the lock held, which it releases while it reads. */
+static bool frame_slot(struct pm_loader *l, struct slot *s, struct worker *w)
+{
+    const uint64_t step = l->ticket_step;
+
+    if (l->ticket_example > 0 || s->state != SLOT_FREE)
+        return false;
+    if (l->o.groups) {
+        uint64_t begin;
+        const struct pm_frame_group *g = pm_group_of(&l->grouped, step, &begin);
+
+        set_frame(l, s, g->frame, places_of(l, g));
+        s->state = SLOT_FRAMED;
+        return true;
+    }
+    if (l->o.frames_count == 0) {
+        s->state = SLOT_FRAMED;
+        return true;
+    }
+    s->state = SLOT_FRAMING;
+    pthread_mutex_unlock(&l->lock);
+    const struct pm_frame frame = choose_frame(l, w, step);
+    pthread_mutex_lock(&l->lock);
+    set_frame(l, s, frame, l->o.slice.count);
+    s->state = SLOT_FRAMED;
+    pthread_cond_broadcast(&l->freed);
+    return true;
+}
+
+/* ---- tickets --------------------------------------------------------------------------------- */
+
+/* Opens the slot of the next step if it has a frame. Returns true if tickets can be taken. Called
+ * with the lock held. */
 static bool open_slot(struct pm_loader *l, struct slot *s)
 {
     if (l->ticket_example > 0)
         return true;
-    if (s->state != SLOT_FREE)
+    if (s->state != SLOT_FRAMED)
         return false;
     const int real = examples_of(l, l->ticket_step);
     s->state = SLOT_FILLING;
@@ -187,7 +312,7 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     memset(s->empty, 0, (size_t)l->o.slice.count * sizeof *s->empty);
     for (int i = real; i < l->o.slice.count; i++)
         s->record[i] = 0;
-    blank(l, s, real, l->o.slice.count);
+    blank(s, real, s->batch.examples);
     return true;
 }
 
@@ -199,12 +324,14 @@ static void set_ready(struct pm_loader *l, struct slot *s)
 }
 
 /* Waits for work; returns NULL if no work is left. Called with the lock held. */
-static struct slot *take(struct pm_loader *l, int *begin, int *end)
+static struct slot *take(struct pm_loader *l, struct worker *w, int *begin, int *end)
 {
     for (;;) {
         if (l->stop || (!l->o.train && l->ticket_step >= l->batches))
             return NULL;
         struct slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
+        if (frame_slot(l, s, w))
+            continue;
         if (open_slot(l, s)) {
             if (s->left == 0) { /* the pass's last batch has no example in this slice */
                 set_ready(l, s);
@@ -254,7 +381,7 @@ static void *work(void *arg)
     for (;;) {
         int begin = 0, end = 0, err = PM_OK, failed = 0;
         pthread_mutex_lock(&l->lock);
-        struct slot *s = take(l, &begin, &end);
+        struct slot *s = take(l, &w, &begin, &end);
         pthread_mutex_unlock(&l->lock);
         if (!s)
             break;
@@ -273,9 +400,36 @@ static void *work(void *arg)
 
 /* ---- the caller's side ----------------------------------------------------------------------- */
 
+/* Adds the bytes of each field in this frame to the most so far. */
+static void most_bytes(const struct pm_loader *l, struct slot *s, struct pm_frame frame,
+                       int examples, size_t *most)
+{
+    set_frame(l, s, frame, examples);
+    for (int k = 0; k < s->fields.count; k++) {
+        const size_t bytes = s->bytes[k] * (size_t)examples;
+
+        most[k] = bytes > most[k] ? bytes : most[k];
+    }
+}
+
+/* Returns the bytes of each field's array: as many as the frame that needs most has. */
+static size_t *array_bytes(const struct pm_loader *l, struct slot *s)
+{
+    size_t *most = pm_calloc((size_t)l->o.fields_count + 1, sizeof *most);
+
+    if (l->o.frames_count == 0 && !l->o.groups)
+        most_bytes(l, s, l->o.frame, l->o.slice.count, most);
+    for (int i = 0; i < l->o.frames_count; i++)
+        most_bytes(l, s, l->o.frames[i], l->o.slice.count, most);
+    for (size_t i = 0; l->o.groups && i < l->o.groups->count; i++)
+        most_bytes(l, s, l->o.groups->list[i].frame, places_of(l, &l->o.groups->list[i]), most);
+    return most;
+}
+
 static void make_slots(struct pm_loader *l)
 {
     const size_t count = (size_t)l->o.slice.count;
+    size_t *most = NULL;
 
     l->slot = pm_calloc((size_t)l->o.ring, sizeof *l->slot);
     for (int i = 0; i < l->o.ring; i++) {
@@ -285,9 +439,14 @@ static void make_slots(struct pm_loader *l)
         s->batch.record = s->record;
         s->batch.slot = i;
         s->batch.field = pm_calloc((size_t)l->o.fields_count + 1, sizeof *s->batch.field);
+        s->bytes = pm_calloc((size_t)l->o.fields_count + 1, sizeof *s->bytes);
+        if (!most)
+            most = array_bytes(l, s);
+        set_frame(l, s, l->o.frame, l->o.slice.count);
         for (int k = 0; k < l->o.fields_count; k++)
-            s->batch.field[k] = pm_calloc(count, l->bytes[k]);
+            s->batch.field[k] = pm_calloc(1, most[k]);
     }
+    pm_free(most);
 }
 
 /* Blocks signals in the workers, because the main thread handles them. */
@@ -328,19 +487,20 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
     if (o->slice.count == 0)
         l->o.slice = (struct pm_batch_slice){ 0, o->batch };
     l->count = pm_dataset_get_info(d)->count;
-    l->batches = (l->count + (uint64_t)o->batch - 1) / (uint64_t)o->batch;
     l->o.threads = o->threads > 0 ? o->threads : pm_threads();
     l->o.ring = o->ring > 0 ? o->ring : DEFAULT_RING;
     l->ticket_step = l->next_step = o->first_step;
     l->grain = l->o.slice.count / (4 * l->o.threads);
     l->grain = l->grain < 1 ? 1 : l->grain > MOST_GRAIN ? MOST_GRAIN : l->grain;
     l->field = pm_calloc((size_t)o->fields_count + 1, sizeof *l->field);
-    l->bytes = pm_calloc((size_t)o->fields_count + 1, sizeof *l->bytes);
-    for (int k = 0; k < o->fields_count; k++) {
+    for (int k = 0; k < o->fields_count; k++)
         l->field[k] = o->fields[k];
-        l->bytes[k] = pm_type_size(o->fields[k].type) * pm_shape_count(o->fields[k].shape);
-    }
     l->o.fields = l->field;
+    l->batches = (l->count + (uint64_t)o->batch - 1) / (uint64_t)o->batch;
+    if (o->groups) {
+        pm_group_batches_open(&l->grouped, o->groups, o->batch);
+        l->batches = l->grouped.first[o->groups->count];
+    }
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->freed, NULL);
     pthread_cond_init(&l->ready, NULL);
@@ -368,6 +528,8 @@ void pm_loader_destroy(struct pm_loader **p)
         for (int k = 0; k < l->o.fields_count; k++)
             pm_free(l->slot[i].batch.field[k]);
         pm_free(l->slot[i].batch.field);
+        pm_free(l->slot[i].fields.list);
+        pm_free(l->slot[i].bytes);
         pm_free(l->slot[i].record);
         pm_free(l->slot[i].empty);
     }
@@ -377,7 +539,7 @@ void pm_loader_destroy(struct pm_loader **p)
     pm_free(l->slot);
     pm_free(l->thread);
     pm_free(l->field);
-    pm_free(l->bytes);
+    pm_group_batches_close(&l->grouped);
     pm_free(l);
     *p = NULL;
 }
@@ -388,17 +550,17 @@ static void free_slot(struct pm_loader *l, struct slot *s)
     pthread_cond_broadcast(&l->freed);
 }
 
-static void move_example(const struct pm_loader *l, struct slot *s, int from, int to)
+static void move_example(struct slot *s, int from, int to)
 {
-    for (int k = 0; k < l->o.fields_count; k++) {
+    for (int k = 0; k < s->fields.count; k++) {
         char *field = s->batch.field[k];
-        memcpy(field + l->bytes[k] * (size_t)to, field + l->bytes[k] * (size_t)from, l->bytes[k]);
+        memcpy(field + s->bytes[k] * (size_t)to, field + s->bytes[k] * (size_t)from, s->bytes[k]);
     }
     s->record[to] = s->record[from];
 }
 
 /* Moves good examples into the places of corrupt ones, and blanks the remaining places. */
-static void close_up(const struct pm_loader *l, struct slot *s)
+static void close_up(struct slot *s)
 {
     const int had = s->batch.valid;
     int n = 0;
@@ -407,10 +569,10 @@ static void close_up(const struct pm_loader *l, struct slot *s)
         if (s->empty[i])
             continue;
         if (n < i)
-            move_example(l, s, i, n);
+            move_example(s, i, n);
         n++;
     }
-    blank(l, s, n, had);
+    blank(s, n, had);
     s->batch.valid = n;
 }
 
@@ -449,7 +611,7 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
     }
     pthread_mutex_unlock(&l->lock);
     if (*out && (*out)->skipped && !l->o.train)
-        close_up(l, s);
+        close_up(s);
     return err < 0 ? pm_fail(err, "%s", text) : PM_OK;
 }
 

@@ -44,6 +44,53 @@ int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t
                    f->where, f->kind, (long long)width, (long long)height);
 }
 
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+static int64_t be(const uint8_t *p, int bytes)
+{
+    int64_t v = 0;
+
+    for (int i = 0; i < bytes; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+int pm_picture_measure_png(const struct pm_picture_file *f, int64_t *height, int64_t *width)
+{
+    if (f->size < 24 || memcmp(f->data + 12, "IHDR", 4))
+        return pm_picture_damaged(f, "its header lacks width and height");
+    *width = be(f->data + 16, 4);
+    *height = be(f->data + 20, 4);
+    return PM_OK;
+}
+
+/* Goes from marker to marker up to the first frame header. */
+int pm_picture_measure_jpeg(const struct pm_picture_file *f, int64_t *height, int64_t *width)
+{
+    const uint8_t *p = f->data;
+    size_t at = 2;
+
+    while (at + 4 <= f->size) {
+        const uint8_t marker = p[at + 1];
+
+        if (p[at] != 0xff || marker == 0xff || marker == 0 || marker == 1 ||
+            (marker >= 0xd0 && marker <= 0xd8)) {
+            at += p[at] == 0xff && marker != 0xff ? 2 : 1;
+            continue;
+        }
+        if (marker == 0xd9 || marker == 0xda)
+            break;
+        if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+            marker != 0xcc && at + 9 <= f->size) {
+            *height = be(p + at + 5, 2);
+            *width = be(p + at + 7, 2);
+            return PM_OK;
+        }
+        at += 2 + (size_t)be(p + at + 2, 2);
+    }
+    return pm_picture_damaged(f, "its header lacks width and height");
+}
+
 /* ---- turning ------------------------------------------------------------------------------- */
 
 enum { STRIP = 32 }; /* columns per strip, so that source rows stay in the cache */

@@ -32,6 +32,11 @@ int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out);
 int pm_picture_psd(const struct pm_picture_file *f, struct pm_image8 *out);
 /* Binary PGM and PPM through stb_image; samples of 0..255 only. */
 int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out);
+/* Each reads the stored size from the header, not turned. PM_EDATA if the header lacks it. The last
+ * is for the formats that stb_image reads. */
+int pm_picture_measure_png(const struct pm_picture_file *f, int64_t *height, int64_t *width);
+int pm_picture_measure_jpeg(const struct pm_picture_file *f, int64_t *height, int64_t *width);
+int pm_picture_measure_stb(const struct pm_picture_file *f, int64_t *height, int64_t *width);
 /* true if the bytes are a whole TGA file. The format has no signature of its own, so all fields of
  * the header are checked, and the size where it follows from them. */
 bool pm_picture_is_tga(const uint8_t *p, size_t size);

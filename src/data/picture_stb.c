@@ -153,15 +153,27 @@ static int read_file(struct source *s, const struct pm_picture_file *f, uint8_t 
     return good ? PM_OK : failed(f);
 }
 
+int pm_picture_measure_stb(const struct pm_picture_file *f, int64_t *height, int64_t *width)
+{
+    struct source *s = pm_malloc(sizeof *s);
+    const int err = read_file(s, f, NULL);
+
+    /* A BMP with negative height stores its first row first. */
+    *height = s->height < 0 ? -(int64_t)s->height : s->height;
+    *width = s->width;
+    pm_free(s);
+    return err;
+}
+
 int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out)
 {
     struct source *s = pm_malloc(sizeof *s);
     uint8_t *pixels = NULL;
+    int64_t height = 0, width = 0;
     int err = PM_OK;
 
-    PM_TRY(read_file(s, f, NULL));
-    /* A BMP with negative height stores its first row first. */
-    PM_TRY(pm_picture_size(f, s->width, s->height < 0 ? -(int64_t)s->height : s->height));
+    PM_TRY(pm_picture_measure_stb(f, &height, &width));
+    PM_TRY(pm_picture_size(f, width, height));
     PM_TRY(read_file(s, f, &pixels));
     *out = (struct pm_image8){ s->height, s->width, s->channels, pixels };
 out:

@@ -224,12 +224,20 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
     PM_TRY(e->task_row->open(&e->facts, &e->task));
     if (e->task_row->settle)
         PM_TRY(pm_experiment_settle(e));
-    e->task_row->fields(e->task, true, &e->train_fields);
-    e->task_row->fields(e->task, false, &e->eval_fields);
+    e->task_row->fields(e->task, true, pm_experiment_frame(e, true), &e->train_fields);
+    e->task_row->fields(e->task, false, pm_experiment_frame(e, false), &e->eval_fields);
     *out = e, e = NULL;
 out:
     pm_experiment_close(&e);
     return err;
+}
+
+struct pm_frame pm_experiment_frame(const struct pm_experiment *e, bool train)
+{
+    const struct pm_task_facts *f = &e->facts;
+
+    return train ? (struct pm_frame){ f->height, f->width }
+                 : (struct pm_frame){ f->eval_height, f->eval_width };
 }
 
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
@@ -272,11 +280,12 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
     const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
 
-    *sampler = (struct pm_sampler){ .task = e->task, .train = train };
+    *sampler = (struct pm_sampler){ e->task, train, e->task_row };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
         .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
-        .threads = c->data.threads, .ring = c->data.ring, .fields = fields->list,
+        .threads = c->data.threads, .ring = c->data.ring,
+        .frame = pm_experiment_frame(e, train), .fields = fields->list,
         .fields_count = fields->count,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .ctx = sampler }, out);

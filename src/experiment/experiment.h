@@ -63,6 +63,9 @@ int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkp
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
 
+/* Returns the size of training's or evaluation's pictures after preprocessing. */
+struct pm_frame pm_experiment_frame(const struct pm_experiment *e, bool train);
+
 /* Selects a net: its use, and the number and size of its pictures, height x width. 0 and 0: the
  * size of training for PM_USE_TRAIN, of evaluation for the other uses. */
 struct pm_net_want {

@@ -177,8 +177,8 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
     for (int k = 0; k < p->outputs.count; k++)
         p->values[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
                        i * p->stride[k];
-    PM_TRY(p->s.e->task_row->present(p->s.e->task, p->values, &picture, object,
-                                     p->out ? &drawings : NULL));
+    PM_TRY(p->s.e->task_row->present(p->s.e->task, pm_experiment_frame(p->s.e, false), p->values,
+                                     &picture, object, p->out ? &drawings : NULL));
     const bool taken = p->out && is_taken(p, index);
     for (size_t k = 0; k < drawings.count; k++)
         PM_TRY(write_picture(p, index, taken, &drawings.list[k]));

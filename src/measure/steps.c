@@ -31,7 +31,9 @@ static void make_batch(struct pm_steps *s)
         }
         s->batch.field[k] = data;
     }
-    s->batch.valid = s->c->run.batch_size;
+    s->batch.fields = fields->list;
+    s->batch.frame = pm_experiment_frame(s->e, true);
+    s->batch.examples = s->batch.valid = s->c->run.batch_size;
 }
 
 int pm_steps_open(struct pm_steps *s, const struct pm_config *c, bool synthetic)

@@ -461,7 +461,8 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
     const struct pm_named_floats *list = NULL;
     const float **head = NULL;
     struct pm_shape *shape = NULL;
-    struct pm_shown all = { .count = (int)shown(s), .field = (const void *const *)s->labels };
+    struct pm_shown all = { .count = (int)shown(s), .frame = pm_experiment_frame(s->e, true),
+                            .field = (const void *const *)s->labels };
     int err = PM_OK;
 
     if (!s->labels || all.count == 0)

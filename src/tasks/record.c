@@ -23,23 +23,20 @@ int pm_record_check(const struct pm_task_facts *s)
     return PM_OK;
 }
 
-struct pm_field pm_record_images(const struct pm_task_facts *s, bool train)
+struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame)
 {
-    const int height = train ? s->height : s->eval_height;
-    const int width = train ? s->width : s->eval_width;
-
-    return (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0, -1, 1 };
+    return (struct pm_field){ "images", PM_F32, PM_SHAPE3(frame.height, frame.width, s->channels),
+                              0, -1, 1 };
 }
 
 int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
-                    uint64_t seed, uint64_t step, uint32_t example, const char *where,
-                    struct pm_placed *out)
+                    const struct pm_loader_record *r, struct pm_placed *out)
 {
     const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
     const struct pm_occasion o = {
-        .height = train ? s->height : s->eval_height, .width = train ? s->width : s->eval_width,
-        .channels = s->channels, .train = train, .seed = seed, .step = (uint32_t)step,
-        .example = example, .where = where,
+        .height = r->frame.height, .width = r->frame.width, .channels = s->channels,
+        .train = train, .seed = r->seed, .step = (uint32_t)r->step, .example = r->example,
+        .where = r->where,
     };
 
     return pm_place(&input, sample, &o, out);
@@ -97,22 +94,82 @@ out:
     return err;
 }
 
-int pm_record_image(const struct pm_example *e, int channels, const char *where,
-                    struct pm_image8 *out)
+/* Finds the bytes of the record's picture. raw: they are pixels without a file format. */
+static int find_image(const struct pm_example *e, const char *where, const uint8_t **data,
+                      size_t *size, bool *raw)
 {
-    const uint8_t *data, *format = NULL;
-    size_t size, format_size = 0;
-    int found = pm_example_bytes(e, "image/encoded", &data, &size);
+    const uint8_t *format = NULL;
+    size_t format_size = 0;
+    int found = pm_example_bytes(e, "image/encoded", data, size);
 
     if (found < 0)
         return found;
-    if (found == 0 || size == 0)
+    if (found == 0 || *size == 0)
         return pm_fail(PM_EDATA, "%s: has no image/encoded", where);
     if ((found = pm_example_bytes(e, "image/format", &format, &format_size)) < 0)
         return found;
-    if (format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0))
-        return read_raw(e, data, size, channels, where, out);
-    return pm_image_decode(data, size, channels, 0, where, out);
+    *raw = format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0);
+    return PM_OK;
+}
+
+int pm_record_image(const struct pm_example *e, int channels, const char *where,
+                    struct pm_image8 *out)
+{
+    const uint8_t *data;
+    size_t size;
+    bool raw = false;
+    int err = PM_OK;
+
+    PM_TRY(find_image(e, where, &data, &size, &raw));
+    err = raw ? read_raw(e, data, size, channels, where, out)
+              : pm_image_decode(data, size, channels, 0, where, out);
+out:
+    return err;
+}
+
+/* Reads the size of the record's picture, upright, from its header. */
+static int measure(const struct pm_example *e, const char *where, int *height, int *width)
+{
+    const uint8_t *data;
+    size_t size;
+    bool raw = false;
+    int64_t h, w;
+    int err = PM_OK;
+
+    PM_TRY(find_image(e, where, &data, &size, &raw));
+    if (!raw) {
+        err = pm_image_measure(data, size, 0, where, height, width);
+        goto out;
+    }
+    PM_TRY(read_size(e, "image/height", 0, where, &h));
+    PM_TRY(read_size(e, "image/width", 0, where, &w));
+    *height = (int)h;
+    *width = (int)w;
+out:
+    return err;
+}
+
+int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_frame *out)
+{
+    const struct pm_sampler *s = sampler;
+    const struct pm_occasion o = { .train = s->train, .seed = r->seed, .step = (uint32_t)r->step,
+                                   .example = r->example, .where = r->where };
+    struct pm_example *e = NULL;
+    int height, width, err = PM_OK;
+
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
+    PM_TRY(pm_record_damage(measure(e, r->where, &height, &width)));
+    PM_TRY(s->row->frame(s->task, &o, height, width, out));
+out:
+    pm_example_destroy(&e);
+    return err;
+}
+
+void pm_record_fields(void *sampler, struct pm_frame frame, struct pm_field_list *out)
+{
+    const struct pm_sampler *s = sampler;
+
+    s->row->fields(s->task, s->train, frame, out);
 }
 
 int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,

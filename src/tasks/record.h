@@ -14,12 +14,11 @@ int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size
 /* Returns PM_ECONFIG if pictures are neither grey nor in colour, or if there are fewer than two
  * classes. */
 int pm_record_check(const struct pm_task_facts *s);
-/* Returns field 0 of a batch, the pictures. */
-struct pm_field pm_record_images(const struct pm_task_facts *s, bool train);
-/* Places the sample of a batch's example in the net's input: pm_place with these facts. */
+/* Returns field 0 of a batch of this frame, the pictures. */
+struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame);
+/* Places the sample of a batch's example in the batch's frame: pm_place with these facts. */
 int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
-                    uint64_t seed, uint64_t step, uint32_t example, const char *where,
-                    struct pm_placed *out);
+                    const struct pm_loader_record *r, struct pm_placed *out);
 /* Returns PM_ECONFIG if input.augment does not carry these members (PM_CARRIES_... bits). */
 int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries);
 /* Turns PM_EDATA into PM_ECORRUPT: a record that cannot be read says nothing about the others, like

@@ -70,7 +70,7 @@ out:
 static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch)
 {
     for (int i = 0; i < ev->e->eval_fields.count; i++) {
-        const struct pm_field *f = &ev->e->eval_fields.list[i];
+        const struct pm_field *f = &batch->fields[i];
 
         if (pm_net_find(ev->net, f->name))
             memcpy(pm_plan_input(ev->plan, slot, f->name, 0), batch->field[i],

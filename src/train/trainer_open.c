@@ -176,7 +176,7 @@ static void say_start(const struct pm_trainer *t)
 static int check_examples(const struct pm_trainer *t)
 {
     enum { LOOKED_AT = 8 };
-    const struct pm_sampler sampler = { .task = t->run.e->task, .train = false };
+    struct pm_sampler sampler = { t->run.e->task, false, t->run.e->task_row };
     const size_t count = pm_dataset_get_info(t->run.e->eval)->count;
     struct pm_arena *a = pm_arena_create();
     const struct pm_field_list *fields = &t->run.e->eval_fields;
@@ -195,7 +195,9 @@ static int check_examples(const struct pm_trainer *t)
         err = pm_dataset_read(t->run.e->eval, record, &buf, &capacity, &size);
         if (err == PM_OK) {
             pm_dataset_where(t->run.e->eval, record, where, sizeof where);
-            err = t->run.e->task_row->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
+            err = t->run.e->task_row->make(&sampler, &(struct pm_loader_record){
+                .bytes = buf, .size = size, .where = where,
+                .frame = pm_experiment_frame(t->run.e, false) }, out);
         }
         if (err == PM_ECORRUPT) /* only this picture is damaged: evaluation reports or skips it */
             err = PM_OK;

@@ -30,14 +30,15 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 
 static void take(struct pm_dataset *d, struct pm_task *s, int threads, float *out)
 {
-    struct pm_sampler sampler = { s, true };
+    struct pm_sampler sampler = { .task = s, .train = true };
     struct pm_field fields[8];
     const struct pm_task_row *task = pm_task_find("classification");
     struct pm_loader_options o = { .batch = BATCH, .train = true, .seed = 5, .threads = threads,
-                                   .fields = fields, .make = task->make, .ctx = &sampler };
+                                   .frame = frame_of(&s->facts, true), .fields = fields,
+                                   .make = task->make, .ctx = &sampler };
     struct pm_loader *l = NULL;
 
-    o.fields_count = fields_of(task, s, true, fields);
+    o.fields_count = fields_of(task, s, true, frame_of(&s->facts, true), fields);
     assert_int_equal(o.fields_count, 2);
     assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
     for (int step = 0; step < STEPS; step++) {

@@ -108,6 +108,16 @@ static void check_means(const char *file, const cJSON *pil, const struct pm_imag
     }
 }
 
+/* What the header says of a picture that can be decoded is the size that it then has. */
+static void check_measure(const char *data, size_t size, const struct pm_image8 *im)
+{
+    int height = 0, width = 0;
+
+    assert_int_equal(pm_image_measure(data, size, 0, "measured", &height, &width), PM_OK);
+    assert_int_equal(height, im->height);
+    assert_int_equal(width, im->width);
+}
+
 static void corner_files(void **state)
 {
     const char *folder = shared_data("images-corner");
@@ -129,6 +139,8 @@ static void corner_files(void **state)
             continue;
         files++;
         const int err = pm_image_decode(data, size, 0, 0, f->string, &im);
+        if (err == PM_OK)
+            check_measure(data, size, &im);
         const bool pillow = cJSON_IsTrue(cJSON_GetObjectItem(pil, "ok"));
         const bool judged = turbo || !strstr(f->string, ".jp");
         if (err < 0) {

@@ -21,7 +21,10 @@ static int decode(const uint8_t *data, size_t size, uint8_t choice, struct pm_im
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pm_image8 im = { 0 };
+    int height = 0, width = 0;
 
+    if (size > 0)
+        pm_image_measure(data + 1, size - 1, 0, "fuzz", &height, &width);
     if (size == 0 || decode(data + 1, size - 1, data[0], &im) < 0)
         return 0;
     if (im.height < 1 || im.width < 1 || im.channels < 1 || im.channels > 4)

@@ -123,11 +123,12 @@ static void read_back(const char *split, int height, int width)
         abort();
     const struct pm_dataset_info *info = pm_dataset_get_info(d);
     const struct pm_task s = setup_of(info, a);
-    struct pm_sampler training = { &s, true }, evaluation = { &s, false };
+    struct pm_sampler training = { .task = &s, .train = true }, evaluation = { .task = &s };
+    const struct pm_loader_record r = { .bytes = record, .size = size, .seed = 1, .step = 2,
+                                        .example = 3, .where = "record", .frame = { SIZE, SIZE } };
     const struct pm_task_row *task = pm_task_find("segmentation");
 
-    if (task->make(&training, record, size, 1, 2, 3, "record", of_training) < 0 ||
-        task->make(&evaluation, record, size, 1, 2, 3, "record", of_eval) < 0)
+    if (task->make(&training, &r, of_training) < 0 || task->make(&evaluation, &r, of_eval) < 0)
         __builtin_trap();
     check(info, height, width, labels, instances);
     pm_free(record);

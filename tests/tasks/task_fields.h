@@ -7,13 +7,20 @@
 #include <assert.h>
 #include <string.h>
 
+/* The size of pictures for training or evaluation. */
+static inline struct pm_frame frame_of(const struct pm_task_facts *f, bool train)
+{
+    return train ? (struct pm_frame){ f->height, f->width }
+                 : (struct pm_frame){ f->eval_height, f->eval_width };
+}
+
 /* Returns their number, at most 8; none has a range that is empty. */
 static inline int fields_of(const struct pm_task_row *row, const struct pm_task *t, bool train,
-                            struct pm_field out[8])
+                            struct pm_frame frame, struct pm_field out[8])
 {
     struct pm_field_list list = { 0 };
 
-    row->fields(t, train, &list);
+    row->fields(t, train, frame, &list);
     assert(list.count <= 8);
     memcpy(out, list.list, (size_t)list.count * sizeof *out);
     for (int i = 0; i < list.count; i++)

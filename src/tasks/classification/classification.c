@@ -114,9 +114,11 @@ static void exporting(const struct pm_task *s, struct pm_task_export *out)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
+static void fields(const struct pm_task *s, bool train, struct pm_frame frame,
+                   struct pm_field_list *out)
 {
-    pm_field_add(out, pm_record_images(&s->facts, train));
+    (void)train;
+    pm_field_add(out, pm_record_images(&s->facts, frame));
     pm_field_add(out,
                  (struct pm_field){ "labels", PM_I32, { 0 }, .high = s->facts.num_classes - 1 });
 }
@@ -177,8 +179,7 @@ static bool wants_boxes(const struct pm_task_facts *s, bool train)
     return s->augment ? s->augment->wants_boxes : s->preprocessing->wants_boxes;
 }
 
-static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
-                uint32_t example, const char *where, void *const *out)
+static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
     const struct pm_task *s = sampler->task;
@@ -190,17 +191,16 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     double begun = pm_trace_now();
     int err = PM_OK;
 
-    PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
-    PM_TRY(read_label(e, s, where, out[1]));
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
+    PM_TRY(read_label(e, s, r->where, out[1]));
     PM_TRY(pm_record_damage(pm_record_image(
-        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
+        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, r->where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     if (wants_boxes(&s->facts, sampler->train))
-        PM_TRY(pm_record_damage(read_boxes(e, where, &boxes, &sample.objects)));
+        PM_TRY(pm_record_damage(read_boxes(e, r->where, &boxes, &sample.objects)));
     sample.boxes = boxes;
-    PM_TRY(
-        pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
     pm_placed_picture(&placed, &im, out[0]);
     pm_trace_here("preprocess", begun);
 out:
@@ -425,13 +425,14 @@ static void draw_classes(const struct pm_task *s, const float *z, const int *bes
     pm_draw_picture(picture, NULL, bars, count, out);
 }
 
-static int present(const struct pm_task *s, const void *const *outputs,
+static int present(const struct pm_task *s, struct pm_frame frame, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_drawings *drawings)
 {
     const float *logits = outputs[0];
     int best[TOP], count = 0;
 
+    (void)frame;
     while (count < TOP && count < s->facts.num_classes) {
         int next = -1;
         for (int c = 0; c < s->facts.num_classes; c++) {

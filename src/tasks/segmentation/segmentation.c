@@ -24,19 +24,26 @@
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
+struct pm_frame pm_segmentation_label_frame(const struct pm_task *s, bool train,
+                                            struct pm_frame frame)
 {
-    struct pm_field labels = { "labels", PM_I32,
-                               PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
+    if (train && !s->pixels.upsample_logits)
+        return (struct pm_frame){ s->pixels.label_height, s->pixels.label_width };
+    return frame;
+}
+
+static void fields(const struct pm_task *s, bool train, struct pm_frame frame,
+                   struct pm_field_list *out)
+{
+    const struct pm_frame map = pm_segmentation_label_frame(s, train, frame);
+    struct pm_field labels = { "labels", PM_I32, PM_SHAPE2(map.height, map.width),
                                s->pixels.ignore_label, .high = s->facts.num_classes - 1 };
 
-    if (train)
-        labels.shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
     if (s->pixels.matting)
         labels.type = PM_F32, labels.absent = pm_segmentation_matting_absent(), labels.high = 1;
-    pm_field_add(out, pm_record_images(&s->facts, train));
+    pm_field_add(out, pm_record_images(&s->facts, frame));
     pm_field_add(out, labels);
-    pm_segmentation_instance_fields(s, train, out);
+    pm_segmentation_instance_fields(s, train, frame, out);
     if (s->pixels.edge_classes)
         pm_field_add(out, (struct pm_field){ "edge_labels", PM_I32, labels.shape, PM_EDGE_IGNORE,
                                              .high = s->pixels.edge_classes - 1 });
@@ -79,18 +86,17 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
                     const struct pm_placed *placed, int32_t fill, int32_t *out)
 {
     const struct pm_task *s = sampler->task;
-    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
-    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
-    const int rows = sampler->train ? s->pixels.label_height : height;
-    const int columns = sampler->train ? s->pixels.label_width : width;
-    const bool same = rows == height && columns == width;
+    const int height = placed->target.height, width = placed->target.width;
+    const struct pm_frame map =
+        pm_segmentation_label_frame(s, sampler->train, (struct pm_frame){ height, width });
+    const bool same = map.height == height && map.width == width;
     int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
     const int err = pm_placed_map(placed, label, fill, whole);
 
     if (!same) {
         if (err == PM_OK)
-            pm_segmentation_resize(&(struct pm_class_map){ height, width, width, whole }, rows,
-                                   columns, out);
+            pm_segmentation_resize(&(struct pm_class_map){ height, width, width, whole },
+                                   map.height, map.width, out);
         pm_free(whole);
     }
     return err;
@@ -99,10 +105,10 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
 static int make_degrees(const struct pm_sampler *sampler, const struct pm_label *label,
                         const struct pm_placed *placed, float *out)
 {
-    const struct pm_task *s = sampler->task;
-    const size_t count = sampler->train
-        ? (size_t)s->pixels.label_height * (size_t)s->pixels.label_width
-        : (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
+    const struct pm_frame size = pm_segmentation_label_frame(
+        sampler->task, sampler->train,
+        (struct pm_frame){ placed->target.height, placed->target.width });
+    const size_t count = (size_t)size.height * (size_t)size.width;
     int32_t *map = pm_malloc(count * sizeof *map);
     const int err = make_map(sampler, label, placed, -1, map);
 
@@ -128,10 +134,10 @@ out:
     return err;
 }
 
-static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
-                uint32_t example, const char *where, void *const *out)
+static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
+    const char *where = r->where;
     const struct pm_task *s = sampler->task;
     struct pm_image8 im = { 0 };
     struct pm_label label = { 0 };
@@ -142,7 +148,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     double begun = pm_trace_now();
     int err = PM_OK;
 
-    PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, where, &e)));
     PM_TRY(pm_segmentation_label(e, s, where, &label));
     if (s->pixels.instance.on)
         PM_TRY(pm_segmentation_instances(e, s, &label, where, &instances));
@@ -150,8 +156,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    PM_TRY(
-        pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
     pm_placed_picture(&placed, &im, out[0]);
     if (s->pixels.matting)
         PM_TRY(make_degrees(sampler, &label, &placed, out[1]));

@@ -91,7 +91,8 @@ struct pm_instances {
 /* Values of this task from the config and the data; lists are borrowed from there. */
 struct pm_pixels {
     int ignore_label;                 /* label of ignored pixels; -1: none */
-    int label_height, label_width;    /* of training's label maps; set from the net */
+    int label_height, label_width;    /* of training's label maps in the facts' frame; set from the
+                                       * net */
     bool upsample_logits;             /* the loss is taken at the picture's size */
     const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the
                                               * defaults */
@@ -146,11 +147,15 @@ void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads);
 /* If pixels.edge_classes > 0, the last field of both: edge_labels [h, w] PM_I32, classes of
  * data/edge_labels.h. They are computed from the record's map, then framed like it. */
 
+/* Returns the size of the label maps in a batch of this frame: in training the logits' size if the
+ * loss is taken there, else the frame. */
+struct pm_frame pm_segmentation_label_frame(const struct pm_task *s, bool train,
+                                            struct pm_frame frame);
 /* Reads the record's label map. Every value is a class or ignored. Freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                           struct pm_label *out);
 /* segmentation_instances.c. Adds the fields above, if they are on. */
-void pm_segmentation_instance_fields(const struct pm_task *s, bool train,
+void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_frame frame,
                                      struct pm_field_list *out);
 /* A record's data about instances, beside the label map; freed with pm_recorded_instances_free. */
 enum { PM_SEED4_PICTURES = 3 };
@@ -214,17 +219,18 @@ bool pm_seed4_has(const struct pm_example *e);
 int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                   const char *where, struct pm_recorded_instances *out);
 /* Makes training targets, if r->seed4 has pixels. */
-void pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
-                      const struct pm_placed *placed, const struct pm_instance_target *out);
+void pm_seed4_targets(const struct pm_recorded_instances *r, const struct pm_placed *placed,
+                      const struct pm_instance_target *out);
 /* segmentation_panoptic.c. The task's options for grouping and scoring. */
 struct pm_segment_map;
 struct pm_panoptic_metrics;
 struct pm_group_options pm_segmentation_grouping(const struct pm_task *s);
 struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task *s);
 /* Computes the segments of the first height rows and width columns of example i of EVAL's or
- * PREDICT's outputs, with their scores; freed with pm_segment_map_free. */
-void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i,
-                              int height, int width, struct pm_segment_map *out);
+ * PREDICT's outputs, which have this frame, with their scores; freed with pm_segment_map_free. */
+void pm_segmentation_panoptic(const struct pm_task *s, struct pm_frame frame,
+                              const void *const *outputs, int i, int height, int width,
+                              struct pm_segment_map *out);
 /* Computes the ground truth of example i of an evaluation batch. height and width: the rows and
  * columns of the input that its picture covers. out [*height][*width]: ids of segments
  * (panoptic_metrics.h), with room for the whole input. */
@@ -245,9 +251,9 @@ void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids,
 void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p,
                                       int height, int width, struct cJSON *object,
                                       struct pm_drawings *drawings);
-/* Computes where evaluation places a picture of this size in the input. */
-int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
-                          struct pm_framing *out);
+/* Computes where evaluation places a picture of this size in a frame. */
+int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int height, int width,
+                          const char *where, struct pm_framing *out);
 
 /* A prediction: classes of the input's pixels. */
 struct pm_class_map {
@@ -313,9 +319,9 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
                                  struct pm_drawings *drawings);
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
                              struct pm_drawings *drawings);
-int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
-                            const struct pm_image8 *picture, struct cJSON *object,
-                            struct pm_drawings *drawings);
+int pm_segmentation_present(const struct pm_task *s, struct pm_frame frame,
+                            const void *const *outputs, const struct pm_image8 *picture,
+                            struct cJSON *object, struct pm_drawings *drawings);
 
 /* Appends the shares of the classes' pixels and, in brackets, the numbers of instances. */
 void pm_segmentation_print(const struct cJSON *object, struct pm_str *out);

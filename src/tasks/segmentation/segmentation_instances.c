@@ -17,16 +17,17 @@
 
 enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15, PADDING = -1 };
 
-void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field_list *out)
+void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_frame frame,
+                                     struct pm_field_list *out)
 {
-    const int h = s->facts.height, w = s->facts.width, far = h > w ? h : w;
+    const int h = frame.height, w = frame.width, far = h > w ? h : w;
     const int last = s->facts.num_classes * s->pixels.instance.label_divisor - 1;
 
     if (!s->pixels.instance.on)
         return;
     if (!train) {
-        pm_field_add(out, (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->facts.eval_height,
-                                             s->facts.eval_width), 0, .high = last });
+        pm_field_add(out,
+                     (struct pm_field){ "instances", PM_I32, PM_SHAPE2(h, w), 0, .high = last });
         return;
     }
     pm_field_add(out, (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
@@ -150,10 +151,8 @@ void pm_recorded_instances_free(struct pm_recorded_instances *r)
 static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                  const struct pm_placed *placed, int32_t fill, int32_t *out)
 {
-    const struct pm_task *s = sampler->task;
-    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
-    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
-    const int divisor = s->pixels.instance.label_divisor;
+    const int height = placed->target.height, width = placed->target.width;
+    const int divisor = sampler->task->pixels.instance.label_divisor;
     const int err = pm_placed_map(placed, &m->map, fill, out);
 
     if (err < 0 || m->divisor == divisor)
@@ -179,7 +178,7 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler,
         return frame(sampler, m, placed, PADDING, out[0]);
     const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
     if (m->seed4[0].pixels) {
-        pm_seed4_targets(s, m, placed, &to);
+        pm_seed4_targets(m, placed, &to);
         return PM_OK;
     }
     const struct pm_instance_options o = {
@@ -187,9 +186,10 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler,
         .small_weight = i->small_weight, .num_classes = s->facts.num_classes,
         .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
     };
-    framed = pm_malloc((size_t)s->facts.height * (size_t)s->facts.width * sizeof *framed);
+    const int height = placed->target.height, width = placed->target.width;
+    framed = pm_malloc((size_t)height * (size_t)width * sizeof *framed);
     PM_TRY(frame(sampler, m, placed, 0, framed));
-    pm_instance_targets(&o, labels, framed, s->facts.height, s->facts.width, &to);
+    pm_instance_targets(&o, labels, framed, height, width, &to);
 out:
     pm_free(framed);
     return err;

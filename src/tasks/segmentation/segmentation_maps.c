@@ -33,9 +33,9 @@ void pm_segmentation_paint(const struct pm_task *s, const int32_t *classes, int 
     }
 }
 
-int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
-                          struct pm_framing *out)
+int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int height, int width,
+                          const char *where, struct pm_framing *out)
 {
     return pm_preprocessing_frame(s->facts.preprocessing, s->facts.preprocessing_cfg, height, width,
-                                  s->facts.eval_height, s->facts.eval_width, where, out);
+                                  frame.height, frame.width, where, out);
 }

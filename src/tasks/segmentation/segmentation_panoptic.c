@@ -45,13 +45,14 @@ struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task
     return pm_panoptic_metrics_create(&o);
 }
 
-void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i,
-                              int height, int width, struct pm_segment_map *out)
+void pm_segmentation_panoptic(const struct pm_task *s, struct pm_frame frame,
+                              const void *const *outputs, int i, int height, int width,
+                              struct pm_segment_map *out)
 {
-    const size_t at = (size_t)i * (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
+    const size_t at = (size_t)i * (size_t)frame.height * (size_t)frame.width;
     const struct pm_group_options o = pm_segmentation_grouping(s);
     const struct pm_group_input in = {
-        height, width, s->facts.eval_width, s->facts.num_classes, (const int32_t *)outputs[0] + at,
+        height, width, frame.width, s->facts.num_classes, (const int32_t *)outputs[0] + at,
         (const float *)outputs[2] + at, (const float *)outputs[3] + 2 * at,
         (const float *)outputs[1] + (size_t)s->facts.num_classes * at,
     };
@@ -66,7 +67,7 @@ void pm_segmentation_panoptic(const struct pm_task *s, const void *const *output
 void pm_segmentation_panoptic_truth(const struct pm_task *s, const struct pm_batch *batch, int i,
                                     int *height, int *width, int32_t *out)
 {
-    const size_t rows = (size_t)s->facts.eval_height, columns = (size_t)s->facts.eval_width;
+    const size_t rows = (size_t)batch->frame.height, columns = (size_t)batch->frame.width;
     const size_t first = (size_t)i * rows * columns;
     const int32_t *labels = (const int32_t *)batch->field[1] + first;
     const int32_t *instances = (const int32_t *)batch->field[2] + first;

@@ -69,20 +69,21 @@ static void draw_classes(const struct pm_task *s, const int32_t *classes,
         raw(s, classes, height, width, pm_drawings_add(drawings, "_raw"));
 }
 
-static void present_instances(const struct pm_task *s, const void *const *outputs,
-                              const struct pm_framing *place, const struct pm_image8 *picture,
-                              struct cJSON *object, struct pm_drawings *drawings)
+static void present_instances(const struct pm_task *s, struct pm_frame frame,
+                              const void *const *outputs, const struct pm_framing *place,
+                              const struct pm_image8 *picture, struct cJSON *object,
+                              struct pm_drawings *drawings)
 {
     struct pm_segment_map said;
 
-    pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
+    pm_segmentation_panoptic(s, frame, outputs, 0, place->height, place->width, &said);
     pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, drawings);
     pm_segment_map_free(&said);
 }
 
-int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
-                            const struct pm_image8 *picture, struct cJSON *object,
-                            struct pm_drawings *drawings)
+int pm_segmentation_present(const struct pm_task *s, struct pm_frame frame,
+                            const void *const *outputs, const struct pm_image8 *picture,
+                            struct cJSON *object, struct pm_drawings *drawings)
 {
     const int height = picture->height, width = picture->width;
     const size_t pixels = (size_t)height * (size_t)width;
@@ -90,8 +91,8 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
     struct pm_framing place = { 0 };
     int err = PM_OK;
 
-    PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
-    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->facts.eval_width,
+    PM_TRY(pm_segmentation_place(s, frame, height, width, "prediction", &place));
+    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, frame.width,
                                                    outputs[0] }, height, width, classes);
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     add_shares(s, classes, pixels, object);
@@ -101,11 +102,11 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
         const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
 
         pm_segmentation_edge_paint(
-            s, &(struct pm_class_map){ place.height, place.width, s->facts.eval_width, edges },
+            s, &(struct pm_class_map){ place.height, place.width, frame.width, edges },
             height, width, pm_drawings_add(drawings, "_edges"));
     }
     if (s->pixels.instance.on)
-        present_instances(s, outputs, &place, picture, object, drawings);
+        present_instances(s, frame, outputs, &place, picture, object, drawings);
 out:
     pm_free(classes);
     return err;

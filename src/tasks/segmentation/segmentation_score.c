@@ -20,6 +20,8 @@ struct seen {
     double key;
     uint64_t record;
     double accuracy;   /* NAN: every pixel is ignored */
+    struct pm_frame frame; /* of the net; every step-th row and column is stored */
+    int step;
     uint16_t *classes; /* owned */
     int32_t *ids;      /* of segments, owned; NULL without instances */
 };
@@ -30,12 +32,11 @@ struct ranking {
 };
 struct pm_score {
     const struct pm_task *task; /* borrowed */
-    int height, width;
-    int step;                     /* every step-th row and column is stored */
     struct pm_confusion confusion;
     struct pm_confusion edges;    /* .count NULL: the net has no edges */
     struct pm_panoptic_metrics *panoptic; /* NULL: the net has no instances */
-    int32_t *truth;               /* ids of one picture */
+    int32_t *truth;               /* ids of one picture, grows to the largest frame */
+    size_t truth_pixels;
     double loss;                  /* sum over counted pixels */
     struct ranking worst, chance;
 };
@@ -43,22 +44,15 @@ struct pm_score {
 struct pm_score *pm_segmentation_score_create(const struct pm_task *s)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
-    const int side =
-        s->facts.eval_height > s->facts.eval_width ? s->facts.eval_height : s->facts.eval_width;
 
     m->task = s;
-    m->height = s->facts.eval_height;
-    m->width = s->facts.eval_width;
-    m->step = (side + SIDE - 1) / SIDE;
     m->worst.most = WORST;
     m->chance.most = PM_MAX_SAMPLES;
     pm_confusion_create(&m->confusion, (size_t)s->facts.num_classes);
     if (s->pixels.edge_classes)
         pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
-    if (s->pixels.instance.on) {
+    if (s->pixels.instance.on)
         m->panoptic = pm_segmentation_panoptic_create(s);
-        m->truth = pm_malloc((size_t)m->height * (size_t)m->width * sizeof *m->truth);
-    }
     return m;
 }
 
@@ -86,37 +80,43 @@ void pm_segmentation_score_destroy(struct pm_score **m)
 
 /* ---- counting ---------------------------------------------------------------------------- */
 
-static int rows_of(const struct pm_score *m)
+static int step_of(struct pm_frame f)
 {
-    return (m->height + m->step - 1) / m->step;
+    return ((f.height > f.width ? f.height : f.width) + SIDE - 1) / SIDE;
 }
 
-static int columns_of(const struct pm_score *m)
+static int rows_of(const struct seen *s)
 {
-    return (m->width + m->step - 1) / m->step;
+    return (s->frame.height + s->step - 1) / s->step;
 }
 
-static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
+static int columns_of(const struct seen *s)
 {
-    const int rows = rows_of(m), columns = columns_of(m);
+    return (s->frame.width + s->step - 1) / s->step;
+}
+
+static uint16_t *remembered(const struct seen *s, const int32_t *classes)
+{
+    const int rows = rows_of(s), columns = columns_of(s);
     uint16_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
 
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++)
             out[(size_t)y * (size_t)columns + (size_t)x] =
-                (uint16_t)classes[(size_t)(y * m->step) * (size_t)m->width + (size_t)(x * m->step)];
+                (uint16_t)classes[(size_t)(y * s->step) * (size_t)s->frame.width +
+                                  (size_t)(x * s->step)];
     return out;
 }
 
 /* Copies the stored rows and columns of the ids. said: of the picture's part of the input. */
-static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment_map *said)
+static int32_t *remembered_ids(const struct seen *s, const struct pm_segment_map *said)
 {
-    const int rows = rows_of(m), columns = columns_of(m);
+    const int rows = rows_of(s), columns = columns_of(s);
     int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
 
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
-            const int v = y * m->step, u = x * m->step;
+            const int v = y * s->step, u = x * s->step;
 
             out[(size_t)y * (size_t)columns + (size_t)x] =
                 v < said->height && u < said->width
@@ -125,7 +125,7 @@ static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment
     return out;
 }
 
-static void rank(const struct pm_score *m, struct ranking *r, struct seen s, const int32_t *classes,
+static void rank(struct ranking *r, struct seen s, const int32_t *classes,
                  const struct pm_segment_map *said)
 {
     int at = r->count;
@@ -141,30 +141,32 @@ static void rank(const struct pm_score *m, struct ranking *r, struct seen s, con
     }
     memmove(r->list + at + 1, r->list + at, (size_t)(r->count - at) * sizeof *r->list);
     r->count++;
-    s.classes = remembered(m, classes);
-    s.ids = said ? remembered_ids(m, said) : NULL;
+    s.classes = remembered(&s, classes);
+    s.ids = said ? remembered_ids(&s, said) : NULL;
     r->list[at] = s;
 }
 
 /* Adds a picture and returns its number of counted pixels. said: NULL without instances. */
-static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
-                            const struct pm_segment_map *said, uint64_t record)
+static uint64_t add_picture(struct pm_score *m, struct pm_frame frame, const int32_t *labels,
+                            const int32_t *classes, const struct pm_segment_map *said,
+                            uint64_t record)
 {
     const struct pm_confusion_added added =
-        pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
-                         m->task->pixels.ignore_label);
-    struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels };
+        pm_confusion_add(&m->confusion, labels, classes,
+                         (size_t)frame.height * (size_t)frame.width, m->task->pixels.ignore_label);
+    struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels,
+                      .frame = frame, .step = step_of(frame) };
 
     s.key = added.pixels ? s.accuracy : 2;
-    rank(m, &m->worst, s, classes, said);
+    rank(&m->worst, s, classes, said);
     s.key = (double)pm_hash_bytes(&record, sizeof record, 0);
-    rank(m, &m->chance, s, classes, said);
+    rank(&m->chance, s, classes, said);
     return added.pixels;
 }
 
 static void add_edges(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs)
 {
-    const size_t pixels = (size_t)m->height * (size_t)m->width;
+    const size_t pixels = (size_t)batch->frame.height * (size_t)batch->frame.width;
 
     if (m->edges.count)
         pm_confusion_add(&m->edges, batch->field[pm_segmentation_edge_field(m->task, false)],
@@ -175,7 +177,8 @@ static void add_edges(struct pm_score *m, const struct pm_batch *batch, const vo
 int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
                               const void *const *outputs, double loss)
 {
-    const size_t pixels = (size_t)m->height * (size_t)m->width, all = pixels * (size_t)batch->valid;
+    const size_t pixels = (size_t)batch->frame.height * (size_t)batch->frame.width;
+    const size_t all = pixels * (size_t)batch->valid;
     const int32_t *labels = batch->field[1], *classes = outputs[0];
     int32_t *halves = m->task->pixels.matting ? pm_malloc((all + 1) * sizeof *halves) : NULL;
     uint64_t count = 0;
@@ -184,6 +187,10 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
         pm_segmentation_matting_classes(batch->field[1], all, halves);
         labels = halves;
     }
+    if (m->panoptic && pixels > m->truth_pixels) {
+        m->truth = pm_realloc(m->truth, pixels * sizeof *m->truth);
+        m->truth_pixels = pixels;
+    }
     for (int i = 0; i < batch->valid; i++) {
         struct pm_segment_map said = { 0 };
 
@@ -191,11 +198,12 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
             int height, width;
 
             pm_segmentation_panoptic_truth(m->task, batch, i, &height, &width, m->truth);
-            pm_segmentation_panoptic(m->task, outputs, i, height, width, &said);
+            pm_segmentation_panoptic(m->task, batch->frame, outputs, i, height, width, &said);
             pm_panoptic_metrics_add(m->panoptic, m->truth, &said);
         }
-        count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
-                             m->panoptic ? &said : NULL, batch->record[i]);
+        count += add_picture(m, batch->frame, labels + (size_t)i * pixels,
+                             classes + (size_t)i * pixels, m->panoptic ? &said : NULL,
+                             batch->record[i]);
         pm_segment_map_free(&said);
     }
     add_edges(m, batch, outputs);
@@ -353,19 +361,21 @@ out:
 static int paint_prediction(const struct pm_score *m, const struct seen *seen, bool instances,
                             const struct pm_image8 *image, const char *where, struct pm_image8 *out)
 {
-    const int rows = rows_of(m), columns = columns_of(m);
+    const int rows = rows_of(seen), columns = columns_of(seen);
     const size_t count = (size_t)rows * (size_t)columns;
     int32_t *map = pm_malloc(count * sizeof *map);
     int32_t *whole = pm_malloc((size_t)image->height * (size_t)image->width * sizeof *whole);
     struct pm_framing place = { 0 };
     int err = PM_OK;
 
-    PM_TRY(pm_segmentation_place(m->task, image->height, image->width, where, &place));
+    PM_TRY(pm_segmentation_place(m->task, seen->frame, image->height, image->width, where,
+                                 &place));
     for (size_t i = 0; i < count; i++)
         map[i] = instances ? seen->ids[i] : seen->classes[i];
-    pm_segmentation_resize(&(struct pm_class_map){ (place.height + m->step - 1) / m->step,
-                                                   (place.width + m->step - 1) / m->step, columns,
-                                                   map }, image->height, image->width, whole);
+    pm_segmentation_resize(&(struct pm_class_map){ (place.height + seen->step - 1) / seen->step,
+                                                   (place.width + seen->step - 1) / seen->step,
+                                                   columns, map },
+                           image->height, image->width, whole);
     if (instances)
         pm_segmentation_panoptic_paint(m->task, whole,
                                        m->task->pixels.instance.panoptic->label_divisor,

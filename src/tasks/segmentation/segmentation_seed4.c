@@ -111,10 +111,10 @@ static void fill(float *out, size_t count, float value)
         out[i] = value;
 }
 
-void pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
-                      const struct pm_placed *placed, const struct pm_instance_target *out)
+void pm_seed4_targets(const struct pm_recorded_instances *r, const struct pm_placed *placed,
+                      const struct pm_instance_target *out)
 {
-    const size_t pixels = (size_t)s->facts.height * (size_t)s->facts.width;
+    const size_t pixels = (size_t)placed->target.height * (size_t)placed->target.width;
     float *framed = pm_malloc(3 * pixels * sizeof *framed);
 
     for (int k = 0; k < PM_SEED4_PICTURES; k++) {

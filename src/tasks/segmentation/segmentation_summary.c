@@ -41,9 +41,10 @@ static const float *head_of(const struct pm_shown *shown, int i)
 /* ---- classes ----------------------------------------------------------------------------- */
 
 /* labels: floats if they are degrees. */
-static void paint_label(const struct pm_task *s, const void *labels, struct pm_drawings *drawings)
+static void paint_label(const struct pm_task *s, struct pm_frame frame, const void *labels,
+                        struct pm_drawings *drawings)
 {
-    const int height = s->pixels.label_height, width = s->pixels.label_width;
+    const int height = frame.height, width = frame.width;
     struct pm_image8 *im = new_picture(drawings, "label", height, width, 1);
 
     for (int i = 0; i < height * width; i++) {
@@ -88,7 +89,8 @@ static uint8_t grey_of_edge(const struct pm_task *s, int edge)
 static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, int i,
                         struct pm_drawings *drawings)
 {
-    const int height = s->pixels.label_height, width = s->pixels.label_width;
+    const struct pm_frame frame = pm_segmentation_label_frame(s, true, shown->frame);
+    const int height = frame.height, width = frame.width;
     const int32_t *labels = shown->field[pm_segmentation_edge_field(s, true)];
     const int head = s->pixels.instance.on ? 3 : 1, k = s->pixels.edge_classes;
     struct pm_image8 *im = new_picture(drawings, "label_edge", height, width, 1);
@@ -159,8 +161,8 @@ static void paint_offset(const struct pm_task *s, const float *v, int examples, 
 static void paint_instances(const struct pm_task *s, const struct pm_shown *shown, int i,
                             struct pm_drawings *drawings)
 {
-    const struct pm_shape center = PM_SHAPE3(s->facts.height, s->facts.width, 1);
-    const struct pm_shape offset = PM_SHAPE3(s->facts.height, s->facts.width, 2);
+    const struct pm_shape center = PM_SHAPE3(shown->frame.height, shown->frame.width, 1);
+    const struct pm_shape offset = PM_SHAPE3(shown->frame.height, shown->frame.width, 2);
 
     paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", drawings);
     paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", drawings);
@@ -174,9 +176,11 @@ static void paint_instances(const struct pm_task *s, const struct pm_shown *show
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
                              struct pm_drawings *drawings)
 {
-    const size_t pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
+    const struct pm_frame frame = pm_segmentation_label_frame(s, true, shown->frame);
+    const size_t pixels = (size_t)frame.height * (size_t)frame.width;
 
-    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, drawings); /* or floats */
+    paint_label(s, frame, (const int32_t *)shown->field[1] + (size_t)i * pixels,
+                drawings); /* or floats */
     if (head_of(shown, 0))
         paint_classes(s, head_of(shown, 0) + (size_t)i * pm_shape_count(shown->shape[0]),
                       shown->shape[0], drawings);

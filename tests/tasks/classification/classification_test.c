@@ -99,13 +99,15 @@ static void make_record(const struct record *r, uint8_t **out, size_t *size)
 static int make_sample(const struct pm_task *s, bool train, const struct record *r,
                        uint32_t example, float *image, int32_t *label)
 {
-    struct pm_sampler sampler = { s, train };
+    struct pm_sampler sampler = { .task = s, .train = train };
     uint8_t *bytes;
     size_t size;
 
     make_record(r, &bytes, &size);
-    const int err = task()->make(&sampler, bytes, size, 7, 3, example, "a.tfrecord record 5",
-                                 (void *[]){ image, label });
+    const struct pm_loader_record at = { .bytes = bytes, .size = size, .seed = 7, .step = 3,
+                                         .example = example, .where = "a.tfrecord record 5",
+                                         .frame = frame_of(&s->facts, train) };
+    const int err = task()->make(&sampler, &at, (void *[]){ image, label });
     pm_free(bytes);
     return err;
 }
@@ -250,18 +252,18 @@ static void batch_fields(void **state)
     struct pm_field f[8];
 
     s.facts.eval_height = 20, s.facts.eval_width = 10;
-    assert_int_equal(fields_of(task(), &s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, frame_of(&s.facts, true), f), 2);
     assert_string_equal(f[0].name, "images");
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(SIZE, SIZE, 3)));
     assert_string_equal(f[1].name, "labels");
     assert_int_equal(f[1].type, PM_I32);
     assert_int_equal(pm_shape_count(f[1].shape), 1);
-    assert_int_equal(fields_of(task(), &s, false, f), 2);
+    assert_int_equal(fields_of(task(), &s, false, frame_of(&s.facts, false), f), 2);
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(20, 10, 3)));
 
     const struct pm_preprocessing colour = { .name = "colour", .channels = 3 };
     s.facts.preprocessing = &colour;
-    assert_int_equal(fields_of(task(), &s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, frame_of(&s.facts, true), f), 2);
     s.facts.channels = 1;
     assert_int_equal(pm_classification_check(&s), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "\"colour\" needs 3 channels"));
@@ -444,7 +446,7 @@ static void prediction(void **state)
 
     for (int i = 0; i < 6; i++)
         sum += exp((double)logits[i]);
-    assert_int_equal(task()->present(&s, (const void *[]){ logits },
+    assert_int_equal(task()->present(&s, frame_of(&s.facts, false), (const void *[]){ logits },
                                      &(struct pm_image8){ 6, 6, 3, NULL }, o, NULL),
                      PM_OK);
     assert_true(value(o, "label") == 2);

@@ -98,7 +98,7 @@ static struct pm_net *build(const struct pm_task *s)
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
     struct pm_field list[8];
-    const int count = fields_of(task, s, true, list);
+    const int count = fields_of(task, s, true, frame_of(&s->facts, true), list);
 
     if (count < 0)
         fail_msg("%s", pm_error_text());
@@ -351,7 +351,7 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
     struct pm_net *net = pm_net_create();
     struct pm_loss_part parts[PM_MAX_LOSSES];
     struct pm_field list[8];
-    const int count = fields_of(task, s, true, list);
+    const int count = fields_of(task, s, true, frame_of(&s->facts, true), list);
     struct pm_variables *v = NULL;
     struct pm_heads heads;
     struct pm_plan *plan;

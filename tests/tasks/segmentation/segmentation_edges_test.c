@@ -40,7 +40,7 @@ static void draw(int height, int width, uint8_t *label)
 static void make_sample(const struct pm_task *s, bool train, uint64_t step, int height, int width,
                         int32_t *map, int32_t *edges)
 {
-    struct pm_sampler sampler = { s, train };
+    struct pm_sampler sampler = { .task = s, .train = train };
     struct pm_example_builder *b = pm_example_builder_create();
     uint8_t label[SIZE * SIZE], pixels[SIZE * SIZE * 3] = { 0 }, *bytes;
     float image[SIZE * SIZE * 3];
@@ -50,8 +50,9 @@ static void make_sample(const struct pm_task *s, bool train, uint64_t step, int 
     add_picture(b, "image/encoded", height, width, 3, pixels);
     add_picture(b, "image/segmentation/class/encoded", height, width, 1, label);
     pm_example_serialise(b, &bytes, &size);
-    if (task()->make(&sampler, bytes, size, 7, step, 0, "record", (void *[]){ image, map, edges }) <
-        0)
+    const struct pm_loader_record r = { .bytes = bytes, .size = size, .seed = 7, .step = step,
+                                        .where = "record", .frame = frame_of(&s->facts, train) };
+    if (task()->make(&sampler, &r, (void *[]){ image, map, edges }) < 0)
         fail_msg("%s", pm_error_text());
     pm_free(bytes);
     pm_example_builder_destroy(&b);
@@ -64,13 +65,13 @@ static void fields(void **state)
     struct pm_task s = setup_of(a);
     struct pm_field f[8];
 
-    assert_int_equal(fields_of(task(), &s, true, f), 3);
+    assert_int_equal(fields_of(task(), &s, true, frame_of(&s.facts, true), f), 3);
     assert_string_equal(f[2].name, "edge_labels");
     assert_int_equal(f[2].absent, PM_EDGE_IGNORE);
     assert_int_equal(f[2].shape.dim[1], SIZE);
-    assert_int_equal(fields_of(task(), &s, false, f), 3);
+    assert_int_equal(fields_of(task(), &s, false, frame_of(&s.facts, false), f), 3);
     s.pixels.edge_classes = 0;
-    assert_int_equal(fields_of(task(), &s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, frame_of(&s.facts, true), f), 2);
     pm_arena_destroy(&a);
 }
 
@@ -353,7 +354,8 @@ static void scores(void **state)
     struct pm_score *m = task()->score_create(&s);
     static int32_t labels[SIZE * SIZE], classes[SIZE * SIZE], edges[SIZE * SIZE], said[SIZE * SIZE];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = (void *[]){ NULL, labels, edges },
+    const struct pm_batch batch = { .frame = frame_of(&s.facts, false),
+                                    .field = (void *[]){ NULL, labels, edges },
                                     .valid = 1,
                                     .record = record };
     cJSON *o = cJSON_CreateObject();
@@ -386,7 +388,8 @@ static void painted(void **state)
     struct pm_drawings drawings = { 0 };
     static int32_t labels[2 * SIZE * SIZE], edges[2 * SIZE * SIZE];
     static float semantic[2 * 4 * CLASSES], edge[2 * 4 * 2];
-    const struct pm_shown shown = { .count = 2, .field = (const void *[]){ NULL, labels, edges },
+    const struct pm_shown shown = { .count = 2, .frame = frame_of(&s.facts, true),
+                                    .field = (const void *[]){ NULL, labels, edges },
                                     .heads = 2, .head = (const float *[]){ semantic, edge },
                                     .shape = (const struct pm_shape[]){ PM_SHAPE3(2, 2, CLASSES),
                                                                         PM_SHAPE3(2, 2, 2) } };

@@ -59,9 +59,11 @@ static int make_as(const struct pm_task *s, bool train, const struct picture *p,
         pm_example_add_ints(b, "image/segmentation/instance/divisor", &divisor, 1);
     pm_example_serialise(b, &bytes, &size);
     pm_example_builder_destroy(&b);
-    struct pm_sampler sampler = { s, train };
-    const int err = pm_task_find("segmentation")->make(&sampler, bytes, size, 7, step, 0,
-                                                       "a.tfrecord record 5", out);
+    struct pm_sampler sampler = { .task = s, .train = train };
+    const struct pm_loader_record r = { .bytes = bytes, .size = size, .seed = 7, .step = step,
+                                        .where = "a.tfrecord record 5",
+                                        .frame = frame_of(&s->facts, train) };
+    const int err = pm_task_find("segmentation")->make(&sampler, &r, out);
     pm_free(bytes);
     return err;
 }
@@ -109,19 +111,19 @@ static void fields(void **state)
 
     (void)state;
     s.facts.eval_height = 41;
-    assert_int_equal(fields_of(task, &s, true, field), 7);
+    assert_int_equal(fields_of(task, &s, true, frame_of(&s.facts, true), field), 7);
     for (int i = 0; i < 7; i++) {
         assert_string_equal(field[i].name, want[i].name);
         assert_int_equal(pm_shape_count(field[i].shape), want[i].elements * PIXELS);
         assert_int_equal(field[i].type, i == 1 ? PM_I32 : PM_F32);
     }
-    assert_int_equal(fields_of(task, &s, false, field), 3);
+    assert_int_equal(fields_of(task, &s, false, frame_of(&s.facts, false), field), 3);
     assert_string_equal(field[2].name, "instances");
     assert_int_equal(field[2].type, PM_I32);
     assert_int_equal(pm_shape_count(field[2].shape), 41 * SIZE);
     s.pixels.instance.on = false;
-    assert_int_equal(fields_of(task, &s, true, field), 2);
-    assert_int_equal(fields_of(task, &s, false, field), 2);
+    assert_int_equal(fields_of(task, &s, true, frame_of(&s.facts, true), field), 2);
+    assert_int_equal(fields_of(task, &s, false, frame_of(&s.facts, false), field), 2);
     pm_arena_destroy(&a);
 }
 
@@ -273,9 +275,11 @@ static int make_seed4(const struct pm_task *s, bool train, const struct picture 
         add_deep(b, "image/instance_ids_data/class/encoded", p);
     pm_example_serialise(b, &bytes, &size);
     pm_example_builder_destroy(&b);
-    struct pm_sampler sampler = { s, train };
-    const int err = pm_task_find("segmentation")->make(&sampler, bytes, size, 7, step, 0,
-                                                       "a.tfrecord record 5", out);
+    struct pm_sampler sampler = { .task = s, .train = train };
+    const struct pm_loader_record r = { .bytes = bytes, .size = size, .seed = 7, .step = step,
+                                        .where = "a.tfrecord record 5",
+                                        .frame = frame_of(&s->facts, train) };
+    const int err = pm_task_find("segmentation")->make(&sampler, &r, out);
     pm_free(bytes);
     return err;
 }

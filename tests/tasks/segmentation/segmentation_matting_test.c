@@ -25,7 +25,7 @@ static struct pm_task setup_of(struct pm_arena *a)
 static void make_sample(const struct pm_task *s, int height, int width, int bits,
                         const uint16_t *map, float *out)
 {
-    struct pm_sampler sampler = { s, false };
+    struct pm_sampler sampler = { .task = s };
     struct pm_example_builder *b = pm_example_builder_create();
     static const uint8_t pixels[PIXELS * 3] = { 0 };
     uint8_t *record;
@@ -35,7 +35,9 @@ static void make_sample(const struct pm_task *s, int height, int width, int bits
     add_picture(b, "image/encoded", height, width, 3, pixels);
     add_map(b, "image/segmentation/class/encoded", height, width, bits, map);
     pm_example_serialise(b, &record, &size);
-    if (task()->make(&sampler, record, size, 1, 0, 0, "record", (void *[]){ image, out }) < 0)
+    const struct pm_loader_record r = { .bytes = record, .size = size, .where = "record",
+                                        .seed = 1, .frame = frame_of(&s->facts, false) };
+    if (task()->make(&sampler, &r, (void *[]){ image, out }) < 0)
         fail_msg("%s", pm_error_text());
     pm_free(record);
     pm_example_builder_destroy(&b);
@@ -51,7 +53,7 @@ static void degrees(void **state)
     uint16_t map[PIXELS];
     float out[PIXELS], absent;
 
-    assert_int_equal(fields_of(task(), &s, false, f), 2);
+    assert_int_equal(fields_of(task(), &s, false, frame_of(&s.facts, false), f), 2);
     assert_int_equal(f[1].type, PM_F32);
     memcpy(&absent, &f[1].absent, sizeof absent);
     assert_true(absent == -1);
@@ -161,7 +163,8 @@ static void scores(void **state)
     float labels[PIXELS];
     int32_t said[PIXELS];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = (void *[]){ NULL, labels },
+    const struct pm_batch batch = { .frame = frame_of(&s.facts, false),
+                                    .field = (void *[]){ NULL, labels },
                                     .valid = 1,
                                     .record = record };
     cJSON *o = cJSON_CreateObject();

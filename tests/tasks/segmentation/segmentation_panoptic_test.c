@@ -66,6 +66,7 @@ static cJSON *score(const struct pm_task *s)
 {
     static const uint64_t records[] = { 0 };
     const struct pm_batch batch = { .field = (void *[]){ NULL, answer.labels, answer.instances },
+                                    .frame = { HEIGHT, WIDTH },
                                     .valid = 1,
                                     .record = records };
     struct pm_score *m = task()->score_create(s);
@@ -233,7 +234,8 @@ static void predictions(void **state)
     make_answer();
     s.pixels.save_raw = true;
     both.score = PM_SCORE_CLASS_AND_CENTER;
-    assert_int_equal(task()->present(&s, outputs, &picture, o, &drawings), PM_OK);
+    assert_int_equal(task()->present(&s, (struct pm_frame){ HEIGHT, WIDTH }, outputs,
+                                     &picture, o, &drawings), PM_OK);
     const cJSON *list = cJSON_GetObjectItem(o, "segments");
     assert_int_equal(cJSON_GetArraySize(list), 4);
     const cJSON *second = cJSON_GetArrayItem(list, 1);
@@ -256,7 +258,8 @@ static void predictions(void **state)
     cJSON_Delete(o);
     s.pixels.instance.panoptic = &both;
     o = cJSON_CreateObject();
-    assert_int_equal(task()->present(&s, outputs, &picture, o, NULL), PM_OK);
+    assert_int_equal(
+        task()->present(&s, (struct pm_frame){ HEIGHT, WIDTH }, outputs, &picture, o, NULL), PM_OK);
     assert_true(value(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "segments"), 0), "score") == 0.375);
     cJSON_Delete(o);
     pm_arena_destroy(&a);
@@ -280,6 +283,7 @@ static void summaries(void **state)
     static const float heat[] = { 0.25f, -1, 0.5f, NAN }, away[] = { -4, 2, 0, 1, 8, 0, 0, -8 };
     const struct pm_shown shown = {
         .count = 2,
+        .frame = { HEIGHT, WIDTH },
         .field = (const void *[]){ NULL, labels, center, NULL, offset },
         .heads = 3,
         .head = (const float *[]){ logits, heat, away },

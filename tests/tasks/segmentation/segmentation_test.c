@@ -138,13 +138,15 @@ static void make_record(int height, int width, const uint8_t *label, uint8_t **o
 static int make_sample(const struct pm_task *s, bool train, int height, int width,
                        const uint8_t *label, float *image, int32_t *map)
 {
-    struct pm_sampler sampler = { s, train };
+    struct pm_sampler sampler = { .task = s, .train = train };
     uint8_t *bytes;
     size_t size;
 
     make_record(height, width, label, &bytes, &size);
-    const int err = task()->make(&sampler, bytes, size, 7, 3, 0, "a.tfrecord record 5",
-                                 (void *[]){ image, map });
+    const struct pm_loader_record r = { .bytes = bytes, .size = size, .seed = 7, .step = 3,
+                                        .where = "a.tfrecord record 5",
+                                        .frame = frame_of(&s->facts, train) };
+    const int err = task()->make(&sampler, &r, (void *[]){ image, map });
     pm_free(bytes);
     return err;
 }
@@ -166,7 +168,7 @@ static void samples(void **state)
     int32_t map[SIZE * SIZE];
 
     fill_label(label, SIZE * SIZE);
-    assert_int_equal(fields_of(task(), &s, false, fields), 2);
+    assert_int_equal(fields_of(task(), &s, false, frame_of(&s.facts, false), fields), 2);
     assert_int_equal(fields[1].absent, 255);
     assert_int_equal(make_sample(&s, false, 7, 6, label, image, map), PM_OK);
     for (int y = 0; y < SIZE; y++)
@@ -196,6 +198,7 @@ static void smaller_maps(void **state)
 
     fill_label(label, SIZE * SIZE);
     small = s;
+    small.pixels.upsample_logits = false;
     small.pixels.label_height = small.pixels.label_width = 3;
     assert_int_equal(make_sample(&s, true, SIZE, SIZE, label, image, map), PM_OK);
     assert_int_equal(make_sample(&small, true, SIZE, SIZE, label, image, down), PM_OK);
@@ -437,7 +440,9 @@ static void scores(void **state)
     static int32_t labels[4][SIZE * SIZE], classes[4][SIZE * SIZE];
     const uint64_t record[2][2] = { { 7, 8 }, { 9, 0 } };
     struct pm_score *m = task()->score_create(&s);
-    struct pm_batch batch = { .field = (void *[]){ NULL, NULL }, .valid = 2, .record = record[0] };
+    struct pm_batch batch = { .frame = frame_of(&s.facts, false),
+                              .field = (void *[]){ NULL, NULL }, .valid = 2,
+                              .record = record[0] };
     cJSON *o = cJSON_CreateObject();
     uint64_t records[PM_MAX_SAMPLES];
     uint8_t label[SIZE * SIZE], *bytes;
@@ -450,7 +455,7 @@ static void scores(void **state)
         }
     batch.field[1] = labels[0];
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[0] }, 0.5), PM_OK);
-    batch = (struct pm_batch){ .valid = 1,
+    batch = (struct pm_batch){ .frame = frame_of(&s.facts, false), .valid = 1,
                                .record = record[1],
                                .field = (void *[]){ NULL, labels[2] } };
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[2] }, 2), PM_OK);
@@ -503,7 +508,8 @@ static void predictions(void **state)
         classes[i] = i / SIZE < 7 && i % SIZE < 6 ? i / SIZE == 0 : 2;
     s.pixels.save_raw = true;
     s.pixels.colormap = PM_COLORMAP_CITYSCAPES;
-    assert_int_equal(task()->present(&s, (const void *[]){ classes }, &im, o, &drawings), PM_OK);
+    assert_int_equal(task()->present(&s, frame_of(&s.facts, false), (const void *[]){ classes },
+                                     &im, o, &drawings), PM_OK);
     const cJSON *list = cJSON_GetObjectItem(o, "classes");
     assert_int_equal(cJSON_GetArraySize(list), 2);
     assert_true(value(cJSON_GetArrayItem(list, 1), "label") == 1);
@@ -519,7 +525,8 @@ static void predictions(void **state)
     cJSON_Delete(o);
     const struct pm_image8 large = { SIZE + 1, 6, 3, NULL };
     o = cJSON_CreateObject();
-    assert_int_equal(task()->present(&s, (const void *[]){ classes }, &large, o, NULL), PM_EDATA);
+    assert_int_equal(task()->present(&s, frame_of(&s.facts, false), (const void *[]){ classes },
+                                     &large, o, NULL), PM_EDATA);
     assert_non_null(strstr(pm_error_text(), "input.eval_size"));
     cJSON_Delete(o);
     pm_arena_destroy(&a);

@@ -1,0 +1,26 @@
+/* frames: parts of the loader for batches of several frames. */
+#ifndef PM_FRAMES_H
+#define PM_FRAMES_H
+
+#include <pumice/data.h>
+
+/* Returns the frame with the fewest pixels that holds `need`, else the frame with the most. The
+ * first of equal ones; count is at least 1. */
+struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct pm_frame need);
+
+/* The batches of grouped records: every group has its own. */
+struct pm_group_batches {
+    const struct pm_frame_groups *groups; /* borrowed */
+    uint64_t *first;                      /* [groups + 1], owned: each group's first step; the last
+                                           * is the number of steps */
+    uint64_t batch;
+};
+void pm_group_batches_open(struct pm_group_batches *b, const struct pm_frame_groups *groups,
+                           int batch);
+void pm_group_batches_close(struct pm_group_batches *b);
+/* Returns the group of a step. example: receives the index in the group of the step's first
+ * example. */
+const struct pm_frame_group *pm_group_of(const struct pm_group_batches *b, uint64_t step,
+                                         uint64_t *example);
+
+#endif
