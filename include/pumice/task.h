@@ -136,6 +136,7 @@ struct pm_task_inspect {
     int (*save)(const struct pm_example *e, const struct pm_dataset_info *info, const char *stem);
 };
 
+/* A task. Its functions are required, except those whose comment names NULL. */
 struct pm_task_row {
     struct pm_open_task config; /* its name, option tables and metrics */
     bool spatial; /* outputs are maps over the picture, and their size follows the picture's */
@@ -200,10 +201,11 @@ struct pm_task_row {
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* Adds what report.html shows of an evaluation: members of evaluation.json beside step, count,
      * metrics and samples (classification: labels, labels_offset, per_class, confusion,
-     * unanswered). */
+     * unanswered). NULL: there are none. */
     void (*score_detail)(const struct pm_score *m, struct cJSON *object);
     /* Selects examples to show, the most wrong first, by their record in the dataset; returns their
-     * number. The selection does not depend on the order of the examples or on the batches. */
+     * number. The selection does not depend on the order of the examples or on the batches. NULL:
+     * no example is shown, and score_sample is not called. */
     int (*score_samples)(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
     /* Describes example i of score_samples; record is its record. Writes the prediction into object
      * (with "right") and adds pictures of it to the empty list, "image" first. */

@@ -134,7 +134,8 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
 {
     struct pm_dataset *d = ev->e->eval;
     uint64_t records[PM_MAX_SAMPLES];
-    const int n = ev->e->task_row->score_samples(score, records);
+    const struct pm_task_row *row = ev->e->task_row;
+    const int n = row->score_samples ? row->score_samples(score, records) : 0;
     struct pm_drawings drawings = { 0 };
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
@@ -148,7 +149,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         cJSON_AddNumberToObject(sample, "record", (double)records[i]);
         PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
-        PM_TRY(ev->e->task_row->score_sample(score, i, buf, size, where, sample, &drawings));
+        PM_TRY(row->score_sample(score, i, buf, size, where, sample, &drawings));
         for (size_t k = 0; k < drawings.count; k++)
             PM_TRY(add_picture(&drawings.list[k], sample, k == 0));
         pm_drawings_free(&drawings);
@@ -198,7 +199,8 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     ev->e->task_row->score_report(score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
     if (detail) {
-        ev->e->task_row->score_detail(score, detail);
+        if (ev->e->task_row->score_detail)
+            ev->e->task_row->score_detail(score, detail);
         PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));
     }
 out:
