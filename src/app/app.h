@@ -17,7 +17,7 @@ struct app_globals {
 struct pm_command {
     const char *name, *help; /* one line, no full stop */
     const char *usage;       /* lines without "pumice NAME ", such as "CONFIG.json [key=value
-                              * ...]" */
+                              * ...]"; at least one, "[--json]" if there are no arguments */
     const char *details;     /* for --help: purpose, flags, an example; or NULL */
     /* Adds to the text of --help. argv holds the words after the command's name. Or NULL. */
     int (*more)(int argc, char **argv, struct pm_str *text);

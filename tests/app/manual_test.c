@@ -65,7 +65,10 @@ static void each_command_has_a_page(void **state)
         snprintf(name, sizeof name, "pumice-%s", names[i]);
         char *page = page_of(name), *plain = letters(page);
         char *help = shell_text("\"$PUMICE_PROGRAM\" help %s", names[i]);
-        char *rest = strstr(strstr(help, "usage:"), "\n\n");
+        char *usage = strstr(help, "usage:");
+        if (!usage)
+            fail_msg("pumice help %s has no line 'usage:'", names[i]);
+        char *rest = strstr(usage, "\n\n");
         for (char *line = strtok(rest, "\n"); line; line = strtok(NULL, "\n")) {
             char *wanted = letters(line);
             if (!strstr(plain, wanted))
