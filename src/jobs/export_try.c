@@ -131,8 +131,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
         PM_TRY(pm_fail(PM_EFAIL,
                        "%s: the exported model's output for a sample differs from the net's by "
                        "%.1e of the largest value; at most %.1e is allowed. The file was not "
-                       "written. The export of one of the net's layers is wrong: report it with the config. "
-                       "eval and predict are not affected",
+                       "written. The export of one of the net's layers is wrong: report it with "
+                       "the config. eval and predict are not affected",
                        name, *difference, bound));
 out:
     pm_free(a);
