@@ -103,28 +103,42 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
-/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. Nets whose
- * outputs are maps return logits [batch, h, w, classes] of any h and w. With an image pyramid,
- * logits merges the logits of the scales, and each scale's logits have the loss, too. Further heads
- * are a list; the net and its task agree on their names, shapes and meaning. */
-enum { PM_MAX_SCALES = 8 };
+/* The use of a head's values. */
+enum pm_head_role {
+    PM_HEAD_OUTPUT,    /* predictions and losses */
+    PM_HEAD_AUXILIARY, /* a loss only: it helps the training of earlier layers */
+    PM_HEAD_SCALE,     /* a loss only: the logits of one scale of an image pyramid, which the main
+                        * head merges */
+};
+/* A head of a net: a node whose values the task reads. The net and its task agree on the names,
+ * shapes and meaning of the heads. A classification net has "logits" [batch, classes] and perhaps
+ * "aux_logits" of the same shape. Nets whose outputs are maps have "logits" [batch, h, w, classes]
+ * of any h and w. */
 struct pm_head {
-    const char *name; /* "center" */
-    struct pm_node *node;
+    const char *name; /* borrowed */
+    enum pm_head_role role;
+    float weight;     /* of its loss, unless the config sets another */
+    struct pm_node *node; /* node->out_shape is the head's shape */
 };
+/* What a builder adds to. Zeros are an empty list. The first output is the main head. */
 struct pm_heads {
-    struct pm_node *logits, *aux_logits;
-    float aux_weight;
-    struct pm_node *scale_logits[PM_MAX_SCALES];
-    int scales; /* number of scale_logits; 0: no pyramid */
-    struct pm_head *further; /* in the net's arena */
-    int further_count;
+    struct pm_head *list; /* in the net's arena */
+    int count;
 };
-/* Adds a further head after the others; name is borrowed. Adds nothing if node is NULL. */
+/* Appends an output. Adds nothing if node is NULL. */
 void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name,
                   struct pm_node *node);
-/* Returns the further head of this name, or NULL. */
+/* Appends a head of another role. Adds nothing if node is NULL. */
+void pm_heads_add_loss_only(struct pm_net *net, struct pm_heads *heads, const char *name,
+                            struct pm_node *node, enum pm_head_role role, float weight);
+/* Returns the main head, or NULL if there is no output. */
+struct pm_node *pm_heads_main(const struct pm_heads *heads);
+/* Returns the first head of this name, or NULL. */
 struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
+/* Returns the weight of the first head of this name; 0 if there is none. */
+float pm_heads_weight(const struct pm_heads *heads, const char *name);
+/* Returns the number of heads of this role. */
+int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
 struct pm_net_row {
     const char *name, *help;
     const char *task; /* NULL: "classification" */
@@ -136,6 +150,7 @@ struct pm_net_row {
      * TF-Slim's choice for the net. NULL: preprocessing. */
     const char *slim_preprocessing;
     float weight_decay;        /* default of the net's own scope */
+    /* Builds the net over images and adds its heads to the empty list. */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
                   struct pm_heads *heads);
     const struct pm_net_row *torch; /* the same net with default conventions=torch and the other
@@ -159,8 +174,8 @@ const char *pm_net_refusal(const char *name);
  * "inputs" reads the layer before it. Inputs name earlier layers, "images", "@previous" or, inside
  * a repeat, "@input" (the input of this round). For a layer with several outputs NAME is the first
  * and "NAME:k" is output k = 0, 1, .... {"repeat": n, "layers": [...]} repeats the layers and
- * replaces %d in names by 1..n; "as" names another placeholder. The logits are the node named
- * "logits", else the last node. The task finds further heads among the net's nodes.
+ * replaces %d in names by 1..n; "as" names another placeholder. *heads becomes one head, "logits":
+ * the node of that name, else the last node. The task finds further heads among the net's nodes.
  * where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);

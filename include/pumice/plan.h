@@ -159,7 +159,8 @@ struct pm_plan_options {
     int first_example;      /* index of this plan's first example in the whole batch */
     float loss_share;       /* share of the whole batch's loss; micro-batches split it further */
     int micro_batches;      /* >= 1: number of times the net's calls run; gradients are added up */
-    const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL */
+    const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL;
+                                 * pm_plan_create copies them */
     enum pm_recompute recompute;
     size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */
     bool (*frozen)(const char *variable, void *ctx); /* NULL: none */
@@ -189,7 +190,8 @@ int pm_plan_load(struct pm_plan *p);
  * under way. */
 int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p);
 /* Loads a plan that is not loaded, or records it again if its shared memory has moved. Otherwise
- * does nothing. Pointers that pm_plan_input and others returned before may become invalid. */
+ * does nothing. After an error it may be called again. Pointers that pm_plan_input and others
+ * returned before may become invalid. */
 int pm_plan_refresh(struct pm_plan *p);
 void pm_plan_destroy(struct pm_plan **p);
 /* Prints memory by class, calls, and (verbose) a line per call and value. */
@@ -221,14 +223,16 @@ int pm_plan_wait(struct pm_plan *p, int slot);
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
 /* Returns the sum of all loss scalars (their shares of the batch's loss), in double. */
 double pm_plan_loss(const struct pm_plan *p, int slot);
-/* Returns the number of loss layers and writes the loss of each, in the net's order, summed over
- * all micro-batches. Layers beyond PM_MAX_LOSSES are only in the sum. */
-enum { PM_MAX_LOSSES = 8 };
+/* The loss of one layer. */
 struct pm_loss_part {
     const char *name; /* the layer's; lives as long as the plan */
     double value;
 };
-int pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part out[PM_MAX_LOSSES]);
+/* Returns the number of loss layers of a loaded plan. */
+int pm_plan_loss_count(const struct pm_plan *p);
+/* Writes the loss of each loss layer, in the net's order, summed over all micro-batches. out has
+ * pm_plan_loss_count entries. */
+void pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part *out);
 /* Gradient buckets: ranges of the gradient block in the order they become ready. */
 size_t pm_plan_buckets(const struct pm_plan *p);
 void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);

@@ -98,17 +98,22 @@ struct pm_metric_list {
     const struct pm_metric_kind **list; /* of pm_open_task.metrics */
     size_t count, capacity;
 };
-/* Classes that the training net predicts for its batches, and the names of their metrics. */
-enum { PM_TRAIN_METRICS = 4 }; /* mean IoU and accuracy of all batches so far, and of the last
-                                * one */
+/* A metric of the classes that the training net predicts for its batches. */
+enum pm_train_measure { PM_TRAIN_MIOU, PM_TRAIN_ACCURACY };
+struct pm_train_metric {
+    enum pm_train_measure measure;
+    bool batch;              /* of the last batch; false: of all batches so far */
+    const char *name, *tag;  /* in metrics.jsonl, in TensorBoard */
+};
+/* Those classes, and their metrics. Pointers are borrowed. */
 struct pm_train_output {
     const char *node;     /* every step copies out its values, I32; NULL: none */
     int field;            /* of the batch: the ground truth classes */
     size_t count;         /* elements of an example */
     int classes;
     int32_t ignore;       /* the true class of elements that are not counted */
-    const char *names[PM_TRAIN_METRICS], *tags[PM_TRAIN_METRICS]; /* in metrics.jsonl, in
-                                                                   * TensorBoard */
+    const struct pm_train_metric *metrics; /* the progress line shows the first */
+    int metric_count;
 };
 /* What exporting a net needs from the task besides its outputs. */
 struct pm_task_export {
@@ -172,9 +177,9 @@ struct pm_task_row {
     /* Sets the values that depend on the net, from its heads for training pictures. NULL: there are
      * none. */
     int (*settle)(struct pm_task *t, const struct pm_heads *heads);
-    /* Finds the heads of a net from a layer list by the names of its nodes. heads->logits is
-     * already set to the node named "logits" or the last node; the hook may replace it. NULL: the
-     * logits are the only head. */
+    /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
+     * "logits" already: the node of that name, or the last node; the hook may replace the node.
+     * NULL: the logits are the only head. */
     void (*find_heads)(struct pm_net *net, struct pm_heads *heads);
     /* Returns PM_OK if the net's last layer fits the task for this number of pictures; else
      * PM_ECONFIG. */

@@ -148,8 +148,11 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
             *o->failed = failure_of(c, i);
         PM_TRY(explain(c, i, err));
     }
-    if (!o->dry_run)
+    if (!o->dry_run) {
         PM_TRY(c->row->open(c->exchange));
+        c->losses = pm_plan_loss_count(c->clone[0].plan);
+        c->parts = pm_calloc((size_t)(o->slots + 1) * (size_t)c->losses, sizeof *c->parts);
+    }
     *out = c, c = NULL;
 out:
     pm_clones_destroy(&c);
@@ -175,6 +178,7 @@ void pm_clones_destroy(struct pm_clones **clones)
     pm_free(c->specs);
     pm_free(c->fields);
     pm_free(c->result);
+    pm_free(c->parts);
     pm_free(c->pending);
     pm_free(c);
     *clones = NULL;

@@ -65,7 +65,7 @@ struct pm_clones_options {
 };
 struct pm_step_result {
     double loss;        /* of the whole batch, without weight decay's part */
-    struct pm_loss_part parts[PM_MAX_LOSSES]; /* loss by loss layer */
+    struct pm_loss_part *parts; /* per loss layer; valid until the slot's next step */
     int part_count;
     float l2;           /* weight decay's part of total_loss */
     float norm;         /* global norm of the gradients */

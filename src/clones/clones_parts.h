@@ -25,6 +25,8 @@ struct pm_clones {
     struct pm_batch_slice slice; /* of the whole batch: the examples of all clones together */
     struct pm_variables averaged; /* clone 0's, with averages as values */
     struct pm_step_result *result; /* per slot */
+    struct pm_loss_part *parts;  /* owned: of each slot's result, then of one plan */
+    int losses;                  /* number of loss layers */
     bool *pending;
 };
 

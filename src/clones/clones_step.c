@@ -45,18 +45,19 @@ void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result
 }
 
 /* Adds a plan's losses. The clones' plans have the same loss layers in the same order. */
-static void add_losses(const struct pm_plan *plan, int slot, struct pm_step_result *r)
+static void add_losses(const struct pm_clones *c, const struct pm_plan *plan, int slot,
+                       struct pm_step_result *r)
 {
-    struct pm_loss_part parts[PM_MAX_LOSSES];
-    const int count = pm_plan_losses(plan, slot, parts);
+    struct pm_loss_part *parts = c->parts + (size_t)c->o.slots * (size_t)c->losses;
 
+    pm_plan_losses(plan, slot, parts);
     r->loss += pm_plan_loss(plan, slot);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < c->losses; i++) {
         const double before = i < r->part_count ? r->parts[i].value : 0;
 
         r->parts[i] = (struct pm_loss_part){ parts[i].name, before + parts[i].value };
     }
-    r->part_count = count;
+    r->part_count = c->losses;
 }
 
 int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
@@ -65,10 +66,11 @@ int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
     int err = PM_OK;
 
     r->loss = 0;
+    r->parts = c->parts + (size_t)slot * (size_t)c->losses;
     r->part_count = 0;
     for (int i = 0; i < c->o.count; i++) {
         PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
-        add_losses(c->clone[i].plan, slot, r);
+        add_losses(c, c->clone[i].plan, slot, r);
         c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
     }
 out:

@@ -92,14 +92,14 @@ out:
     return err;
 }
 
-/* Lists the heads in the order of struct pm_shown. */
+/* Lists the outputs among the heads, in the order of struct pm_shown. */
 static struct pm_outputs outputs_of(struct pm_net *net, const struct pm_heads *heads)
 {
     struct pm_outputs out = { 0 };
 
-    pm_outputs_add(net, &out, heads->logits, false);
-    for (int i = 0; i < heads->further_count; i++)
-        pm_outputs_add(net, &out, heads->further[i].node, false);
+    for (int i = 0; i < heads->count; i++)
+        if (heads->list[i].role == PM_HEAD_OUTPUT)
+            pm_outputs_add(net, &out, heads->list[i].node, false);
     return out;
 }
 

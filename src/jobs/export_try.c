@@ -116,7 +116,7 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(err);
     PM_TRY(open_cpu(&device));
     PM_TRY(answer(device, net, logits, values, &count, &a));
-    PM_TRY(answer(device, read, heads.logits->name, NULL, &again, &b));
+    PM_TRY(answer(device, read, pm_heads_main(&heads)->name, NULL, &again, &b));
     if (o->probabilities && !o->also_count)
         softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
     for (size_t i = 0; i < count; i++)

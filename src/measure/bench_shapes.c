@@ -71,7 +71,8 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int classes
         pm_opts_defaults(row->opts, cfg, a);
     row->build(net, images, classes, cfg, &heads);
     pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, pm_net_find(net, "labels") },
+    pm_net_add_many(net, "loss",
+                    (struct pm_node *[]){ pm_heads_main(&heads), pm_net_find(net, "labels") },
                     2, "softmax_cross_entropy");
     return net;
 }

@@ -61,28 +61,70 @@ void pm_net_destroy(struct pm_net **n)
     *n = NULL;
 }
 
-void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name,
-                  struct pm_node *node)
+static void add_head(struct pm_net *net, struct pm_heads *heads, struct pm_head head)
 {
-    const size_t n = (size_t)heads->further_count;
+    const size_t n = (size_t)heads->count;
     struct pm_head *list;
 
-    if (!node)
+    if (!head.node)
         return;
     list = pm_arena_alloc(net->arena, (n + 1) * sizeof *list);
     if (n)
-        memcpy(list, heads->further, n * sizeof *list);
-    list[n] = (struct pm_head){ name, node };
-    heads->further = list;
-    heads->further_count++;
+        memcpy(list, heads->list, n * sizeof *list);
+    list[n] = head;
+    heads->list = list;
+    heads->count++;
+}
+
+void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name,
+                  struct pm_node *node)
+{
+    add_head(net, heads, (struct pm_head){ name, PM_HEAD_OUTPUT, 1, node });
+}
+
+void pm_heads_add_loss_only(struct pm_net *net, struct pm_heads *heads, const char *name,
+                            struct pm_node *node, enum pm_head_role role, float weight)
+{
+    add_head(net, heads, (struct pm_head){ name, role, weight, node });
+}
+
+struct pm_node *pm_heads_main(const struct pm_heads *heads)
+{
+    for (int i = 0; i < heads->count; i++)
+        if (heads->list[i].role == PM_HEAD_OUTPUT)
+            return heads->list[i].node;
+    return NULL;
+}
+
+static const struct pm_head *find_head(const struct pm_heads *heads, const char *name)
+{
+    for (int i = 0; i < heads->count; i++)
+        if (strcmp(heads->list[i].name, name) == 0)
+            return &heads->list[i];
+    return NULL;
 }
 
 struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name)
 {
-    for (int i = 0; i < heads->further_count; i++)
-        if (strcmp(heads->further[i].name, name) == 0)
-            return heads->further[i].node;
-    return NULL;
+    const struct pm_head *h = find_head(heads, name);
+
+    return h ? h->node : NULL;
+}
+
+float pm_heads_weight(const struct pm_heads *heads, const char *name)
+{
+    const struct pm_head *h = find_head(heads, name);
+
+    return h ? h->weight : 0;
+}
+
+int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role)
+{
+    int count = 0;
+
+    for (int i = 0; i < heads->count; i++)
+        count += heads->list[i].role == role;
+    return count;
 }
 
 static const char *name_in_pass(const struct pm_net *net, const char *name)

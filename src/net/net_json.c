@@ -291,7 +291,8 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
     }
     struct pm_node *named = pm_net_find(net, "logits");
 
-    *heads = (struct pm_heads){ .logits = named ? named : in.previous };
+    *heads = (struct pm_heads){ 0 };
+    pm_heads_add(net, heads, "logits", named ? named : in.previous);
     return PM_OK;
 }
 

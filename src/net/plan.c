@@ -213,6 +213,20 @@ out:
     return err;
 }
 
+/* Copies the names of the outputs to the plan's arena. */
+static void copy_outputs(struct pm_plan *p, const char *const *outputs)
+{
+    const char **copy;
+    size_t count = 0;
+
+    while (outputs && outputs[count])
+        count++;
+    copy = pm_arena_alloc(p->arena, (count + 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = pm_arena_strdup(p->arena, outputs[i]);
+    p->options.outputs = copy;
+}
+
 int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
                    const struct pm_plan_options *o, struct pm_plan **out)
 {
@@ -225,6 +239,7 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
     p->device = d;
     p->variables = v;
     p->options = *o;
+    copy_outputs(p, o->outputs);
     if (p->options.micro_batches < 1)
         p->options.micro_batches = 1;
     if (p->options.slots < 1)
@@ -253,15 +268,8 @@ void pm_plan_destroy(struct pm_plan **p)
     if (*p) {
         struct pm_plan *q = *p;
 
-        pm_program_destroy(&q->program);
-        pm_program_destroy(&q->other);
-        for (int i = 0; i < PM_MAX_BLOCKS && !q->options.shared; i++)
-            pm_buffer_destroy(q->device, &q->block[i]);
-        pm_buffer_destroy(q->device, &q->constants);
+        pm_plan_unload(q);
         free_calls(q);
-        pm_free(q->inputs);
-        pm_free(q->outputs);
-        pm_free(q->buckets);
         pm_arena_destroy(&q->arena);
         pm_free(q);
     }

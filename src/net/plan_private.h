@@ -29,12 +29,18 @@ struct pm_plan {
     bool is_timed;              /* program records times */
     int *inputs, *outputs;      /* value indices, in the program's order */
     size_t input_count, output_count;
+    const char **loss_names;    /* in the order of the net's loss layers */
+    int *loss_of;               /* per output: index of its loss layer; -1: no loss */
+    int loss_count;
     struct pm_plan_bucket {
         size_t offset, bytes, after; /* range in the gradient block; number of calls done */
     } *buckets;                 /* follow the outputs in the program's order */
     size_t bucket_count;
     uint64_t moves; /* count of moves of the shared memory when the plan was recorded */
 };
+
+/* Frees everything that pm_plan_load created. */
+void pm_plan_unload(struct pm_plan *p);
 
 struct pm_shared_memory {
     struct pm_device *device;

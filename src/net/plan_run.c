@@ -186,6 +186,23 @@ out:
     return err;
 }
 
+/* Finds the loss layer of each output. Every micro-batch has an output of its own. */
+static void list_losses(struct pm_plan *p)
+{
+    p->loss_names = pm_calloc(p->output_count + 1, sizeof *p->loss_names);
+    p->loss_of = pm_calloc(p->output_count + 1, sizeof *p->loss_of);
+    for (size_t i = 0; i < p->output_count; i++) {
+        const struct pm_value *v = &p->calls->values[p->outputs[i]];
+        int k = 0;
+
+        while (v->loss && k < p->loss_count && strcmp(p->loss_names[k], v->name) != 0)
+            k++;
+        if (v->loss && k == p->loss_count)
+            p->loss_names[p->loss_count++] = v->name;
+        p->loss_of[i] = v->loss ? k : -1;
+    }
+}
+
 static void list_transfers(struct pm_plan *p)
 {
     struct pm_calls *c = p->calls;
@@ -199,6 +216,7 @@ static void list_transfers(struct pm_plan *p)
         else if (c->values[i].kind == PM_VALUE_OUTPUT)
             p->outputs[p->output_count++] = i;
     }
+    list_losses(p);
 }
 
 /* Returns the number of calls after which a value has its final content. */
@@ -270,6 +288,8 @@ static int make_programs(struct pm_plan *p)
     if (p->options.timeable && !p->is_timed)
         PM_TRY(make_program(p, true, &p->other));
 out:
+    if (err < 0)
+        pm_program_destroy(&p->program);
     return err;
 }
 
@@ -301,17 +321,40 @@ int pm_plan_load(struct pm_plan *p)
         make_buckets(p);
     PM_TRY(make_programs(p));
 out:
+    if (err < 0)
+        pm_plan_unload(p);
     return err;
+}
+
+void pm_plan_unload(struct pm_plan *p)
+{
+    pm_program_destroy(&p->program);
+    pm_program_destroy(&p->other);
+    for (int i = 0; i < PM_MAX_BLOCKS && !p->options.shared; i++)
+        pm_buffer_destroy(p->device, &p->block[i]);
+    pm_buffer_destroy(p->device, &p->constants);
+    pm_free(p->inputs);
+    pm_free(p->outputs);
+    pm_free(p->loss_names);
+    pm_free(p->loss_of);
+    pm_free(p->buckets);
+    p->inputs = p->outputs = p->loss_of = NULL;
+    p->loss_names = NULL;
+    p->buckets = NULL;
+    p->input_count = p->output_count = p->bucket_count = 0;
+    p->loss_count = 0;
 }
 
 int pm_plan_refresh(struct pm_plan *p)
 {
+    const bool loaded = p->inputs != NULL; /* the programs are missing if a refresh has failed */
     int err = PM_OK;
 
-    if (!p->program)
+    if (!loaded)
         return pm_plan_load(p);
-    if (!p->options.shared || p->moves == p->options.shared->moves)
+    if (p->program && (!p->options.shared || p->moves == p->options.shared->moves))
         return PM_OK;
+    assert(p->options.shared);
     pm_program_destroy(&p->program);
     pm_program_destroy(&p->other);
     PM_TRY(pm_shared_memory_reserve(p->options.shared, p));
@@ -377,25 +420,18 @@ double pm_plan_loss(const struct pm_plan *p, int slot)
     return sum;
 }
 
-int pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part out[PM_MAX_LOSSES])
+int pm_plan_loss_count(const struct pm_plan *p)
 {
-    int count = 0;
+    return p->loss_count;
+}
 
-    for (size_t i = 0; i < p->output_count; i++) {
-        const struct pm_value *v = &p->calls->values[p->outputs[i]];
-        int k = 0;
-
-        if (!v->loss)
-            continue;
-        while (k < count && strcmp(out[k].name, v->name) != 0)
-            k++;
-        if (k == PM_MAX_LOSSES)
-            continue;
-        if (k == count)
-            out[count++] = (struct pm_loss_part){ v->name, 0 };
-        out[k].value += *(const float *)pm_program_out(p->program, slot, i);
-    }
-    return count;
+void pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part *out)
+{
+    for (int k = 0; k < p->loss_count; k++)
+        out[k] = (struct pm_loss_part){ p->loss_names[k], 0 };
+    for (size_t i = 0; i < p->output_count; i++)
+        if (p->loss_of[i] >= 0)
+            out[p->loss_of[i]].value += *(const float *)pm_program_out(p->program, slot, i);
 }
 
 size_t pm_plan_buckets(const struct pm_plan *p)

@@ -276,26 +276,7 @@ static void keep(struct rewriting *r, struct pm_node *n)
 
 /* ---- the rewriting --------------------------------------------------------------------------- */
 
-/* Lists every pointer of the heads that is set. The caller frees *list with pm_free. Returns the
- * number of pointers. */
-static int list_heads(struct pm_heads *h, struct pm_node ***(*list))
-{
-    const size_t most = 2 + (size_t)h->further_count + (size_t)h->scales;
-    int count = 0;
-
-    *list = pm_malloc(most * sizeof **list);
-    if (h->logits)
-        (*list)[count++] = &h->logits;
-    if (h->aux_logits)
-        (*list)[count++] = &h->aux_logits;
-    for (int i = 0; i < h->further_count; i++)
-        (*list)[count++] = &h->further[i].node;
-    for (int i = 0; i < h->scales; i++)
-        (*list)[count++] = &h->scale_logits[i];
-    return count;
-}
-
-static void count_readers(struct rewriting *r, struct pm_node **const *heads, int count)
+static void count_readers(struct rewriting *r, const struct pm_heads *heads)
 {
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->old[i]->inputs; k++) {
@@ -304,17 +285,19 @@ static void count_readers(struct rewriting *r, struct pm_node **const *heads, in
             p->readers++;
             p->reader = r->old[i];
         }
-    for (int i = 0; i < count; i++)
-        r->at[(*heads[i])->index].readers++;
+    for (int i = 0; i < heads->count; i++)
+        r->at[heads->list[i].node->index].readers++;
 }
 
 static int check(const struct pm_net *net, int first, const struct pm_heads *heads)
 {
-    if (heads->scales > 1)
+    const int scales = pm_heads_count(heads, PM_HEAD_SCALE);
+
+    if (scales > 0)
         return pm_fail(PM_ECONFIG,
                        "model.quantize_delay: a net that sees its pictures at %d scales is not "
                        "quantised: leave model.image_pyramid out, or set quantize_delay to -1",
-                       heads->scales);
+                       scales);
     for (int i = first; i < net->count; i++)
         if (is(net->nodes[i], "quantized_conv2d") || is(net->nodes[i], "fake_quant"))
             return pm_fail(PM_ECONFIG,
@@ -326,15 +309,13 @@ static int check(const struct pm_net *net, int first, const struct pm_heads *hea
 int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads)
 {
     struct rewriting r = { .net = net, .count = net->count, .delay = delay };
-    struct pm_node ***list;
-    const int head_count = list_heads(heads, &list);
     int err = PM_OK, convolutions = 0;
 
     PM_TRY(check(net, first, heads));
     r.old = pm_malloc(((size_t)r.count + 1) * sizeof *r.old);
     r.at = pm_calloc((size_t)r.count + 1, sizeof *r.at);
     memcpy(r.old, net->nodes, (size_t)r.count * sizeof *r.old);
-    count_readers(&r, list, head_count);
+    count_readers(&r, heads);
     for (int i = 0; i < first; i++)
         r.at[i].now = r.old[i];
     net->count = first;
@@ -350,8 +331,8 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
             keep(&r, n);
     }
     PM_TRY(net->error);
-    for (int i = 0; i < head_count; i++)
-        *list[i] = r.at[(*list[i])->index].now;
+    for (int i = 0; i < heads->count; i++)
+        heads->list[i].node = r.at[heads->list[i].node->index].now;
     for (int i = 0; i < net->count; i++)
         net->nodes[i]->index = i;
     if (convolutions == 0)
@@ -361,6 +342,5 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
 out:
     pm_free(r.old);
     pm_free(r.at);
-    pm_free(list);
     return err;
 }

@@ -42,7 +42,8 @@ static void build(const struct form *f, struct pm_net *net, struct pm_node *x, i
     x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc6", f->name), x, f->fc6_units,
                         f->fc6_kernel, fc, bias);
     x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", f->name), x, 4096, 1, fc, bias);
-    heads->logits = pm_nets_fc_scores(net, f->name, x, num_classes, fc, o->global_pool);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_fc_scores(net, f->name, x, num_classes, fc, o->global_pool));
 }
 
 #define ROW(id, text, size, ...)                                                                   \

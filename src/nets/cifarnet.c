@@ -46,9 +46,11 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = fc(net, "CifarNet/fc3", x, 384);
     x = pm_net_add(net, "CifarNet/dropout3", x, "dropout keep=%.9g", (double)o->keep_prob);
     x = fc(net, "CifarNet/fc4", x, 192);
-    heads->logits = pm_net_add(net, "CifarNet/logits", x, "fully_connected units=%d "
-                               "activation=none weights_init=truncated(%.9g) regularize=false",
-                               num_classes, 1.0 / 192);
+    pm_heads_add(net, heads, "logits",
+                 pm_net_add(net, "CifarNet/logits", x,
+                            "fully_connected units=%d activation=none "
+                            "weights_init=truncated(%.9g) regularize=false",
+                            num_classes, 1.0 / 192));
 }
 
 const struct pm_net_row pm_net_row_cifarnet = {

@@ -152,7 +152,7 @@ static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm
     const struct pm_floats scales = scales_of(d);
     const int count = scales.count;
     const char *outer = d->net->pass;
-    struct pm_node *edges[PM_MAX_SCALES];
+    struct pm_node *semantic[PM_MAX_INPUTS], *edges[PM_MAX_INPUTS]; /* merge() joins them */
     struct outputs out = { 0 };
     int size[2];
 
@@ -163,18 +163,19 @@ static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm
             d->net->pass = pm_arena_printf(d->net->arena, "%s%sscale_%.2f", outer ? outer : "",
                                            outer ? "/" : "", (double)d->scale);
         out = outputs_at(d, images, size);
-        heads->scale_logits[i] = out.semantic;
+        semantic[i] = out.semantic;
         edges[i] = out.edge;
     }
     d->net->pass = outer;
     if (d->net->error)
         return;
-    heads->scales = count > 1 ? count : 0;
-    heads->logits = merge(d, "merged_logits", heads->scale_logits, count);
+    pm_heads_add(d->net, heads, "logits", merge(d, "merged_logits", semantic, count));
     out.edge = out.edge ? merge(d, "merged_edges", edges, count) : NULL;
     pm_heads_add(d->net, heads, "center", out.center);
     pm_heads_add(d->net, heads, "offset", out.offset);
     pm_heads_add(d->net, heads, "edge", out.edge);
+    for (int i = 0; i < count && count > 1; i++)
+        pm_heads_add_loss_only(d->net, heads, "scale_logits", semantic[i], PM_HEAD_SCALE, 1);
 }
 
 void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classes,

@@ -8,7 +8,7 @@ static bool is_pyramid(const struct pm_floats scales)
         for (int k = 0; k < i; k++)
             if (scales.v[i] == scales.v[k])
                 return false;
-    return scales.count <= PM_MAX_SCALES;
+    return scales.count <= PM_MAX_INPUTS; /* of the layer that merges them */
 }
 
 static bool descends(const struct pm_ints strides)

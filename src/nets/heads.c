@@ -74,3 +74,8 @@ struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_opt
     y = pm_net_add(net, end->dropout, y, "dropout keep=%.9g", (double)o->keep_prob);
     return pm_nets_logits(net, end->logits, y, num_classes, end->init);
 }
+
+void pm_nets_add_auxiliary(struct pm_net *net, struct pm_heads *heads, struct pm_node *x)
+{
+    pm_heads_add_loss_only(net, heads, "aux_logits", x, PM_HEAD_AUXILIARY, 0.4f);
+}

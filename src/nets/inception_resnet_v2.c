@@ -80,9 +80,9 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_branches_block(&b, "Mixed_6a", x, mixed_6a);
     x = repeat(&b, &block17, x);
     if (o->aux_head)
-        heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5",
-                                                  "AuxLogits/Logits", x, num_classes);
-    heads->aux_weight = 0.4f;
+        pm_nets_add_auxiliary(net, heads, pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5",
+                                                                "AuxLogits/Logits", x,
+                                                                num_classes));
     x = pm_branches_block(&b, "Mixed_7a", x, mixed_7a);
     x = repeat(&b, &block8, x);
     x = repeat(&b, &last_block8, x);
@@ -91,8 +91,9 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "InceptionResnetV2/Logits/Flatten", x, "flatten");
     x = pm_net_add(net, "InceptionResnetV2/Logits/Dropout", x, "dropout keep=%.9g",
                    (double)o->keep_prob);
-    heads->logits = pm_net_add(net, "InceptionResnetV2/Logits/Logits", x,
-                               "fully_connected units=%d regularize_bias=true", num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_net_add(net, "InceptionResnetV2/Logits/Logits", x,
+                            "fully_connected units=%d regularize_bias=true", num_classes));
 }
 
 const struct pm_net_row pm_net_row_inception_resnet_v2 = {

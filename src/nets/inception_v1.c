@@ -59,7 +59,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
         x = blocks[i].pool ? pm_branches_pool(&b, blocks[i].name, x, "max", blocks[i].pool, 2,
                                               false)
                            : mixed(&b, i, x);
-    heads->logits = pm_nets_average_end(net, o, "inception_v1", &end, x, num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_average_end(net, o, "inception_v1", &end, x, num_classes));
 }
 
 const struct pm_net_row pm_net_row_inception_v1 = {

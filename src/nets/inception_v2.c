@@ -70,7 +70,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-    heads->logits = pm_nets_average_end(net, o, "inception_v2", &end, x, num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_average_end(net, o, "inception_v2", &end, x, num_classes));
 }
 
 const struct pm_net_row pm_net_row_inception_v2 = {

@@ -86,10 +86,10 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
         if (o->aux_head && strcmp(blocks[i].name, "Mixed_6e") == 0)
-            heads->aux_logits = auxiliary(&b, x, num_classes);
+            pm_nets_add_auxiliary(net, heads, auxiliary(&b, x, num_classes));
     }
-    heads->aux_weight = 0.4f;
-    heads->logits = pm_nets_average_end(net, o, "inception_v3", &end, x, num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_average_end(net, o, "inception_v3", &end, x, num_classes));
 }
 
 #define ROW(table, source, other)                                                                  \

@@ -57,16 +57,17 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
         if (o->aux_head && strcmp(blocks[i].name, "Mixed_6h") == 0)
-            heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a",
-                                                      "AuxLogits/Aux_logits", x, num_classes);
+            pm_nets_add_auxiliary(net, heads,
+                                  pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a",
+                                                        "AuxLogits/Aux_logits", x, num_classes));
     }
-    heads->aux_weight = 0.4f;
     x = pm_net_add(net, "InceptionV4/Logits/AvgPool_1a", x, "global_pool");
     x = pm_net_add(net, "InceptionV4/Logits/Dropout_1b", x, "dropout keep=%.9g",
                    (double)o->keep_prob);
     x = pm_net_add(net, "InceptionV4/Logits/PreLogitsFlatten", x, "flatten");
-    heads->logits = pm_net_add(net, "InceptionV4/Logits/Logits", x, "fully_connected units=%d",
-                               num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_net_add(net, "InceptionV4/Logits/Logits", x, "fully_connected units=%d",
+                            num_classes));
 }
 
 const struct pm_net_row pm_net_row_inception_v4 = {

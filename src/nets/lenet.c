@@ -38,7 +38,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "LeNet/Flatten", x, "flatten");
     x = fc(net, "LeNet/fc3", x, 1024, "relu");
     x = pm_net_add(net, "LeNet/dropout3", x, "dropout keep=%.9g", (double)o->keep_prob);
-    heads->logits = fc(net, "LeNet/fc4", x, num_classes, "none");
+    pm_heads_add(net, heads, "logits", fc(net, "LeNet/fc4", x, num_classes, "none"));
 }
 
 const struct pm_net_row pm_net_row_lenet = {

@@ -54,7 +54,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
             stride, rate, "relu6");
         x = pointwise(net, o, i, x);
     }
-    heads->logits = pm_nets_average_end(net, o, "mobilenet_v1", &end, x, num_classes);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_average_end(net, o, "mobilenet_v1", &end, x, num_classes));
 }
 
 #define MOBILENET(suffix, factor)                                                                  \

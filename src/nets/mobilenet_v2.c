@@ -99,8 +99,9 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv_bn(net, o, "MobilenetV2/Conv_1", x, pm_nets_last_depth(o, 1280), "relu6");
     x = pm_net_add(net, "MobilenetV2/Logits/AvgPool", x, "global_pool");
     x = pm_net_add(net, "MobilenetV2/Logits/Dropout", x, "dropout keep=%.9g", (double)o->keep_prob);
-    heads->logits = pm_nets_logits(net, "MobilenetV2/Logits/Conv2d_1c_1x1", x, num_classes,
-                                   "truncated(0.09)");
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_logits(net, "MobilenetV2/Logits/Conv2d_1c_1x1", x, num_classes,
+                                "truncated(0.09)"));
 }
 
 #define ROW(suffix, factor, table, source, other)                                                  \

@@ -173,7 +173,7 @@ static void build(const struct form *form, struct pm_net *net, struct pm_node *x
 {
     struct maker m = { net, form, o, { 0 } };
 
-    heads->logits = head(&m, blocks(&m, x), num_classes);
+    pm_heads_add(net, heads, "logits", head(&m, blocks(&m, x), num_classes));
 }
 
 static struct pm_node *backbone(const struct form *form, struct pm_net *net, struct pm_node *x,

@@ -363,8 +363,7 @@ void pm_nas_build(const struct pm_nas *n, struct pm_net *net, struct pm_node *im
         }
         push(&m, add_cell(&c, pm_arena_printf(net->arena, "cell_%d", i), number++, m.x, before));
         if (o->aux_head && i == n->count * 2 / 3 - 1)
-            heads->aux_logits = auxiliary(&c, i, m.x, classes);
+            pm_nets_add_auxiliary(net, heads, auxiliary(&c, i, m.x, classes));
     }
-    heads->aux_weight = 0.4f;
-    heads->logits = logits(&c, m.x, classes);
+    pm_heads_add(net, heads, "logits", logits(&c, m.x, classes));
 }

@@ -153,6 +153,8 @@ struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_opt
 /* Builds NAME: a 1x1 convolution with bias to the classes, squeezed to [batch, classes]. */
 struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,
                                int num_classes, const char *init);
+/* Adds the head "aux_logits", whose loss weighs 0.4. */
+void pm_nets_add_auxiliary(struct pm_net *net, struct pm_heads *heads, struct pm_node *x);
 
 /* ---- blocks of branches (branches.c) --------------------------------------------------- */
 

@@ -228,8 +228,9 @@ static void build(const struct depths *d, const struct pm_nets_options *o, struc
         x = pm_nets_batch_norm(net, o, name_of(&m, d->scope, "postnorm"), x, NULL,
                                "activation=relu");
     x = pm_net_add(net, name_of(&m, d->scope, "pool5"), x, "global_pool");
-    heads->logits = pm_nets_logits(net, name_of(&m, d->scope, "logits"), x, num_classes,
-                                   "variance_scaling(2)");
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_logits(net, name_of(&m, d->scope, "logits"), x, num_classes,
+                                "variance_scaling(2)"));
 }
 
 static struct pm_node *backbone(const struct depths *d, const struct pm_backbone *b,

@@ -62,7 +62,8 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
                         "constant(0)");
     x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, "xavier",
                         "constant(0)");
-    heads->logits = pm_nets_fc_scores(net, scope, x, num_classes, "xavier", o->global_pool);
+    pm_heads_add(net, heads, "logits",
+                 pm_nets_fc_scores(net, scope, x, num_classes, "xavier", o->global_pool));
 }
 
 #define ROW(which, text, table, source, other)                                                     \

@@ -7,7 +7,22 @@
 
 static const double decay = 0.9;
 
-/* Finds or adds an entry. NULL: the list is full. */
+void pm_loss_averages_free(struct pm_loss_averages *a)
+{
+    pm_free(a->list);
+    *a = (struct pm_loss_averages){ 0 };
+}
+
+void pm_loss_averages_copy(struct pm_loss_averages *to, const struct pm_loss_averages *from)
+{
+    to->count = 0;
+    for (int i = 0; i < from->count; i++) {
+        PM_GROW(to->list, to->count, to->capacity);
+        to->list[to->count++] = from->list[i];
+    }
+}
+
+/* Finds or adds an entry. */
 static struct pm_loss_average *entry(struct pm_loss_averages *a, const char *name)
 {
     struct pm_loss_average *e;
@@ -15,8 +30,7 @@ static struct pm_loss_average *entry(struct pm_loss_averages *a, const char *nam
     for (int i = 0; i < a->count; i++)
         if (strncmp(a->list[i].name, name, sizeof a->list[i].name - 1) == 0)
             return &a->list[i];
-    if (a->count == (int)PM_COUNT(a->list))
-        return NULL;
+    PM_GROW(a->list, a->count, a->capacity);
     e = &a->list[a->count++];
     snprintf(e->name, sizeof e->name, "%s", name);
     e->value = 0;
@@ -27,8 +41,7 @@ static void add(struct pm_loss_averages *a, const char *name, double loss)
 {
     struct pm_loss_average *e = entry(a, name);
 
-    if (e)
-        e->value = decay * e->value + (1 - decay) * loss;
+    e->value = decay * e->value + (1 - decay) * loss;
 }
 
 void pm_loss_averages_add(struct pm_loss_averages *a, const struct pm_step_result *r)
@@ -55,12 +68,8 @@ void pm_loss_averages_read(struct pm_loss_averages *a, const struct cJSON *objec
 {
     const struct cJSON *m;
 
-    *a = (struct pm_loss_averages){ 0 };
+    a->count = 0;
     cJSON_ArrayForEach(m, object)
-        if (m->string && cJSON_IsNumber(m) && isfinite(m->valuedouble)) {
-            struct pm_loss_average *e = entry(a, m->string);
-
-            if (e)
-                e->value = m->valuedouble;
-        }
+        if (m->string && cJSON_IsNumber(m) && isfinite(m->valuedouble))
+            entry(a, m->string)->value = m->valuedouble;
 }

@@ -9,13 +9,17 @@
 
 struct cJSON;
 
+/* Zeros are an empty list; free it with pm_loss_averages_free. */
 struct pm_loss_averages {
     struct pm_loss_average {
         char name[64]; /* "total_loss", or the loss layer's name, truncated if necessary */
         double value;
-    } list[PM_MAX_LOSSES + 1];
-    int count;
+    } *list;           /* owned */
+    int count, capacity;
 };
+void pm_loss_averages_free(struct pm_loss_averages *a);
+/* Makes `to` equal to `from`. */
+void pm_loss_averages_copy(struct pm_loss_averages *to, const struct pm_loss_averages *from);
 /* Call it after a step with finite losses. */
 void pm_loss_averages_add(struct pm_loss_averages *a, const struct pm_step_result *r);
 /* Prints {"total_loss": 1.25, ...} with full precision, and reads it back; values that are not

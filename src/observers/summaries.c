@@ -181,9 +181,9 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
 
 void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
 {
-    for (int i = 0; s->train && i < PM_TRAIN_METRICS; i++)
+    for (int i = 0; s->train && i < v->of.metric_count; i++)
         if (isfinite(v->v[i]))
-            pm_events_scalar(s->train, v->of.tags[i], v->v[i]);
+            pm_events_scalar(s->train, v->of.metrics[i].tag, v->v[i]);
 }
 
 /* Sets the tag of a metric, or of one class in a list; false: it has none. */

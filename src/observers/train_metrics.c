@@ -11,6 +11,7 @@ struct pm_train_metrics {
     size_t batch;           /* number of examples in a batch */
     int32_t *labels;        /* [slots][batch][of.count] */
     struct pm_confusion all, one;
+    double *values;         /* owned: of the last counted step */
     struct pm_confusion snapshot; /* copy of `all` by the last pm_train_metrics_keep */
 };
 
@@ -25,6 +26,7 @@ struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int 
     m->of = of;
     m->batch = (size_t)batch;
     m->labels = pm_calloc((size_t)slots * m->batch * of.count, sizeof *m->labels);
+    m->values = pm_calloc((size_t)of.metric_count, sizeof *m->values);
     pm_confusion_create(&m->all, classes);
     pm_confusion_create(&m->one, classes);
     pm_confusion_create(&m->snapshot, classes);
@@ -38,9 +40,15 @@ void pm_train_metrics_destroy(struct pm_train_metrics **m)
         pm_confusion_free(&(*m)->one);
         pm_confusion_free(&(*m)->snapshot);
         pm_free((*m)->labels);
+        pm_free((*m)->values);
         pm_free(*m);
     }
     *m = NULL;
+}
+
+size_t pm_train_metrics_values(const struct pm_train_metrics *m)
+{
+    return m ? (size_t)m->of.metric_count : 0;
 }
 
 static size_t cells_of(const struct pm_train_metrics *m)
@@ -112,6 +120,11 @@ void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct p
     for (size_t i = 0; i < cells; i++)
         m->all.count[i] += m->one.count[i];
     all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);
-    *out = (struct pm_train_values){ .of = m->of, .v = { all.miou, all.pixel_accuracy, one.miou,
-                                                          one.pixel_accuracy } };
+    for (int i = 0; i < m->of.metric_count; i++) {
+        const struct pm_train_metric *k = &m->of.metrics[i];
+        const struct pm_confusion_metrics *from = k->batch ? &one : &all;
+
+        m->values[i] = k->measure == PM_TRAIN_MIOU ? from->miou : from->pixel_accuracy;
+    }
+    *out = (struct pm_train_values){ .of = m->of, .v = m->values };
 }

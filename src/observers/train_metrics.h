@@ -12,12 +12,15 @@
 struct pm_train_metrics;
 struct pm_train_values {
     struct pm_train_output of;
-    double v[PM_TRAIN_METRICS]; /* in the order of of.names; NAN: nothing was counted */
+    const double *v; /* in the order of of.metrics; NAN: nothing was counted; valid until the next
+                      * step is counted */
 };
 /* Returns NULL if of.node is NULL. batch: examples of a step. slots: most steps under way at
  * once. */
 struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int batch, int slots);
 void pm_train_metrics_destroy(struct pm_train_metrics **m);
+/* Returns the number of metrics; 0 if m is NULL. */
+size_t pm_train_metrics_values(const struct pm_train_metrics *m);
 /* Keeps the labels of a batch whose step will be logged. */
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch);
 /* Counts the step of that slot. Call it while the step is collected. */

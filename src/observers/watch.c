@@ -23,6 +23,8 @@ struct pm_watch {
     struct pm_speed speed;
     struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
                                                           * copy */
+    struct pm_metric *line;                 /* owned: room for a logged step's metrics */
+    size_t line_room;
 };
 
 struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots)
@@ -38,6 +40,9 @@ void pm_watch_destroy(struct pm_watch **w)
 {
     if (*w) {
         pm_train_metrics_destroy(&(*w)->train_metrics);
+        pm_loss_averages_free(&(*w)->averages);
+        pm_loss_averages_free(&(*w)->snapshot_averages);
+        pm_free((*w)->line);
         pm_free(*w);
     }
     *w = NULL;
@@ -140,11 +145,26 @@ static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *r
         return 0;
     pm_train_metrics_count(w->train_metrics, slot, run->clones, &v);
     pm_summaries_train(w->summaries, &v);
-    if (isfinite(v.v[0])) /* else nothing was counted yet */
-        snprintf(text, 32, "%s %.4f", v.of.names[0], v.v[0]);
-    for (int i = 0; i < PM_TRAIN_METRICS; i++)
-        list[i] = (struct pm_metric){ v.of.names[i], v.v[i] };
-    return PM_TRAIN_METRICS;
+    if (v.of.metric_count > 0 && isfinite(v.v[0])) /* else nothing was counted yet */
+        snprintf(text, 32, "%s %.4f", v.of.metrics[0].name, v.v[0]);
+    for (int i = 0; i < v.of.metric_count; i++)
+        list[i] = (struct pm_metric){ v.of.metrics[i].name, v.v[i] };
+    return (size_t)v.of.metric_count;
+}
+
+/* Returns w->line with room for every metric of a step: `first` of them, then those of log_step's
+ * add functions and "skipped". It grows only at the first logged step. */
+static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
+                                       const struct pm_step_result *r)
+{
+    const size_t need = first + (size_t)r->part_count + PM_RUN_PHASES + 1 +
+                        pm_train_metrics_values(w->train_metrics);
+
+    if (need > w->line_room) {
+        w->line = pm_realloc(w->line, need * sizeof *w->line);
+        w->line_room = need;
+    }
+    return w->line;
 }
 
 static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
@@ -153,7 +173,7 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     const struct pm_step_result *r = s->result;
     struct pm_rates rates = pm_speed_take(&w->speed, pm_loader_waited(run->loader));
     double fill = pm_loader_fill(run->loader);
-    struct pm_metric list[14 + PM_MAX_LOSSES + PM_RUN_PHASES] = {
+    const struct pm_metric first[] = {
         { "loss", r->loss + (double)r->l2 },
         { "loss_average", w->averages.list[0].value }, { "l2", r->l2 },
         { "lr", s->lr },           { "gradient_norm", r->norm },
@@ -161,9 +181,11 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share }, { "queue_fill", fill },
     };
+    struct pm_metric *list = room_for_line(w, PM_COUNT(first), r);
     char names[PM_RUN_PHASES][24], more[32] = "";
-    size_t count = 9;
+    size_t count = PM_COUNT(first);
 
+    memcpy(list, first, sizeof first);
     count += add_parts(r, list + count);
     count += add_train_metrics(w, run, s->slot, list + count, more);
     count += add_phases(s->phases, list + count, names);
@@ -299,13 +321,13 @@ void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, i
 
 void pm_watch_keep(struct pm_watch *w)
 {
-    w->snapshot_averages = w->averages;
+    pm_loss_averages_copy(&w->snapshot_averages, &w->averages);
     pm_train_metrics_keep(w->train_metrics);
 }
 
 void pm_watch_restore(struct pm_watch *w)
 {
-    w->averages = w->snapshot_averages;
+    pm_loss_averages_copy(&w->averages, &w->snapshot_averages);
     pm_train_metrics_restore(w->train_metrics);
 }
 

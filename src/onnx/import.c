@@ -369,7 +369,8 @@ static int finish(struct import *m, struct value *v, struct pm_heads *heads)
                          : import_lay_plain(m, v);
     if (m->net->error)
         return m->net->error;
-    *heads = (struct pm_heads){ .logits = logits };
+    *heads = (struct pm_heads){ 0 };
+    pm_heads_add(m->net, heads, "logits", logits);
     return PM_OK;
 }
 
@@ -414,7 +415,7 @@ int pm_import_classes(struct pm_import *i, struct pm_shape picture,
     struct pm_heads heads;
 
     PM_TRY(pm_import_net(i, net, pm_net_input(net, "images", s, PM_F32), options, &heads));
-    const struct pm_shape y = heads.logits->out_shape;
+    const struct pm_shape y = pm_heads_main(&heads)->out_shape;
     *out = y.rank == 4 ? y.dim[3] : (int)pm_shape_count(y);
 out:
     pm_net_destroy(&net);

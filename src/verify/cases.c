@@ -365,7 +365,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
                             &heads));
     if (!c->forward_only)
-        add_loss(net, c, heads.logits);
+        add_loss(net, c, pm_heads_main(&heads));
     PM_TRY(net->error);
     *out = net, net = NULL;
 out:

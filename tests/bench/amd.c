@@ -122,7 +122,7 @@ static int build_net(size_t n, struct pm_net **out)
     if (row->opts)
         PM_TRY(pm_opts_parse(row->opts, NULL, NULL, cfg, net->arena, "model"));
     row->build(net, images, nets[n].classes, cfg, &heads);
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(&heads), labels }, 2,
                     "softmax_cross_entropy");
     err = net->error;
 out:

@@ -26,10 +26,10 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     pm_opts_defaults(row->opts, cfg, net->arena);
     row->build(net, images, CLASSES, cfg, &heads);
     /* Leads nowhere: its gradient is weight decay alone, in every step. */
-    pm_net_add(net, "dead", heads.logits, "fully_connected units=3");
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+    pm_net_add(net, "dead", pm_heads_main(&heads), "fully_connected units=3");
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(&heads), labels }, 2,
                     "softmax_cross_entropy");
-    part = pm_net_add(net, "parts", heads.logits, "split sizes=[1,3]");
+    part = pm_net_add(net, "parts", pm_heads_main(&heads), "split sizes=[1,3]");
     rejoined = pm_net_add_many(net, "rejoined", (struct pm_node *[]){ part, part->out[1] }, 2,
                                "concat");
     pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ rejoined, labels }, 2,
@@ -224,8 +224,9 @@ static void test_refuses_a_batch_too_small(void **state)
 static void test_loss_averages(void **state)
 {
     struct pm_step_result r = { .loss = 3, .l2 = 0.5f, .part_count = 2,
-                                .parts = { { "loss", 2 }, { "aux_loss", 1 } } };
-    struct pm_loss_averages a = { 0 }, b = { .count = 1 };
+                                .parts = (struct pm_loss_part[]){ { "loss", 2 },
+                                                                  { "aux_loss", 1 } } };
+    struct pm_loss_averages a = { 0 }, b = { 0 };
     struct pm_str json = { 0 };
     cJSON *object;
 
@@ -250,6 +251,8 @@ static void test_loss_averages(void **state)
     }
     pm_loss_averages_read(&b, NULL);
     assert_int_equal(b.count, 0);
+    pm_loss_averages_free(&a);
+    pm_loss_averages_free(&b);
     cJSON_Delete(object);
     pm_str_free(&json);
 }

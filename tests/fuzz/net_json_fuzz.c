@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct pm_net *read_net(const cJSON *list, int *err)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 16, 12, 4), PM_F32);
 

@@ -18,7 +18,7 @@ static void classifier(struct pm_import *import, struct pm_net *net)
     if (facts.channels > 0 && facts.channels <= 16)
         shape.dim[3] = facts.channels;
     struct pm_node *images = pm_net_input(net, "images", shape, PM_F32);
-    if (pm_import_net(import, net, images, &options, &heads) == PM_OK && !heads.logits)
+    if (pm_import_net(import, net, images, &options, &heads) == PM_OK && !pm_heads_main(&heads))
         abort();
 }
 

@@ -164,7 +164,7 @@ static void rates(void **state)
         for (int s = 0; s < 3; s++) {
             const char *grid = backbones[b].grid;
             char options[128];
-            struct pm_heads heads;
+            struct pm_heads heads = { 0 };
 
             snprintf(options, sizeof options, "{\"output_stride\": %d%s%s}", 32 >> s,
                      grid ? ", \"multi_grid\": " : "", grid ? grid : "");

@@ -301,7 +301,7 @@ static void expect_of_net(const cJSON *row)
 {
     const char *name = cJSON_GetObjectItem(row, "net")->valuestring;
     char *options = cJSON_PrintUnformatted(cJSON_GetObjectItem(row, "options"));
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net =
         named_net(name, 1, 769, 769, golden_number(row, "classes"), options, &heads);
 

@@ -74,7 +74,7 @@ static void nets_without(void **state)
 
 static struct pm_net *built(const char *name, int size, const char *options)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, 1, size, size, 10, options, &heads);
 
     if (net->error)

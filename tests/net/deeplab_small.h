@@ -53,7 +53,7 @@ static inline struct pm_net *make(const char *options, int height, int width, in
 
 static inline struct pm_net *built(const char *options, int height, int width)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = make(options, height, width, 5, &heads);
 
     if (net->error)
@@ -82,7 +82,7 @@ static inline void expect_text(const struct pm_net *net, const char *node, const
 
 static inline void expect_error(const char *options, const char *words)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = make(options, 65, 65, 5, &heads);
 
     if (net->error != PM_ECONFIG)

@@ -6,15 +6,15 @@
 
 static void expect_logits(const char *options, int height, int width, int h, int w)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = make(options, height, width, 5, &heads);
 
     if (net->error)
         fail_msg("%s: %s", options, pm_error_text());
-    assert_int_equal(heads.logits->out_shape.dim[0], 2);
-    assert_int_equal(heads.logits->out_shape.dim[1], h);
-    assert_int_equal(heads.logits->out_shape.dim[2], w);
-    assert_int_equal(heads.logits->out_shape.dim[3], 5);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[0], 2);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[1], h);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[2], w);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[3], 5);
     pm_net_destroy(&net);
 }
 
@@ -211,15 +211,13 @@ static void listed(void **state)
                              list, "list", &read))
             fail_msg("%s: %s", options[i], pm_error_text());
         pm_task_find("segmentation")->find_heads(again, &read);
-        assert_string_equal(made.logits->name, read.logits->name);
-        assert_int_equal(made.further_count, read.further_count);
-        for (int k = 0; k < made.further_count; k++) {
-            assert_string_equal(made.further[k].name, read.further[k].name);
-            assert_string_equal(made.further[k].node->name, read.further[k].node->name);
+        assert_string_equal(pm_heads_main(&made)->name, pm_heads_main(&read)->name);
+        assert_int_equal(made.count, read.count);
+        for (int k = 0; k < made.count; k++) {
+            assert_string_equal(made.list[k].name, read.list[k].name);
+            assert_int_equal(made.list[k].role, read.list[k].role);
+            assert_string_equal(made.list[k].node->name, read.list[k].node->name);
         }
-        assert_int_equal(made.scales, read.scales);
-        for (int k = 0; k < made.scales; k++)
-            assert_string_equal(made.scale_logits[k]->name, read.scale_logits[k]->name);
         assert_int_equal(net->var_count, again->var_count);
         for (int k = 0; k < net->var_count; k++)
             assert_string_equal(net->vars[k]->name, again->vars[k]->name);
@@ -247,7 +245,7 @@ static void sum_merge(void **state)
 static void output_is_logits(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = make("{\"output_stride\": 32, \"aspp_pooling_crop\": 769, "
                               "\"aspp_pooling_stride\": [4, 5], \"aspp_filters\": 128, "
                               "\"aspp_concat_projection\": false, \"aspp_squeeze_excite\": true, "
@@ -262,29 +260,38 @@ static void output_is_logits(void **state)
     expect_option(net, "decoder/decoder_conv0", "kernel", 1);
     expect_init(net, "decoder/decoder_conv0/biases", PM_INIT_CONSTANT, 0, false);
     expect_init(net, "decoder/feature_projection0/biases", PM_INIT_CONSTANT, 0, false);
-    assert_string_equal(heads.logits->name, "decoder/sum");
+    assert_string_equal(pm_heads_main(&heads)->name, "decoder/sum");
     assert_null(pm_net_find(net, "logits/semantic"));
     pm_net_destroy(&net);
+}
+
+static const struct pm_node *scale_logits(const struct pm_heads *heads, int i)
+{
+    for (int k = 0; k < heads->count; k++)
+        if (heads->list[k].role == PM_HEAD_SCALE && i-- == 0)
+            return heads->list[k].node;
+    fail_msg("there are too few scales");
+    return NULL;
 }
 
 static void image_pyramid(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *one = built("{\"decoder_strides\": 4}", 65, 97);
     struct pm_net *net =
         make("{\"image_pyramid\": [0.5, 1, 1.5], \"decoder_strides\": 4}", 65, 97, 5, &heads);
 
     if (net->error)
         fail_msg("%s", pm_error_text());
-    assert_int_equal(heads.scales, 3);
+    assert_int_equal(pm_heads_count(&heads, PM_HEAD_SCALE), 3);
     expect_shape(net, "scaled_images", PM_SHAPE4(2, 33, 49, 3));
     expect_shape(net, "scale_1.50/scaled_images", PM_SHAPE4(2, 97, 145, 3));
     expect_shape(net, "image_pooling/resized", PM_SHAPE4(2, 3, 4, 256));
     expect_shape(net, "scale_1.50/decoder/joined", PM_SHAPE4(2, 25, 37, 256 + 48));
     for (int i = 0; i < 3; i++)
-        expect_shape(net, heads.scale_logits[i]->name, PM_SHAPE4(2, 25, 37, 5));
-    assert_string_equal(heads.logits->layer->name, "maximum");
+        expect_shape(net, scale_logits(&heads, i)->name, PM_SHAPE4(2, 25, 37, 5));
+    assert_string_equal(pm_heads_main(&heads)->layer->name, "maximum");
     assert_int_equal(net->var_count, one->var_count);
     assert_null(net->pass);
     pm_net_destroy(&net);
@@ -292,8 +299,8 @@ static void image_pyramid(void **state)
     expect_option(net, "merged_logits", "scale", 0.5);
     pm_net_destroy(&net);
     net = make("{\"image_pyramid\": 0.5}", 65, 97, 5, &heads);
-    assert_int_equal(heads.scales, 0);
-    expect_shape(net, heads.logits->name, PM_SHAPE4(2, 5, 7, 5));
+    assert_int_equal(pm_heads_count(&heads, PM_HEAD_SCALE), 0);
+    expect_shape(net, pm_heads_main(&heads)->name, PM_SHAPE4(2, 5, 7, 5));
     expect_shape(net, "logits/semantic", PM_SHAPE4(2, 3, 4, 5));
     pm_net_destroy(&net);
     pm_net_destroy(&one);
@@ -305,7 +312,7 @@ static void pyramid_in_a_pass(void **state)
     (void)state;
     const char *text = "{\"image_pyramid\": [1, 0.5], \"decoder_strides\": 4}";
     const struct pm_net_row *row = &pm_net_row_deeplab_small;
-    struct pm_heads heads, again = { 0 };
+    struct pm_heads heads = { 0 }, again = { 0 };
     struct pm_net *net = make(text, 65, 65, 5, &heads);
     cJSON *json = cJSON_Parse(text);
     void *cfg = pm_arena_alloc(net->arena, row->cfg_size);
@@ -317,7 +324,8 @@ static void pyramid_in_a_pass(void **state)
     if (net->error)
         fail_msg("%s", pm_error_text());
     assert_string_equal(net->pass, "mirrored");
-    assert_string_equal(again.scale_logits[1]->name, "mirrored/scale_0.50/logits/semantic_resized");
+    assert_string_equal(scale_logits(&again, 1)->name,
+                        "mirrored/scale_0.50/logits/semantic_resized");
     assert_int_equal(net->var_count, before);
     cJSON_Delete(json);
     pm_net_destroy(&net);
@@ -328,7 +336,7 @@ static void pyramid_in_a_pass(void **state)
 static void instances(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net =
         make("{\"instance\": true, \"decoder_strides\": [8, 4], \"edge_classes\": 3, "
              "\"aspp_rates\": 6}",
@@ -347,7 +355,7 @@ static void instances(void **state)
     expect_shape(net, pm_heads_find(&heads, "center")->name, PM_SHAPE4(2, 17, 25, 1));
     expect_shape(net, pm_heads_find(&heads, "offset")->name, PM_SHAPE4(2, 17, 25, 2));
     expect_shape(net, pm_heads_find(&heads, "edge")->name, PM_SHAPE4(2, 17, 25, 3));
-    expect_shape(net, heads.logits->name, PM_SHAPE4(2, 17, 25, 19));
+    expect_shape(net, pm_heads_main(&heads)->name, PM_SHAPE4(2, 17, 25, 19));
     pm_net_destroy(&net);
 }
 
@@ -374,7 +382,7 @@ static void rows(void **state)
     };
 
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_net *net = named_net(nets[i].name, 1, 65, 65, 21, nets[i].options, &heads);
         size_t trainable = 0;
 

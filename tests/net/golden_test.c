@@ -287,7 +287,7 @@ static void add_map_loss(const struct golden *g, const struct pm_heads *heads)
 {
     struct pm_node *labels =
         pm_net_input(net, "labels", PM_SHAPE3(g->batch, g->height, g->width), PM_I32);
-    struct pm_node *x = pm_net_add(net, "enlarged", heads->logits, "resize size=[%d,%d] "
+    struct pm_node *x = pm_net_add(net, "enlarged", pm_heads_main(heads), "resize size=[%d,%d] "
                                    "coordinates=align_corners", g->height, g->width);
 
     pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
@@ -297,13 +297,14 @@ static void add_map_loss(const struct golden *g, const struct pm_heads *heads)
 static void add_loss(const struct golden *g, const struct pm_heads *heads)
 {
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(g->batch), PM_I32);
+    struct pm_node *aux = pm_heads_find(heads, "aux_logits");
 
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(heads), labels }, 2,
                     "softmax_cross_entropy label_smoothing=%.9g", g->label_smoothing);
-    if (heads->aux_logits)
-        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads->aux_logits, labels }, 2,
+    if (aux)
+        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ aux, labels }, 2,
                         "softmax_cross_entropy label_smoothing=%.9g weight=%.9g",
-                        g->label_smoothing, (double)heads->aux_weight);
+                        g->label_smoothing, (double)pm_heads_weight(heads, "aux_logits"));
 }
 
 /* A searched cell stands in the golden, the net wants a file. */
@@ -435,7 +436,7 @@ static void run_case(void **state)
     load(&g, *state);
     build(&g, &heads);
     make_variables(&g);
-    const char *outputs[] = { heads.logits->name, NULL };
+    const char *outputs[] = { pm_heads_main(&heads)->name, NULL };
     const struct pm_plan_options o = {
         .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs,
         .update = g.steps > 1 ? pm_update_append : update, .update_ctx = &momentum, .slots = 1,
@@ -450,8 +451,8 @@ static void run_case(void **state)
 
     const float loss = (float)pm_plan_loss(plan, 0);
     compare(&g, "loss", &loss, 1);
-    compare(&g, "logits", pm_plan_output(plan, 0, heads.logits->name, 0),
-            pm_shape_count(heads.logits->out_shape));
+    compare(&g, "logits", pm_plan_output(plan, 0, pm_heads_main(&heads)->name, 0),
+            pm_shape_count(pm_heads_main(&heads)->out_shape));
     compare_variables(&g, variables);
     print_message("%s on %s: %d tensors, %d wrong, worst %.2g of its bound (%s); ready in %.1f s, "
                   "run in %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,

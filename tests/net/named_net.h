@@ -53,14 +53,16 @@ static inline struct pm_net *named_net(const char *name, int batch, int height, 
 /* Labels, and a loss on each head. */
 static inline void add_head_losses(struct pm_net *net, const struct pm_heads *heads)
 {
+    struct pm_node *logits = pm_heads_main(heads), *aux = pm_heads_find(heads, "aux_logits");
     struct pm_node *labels =
-        pm_net_input(net, "labels", PM_SHAPE1(heads->logits->out_shape.dim[0]), PM_I32);
+        pm_net_input(net, "labels", PM_SHAPE1(logits->out_shape.dim[0]), PM_I32);
 
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ logits, labels }, 2,
                     "softmax_cross_entropy");
-    if (heads->aux_logits)
-        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads->aux_logits, labels }, 2,
-                        "softmax_cross_entropy weight=%.9g", (double)heads->aux_weight);
+    if (aux)
+        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ aux, labels }, 2,
+                        "softmax_cross_entropy weight=%.9g",
+                        (double)pm_heads_weight(heads, "aux_logits"));
 }
 
 static inline void expect_shape(const struct pm_net *net, const char *node, struct pm_shape want)
@@ -108,7 +110,7 @@ static inline void expect_option(const struct pm_net *net, const char *node, con
 static inline void expect_refusal(const char *name, int size, const char *options,
                                   const char *words)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, 1, size, size, 10, options, &heads);
 
     assert_int_equal(net->error, PM_ECONFIG);

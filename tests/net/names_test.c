@@ -103,7 +103,7 @@ static struct pm_tensor_file *resnet_file(const struct resnet *r, const char *pr
 
 static struct pm_variables *variables(const char *name, int size, enum pm_conventions conventions)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, 1, size, size, 1000, NULL, &heads);
     struct pm_variables *v = NULL;
 

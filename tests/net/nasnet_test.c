@@ -7,15 +7,16 @@
 /* options is JSON text or NULL; a loss on each head. Destroyed by the caller. */
 static struct pm_net *build(const char *name, int batch, int height, int width, const char *options)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, batch, height, width, 10, options, &heads);
 
     if (net->error)
         return net;
-    assert_true(pm_shape_equal(heads.logits->out_shape, PM_SHAPE2(batch, 10)));
-    if (heads.aux_logits) {
-        assert_true(heads.aux_weight == 0.4f);
-        assert_true(pm_shape_equal(heads.aux_logits->out_shape, PM_SHAPE2(batch, 10)));
+    assert_true(pm_shape_equal(pm_heads_main(&heads)->out_shape, PM_SHAPE2(batch, 10)));
+    if (pm_heads_find(&heads, "aux_logits")) {
+        assert_true(pm_heads_weight(&heads, "aux_logits") == 0.4f);
+        assert_true(pm_shape_equal(pm_heads_find(&heads, "aux_logits")->out_shape,
+                                   PM_SHAPE2(batch, 10)));
     }
     add_head_losses(net, &heads);
     return net;

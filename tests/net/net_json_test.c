@@ -55,14 +55,14 @@ static struct pm_net *read_good(const char *text, struct pm_heads *heads)
 static void in_order(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = read_good("[{'name': 'a', 'layer': 'conv2d', 'filters': 8, 'kernel': 3},"
                                    " {'name': 'b', 'layer': 'relu'},"
                                    " {'name': 'c', 'layer': 'flatten'}]", &heads);
 
     assert_int_equal(net->count, 4);
     assert_ptr_equal(net->nodes[2]->in[0], net->nodes[1]);
-    assert_ptr_equal(heads.logits, net->nodes[3]);
+    assert_ptr_equal(pm_heads_main(&heads), net->nodes[3]);
     assert_string_equal(net->vars[0]->name, "a/weights");
     pm_net_destroy(&net);
 }
@@ -70,7 +70,7 @@ static void in_order(void **state)
 static void named_inputs(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = read_good(
         "[{'name': 'a', 'layer': 'relu'}, {'name': 'logits', 'layer': 'flatten', 'inputs': 'a'},"
         " {'name': 'c', 'layer': 'concat', 'inputs': ['images', 'a', 'images']},"
@@ -83,14 +83,14 @@ static void named_inputs(void **state)
     assert_int_equal(c->out_shape.dim[3], 12);
     /* Layers without a name are numbered by kind: "logits" is the first flatten. */
     assert_ptr_equal(pm_net_find(net, "flatten_3")->in[0], pm_net_find(net, "flatten_2"));
-    assert_string_equal(heads.logits->name, "logits");
+    assert_string_equal(pm_heads_main(&heads)->name, "logits");
     pm_net_destroy(&net);
 }
 
 static void repeats(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = read_good(
         "[{'name': 'stem', 'layer': 'conv2d', 'filters': 6, 'kernel': 1},"
         " {'repeat': 3, 'layers': ["
@@ -102,7 +102,7 @@ static void repeats(void **state)
     assert_ptr_equal(pm_net_find(net, "unit1/conv")->in[0], pm_net_find(net, "stem"));
     assert_ptr_equal(pm_net_find(net, "unit3")->in[0], pm_net_find(net, "unit3/conv"));
     assert_ptr_equal(pm_net_find(net, "unit3")->in[1], pm_net_find(net, "unit2"));
-    assert_ptr_equal(heads.logits->in[0], pm_net_find(net, "unit2"));
+    assert_ptr_equal(pm_heads_main(&heads)->in[0], pm_net_find(net, "unit2"));
     assert_int_equal(net->var_count, 8);
     pm_net_destroy(&net);
 }
@@ -110,7 +110,7 @@ static void repeats(void **state)
 static void nested_repeats(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = read_good(
         "[{'repeat': 2, 'as': '%b', 'layers': ["
         "   {'repeat': 2, 'layers': ["
@@ -121,21 +121,21 @@ static void nested_repeats(void **state)
     assert_int_equal(net->count, 1 + 10);
     assert_ptr_equal(pm_net_find(net, "block2/unit1")->in[0], pm_net_find(net, "block1"));
     assert_ptr_equal(pm_net_find(net, "sum2_2")->in[1], pm_net_find(net, "sum2_1"));
-    assert_string_equal(heads.logits->name, "block2");
+    assert_string_equal(pm_heads_main(&heads)->name, "block2");
     pm_net_destroy(&net);
 }
 
 static void shared(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = read_good(
         "[{'name': 'a', 'layer': 'conv2d', 'filters': 4, 'kernel': 3},"
         " {'name': 'b', 'layer': 'conv2d', 'filters': 4, 'kernel': 3, 'share': 'a'}]", &heads);
 
     assert_int_equal(net->var_count, 2);
-    assert_int_equal(heads.logits->vars[0], 0);
-    assert_int_equal(heads.logits->vars[1], 1);
+    assert_int_equal(pm_heads_main(&heads)->vars[0], 0);
+    assert_int_equal(pm_heads_main(&heads)->vars[1], 1);
     cJSON *list = pm_net_to_json(net);
     const cJSON *share = cJSON_GetObjectItem(cJSON_GetArrayItem(list, 1), "share");
     assert_string_equal(share->valuestring, "a");
@@ -192,7 +192,7 @@ static void messages(void **state)
     };
 
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         int err;
         struct pm_net *net = read_net(cases[i].list, &heads, &err);
         if (err != PM_ECONFIG)
@@ -209,7 +209,7 @@ static void messages(void **state)
 static void bombs(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     int err;
     struct pm_net *net = read_net(
         "[{'repeat': 10000, 'as': '%a', 'layers': [{'repeat': 10000, 'as': '%b', 'layers': ["
@@ -284,7 +284,7 @@ static void eject(const char *name, int size, int classes)
         expect_same_node(a->nodes[i], b->nodes[i]);
     for (int i = 0; i < a->var_count; i++)
         expect_same_variable(a->vars[i], b->vars[i]);
-    assert_int_equal(heads.logits->index, again.logits->index);
+    assert_int_equal(pm_heads_main(&heads)->index, pm_heads_main(&again)->index);
     free(text);
     cJSON_Delete(list);
     pm_net_destroy(&a);

@@ -30,13 +30,13 @@ static void other_sizes(void **state)
     };
 
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_net *net = named_net(nets[i].name, 3, nets[i].height, nets[i].width, 7,
                                        nets[i].options, &heads);
         if (net->error)
             fail_msg("%s at %dx%d: %s", nets[i].name, nets[i].height, nets[i].width,
                      pm_error_text());
-        assert_true(pm_shape_equal(heads.logits->out_shape, PM_SHAPE2(3, 7)));
+        assert_true(pm_shape_equal(pm_heads_main(&heads)->out_shape, PM_SHAPE2(3, 7)));
         pm_net_destroy(&net);
     }
 }
@@ -65,19 +65,19 @@ static void tiny_sizes(void **state)
     for (size_t i = 0; i < rows * PM_COUNT(sizes); i++) {
         const char *name = list[i / PM_COUNT(sizes)]->name;
         const int size = sizes[i % PM_COUNT(sizes)];
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_net *net = named_net(name, 1, size, size, 10, NULL, &heads);
         const int error = net->error;
 
-        if (!error && !heads.logits)
+        if (!error && !pm_heads_main(&heads))
             fail_msg("%s at %d: neither logits nor an error", name, size);
         if (error) {
             char *said = pm_strdup(pm_error_text());
             struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(1), PM_I32);
 
-            pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+            pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(&heads), labels }, 2,
                             "softmax_cross_entropy");
-            pm_net_add(net, "aux", heads.aux_logits, "softmax");
+            pm_net_add(net, "aux", pm_heads_find(&heads, "aux_logits"), "softmax");
             assert_int_equal(net->error, error);
             assert_string_equal(pm_error_text(), said);
             pm_free(said);
@@ -106,7 +106,7 @@ static void missing_input(void **state)
 static void multiplier(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("mobilenet_v1", 1, 32, 32, 10, "{\"depth_multiplier\": 0.12}",
                                    &heads);
 
@@ -130,13 +130,13 @@ static void parts_left_out(void **state)
     (void)state;
     static const char *const with_head[] = { "inception_v3", "inception_v4",
                                              "inception_resnet_v2" };
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net;
 
     for (size_t i = 0; i < PM_COUNT(with_head); i++) {
         net = named_net(with_head[i], 1, 299, 299, 10, "{\"aux_head\": false}", &heads);
         assert_int_equal(net->error, PM_OK);
-        assert_null(heads.aux_logits);
+        assert_null(pm_heads_find(&heads, "aux_logits"));
         for (int k = 0; k < net->var_count; k++)
             assert_null(strstr(net->vars[k]->name, "AuxLogits"));
         pm_net_destroy(&net);
@@ -155,7 +155,7 @@ static void parts_left_out(void **state)
 static void resnet_depth(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("resnet_v1_50", 1, 64, 64, 10,
                                    "{\"depth_multiplier\": 0.1, \"min_depth\": 10}", &heads);
 
@@ -187,7 +187,7 @@ static void batch_norm_options(void **state)
     };
 
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_net *net = named_net(nets[i].name, 1, 64, 64, 10,
                                        "{\"batch_norm_decay\": 0.5, "
                                        "\"batch_norm_epsilon\": 0.125, "
@@ -216,7 +216,7 @@ static void batch_norm_train(void **state)
     for (size_t i = 0; i < rows; i++)
         for (int frozen = 0; frozen < 2; frozen++) {
             const bool has = row[i]->opts && pm_opts_find(row[i]->opts, "batch_norm_train") >= 0;
-            struct pm_heads heads;
+            struct pm_heads heads = { 0 };
             struct pm_net *net = named_net(row[i]->name, 1, row[i]->default_size,
                                            row[i]->default_size, 10, has && frozen ?
                                            "{\"batch_norm_train\": false}" : NULL, &heads);
@@ -241,7 +241,7 @@ static void batch_norm_train(void **state)
 static void output_stride(void **state)
 {
     (void)state;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("mobilenet_v2", 1, 32, 64, 10, "{\"output_stride\": 8}", &heads);
 
     assert_int_equal(net->error, PM_OK);

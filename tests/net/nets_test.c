@@ -6,16 +6,16 @@
 
 static struct pm_net *build_square(const char *name, int size, int classes)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, 2, size, size, classes, NULL, &heads);
 
     if (net->error)
         fail_msg("%s at %d: %s", name, size, pm_error_text());
-    assert_int_equal(heads.logits->out_shape.rank, 2);
-    assert_int_equal(heads.logits->out_shape.dim[0], 2);
-    assert_int_equal(heads.logits->out_shape.dim[1], classes);
-    if (heads.aux_logits)
-        assert_int_equal(heads.aux_logits->out_shape.dim[1], classes);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.rank, 2);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[0], 2);
+    assert_int_equal(pm_heads_main(&heads)->out_shape.dim[1], classes);
+    if (pm_heads_find(&heads, "aux_logits"))
+        assert_int_equal(pm_heads_find(&heads, "aux_logits")->out_shape.dim[1], classes);
     return net;
 }
 

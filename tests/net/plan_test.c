@@ -31,10 +31,10 @@ static void add_loss(struct pm_net *net, struct pm_node *logits, int batch)
 
 static struct pm_net *named(const char *name, int batch, int size)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, batch, size, size, 1000, NULL, &heads);
 
-    add_loss(net, heads.logits, batch);
+    add_loss(net, pm_heads_main(&heads), batch);
     return net;
 }
 

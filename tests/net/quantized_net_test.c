@@ -61,7 +61,7 @@ static void check_places(const char *layers, const char *want, const char *logit
         fail_msg("%s", pm_error_text());
     describe(net, &got);
     assert_string_equal(got.text, want);
-    assert_string_equal(heads.logits->name, logits);
+    assert_string_equal(pm_heads_main(&heads)->name, logits);
     pm_str_free(&got);
     pm_net_destroy(&net);
     cJSON_Delete(list);
@@ -148,7 +148,7 @@ static void passed_on(void **state)
         net = build(parsed, PM_SHAPE4(2, 8, 8, 3), &heads);
         assert_true(pm_net_find(net, "p")->layer->copies_values);
         assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
-        assert_string_equal(heads.logits->name, "s/add_quant");
+        assert_string_equal(pm_heads_main(&heads)->name, "s/add_quant");
         pm_net_destroy(&net);
         cJSON_Delete(parsed);
         pm_str_free(&list);
@@ -192,8 +192,9 @@ static void refusals(void **state)
     (void)state;
     assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
     assert_contains(pm_error_text(), "no convolution or product whose weights could be quantised");
-    heads.scales = 2;
-    heads.scale_logits[0] = heads.scale_logits[1] = heads.logits;
+    for (int i = 0; i < 2; i++)
+        pm_heads_add_loss_only(net, &heads, "scale_logits", pm_heads_main(&heads), PM_HEAD_SCALE,
+                               1);
     assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
     assert_contains(pm_error_text(), "2 scales");
     pm_net_destroy(&net);
@@ -224,7 +225,7 @@ static void named_nets(void **state)
         for (int k = 0; k < net->count; k++)
             before += strstr("conv2d depthwise_conv2d fully_connected",
                              net->nodes[k]->layer->name) != NULL;
-        const struct pm_shape logits = heads.logits->out_shape;
+        const struct pm_shape logits = pm_heads_main(&heads)->out_shape;
         const int variables = net->var_count;
         if (pm_net_quantize(net, 1, 100, &heads) < 0)
             fail_msg("%s: %s", row->name, pm_error_text());
@@ -233,7 +234,7 @@ static void named_nets(void **state)
             after += strcmp(net->nodes[k]->layer->name, "quantized_conv2d") == 0;
         }
         assert_int_equal(after, before);
-        assert_true(pm_shape_equal(heads.logits->out_shape, logits));
+        assert_true(pm_shape_equal(pm_heads_main(&heads)->out_shape, logits));
         assert_true(net->var_count >= variables + 2 * after);
         describe(net, &text);
         pm_str_free(&text);
@@ -308,11 +309,12 @@ static void run(struct pm_device *d, const cJSON *g, bool train, int delay, stru
                                      &heads) };
     if (delay >= 0)
         assert_int_equal(pm_net_quantize(s->net, 1, delay, &heads), PM_OK);
-    outputs[0] = s->logits = heads.logits->name;
+    outputs[0] = s->logits = pm_heads_main(&heads)->name;
     if (train)
         pm_net_add_many(s->net, "loss",
                         (struct pm_node *[]){
-                            heads.logits, pm_net_input(s->net, "labels", PM_SHAPE1(3), PM_I32) },
+                            pm_heads_main(&heads),
+                            pm_net_input(s->net, "labels", PM_SHAPE1(3), PM_I32) },
                         2, "softmax_cross_entropy");
     const struct pm_plan_options o = {
         .train = train,

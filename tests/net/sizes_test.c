@@ -28,7 +28,7 @@ static int make(void *ctx, int height, int width, struct pm_shared_memory *share
 {
     static const char *const outputs[] = { "logits", NULL };
     const struct maker *m = ctx;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     int err = PM_OK;
 
     out->net = list_net(list, BATCH, height, width, &heads);
@@ -50,7 +50,7 @@ static void release(void *ctx, struct pm_net *net)
 
 static struct pm_variables *variables(void)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = list_net(list, BATCH, 8, 8, &heads);
     struct pm_variables *v = NULL;
 

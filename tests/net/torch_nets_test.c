@@ -189,7 +189,7 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
     row->build(net, images, g->classes, cfg, heads);
     if (g->step) {
         struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(g->batch), PM_I32);
-        pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
+        pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(heads), labels }, 2,
                         "softmax_cross_entropy");
     }
     if (net->error)
@@ -356,7 +356,7 @@ static void run_case(void **state)
     if (pm_variables_create(device, net, g.step != NULL, NULL, &v) || pm_variables_allocate(v))
         fail_msg("%s", pm_error_text());
     fill(&g, v);
-    const char *outputs[] = { heads.logits->name, NULL };
+    const char *outputs[] = { pm_heads_main(&heads)->name, NULL };
     const struct pm_plan_options o = {
         .train = g.step != NULL, .loss_share = 1, .micro_batches = 1, .outputs = outputs,
         .update = g.step ? update : NULL, .slots = 1, .name = g.name,
@@ -377,7 +377,7 @@ static void run_case(void **state)
         assert_int_equal(s.compared, cJSON_GetArraySize(g.step));
         assert_int_equal(s.wrong, 0);
     } else {
-        compare_logits(&g, pm_plan_output(plan, 0, heads.logits->name, 0));
+        compare_logits(&g, pm_plan_output(plan, 0, pm_heads_main(&heads)->name, 0));
     }
     pm_plan_destroy(&plan);
     pm_variables_destroy(&v);

@@ -16,7 +16,7 @@ static inline void check(int err)
 /* The named net, or the layer list in JSON, for 10 classes, with a loss on each head. */
 static inline struct pm_net *net_with_losses(const char *name, int batch, int size)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, batch, size, size, 10, NULL, &heads);
 
     check(net->error);

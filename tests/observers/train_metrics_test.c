@@ -86,10 +86,17 @@ static void expected(int from, int to, double *miou, double *accuracy)
     *accuracy = right / count;
 }
 
+static const struct pm_train_metric metrics[] = {
+    { PM_TRAIN_MIOU, false, "miou", "miou" }, { PM_TRAIN_ACCURACY, false, "right", "right" },
+    { PM_TRAIN_MIOU, true, "last_miou", "last_miou" },
+    { PM_TRAIN_ACCURACY, true, "last_right", "last_right" },
+};
+
 static void run(int clones, int micro_batches)
 {
     const struct pm_train_output said = { .node = "said", .field = 1, .count = PIXELS, .classes = K,
-                                          .ignore = IGNORE };
+                                          .ignore = IGNORE, .metrics = metrics,
+                                          .metric_count = PM_COUNT(metrics) };
     const struct pm_optimizer *row = pm_optimizer_find("sgd");
     struct pm_train_metrics *m = pm_train_metrics_create(said, BATCH, 2);
     struct pm_clone_spec specs[2];

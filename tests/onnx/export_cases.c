@@ -277,7 +277,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     float *images = pm_malloc(count * sizeof *images), *logits = NULL;
     uint8_t *bytes = pm_malloc(count);
     struct pm_device *device = NULL;
-    struct pm_heads heads = { 0 }, exported;
+    struct pm_heads heads = { 0 }, exported = { 0 };
     struct pm_net *net = build(row, batch, run_size, o->size, &heads), *one = NULL;
     struct pm_variables *v = NULL;
     struct pm_plan *plan = NULL;
@@ -295,14 +295,14 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     PM_TRY(make_values(v));
     make_images(images, bytes, count, &pixels, channels);
     PM_TRY(settle(net, device, v, images, count));
-    const char *const outputs[] = { heads.logits->name, NULL };
+    const char *const outputs[] = { pm_heads_main(&heads)->name, NULL };
     PM_TRY(pm_plan_create(net, device, v, &(struct pm_plan_options){
         .name = "eval", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
     memcpy(pm_plan_input(plan, 0, "images", 0), images, count * sizeof *images);
     PM_TRY(pm_plan_submit(plan, 0));
     PM_TRY(pm_plan_wait(plan, 0));
-    logit_count = pm_shape_count(heads.logits->out_shape);
+    logit_count = pm_shape_count(pm_heads_main(&heads)->out_shape);
     logits = pm_malloc(logit_count * sizeof *logits);
     memcpy(logits, pm_plan_output(plan, 0, outputs[0], 0), logit_count * sizeof *logits);
     if (o->probabilities)
@@ -310,7 +310,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
 
     one = build(row, 1, size, o->size, &exported);
     PM_TRY(one->error);
-    PM_TRY(pm_export_create(one, exported.logits, &(struct pm_export_options){
+    PM_TRY(pm_export_create(one, pm_heads_main(&exported), &(struct pm_export_options){
         .any_batch = true, .any_size = o->size, .fold_batch_norm = o->fold,
         .probabilities = o->probabilities, .pixels = o->pixels ? &pixels : NULL,
         .read = read_variable, .ctx = v }, &g));
@@ -320,7 +320,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     PM_TRY(add_input(inputs, stem, "images", PM_SHAPE4(batch, run_size, run_size, channels),
                      o->pixels ? "uint8" : "float32", o->pixels ? (void *)bytes : (void *)images,
                      count * (o->pixels ? 1 : sizeof *images)));
-    PM_TRY(print_case(json, stem, heads.logits->out_shape, "float32", logits));
+    PM_TRY(print_case(json, stem, pm_heads_main(&heads)->out_shape, "float32", logits));
 out:
     pm_export_destroy(&g);
     pm_plan_destroy(&plan);

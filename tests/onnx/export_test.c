@@ -116,10 +116,10 @@ static void test_lenet(void **state)
 {
     static const char *const ops[] = { "Conv", "Relu", "MaxPool", "Conv", "Relu", "MaxPool",
                                        "Transpose", "Reshape", "Gemm", "Relu", "Gemm" };
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("lenet", 1, 28, 28, 10, NULL, &heads);
     struct pm_export *g =
-        export(net, heads.logits, (struct pm_export_options){ .any_batch = true });
+        export(net, pm_heads_main(&heads), (struct pm_export_options){ .any_batch = true });
     const struct pm_onnx_model *m = pm_export_model(g);
 
     (void)state;
@@ -154,9 +154,9 @@ static void test_all_nets(void **state)
     (void)state;
     for (size_t i = 0; i < count; i++) {
         const int size = rows[i]->default_size;
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_net *net = named_net(rows[i]->name, 1, size, size, 10, NULL, &heads);
-        struct pm_export *g = export(net, heads.logits, (struct pm_export_options){ 0 });
+        struct pm_export *g = export(net, pm_heads_main(&heads), (struct pm_export_options){ 0 });
 
         expect_whole(pm_export_model(g));
         pm_export_destroy(&g);
@@ -168,11 +168,11 @@ static void test_all_nets(void **state)
 
 static void test_fold(void **state)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("mobilenet_v2_035", 1, 96, 96, 10, NULL, &heads);
-    struct pm_export *plain = export(net, heads.logits, (struct pm_export_options){ 0 });
+    struct pm_export *plain = export(net, pm_heads_main(&heads), (struct pm_export_options){ 0 });
     struct pm_export *folded =
-        export(net, heads.logits, (struct pm_export_options){ .fold_batch_norm = true });
+        export(net, pm_heads_main(&heads), (struct pm_export_options){ .fold_batch_norm = true });
     const struct pm_onnx_model *m = pm_export_model(folded);
 
     (void)state;
@@ -217,12 +217,12 @@ static void test_fold_what_can_be(void **state)
 
 static void test_aux_head_is_left_out(void **state)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("inception_v3", 1, 299, 299, 10, NULL, &heads);
-    struct pm_export *g = export(net, heads.logits, (struct pm_export_options){ 0 });
+    struct pm_export *g = export(net, pm_heads_main(&heads), (struct pm_export_options){ 0 });
 
     (void)state;
-    assert_non_null(heads.aux_logits);
+    assert_non_null(pm_heads_find(&heads, "aux_logits"));
     for (size_t i = 0; i < pm_export_model(g)->tensor_count; i++)
         assert_null(strstr(pm_export_model(g)->tensors[i].name, "Aux"));
     pm_export_destroy(&g);
@@ -232,16 +232,16 @@ static void test_aux_head_is_left_out(void **state)
 static void test_any_size(void **state)
 {
     const struct pm_export_options any = { .any_batch = true, .any_size = true };
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
 
     (void)state;
     for (int pool = 0; pool < 2; pool++) {
         const char *const name = pool ? "mobilenet_v1_025" : "resnet_v1_50";
         const char *const options = pool ? "{\"global_pool\": true}" : NULL;
         struct pm_net *a = named_net(name, 1, 64, 64, 10, options, &heads);
-        struct pm_export *g = export(a, heads.logits, any);
+        struct pm_export *g = export(a, pm_heads_main(&heads), any);
         struct pm_net *b = named_net(name, 1, 97, 113, 10, options, &heads);
-        struct pm_export *h = export(b, heads.logits, any);
+        struct pm_export *h = export(b, pm_heads_main(&heads), any);
 
         assert_null(pm_export_difference(g, h));
         assert_int_equal(pm_export_model(g)->inputs[0].dim[2], -1);
@@ -252,9 +252,9 @@ static void test_any_size(void **state)
         pm_net_destroy(&b);
     }
     struct pm_net *a = named_net("lenet", 1, 28, 28, 10, NULL, &heads);
-    struct pm_export *g = export(a, heads.logits, any);
+    struct pm_export *g = export(a, pm_heads_main(&heads), any);
     struct pm_net *b = named_net("lenet", 1, 40, 40, 10, NULL, &heads);
-    struct pm_export *h = export(b, heads.logits, any);
+    struct pm_export *h = export(b, pm_heads_main(&heads), any);
     assert_non_null(pm_export_difference(g, h));
     pm_export_destroy(&g);
     pm_export_destroy(&h);
@@ -266,9 +266,9 @@ static void test_pixels(void **state)
 {
     const struct pm_export_pixels half = { false, { 127.5f, 127.5f, 127.5f },
                                            { 127.5f, 127.5f, 127.5f } };
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("mobilenet_v1_025", 2, 96, 80, 10, NULL, &heads);
-    struct pm_export *g = export(net, heads.logits, (struct pm_export_options){
+    struct pm_export *g = export(net, pm_heads_main(&heads), (struct pm_export_options){
         .pixels = &half, .probabilities = true });
     const struct pm_onnx_model *m = pm_export_model(g);
 
@@ -291,7 +291,7 @@ static void test_pixels(void **state)
 static void test_values(void **state)
 {
     char path[] = "/tmp/export_test_XXXXXX", *data = NULL;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("lenet", 1, 28, 28, 10, NULL, &heads);
     struct pm_onnx_model *m = NULL;
     char *bytes[2] = { NULL };
@@ -301,7 +301,7 @@ static void test_values(void **state)
     (void)state;
     close(fd);
     for (int beside = 0; beside < 3; beside++) {
-        struct pm_export *g = export(net, heads.logits, (struct pm_export_options){ 0 });
+        struct pm_export *g = export(net, pm_heads_main(&heads), (struct pm_export_options){ 0 });
 
         assert_int_equal(pm_onnx_write(pm_export_model(g), path, beside == 2, &data), PM_OK);
         pm_export_destroy(&g);

@@ -117,7 +117,7 @@ static void other_tasks(void **state)
         struct pm_import *import = NULL;
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(4, 64, 64, 3), PM_F32);
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
 
         pm_str_free(&path);
         pm_str_add(&path, "%s/tests/golden/onnx/%s.onnx", source ? source : ".", cases[i].model);

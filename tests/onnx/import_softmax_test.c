@@ -10,7 +10,7 @@ static bool is_left_out(int64_t opset, int height, int64_t axis)
     struct pm_onnx_model *m = pm_onnx_make("g");
     struct pm_import *import = NULL;
     struct pm_net *net = pm_net_create();
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     bool found = false;
 
     m->producer = "somebody";

@@ -221,7 +221,7 @@ static void passes_share(void **state)
         struct pm_import *import = NULL;
         struct pm_net *net = pm_net_create();
         struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(2, 64, 64, 3), PM_F32);
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
 
         ok(pm_import_open(path.text, &import));
         ok(pm_import_net(import, net, x, &options, &heads));
@@ -258,7 +258,7 @@ static void fresh_heads(void **state)
         struct pm_import *import = NULL;
         struct pm_net *net = pm_net_create();
         struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(2, 2, 2, 3), PM_F32);
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
 
         m->producer = "pytorch";
         pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 2, (const int64_t[]){ 12, 3 }, w);
@@ -271,7 +271,7 @@ static void fresh_heads(void **state)
         op(m, "Add", sums[k][0], sums[k][1], "y");
         ok(pm_import_open_model(m, &import));
         ok(pm_import_net(import, net, x, &options, &heads));
-        assert_int_equal(heads.logits->out_shape.dim[1], 5);
+        assert_int_equal(pm_heads_main(&heads)->out_shape.dim[1], 5);
         assert_int_equal(net->var_count, k == 2 ? 1 : 2);
         assert_int_equal(net->vars[0]->shape.dim[1], 5);
         pm_net_destroy(&net);
@@ -315,16 +315,17 @@ static void constants_come_back(void **state)
     static const struct pm_export_pixels pixels = { .mean = { 1, 2, 3 }, .std = { 4, 5, 6 } };
     struct pm_net *nets[3] = { pm_net_create() };
     struct pm_import *imports[3] = { NULL };
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     int constants = 0;
 
     (void)state;
     struct pm_node *x = pm_net_input(nets[0], "images", PM_SHAPE4(1, 8, 8, 3), PM_F32);
     x = pm_net_add(nets[0], "bn", x, "batch_norm scale=false");
-    heads.logits = pm_net_add(nets[0], "fc", x, "fully_connected units=4");
+    pm_heads_add(nets[0], &heads, "logits",
+                 pm_net_add(nets[0], "fc", x, "fully_connected units=4"));
     ok(nets[0]->error);
-    nets[1] = again(nets[0], heads.logits, &pixels, &imports[1], &heads);
-    nets[2] = again(nets[1], heads.logits, NULL, &imports[2], &heads);
+    nets[1] = again(nets[0], pm_heads_main(&heads), &pixels, &imports[1], &heads);
+    nets[2] = again(nets[1], pm_heads_main(&heads), NULL, &imports[2], &heads);
     assert_int_equal(nets[1]->var_count, nets[0]->var_count + 2);
     assert_int_equal(nets[2]->var_count, nets[1]->var_count);
     for (int i = 0; i < nets[1]->var_count; i++) {

@@ -31,8 +31,10 @@ static float *images;
 
 static void run_step(struct step *s, struct pm_heads heads, size_t count)
 {
-    heads.aux_logits = NULL;
-    add_head_losses(s->net, &heads);
+    const struct pm_heads only = { &(struct pm_head){ .name = "logits",
+                                                      .node = pm_heads_main(&heads) }, 1 };
+
+    add_head_losses(s->net, &only);
     assert_int_equal(s->net->error, PM_OK);
     assert_int_equal(pm_variables_create(device, s->net, true, NULL, &s->v), PM_OK);
     assert_int_equal(pm_variables_allocate(s->v), PM_OK);
@@ -84,13 +86,13 @@ static int read_variable(void *ctx, const struct pm_variable *v, float *data)
 static void through_file(const char *name, int size, const char *options, struct pm_variables *v)
 {
     char path[] = "/tmp/round_trip_XXXXXX";
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_net *net = named_net(name, 1, size, size, CLASSES, options, &heads);
     struct pm_export *g = NULL;
     const int fd = mkstemp(path);
 
     close(fd);
-    if (pm_export_create(net, heads.logits, &(struct pm_export_options){
+    if (pm_export_create(net, pm_heads_main(&heads), &(struct pm_export_options){
             .any_batch = true, .read = read_variable, .ctx = v }, &g) ||
         pm_onnx_write(pm_export_model(g), path, false, NULL) || pm_import_open(path, &import))
         fail_msg("%s", pm_error_text());
@@ -139,7 +141,7 @@ static void compare(const char *name, const struct step *a, const struct step *b
 
 static void round_trip(const char *name, int size, const char *options)
 {
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_rng r = pm_rng_make(1, 2, 3, 4);
     struct pm_node *in;
 

@@ -102,13 +102,14 @@ static void train(struct pm_import *import, const cJSON *facts)
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, size, size, 3), PM_F32);
     struct pm_variables *v = NULL;
     struct pm_plan *plan = NULL;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     int k = 0;
 
     ok(pm_import_net(import, net, images, &options, &heads));
-    const struct pm_shape y = heads.logits->out_shape;
+    const struct pm_shape y = pm_heads_main(&heads)->out_shape;
     const int rows = (int)pm_shape_count(y) / y.dim[y.rank - 1];
-    struct pm_node *xs[] = { heads.logits, pm_net_input(net, "labels", PM_SHAPE1(rows), PM_I32) };
+    struct pm_node *xs[] = { pm_heads_main(&heads),
+                             pm_net_input(net, "labels", PM_SHAPE1(rows), PM_I32) };
     if (y.rank == 4)
         xs[0] = pm_net_add(net, "pixels", xs[0], "reshape shape=[%d,%d]", rows, y.dim[3]);
     pm_net_add_many(net, "loss", xs, 2, "softmax_cross_entropy");
@@ -141,7 +142,7 @@ static void same_with_one_image(struct pm_import *import, const struct pm_net *n
 {
     struct pm_net *one = pm_net_create();
     struct pm_node *image = pm_net_input(one, "images", PM_SHAPE4(1, size, size, 3), PM_F32);
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     char a[64], b[64];
 
     ok(pm_import_net(import, one, image, &options, &heads));
@@ -159,7 +160,7 @@ static void one_net(void **state)
     char *text = NULL;
     struct pm_str path = { 0 };
     struct pm_import *import = NULL;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     char names[1][16] = { "images" };
 
     pm_str_add(&path, "%s.json", (const char *)*state);
@@ -178,10 +179,10 @@ static void one_net(void **state)
     ok(pm_import_net(import, net, images, &options, &heads));
     int dim[4], rank = shape_of(facts, dim);
     if (rank == 4)
-        assert_true(pm_shape_equal(heads.logits->out_shape,
+        assert_true(pm_shape_equal(pm_heads_main(&heads)->out_shape,
                                    PM_SHAPE4(dim[0], dim[2], dim[3], dim[1])));
-    float *y = run_net(device, net, heads.logits, names, &x, 1);
-    const double off = difference(y, pm_shape_count(heads.logits->out_shape), facts);
+    float *y = run_net(device, net, pm_heads_main(&heads), names, &x, 1);
+    const double off = difference(y, pm_shape_count(pm_heads_main(&heads)->out_shape), facts);
     print_message("  %d nodes, %d variables, logits off by %.2g\n", net->count, net->var_count,
                   off);
     if (!(off < 1e-4))

@@ -214,13 +214,14 @@ out:
 
 static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
-    const size_t count = pm_shape_count(heads->logits->out_shape);
+    const struct pm_node *logits = pm_heads_main(heads);
+    const size_t count = pm_shape_count(logits->out_shape);
 
     if (count != (size_t)batch * (size_t)s->facts.num_classes)
         return pm_fail(PM_ECONFIG,
                        "the layer of the net's logits, %s, gives %zu values per picture, "
                        "but there are %d classes",
-                       heads->logits->name, count / (size_t)batch, s->facts.num_classes);
+                       logits->name, count / (size_t)batch, s->facts.num_classes);
     return PM_OK;
 }
 
@@ -233,31 +234,33 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
 
 static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
 {
-    const float aux_weight = isnan(s->loss.aux_weight) ? heads->aux_weight : s->loss.aux_weight;
+    struct pm_node *logits = pm_heads_main(heads), *aux = pm_heads_find(heads, "aux_logits");
+    const float aux_weight = isnan(s->loss.aux_weight) ? pm_heads_weight(heads, "aux_logits")
+                                                       : s->loss.aux_weight;
     char text[64];
 
     if (net->error)
         return;
-    if (s->loss.aux_weight > 0 && !heads->aux_logits) {
+    if (s->loss.aux_weight > 0 && !aux) {
         net->error = pm_fail(PM_ECONFIG,
                              "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
                              "remove it",
                              s->facts.config->path, (double)s->loss.aux_weight);
         return;
     }
-    const struct pm_shape shape = heads->logits->out_shape;
+    const struct pm_shape shape = logits->out_shape;
     if (shape.rank != 2 || shape.dim[1] != s->facts.num_classes) {
         net->error = pm_fail(PM_ECONFIG,
                              "%s: the net's logits are %s, but the data has %d classes: "
                              "the last layer must give %d values an image",
-                             heads->logits->name, pm_shape_text(shape, text), s->facts.num_classes,
+                             logits->name, pm_shape_text(shape, text), s->facts.num_classes,
                              s->facts.num_classes);
         return;
     }
     struct pm_node *labels = pm_net_find(net, "labels");
-    add_loss(net, "loss", heads->logits, labels, s->label_smoothing, 1);
-    if (heads->aux_logits && aux_weight > 0)
-        add_loss(net, "aux_loss", heads->aux_logits, labels, s->label_smoothing, aux_weight);
+    add_loss(net, "loss", logits, labels, s->label_smoothing, 1);
+    if (aux && aux_weight > 0)
+        add_loss(net, "aux_loss", aux, labels, s->label_smoothing, aux_weight);
 }
 
 /* ---- metrics ----------------------------------------------------------------------------- */

@@ -195,7 +195,8 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
 
 static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
-    const struct pm_shape shape = heads->logits->out_shape;
+    const struct pm_node *logits = pm_heads_main(heads);
+    const struct pm_shape shape = logits->out_shape;
     const struct pm_node *center = pm_heads_find(heads, "center"),
                          *offset = pm_heads_find(heads, "offset");
     const struct pm_node *edge = pm_heads_find(heads, "edge");
@@ -206,7 +207,7 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
         return pm_fail(PM_ECONFIG,
                        "the layer of the net's logits, %s, gives %s, but segmentation into "
                        "%d classes needs [%d, height, width, %d]",
-                       heads->logits->name, pm_shape_text(shape, text), s->facts.num_classes, batch,
+                       logits->name, pm_shape_text(shape, text), s->facts.num_classes, batch,
                        s->facts.num_classes);
     if (!center != !offset)
         return pm_fail(PM_ECONFIG,
@@ -259,8 +260,8 @@ static int settle(struct pm_task *s, const struct pm_heads *heads)
         PM_TRY(check_instances(s));
     if (s->pixels.upsample_logits)
         goto out;
-    s->pixels.label_height = heads->logits->out_shape.dim[1];
-    s->pixels.label_width = heads->logits->out_shape.dim[2];
+    s->pixels.label_height = pm_heads_main(heads)->out_shape.dim[1];
+    s->pixels.label_width = pm_heads_main(heads)->out_shape.dim[2];
 out:
     return err;
 }
@@ -309,17 +310,20 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
 static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
 {
     struct pm_node *labels;
+    int scale = 0;
     char name[32];
 
     if (net->error)
         return;
     labels = pm_net_find(net, "labels");
-    add_loss(net, "loss", heads->logits, labels, s);
+    add_loss(net, "loss", pm_heads_main(heads), labels, s);
     if (s->pixels.train_classes)
         pm_net_add(net, s->pixels.train_classes, pm_net_find(net, "loss")->in[0], "argmax");
-    for (int i = 0; i < heads->scales; i++) {
-        snprintf(name, sizeof name, "loss_scale_%d", i + 1);
-        add_loss(net, name, heads->scale_logits[i], labels, s);
+    for (int i = 0; i < heads->count; i++) {
+        if (heads->list[i].role != PM_HEAD_SCALE)
+            continue;
+        snprintf(name, sizeof name, "loss_scale_%d", ++scale);
+        add_loss(net, name, heads->list[i].node, labels, s);
     }
     if (s->pixels.instance.on)
         pm_segmentation_instance_losses(net, heads, s);
@@ -345,14 +349,20 @@ static void describe(const struct pm_task *s, struct pm_str *out)
         pm_str_add(out, ", instances");
 }
 
+static const struct pm_train_metric train_metrics[] = {
+    { PM_TRAIN_MIOU, false, "miou", "train/miou" },
+    { PM_TRAIN_ACCURACY, false, "pixel_accuracy", "train/acc" },
+    { PM_TRAIN_MIOU, true, "batch_miou", "train/batch_miou" },
+    { PM_TRAIN_ACCURACY, true, "batch_pixel_accuracy", "train/batch_acc" },
+};
+
 static void train_output(const struct pm_task *s, struct pm_train_output *out)
 {
     *out = (struct pm_train_output){
         .node = s->pixels.train_classes, .field = 1,
         .count = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width,
         .classes = s->facts.num_classes, .ignore = s->pixels.ignore_label,
-        .names = { "miou", "pixel_accuracy", "batch_miou", "batch_pixel_accuracy" },
-        .tags = { "train/miou", "train/acc", "train/batch_miou", "train/batch_acc" },
+        .metrics = train_metrics, .metric_count = PM_COUNT(train_metrics),
     };
 }
 

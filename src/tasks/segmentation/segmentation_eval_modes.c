@@ -60,7 +60,7 @@ static int add_mode(const struct modes_net *v, const struct mode *mode, struct p
         pm_segmentation_add_instances(net, &heads, &(struct pm_segmentation_view){
             mode->scale, mode->mirrored, v->height, v->width, x->out_shape.dim[1],
             x->out_shape.dim[2] }, v->task, v->instances);
-    x = heads.logits;
+    x = pm_heads_main(&heads);
     if (mode->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
     *small = x;

@@ -468,11 +468,14 @@ static const struct pm_node *losses(struct pm_task s, int logits, float net_aux,
 {
     *net = pm_net_create();
     struct pm_node *images = pm_net_input(*net, "images", PM_SHAPE2(4, 8), PM_F32);
-    struct pm_heads heads = {
-        .logits = pm_net_add(*net, "main", images, "fully_connected units=%d", logits),
-        .aux_logits = with_aux ? pm_net_add(*net, "aux", images, "fully_connected units=10") : NULL,
-        .aux_weight = net_aux,
-    };
+    struct pm_heads heads = { 0 };
+
+    pm_heads_add(*net, &heads, "logits",
+                 pm_net_add(*net, "main", images, "fully_connected units=%d", logits));
+    if (with_aux)
+        pm_heads_add_loss_only(*net, &heads, "aux_logits",
+                               pm_net_add(*net, "aux", images, "fully_connected units=10"),
+                               PM_HEAD_AUXILIARY, net_aux);
     pm_net_input(*net, "labels", PM_SHAPE1(4), PM_I32);
     task()->add_loss(*net, &heads, &s);
     return pm_net_find(*net, "aux_loss");

@@ -103,8 +103,9 @@ static struct pm_net *build(const struct pm_task *s)
     if (count < 0)
         fail_msg("%s", pm_error_text());
     pm_net_input(net, "images", PM_SHAPE1(1), PM_F32);
-    struct pm_heads heads = { .logits = head(net, "net/semantic", CLASSES) };
+    struct pm_heads heads = { 0 };
 
+    pm_heads_add(net, &heads, "logits", head(net, "net/semantic", CLASSES));
     pm_heads_add(net, &heads, "center", head(net, "net/center", 1));
     pm_heads_add(net, &heads, "offset", head(net, "net/offset", 2));
     add_fields(net, list, count);
@@ -126,11 +127,12 @@ static const cJSON *get(const cJSON *o, const char *key)
 static void check_losses(const struct pm_plan *plan, const cJSON *want)
 {
     static const char *const names[] = { "loss", "loss_center", "loss_offset" };
-    struct pm_loss_part parts[PM_MAX_LOSSES];
-    const int count = pm_plan_losses(plan, 0, parts);
+    const int count = pm_plan_loss_count(plan);
+    struct pm_loss_part parts[3];
     double total = 0;
 
     assert_int_equal(count, 3);
+    pm_plan_losses(plan, 0, parts);
     for (int k = 0; k < 3; k++) {
         const double v = cJSON_GetArrayItem(want, k)->valuedouble;
 
@@ -339,7 +341,8 @@ static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images,
                           struct pm_heads *out)
 {
     (void)ctx, (void)images;
-    *out = (struct pm_heads){ .logits = constant(net, "net/semantic", CLASSES, 0) };
+    *out = (struct pm_heads){ 0 };
+    pm_heads_add(net, out, "logits", constant(net, "net/semantic", CLASSES, 0));
     pm_heads_add(net, out, "center", constant(net, "net/center", 1, 0));
     pm_heads_add(net, out, "offset", constant(net, "net/offset", 2, 1));
     return net->error;
@@ -349,11 +352,11 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
 {
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
-    struct pm_loss_part parts[PM_MAX_LOSSES];
+    struct pm_loss_part parts[3];
     struct pm_field list[8];
     const int count = fields_of(task, s, true, frame_of(&s->facts, true), list);
     struct pm_variables *v = NULL;
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     struct pm_plan *plan;
 
     assert_true(count > 1);
@@ -362,7 +365,8 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
     task->add_loss(net, &heads, s);
     ok(net->error);
     plan = run_ones(d, net, NULL, &v);
-    assert_int_equal(pm_plan_losses(plan, 0, parts), 3);
+    assert_int_equal(pm_plan_loss_count(plan), 3);
+    pm_plan_losses(plan, 0, parts);
     assert_string_equal(parts[2].name, "loss_offset");
     assert_float_equal(parts[2].value, 0.01 * (4 + 5) / 2, 1e-7);
     pm_plan_destroy(&plan);

@@ -153,9 +153,8 @@ static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     struct pm_node *x = pm_net_add(net, "conv", images, "conv2d filters=4 kernel=3 stride=3");
 
     (void)ctx;
-    *out = (struct pm_heads){
-        .logits = pm_net_add(net, "semantic", x, "conv2d filters=3 kernel=1"),
-    };
+    *out = (struct pm_heads){ 0 };
+    pm_heads_add(net, out, "logits", pm_net_add(net, "semantic", x, "conv2d filters=3 kernel=1"));
     pm_heads_add(net, out, "edge", pm_net_add(net, "edge", x, "conv2d filters=5 kernel=1"));
     return net->error;
 }
@@ -180,7 +179,7 @@ static void losses(void **state)
     const struct pm_net_maker maker = { heads_of, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
 
     settle_by(&s, &maker);
     assert_int_equal(s.pixels.edge_classes, 5);
@@ -334,11 +333,11 @@ static void one_class(void **state)
     const struct pm_task s = setup_of(a);
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
 
     assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_OK);
-    heads.further[0].node = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
+    heads.list[1].node = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "layer single gives edges of one class"));
     pm_net_destroy(&net);

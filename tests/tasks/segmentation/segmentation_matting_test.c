@@ -79,8 +79,8 @@ static void degrees(void **state)
 static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     (void)ctx;
-    *out =
-        (struct pm_heads){ .logits = pm_net_add(net, "conv", images, "conv2d filters=2 kernel=3") };
+    *out = (struct pm_heads){ 0 };
+    pm_heads_add(net, out, "logits", pm_net_add(net, "conv", images, "conv2d filters=2 kernel=3"));
     return net->error;
 }
 
@@ -131,7 +131,7 @@ static void losses(void **state)
     for (int eval = 0; eval < 2; eval++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-        struct pm_heads heads;
+        struct pm_heads heads = { 0 };
         struct pm_outputs outputs = { 0 };
 
         if (eval) {

@@ -242,7 +242,8 @@ static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
 
     if (ctx)
         x = pm_net_add(net, "net/flat", x, "flatten");
-    *out = (struct pm_heads){ .logits = x };
+    *out = (struct pm_heads){ 0 };
+    pm_heads_add(net, out, "logits", x);
     return net->error;
 }
 
@@ -251,7 +252,7 @@ static void losses(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    struct pm_heads heads;
+    struct pm_heads heads = { 0 };
     const struct pm_net_maker maker = { heads_of, NULL };
 
     for (int small = 0; small < 2; small++) {
@@ -267,8 +268,9 @@ static void losses(void **state)
         assert_int_equal(s.pixels.label_height, small ? 3 : SIZE);
         assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
         assert_int_equal(task()->check_heads(&s, &heads, 2), PM_OK);
-        heads.scales = 2;
-        heads.scale_logits[0] = heads.scale_logits[1] = heads.logits;
+        for (int i = 0; i < 2; i++)
+            pm_heads_add_loss_only(net, &heads, "scale_logits", pm_heads_main(&heads),
+                                   PM_HEAD_SCALE, 1);
         pm_net_input(net, "labels", PM_SHAPE3(2, s.pixels.label_height, s.pixels.label_width),
                      PM_I32);
         task()->add_loss(net, &heads, &s);
