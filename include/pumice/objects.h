@@ -45,6 +45,9 @@ int pm_label_map_parse(struct pm_arena *a, const char *text, const char *where,
 /* Reads the label map of a data folder: "box_labels" in dataset.json, else label_map.pbtxt, else
  * labels.txt with its names and numbers. PM_EDATA if none exists or one is damaged. */
 int pm_label_map_of_folder(struct pm_arena *a, const char *folder, struct pm_label_map *out);
+/* Checks a map that a program made, as a read one: PM_EDATA for the mistakes above. where: its
+ * source for messages. */
+int pm_label_map_check(const struct pm_label_map *map, const char *where);
 /* Writes protobuf's text form. */
 void pm_label_map_print(const struct pm_label_map *map, struct pm_str *out);
 /* Returns the JSON list of {id, name, display_name}, without keypoints. The caller frees it. */

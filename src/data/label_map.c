@@ -247,6 +247,25 @@ static void free_reading(struct pm_label_reading *r)
     pm_free(r->raw);
 }
 
+int pm_label_map_check(const struct pm_label_map *map, const char *where)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_label_reading r = { .arena = a, .where = where };
+    struct pm_label_map out;
+
+    for (int i = 0; i < map->count; i++) {
+        const struct pm_label_item *from = &map->item[i];
+        struct pm_label_raw *item = pm_label_add(&r, (unsigned)i + 1);
+
+        *item = (struct pm_label_raw){ .id = from->id, .has_id = true, .name = from->name,
+                                       .display_name = from->display_name, .place = item->place };
+    }
+    const int err = settle(&r, &out);
+    free_reading(&r);
+    pm_arena_destroy(&a);
+    return err;
+}
+
 int pm_label_map_parse(struct pm_arena *a, const char *text, const char *where,
                        struct pm_label_map *out)
 {

@@ -1,0 +1,58 @@
+/* box_records, internal to data/convert: what converters of boxes share. They write the records of
+ * TensorFlow's Object Detection API (pumice/objects.h): the picture, its name and hash, and the
+ * lists of its objects.
+ *
+ * A converter lists its pictures, makes a label map with pm_box_classes, and for each split calls
+ * pm_box_split. Its fill function reads a picture and its objects and calls pm_box_record. */
+#ifndef PUMICE_DATA_CONVERT_BOX_RECORDS_H
+#define PUMICE_DATA_CONVERT_BOX_RECORDS_H
+
+#include <pumice/objects.h>
+
+#include "data/convert/convert.h"
+
+/* Options of every converter of boxes: the fields bad (int), min_side (double), label_map
+ * (const char *) and num_shards (int) of the struct. */
+#define PM_OPT_BOXES(tag)                                                                          \
+    PM_ENUM(tag, bad, PM_BAD_SKIP, "skip|error",                                                   \
+            "pictures that cannot be decoded and boxes without area: skip, or fail"),              \
+        PM_DOUBLE(tag, min_side, 0, 0, 1048576,                                                    \
+                  "drop boxes with a side below so many pixels in the picture"),                   \
+        PM_STRING(tag, label_map, NULL,                                                            \
+                  "label map (pbtxt or JSON) with numbers and order of the classes"),              \
+        PM_INT(tag, num_shards, 10, 1, 99999, "files of each split, at most one per picture")
+/* Options of converters of one list of pictures: the fields validation (double), seed (int64_t). */
+#define PM_OPT_BOX_SHARE(tag)                                                                      \
+    PM_DOUBLE(tag, validation, 0.1, 0, 0.9, "share of the pictures that becomes validation, if "   \
+              "SRC has no splits"),                                                                \
+        PM_INT64(tag, seed, 0, 0, 9007199254740992, "seed of that selection")
+
+/* Makes the label map of a data set with these classes. path: a label map file, which must have
+ * each of the names; or NULL: the classes as given, where an id of 0 means the place in the list,
+ * from 1. The map is in a. PM_EDATA for a name that the file lacks, with the nearest one, and for
+ * an empty name, one that is not one line, a repeated name or id. where: the classes' source. */
+int pm_box_classes(struct pm_arena *a, const char *path, const struct pm_label_item *classes,
+                   size_t count, const char *where, struct pm_label_map *out);
+
+/* A split under construction. */
+struct pm_box_split {
+    const struct pm_label_map *map;
+    struct pm_object_filter filter;
+    int bad, num_shards;
+    void *ctx; /* of the converter's fill */
+    struct pm_box_counts *counts; /* owned by pm_box_split */
+};
+/* Writes `count` pictures as SPLIT.record-00000-of-00010, picture i in file i mod n, and logs the
+ * boxes, the dropped ones, and the boxes per class. fill as in pm_making_split; its ctx is s. */
+int pm_box_split(struct pm_making *m, const char *split, size_t count, struct pm_box_split *s,
+                 int (*fill)(void *ctx, size_t i, struct pm_example_builder *b));
+/* For fill: filters the objects, numbers their classes, and adds the whole record: image/encoded,
+ * format, height, width, filename, source_id, key/sha256, and the objects, whose size must be that
+ * of the picture. id: source_id; NULL: the name. dropped: objects that the converter dropped
+ * itself, or NULL. Thread-safe. Returns 1, or an error; the caller passes it to
+ * pm_picture_failed. */
+int pm_box_record(struct pm_box_split *s, struct pm_example_builder *b, const struct pm_picture *p,
+                  const char *name, const char *id, struct pm_objects *o,
+                  const struct pm_object_counts *dropped);
+
+#endif
