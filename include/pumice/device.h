@@ -126,8 +126,8 @@ void pm_program_destroy(struct pm_program **p);
 /* Returns the host memory of input / output i in a slot; it is as long as its place. */
 void *pm_program_in(struct pm_program *p, int slot, size_t i);
 const void *pm_program_out(struct pm_program *p, int slot, size_t i);
-/* Starts a run on a slot. The slot's former run must have been waited for. Do not touch the inputs
- * until pm_program_wait_in returns. */
+/* Starts a run on a slot whose former run has ended. A device's runs, also those of other programs,
+ * follow one another in order of submission. Do not change the inputs before pm_program_wait. */
 int pm_program_submit(struct pm_program *p, int slot);
 /* Waits until out[i] of the slot's run has arrived. PM_ELOST's message names the device and the
  * calls. */

@@ -172,8 +172,8 @@ struct pm_plan_options {
     bool timed;             /* the begin and end of every call are measured: pm_plan_call_times */
     bool timeable;          /* pm_plan_set_timed can turn that on and off; no cost while off */
     const char *name;       /* "train", "eval"; for logs */
-    /* Borrowed. NULL: the plan has its own memory. A run must end before a run of another plan that
-     * shares the memory is submitted. */
+    /* Borrowed. NULL: the plan has its own memory. A run of another plan that shares the memory may
+     * be submitted before this plan's run ends: a device runs them in order (pm_program_submit). */
     struct pm_shared_memory *shared;
 };
 

@@ -65,18 +65,128 @@ static int explain(const struct pm_clones *c, int i, int err)
                    c->specs[i].info.name, c->clone[i].count, c->o.batch, c->specs[i].place);
 }
 
+static int index_of(const struct clone *k)
+{
+    return (int)(k - k->of->clone);
+}
+
+/* Returns the names of the optimizer's slots on the clones, or NULL. */
+static const char *const *slots_of(const struct pm_clones *c)
+{
+    return c->row->on_clones ? pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg) : NULL;
+}
+
+static int make_variables(struct clone *k, const struct pm_net *net)
+{
+    const struct pm_clones *c = k->of;
+    int err = PM_OK;
+
+    PM_TRY(pm_variables_create(k->device, net, true, slots_of(c), &k->variables));
+    if (c->o.update.averages && index_of(k) == 0)
+        pm_variables_keep_averages(k->variables);
+    if (!c->o.dry_run)
+        PM_TRY(pm_variables_allocate(k->variables));
+out:
+    return err;
+}
+
+/* Checks that a net for another size of pictures has the same variables. */
+static int check_variables(const struct clone *k, const struct pm_net *net, int height, int width)
+{
+    const struct pm_variables *v = k->variables;
+    const struct pm_frame first = k->of->frames[0].frame;
+    char is[64], wanted[64];
+
+    for (int i = 0; i < v->count && i < net->var_count; i++)
+        if (strcmp(v->list[i].name, net->vars[i]->name) != 0 ||
+            !pm_shape_equal(v->list[i].shape, net->vars[i]->shape))
+            return pm_fail(PM_ECONFIG, "input.buckets: for pictures of %d x %d the net has %s %s, "
+                           "but for %d x %d %s %s: this net learns from pictures of one size only; "
+                           "leave input.buckets out", height, width, net->vars[i]->name,
+                           pm_shape_text(net->vars[i]->shape, is), first.height, first.width,
+                           v->list[i].name, pm_shape_text(v->list[i].shape, wanted));
+    if (v->count == net->var_count)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "input.buckets: for pictures of %d x %d the net has %d variables, "
+                   "but for %d x %d %d: leave input.buckets out", height, width, net->var_count,
+                   first.height, first.width, v->count);
+}
+
+static const char *name_of(const struct pm_clones *c, int height, int width)
+{
+    return c->frames[pm_clones_find_frame(c, (struct pm_frame){ height, width })].name;
+}
+
+/* pm_sizes_options.make. The first net, that of frames[0], supplies the variables. */
+static int make_plan(void *ctx, int height, int width, struct pm_shared_memory *shared,
+                     struct pm_sized *out)
+{
+    struct clone *k = ctx;
+    struct pm_clones *c = k->of;
+    const bool updates = c->row->on_clones;
+    const struct pm_verification verification = {
+        .on = c->o.verify && !c->o.dry_run, .build = c->o.build, .ctx = c->o.ctx,
+        .batch = k->count / c->o.micro_batches, .height = height, .width = width };
+    struct pm_net *net = NULL;
+    int err = PM_OK;
+
+    PM_TRY(c->o.build(c->o.ctx, verification.batch, height, width, &net));
+    PM_TRY(k->variables ? check_variables(k, net, height, width) : make_variables(k, net));
+    PM_TRY(pm_verified_plan_create(&verification, net, k->device, k->variables,
+                                   &(struct pm_plan_options){
+        .name = name_of(c, height, width), .train = true, .first_example = k->first,
+        .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
+        .recompute = c->o.recompute, .outputs = c->o.outputs,
+        .bucket_bytes = updates ? 0 : BUCKET_BYTES,
+        .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
+        .update = updates ? pm_update_append
+                  : index_of(k) == 0 || pm_clones_share_moving(c) ? pm_update_layers_only : NULL,
+        .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
+        .timeable = c->o.timeable, .shared = shared }, slots_of(c), &out->plan));
+    out->net = net, net = NULL;
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+static void release_net(void *ctx, struct pm_net *net)
+{
+    (void)ctx;
+    pm_net_destroy(&net);
+}
+
+/* Makes the plans of all frames. They are loaded unless this is a dry run. */
+static int make_plans(struct clone *k)
+{
+    const struct pm_clones *c = k->of;
+    const int count = c->o.frames_count;
+    int (*sizes)[2] = pm_calloc((size_t)count, sizeof *sizes), err = PM_OK;
+
+    for (int i = 0; i < count; i++)
+        sizes[i][0] = c->frames[i].frame.height, sizes[i][1] = c->frames[i].frame.width;
+    k->sizes = pm_sizes_create(&(struct pm_sizes_options){
+        .device = k->device, .keep = 1, .make = make_plan, .release = release_net, .ctx = k });
+    if (c->o.dry_run)
+        PM_TRY(pm_sizes_plan(k->sizes, sizes, count));
+    else
+        PM_TRY(pm_sizes_prepare(k->sizes, sizes, count));
+    for (int i = 0; i < count; i++)
+        k->plan[i] = pm_sizes_prepared(k->sizes, sizes[i][0], sizes[i][1]).plan;
+out:
+    pm_free(sizes);
+    return err;
+}
+
 static int make_clone(struct pm_clones *c, int i)
 {
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
-    const bool updates = c->row->on_clones;
     struct pm_device_options options = c->o.device;
-    const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
-    const struct pm_verification verification = {
-        .on = c->o.verify && !c->o.dry_run, .build = c->o.build, .ctx = c->o.ctx,
-        .batch = k->count / c->o.micro_batches, .height = c->o.height, .width = c->o.width };
     int err = PM_OK;
+
+    k->of = c;
+    k->plan = pm_calloc((size_t)c->o.frames_count, sizeof *k->plan);
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
     options.trace = trace;
@@ -87,27 +197,9 @@ static int make_clone(struct pm_clones *c, int i)
     if (s->segment_ms > 0)
         options.segment_ms = s->segment_ms;
     PM_TRY(pm_device_open(&s->info, &options, &k->device));
-    PM_TRY(c->o.build(c->o.ctx, verification.batch, c->o.height, c->o.width, &k->net));
-    PM_TRY(pm_variables_create(k->device, k->net, true, updates ? slots : NULL, &k->variables));
-    if (c->o.update.averages && i == 0)
-        pm_variables_keep_averages(k->variables);
+    PM_TRY(make_plans(k));
     if (!c->o.dry_run)
-        PM_TRY(pm_variables_allocate(k->variables));
-    PM_TRY(pm_verified_plan_create(&verification, k->net, k->device, k->variables,
-                                   &(struct pm_plan_options){
-        .name = "train", .train = true, .first_example = k->first,
-        .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .recompute = c->o.recompute, .outputs = c->o.outputs,
-        .bucket_bytes = updates ? 0 : BUCKET_BYTES,
-        .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
-        .update = updates ? pm_update_append
-                  : i == 0 || pm_clones_share_moving(c) ? pm_update_layers_only : NULL,
-        .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
-        .timeable = c->o.timeable }, updates ? slots : NULL, &k->plan));
-    if (c->o.dry_run)
-        return PM_OK;
-    PM_TRY(pm_plan_load(k->plan));
-    PM_TRY(c->row->join(c->exchange, i));
+        PM_TRY(c->row->join(c->exchange, i));
 out:
     return err;
 }
@@ -119,6 +211,41 @@ static struct pm_clone_failure failure_of(const struct pm_clones *c, int i)
     return (struct pm_clone_failure){ .clone = i, .hung = d && pm_device_hung(d),
                                       .caught = d && pm_device_caught(d),
                                       .ran = d && pm_device_ran(d) };
+}
+
+/* Copies the frames, and names their plans. */
+static void copy_frames(struct pm_clones *c)
+{
+    const int count = c->o.frames_count;
+
+    c->frames = pm_calloc((size_t)count, sizeof *c->frames);
+    for (int i = 0; i < count; i++) {
+        struct clones_frame *f = &c->frames[i];
+
+        f->frame = c->o.frames[i];
+        f->bytes = pm_calloc((size_t)c->o.fields_count, sizeof *f->bytes);
+        if (count == 1)
+            snprintf(f->name, sizeof f->name, "train");
+        else
+            snprintf(f->name, sizeof f->name, "train %dx%d", f->frame.height, f->frame.width);
+    }
+}
+
+/* Sets the bytes of one example of each field, by the net's inputs. */
+static void measure_fields(struct pm_clones *c)
+{
+    for (int i = 0; i < c->o.frames_count; i++) {
+        struct clones_frame *f = &c->frames[i];
+        const struct pm_net *net = pm_sizes_prepared(c->clone[0].sizes, f->frame.height,
+                                                     f->frame.width).net;
+
+        for (int k = 0; k < c->o.fields_count; k++) {
+            const struct pm_node *n = pm_net_find(net, c->fields[k].name);
+
+            f->bytes[k] = pm_shape_count(n->out_shape) / (size_t)n->out_shape.dim[0] *
+                          pm_type_size(n->out_type);
+        }
+    }
 }
 
 int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
@@ -135,6 +262,8 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
     c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);
     memcpy(c->fields, o->fields, (size_t)o->fields_count * sizeof *c->fields);
+    copy_frames(c);
+    c->frame_at = pm_calloc((size_t)o->slots, sizeof *c->frame_at);
     c->clone = pm_calloc((size_t)o->count, sizeof *c->clone);
     c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
     c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
@@ -148,9 +277,10 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
             *o->failed = failure_of(c, i);
         PM_TRY(explain(c, i, err));
     }
+    measure_fields(c);
     if (!o->dry_run) {
         PM_TRY(c->row->open(c->exchange));
-        c->losses = pm_plan_loss_count(c->clone[0].plan);
+        c->losses = pm_plan_loss_count(c->clone[0].plan[0]);
         c->parts = pm_calloc((size_t)(o->slots + 1) * (size_t)c->losses, sizeof *c->parts);
     }
     *out = c, c = NULL;
@@ -169,11 +299,15 @@ void pm_clones_destroy(struct pm_clones **clones)
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
 
-        pm_plan_destroy(&k->plan);
+        pm_sizes_destroy(&k->sizes);
+        pm_free(k->plan);
         pm_variables_destroy(&k->variables);
-        pm_net_destroy(&k->net);
         pm_device_close(&k->device);
     }
+    for (int i = 0; i < c->o.frames_count; i++)
+        pm_free(c->frames[i].bytes);
+    pm_free(c->frames);
+    pm_free(c->frame_at);
     pm_free(c->clone);
     pm_free(c->specs);
     pm_free(c->fields);
@@ -242,9 +376,39 @@ struct pm_device *pm_clones_device(const struct pm_clones *c, int i)
     return c->clone[i].device;
 }
 
-struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i)
+struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame)
 {
-    return c->clone[i].plan;
+    return c->clone[i].plan[frame];
+}
+
+struct pm_plan *pm_clones_slot_plan(const struct pm_clones *c, int i, int slot)
+{
+    return c->clone[i].plan[c->frame_at[slot]];
+}
+
+struct pm_plan_memory pm_clones_memory(const struct pm_clones *c, int i)
+{
+    struct pm_plan_memory m = pm_plan_memory(c->clone[i].plan[0]);
+
+    for (int k = 1; k < c->o.frames_count; k++) {
+        const struct pm_plan_memory other = pm_plan_memory(c->clone[i].plan[k]);
+
+        m.constants += other.constants;
+        m.staging += other.staging;
+    }
+    m.activations = pm_sizes_need(c->clone[i].sizes);
+    m.total = m.activations + m.constants + m.variables + m.gradients + m.slots + m.averages;
+    return m;
+}
+
+int pm_clones_frames(const struct pm_clones *c)
+{
+    return c->o.frames_count;
+}
+
+struct pm_frame pm_clones_frame(const struct pm_clones *c, int frame)
+{
+    return c->frames[frame].frame;
 }
 
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
@@ -255,7 +419,8 @@ struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
 void pm_clones_set_timed(struct pm_clones *c, bool on)
 {
     for (int i = 0; i < c->o.count; i++)
-        pm_plan_set_timed(c->clone[i].plan, on);
+        for (int k = 0; k < c->o.frames_count; k++)
+            pm_plan_set_timed(c->clone[i].plan[k], on);
     if (pm_clones_update_plan(c))
         pm_plan_set_timed(pm_clones_update_plan(c), on);
 }
@@ -274,7 +439,7 @@ int pm_clones_part(const struct pm_clones *c, int i)
 
 const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const char *node)
 {
-    return pm_plan_output(c->clone[i / c->o.micro_batches].plan, slot, node,
+    return pm_plan_output(pm_clones_slot_plan(c, i / c->o.micro_batches, slot), slot, node,
                           i % c->o.micro_batches);
 }
 

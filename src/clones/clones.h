@@ -5,6 +5,12 @@
  * slot is used again. Several clones: each computes the gradients of its part of the batch. Their
  * sum updates a master copy once, and the new values go to every clone.
  *
+ * A clone has one plan per size of training pictures (frames). All are made before the first step.
+ * They share the variables and one block of activations, as large as the largest plan needs. Each
+ * plan has host memory of its own for the inputs and outputs of every slot, so steps of different
+ * sizes can be under way at once: a device runs them in order of submission, and a run's calls and
+ * copies end before those of the next one begin.
+ *
  * Clone 0 supplies batch norm's moving averages and the averages of those. The averages of
  * trainable variables are maintained beside the master copy. With batch_norm_all, the host merges
  * every clone's moving averages after the step (moving.h) and sends them with the new values. */
@@ -55,12 +61,15 @@ struct pm_clones_options {
     bool batch_norm_all; /* moving averages follow every clone's batch, not only clone 0's */
     bool dry_run;      /* open devices and lay out plans; allocate and compile nothing */
     struct pm_update update; /* .layers is filled in */
-    int height, width; /* pixels of the pictures */
+    /* The sizes of the training pictures, all different. A step uses the plan of its batch's frame.
+     * frames[0] is the largest: its net supplies the variables. */
+    const struct pm_frame *frames;
+    int frames_count;  /* at least 1 */
     /* Builds a net with its loss for this number of examples of height x width pixels. */
     int (*build)(void *ctx, int batch, int height, int width, struct pm_net **out);
     void *ctx;
     struct pm_clone_failure *failed; /* the clone that could not be made; may be NULL */
-    const struct pm_field *fields; /* inputs of the net, as in the batches */
+    const struct pm_field *fields; /* inputs of the net, as in the batches of frames[0] */
     int fields_count;
 };
 struct pm_step_result {
@@ -82,10 +91,18 @@ struct pm_clone_failure pm_clones_lost(const struct pm_clones *c);
 struct pm_batch_slice pm_clones_slice(const struct pm_clones *c);
 /* Whether pm_clones_step waits for the clones: no step is under way after it. */
 bool pm_clones_wait(const struct pm_clones *c);
-/* Clone i's number of examples, its device, its plan (for printing). */
+/* Clone i's number of examples, its device, its plan for frames[frame]. */
 int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
-struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i);
+struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame);
+/* Returns the plan of clone i that runs, or ran last, the step of this slot. */
+struct pm_plan *pm_clones_slot_plan(const struct pm_clones *c, int i, int slot);
+/* Returns the memory of clone i: activations are the block that its plans share, as large as the
+ * largest needs; constants and staging are those of all plans. The rest is that of frames[0]. */
+struct pm_plan_memory pm_clones_memory(const struct pm_clones *c, int i);
+/* Returns the number of frames; pm_clones_frame returns one of them. */
+int pm_clones_frames(const struct pm_clones *c);
+struct pm_frame pm_clones_frame(const struct pm_clones *c, int frame);
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i);
 /* Turns the times of calls on or off in all plans. No step may be under way. */
 void pm_clones_set_timed(struct pm_clones *c, bool on);
@@ -101,8 +118,8 @@ int pm_clones_scatter(struct pm_clones *c);
  * With several clones they are a copy of the current averages, valid until the next call. No step
  * may be under way. */
 int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out);
-/* Runs one step: copies the batch into the slot and submits it. Slot: 0 .. slots-1; its former step
- * must have been collected. */
+/* Runs one step: copies the batch into the slot and submits it. batch->frame is one of the options'
+ * frames. Slot: 0 .. slots-1; its former step must have been collected. */
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
                    const struct pm_step *step);
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);

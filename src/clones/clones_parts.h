@@ -5,20 +5,31 @@
 #include "clones/clones.h"
 
 #include "clones/exchange.h"
+#include "net/sizes.h"
 
 struct clone {
+    struct pm_clones *of;    /* borrowed */
     struct pm_device *device;
-    struct pm_net *net;
     struct pm_variables *variables;
-    struct pm_plan *plan;
+    struct pm_sizes *sizes;  /* owned: the nets and plans */
+    struct pm_plan **plan;   /* [frames], those of `sizes` */
     int first, count;        /* examples of the whole batch */
     double seconds;
+};
+
+/* A size of training pictures. */
+struct clones_frame {
+    struct pm_frame frame;
+    char name[40];           /* of its plans */
+    size_t *bytes;           /* [fields] of one example; owned */
 };
 
 struct pm_clones {
     struct pm_clones_options o;
     struct pm_clone_spec *specs; /* owned copy */
     struct pm_field *fields;     /* owned copy */
+    struct clones_frame *frames; /* [o.frames_count], owned */
+    int *frame_at;               /* per slot: index of its step's frame */
     struct clone *clone;
     const struct pm_exchange_row *row;
     struct pm_exchange *exchange; /* owned, made by the row */
@@ -35,6 +46,9 @@ static inline bool pm_clones_share_moving(const struct pm_clones *c)
 {
     return c->o.update.all;
 }
+
+/* Returns the index of a frame of the options, or -1. */
+int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame);
 
 /* clones_step.c. Waits for the clones' plans of the slot; sets the losses and the clones'
  * seconds. */

@@ -8,21 +8,25 @@
 
 /* ---- a step ----------------------------------------------------------------------------- */
 
-static size_t field_bytes(const struct pm_field *f)
+int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame)
 {
-    return pm_shape_count(f->shape) * pm_type_size(f->type);
+    for (int i = 0; i < c->o.frames_count; i++)
+        if (c->frames[i].frame.height == frame.height && c->frames[i].frame.width == frame.width)
+            return i;
+    return -1;
 }
 
 static void fill_inputs(struct pm_clones *c, struct clone *k, int slot,
                         const struct pm_batch *batch)
 {
+    const int frame = c->frame_at[slot];
     int part = k->count / c->o.micro_batches;
 
     for (int f = 0; f < c->o.fields_count; f++) {
-        size_t bytes = field_bytes(&c->fields[f]);
+        size_t bytes = c->frames[frame].bytes[f];
 
         for (int m = 0; m < c->o.micro_batches; m++)
-            memcpy(pm_plan_input(k->plan, slot, c->fields[f].name, m),
+            memcpy(pm_plan_input(k->plan[frame], slot, c->fields[f].name, m),
                    (const char *)batch->field[f] +
                        (size_t)(k->first - c->slice.first + m * part) * bytes,
                    (size_t)part * bytes);
@@ -69,9 +73,11 @@ int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
     r->parts = c->parts + (size_t)slot * (size_t)c->losses;
     r->part_count = 0;
     for (int i = 0; i < c->o.count; i++) {
-        PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
-        add_losses(c, c->clone[i].plan, slot, r);
-        c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
+        struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
+
+        PM_TRY(pm_plan_wait(plan, slot));
+        add_losses(c, plan, slot, r);
+        c->clone[i].seconds = pm_plan_seconds(plan, slot);
     }
 out:
     enter(c, before);
@@ -84,14 +90,16 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
     int err = PM_OK;
 
     assert(!c->pending[slot]);
+    c->frame_at[slot] = pm_clones_find_frame(c, batch->frame);
+    assert(c->frame_at[slot] >= 0);
     for (int i = 0; i < c->o.count; i++) {
-        struct clone *k = &c->clone[i];
-        struct pm_step *to = pm_plan_step(k->plan, slot);
+        struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
+        struct pm_step *to = pm_plan_step(plan, slot);
 
-        fill_inputs(c, k, slot, batch);
+        fill_inputs(c, &c->clone[i], slot, batch);
         if (to)
             *to = *step;
-        PM_TRY(pm_plan_submit(k->plan, slot));
+        PM_TRY(pm_plan_submit(plan, slot));
     }
     c->pending[slot] = true;
     PM_TRY(c->row->update(c->exchange, slot, step, &c->result[slot]));

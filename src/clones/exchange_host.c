@@ -76,7 +76,7 @@ static int open_host(struct pm_exchange *x)
     int err = PM_OK;
 
     PM_TRY(open_cpu(x));
-    PM_TRY(o->build(o->ctx, 1, o->height, o->width, &x->net));
+    PM_TRY(o->build(o->ctx, 1, o->frames[0].height, o->frames[0].width, &x->net));
     PM_TRY(pm_variables_create(x->device, x->net, true,
                                pm_optimizer_slots(o->update.optimizer, o->update.cfg),
                                &x->master));
@@ -147,17 +147,18 @@ static void trace_bucket(const struct pm_exchange *x, size_t bucket, int clone, 
 static int sum_gradients(struct pm_exchange *x, int slot)
 {
     struct pm_clones *c = x->c;
+    const struct pm_plan *first = pm_clones_slot_plan(c, 0, slot);
     int err = PM_OK;
 
-    for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
+    for (size_t b = 0; b < pm_plan_buckets(first); b++) {
         size_t offset, size;
 
-        pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
+        pm_plan_bucket(first, b, &offset, &size);
         for (int i = 0; i < c->o.count; i++) {
             struct reduce r = { .sum = x->sum + offset / sizeof(float), .first = i == 0 };
 
             pm_phases_enter(c->o.phases, PM_RUN_DEVICE);
-            PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
+            PM_TRY(pm_plan_wait_bucket(pm_clones_slot_plan(c, i, slot), slot, b, &r.part));
             pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
             double begin = pm_seconds();
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);

@@ -43,7 +43,7 @@ static int collect(struct pm_exchange *x, int slot, struct pm_step_result *r)
     int err = PM_OK;
 
     PM_TRY(pm_clones_finish(x->c, slot, r));
-    pm_clones_read_update(x->c->clone[0].plan, slot, r);
+    pm_clones_read_update(pm_clones_slot_plan(x->c, 0, slot), slot, r);
 out:
     return err;
 }

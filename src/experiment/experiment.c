@@ -202,6 +202,13 @@ static int resolve_sizes(struct pm_experiment *e)
     return PM_OK;
 }
 
+static void resolve_frames(struct pm_experiment *e)
+{
+    e->frames = pm_arena_alloc(e->arena, sizeof *e->frames);
+    e->frames[0] = (struct pm_frame){ e->facts.height, e->facts.width };
+    e->frames_count = 1;
+}
+
 /* ---- opening it all ----------------------------------------------------------------------- */
 
 static int open_experiment(const struct pm_config *c, int open, bool classes,
@@ -221,6 +228,7 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
     if (open)
         PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
+    resolve_frames(e);
     PM_TRY(e->task_row->open(&e->facts, &e->task));
     if (e->task_row->settle)
         PM_TRY(pm_experiment_settle(e));
@@ -323,7 +331,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO,
-        .height = e->facts.height, .width = e->facts.width, .build = build_train, .ctx = e,
+        .frames = e->frames, .frames_count = e->frames_count, .build = build_train, .ctx = e,
         .fields = e->train_fields.list, .fields_count = e->train_fields.count,
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,

@@ -7,9 +7,28 @@
 
 #include <cjson/cJSON.h>
 
+/* Adds the memory for each size of pictures. */
+static void describe_frames(const struct pm_clones *clones, int i, struct cJSON *list)
+{
+    for (int k = 0; k < pm_clones_frames(clones); k++) {
+        const struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i, k));
+        const struct pm_frame frame = pm_clones_frame(clones, k);
+        struct cJSON *o = cJSON_CreateObject();
+
+        cJSON_AddItemToObject(o, "size", cJSON_CreateIntArray((int[]){ frame.height, frame.width },
+                                                              2));
+        cJSON_AddNumberToObject(o, "activations", (double)m.activations);
+        cJSON_AddNumberToObject(o, "peak_live", (double)m.peak_live);
+        cJSON_AddNumberToObject(o, "constants", (double)m.constants);
+        cJSON_AddNumberToObject(o, "staging", (double)m.staging);
+        cJSON_AddNumberToObject(o, "calls", m.calls);
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
 static struct cJSON *describe(const struct pm_clones *clones, int i)
 {
-    struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i));
+    struct pm_plan_memory m = pm_clones_memory(clones, i);
     struct cJSON *o = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "device",
@@ -28,7 +47,23 @@ static struct cJSON *describe(const struct pm_clones *clones, int i)
     cJSON_AddNumberToObject(o, "calls", m.calls);
     cJSON_AddNumberToObject(o, "calls_again", m.again);
     cJSON_AddNumberToObject(o, "work_again", m.again_work);
+    if (pm_clones_frames(clones) > 1)
+        describe_frames(clones, i, cJSON_AddArrayToObject(o, "sizes"));
     return o;
+}
+
+/* Prints the plans of a clone, one per size of pictures. */
+static void print_plans(const struct pm_clones *clones, int i, FILE *f, bool calls)
+{
+    const struct pm_plan_memory m = pm_clones_memory(clones, i);
+    const int frames = pm_clones_frames(clones);
+
+    for (int k = 0; k < frames; k++)
+        pm_plan_print(pm_clones_plan(clones, i, k), f, calls);
+    if (frames > 1)
+        fprintf(f, "%d sizes share one block of activations: %.1f MiB, total %.1f MiB on the "
+                "device, staging %.1f MiB on the host\n", frames, (double)m.activations / 1048576,
+                (double)m.total / 1048576, (double)m.staging / 1048576);
 }
 
 /* Prints the memory and cost of the other choices of run.recompute. */
@@ -46,7 +81,7 @@ static int show_recomputed(const struct pm_clones_options *options, FILE *f, str
         o.recompute = modes[k].mode;
         PM_TRY(pm_clones_create(&o, &clones));
         for (int i = 0; i < o.count; i++) {
-            struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i));
+            struct pm_plan_memory m = pm_clones_memory(clones, i);
             struct cJSON *shown = cJSON_GetArrayItem(list, i), *all, *one;
             char clone[32] = "";
 
@@ -90,7 +125,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     for (int i = 0; i < count; i++) {
         cJSON_AddItemToArray(list, describe(clones, i));
         if (f)
-            pm_plan_print(pm_clones_plan(clones, i), f, calls);
+            print_plans(clones, i, f, calls);
     }
     if (options.recompute == PM_RECOMPUTE_OFF)
         PM_TRY(show_recomputed(&options, f, list));

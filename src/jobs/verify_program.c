@@ -70,7 +70,7 @@ int pm_verify_config(struct pm_verify *v, const struct pm_config *c)
     o.update.layers = true;
     PM_TRY(pm_verify_source(v, &(struct pm_verify_source){
         .name = c->path, .build = o.build, .ctx = o.ctx, .batch = o.batch / o.micro_batches,
-        .height = o.height, .width = o.width,
+        .height = o.frames[0].height, .width = o.frames[0].width,
         .slots = pm_optimizer_slots(o.update.optimizer, o.update.cfg),
         .options = { .name = "verify", .train = true, .loss_share = 1, .micro_batches = 1,
                      .frozen = pm_update_frozen, .frozen_ctx = &o.update,

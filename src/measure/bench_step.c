@@ -119,8 +119,9 @@ static int second_pass(struct bench *b, struct cJSON *report, struct cJSON *phas
             continue;
         all[s] = 1e3 * (pm_seconds() - begin);
         for (int i = 0; i < b->s.count; i++) {
-            PM_TRY(read_phases(pm_clones_plan(b->s.clones, i),
-                               (int)((b->s.step - 1) % PM_STEP_SLOTS), phase));
+            const int slot = (int)((b->s.step - 1) % PM_STEP_SLOTS);
+
+            PM_TRY(read_phases(pm_clones_slot_plan(b->s.clones, i, slot), slot, phase));
             for (int k = 0; k < DEVICE_PHASES; k++)
                 ms[(i * DEVICE_PHASES + k) * steps + s] = phase[k];
         }
@@ -165,7 +166,7 @@ static void add_devices(const struct bench *b, struct cJSON *list)
             cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
         cJSON_AddNumberToObject(o, "examples", pm_clones_examples(b->s.clones, i));
         cJSON_AddNumberToObject(o, "memory_bytes", (double)pm_device_memory_used(d));
-        add_memory(o, pm_plan_memory(pm_clones_plan(b->s.clones, i)));
+        add_memory(o, pm_clones_memory(b->s.clones, i));
         cJSON_AddItemToArray(list, o);
     }
 }

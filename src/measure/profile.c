@@ -40,7 +40,7 @@ static void make_list(struct profile *p)
     for (int i = 0; i < p->count; i++) {
         struct timed *t = &p->list[i];
 
-        t->plan = i < p->s.count ? pm_clones_plan(p->s.clones, i)
+        t->plan = i < p->s.count ? pm_clones_plan(p->s.clones, i, 0)
                                  : pm_clones_update_plan(p->s.clones);
         t->slots = i < p->s.count ? PM_STEP_SLOTS : 1;
         pm_plan_calls(t->plan, &t->calls);

@@ -3,6 +3,9 @@
  * (pm_plan_refresh). */
 #include "net/sizes.h"
 
+#include "net/plan_private.h"
+
+#include <assert.h>
 #include <string.h>
 
 struct entry {
@@ -68,19 +71,36 @@ static int add(struct pm_sizes *s, int height, int width, bool prepared)
     return PM_OK;
 }
 
-int pm_sizes_prepare(struct pm_sizes *s, const int (*height_width)[2], int count)
+int pm_sizes_plan(struct pm_sizes *s, const int (*height_width)[2], int count)
 {
     int err = PM_OK;
 
     for (int i = 0; i < count; i++)
         if (find(s, height_width[i][0], height_width[i][1]) < 0)
             PM_TRY(add(s, height_width[i][0], height_width[i][1], true));
+out:
+    return err;
+}
+
+int pm_sizes_prepare(struct pm_sizes *s, const int (*height_width)[2], int count)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_sizes_plan(s, height_width, count));
     for (int i = 0; i < s->count; i++)
         PM_TRY(pm_shared_memory_reserve(s->shared, s->list[i].sized.plan));
     for (int i = 0; i < s->count; i++)
         PM_TRY(pm_plan_refresh(s->list[i].sized.plan));
 out:
     return err;
+}
+
+struct pm_sized pm_sizes_prepared(const struct pm_sizes *s, int height, int width)
+{
+    const int i = find(s, height, width);
+
+    assert(i >= 0 && s->list[i].prepared);
+    return s->list[i].sized;
 }
 
 static void make_room(struct pm_sizes *s)
@@ -131,4 +151,22 @@ uint64_t pm_sizes_made(const struct pm_sizes *s)
 uint64_t pm_sizes_bytes(const struct pm_sizes *s)
 {
     return pm_shared_memory_bytes(s->shared);
+}
+
+uint64_t pm_sizes_need(const struct pm_sizes *s)
+{
+    uint64_t bytes = 0;
+
+    for (int b = 0; b < PM_MAX_BLOCKS; b++) {
+        size_t largest = 0;
+
+        for (int i = 0; i < s->count; i++) {
+            const struct pm_plan *p = s->list[i].sized.plan;
+
+            if (b < p->blocks && p->block_bytes[b] > largest)
+                largest = p->block_bytes[b];
+        }
+        bytes += largest;
+    }
+    return bytes;
 }

@@ -21,13 +21,19 @@ struct pm_sizes_options {
     void (*release)(void *ctx, struct pm_net *net);
     void *ctx;
 };
-/* Not thread-safe. Only one plan runs at a time: wait for a run before submitting another plan. */
+/* Not thread-safe. Runs of the plans may be submitted one after the other without a wait: a device
+ * runs them in order. No run may be in progress when a plan is made. */
 struct pm_sizes;
 struct pm_sizes *pm_sizes_create(const struct pm_sizes_options *o);
 void pm_sizes_destroy(struct pm_sizes **s);
-/* Plans all of these sizes at once and keeps them to the end. Use it for training sizes. Their
- * memory is allocated once, for the largest. height_width: `count` pairs. */
+/* Plans all of these sizes and keeps them to the end, but loads and allocates nothing. Use it for
+ * training sizes. height_width: `count` pairs. */
+int pm_sizes_plan(struct pm_sizes *s, const int (*height_width)[2], int count);
+/* The same, and loads the plans. Their memory is allocated once, for the largest. */
 int pm_sizes_prepare(struct pm_sizes *s, const int (*height_width)[2], int count);
+/* Returns the net and the plan of a prepared or planned size; asserts that it is there. They stay
+ * valid until the sizes are destroyed. */
+struct pm_sized pm_sizes_prepared(const struct pm_sizes *s, int height, int width);
 /* Returns the loaded plan of a size and makes it if it does not exist. If there are more than
  * `keep` plans, the least recently used one is destroyed. No run may be in progress. *out is valid
  * until the next call. */
@@ -35,5 +41,7 @@ int pm_sizes_get(struct pm_sizes *s, int height, int width, struct pm_sized *out
 int pm_sizes_count(const struct pm_sizes *s);       /* plans that exist now */
 uint64_t pm_sizes_made(const struct pm_sizes *s);   /* plans made so far */
 uint64_t pm_sizes_bytes(const struct pm_sizes *s);  /* bytes of activations on the device */
+/* Bytes of activations on the device once every plan that exists now is loaded. */
+uint64_t pm_sizes_need(const struct pm_sizes *s);
 
 #endif

@@ -151,6 +151,29 @@ static int check_config(const struct pm_config *c)
     return PM_OK;
 }
 
+/* Logs the memory for each size of pictures, if there are several. */
+static void say_plans(const struct pm_clones *c, int i)
+{
+    const int frames = pm_clones_frames(c);
+    char all[24], each[24];
+    struct pm_str text = { 0 };
+
+    for (int k = 0; k < frames; k++) {
+        const struct pm_frame f = pm_clones_frame(c, k);
+        const struct pm_plan *p = pm_clones_plan(c, i, k);
+
+        pm_str_add(&text, "%s%dx%d (%s)", k ? ", " : "", f.height, f.width,
+                   pm_bytes_text(pm_plan_memory(p).activations, each));
+        if (pm_log_enabled(PM_LEVEL_DEBUG, "plan"))
+            pm_plan_print(p, stderr, false);
+    }
+    if (frames > 1)
+        PM_INFO("plan", "%s: %d sizes of pictures, %s, share %s for activations",
+                pm_device_get_info(pm_clones_device(c, i))->address, frames, text.text,
+                pm_bytes_text(pm_clones_memory(c, i).activations, all));
+    pm_str_free(&text);
+}
+
 static void say_start(const struct pm_trainer *t)
 {
     char shares[256] = "";
@@ -167,8 +190,7 @@ static void say_start(const struct pm_trainer *t)
             pm_dataset_get_info(t->run.e->train)->count, t->run.c->run.batch_size, shares);
     pm_str_free(&what);
     for (int i = 0; i < t->run.spec_count; i++)
-        if (pm_log_enabled(PM_LEVEL_DEBUG, "plan"))
-            pm_plan_print(pm_clones_plan(t->run.clones, i), stderr, false);
+        say_plans(t->run.clones, i);
 }
 
 /* Reads a few examples of the evaluation split, from its beginning to its end. Otherwise a split

@@ -38,6 +38,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     return net->error;
 }
 
+static const struct pm_frame frame = { SIDE, SIDE };
 static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { SIDE, SIDE, 1 } } },
     { "labels", PM_I32, { 0 } },
@@ -104,7 +105,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = shares[i], .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = count, .batch = BATCH, .micro_batches = micro_batches,
-        .slots = 2, .height = SIDE, .width = SIDE, .build = build,
+        .slots = 2, .frames = &frame, .frames_count = 1, .build = build,
         .fields = fields, .fields_count = 2,
         .update = { .optimizer = row, .cfg = cfg, .weight_decay = 1e-3f, .clip_norm = 5,
                     .multiplier = freeze ? freeze_conv1 : NULL } }, &c));
@@ -114,7 +115,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     for (int s = 0; s < STEPS; s++) {
         uint64_t allocations = pm_alloc_count();
         struct data d;
-        struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH };
+        struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH,
+                                  .frame = frame };
         struct pm_step_result result;
 
         make_data(&d, (uint32_t)s);
@@ -216,7 +218,7 @@ static void test_refuses_a_batch_too_small(void **state)
     (void)state;
     assert_int_equal(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = 4, .batch = 6, .micro_batches = 2,
-        .slots = 1, .height = SIDE, .width = SIDE, .build = build,
+        .slots = 1, .frames = &frame, .frames_count = 1, .build = build,
         .fields = fields, .fields_count = 2 }, &c), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "run.batch_size: 6"));
 }

@@ -50,6 +50,7 @@ static int build_ranges(void *ctx, int batch, struct pm_net **out)
     return net->error;
 }
 
+static const struct pm_frame frame = { 2, 2 };
 static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { 2, 2, C } }, 0 },
     { "labels", PM_I32, { 0 }, 0 },
@@ -133,8 +134,8 @@ static struct pm_clones *make(bool all, bool twice, int clones, int micro_batche
                                      .batch = BATCH,
                                      .micro_batches = micro_batches,
                                      .slots = 1,
-                                     .height = 2,
-                                     .width = 2,
+                                     .frames = &frame,
+                                     .frames_count = 1,
                                      .build = build,
                                      .ctx = twice ? &twice : NULL,
                                      .fields = fields,
@@ -152,7 +153,8 @@ static void step(struct pm_clones *c, int number, bool bad)
 {
     static float images[BATCH * 4 * C];
     static int32_t labels[BATCH] = { 0, 1, 1, 0, 1 };
-    const struct pm_batch batch = { .field = (void *[]){ images, labels }, .valid = BATCH };
+    const struct pm_batch batch = { .field = (void *[]){ images, labels }, .valid = BATCH,
+                                    .frame = frame };
     const uint64_t allocations = pm_alloc_count();
     struct pm_step_result r;
 

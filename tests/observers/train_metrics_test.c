@@ -26,6 +26,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     return net->error;
 }
 
+static const struct pm_frame frame = { SIDE, SIDE };
 static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { SIDE, SIDE, K } }, 0 },
     { "labels", PM_I32, { 2, { SIDE, SIDE } }, IGNORE },
@@ -110,13 +111,14 @@ static void run(int clones, int micro_batches)
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = 2 - i, .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = clones, .batch = BATCH, .micro_batches = micro_batches, .slots = 2,
-        .height = SIDE, .width = SIDE, .build = build, .fields = fields, .fields_count = 2,
+        .frames = &frame, .frames_count = 1, .build = build, .fields = fields, .fields_count = 2,
         .outputs = (const char *const[]){ "said", NULL },
         .update = { .optimizer = row, .cfg = cfg } }, &c));
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));
     check(pm_clones_scatter(c));
     for (int s = 0; s < STEPS; s++) {
-        const struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH };
+        const struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH,
+                                        .frame = frame };
         struct pm_train_values v;
         struct pm_step_result r;
         double miou, accuracy;

@@ -59,7 +59,8 @@ static int make(bool verify, struct pm_clones **c)
 
     return pm_clones_create(&(struct pm_clones_options){
         .specs = &spec, .count = 1, .batch = BATCH, .micro_batches = 1, .slots = 2,
-        .device.validate = true, .verify = verify, .build = build,
+        .device.validate = true, .verify = verify,
+        .frames = &(struct pm_frame){ 0 }, .frames_count = 1, .build = build,
         .fields = fields, .fields_count = 2,
         .update = { .optimizer = pm_optimizer_find("sgd"), .cfg = cfg } }, c);
 }
