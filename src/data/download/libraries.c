@@ -1,26 +1,19 @@
 /* Loading libcurl and libarchive by their run-time names. */
 #include "data/download/libraries.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
 
-#include <pumice/base.h>
-
-struct entry {
-    const char *name;
-    size_t offset; /* of its pointer in the struct */
-};
+#include "data/library.h"
 
 #define CURL_ENTRY(f) { "curl_" #f, offsetof(struct pm_curl, f) }
-static const struct entry curl_entries[] = {
+static const struct pm_library_entry curl_entries[] = {
     CURL_ENTRY(global_init),  CURL_ENTRY(easy_init),    CURL_ENTRY(easy_cleanup),
     CURL_ENTRY(easy_setopt),  CURL_ENTRY(easy_perform), CURL_ENTRY(easy_getinfo),
     CURL_ENTRY(easy_strerror),
 };
 
 #define ARCHIVE_ENTRY(f) { "archive_" #f, offsetof(struct pm_libarchive, f) }
-static const struct entry archive_entries[] = {
+static const struct pm_library_entry archive_entries[] = {
     ARCHIVE_ENTRY(read_new),
     ARCHIVE_ENTRY(read_free),
     ARCHIVE_ENTRY(read_support_filter_gzip),
@@ -39,29 +32,7 @@ static const struct entry archive_entries[] = {
     ARCHIVE_ENTRY(entry_size_is_set),
 };
 
-/* sonames: a NULL-terminated list; the first library that opens is used. */
-static int load(const char *const *sonames, const char *package, const struct entry *entries,
-                size_t count, void *out)
-{
-    void *library = NULL;
-
-    for (const char *const *name = sonames; *name && !library; name++)
-        library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return pm_fail(PM_EFAIL,
-                       "dataset download needs %s, which cannot be loaded: install the package "
-                       "%s",
-                       sonames[0], package);
-    for (size_t i = 0; i < count; i++) {
-        void *f = dlsym(library, entries[i].name);
-        if (!f)
-            return pm_fail(PM_EFAIL, "%s has no %s: it is too old; install a newer %s", sonames[0],
-                           entries[i].name, package);
-        memcpy((char *)out + entries[i].offset, &f, sizeof f);
-    }
-    return PM_OK;
-}
-
+static const char user[] = "dataset download";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
 static struct pm_curl curl;
 static struct pm_libarchive archive;
@@ -73,7 +44,8 @@ int pm_curl_load(const struct pm_curl **out)
 
     pthread_mutex_lock(&lock);
     if (!curl.easy_strerror) {
-        PM_TRY(load(names, "libcurl4", curl_entries, PM_COUNT(curl_entries), &curl));
+        PM_TRY(pm_library_load(user, names, "libcurl4", curl_entries, PM_COUNT(curl_entries),
+                               &curl));
         curl.global_init(CURL_GLOBAL_DEFAULT);
     }
     *out = &curl;
@@ -89,7 +61,8 @@ int pm_libarchive_load(const struct pm_libarchive **out)
 
     pthread_mutex_lock(&lock);
     if (!archive.entry_size_is_set)
-        PM_TRY(load(names, "libarchive13", archive_entries, PM_COUNT(archive_entries), &archive));
+        PM_TRY(pm_library_load(user, names, "libarchive13", archive_entries,
+                               PM_COUNT(archive_entries), &archive));
     *out = &archive;
 out:
     pthread_mutex_unlock(&lock);
