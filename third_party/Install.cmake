@@ -70,7 +70,7 @@ exports ONNX models.")
 # The program's run path names the folder of the OpenBLAS it was linked with. Libraries that it opens when
 # it needs them, and drivers for GPUs, are no dependencies that dpkg-shlibdeps can see.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0-openmp, libvulkan1")
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4, libarchive13, ca-certificates, mesa-vulkan-drivers")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4, libarchive13, libxml2, ca-certificates, mesa-vulkan-drivers")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, libprotobuf-c-dev, libpng-dev, zlib1g-dev, libsnappy-dev")

@@ -1,0 +1,133 @@
+/* annotated, internal to data/convert: pictures with objects, as converters of detection data
+ * collect them. A converter begins a split, adds its pictures, and adds the objects of each picture
+ * behind it. pm_annotations_write then decides about classes and splits and writes the records. */
+#ifndef PUMICE_DATA_CONVERT_ANNOTATED_H
+#define PUMICE_DATA_CONVERT_ANNOTATED_H
+
+#include <pumice/objects.h>
+
+#include "data/convert/convert.h"
+
+/* ---- options -------------------------------------------------------------------------- */
+
+enum pm_exif_boxes { PM_EXIF_AUTO, PM_EXIF_STORED, PM_EXIF_SHOWN };
+enum pm_unannotated { PM_UNANNOTATED_ERROR, PM_UNANNOTATED_EMPTY, PM_UNANNOTATED_SKIP };
+/* The first member of every such converter's options. */
+struct pm_detection_cfg {
+    const char *label_map;
+    double validation, min_side;
+    int64_t seed;
+    int per_shard, bad, exif, unannotated;
+};
+#define PM_OPTS_DETECTION                                                                          \
+    PM_STRING(pm_detection_cfg, label_map, NULL,                                                   \
+              "classes and their numbers: a label map (pbtxt or JSON) or a .txt with one name per "\
+              "line; null = the names that occur, in byte order, from 1"),                         \
+        PM_DOUBLE(pm_detection_cfg, validation, 0.1, 0, 0.9,                                       \
+                  "share that becomes validation if the data has no splits"),                      \
+        PM_INT64(pm_detection_cfg, seed, 0, 0, 9007199254740992, "seed of that selection"),        \
+        PM_DOUBLE(pm_detection_cfg, min_side, 1, 0, 1e6,                                           \
+                  "boxes with a side below this many pixels inside the picture are dropped"),      \
+        PM_ENUM(pm_detection_cfg, exif, PM_EXIF_AUTO, "auto|stored|shown",                         \
+                "boxes of pictures that EXIF rotates are in pixels of the file as stored, or as "  \
+                "shown; auto: as shown if the annotated size says so, else as stored"),            \
+        PM_INT(pm_detection_cfg, per_shard, 1000, 1, 1 << 30, "records per file"),                 \
+        PM_ENUM(pm_detection_cfg, bad, PM_BAD_SKIP, "skip|error",                                  \
+                "pictures that cannot be decoded and boxes without an area: skip, or fail")
+/* For formats where pictures may have no annotations at all. */
+#define PM_OPT_UNANNOTATED(def)                                                                    \
+    PM_ENUM(pm_detection_cfg, unannotated, def, "error|empty|skip",                                \
+            "pictures without annotations: fail, keep as pictures without objects, or skip")
+
+/* ---- pictures and objects ---------------------------------------------------------------- */
+
+enum {
+    PM_MARK_CROWD = 1,
+    PM_MARK_DIFFICULT = 2,
+    PM_MARK_GROUP_OF = 4,
+    PM_MARK_TRUNCATED = 8,
+};
+struct pm_annotated_object {
+    double box[4]; /* ymin, xmin, ymax, xmax; in pixels, or in 0..1 (pm_annotations.unit) */
+    int class;     /* of pm_annotations_class */
+    unsigned marks;   /* PM_MARK_... */
+    const char *view; /* NULL: none */
+    const float *keypoints; /* [points][3]: y, x in 0..1, visibility 0..2; or NULL */
+    const float *outline;   /* [outline_count][2]: y, x in 0..1, corners of a polygon; or NULL */
+    size_t outline_count;
+};
+struct pm_annotated {
+    const char *path;     /* of the picture */
+    const char *filename; /* image/filename */
+    const char *where;    /* the file of its annotations, for messages */
+    int height, width;    /* as its annotations state them; 0: they do not */
+    size_t first, count;  /* its objects */
+};
+struct pm_annotations {
+    struct pm_arena *arena;
+    const struct pm_detection_cfg *cfg; /* borrowed */
+    unsigned has;             /* PM_HAS_... lists that records get; PM_HAS_TEXT and _LABEL always */
+    bool unit;                /* boxes are in 0..1 */
+    int points;               /* keypoints per object */
+    const char *const *point_names; /* [points], or NULL */
+    bool fixed;               /* classes are given: label_map, or the converter's own list */
+    struct pm_label_map map;  /* the classes by pm_annotations_class; ids only if fixed */
+    const char *classes_from; /* the file that gives them, for messages */
+    /* Private. */
+    struct pm_label_item *item; /* owned, like the following */
+    struct pm_annotated *picture;
+    struct pm_annotated_object *object;
+    struct pm_annotated_split {
+        const char *name; /* NULL: a part becomes validation */
+        size_t first;     /* picture */
+    } *split;
+    int *slot;       /* [slots]: place in item + 1, by the hash of the name */
+    size_t pictures, objects, splits, slots;
+    size_t pictures_capacity, objects_capacity, splits_capacity, items_capacity;
+};
+/* Begins a list and reads cfg->label_map. PM_EDATA. pm_annotations_free frees it, also after an
+ * error. */
+int pm_annotations_start(struct pm_annotations *s, const struct pm_detection_cfg *cfg);
+void pm_annotations_free(struct pm_annotations *s);
+/* Sets the classes: name i gets the number i + 1. `from` is their file, for messages. Does nothing
+ * if label_map is set. PM_EDATA for a repeated name or one that is not a single line. */
+int pm_annotations_classes(struct pm_annotations *s, const char *const *names, size_t count,
+                           const char *from);
+/* Returns the class of this name, which is copied if it is new. PM_EDATA if the classes are given
+ * and it is not one of them; line: its line in `where`, or 0. */
+int pm_annotations_class(struct pm_annotations *s, const char *name, const char *where,
+                         unsigned line);
+/* Begins a split. name NULL: the pictures have no splits. */
+void pm_annotations_split(struct pm_annotations *s, const char *name);
+/* Adds a picture to the last split, with the members of `of` apart from first and count. */
+void pm_annotations_picture(struct pm_annotations *s, struct pm_annotated of);
+/* Adds an object to the last picture. */
+void pm_annotations_object(struct pm_annotations *s, struct pm_annotated_object of);
+/* Sets the size that the annotations of the last picture state. */
+void pm_annotations_size(struct pm_annotations *s, int height, int width);
+/* For a picture without annotations: returns 1 if it is kept without objects, 0 if it is skipped,
+ * or PM_EDATA. `missing` is the path that does not exist. */
+int pm_annotations_missing(const struct pm_annotations *s, const char *picture,
+                           const char *missing);
+/* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes. */
+int pm_annotations_write(struct pm_annotations *s, struct pm_making *m);
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+/* The picture FOLDER/STEM with one of the endings of PM_IMAGE_ENDINGS, in the arena; NULL if there
+ * is none. */
+const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const char *stem);
+/* Lines of a text file in the arena, empty ones included, without spaces at their ends. */
+int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *count);
+/* Whether a path from a file of a data set stays inside its folder: it is not absolute and has no
+ * part "..". */
+bool pm_path_inside(const char *path);
+/* The usual folders of splits under a folder: train, validation, test. pm_split_folder returns the
+ * path of split k that exists, or NULL. */
+enum { PM_SPLITS = 3 };
+extern const char *const pm_split_names[PM_SPLITS];
+const char *pm_split_folder(struct pm_arena *a, const char *root, int k);
+/* A finite number that is the whole text, apart from spaces around it. */
+bool pm_number_in_text(const char *text, double *out);
+
+#endif
