@@ -60,7 +60,7 @@ static void lists(void **state)
     (void)state;
     scratch_make();
     make_voc();
-    convert_ok("voc", "v", "d", "min_side=0");
+    convert_ok("voc", "v", "d", NULL);
     struct record r = record_open("d", "train", 2, 0);
     assert_text(r.e, "image/filename", "a.jpg");
     assert_text(r.e, "image/format", "jpeg");
@@ -79,10 +79,10 @@ static void lists(void **state)
     record_close(&r);
     assert_int_equal(boxes_of(in_scratch("d"), "val", 1), 0);
     assert_int_equal(boxes_of(in_scratch("d"), "test", 1), 0);
-    assert_int_not_equal(access(in_scratch("d/d_trainval_00000-of-00001.tfrecord"), R_OK), 0);
-    assert_int_not_equal(access(in_scratch("d/d_cat_train_00000-of-00001.tfrecord"), R_OK), 0);
+    assert_int_not_equal(access(in_scratch("d/trainval.record-00000-of-00003"), R_OK), 0);
+    assert_int_not_equal(access(in_scratch("d/cat_train.record-00000-of-00002"), R_OK), 0);
     /* Below a pixel after clipping: dropped. */
-    convert_ok("voc", "v", "e", "ignore_difficult=true splits=trainval");
+    convert_ok("voc", "v", "e", "ignore_difficult=true splits=trainval min_side=1");
     assert_int_equal(boxes_of(in_scratch("e"), "trainval", 3), 2);
     assert_fails(run_on("voc", "v", "f", "splits=trian"), PM_ECONFIG, "trian.txt");
     assert_fails(run_on("voc", "v", "f", "bad=error"), PM_EDATA, "a.xml", "object 3 (dog)",
@@ -91,9 +91,9 @@ static void lists(void **state)
     put_file("v/ImageSets/Main/train.txt", "a\nd\n");
     assert_fails(run_on("voc", "v", "f", NULL), PM_EDATA, "d.xml does not exist", "unannotated");
     convert_ok("voc", "v", "f", "unannotated=empty");
-    assert_int_equal(boxes_of(in_scratch("f"), "train", 2), 2);
+    assert_int_equal(boxes_of(in_scratch("f"), "train", 2), 3);
     convert_ok("voc", "v", "g", "unannotated=skip");
-    assert_int_equal(boxes_of(in_scratch("g"), "train", 1), 2);
+    assert_int_equal(boxes_of(in_scratch("g"), "train", 1), 3);
     put_file("v/ImageSets/Main/train.txt", "a\n../a\n");
     assert_fails(run_on("voc", "v", "h", NULL), PM_EDATA, "train.txt:2: \"../a\"");
     scratch_remove();
@@ -121,10 +121,10 @@ static void folders(void **state)
         snprintf(name, sizeof name, "w/Annotations/%d.xml", i);
         put_xml(name, W, H, object("x", 0, 0, 3, 2, ""));
     }
-    convert_ok("voc", "w", "e", "validation=0.3 per_shard=4");
+    convert_ok("voc", "w", "e", "validation=0.3 num_shards=2");
     assert_int_equal(boxes_of(in_scratch("e"), "train", 7), 7);
     assert_int_equal(boxes_of(in_scratch("e"), "validation", 3), 3);
-    assert_int_equal(access(in_scratch("e/e_train_00001-of-00002.tfrecord"), R_OK), 0);
+    assert_int_equal(access(in_scratch("e/train.record-00001-of-00002"), R_OK), 0);
     for (int year = 2007; year <= 2012; year += 5) {
         snprintf(name, sizeof name, "k/VOCdevkit/VOC%d/JPEGImages/%d.jpg", year, year);
         put_picture(name, 1);
@@ -210,22 +210,22 @@ static void classes(void **state)
     assert_object(&r.o, 0, "cat", 7, 0, 0, 2, 3);
     assert_object(&r.o, 1, "dog", 3, 1, 1, 2, 2);
     record_close(&r);
-    snprintf(options, sizeof options, "label_map=%s", in_scratch("names.txt"));
-    put_text("names.txt", "dog\ncat\nape\n");
+    snprintf(options, sizeof options, "label_map=%s", in_scratch("names.pbtxt"));
+    put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'cat' } item { id: 3 name: 'ape' }");
     convert_ok("voc", "v", "e", options);
     r = record_open("e", "train", 2, 0);
     assert_object(&r.o, 0, "cat", 2, 0, 0, 2, 3);
     record_close(&r);
-    put_text("names.txt", "dog\ncats\nape\n");
+    put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'cats' }");
     assert_fails(run_on("voc", "v", "f", options), PM_EDATA, "a.xml:3", "class \"cat\"",
-                 "names.txt", "did you mean \"cats\"");
-    put_text("names.txt", "dog\ncat\ndog\n");
-    assert_fails(run_on("voc", "v", "f", options), PM_EDATA, "names.txt: class 3");
+                 "names.pbtxt", "did you mean \"cats\"");
+    put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'dog' }");
+    assert_fails(run_on("voc", "v", "f", options), PM_EDATA, "names.pbtxt");
     /* One class, and none. */
     put_xml("v/Annotations/a.xml", W, H, "");
     put_xml("v/Annotations/b.xml", W, H, "");
     assert_fails(run_on("voc", "v", "f", NULL), PM_EDATA, "has an object", "label_map");
-    put_text("names.txt", "cell\n");
+    put_text("names.pbtxt", "item { id: 1 name: 'cell' }");
     convert_ok("voc", "v", "f", options);
     assert_int_equal(boxes_of(in_scratch("f"), "train", 2), 0);
     scratch_remove();

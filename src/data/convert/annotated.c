@@ -66,23 +66,13 @@ static int give_names(struct pm_annotations *s, const char *const *names, size_t
 
 static int read_label_map(struct pm_annotations *s)
 {
-    int err = PM_OK;
-    const char *path = s->cfg->label_map;
     struct pm_label_map map = { 0 };
-    char **lines = NULL;
-    size_t count = 0;
+    const int err = pm_label_map_read(s->arena, s->cfg->label_map, &map);
 
-    if (pm_ends_with(path, ".txt")) {
-        PM_TRY(pm_file_lines(s->arena, path, &lines, &count));
-        PM_TRY(give_names(s, (const char *const *)lines, count, path));
-        goto out;
-    }
-    PM_TRY(pm_label_map_read(s->arena, path, &map));
     s->fixed = true;
-    s->classes_from = path;
-    for (int i = 0; i < map.count; i++)
+    s->classes_from = s->cfg->label_map;
+    for (int i = 0; err == PM_OK && i < map.count; i++)
         add_class(s, map.item[i]);
-out:
     return err;
 }
 

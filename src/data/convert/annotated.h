@@ -4,9 +4,7 @@
 #ifndef PUMICE_DATA_CONVERT_ANNOTATED_H
 #define PUMICE_DATA_CONVERT_ANNOTATED_H
 
-#include <pumice/objects.h>
-
-#include "data/convert/convert.h"
+#include "data/convert/box_records.h"
 
 /* ---- options -------------------------------------------------------------------------- */
 
@@ -17,23 +15,13 @@ struct pm_detection_cfg {
     const char *label_map;
     double validation, min_side;
     int64_t seed;
-    int per_shard, bad, exif, unannotated;
+    int num_shards, bad, exif, unannotated;
 };
 #define PM_OPTS_DETECTION                                                                          \
-    PM_STRING(pm_detection_cfg, label_map, NULL,                                                   \
-              "classes and their numbers: a label map (pbtxt or JSON) or a .txt with one name per "\
-              "line; null = the names that occur, in byte order, from 1"),                         \
-        PM_DOUBLE(pm_detection_cfg, validation, 0.1, 0, 0.9,                                       \
-                  "share that becomes validation if the data has no splits"),                      \
-        PM_INT64(pm_detection_cfg, seed, 0, 0, 9007199254740992, "seed of that selection"),        \
-        PM_DOUBLE(pm_detection_cfg, min_side, 1, 0, 1e6,                                           \
-                  "boxes with a side below this many pixels inside the picture are dropped"),      \
+    PM_OPT_BOX_SHARE(pm_detection_cfg), PM_OPT_BOXES(pm_detection_cfg),                            \
         PM_ENUM(pm_detection_cfg, exif, PM_EXIF_AUTO, "auto|stored|shown",                         \
                 "boxes of pictures that EXIF rotates are in pixels of the file as stored, or as "  \
-                "shown; auto: as shown if the annotated size says so, else as stored"),            \
-        PM_INT(pm_detection_cfg, per_shard, 1000, 1, 1 << 30, "records per file"),                 \
-        PM_ENUM(pm_detection_cfg, bad, PM_BAD_SKIP, "skip|error",                                  \
-                "pictures that cannot be decoded and boxes without an area: skip, or fail")
+                "shown; auto: as shown if the annotated size says so, else as stored")
 /* For formats where pictures may have no annotations at all. */
 #define PM_OPT_UNANNOTATED(def)                                                                    \
     PM_ENUM(pm_detection_cfg, unannotated, def, "error|empty|skip",                                \
@@ -66,7 +54,7 @@ struct pm_annotated {
 struct pm_annotations {
     struct pm_arena *arena;
     const struct pm_detection_cfg *cfg; /* borrowed */
-    unsigned has;             /* PM_HAS_... lists that records get; PM_HAS_TEXT and _LABEL always */
+    unsigned has; /* PM_HAS_... lists that records get besides PM_HAS_TEXT and PM_HAS_LABEL */
     bool unit;                /* boxes are in 0..1 */
     int points;               /* keypoints per object */
     const char *const *point_names; /* [points], or NULL */

@@ -1,21 +1,20 @@
 /* Writing annotated pictures as records of TensorFlow's Object Detection API. */
 #include <math.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/convert/annotated.h"
 
-/* One split while it is written. */
+/* One split while it is written; `split` is the first member, because fill gets its address. */
 struct writing {
+    struct pm_box_split split;
     const struct pm_annotations *s;
-    size_t first, count; /* pictures of the list */
-    size_t begin;        /* shuffled: place of the first one in the order */
-    bool shuffled;       /* the order is a permutation of all `count` pictures */
-    pthread_mutex_t lock; /* of the following */
-    struct pm_object_counts counts;
-    size_t sizes; /* pictures whose annotations state another size */
-    size_t flat;  /* pictures with boxes without an area */
+    size_t first, count;  /* pictures of the list */
+    size_t begin;         /* shuffled: place of the first one in the order */
+    bool shuffled;        /* the order is a permutation of all `count` pictures */
+    _Atomic size_t sizes; /* pictures whose annotations state another size */
+    _Atomic size_t flat;  /* pictures with boxes without an area */
 };
 enum { MOST_WARNINGS = 10 }; /* of a kind in a split */
 
@@ -70,10 +69,7 @@ static void compare_size(struct writing *w, const struct pm_annotated *a, int he
 {
     if (!a->height || !a->width || (a->height == height && a->width == width))
         return;
-    pthread_mutex_lock(&w->lock);
-    const size_t number = ++w->sizes;
-    pthread_mutex_unlock(&w->lock);
-    if (number <= MOST_WARNINGS)
+    if (++w->sizes <= MOST_WARNINGS)
         PM_WARN("data", "%s: states a size of %d x %d pixels, but %s has %d x %d; the picture's "
                 "size counts", a->where, a->width, a->height, a->path, width, height);
 }
@@ -107,7 +103,6 @@ static void add_object(const struct pm_annotations *s, const struct pm_annotated
     for (int k = 0; k < 4; k++)
         out->box[k] = (float)box[k];
     out->text = class->name;
-    out->label = class->id;
     out->is_crowd = from->marks & PM_MARK_CROWD;
     out->difficult = from->marks & PM_MARK_DIFFICULT;
     out->group_of = from->marks & PM_MARK_GROUP_OF;
@@ -116,8 +111,21 @@ static void add_object(const struct pm_annotations *s, const struct pm_annotated
     add_keypoints(s, from->keypoints, orientation, o, out);
 }
 
-static int add_objects(struct writing *w, const struct pm_annotated *a, const struct pm_picture *p,
-                       struct pm_example_builder *b)
+/* Drops and clips boxes. The numbers of dropped and clipped ones remain in `counts`. */
+static int filter(struct writing *w, const struct pm_annotated *a, struct pm_objects *o,
+                  struct pm_object_counts *counts)
+{
+    const int err = pm_objects_filter(o, &w->split.filter, a->where, counts);
+
+    counts->pictures = counts->empty = counts->boxes = counts->crowds = 0; /* counted later */
+    if (counts->degenerate && ++w->flat <= MOST_WARNINGS)
+        PM_WARN("data", "%s: dropped %zu box%s without an area of %s; bad=error refuses them",
+                a->where, counts->degenerate, counts->degenerate > 1 ? "es" : "", a->path);
+    return err;
+}
+
+static int add_record(struct writing *w, const struct pm_annotated *a, const struct pm_picture *p,
+                      struct pm_example_builder *b)
 {
     int err = PM_OK;
     const struct pm_annotations *s = w->s;
@@ -125,8 +133,6 @@ static int add_objects(struct writing *w, const struct pm_annotated *a, const st
     const bool across = orientation >= 5;
     const int height = across ? p->image.width : p->image.height;
     const int width = across ? p->image.height : p->image.width;
-    const struct pm_object_filter filter = { .error = s->cfg->bad == PM_BAD_ERROR,
-                                             .min_side = s->cfg->min_side };
     struct pm_object_counts counts = { 0 };
     struct pm_objects o;
 
@@ -137,16 +143,8 @@ static int add_objects(struct writing *w, const struct pm_annotated *a, const st
     compare_size(w, a, height, width);
     for (size_t i = 0; i < a->count; i++)
         add_object(s, &s->object[a->first + i], orientation, height, width, &o);
-    PM_TRY(pm_objects_filter(&o, &filter, a->where, &counts));
-    pm_objects_write(&o, b);
-    pthread_mutex_lock(&w->lock);
-    pm_object_counts_add(&w->counts, &counts);
-    w->flat += counts.degenerate > 0;
-    const size_t flat = w->flat;
-    pthread_mutex_unlock(&w->lock);
-    if (counts.degenerate && flat <= MOST_WARNINGS)
-        PM_WARN("data", "%s: dropped %zu box%s without an area of %s; bad=error refuses them",
-                a->where, counts.degenerate, counts.degenerate > 1 ? "es" : "", a->path);
+    PM_TRY(filter(w, a, &o, &counts));
+    PM_TRY(pm_box_record(&w->split, b, p, a->filename, NULL, &o, &counts));
 out:
     pm_objects_free(&o);
     return err;
@@ -154,7 +152,7 @@ out:
 
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
-    struct writing *w = ctx;
+    struct writing *w = ctx; /* its first member */
     const struct pm_annotations *s = w->s;
     const size_t at = w->shuffled
         ? pm_permute((uint64_t)s->cfg->seed, 0, w->count, w->begin + i) : w->begin + i;
@@ -166,10 +164,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
         pm_picture_free(&p);
         return pm_picture_failed(err, s->cfg->bad);
     }
-    pm_picture_add_named(b, &p, a->filename, a->filename);
-    PM_TRY(add_objects(w, a, &p, b));
-    err = 1;
-out:
+    err = add_record(w, a, &p, b);
     pm_picture_free(&p);
     return err;
 }
@@ -179,22 +174,12 @@ out:
 static int write_part(struct writing *w, struct pm_making *m, const char *split, size_t begin,
                       size_t count)
 {
-    int err = PM_OK;
-    const struct pm_sharding sharding = { PM_CUT_SIZE, (size_t)w->s->cfg->per_shard,
-                                          PM_NAMES_SLIM };
-    struct pm_str text = { 0 };
-
     w->begin = begin;
     w->sizes = w->flat = 0;
-    w->counts = (struct pm_object_counts){ 0 };
-    PM_TRY(pm_making_split(m, split, count, &sharding, fill, w));
+    const int err = pm_box_split(m, split, count, &w->split, fill);
     if (w->sizes > MOST_WARNINGS)
         PM_WARN("data", "%s: the annotations of %zu pictures state another size than the picture "
-                "has; the pictures' sizes count", split, w->sizes);
-    pm_object_counts_print(&w->counts, &text);
-    PM_INFO("data", "%s: %s", split, text.text);
-out:
-    pm_str_free(&text);
+                "has; the pictures' sizes count", split, (size_t)w->sizes);
     return err;
 }
 
@@ -227,36 +212,41 @@ static int compare_names(const void *x, const void *y)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* Numbers classes in the byte order of their names, unless their numbers are given. */
-static void number_classes(struct pm_annotations *s, struct pm_making *m)
+/* The label map of the classes: as given, or in the byte order of their names from 1. */
+static int number_classes(const struct pm_annotations *s, struct pm_label_map *out)
 {
     const size_t count = (size_t)s->map.count;
-    struct pm_label_item **sorted = pm_malloc((count + 1) * sizeof *sorted);
+    const struct pm_label_item **sorted = pm_malloc((count + 1) * sizeof *sorted);
     struct pm_label_item *item = pm_malloc((count + 1) * sizeof *item);
 
     for (size_t i = 0; i < count; i++)
         sorted[i] = &s->item[i];
     if (!s->fixed && count)
         qsort(sorted, count, sizeof *sorted, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        if (!s->fixed)
-            sorted[i]->id = (int)i + 1;
+    for (size_t i = 0; i < count; i++)
         item[i] = *sorted[i];
-    }
-    pm_making_box_labels(m, &(struct pm_label_map){ item, s->map.count });
+    const int err = pm_box_classes(s->arena, NULL, item, count,
+                                   s->fixed ? s->classes_from : s->picture[0].where, out);
     pm_free(item);
     pm_free(sorted);
+    return err;
 }
 
 int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
 {
     int err = PM_OK;
-    struct writing w = { .s = s, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct pm_label_map map;
+    struct writing w = {
+        .split = { .map = &map, .filter = { .min_side = s->cfg->min_side }, .bad = s->cfg->bad,
+                   .num_shards = s->cfg->num_shards },
+        .s = s,
+    };
 
     if (s->map.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "none of the %zu pictures has an object: set label_map=FILE to "
                        "name the classes", s->pictures));
-    number_classes(s, m);
+    PM_TRY(number_classes(s, &map));
+    pm_making_box_labels(m, &map);
     for (size_t k = 0; k < s->splits; k++) {
         const size_t end = k + 1 < s->splits ? s->split[k + 1].first : s->pictures;
 

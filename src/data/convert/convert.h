@@ -77,10 +77,6 @@ int pm_picture_failed(int err, int bad);
 void pm_picture_add(struct pm_example_builder *b, const struct pm_picture *p, const char *format,
                     int64_t label);
 void pm_add_text(struct pm_example_builder *b, const char *key, const char *text);
-/* For detection: image/encoded, image/format, image/height, image/width, image/filename,
- * image/source_id, image/key/sha256 of the encoded bytes. */
-void pm_picture_add_named(struct pm_example_builder *b, const struct pm_picture *p,
-                          const char *filename, const char *source_id);
 
 /* ---- records as the Inception trainer's builders write them ---- */
 

@@ -274,41 +274,14 @@ void pm_add_text(struct pm_example_builder *b, const char *key, const char *text
     pm_example_add_bytes(b, key, text, strlen(text));
 }
 
-static void add_picture(struct pm_example_builder *b, const struct pm_picture *p,
-                        const char *format)
-{
-    pm_example_add_bytes(b, "image/encoded", p->data, p->size);
-    pm_add_text(b, "image/format", format);
-}
-
-static void add_size(struct pm_example_builder *b, const struct pm_picture *p)
-{
-    const int64_t height = p->image.height, width = p->image.width;
-
-    pm_example_add_ints(b, "image/height", &height, 1);
-    pm_example_add_ints(b, "image/width", &width, 1);
-}
-
 void pm_picture_add(struct pm_example_builder *b, const struct pm_picture *p, const char *format,
                     int64_t label)
 {
-    add_picture(b, p, format);
+    const int64_t height = p->image.height, width = p->image.width;
+
+    pm_example_add_bytes(b, "image/encoded", p->data, p->size);
+    pm_add_text(b, "image/format", format);
     pm_example_add_ints(b, "image/class/label", &label, 1);
-    add_size(b, p);
-}
-
-void pm_picture_add_named(struct pm_example_builder *b, const struct pm_picture *p,
-                          const char *filename, const char *source_id)
-{
-    struct pm_sha256 hash;
-    char hex[65];
-
-    pm_sha256_start(&hash);
-    pm_sha256_add(&hash, p->data, p->size);
-    pm_sha256_end(&hash, hex);
-    add_picture(b, p, p->format);
-    add_size(b, p);
-    pm_add_text(b, "image/filename", filename);
-    pm_add_text(b, "image/source_id", source_id);
-    pm_add_text(b, "image/key/sha256", hex);
+    pm_example_add_ints(b, "image/height", &height, 1);
+    pm_example_add_ints(b, "image/width", &width, 1);
 }

@@ -318,7 +318,7 @@ const struct pm_converter pm_converter_voc = {
         "a part becomes validation.\n"
         "Boxes without an area are dropped and counted, boxes beyond the picture are clipped. The "
         "size of the picture\n"
-        "counts, not the one in the XML file. Files are named after DST.",
+        "counts, not the one in the XML file. train.record-00000-of-00010.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct voc_cfg),
