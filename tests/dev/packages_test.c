@@ -52,7 +52,7 @@ static void other_distributions_get_their_names(void **state)
         assert_int_equal(code, 1);
         assert_contains(text, machines[i].command);
         assert_contains(text, machines[i].package);
-        assert_contains(text, "install what is required (as root, the line above)");
+        assert_contains(text, "install the required packages (type the line above as root)");
         assert_null(strstr(text, machines[i].not_its));
         assert_null(strstr(text, " - "));
         pm_free(text);
@@ -69,6 +69,19 @@ static void an_unknown_distribution_gets_all_names(void **state)
     assert_contains(text, "dnf install ");
     assert_contains(text, "pacman -S --needed ");
     assert_contains(text, "zypper install ");
+    pm_free(text);
+}
+
+/* Elsewhere ./dev package names the other way to install, and installs nothing. */
+static void packages_are_made_on_debian(void **state)
+{
+    int code;
+    char *text = dev("package", "ID=fedora", &code);
+
+    (void)state;
+    assert_int_equal(code, 1);
+    assert_contains(text, "cmake --install build/release --prefix ~/.local");
+    assert_null(strstr(text, "dnf"));
     pm_free(text);
 }
 
@@ -107,8 +120,9 @@ static void without_root_it_says_what_to_type(void **state)
     assert_int_equal(code, 1);
     setup = dev("setup", "ID=debian", &code);
     assert_int_equal(code, 1);
+    assert_contains(demo, "    apt-get update\n");
     assert_contains(demo, "apt-get install --no-install-recommends gcc ");
-    assert_contains(demo, "optional packages that are missing: libdnnl-dev");
+    assert_contains(demo, "missing optional packages: libdnnl-dev");
     assert_null(strstr(demo, "cmocka"));
     assert_contains(setup, " libcmocka-dev ");
     pm_free(demo);
@@ -120,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_distributions_get_their_names),
         cmocka_unit_test(an_unknown_distribution_gets_all_names),
+        cmocka_unit_test(packages_are_made_on_debian),
         cmocka_unit_test(only_what_is_missing_is_named),
         cmocka_unit_test(without_root_it_says_what_to_type),
     };
