@@ -211,7 +211,8 @@ static void classes(void **state)
     assert_object(&r.o, 1, "dog", 3, 1, 1, 2, 2);
     record_close(&r);
     snprintf(options, sizeof options, "label_map=%s", in_scratch("names.pbtxt"));
-    put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'cat' } item { id: 3 name: 'ape' }");
+    put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'cat' } "
+                            "item { id: 3 name: 'ape' }");
     convert_ok("voc", "v", "e", options);
     r = record_open("e", "train", 2, 0);
     assert_object(&r.o, 0, "cat", 2, 0, 0, 2, 3);
