@@ -31,8 +31,10 @@ pm_shader(conv2d_bwd_data_naive)
 pm_shader(conv2d_bwd_filter_naive)
 pm_shader(conv2d_combine)
 pm_shader(conv2d_filter_r)
-pm_shader(conv2d_filter_r_4x4 SOURCE conv2d_filter_r.comp DEFINES FIXED_TM=4 FIXED_TN=4 FIXED_VEC=false)
-pm_shader(conv2d_filter_r_8x4 SOURCE conv2d_filter_r.comp DEFINES FIXED_TM=8 FIXED_TN=4 FIXED_VEC=true)
+pm_shader(conv2d_filter_r_4x4 SOURCE conv2d_filter_r.comp
+    DEFINES FIXED_TM=4 FIXED_TN=4 FIXED_VEC=false)
+pm_shader(conv2d_filter_r_8x4 SOURCE conv2d_filter_r.comp
+    DEFINES FIXED_TM=8 FIXED_TN=4 FIXED_VEC=true)
 pm_shader(conv2d_filter_r_pair SOURCE conv2d_filter_r.comp DEFINES PAIR=1)
 pm_shader(conv2d_filter_s)
 pm_shader(conv2d_fwd_naive)

@@ -1,19 +1,21 @@
-# pm_harden(TARGET): flags that make a memory error of ours hard to exploit, for everything that
-# links TARGET. Option PUMICE_HARDEN switches them. Each flag is used where the compiler has it.
-#   stack protector      a smashed stack ends the process
-#   _FORTIFY_SOURCE      libc calls whose buffer the compiler knows are checked (in build types that
-#                        optimise; level 3 where the compiler has it; not under sanitizers, which check more)
+# pm_harden(TARGET) adds flags that make memory errors hard to exploit, for every target that links
+# TARGET. The option PUMICE_HARDEN turns them on or off. A flag that the compiler lacks is left out.
+#   stack protector      an overwritten stack ends the process
+#   _FORTIFY_SOURCE      libc calls are checked when the compiler knows the size of the buffer; in
+#                        build types that optimise; level 3 where the compiler has it; not under
+#                        sanitizers, which check more
 #   full RELRO           the table of library functions is read-only once the program has started
 #   PIE                  the program is loaded at a random address
-#   -fcf-protection      x86-64: indirect jumps and returns go to marked places only
+#   -fcf-protection      x86-64: indirect jumps and returns reach marked places only
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckPIESupported)
-# Without this check CMake compiles position-independent code, yet links it to programs at fixed addresses.
+# Without this check CMake compiles position-independent code but links programs at fixed addresses.
 check_pie_supported(LANGUAGES C)
 
-# The macro must be free: some distributions' compilers define it themselves. Level 3 is level 2
-# to a compiler that does not know it, so what the compiler makes of it is asked.
+# Sets `out` to the highest level of _FORTIFY_SOURCE that the compiler supports. The macro is
+# undefined first, because the compilers of some distributions define it. A compiler without level 3
+# treats it as level 2 without a warning, so a test program reads the level that is in effect.
 function(pm_fortify_level out)
     set(CMAKE_REQUIRED_FLAGS "-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
     check_c_source_compiles("
@@ -29,8 +31,8 @@ function(pm_fortify_level out)
     endif()
 endfunction()
 
-# PUMICE_HARDENED is left in the caller's scope: definitions HARDENED_... of what is on, for the test that
-# reads the programs.
+# Also sets PUMICE_HARDENED in the caller's scope: a definition HARDENED_... for each measure that
+# is on. executables_test compares them with the programs.
 function(pm_harden target)
     set(on "")
     if(CMAKE_C_LINK_PIE_SUPPORTED)

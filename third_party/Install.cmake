@@ -1,5 +1,5 @@
-# cmake --install and cpack. Two components: program (the command, configs, pages) and development (the
-# library).
+# Rules of cmake --install and cpack. There are two components: program (the command, configs,
+# pages) and development (the library).
 include(GNUInstallDirs)
 install(TARGETS pumice COMPONENT program)
 install(TARGETS libpumice COMPONENT development)
@@ -11,13 +11,13 @@ endif()
 if(DNNL_INCLUDE AND DNNL_LIBRARY)
     string(PREPEND PUMICE_PC_LIBS "-ldnnl ")
 endif()
-# Relative, so that the folder given to cmake --install counts.
+# The path is relative, so that it stays correct for a folder given to cmake --install.
 file(RELATIVE_PATH PUMICE_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(third_party/pumice.pc.in pumice.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pumice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
     COMPONENT development)
 
-# Manual pages and completion scripts, which the program makes from its tables.
+# The program writes manual pages and completion scripts from its own tables.
 set(PAGES ${PROJECT_BINARY_DIR}/pages)
 add_custom_command(OUTPUT ${PAGES}/made
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${PAGES}
@@ -37,7 +37,7 @@ install(FILES ${PAGES}/_pumice DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-fun
 install(FILES ${PAGES}/pumice.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
     COMPONENT program)
 
-# A config's "base" files lie beside it, so the folder is installed whole.
+# Configs name others of the same folder as "base", so the whole folder is installed.
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/pumice COMPONENT program)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 foreach(file LICENSE NOTICE CHANGELOG.md docs)
@@ -64,17 +64,22 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME pumice)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
-set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Pumice trains image classifiers and segmentation nets from one JSON file, on
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
+    "Pumice trains image classifiers and segmentation nets from one JSON file, on
 every GPU that has a Vulkan driver and on the CPU. It evaluates, predicts and
 exports ONNX models.")
-# The program's run path names the folder of the OpenBLAS it was linked with. Libraries that it opens when
-# it needs them, and drivers for GPUs, are no dependencies that dpkg-shlibdeps can see.
+# dpkg-shlibdeps finds the linked libraries only. The packages named here hold the variant of
+# OpenBLAS whose folder stands in the program's run path, libraries that the program opens while it
+# runs, and drivers of GPUs.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0-openmp, libvulkan1")
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4, libarchive13, libxml2, ca-certificates, mesa-vulkan-drivers")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
+    "libcurl4, libarchive13, libxml2, ca-certificates, mesa-vulkan-drivers")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, libprotobuf-c-dev, libpng-dev, zlib1g-dev, libsnappy-dev")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The static library libpumice, its headers and its pkg-config file, for programs
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, \
+libprotobuf-c-dev, libpng-dev, zlib1g-dev, libsnappy-dev")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "The static library libpumice, its headers and its pkg-config file, for programs
 that train or run nets themselves.")
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/third_party/debian.cmake)
 include(CPack)

@@ -1,5 +1,5 @@
-# cpack runs this on the installed files before it packs them: what Debian's policy asks of a package.
-# Manual pages are compressed; each package has a changelog and a copyright file.
+# cpack runs this script on the installed files before it packs them. It does what Debian's policy
+# requires: it compresses manual pages and adds a changelog and a copyright file to each package.
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(GLOB packages LIST_DIRECTORIES true ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
 foreach(package ${packages})
@@ -14,7 +14,7 @@ foreach(package ${packages})
     endif()
     set(doc ${package}/usr/share/doc/${name})
     file(MAKE_DIRECTORY ${doc})
-    file(REMOVE ${doc}/LICENSE) # the copyright file names Debian's own copy of it
+    file(REMOVE ${doc}/LICENSE) # the copyright file refers to Debian's own copy of the licence
     file(WRITE ${doc}/changelog "pumice (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium\n\n"
         "  * CHANGELOG.md of the pumice package says what this version has.\n\n"
         " -- ${CPACK_PACKAGE_CONTACT}  ${now}\n")
