@@ -1,5 +1,5 @@
-"""What the checks in Python share: a failure is one line and exit code 1; the program that is checked is the
-script's first argument."""
+"""Functions that the checks in Python share. A failed check prints one line and exits with code 1.
+The script's first argument is the program under test."""
 import os
 import subprocess
 import sys
@@ -19,7 +19,8 @@ def check(good, text):
 
 
 def pumice(*arguments, **settings):
-    """What the program prints, which must end well: .stdout and .stderr. settings: more of subprocess.run's."""
+    """Runs the program and fails unless it exits with code 0. Returns .stdout and .stderr as text.
+    settings: further arguments of subprocess.run."""
     got = subprocess.run(
         [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings
     )

@@ -1,4 +1,5 @@
-"""Packages that a check in Python needs: of this Python, or in a virtual environment made once."""
+"""Finds the packages that a check in Python needs. When this Python lacks one, the check runs in a
+virtual environment, which is made once."""
 import fcntl
 import importlib.util
 import os
@@ -11,7 +12,8 @@ from checks import NAME
 
 
 def make(place, python, what, wanted):
-    """Makes the environment in the folder `place`. The caller holds its lock."""
+    """Makes the environment in the folder `place` and installs the packages `wanted`. python: the
+    environment's interpreter; what: the packages' names for messages. The caller holds the lock."""
     shutil.rmtree(place, ignore_errors=True)
     try:
         venv.create(place, with_pip=True)
@@ -44,9 +46,9 @@ def make(place, python, what, wanted):
 
 
 def find(name, modules, wanted):
-    """Goes on in a Python that has all modules; returns when this is one. Else the environment `name` in
-    the folder that is the script's second argument gets the packages `wanted` and runs the script anew;
-    where they cannot be downloaded, the check is skipped (77)."""
+    """Returns when this Python has all `modules`. Otherwise it restarts the script in the virtual
+    environment `name`, in the folder of the script's second argument; the environment gets the
+    packages `wanted`. When they cannot be downloaded, the check is skipped (exit code 77)."""
     if all(importlib.util.find_spec(m) for m in modules):
         return
     what = " and ".join(modules)

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the pictures of README and docs from the demo runs: docs/images/make.py [PUMICE [FOLDER]].
+"""Makes the pictures of README and docs from the demo runs:
 
-FOLDER keeps data and runs, so that a second call makes only the pictures. The runs take about ten minutes
-on two cores. Needs chromium, which draws report.html and the sheets of pictures, and tmux, which is the
-terminal. Every picture shows what the program wrote; nothing is drawn over."""
+    docs/images/make.py [PUMICE [FOLDER]]
+
+FOLDER keeps data and runs, so that a second call makes only the pictures. The runs take about ten
+minutes on two cores. The script needs chromium, which renders report.html and the sheets of
+pictures, and tmux, which serves as the terminal. Every picture shows the program's own output;
+nothing is painted over it."""
 import base64
 import html
 import json
@@ -23,19 +26,22 @@ WORK = os.path.abspath(
     sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="pumice-images-")
 )
 IMAGES = os.path.join(SOURCE, "docs/images")
-LARGEST = 300_000  # bytes of a picture: a clone should stay small
+LARGEST = 300_000  # most bytes of a picture, which keeps clones of the repository small
 
 CLASSES, SEGMENTS, INSTANCES = (f"configs/shapes_{task}.json" for task in
                                 ("classification", "segmentation", "instances"))
 LOW_RATE = ["schedule.base_lr=0.0003", "run.folder=runs/shapes_low_rate"]
 
-STYLE = """body { margin: 20px; font: 15px/1.35 'DejaVu Sans', sans-serif; color: #222; background: #fff }
+STYLE = """body { margin: 20px; font: 15px/1.35 'DejaVu Sans', sans-serif }
+body { color: #222; background: #fff }
 .row { display: flex; gap: 14px; margin-bottom: 14px; align-items: flex-end }
 figure { margin: 0 } figcaption { margin-top: 4px; text-align: center }
 img { width: 192px; image-rendering: pixelated; display: block } .labelled img { width: auto }
 .legend { list-style: none; display: flex; gap: 22px; padding: 0; margin: 0 }
-.legend i { display: inline-block; width: 15px; height: 15px; border: 1px solid #888; margin-right: 7px; vertical-align: -2px }
-pre { margin: 0; font: 14px/1.3 'DejaVu Sans Mono', monospace; color: #ddd } .terminal { background: #1b1d20; margin: 0; padding: 16px }"""
+.legend i { display: inline-block; width: 15px; height: 15px; border: 1px solid #888 }
+.legend i { margin-right: 7px; vertical-align: -2px }
+pre { margin: 0; font: 14px/1.3 'DejaVu Sans Mono', monospace; color: #ddd }
+.terminal { background: #1b1d20; margin: 0; padding: 16px }"""
 
 
 def pumice(*words):
@@ -44,7 +50,7 @@ def pumice(*words):
 
 
 def screenshot(page, name, width, height, scale=1.0):
-    """Draws the file page, width x height CSS pixels from its top left corner, as IMAGES/name.png."""
+    """Renders the top left width x height CSS pixels of the file `page` as IMAGES/name.png."""
     target = os.path.join(IMAGES, name + ".png")
     browser = next(
         (b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None
@@ -81,13 +87,14 @@ def page(name, body, kind=""):
     path = os.path.join(WORK, name + ".html")
     with open(path, "w", encoding="utf-8") as out:
         out.write(
-            f"<!doctype html><meta charset=utf-8><style>{STYLE}</style><body class='{kind}'>{body}</body>"
+            f"<!doctype html><meta charset=utf-8><style>{STYLE}</style>"
+            f"<body class='{kind}'>{body}</body>"
         )
     return path
 
 
 def section(report, name):
-    """A copy of the page report that shows only one section; returns its path."""
+    """Writes a copy of the page `report` that shows only one section. Returns its path."""
     path = os.path.join(WORK, name + ".html")
     with (
         open(os.path.join(WORK, report), encoding="utf-8") as page_in,
@@ -100,11 +107,15 @@ def section(report, name):
 def figure(file, caption=""):
     with open(os.path.join(WORK, file), "rb") as picture:
         data = base64.b64encode(picture.read()).decode()
-    return f"<figure><img src='data:image/png;base64,{data}'><figcaption>{html.escape(caption)}</figcaption></figure>"
+    return (
+        f"<figure><img src='data:image/png;base64,{data}'>"
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+    )
 
 
 def rows(folder, kinds, names):
-    """A row for each kind (a title and the end of the file name), a column for each picture."""
+    """HTML with a row for each kind, given as (title, end of the file name), and a column for each
+    picture."""
     return "".join(
         "<div class=row>"
         + "".join(
@@ -117,7 +128,7 @@ def rows(folder, kinds, names):
 
 
 def one_of_each_class():
-    """The names of test pictures: the first that is predicted as each class."""
+    """Names of test pictures: for each class the first one predicted as that class."""
     result = subprocess.run(
         [PUMICE, "predict", CLASSES, "pictures", "--json"],
         cwd=WORK,
@@ -180,7 +191,8 @@ def coloured(text):
 
 
 def terminal():
-    """Types the commands of the quick start into a terminal of 110 x 36 and takes what it shows."""
+    """Types the commands of the quick start into a terminal of 110 x 36 characters and makes a
+    picture of its contents."""
     tmux = ["tmux", "-S", os.path.join(WORK, "tmux"), "-f", "/dev/null"]
     commands = ["clear", f"pumice train {CLASSES} run.folder=runs/terminal run.steps=300",
                 f"pumice eval {CLASSES} run.folder=runs/terminal",

@@ -1,6 +1,7 @@
-"""Our nets as PyTorch modules, written as its users write them (torch.nn's own layers), for the
-side-by-side benchmark. Layers, shapes and trained parameters are those of src/nets/; where TensorFlow
-pads one pixel more on one side, here both sides get the same: equal shapes and equal work."""
+"""Pumice's nets as PyTorch modules for the side-by-side benchmark, written with torch.nn's own
+layers as its users would. Layers, shapes and trained parameters are those of src/nets/. Where
+TensorFlow pads one pixel more on one side, these nets pad both sides equally, which leaves shapes
+and work the same."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -63,7 +64,7 @@ class Bottleneck(nn.Module):
 
 
 class ResnetV150(nn.Sequential):
-    """As in TF-Slim, a block's last unit has the stride."""
+    """resnet_v1_50. The last unit of a block has the stride, as in TF-Slim."""
     size, channels, weight_decay = 224, 3, 1e-4
 
     def __init__(self, classes):
@@ -80,7 +81,8 @@ class ResnetV150(nn.Sequential):
 
 
 class InvertedResidual(nn.Module):
-    """Wide in the middle; `middle` is what the depthwise convolution makes, which a decoder takes."""
+    """An inverted residual block. `middle` is the output of the depthwise convolution, which a
+    decoder can read."""
 
     def __init__(self, cin, cout, expansion, stride, rate):
         super().__init__()
@@ -104,9 +106,9 @@ class InvertedResidual(nn.Module):
 
 
 class DeeplabMobilenetV2(nn.Module):
-    """DeepLab on mobilenet_v2, output stride 16, pyramid pooling at rates 6, 12 and 18 and the picture's
-    average, decoder at stride 4; logits of every pixel of the picture. Sizes of k * 16 + 1 need no
-    padding on one side only."""
+    """DeepLab on mobilenet_v2 with output stride 16, pyramid pooling at rates 6, 12 and 18 and over
+    the whole picture, and a decoder at stride 4. Returns logits for every pixel of the picture.
+    Sizes of k * 16 + 1 need the same padding on both sides."""
     size, channels, weight_decay, ignored = 257, 3, 4e-5, 255
     blocks = [
         (16, 1),
@@ -135,7 +137,7 @@ class DeeplabMobilenetV2(nn.Module):
         self.units, cin, reached, rate = nn.ModuleList(), 32, 2, 1
         for i, (cout, stride) in enumerate(self.blocks):
             used, step = rate, stride
-            if reached == 16:  # no finer: what follows is dilated instead
+            if reached == 16:  # the output stride: later layers are dilated instead
                 rate, step = rate * stride, 1
             else:
                 reached *= stride

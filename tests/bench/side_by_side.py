@@ -2,13 +2,14 @@
 
     ./dev bench [NET ...] [--device NAME] [--rounds N] [--seconds S] [--threads N] [--out FILE]
 
-In each round Pumice runs, then PyTorch, each in a process of its own, with the same layers (trained
-parameters are counted on both sides and must be equal), batch, optimizer, loss and number of threads,
-on one random batch from memory, in single precision. Before the first round PyTorch is tried in each of its
-ways (NCHW and channels_last; its optimizer as by default and fused, where it has that; on the CPU with
-threads that spin and that sleep) and takes the fastest. A round's ratio is that of the two median steps:
-above 1, Pumice is faster. Other work on the machine shows in how far the smallest and the largest ratio lie
-apart; the ratio of the fastest steps of all rounds suffers least from it and is printed too."""
+In each round Pumice runs, then PyTorch, each in its own process, with the same layers, batch,
+optimizer, loss and number of threads, on one random batch in memory, in single precision. Both
+sides count their trained parameters; the counts must be equal. Before the first round PyTorch is
+measured with each of its settings, and the fastest is used: NCHW or channels_last, the default
+optimizer or the fused one if it exists, and on the CPU threads that spin or sleep while they wait.
+A round's ratio is PyTorch's median step over Pumice's: above 1, Pumice is faster. Other work on the
+machine increases the distance between the smallest and the largest ratio. It has the least effect
+on the ratio of the fastest steps of all rounds, which is printed too."""
 import argparse
 import datetime
 import itertools
@@ -22,13 +23,13 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NETS = {  # net: batch, classes, channels, size; as NETS of bench_nets.py
+NETS = {  # net: batch, classes, channels, size; the same nets as NETS of bench_nets.py
     "lenet": (128, 10, 1, 28),
     "resnet_v1_50": (8, 1000, 3, 224),
     "mobilenet_v1": (16, 1001, 3, 224),
     "deeplab_mobilenet_v2": (8, 21, 3, 257),
 }
-OPTIONS = {  # of a net's config, beyond those of every net
+OPTIONS = {  # net: config options in addition to those of every net
     "deeplab_mobilenet_v2": {
         "task": "segmentation",
         "model": {"output_stride": 16, "aspp_rates": [6, 12, 18], "decoder_strides": [4]},
@@ -54,7 +55,8 @@ def arguments():
     for net in a.nets:
         if net not in NETS:
             p.error(
-                f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench kernels, layers, amd)"
+                f"no net '{net}'; there are {', '.join(NETS)} "
+                "(and ./dev bench kernels, layers, amd)"
             )
     if a.rounds < 1 or a.threads < 1:
         p.error("--rounds and --threads must be at least 1")
@@ -121,7 +123,7 @@ def torch(a, net, way, seconds):
 
 
 def best_way(a, net):
-    """The fastest of PyTorch's ways; one that this version lacks is passed over."""
+    """Returns the fastest of PyTorch's settings. Settings that this version lacks are skipped."""
     waits = ["spin", "sleep"] if a.torch_device == "cpu" else ["spin"]
     times, failure = {}, None
     for way in itertools.product(["nchw", "nhwc"], ["default", "fused"], waits):
@@ -184,15 +186,16 @@ def write_csv(a, results):
             f"# Pumice {results[0]['pumice']['version']} on {device['name']}: {device['driver']}\n"
         )
         f.write(
-            f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, single precision, "
-            "TF32 off, eager\n"
+            f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, "
+            "single precision, TF32 off, eager\n"
         )
         f.write("# ms: median step; ratio: PyTorch's ms over Pumice's, above 1 Pumice is faster\n")
         f.write(
             "# best: the fastest step; in the rows min, median and max each column for itself\n"
         )
         f.write(
-            "net,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,pumice_best_ms,pytorch_best_ms\n"
+            "net,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,"
+            "pumice_best_ms,pytorch_best_ms\n"
         )
         for r in results:
             head = f"{r['net']},{NETS[r['net']][0]},{' '.join(r['way'])}"
@@ -207,14 +210,16 @@ def write_csv(a, results):
 
 def summary(results):
     print(
-        f"\n{'net':16} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   ratio: median (min to max)"
+        f"\n{'net':16} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   "
+        "ratio: median (min to max)"
     )
     for r in results:
         ours, theirs, ratios, our_best, their_best = zip(*r["rows"])
         print(
             f"{r['net']:16} {NETS[r['net']][0]:5} {statistics.median(ours):10.2f} "
-            f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} ({min(ratios):.3f} to "
-            f"{max(ratios):.3f}), of the fastest steps {min(their_best) / min(our_best):.3f}; "
+            f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} "
+            f"({min(ratios):.3f} to {max(ratios):.3f}), "
+            f"of the fastest steps {min(their_best) / min(our_best):.3f}; "
             f"PyTorch {' '.join(r['way'])}"
         )
     print("A ratio above 1: Pumice is faster.")
@@ -230,8 +235,8 @@ def main():
         sys.exit(f"bench: {a.torch_python}: {e.strerror}")
     if found.returncode != 0:
         sys.exit(
-            f"bench: {a.torch_python} has no PyTorch; install python3-torch, or set TORCH_PYTHON to a "
-            f"Python that has it ({found.stderr.strip().splitlines()[-1]})"
+            f"bench: {a.torch_python} has no PyTorch; install python3-torch, or set TORCH_PYTHON "
+            f"to a Python that has it ({found.stderr.strip().splitlines()[-1]})"
         )
     version, cuda = found.stdout.split()
     if not a.torch_device:

@@ -1,10 +1,10 @@
-"""PyTorch's half of the side-by-side benchmark: a net's training step, timed.
+"""PyTorch's half of the side-by-side benchmark: measures a net's training step.
 
-    python3 torch_step.py NET --device cpu|cuda --threads N --layout nchw|nhwc --optimizer default|fused
-                              --steps N --seconds S --warmup N [--batch N]
+    python3 torch_step.py NET --device cpu|cuda --threads N --layout nchw|nhwc
+                              --optimizer default|fused --steps N --seconds S --warmup N [--batch N]
 
-One random batch lies in the device's memory. Prints one JSON object: ms (per step, sorted), the number
-of trained parameters, versions."""
+One random batch stays in the device's memory. The script prints one JSON object: the times of the
+steps in ms, sorted, the number of trained parameters, and versions."""
 import argparse
 import json
 import platform
@@ -45,8 +45,9 @@ def make(a):
 
 
 def measure(a, net, images, labels, optimizer):
-    """ms of each counted step. On a GPU steps are queued without waiting, as its users do, and their
-    ends are marked on the device; a wait every 16 steps keeps the time limit."""
+    """Returns the time of each counted step in ms. On a GPU, steps are queued without waiting, as
+    in usual training loops, and events on the device mark their ends. The loop waits every 16
+    steps, so that the time limit holds."""
     loss_of, ms = torch.nn.CrossEntropyLoss(ignore_index=getattr(net, "ignored", -100)), []
     cuda = a.device == "cuda"
 
@@ -83,7 +84,7 @@ def main():
     a = arguments()
     if a.threads:
         torch.set_num_threads(a.threads)
-    # Single precision on both sides: no TF32.
+    # TF32 is off: both sides compute in single precision.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True

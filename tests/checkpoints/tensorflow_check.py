@@ -1,13 +1,14 @@
-"""TensorFlow reads what checkpoint convert writes, and Pumice what TensorFlow's savers write.
+"""Checks that TensorFlow reads the output of `checkpoint convert`, and that Pumice reads
+TensorFlow's checkpoints.
 
     python3 tests/checkpoints/tensorflow_check.py PUMICE FOLDER
 
-Trains a small lenet with the program PUMICE and converts it; TensorFlow's own reader and saver must find
-every tensor, and its operators must give the probabilities that `pumice predict` does. Then TensorFlow
-trains the net a few steps and saves it as V2, as V1 and as a SavedModel: `pumice predict` must give
-TensorFlow's probabilities from each, from the moving averages too, and training must start from it. A
-python without tensorflow makes a virtual environment in FOLDER and installs it there, once; exit 77
-(skipped) where that cannot be downloaded."""
+Trains a small lenet with the program PUMICE and converts it. TensorFlow's own reader and saver must
+find every tensor, and its operators must give the probabilities of `pumice predict`. Then
+TensorFlow trains the net for a few steps and saves it as V2, as V1 and as a SavedModel. `pumice
+predict` must give TensorFlow's probabilities from each of them, also with the moving averages, and
+training must start from them. A Python without tensorflow makes a virtual environment in FOLDER and
+installs it there, once. The check exits with 77 (skipped) when the download fails."""
 import json
 import os
 import shutil
@@ -28,14 +29,14 @@ NET = {
     "run": {"folder": "run", "steps": 20, "batch_size": 16},
 }
 CLASSES, SIZE, PICTURES = 4, 28, 12
-NEAR = 1e-5  # probabilities by two programs in 32-bit floating point
+NEAR = 1e-5  # largest difference of probabilities; both programs use 32-bit floats
 
 
 # ---- Pumice --------------------------------------------------------------------------------
 
 
 def predict(*more):
-    """Probabilities by picture and class."""
+    """Runs `pumice predict`. Returns the probabilities by picture and class."""
     out = json.loads(pumice("predict", "net.json", "pictures", "--json", *more).stdout)
     p = np.zeros((len(out["images"]), CLASSES))
     for i, image in enumerate(out["images"]):
@@ -111,7 +112,7 @@ def reads_ours():
 
 
 def writes_theirs(shapes):
-    """The net trained by TensorFlow, and its files."""
+    """Trains the net with TensorFlow and writes its files."""
     averages = tf.train.ExponentialMovingAverage(0.5)
     rng = np.random.default_rng(1)
     with tf.Graph().as_default():

@@ -1,4 +1,5 @@
-"""configs/schema.json against a validator: every config of configs/ is valid, mistakes are not.
+"""Checks configs/schema.json with a validator: it accepts every config in configs/ and rejects
+mistakes.
 
     python3 tests/config/schema_check.py CONFIGS
 
@@ -15,7 +16,7 @@ except ImportError:
     print("skipped: no module jsonschema (package python3-jsonschema)")
     sys.exit(77)
 
-# Text as in a file, and whether the schema allows it.
+# Texts of configs, each with True when the schema must accept it.
 CASES = [
     ({}, True),
     ({"run": {"steps": 10}}, True),
@@ -48,7 +49,7 @@ CASES = [
 
 
 def read(path):
-    """A config's text without its comments (none of ours holds // in a string)."""
+    """A config's text without comments. No config in configs/ has // inside a string."""
     with open(path, encoding="utf-8") as file:
         return json.loads(re.sub(r"(?m)^\s*//.*$|\s//\s.*$", "", file.read()))
 

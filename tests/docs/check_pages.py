@@ -1,6 +1,9 @@
-"""Checks all pages without running them: check_pages.py PUMICE [ROOT]. ROOT: the repository. Links to files and #anchors lead somewhere;
-inline commands, their flags and inline config keys exist; every code block is of a known kind, and a block that
-is not run says why."""
+"""Checks all pages without running their commands:
+
+    check_pages.py PUMICE [ROOT]
+
+ROOT is the repository. Targets of links and #anchors must exist. Commands, flags and config keys in
+the text must exist. Every code block must have a known language and known marks."""
 import os
 import re
 import subprocess
@@ -20,7 +23,7 @@ LANGUAGES = ("sh", "json", "c", "python", "text", "glsl", "cmake", "setup")
 
 
 def slug(heading):
-    """GitHub's anchor of a heading."""
+    """The anchor that GitHub gives to a heading."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
     return "".join(
         "-" if c == " " else c for c in text.strip().lower() if c.isalnum() or c in " -_"

@@ -1,5 +1,6 @@
-"""What the pages work on: small pictures and maps of labels, the repository's configs, drawn shapes, and a
-pumice that trains for a few steps only. All is drawn from fixed numbers."""
+"""Files for the commands of the pages: small pictures, label maps and instance maps, the
+repository's configs, a data set of drawn shapes, and a script `pumice` that trains for a few steps
+only. All pictures are drawn from fixed seeds."""
 import os
 import random
 import shlex
@@ -14,7 +15,7 @@ FEW = ("run.steps=4", "run.batch_size=4", "run.log_every_steps=1")
 
 
 def write_png(path, rows, channels):
-    """rows: bytes of each row, grey (channels 1) or RGB (3)."""
+    """rows: the bytes of each row; channels: 1 for grey, 3 for RGB."""
     def part(kind, body):
         return (
             struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -33,7 +34,8 @@ def write_png(path, rows, channels):
 
 
 def draw(seed, count):
-    """A picture of count filled boxes: its rows, those of its map of labels, and those of the boxes' numbers."""
+    """Draws a picture of `count` filled boxes. Returns the rows of the picture, of its label map
+    and of its instance map, which numbers the boxes from 1."""
     r = random.Random(seed)
     picture = [bytearray(r.randrange(40, 90) for _ in range(3)) * SIDE for _ in range(SIDE)]
     labels = [bytearray(SIDE) for _ in range(SIDE)]
@@ -50,7 +52,7 @@ def draw(seed, count):
 
 
 def make(folder, source, pumice):
-    """Fills the folder in which a page's commands run."""
+    """Fills `folder`, the working directory of a page's commands. source: the repository."""
     shutil.copytree(os.path.join(source, "configs"), os.path.join(folder, "configs"))
     for kind, count in (("ants", 1), ("bees", 3)):
         os.makedirs(os.path.join(folder, "photos", kind))
@@ -91,8 +93,9 @@ def make(folder, source, pumice):
 
 
 def write_wrapper(path, pumice, tiny):
-    """A program `pumice` that adds overrides: few steps where a config is trained or timed, tiny wherever a
-    config is read. It runs everything else unchanged."""
+    """Writes a script that runs `pumice` with more overrides: the list FEW for commands that train
+    or measure, the list `tiny` for every command that reads a config. Other commands run
+    unchanged."""
     few, tiny = " ".join(map(shlex.quote, FEW)), " ".join(map(shlex.quote, tiny))
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"""#!/bin/sh

@@ -1,6 +1,7 @@
-"""Pages that list things list all of them: lists_check.py takes no arguments. Configs in configs/README.md, pages in
-docs/README.md, headers in docs/library.md, folders of src/ in docs/architecture.md, lists to extend in
-docs/adding.md. A link that leads nowhere is found by check_pages.py."""
+"""Checks that pages with a list name every entry; lists_check.py takes no arguments. The lists are:
+configs in configs/README.md, pages in docs/README.md, headers in docs/library.md, folders of src/
+in docs/architecture.md, and files to extend in docs/adding.md. check_pages.py finds broken
+links."""
 import glob
 import os
 import re

@@ -1,6 +1,10 @@
-"""Messages in the tables of docs/troubleshooting.md stand in the source: messages_check.py [SOURCE]. In such a
-table a cell in the column "message" (or "what you see", where it is in backticks) quotes a message; "..."
-stands for what changes. Fails when a piece between the dots is in no string literal of src/."""
+"""Checks that the messages quoted in docs/troubleshooting.md exist in the source:
+
+    messages_check.py [SOURCE]
+
+In the tables of that page a cell of the column "message" quotes a message, and so does a cell of
+the column "what you see" when it is in backticks. "..." stands for text that varies. The check
+fails when a piece between the dots is in no string literal of src/."""
 import glob
 import os
 import re
@@ -43,7 +47,8 @@ def main():
             for piece in filter(None, (p.strip() for p in cell.group(1).split("..."))):
                 if piece not in source:
                     print(
-                        f"docs/troubleshooting.md:{number}: no message of src/ has '{piece}': quote it as it is now"
+                        f"docs/troubleshooting.md:{number}: no message of src/ has '{piece}': "
+                        "quote it as it is now"
                     )
                     missing += 1
     if quoted < 20:

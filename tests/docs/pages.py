@@ -1,6 +1,7 @@
 """Reads Markdown pages: code blocks with the comments that mark them, headings, links, inline code.
 
-A comment directly before a code block says what the tests do with it; tests/docs/README.md explains each."""
+A comment directly before a code block tells the tests what to do with the block.
+tests/docs/README.md lists the comments."""
 
 import dataclasses
 import os
@@ -36,7 +37,8 @@ class Page:
 
 
 def all_pages(root):
-    """Paths of all pages of the repository, relative to root. Without git: of the folders that have pages."""
+    """Paths of all pages of the repository, relative to root. Without git: all .md files outside
+    build/ and hidden folders."""
     got = subprocess.run(
         ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         stdout=subprocess.PIPE,
@@ -58,7 +60,7 @@ def all_pages(root):
 
 
 def _marks(comments, page):
-    """{"fails": "2"} of the comments before a block."""
+    """The marks in the comments before a block, such as {"fails": "2"}."""
     marks = {}
     for line, comment in comments:
         name, _, value = comment.partition(":")
@@ -74,7 +76,8 @@ def _marks(comments, page):
 
 
 def _comment(lines, i):
-    """The comment that begins at line i, as (its text, index of its last line)."""
+    """Reads the comment that begins at line i. Returns its text and the index of its last line; the
+    text is None when the comment has no end."""
     end = i
     while "-->" not in lines[end]:
         end += 1

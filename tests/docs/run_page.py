@@ -1,8 +1,10 @@
-"""Runs the code blocks of a page as a reader would: run_page.py PUMICE [--long] PAGE ...
+"""Runs the code blocks of pages as a reader would:
 
-PUMICE is the program. Each page has a folder of its own, filled by
-fixtures.py. --long: blocks marked "long" are run, too; without it they are left out. tests/docs/README.md
-explains how a page marks its blocks. A failure names page and line."""
+    run_page.py PUMICE [--long] PAGE ...
+
+PUMICE is the program. The blocks of a page run in a folder of their own, which fixtures.py fills.
+With --long, blocks marked "long" run too. tests/docs/README.md explains how a page marks its
+blocks. A failure names page and line."""
 import json
 import os
 import re
@@ -46,8 +48,8 @@ class Run:
         self.printed = None   # by the last block that was run
 
     def shell(self, text, line):
-        """Runs text, whose first line is this line of the page. Returns the exit code, the line that ended it
-        and the output."""
+        """Runs `text` with bash; line: the number of its first line in the page. Returns the exit
+        code, the line of the page that failed (or `line`), and the output."""
         script = os.path.join(self.bin, "block.sh")
         ended = os.path.join(self.bin, "ended")
         with open(script, "w", encoding="utf-8") as f:
@@ -98,7 +100,7 @@ class Run:
                 raise pages.PageError(f"{block.place()}: {wrong}")
 
     def piece(self, block):
-        """Part of a config: it must be one when it is merged over a base."""
+        """Checks part of a config: merged over a base, it must be a valid config."""
         text = block.text.strip()
         if not text.startswith("{") and not text.startswith("//"):
             text = "{" + re.sub(r",(\s*(?://[^\n]*)?)$", r"\1", text) + "\n}"
@@ -116,9 +118,10 @@ class Run:
         )
 
     def output(self, block):
-        """Each line of the block was printed, in this order: numbers match any number, ... anything."""
+        """Checks that each line of the block was printed, in this order. A number matches any
+        number, "..." matches anything."""
         if self.printed is None:
-            return  # of a block that is left out
+            return  # the output of a block that was not run
         printed = [" ".join(line.split()) for line in re.split(r"[\r\n]", self.printed)]
         at = 0
         for number, line in enumerate(block.text.splitlines()):

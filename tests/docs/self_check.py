@@ -1,5 +1,5 @@
-"""The checks of the pages find what they are for: self_check.py PUMICE writes pages with one mistake each and
-expects the message with page and line, and a page without mistakes, which passes."""
+"""Checks the checks of the pages: self_check.py PUMICE writes pages with one mistake each and
+expects the message with page and line. A page without mistakes must pass."""
 import os
 import subprocess
 import sys
@@ -58,7 +58,7 @@ false
 ## Sub-title of `pumice`
 """
 
-# A page, and what run_page.py says of it.
+# Pages, each with the message that run_page.py must print.
 RUN = [
     (
         "# A\n\n```sh\ntrue\npumice config check a.json\ntrue\n```\n",
@@ -79,7 +79,7 @@ RUN = [
     ("<!-- fails : 1\n", "page.md:1: the comment has no end"),
 ]
 
-# A page, and what check_pages.py says of it.
+# Pages, each with the message that check_pages.py must print.
 CHECK = [
     ("# A\n[x](none.md)\n", "page.md:2: the link none.md leads to no file"),
     ("![x](images/none.png)\n", "page.md:1: the link images/none.png leads to no file"),

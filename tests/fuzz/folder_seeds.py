@@ -1,6 +1,7 @@
-"""Seeds of the fuzz targets whose input is several files or an archive; make_corpus.py writes them.
+"""Seeds for the fuzz targets whose input is several files or an archive; make_corpus.py writes
+them.
 
-Parts are separated by the byte 30, which no part may hold.
+The byte 30 separates the parts of an input, so no part may hold it.
 """
 import io
 import json

@@ -1,17 +1,17 @@
-"""JPEGs for picture_seeds.py: baseline, progressive and arithmetic-coded, of all usual samplings, with many
-APP segments, and kinds that are refused.
+"""JPEGs for picture_seeds.py: baseline, progressive and arithmetic-coded, in all usual samplings,
+with many APP segments, and kinds that the decoder refuses.
 
-There is no transform: the coefficients of each block are made up, most of them zero. All Huffman codes
-of a table have one length, so a code is the symbol's place in it."""
+There is no transform: the coefficients of each block are invented, most of them zero. All Huffman
+codes of a table have one length, so a code is the index of its symbol."""
 import struct
 
-# Sampling (horizontal, vertical) of each component; names, as in file names.
+# Sampling (horizontal, vertical) of each component, by the names used in file names.
 SAMPLINGS = {"gray": ((1, 1),), "444": ((1, 1),) * 3, "420": ((2, 2), (1, 1), (1, 1)),
              "422": ((2, 1), (1, 1), (1, 1)), "440": ((1, 2), (1, 1), (1, 1)),
              "411": ((4, 1), (1, 1), (1, 1)), "cmyk": ((1, 1),) * 4}
 
 DC_SYMBOLS = list(range(12))  # bits of a difference
-# Run of zeros and bits of a value; ends of bands, of one block and of many; sixteen zeros.
+# Symbols: run of zeros and bits of a value; end of the band for one block and for many; 16 zeros.
 AC_SYMBOLS = [run << 4 | bits for run in range(16) for bits in range(1, 11)] + \
              [n << 4 for n in range(15)] + [0xf0]
 
@@ -21,7 +21,7 @@ def segment(marker, body):
 
 
 class Bits:
-    """Entropy-coded bytes: bits from the highest, a zero byte behind 0xff, ones at the end."""
+    """Entropy-coded bytes: highest bit first, a zero byte after each 0xff, padded with ones."""
 
     def __init__(self):
         self.bits = []
@@ -38,7 +38,8 @@ class Bits:
         self.put(AC_SYMBOLS.index(symbol), 8)
 
     def band(self, values):
-        """The rest of a block, or of one band; all that is behind the last value is an end."""
+        """Codes the AC values of a block, or one band of them. An end symbol replaces final
+        zeros."""
         run = 0
         for v in values:
             if v == 0:
@@ -55,7 +56,7 @@ class Bits:
             self.symbol(0)
 
     def refine(self, values):
-        """One more bit of a band whose values were halved so far; fewer than 16 zeros in a row."""
+        """Codes one more bit of a band's values; the band has fewer than 16 zeros in a row."""
         run, corrections = 0, []
         last = max((k for k, v in enumerate(values) if abs(v) == 1), default=-1)
         for k, v in enumerate(values):
@@ -80,7 +81,7 @@ class Bits:
 
 
 def block(component, index):
-    """DC and 63 others, of which a few of the first are not zero."""
+    """A block: the DC value and 63 AC values; a few of the first ones are not zero."""
     values = [(37 * index + 11 * component) % 97 - 48] + [0] * 63
     for k in (1, 2, 5, 9):
         values[k] = (5 * index + 3 * k + component) % 9 - 4 if index % 3 else 0
@@ -99,7 +100,7 @@ class Frame:
         return self.units[0] * self.sampling[c][0]
 
     def own_size(self, c):
-        """Blocks of a scan that has this component only."""
+        """Width and height in blocks of a scan that has the component c only."""
         return [-(-(-(-size * s // most)) // 8) for size, s, most in
                 zip((self.width, self.height), self.sampling[c], self.most)]
 
@@ -141,7 +142,7 @@ TABLES = (segment(0xc4, b"\0" + bytes([0, 0, 0, len(DC_SYMBOLS)] + [0] * 12) + b
 
 
 def sequential(frame, restarts=0, blocks=None):
-    """The scan's data, with a marker behind every so many units."""
+    """The scan's data, with a restart marker after every `restarts` units."""
     per_unit = sum(h * v for h, v in frame.sampling)
     before, bits, out, restart = {}, Bits(), b"", 0
     for i, (c, index) in enumerate(frame.interleaved()):
@@ -156,7 +157,7 @@ def sequential(frame, restarts=0, blocks=None):
 
 
 def progressive(frame):
-    """Scans: DC without its last bit, bands without theirs, then the last bits of both."""
+    """The scans: DC without its last bit, AC bands without theirs, then the last bits of both."""
     before, first, last = {}, Bits(), Bits()
     for c, index in frame.interleaved():
         dc = block(c, index)[0]
@@ -184,7 +185,7 @@ def jpeg(*parts):
 
 
 def tiff(orientation, order=">"):
-    """EXIF data: the maker's name and the orientation."""
+    """EXIF data with the camera maker's name and the orientation."""
     mark = b"MM" if order == ">" else b"II"
     return (
         mark
@@ -228,7 +229,7 @@ def jpegs():
             f"progressive_{name}",
             jpeg(adobe, QUANTISATION, frame.header(0xC2), TABLES, progressive(frame)),
         )
-        # An arithmetic decoder makes something of any bytes.
+        # An arithmetic decoder accepts any bytes.
         for marker, kind in ((0xc9, "sequential"), (0xca, "progressive")):
             data = bytes((29 * i + 7) % 251 for i in range(60))
             scans = frame.scan(data) if marker == 0xc9 else \

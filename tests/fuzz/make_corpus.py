@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Seeds for the fuzz targets: small valid files of every format they read, and some that are nearly so.
+"""Makes seeds for the fuzz targets: small valid files of every format that they read, and some with
+small defects.
 
 usage: make_corpus.py FOLDER [PROJECT]
 
-writes FOLDER/TARGET/NAME, with the standard library alone, so that a fuzzer starts behind the first
-checks. Configs of the PROJECT (default: this file's) are seeds too.
+writes FOLDER/TARGET/NAME. With valid files a fuzzer gets past a parser's first checks. The configs
+of PROJECT (default: the project of this script) are seeds too. Only the standard library is needed.
 """
 import json
 import os
@@ -117,12 +118,13 @@ def mnists():
         pictures = idx(8, (count, side, side), bytes(count * side * side))
         labels = idx(8, (count,), bytes(range(count)))
         whole = pictures + labels
-        # The first byte is the pictures' share, in 255ths, rounded so that the cut is exact or near.
+        # The first byte is the share of the pictures' file, in 255ths. It is rounded down and up,
+        # so that the cut between the two files is exact or near.
         for share in {len(pictures) * 255 // len(whole), -(-len(pictures) * 255 // len(whole))}:
             yield f"{name}{share}", bytes([min(share, 255)]) + whole
     pictures, labels = idx(8, (1, 1, 1), b"\7"), idx(8, (1,), b"\1")
     pad = bytes(255 - len(pictures) - len(labels))
-    yield "exact", bytes([len(pictures)]) + pictures + labels + pad  # 255 bytes: a share is a byte
+    yield "exact", bytes([len(pictures)]) + pictures + labels + pad  # 255 bytes: exact shares
     yield "float", bytes([20]) + idx(13, (1, 2, 2), bytes(16)) + labels
 
 
@@ -240,7 +242,7 @@ def datasets():
     yield "json", b"\1" + json.dumps({"name": "x", "num_classes": 3, "height": 4, "width": 5,
                                       "channels": 1, "splits": {"train": 5, "test": 2}}).encode()
     yield "json_bad", b"\1" + b'{"num_classes": 1e9, "splits": {"train": 6}}'
-    for at in (0, 8, 12, 16, 40, 48, 72, 80, 84):  # the index's fields, by their places
+    for at in (0, 8, 12, 16, 40, 48, 72, 80, 84):  # offsets of the index's fields
         yield f"index{at}", b"\2" + bytes(at) + b"\1"
     yield "index_longer", b"\2" + bytes(200)
 
@@ -465,7 +467,7 @@ def torch_text(text):
 
 
 def torches(project):
-    """Pickles of an archive that the target makes, and what PyTorch itself wrote."""
+    """Pickles for an archive that the target builds, and files written by PyTorch."""
     def state(*members):
         return b"}(" + b"".join(torch_text(k) + v for k, v in members) + b"u"
     plain, turned = torch_tensor(), torch_tensor(stride=b"K\1K\2\x86")
@@ -587,7 +589,7 @@ def tf_shape(*dims):
 
 
 def tf_slice(n, *parts):
-    """Of (start, length) in each dimension; None: all of it."""
+    """Field n with a slice; parts: (start, length) in each dimension, None for all of it."""
     return field(n, b"".join(field(1, b"" if p is None else number(1, p[0]) + number(2, p[1]))
                              for p in parts))
 
@@ -669,7 +671,7 @@ def tf_checkpoints(project):
 
 
 def onnx_nodes(*nodes):
-    """(operator, inputs, outputs, attributes) each."""
+    """The nodes of a graph, each given as (operator, inputs, outputs, attributes)."""
     return b"".join(field(1, b"".join(field(1, i) for i in ins.split()) +
                           b"".join(field(2, o) for o in outs.split()) + field(4, op) +
                           b"".join(onnx_attr(*a) for a in attrs)) for op, ins, outs, attrs in nodes)

@@ -1,5 +1,5 @@
-"""Seeds of pictures for make_corpus.py: small files of every kind that pumice decodes, and some that are
-nearly so."""
+"""Picture seeds for make_corpus.py: small files of every format that Pumice decodes, and some with
+small defects."""
 import struct
 import zlib
 
@@ -23,7 +23,7 @@ ADAM7 = (
 
 
 def rows(width, height, bits):
-    """Rows of a PNG, each behind its filter; none where there is no column."""
+    """Rows of a PNG, each after its filter byte; empty when the width is 0."""
     row = (width * bits + 7) // 8
     return b"".join(bytes([y % 5]) + bytes((7 * x + 13 * y) & 255 for x in range(row))
                     for y in range(height if width else 0))
@@ -56,7 +56,7 @@ def gif(width, height, interlace=0, transparent=False):
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81, 0, 0)
     palette = bytes(range(12))
     control = b"\x21\xf9\x04\x01\0\0\1\0" if transparent else b""
-    # Codes of 3 bits, a clear before each pixel, so that none gets longer.
+    # Codes have 3 bits. A clear code before each pixel keeps them from growing.
     codes = [c for i in range(width * height) for c in (4, i & 3)] + [5]
     bits = sum(c << 3 * i for i, c in enumerate(codes))
     data = bits.to_bytes((3 * len(codes) + 7) // 8, "little")
@@ -182,7 +182,7 @@ def images():
             *jpegs(),
         ):
             yield f"{name}{wanted}", first + body
-    # From 128 on a JPEG is read by the fallback.
+    # A first byte of 128 or more makes the fuzz target decode with stb_image.
     for name, body in jpegs():
         yield f"{name}_stb", b"\x80" + body
 

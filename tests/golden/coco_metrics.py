@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""coco_metrics.json: COCO's twelve figures of drawn objects, masks and boxes, from COCO's own evaluation,
-pycocotools' COCOeval.
+"""Makes coco_metrics.json: COCO's twelve metrics of drawn masks and boxes, computed by COCO's own
+evaluation (COCOeval of pycocotools).
 
     python3 tests/golden/coco_metrics.py       # pycocotools 2.0.11, NumPy 2.4.6
 
-Scenes are rectangles from numbers n -> (n 1103515245 + 12345) mod 2^31, of which n >> 16 counts. Masks are
-what is seen of them where later ones lie over earlier ones; boxes are whole. The same ones, moved by a few
-pixels, some left out or of another class, are what was said, with few different scores. One class is never
-true, one of the masks' is a crowd wherever it is, one picture is empty, one has more boxes than count."""
+Scenes are rectangles. Their coordinates are n >> 16 of the sequence n -> (n 1103515245 + 12345) mod
+2^31. A mask is the visible part of a rectangle: later ones cover earlier ones. A box is the whole
+rectangle. The predictions are the same rectangles moved by a few pixels; some are left out or have
+another class, and there are few different scores. One class has no ground truth. One class of the
+masks is always a crowd. One picture is empty, and one has more boxes than COCO counts per
+picture."""
 
 import contextlib
 import io
@@ -33,7 +35,8 @@ MASK_SIDES, BOX_SIDES = (150, 80, 40, 16), (20, 40, 110, 240)
 
 
 def mask_scene(index):
-    """True ids, said ids, and the score of each said id."""
+    """Returns the ids of the ground truth, the predicted ids, and the score of each predicted
+    id."""
     r = Numbers(index + 1)
     truth = np.zeros((HEIGHT, WIDTH), int)
     said = np.zeros((HEIGHT, WIDTH), int)
@@ -54,7 +57,7 @@ def mask_scene(index):
 
 
 def instances(ids):
-    """In the order of their first pixels."""
+    """The instances of a map of ids, in the order of their first pixels."""
     found, first = np.unique(ids, return_index=True)
     return [int(i) for _, i in sorted(zip(first, found)) if i // DIVISOR in MASK_CLASSES]
 
@@ -114,7 +117,7 @@ def box_picture(index):
 
 
 def figures(e, classes):
-    """The twelve, as COCOeval.summarize takes their means."""
+    """The twelve metrics, averaged as in COCOeval.summarize."""
     p, r = e.eval["precision"][:, :, classes], e.eval["recall"][:, classes]
     chosen = [p[:, :, :, 0, 2], p[0, :, :, 0, 2], p[5, :, :, 0, 2]] + [
         p[:, :, :, a, 2] for a in (1, 2, 3)

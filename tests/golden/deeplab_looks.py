@@ -1,13 +1,14 @@
-"""Makes tests/golden/deeplab_looks.json: what the original program, DeepLab on TensorFlow, predicts for
-pictures that it sees at several scales and mirrored (predict_labels_multi_scale), on the CPU.
+"""Makes tests/golden/deeplab_looks.json: predictions of the original program, DeepLab on
+TensorFlow, with evaluation at several scales and mirrored (predict_labels_multi_scale), on the CPU.
 
     python3 tests/golden/deeplab_looks.py RESEARCH
 
-RESEARCH and what it needs: as deeplab_nets.py, whose replacements for float64 these are. Variables and
-pictures are drawn by name from Philox streams of the case's seed, all of them evenly: weights within
-sqrt(6 / fan_in), gamma in 0.5..1.5, variances in 0.5..1.5, the rest within 0.1. Of the averaged
-probabilities, and of the softmax that the original puts upon them, golden.py says what is kept. (They
-are found as the argument of its argmax: it returns the softmax.)"""
+deeplab_nets.py describes RESEARCH, the packages and the operations that replace those without
+float64. Variables and pictures are drawn by name from Philox streams of the case's seed, all from
+uniform distributions: weights within sqrt(6 / fan_in), gamma in 0.5..1.5, variances in 0.5..1.5,
+the rest within 0.1. The file holds norms and products, as golden.py describes, of the averaged
+probabilities and of the softmax that the original applies to them. (The original returns the
+softmax only; the script finds the probabilities as the argument of its argmax.)"""
 import json
 import math
 import os
@@ -53,7 +54,8 @@ CASES = [
 
 
 def fan_in(name, shape):
-    """Of a depthwise convolution each channel by itself."""
+    """Number of inputs of an output value. A depthwise convolution has the inputs of one
+    channel."""
     return math.prod(shape[:2]) * (1 if name.endswith("depthwise_weights") else shape[2])
 
 
@@ -74,7 +76,7 @@ def run(deeplab, c, dtype):
         u = Stream(c["seed"], "golden/images").uniform(math.prod(shape)).reshape(shape)
         images = tf.constant((2 * u - 1).astype(np.float32), dtype)
         fields = {deeplab_nets.NAMES.get(name, name): v for name, v in c["options"].items()}
-        fields.pop("image_pyramid", None)  # in whose place the scales stand
+        fields.pop("image_pyramid", None)  # the evaluation scales replace it
         options = common.ModelOptions(
             outputs_to_num_classes={"semantic": c["classes"]}, crop_size=[c["height"], c["width"]],
             output_stride=fields.pop("output_stride", 16),
@@ -109,8 +111,9 @@ def make(deeplab, c):
                      [golden.short(d) for d in golden.dots(c["seed"], k, t)]
     p = exact["probabilities"].reshape(-1, c["classes"])
     print(
-        f"{c['net']}: float32 off by {tensors['probabilities'][2]}, mean of the largest probability "
-        f"{p.max(1).mean():.2f}, classes that win {len(set(p.argmax(1)))}"
+        f"{c['net']}: float32 off by {tensors['probabilities'][2]}, "
+        f"mean of the largest probability {p.max(1).mean():.2f}, "
+        f"classes that win {len(set(p.argmax(1)))}"
     )
     return {"net": "deeplab_" + c["net"], **{k: v for k, v in c.items() if k != "net"},
             "tensors": tensors}

@@ -1,25 +1,26 @@
-"""Makes tests/golden/nets/CASE.json for segmentation: what one training step of a net gives in the original
-program, DeepLab on TensorFlow, on the CPU.
+"""Makes tests/golden/nets/CASE.json for segmentation nets: the results of one training step in the
+original program, DeepLab on TensorFlow, on the CPU.
 
     python3 tests/golden/deeplab_nets.py RESEARCH [CASE ...]
 
-RESEARCH is the folder research of a checkout of github.com/tensorflow/models from 2020 (with deeplab and
-slim in it). Needs what tensorflow_nets.py needs, whose ways these are: weights, offsets and kinks as
-described there, and golden.py says what is kept. The loss is the softmax cross entropy of the logits,
-enlarged to the pictures' size with corners aligned, over the pixels that are not ignored, divided by
-their number. Labels are drawn per pixel; one more than there are classes is the ignored one.
+RESEARCH is the folder research, with deeplab and slim, of a checkout of
+github.com/tensorflow/models from 2020. The script needs the packages that tensorflow_nets.py needs.
+Weights, offsets and kinks are treated as described there; golden.py describes the file. The loss is
+the softmax cross entropy of the logits, which are enlarged to the pictures' size with corners
+aligned. It is averaged over the pixels that are not ignored. Labels are drawn per pixel from one
+value more than there are classes; that value is ignored.
 
-What the original does not do in float64 is replaced by plain operations that do: batch norm as in
-tensorflow_nets.py, and resizing, here a product with two matrices of weights. Pictures come as the
-backbones want them, dropout keeps everything.
+Operations that the original lacks in float64 are replaced by plain ones: batch norm as in
+tensorflow_nets.py, and resizing by a product with two matrices of weights. Pictures are drawn in
+the value range that the backbone expects. Dropout keeps everything.
 
-Each picture has a colour of its own beneath the noise: batch norm upon the pooled map sees one value a
-picture, and were they nearly equal, rounding errors would decide.
+Each picture has its own colour beneath the noise. Batch norm after global pooling sees one value
+per picture and channel; if these values were nearly equal, rounding errors would decide the result.
 
-What makes a case ill-conditioned, so that TensorFlow's own float32 is off by more than golden.py allows, is a
-channel of which one pixel or two pass a rectifier: the gradient falls upon what the next batch norm
-nearly cancels, and its rounding errors become everything's. `shift`, `shifts`, `clear` and the number of
-pictures are chosen per case so that no such channel decides."""
+A case is ill-conditioned when only one or two pixels of a channel pass a rectifier. The gradient
+then points in a direction that the next batch norm nearly cancels, and rounding errors dominate all
+gradients before it: TensorFlow's own float32 run differs by more than golden.py allows. `shift`,
+`shifts`, `clear` and the number of pictures are chosen per case to avoid such channels."""
 import sys
 import types
 
@@ -36,9 +37,10 @@ IGNORED = 255
 
 
 def case(net, batch, height, width, stride, classes=19, shift=2, **options):
-    """options: of Pumice's net, which those of DeepLab's ModelOptions are made of. The averages of two
-    pictures are one number and its opposite to the batch norm behind: two go without. shift: 1 where 2
-    leaves channels of which hardly a pixel passes."""
+    """options: options of Pumice's net; those of DeepLab's ModelOptions are derived from them.
+    shift: 2, or 1 for nets in which 2 leaves channels that hardly a pixel passes. A batch of two
+    has no image-level branch, because batch norm turns two averages into one number and its
+    opposite."""
     if batch == 2 and "aspp_pooling_crop" not in options and "aspp_batch_norm" not in options:
         options["aspp_image_level"] = False
     return dict(
@@ -53,8 +55,8 @@ def case(net, batch, height, width, stride, classes=19, shift=2, **options):
 
 
 def sampled(rates, **options):
-    """With pyramid pooling and a decoder. The rates fit the map: with the usual ones a window has but its
-    middle in it."""
+    """Options of a net with pyramid pooling and a decoder. The rates are small enough for the map:
+    with the usual ones only the middle of each window would lie inside."""
     return dict(aspp_rates=rates, decoder_strides=[4], **options)
 
 
@@ -66,10 +68,11 @@ for backbone, pictures in (("mobilenet_v2", 8), ("mobilenet_v3_small_seg", 4),
     CASES[name + "_129x97"] = case(backbone, 2, 129, 97, 16, **sampled([1, 2, 4]))
     CASES[name + "_stride8"] = case(backbone, 2, 129, 97, 8, **sampled([4, 8, 12]))
     CASES[name + "_stride8_65x65"] = case(backbone, pictures, 65, 65, 8, **sampled([2, 4, 6]))
-# Offsets by how the names of variables begin: the many layers of xception make an error grow at offsets as
-# small as those that the heads want.
+# `shifts` by the prefix of the variables' names. Errors grow over the many layers of xception, so
+# it needs larger offsets than the heads.
 DEEP = {"xception_65/entry_flow/": 2, "xception_65/middle_flow/": 2}
-# What every other unit adds goes the other way: else the sum's channels end at one of its bounds.
+# Every other unit adds with the opposite sign. Otherwise the sums would reach a bound of the
+# activation.
 TURNING = {f"xception_41/middle_flow/block1/unit_{i}/xception_module/separable_conv3_pointwise/": -2
            for i in (1, 3, 5, 7)}
 CASES["deeplab_xception_65"] = dict(
@@ -82,7 +85,7 @@ CASES["deeplab_mobilenet_v3_small_seg_stride8_65x65"].update(batch=8, shift=1)
 CELL = [{"op": "conv", "kernel": 3, "rate": [1, 6], "input": -1},
         {"op": "conv", "kernel": 1, "input": 0},
         {"op": "pyramid_pooling", "grid_size": [2, 2], "input": 1}]
-CASES.update({  # what stands behind the backbone
+CASES.update({  # the layers after the backbone
     "deeplab_lr_aspp": case(
         "mobilenet_v3_small_seg", 2, 129, 97, 16, aspp_filters=128, aspp_concat_projection=False,
         aspp_squeeze_excite=True, aspp_se_qsigmoid=True, aspp_pooling_crop=[97, 65],
@@ -100,7 +103,7 @@ CASES.update({  # what stands behind the backbone
         aspp_pooling_stride=[2, 1], image_pyramid=[1, 0.75], merge_method="max"),
 })
 CASES.update(
-    {  # the other backbones, and what only they have
+    {  # the other backbones and their own options
         "deeplab_mobilenet_v3_large_seg": case(
             "mobilenet_v3_large_seg",
             4,
@@ -183,13 +186,14 @@ CASES.update(
         ),
     }
 )
-# Batch norm with the moving averages, which are no 0 and 1 here, trained: what is kept is the third step.
+# Batch norm uses the moving averages in training. They start at values other than 0 and 1, and the
+# golden holds the third step.
 CASES["deeplab_frozen"] = dict(
     case("mobilenet_v2", 2, 49, 33, 16, **sampled([1, 2], aspp_filters=64, decoder_filters=64),
          depth_multiplier=0.5, batch_norm_train=False), steps=3, learning_rate=0.1)
 MOMENTUM = 0.9
 
-# ModelOptions' names, where they differ from ours.
+# Pumice's options whose names differ in ModelOptions.
 NAMES = {
     "aspp_rates": "atrous_rates",
     "decoder_strides": "decoder_output_stride",
@@ -213,8 +217,8 @@ NAMES = {
 
 
 def exact_bilinear(images, size):
-    """With corners aligned, in the images' own precision."""
-    if isinstance(size, tf.Tensor):  # of an image's known shape
+    """Bilinear resizing with corners aligned, in the precision of the images."""
+    if isinstance(size, tf.Tensor):  # computed from a shape that is known
         size = tensor_util.constant_value_as_shape(size).as_list()
     for axis, (inside, outside) in enumerate(zip(images.shape.as_list()[1:3], size)):
         places = np.arange(outside) * ((inside - 1) / (outside - 1) if outside > 1 else 0)
@@ -229,7 +233,7 @@ def exact_bilinear(images, size):
 
 
 def conv2d_of(slim):
-    """DeepLab's convolutions for residual nets, without its weights' standardisation."""
+    """DeepLab's convolutions for residual nets, without standardisation of the weights."""
     module = types.ModuleType("deeplab.core.conv2d_ws")
 
     @slim.add_arg_scope
@@ -250,7 +254,7 @@ def conv2d_of(slim):
 
 
 class StaticShapes:
-    """TensorFlow, whose shapes are numbers: the searched cells ask for those of maps."""
+    """Stands in for the module tensorflow in the searched cells: tf.shape returns numbers."""
 
     def __getattr__(self, name):
         return getattr(tf, name)
@@ -261,8 +265,8 @@ class StaticShapes:
 
 
 def import_deeplab(research):
-    """Its modules common and model."""
-    np.int = int  # as it was called then
+    """Imports DeepLab from the folder `research`. Returns its modules common and model."""
+    np.int = int  # DeepLab uses the name that NumPy has removed
     tensorflow_nets.import_slim(research + "/slim")
     import tf_slim
     from nets import resnet_utils
@@ -304,7 +308,8 @@ def import_deeplab(research):
     from deeplab import common, model
     from deeplab.core import feature_extractor, nas_cell
     nas_cell.tf = StaticShapes()
-    # Written there as times 0.16667, which is 2e-5 off: more than rounding where nothing else is.
+    # DeepLab multiplies by 0.16667 instead of 1/6. The difference, 2e-5, is larger than rounding
+    # errors.
     model.utils.q_sigmoid = lambda x: tf.nn.relu6(x + 3) / 6
     mobilenet_v3.squeeze_excite.keywords["gating_fn"] = model.utils.q_sigmoid
     for name in feature_extractor._PREPROCESS_FN:
@@ -333,7 +338,7 @@ class Graph(tensorflow_nets.Graph):
         return 0.4 * u - 0.2 if name.endswith("mean") else 0.3 * (0.5 + u)
 
     def run(self):
-        """The case's last step, after those before it by TensorFlow's momentum."""
+        """Runs the case's steps with TensorFlow's momentum. Returns the results of the last one."""
         slots = dict.fromkeys(self.trained, 0)
         for _ in range(self.c.get("steps", 1) - 1):
             values, gradients, feed = *self.session.run([self.trained, self.gradients]), {}
@@ -358,7 +363,7 @@ class Graph(tensorflow_nets.Graph):
             atrous_rates=fields.pop("atrous_rates", None),
             preprocessed_images_dtype=images.dtype,
         )
-        if "dense_prediction_cell_config" in fields:  # it writes into what it is given
+        if "dense_prediction_cell_config" in fields:  # copied, because DeepLab changes its argument
             fields["dense_prediction_cell_config"] = [dict(b) for b in CELL]
         if "nas_" in c["net"]:
             searched = {**options.nas_architecture_options, "nas_use_classification_head": head}

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""deeplab_preprocessing.json: pictures and maps of labels as DeepLab's input rules prepare them, with
+"""Makes deeplab_preprocessing.json: pictures and label maps prepared by DeepLab's input rules, with
 TensorFlow's own resizing (align_corners), scales (linspace) and float32 products.
 
     python3 tests/golden/deeplab_preprocessing.py       # TensorFlow 2.12.1
 
-A picture's values are (31 y^2 + 17 x y + 7 x + 53 c) mod 256, a map's (5 y + 3 x + x y) mod 23. The
-rules between the operations are written here from their description; "sizes" holds many sizes after
-min_resize alone, "cases" whole pictures, "scales" what is drawn from."""
+A picture's values are (31 y^2 + 17 x y + 7 x + 53 c) mod 256, a label map's (5 y + 3 x + x y) mod
+23. The rules between TensorFlow's operations are written here from their description. In the file,
+"sizes" holds many sizes after min_resize alone, "cases" whole pictures, "scales" the lists from
+which a scale is drawn."""
 import itertools
 import json
 import os
@@ -37,7 +38,7 @@ def both(im, lb, size):
 
 
 def range_size(o, height, width):
-    """New sides, or the old ones without min_resize."""
+    """Height and width after resizing; unchanged without min_resize."""
     if "min_resize" not in o:
         return [height, width]
     h, w = tf.constant(height, tf.float32), tf.constant(width, tf.float32)

@@ -1,18 +1,19 @@
-"""Makes tests/golden/deeplab_variables.json: the variables of DeepLab's backbones in the original program.
+"""Makes tests/golden/deeplab_variables.json: the variables of DeepLab's backbones in the original
+program.
 
     python3 tests/golden/deeplab_variables.py RESEARCH
 
-RESEARCH and what is needed: as deeplab_nets.py says. Of each backbone: how many variables it has, how many
-are trained, how many of these have weight decay, the trained ones' elements, and the SHA-256 of the lines
-NAME SHAPE ROLE in the order of their bytes, as in
+deeplab_nets.py describes RESEARCH and the packages. The file holds for each backbone: the number of
+variables, how many of them are trained, how many of these have weight decay, the number of trained
+elements, and the SHA-256 of the lines NAME SHAPE ROLE, sorted by bytes. Examples of such lines:
 
     MobilenetV2/Conv/BatchNorm/beta [32] trained
     MobilenetV2/Conv/BatchNorm/moving_mean [32] kept
     MobilenetV2/Conv/weights [3, 3, 3, 32] decayed
 
-They are the same at output strides 8 and 32, which is looked at here, but for the searched nets', which
-are listed for each output stride. Then the same of whole nets, as they were published for the 21 classes
-of PASCAL VOC and the 19 of Cityscapes."""
+The script checks that output strides 8 and 32 give the same variables. The searched nets differ and
+are listed for each output stride. The file also holds whole nets as published for the 21 classes of
+PASCAL VOC and the 19 classes of Cityscapes."""
 import hashlib
 import json
 import math
@@ -58,7 +59,7 @@ WHOLE = [
 
 
 def variables(size, build):
-    """name -> (shape, role) of what build makes of pictures of that size."""
+    """name -> (shape, role) of the variables that `build` creates for pictures of this size."""
     with tf.Graph().as_default():
         build(tf.placeholder(tf.float32, [1, size, size, 3]))
         trained = {v.op.name for v in tf.trainable_variables()}

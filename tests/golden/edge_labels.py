@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""edge_labels.json: maps of classes and the edge labels that OpenCV makes of them: Canny with thresholds
-0 and 1, edges of ignored pixels taken off, dilations by squares.
+"""Makes edge_labels.json: label maps and the edge labels that OpenCV computes from them, by Canny
+with thresholds 0 and 1, removal of the edges of ignored pixels, and dilation by squares.
 
     python3 tests/golden/edge_labels.py       # OpenCV 5.0.0; 4.11.0 gives the same
 
-A row of a map is a text, a character a pixel: 0..9, a..z are 0..35, '.' is 255, the label that is
-ignored, '~' is 254. So are the rows of the results: "edges" is what a width of 1 and two classes give,
-"bands" what the case's width and classes give."""
+A row of a map is a string with a character for each pixel: 0..9 and a..z are 0..35, '.' is 255, the
+ignored label, '~' is 254. The rows of the results have the same form. "edges" is the result for a
+width of 1 and two classes, "bands" for the width and the classes of the case."""
 import json
 import os
 
@@ -43,7 +43,7 @@ def noise(seed, h, w, values):
 
 
 def drawn(seed, h, w, classes, ignored=True):
-    """Discs, boxes and triangles over each other, and a frame and spots that are ignored."""
+    """Draws overlapping discs, boxes and triangles, and a frame and spots of ignored pixels."""
     r = np.random.RandomState(seed)
     m = np.zeros((h, w), np.uint8)
     for _ in range(5):

@@ -1,7 +1,8 @@
-"""What a golden file keeps of a training step: per tensor (logits, loss, moving averages after the step,
-the gradient of every trained variable) the float64 run's norm (of a gradient, at least SMALL of all
-gradients' norm), the float32 run's error relative to that norm, and the float64 run's dot products with
-16 random vectors of +-1, drawn by name from the case's seed."""
+"""Writes a golden file of a training step. The tensors are the logits, the loss, the moving
+averages after the step, and the gradient of every trained variable. For each tensor the file holds
+the norm in the float64 run (for a gradient at least SMALL times the norm of all gradients), the
+error of the float32 run relative to that norm, and the float64 run's dot products with 16 random
+vectors of +-1, which are drawn by name from the case's seed."""
 import json
 import math
 import os
@@ -12,10 +13,11 @@ from philox import signs
 
 SMOOTHING = 0.1
 AUX_WEIGHT = float(np.float32(0.4))
-# A gradient that is exactly zero by construction (an offset that the next batch norm takes away)
-# comes out as roundings: it counts as if it had this share of all gradients' norm.
+# Some gradients are zero by construction, for example of an offset that the next batch norm
+# removes. They hold rounding errors only, so their norm is taken as this share of the norm of all
+# gradients.
 SMALL = 1e-4
-LIMIT = 1e-3  # of a relative error: beyond, float32 cannot say what is right
+LIMIT = 1e-3  # largest relative error of float32; with a larger one the case cannot be compared
 
 
 def is_gradient(name):
@@ -23,7 +25,7 @@ def is_gradient(name):
 
 
 def dots(seed, name, t):
-    """t's products with the 16 vectors of its name."""
+    """Dot products of the tensor t with the 16 vectors drawn for its name."""
     total, chunk = np.zeros(16), 1 << 18
     for first in range(0, len(t), chunk):
         part = t[first:first + chunk]
@@ -36,7 +38,7 @@ def short(x):
 
 
 def errors(exact, single):
-    """name -> (norm, relative error of the float32 run) of each tensor of both runs."""
+    """name -> (norm in float64, relative error of the float32 run) for each tensor."""
     gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
     out = {}
     for k, t in exact.items():
@@ -48,8 +50,9 @@ def errors(exact, single):
 
 
 def write(name, head, moves, exact, single):
-    """nets/NAME.json. head: what the test needs to build the case; moves: name -> {channel:
-    thousandths}; exact and single: name -> float64 array of both runs."""
+    """Writes nets/NAME.json. head: the entries from which the test builds the case; moves: name ->
+    {channel: thousandths}; exact, single: name -> float64 array of the float64 and the float32
+    run."""
     tensors, both = {}, errors(exact, single)
     worst = max(error for _, error in both.values())
     for k, (norm, error) in both.items():
@@ -69,7 +72,8 @@ def write(name, head, moves, exact, single):
         f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
         f.write("\n }\n}\n")
     print(
-        f"{name}: seed {head['seed']}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, "
+        f"{name}: seed {head['seed']}, {sum(map(len, moves.values()))} moves, "
+        f"{len(tensors)} tensors, "
         f"float32 off by at most {worst:.1e}, loss {exact['loss'][0]:.6f}, "
         f"{os.path.getsize(path) / 1e3:.0f} kB",
         flush=True,

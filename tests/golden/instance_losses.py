@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""instance_losses.json: losses of classes, centres and offsets and their gradients, from their definition
-with PyTorch in double precision.
+"""Makes instance_losses.json: the losses of classes, centres and offsets and their gradients,
+computed from their definition with PyTorch in double precision.
 
     python3 tests/golden/instance_losses.py       # PyTorch 2.15.0
 
-Values are numbers n -> (n 1103515245 + 12345) mod 2^31, of which v = n >> 16 counts, scaled by powers of
-two so that float32 holds them exactly."""
+Values are v = n >> 16 of the sequence n -> (n 1103515245 + 12345) mod 2^31, scaled by powers of two
+so that float32 holds them exactly."""
 import json
 import os
 import sys

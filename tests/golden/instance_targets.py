@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""instance_targets.json: targets of instances as Panoptic-DeepLab's own program makes them, of scenes of
-boxes.
+"""Makes instance_targets.json: training targets of instances, computed by Panoptic-DeepLab's own
+program from scenes of boxes.
 
     python3 tests/golden/instance_targets.py CHECKOUT   # panoptic-deeplab cf8e20bb, NumPy 2.4
 
-A scene is boxes [y, x, height, width, class, number] painted one over the other on void (class 255);
-number 0 is a crowd's, -1 stuff's. Classes 11..18 are things, ids of segments class * 1000 + number. Of each
-array its sum and its products with three vectors are kept, element i of vector k being
-((2654435761 (i + 1) + 40503 k (i + 7)) mod 2^32) / 2^32 - 1/2; "largest" is the sum of magnitudes. Crowds
-are ignored by the classes' loss (ignore_crowd_in_semantic), which is a weight of 0 here."""
+A scene is a list of boxes [y, x, height, width, class, number], painted over each other on void
+(class 255). The number is 0 for a crowd and -1 for stuff. Classes 11..18 are things; a segment's id
+is class * 1000 + number. The file holds for each array its sum and its products with three vectors;
+element i of vector k is ((2654435761 (i + 1) + 40503 k (i + 7)) mod 2^32) / 2^32 - 1/2. "largest"
+is the sum of magnitudes. The loss of the classes ignores crowds (ignore_crowd_in_semantic): their
+weight is 0."""
 import json
 import pathlib
 import sys

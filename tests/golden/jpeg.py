@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""jpeg.json and jpeg/: small drawn JPEGs and the SHA-256 of TensorFlow's pixels, of decode_jpeg with
-dct_method INTEGER_ACCURATE (its default is a faster transform with other pixels), for 1 and 3 channels.
+"""Makes jpeg.json and jpeg/: small drawn JPEGs and the SHA-256 of the pixels that TensorFlow
+decodes, for 1 and 3 channels. decode_jpeg runs with dct_method INTEGER_ACCURATE; its default is a
+faster transform with slightly different pixels.
 
     python3 tests/golden/jpeg.py       # TensorFlow 2.21.0, Pillow 13.0.0
 
-Pictures are gradients with rectangles over them, from numbers n -> (n 1103515245 + 12345) mod 2^31, of
-which n >> 16 counts. TensorFlow refuses CMYK with 1 channel; such an entry is null."""
+Pictures are gradients with rectangles over them, drawn from n >> 16 of the sequence n -> (n
+1103515245 + 12345) mod 2^31. TensorFlow refuses CMYK with 1 channel; such an entry is null."""
 import hashlib
 import io
 import json
@@ -17,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-HEIGHT, WIDTH = 61, 83  # no multiples of a block, so that edges count
+HEIGHT, WIDTH = 61, 83  # not multiples of a block, so that partial blocks occur
 
 KINDS = {  # Pillow's options; subsampling 0: 4:4:4, 1: 4:2:2, 2: 4:2:0
     "444": {"quality": 90, "subsampling": 0},

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Single operators as ONNX models with inputs and what ONNX Runtime makes of them, in the folders of ONNX's
-own cases: CASE/model.onnx, CASE/test_data_set_0/{input_0,output_0}.pb. tests/onnx/operator_import_test.c
-runs them. Made with onnx 1.23, onnxruntime 1.31:
+"""Makes ONNX models of single operators, with inputs and ONNX Runtime's outputs, in the layout of
+ONNX's own test cases: CASE/model.onnx, CASE/test_data_set_0/{input_0,output_0}.pb.
+tests/onnx/operator_import_test.c runs them. The files were made with onnx 1.23 and onnxruntime
+1.31:
 
     onnx_operators.py tests/golden/onnx_operators"""
 import os
@@ -20,7 +21,8 @@ def draw(*shape):
 
 
 def case(name, nodes, inputs, opset=18, **constants):
-    """The graph's last output is what it gives; inputs are shapes of x0, x1 ..."""
+    """Writes a case. The output of the last node is the graph's output; inputs: shapes of x0, x1
+    ..."""
     data = {f"x{i}": draw(*shape) for i, shape in enumerate(inputs)}
     graph = helper.make_graph(
         nodes,
@@ -76,7 +78,7 @@ def main():
         w=draw(5, 6, 1, 1),
         **rows,
     )
-    case("layer_norm_parts", [  # as exporters before opset 17 write it
+    case("layer_norm_parts", [  # the form that exporters wrote before opset 17
         helper.make_node("ReduceMean", ["x0", "axes"], ["mean"]),
         helper.make_node("Sub", ["x0", "mean"], ["d"]),
         helper.make_node("Pow", ["d", "two"], ["square"]),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""panoptic_metrics.json: panoptic quality, parsing covering and Cityscapes' average precision of drawn
-segments, from their definitions with numpy, set by set of pixels.
+"""Makes panoptic_metrics.json: panoptic quality, parsing covering and Cityscapes' average precision
+of drawn segments, computed from their definitions on sets of pixels with numpy.
 
     python3 tests/golden/panoptic_metrics.py       # NumPy 2.4.6
 
-Scenes are rectangles over each other, from numbers n -> (n 1103515245 + 12345) mod 2^31, of which n >> 16
-counts. The same rectangles, moved by a few pixels, some left out or of another class, are what was
-said."""
+Scenes are overlapping rectangles, drawn from n >> 16 of the sequence n -> (n 1103515245 + 12345)
+mod 2^31. The predictions are the same rectangles moved by a few pixels; some are left out or have
+another class."""
 import json
 import os
 import sys
@@ -27,7 +27,8 @@ class Numbers:
 
 
 def scene(index):
-    """True ids, said ids, and the score of each said id."""
+    """Returns the ids of the ground truth, the predicted ids, and the score of each predicted
+    id."""
     r = Numbers(index + 1)
     truth = np.zeros((HEIGHT, WIDTH), int)
     said = np.zeros((HEIGHT, WIDTH), int)
@@ -67,7 +68,7 @@ def segments(ids):
 
 
 def quality(scenes, by_size):
-    """Of each class: [matched, wrong, missed, sum of IoU, covered, area]."""
+    """For each class: [matched, wrong, missed, sum of IoU, covered, area]."""
     sums = np.zeros((CLASSES, 6))
     for truth, said, _ in scenes:
         void, size = truth == VOID, truth.size if by_size else 1
@@ -101,7 +102,7 @@ def quality(scenes, by_size):
 
 
 def rows(sums):
-    """[pq, sq, rq, pc, classes] of all, things, stuff."""
+    """[pq, sq, rq, pc, classes] for all classes, for things and for stuff."""
     out = []
     for of in (range(CLASSES), THINGS, [c for c in range(CLASSES) if c not in THINGS]):
         per, pc = [], []
@@ -132,7 +133,7 @@ def curve_area(right, scores, missed):
 
 
 def precision(scenes, label, threshold, least):
-    """NaN: there is none to find."""
+    """Average precision of a class; NaN when the scenes have no instance of it to find."""
     right, scores, missed, some, any_said = [], [], 0, False, False
     for truth, said, score in scenes:
         mine = [p for p in segments(said) if p // DIVISOR == label]

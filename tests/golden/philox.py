@@ -1,10 +1,11 @@
-"""Philox4x32-10 and its distributions, drawn exactly as include/pumice/rng.h says.
+"""Philox4x32-10 and its distributions, with the same draws as include/pumice/rng.h.
 
-A stream is addressed by (seed, name); draws are sequential in it. Arithmetic is double, as in C."""
+A stream is addressed by (seed, name); draws are sequential in it. Arithmetic is in double
+precision, as in C."""
 import numpy as np
 
 U32, U64 = np.uint32, np.uint64
-CHUNK = 1 << 22  # drawn at once, for memory's sake
+CHUNK = 1 << 22  # numbers drawn at a time, which bounds the memory
 
 
 def fnv1a(name):
@@ -15,7 +16,8 @@ def fnv1a(name):
 
 
 def philox(counters, key):
-    """counters: four uint32 arrays; key: two ints. Four arrays of ten-round output words."""
+    """counters: four uint32 arrays; key: two ints. Returns four arrays of output words after ten
+    rounds."""
     c = [x.astype(U64) for x in counters]
     k0, k1 = key
     mask, shift = U64(0xFFFFFFFF), U64(32)
@@ -59,7 +61,7 @@ class Stream:
         return np.sqrt(-2 * np.log(1 - u[0::2])) * np.cos(2 * np.pi * u[1::2])
 
     def truncated(self, count):
-        """Redrawing where |z| >= 2 is leaving such values out of the sequence."""
+        """Normal values with |z| < 2: larger values are left out of the sequence."""
         parts, have = [], 0
         while have < count:
             z = self.normal(min(int((count - have) * 1.06) + 16, CHUNK))
@@ -70,8 +72,9 @@ class Stream:
 
 
 def signs(seed, name, first, count, vectors=16):
-    """count x 16 matrix of +-1: bit k of an element's 16 bits. A block holds eight elements' bits,
-    two to a word, the low half first. first is a multiple of 8."""
+    """count x 16 matrix of +-1 for the elements from `first`, a multiple of 8. Column k is bit k of
+    the element's 16 bits. A block holds the bits of eight elements, two in each word, low half
+    first."""
     assert vectors == 16 and first % 8 == 0
     h = fnv1a(name)
     blocks = -(-count // 8)
@@ -85,7 +88,8 @@ def signs(seed, name, first, count, vectors=16):
 
 
 if __name__ == "__main__":
-    # Known answers of the reference implementation: all-zero and all-one counters and keys.
+    # Known answers of the reference implementation, for counters and keys of all zeros and all
+    # ones.
     zero, one = np.zeros(1, U32), np.full(1, 0xFFFFFFFF, U32)
     words = philox([zero] * 4, (0, 0))
     assert [int(w[0]) for w in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]

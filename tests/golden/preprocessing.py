@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes preprocessing.json: small pictures preprocessed by TensorFlow's own operations; and
-preprocessing_boxes.json: how often its sample_distorted_bounding_box draws which boxes.
+"""Writes preprocessing.json, small pictures preprocessed by TensorFlow's own operations, and
+preprocessing_boxes.json, histograms of the boxes that its sample_distorted_bounding_box draws.
 
 Run by hand: python3 preprocessing.py (tensorflow-cpu 2.21.0, numpy 2.x). The pipelines are written
-here from TF-Slim's rules; resizing and colour are TensorFlow's (tf.compat.v1.image.resize with neither
-align_corners nor half_pixel_centers). Random decisions are fixed by each case's draws. Newer
-TensorFlow's adjust_hue treats numbers outside 0..1 otherwise than the original, so cases with hue keep
-within 0..1, which is asserted.
-tests/data/preprocessing_golden_test.c makes the same picture and compares; preprocessing_boxes_test.c
-compares as many boxes of its own.
+here from TF-Slim's rules; resizing and colour are TensorFlow's (tf.compat.v1.image.resize with
+neither align_corners nor half_pixel_centers). Each case lists its draws in place of random numbers.
+adjust_hue of newer TensorFlow treats values outside 0..1 differently from the original, so the
+script asserts that cases with hue stay within 0..1. tests/data/preprocessing_golden_test.c prepares
+the same pictures and compares; preprocessing_boxes_test.c compares its own boxes with the
+histograms.
 """
 import json
 import math
@@ -184,7 +184,7 @@ BINS = 8
 
 
 def boxes():
-    """Histograms of DRAWS boxes: area, aspect, the middle's place."""
+    """Histograms of DRAWS boxes: area, aspect ratio, position of the centre."""
     tf.random.set_seed(7)
     objects = [[0.0, 0.0, 1.0, 1.0]], [[0.1, 0.2, 0.4, 0.35]], \
         [[0.7, 0.05, 0.95, 0.3], [0.0, 0.6, 0.02, 0.62]], [[0.3, 0.3, 0.3, 0.9], [0.5, 0.5, 1, 1]]

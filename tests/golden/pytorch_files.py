@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes pytorch/: small files of torch.save and torch.jit.save of all kinds, and expected.safetensors:
-every tensor in them as PyTorch itself has it, named "FILE:NAME" with NAME as in a state dict.
+"""Writes pytorch/: small files of all kinds of torch.save and torch.jit.save, and
+expected.safetensors, which holds every tensor of these files under the name "FILE:NAME", with NAME
+as in a state dict.
 
-Run by hand: python3 pytorch_files.py (torch 2.15.0, numpy 2.x). tests/formats/torch_test.c reads both
-and compares them byte by byte. Tensors without numbers of a plain type are expected by that test.
+Run by hand: python3 pytorch_files.py (torch 2.15.0, numpy 2.x). tests/formats/torch_test.c reads
+both and compares them byte by byte. Tensors of types that safetensors lacks are listed in that
+test.
 """
 import argparse
 import collections
@@ -60,7 +62,7 @@ class Net(nn.Module):
         self.body = nn.Sequential(nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU())
         self.block = Block()
         self.tied = self.block  # the same module under two names
-        self.parent = [self]    # no module of its own: passed over
+        self.parent = [self]    # a list, not a submodule: the reader must skip it
 
     def forward(self, x):
         return self.block(self.body(x).mean((2, 3)))
@@ -254,7 +256,7 @@ def write_expected():
 
 
 def main():
-    os.chdir(FOLDER.parent)  # the older form keeps the path of a class's source: no folder of ours
+    os.chdir(FOLDER.parent)  # the older form stores the path of a class's source; keep it relative
     sys.modules["__main__"].__file__ = "pytorch_files.py"
     torch.manual_seed(1)
     FOLDER.mkdir(exist_ok=True)

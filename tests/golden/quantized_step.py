@@ -1,12 +1,13 @@
-"""A training step of a small net that is quantised in training, and its evaluation, for
-tests/net/quantized_net_test.c: quantized_step.json.
+"""Makes quantized_step.json for tests/net/quantized_net_test.c: a training step of a small net with
+quantisation-aware training, and its evaluation.
 
     python3 tests/golden/quantized_step.py        (TensorFlow 2.12)
 
-The rounding is TensorFlow's own op with its own gradient (float32, its only type); all else is float64, written
-here from the definitions of contrib.quantize: batch norm folded by the moving variance, the output corrected to
-the batch's statistics, ranges that follow the values. A seed is taken whose numbers keep away from kinks and from
-the middles between two steps, where float32 could decide otherwise."""
+Rounding is TensorFlow's own operation with its own gradient, in float32, its only type. All else is
+float64 and written here from the definitions of contrib.quantize: batch norm is folded with the
+moving variance, the output is corrected to the batch's statistics, and ranges follow the values.
+The seed is chosen so that no value lies near a kink or halfway between two steps, where float32
+could round to the other side."""
 import json
 import os
 
@@ -29,7 +30,7 @@ LAYERS = [
     {"name": "flat", "layer": "flatten"},
     {"name": "logits", "layer": "fully_connected", "units": CLASSES},
 ]
-# Roundings of values, and what TensorFlow calls them.
+# The rounded tensors and their names in TensorFlow.
 ACTS = [
     "a/act_quant",
     "b/act_quant",
@@ -58,7 +59,7 @@ def start(seed):
         v[layer + "/BatchNorm/gamma"] = 0.5 + r.rand(k)
         v[layer + "/BatchNorm/moving_mean"] = r.randn(k) * 0.2
         v[layer + "/BatchNorm/moving_variance"] = 0.5 + r.rand(k)
-    for name in ACTS: # as after 20 steps
+    for name in ACTS: # state as after 20 steps
         steps = 20
         for end, value in (("min", -0.2 if name[0] in "cdl" else 0), ("max", 2 + r.rand())):
             v[f"{name}/{name}/{end}/local_step"] = steps
@@ -80,7 +81,7 @@ class Step:
         self.margin = min(self.margin, float(tf.reduce_min(distance)))
 
     def rounded(self, x, low, high, narrow):
-        """TensorFlow's op; nothing flows to the ends."""
+        """Rounds x with TensorFlow's operation. The ends of the range get no gradient."""
         low, high = (tf.cast(tf.stop_gradient(t), tf.float32) for t in (low, high))
         levels = 254.0 if narrow else 255.0
         step = (high - low) / levels
@@ -88,7 +89,7 @@ class Step:
         at = tf.cast(tf.stop_gradient(x), tf.float32) / step
         inside = (at > -zero - 0.5) & (at < levels - zero + 0.5)
         self.keep_away(tf.where(inside, tf.abs(at - tf.floor(at) - 0.5), 1.0))
-        for end in (-zero, levels - zero): # where the gradient ends; 0 is always inside
+        for end in (-zero, levels - zero): # beyond the ends the gradient is 0; 0 is always inside
             self.keep_away(tf.where(at == 0, 1.0, tf.abs(at - end)))
         self.keep_away(tf.abs(-low / step - tf.floor(-low / step) - 0.5))
         y = tf.quantization.fake_quant_with_min_max_vars(
@@ -182,7 +183,7 @@ def run(seed):
 
 
 def check_average():
-    """What follows a range is TensorFlow's assign_moving_average with its zero_debias."""
+    """Checks that the moving range equals TensorFlow's assign_moving_average with zero_debias."""
     from tensorflow.python.training import moving_averages
     with tf.Graph().as_default():
         x = tf.compat.v1.placeholder(tf.float32, [])

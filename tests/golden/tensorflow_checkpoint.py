@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Writes tf_checkpoint/: small checkpoints by TensorFlow's own savers.
+"""Writes tf_checkpoint/: small checkpoints made by TensorFlow's own savers.
 
 Run by hand: python3 tensorflow_checkpoint.py (tensorflow 2.12.1; 2.21.0 writes the same bytes).
-    v2/     V2, with the file `checkpoint`: every dtype that both know, a scalar, an empty tensor, a
-            variable in slices along the first and one along the last dimension, two whose slices begin
-            beyond 64 and (V2 only) beyond 8192, strings
-    v1/     V1: the same without those dtypes that V1 lacks, in one file
-    v2_shards/  V2 in three shards, without strings; the slices of a variable lie in several
-    v1_shards/  V1, the same
-    object/ what tf.train.Checkpoint writes: keys with /.ATTRIBUTES/VARIABLE_VALUE
-tests/formats/tf_checkpoint_test.c knows their values. plain/, V2 without
-slices and strings, is also what pm_tf_bundle_write must write to the byte.
+    v2/         V2 with the file `checkpoint`: every dtype that TensorFlow and Pumice share, a
+    scalar,
+                an empty tensor, strings; one variable in slices along the first dimension, one
+                along the last, and two whose slices begin beyond 64 and (V2 only) beyond 8192
+    v1/         V1 in one file: the same without the dtypes that V1 lacks
+    v2_shards/  V2 in three shards, without strings; the slices of a variable lie in several shards
+    v1_shards/  the same as V1
+    object/     written by tf.train.Checkpoint: keys with /.ATTRIBUTES/VARIABLE_VALUE
+    plain/      V2 without slices and strings; pm_tf_bundle_write must write the same bytes
+tests/formats/tf_checkpoint_test.c holds the expected values.
 """
 import itertools
 import os

@@ -1,25 +1,25 @@
-"""Makes tests/golden/nets/CASE.json: what one training step of a net gives in the original program, TF-Slim
-on TensorFlow, on the CPU.
+"""Makes tests/golden/nets/CASE.json: the results of one training step of a net in the original
+program, TF-Slim on TensorFlow, on the CPU.
 
     python3 tests/golden/tensorflow_nets.py SLIM [CASE ...]
 
-SLIM is the folder research/slim of a checkout of github.com/tensorflow/models. Needs tensorflow 2.12
-(later ones lack the layers that tf_slim uses) and tf_slim 1.1. A step is run in float64 and once more
-in float32; golden.py says what of it is kept. Values are not: variables, images and labels are drawn
-by name, here and in the test, from Philox streams of the case's seed.
+SLIM is the folder research/slim of a checkout of github.com/tensorflow/models. The script needs
+tensorflow 2.12 (later versions lack the layers that tf_slim uses) and tf_slim 1.1. It runs a step
+in float64 and once more in float32; golden.py describes the file. The file holds no variables,
+images or labels: the script and the test draw them by name from Philox streams of the case's seed.
 
-Weights follow the original's own initialisers. Batch norm's scale and offset and all biases get other
-values than their usual 1 and 0, from the stream "golden/NAME", so that a missing factor shows. Offsets
-are about `shift` standard deviations to one side of the rectifier's kink: two channels of three mostly
-pass, the third is mostly blocked (relu6: one more of five is mostly cut). A case's `shifts` say another
-number for the variables whose names begin so.
+Weights are drawn by the original's own initialisers. Scales and offsets of batch norm and all
+biases get values other than the usual 1 and 0, from the stream "golden/NAME", so that a missing
+factor shows. Offsets lie about `shift` standard deviations to one side of the rectifier's kink: two
+channels of three mostly pass, the third is mostly blocked (relu6: one more of five mostly lies
+above 6). A case's `shifts` maps prefixes of variables' names to other values of `shift`.
 
-Wherever a value lies so near a kink that rounding errors decide whether its gradient passes, two
-correct programs differ by that value's whole gradient: in a deep net in float32 that is percents of
-many tensors, and nothing could be tested. The same holds where the two largest values of a pooling
-window are nearly equal. So offsets and biases are moved by thousandths until no value is near a kink
-(CLEAR, or the case's own `clear`) and every window has a clear winner (TIE); `moves` keeps name ->
-[channel, thousandths, ...] for the test."""
+Where a value lies so near a kink that rounding decides whether its gradient passes, two correct
+programs differ by that value's whole gradient. In a deep net in float32 that changes many tensors
+by percents, and no useful tolerance would be left. The same holds where the two largest values of a
+pooling window are nearly equal. So offsets and biases are moved by thousandths until no value is
+near a kink (CLEAR, or the case's own `clear`) and every window has a clear winner (TIE). `moves`
+holds name -> [channel, thousandths, ...] for the test."""
 import inspect
 import math
 import os
@@ -35,15 +35,16 @@ import golden
 from golden import AUX_WEIGHT, SMOOTHING
 from philox import Stream
 
-# Of a layer's root mean square. A value passes some ten roundings of 6e-8 in each layer (TIE), and their
-# sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers. A pool's windows are
-# too many for that, so theirs goes by the layers before it.
+# Least distances, relative to the layer's root mean square. A value collects about ten roundings of
+# 6e-8 in each layer (TIE). Their sum grows with the square root of the number of layers: 3e-5
+# (CLEAR) suffices for hundreds of layers. Pools have too many windows for that distance, so TIE is
+# multiplied by the square root of the number of layers before the pool.
 CLEAR, TIE = 3e-5, 6e-7
-GROUP = 6  # kinks and pools that are looked at in one run, with what flows into them kept
+GROUP = 6  # kinks and pools checked in one run of the graph; the tensors that reach them are kept
 
 
 def case(net, batch, size, classes, shift, channels=3, options=None, original=None):
-    """options: of Pumice's net; original: the same as arguments of TF-Slim's function."""
+    """options: options of Pumice's net; original: the same as arguments of TF-Slim's function."""
     return dict(net=net, batch=batch, size=size, classes=classes, shift=shift, channels=channels,
                 options=options or {}, original=original or {})
 
@@ -134,7 +135,7 @@ kinks = []  # of the graph being built: (tensor, places of the kinks), in order
 
 
 def watched(function, places):
-    """function, whose argument's distance from its kinks will be looked at."""
+    """Wraps an activation function: settle() checks the distance of its argument from the kinks."""
     def call(features, name=None):
         features = tf.convert_to_tensor(features)
         kinks.append((features, places))
@@ -143,7 +144,7 @@ def watched(function, places):
 
 
 def plain_lrn(x, depth_radius, bias, alpha, beta, name=None):
-    """tf.nn.lrn in operations that know float64."""
+    """tf.nn.lrn written with operations that support float64."""
     r, depth = depth_radius, x.shape[-1]
     squares = tf.pad(tf.square(x), [[0, 0], [0, 0], [0, 0], [r, r]])
     total = tf.add_n([squares[..., i:i + depth] for i in range(2 * r + 1)])
@@ -151,8 +152,9 @@ def plain_lrn(x, depth_radius, bias, alpha, beta, name=None):
 
 
 def import_slim(folder):
-    """The nets' factory. Activations are watched; batch norm and local response normalisation take
-    TensorFlow's plain operations for float64, which the fused ones do not know."""
+    """Imports TF-Slim and returns its factory of nets. Activations are wrapped by watched(). Batch
+    norm and local response normalisation use plain operations, because the fused ones lack
+    float64."""
     from tensorflow.python.ops import nn, nn_ops
     relu, relu6 = watched(tf.nn.relu, (0,)), watched(tf.nn.relu6, (0, 6))
     for module in (nn, nn_ops, tf.nn, sys.modules["tensorflow"].nn):
@@ -167,7 +169,7 @@ def import_slim(folder):
     made = layers.normalization_layers.BatchNormalization
 
     def batch_norm(*args, fused=None, epsilon=1e-3, **options):
-        epsilon = max(epsilon, 1.001e-5)  # what the fused operation uses
+        epsilon = max(epsilon, 1.001e-5)  # as in the fused operation
         return made(*args, fused=False if double else fused, epsilon=epsilon, **options)
     layers.normalization_layers.BatchNormalization = batch_norm
 
@@ -186,14 +188,15 @@ def import_slim(folder):
     return nets_factory
 
 
-double = True  # of the graph being built
+double = True  # the graph being built is in float64
 
 
 class Graph:
-    """A training step of a case: variables, their initialisers by name, loss, gradients, updates."""
+    """The graph of a training step: variables, their initialisers by name, loss, gradients,
+    updates."""
 
     def __init__(self, factory, c, seed, dtype, drawn):
-        """c: the case. drawn: weights by name, kept for the run in the other precision."""
+        """c: the case; drawn: weights by name, shared with the run in the other precision."""
         global double
         self.seed, self.c, self.drawn = seed, c, drawn
         self.clear = c.get("clear", CLEAR)
@@ -216,7 +219,8 @@ class Graph:
             parts = {x.name: (x, places) for whole, places in kinks for x in self.parts(whole)}
             self.checks = [(x, places, self.nearest(x, places)) for x, places in parts.values()]
             config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
-            # What is fetched changes from run to run: optimising the graph takes longer than running.
+            # Each run fetches other tensors, so optimising the graph would take longer than running
+            # it.
             config.graph_options.rewrite_options.disable_meta_optimizer = True
             self.session = tf.Session(config=config)
             self.session.run([v.initializer for v in self.counters])
@@ -250,13 +254,14 @@ class Graph:
 
     @staticmethod
     def parts(x):
-        """What x was joined of, which have offsets of their own."""
+        """The tensors that were concatenated to x; each has its own offsets."""
         return list(x.op.inputs)[:-1] if x.op.type == "ConcatV2" else [x]
 
     @staticmethod
     def nearest(x, places):
-        """Per channel, the distance from the nearest kink as a share of the layer's values. Exactly at one
-        is only what an activation before has put there: its gradient is stopped there already."""
+        """Distance from the nearest kink for each channel, relative to the layer's values. A value
+        exactly at a kink was put there by an earlier activation, which already stops its
+        gradient."""
         axes, far = list(range(len(x.shape) - 1)), 1e30
         near = [tf.reduce_min(tf.abs(x - place) + far * tf.cast(tf.equal(x, place), x.dtype), axes)
                 for place in places]
@@ -266,15 +271,15 @@ class Graph:
         import tf_slim
         c, arguments, scope_arguments = self.c, dict(self.c["original"]), {"weight_decay": 0.0}
         function, scope = factory.networks_map[c["net"]], factory.arg_scopes_map[c["net"]]
-        # The initialisers are written down by noted; the variables are loaded.
+        # noted() records the initialisers; load() sets the variables.
         known = inspect.signature(scope).parameters
         if "dropout_keep_prob" in inspect.signature(function).parameters:
             arguments["dropout_keep_prob"] = 1.0
         if "dropout_keep_prob" in known or "kwargs" in known:
             scope_arguments["dropout_keep_prob"] = 1.0
         if "batch_norm_epsilon" in known and known["batch_norm_epsilon"].default < 1.001e-5:
-            scope_arguments["batch_norm_epsilon"] = 1.001e-5  # what the fused operation uses
-        if "config" in inspect.signature(function).parameters:  # NASNet's dropout stands there
+            scope_arguments["batch_norm_epsilon"] = 1.001e-5  # as in the fused operation
+        if "config" in inspect.signature(function).parameters:  # holds NASNet's dropout
             kind = c["net"].rsplit("_", 1)[1]
             kind = "cifar_config" if kind == "cifar" else kind + "_imagenet_config"
             arguments["config"] = getattr(inspect.getmodule(function), kind)()
@@ -326,13 +331,13 @@ class Graph:
         return values
 
     def weights(self, rule, name, shape):
-        """By the original's initialiser, drawn from the variable's stream."""
+        """Draws a variable by the original's initialiser, from the stream of its name."""
         count, stream = math.prod(shape), Stream(self.seed, name)
         if isinstance(rule, type):
             rule = rule()
         if type(rule).__name__.startswith("TruncatedNormal"):
             return stream.truncated(count) * float(np.float32(rule.stddev))
-        # tf_slim's are functions that hold what they were made of.
+        # tf_slim's initialisers are closures that hold their arguments.
         made = dict(zip(rule.__code__.co_freevars, (c.cell_contents for c in rule.__closure__)))
         cells = math.prod(shape[:-2])
         fan_in, fan_out = cells * shape[-2], cells * shape[-1]
@@ -342,7 +347,7 @@ class Graph:
         return stream.truncated(count) * math.sqrt(1.3 * made["factor"] / n)
 
     def load(self, moves, names=None):
-        """Sets these variables, or all: their initial values are fed."""
+        """Sets the variables `names`, or all, by feeding their initial values."""
         feed, run = {}, []
         for name, v in {**self.trained, **self.others}.items():
             if names is None or name in names:
@@ -354,7 +359,7 @@ class Graph:
     # ---- a step ----
 
     def run(self):
-        """name -> float64 array of every tensor that is kept, in a fixed order."""
+        """name -> float64 array of every tensor of the golden file, in a fixed order."""
         averages = [self.average(getattr(update, "op", update)) for update in self.updates]
         out, taken, gradients = self.session.run(
             [
@@ -371,11 +376,11 @@ class Graph:
 
     @staticmethod
     def average(op):
-        """A moving average's name, the batch's statistic that it follows, 1 - decay, and a factor of the
-        statistic: the plain batch norm's variance is over n, the fused one's over n - 1. Averages are
-        AssignSub(variable, Mul(Sub(variable, ... Mean ...), 1 - decay)); where several follow one another
-        upon a variable, as an image pyramid's scales do, they are taken in the order they were made in,
-        which the program itself leaves open."""
+        """Parses an update operation. Returns the moving average's name, the batch's statistic, 1 -
+        decay, and a factor of the statistic: the plain batch norm divides the variance by n, the
+        fused one by n - 1. Updates have the form AssignSub(variable, Mul(Sub(variable, ... Mean
+        ...), 1 - decay)). The scales of an image pyramid update the same variable several times;
+        their order is that of their creation, which the original program does not fix."""
         name, (difference, rate) = op.inputs[0].op.name, op.inputs[1].op.inputs
         statistic, factor = difference.op.inputs[1], 1.0
         if double and name.endswith("/moving_variance"):
@@ -389,7 +394,7 @@ class Graph:
     # ---- kinks and ties ----
 
     def offsets_before(self, tensor):
-        """Offsets and biases that tensor depends on, in the order of their making."""
+        """Offsets and biases on which tensor depends, in the order of their creation."""
         seen, stack, found = set(), [tensor.op], set()
         while stack:
             op = stack.pop()
@@ -402,7 +407,8 @@ class Graph:
         return [name for name in self.trained if name in found]
 
     def tie(self, op, x, layers):
-        """Whether a window of this pool, upon x, which so many layers come before, has no clear winner."""
+        """True when a window of the pool `op` over x has no clear winner; layers: number of layers
+        before x."""
         _, kh, kw, _ = op.get_attr("ksize")
         _, sh, sw, _ = op.get_attr("strides")
         oh, ow = op.outputs[0].shape.as_list()[1:3]
@@ -416,15 +422,16 @@ class Graph:
         cells = np.stack([x[:, i:i + (oh - 1) * sh + 1:sh, j:j + (ow - 1) * sw + 1:sw]
                           for i in range(kh) for j in range(kw)])
         cells.sort(0)
-        # Equal values are one value that overlapping windows of the pool before have copied, or zeros
-        # that a rectifier made: whichever wins, the gradient comes to the same place.
+        # Equal values are copies of one value, from overlapping windows of an earlier pool, or
+        # zeros of a rectifier. The gradient reaches the same place, whichever of them wins.
         gap = cells[-1] - cells[-2]
         size = math.sqrt(np.square(x[np.isfinite(x)]).mean())
         return bool(((gap > 0) & (gap < TIE * math.sqrt(layers) * size)).any())
 
     def flow(self, spots, order, cuts):
-        """For each of these places in the order of operations, the values of the images' that operations
-        before it give to ones behind it on the way to the spots: fed, they stand for all before."""
+        """Cuts the graph at these places in the order of operations. For each cut, returns the
+        tensors that operations before the cut pass to operations after it on the way to the spots.
+        Feeding them replaces everything before the cut."""
         wanted, stack = set(), [x.op for _, x, _ in spots] + [w for *_, w in spots
                                                               if not isinstance(w, list)]
         while stack:
@@ -445,7 +452,8 @@ class Graph:
         return flows
 
     def settle(self):
-        """The moves, or None when another seed must be taken."""
+        """Moves offsets until no value is near a kink. Returns the moves; None when the seed
+        fails."""
         moves, offsets, tries = {}, {}, {}
         order = {op.name: i for i, op in enumerate(self.graph.get_operations())}
         spots = [(order[x.op.name], x, check) for x, *check in self.checks]
@@ -471,8 +479,8 @@ class Graph:
         return moves
 
     def look(self, group, near, values, offsets, tries, moves):
-        """The name of the offset that was moved for the first spot of these that must be; "" when none
-        must, None when nothing can be done."""
+        """Moves an offset for the first of these spots that needs it. Returns the offset's name, ""
+        when no spot needs a move, None when no move helps."""
         for (place, tensor, what), x in zip(group, values):
             kink = isinstance(what, list)
             channels = np.flatnonzero(next(near) < self.clear) if kink else None
@@ -492,9 +500,10 @@ class Graph:
         return ""
 
     def remedy(self, offsets, x, what, channels, tries):
-        """What to move, and channel -> thousandths: the offset that the values x near their kink have
-        themselves; for a tie, or where there is no such offset, a channel of one before, which draws
-        values anew: of one further before each time, as not all depend on the nearest."""
+        """Returns the variable to move and channel -> thousandths. For values x near their kink
+        this is their own offset. For a tie, or without such an offset, it is a channel of an
+        earlier offset, which changes the values. Each try takes an earlier one, because not all
+        values depend on the nearest."""
         if channels is None or not offsets or \
                 self.trained[offsets[-1]].shape.as_list() != list(x.shape[-1:]):
             return (offsets[max(0, len(offsets) - 1 - tries)], {0: 1}) if len(offsets) > 1 \
@@ -510,9 +519,9 @@ class Graph:
 # ---- goldens -------------------------------------------------------------------------------
 
 def both(kind, factory, c, limit=golden.LIMIT):
-    """Seed, moves, and what both precisions give, of a case; kind is Graph or a class made of it. Other
-    seeds are tried, up to the fourth, where the float32 run is off by more than limit: a channel of which
-    hardly a value passes has a batch norm that multiplies the value's own roundings."""
+    """Runs a case in both precisions; kind: Graph or a class derived from it. Returns the seed, the
+    moves and both results. When the float32 run's error exceeds limit, other seeds are tried, four
+    in all: if hardly a value of a channel passes, its batch norm amplifies the rounding errors."""
     seed, worst = 0, math.inf
     while worst > limit and seed < 4:
         seed, drawn = seed + 1, {}

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""torch/NAME.json: what torchvision's and timm's own nets compute from weights drawn by name.
+"""Makes torch/NAME.json: results of torchvision's and timm's own nets with weights drawn by name.
 
     python3 tests/golden/torch_nets.py [NAME ...]   # torch 2.15, torchvision 0.29, timm 1.0.31
 
-Every tensor of the state is drawn from its Philox stream, so that the file holds names, shapes, for
-each batch norm the size of what enters it (a power of 2, by which its moving averages are drawn), and
-the logits of a batch in double precision with the error of the same net's float32 run. Cases that train
-also keep a step's loss, gradients and moving averages: norm, float32's error and 16 products with
-vectors of +-1. In them no activation is near a kink and no pool near a tie, since there the smallest
-error changes a gradient by much: their pictures are chosen so or, with "apart", offsets of batch norm
-keep each channel on one side of relu6's kinks."""
+Every tensor of the state is drawn from the Philox stream of its name, so the file holds no weights.
+It holds names and shapes, for each batch norm the size of its inputs (a power of 2, by which its
+moving averages are drawn), and the logits of a batch in double precision with the error of the
+float32 run. Cases that train also hold the loss, gradients and moving averages of a step: norm,
+error of float32 and 16 products with vectors of +-1. In these cases no activation is near a kink
+and no pool near a tie, where a tiny error would change a gradient by much. The pictures are chosen
+for that; with "apart", offsets of batch norm keep each channel on one side of relu6's kinks."""
 import json
 import math
 import os
@@ -26,8 +26,8 @@ from philox import Stream, signs
 
 SEED = 20
 CLASSES = 10
-CLEAR = 4e-6  # distance from kinks and ties
-SMALL = 1e-4  # of all gradients' norm: a gradient's that is zero but for roundings
+CLEAR = 4e-6  # least distance from kinks and ties
+SMALL = 1e-4  # of all gradients' norm; a gradient with a smaller norm holds rounding errors only
 
 # name: (their net, ours, options, size, batch, trains)
 TORCH = {"conventions": "torch"}
@@ -101,8 +101,9 @@ def make(source):
 
 
 def drawn(name, shape, size=0, apart=False):
-    """A tensor by its name; size: of what enters the batch norm, as a power of 2; apart: a batch norm's
-    gamma or beta for one side of kinks: three channels of five between them, one above, one below."""
+    """Draws the tensor `name`. size: magnitude of the batch norm's inputs, as a power of 2. apart:
+    gamma and beta keep each channel on one side of the kinks: of five channels three lie between
+    them, one above and one below."""
     shape, u = tuple(shape), Stream(SEED, "torch/" + name).uniform(math.prod(shape))
     if len(shape) > 1:
         t = (2 * u - 1) * math.sqrt(6 / math.prod(shape[1:]))
@@ -125,7 +126,8 @@ def pictures(index, batch, size):
 
 
 def fill(model, x, apart=False):
-    """Draws the weights and, in one pass, moving averages to the size of what enters: name -> size."""
+    """Draws the weights, then, in one forward pass, moving averages of the size of each batch
+    norm's inputs. Returns name -> size."""
     sizes = {}
     norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
 
@@ -143,7 +145,7 @@ def fill(model, x, apart=False):
         model(x)
         for h in hooks:
             h.remove()
-        for name, m in norms.items():  # an auxiliary head's, which evaluation passes over
+        for name, m in norms.items():  # those of an auxiliary head, which evaluation does not run
             if name not in sizes:
                 sizes[name] = 0
                 m.running_mean.copy_(drawn(name + ".running_mean", m.running_mean.shape))
@@ -152,7 +154,8 @@ def fill(model, x, apart=False):
 
 
 def clearance(model, x):
-    """Least distance of an activation's input from a kink, of a pool's winner from the next."""
+    """The least distance of an activation's input from a kink, or of a pool's winner from the
+    second."""
     least = [math.inf]
 
     def kinks(m, inputs):
@@ -179,7 +182,7 @@ def clearance(model, x):
 
 
 def step(model, state, x, labels):
-    """Loss, gradients and moving averages of one step from this state: name -> array."""
+    """Loss, gradients and moving averages of one step from `state`: name -> array."""
     model.load_state_dict(state)
     model.train()
     model.zero_grad()
@@ -196,7 +199,7 @@ def short(x, digits=7):
 
 
 def rows(exact, single):
-    """What golden.py keeps of a tensor, by their names."""
+    """The entries of golden.py for each tensor, by name."""
     gradients = math.sqrt(
         sum(float(t @ t) for n, t in exact.items() if n.endswith(("weight", "bias")))
     )
@@ -273,6 +276,6 @@ def write(name):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # for the same bits everywhere
+    torch.set_num_threads(1)  # gives the same bits on every machine
     for case in sys.argv[1:] or CASES:
         write(case)

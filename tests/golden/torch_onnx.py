@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""ONNX models by PyTorch's own exporters, with what PyTorch makes of them: the logits of one batch and the
-losses of ten steps of SGD on it, batch norm training. Of maps of logits, [n, classes, h, w], the loss is the
-mean over all pixels. tests/onnx/torch_import_test.c imports, runs and trains them. Made with torch 2.15,
-torchvision 0.29, onnx 1.23, onnxscript 0.7:
+"""Makes ONNX models with PyTorch's own exporters, and PyTorch's results: the logits of one batch,
+and the losses of ten steps of SGD on it with batch norm in training mode. For maps of logits, [n,
+classes, h, w], the loss is the mean over all pixels. tests/onnx/torch_import_test.c imports, runs
+and trains the models. They were made with torch 2.15, torchvision 0.29, onnx 1.23 and onnxscript
+0.7:
 
-    torch_onnx.py tests/golden/onnx [NAME..] # narrow nets, a few kilobytes each, which are committed
-    torch_onnx.py --full FOLDER              # the nets as they are; torch_import_test FOLDER tries them
-    torch_onnx.py --many FOLDER [NAME ...]   # more of torchvision's, logits only, by both exporters
+    torch_onnx.py tests/golden/onnx [NAME..] # narrow nets of a few kilobytes, which are committed
+    torch_onnx.py --full FOLDER              # nets of full width, for torch_import_test FOLDER
+    torch_onnx.py --many FOLDER [NAME ...]   # more nets of torchvision, logits only, both exporters
 
-Names that end with _old are of the exporter without dynamo. Weights are PyTorch's random ones; dropout and stochastic depth are off, for their random numbers are
-nobody else's. Images are drawn by a formula, so that no file has to hold them."""
+Names that end with _old come from the exporter without dynamo. Weights are PyTorch's random ones.
+Dropout and stochastic depth are off, because Pumice draws other random numbers. Images are computed
+by a formula, so that no file has to hold them."""
 import argparse
 import copy
 import json
@@ -37,14 +39,14 @@ from torchvision.models.segmentation import deeplabv3, fcn, lraspp
 from torchvision.ops.misc import Conv2dNormActivation
 
 STEPS = 10
-# The full nets at a rate at which PyTorch's float32 and float64 stay together: resnet18 to 2e-4,
-# efficientnet_b0 to 4e-7. mobilenet_v2 from initial values does so at none that was tried (5e-2 within
-# four steps at 0.0002): its losses say nothing, its logits do.
+# Learning rates of the full nets, at which PyTorch's losses in float32 and float64 agree: resnet18
+# to 2e-4, efficientnet_b0 to 4e-7. For mobilenet_v2 from initial values no such rate was found
+# (they differ by 5e-2 within four steps at 0.0002): only its logits are compared.
 RATE, FULL_RATE = 0.002, 0.0005
 
 
 class NarrowResNet(resnet.ResNet):
-    """resnet18 of a sixteenth of its channels behind the first layer."""
+    """resnet18 with a sixteenth of its channels after the first layer."""
 
     def __init__(self, classes):
         super().__init__(resnet.BasicBlock, [2, 2, 2, 2], classes)
@@ -73,7 +75,7 @@ def narrow_efficientnet(classes):
 
 
 def noisy(net):
-    """Numbers in rows, and tables, that are not all alike."""
+    """Draws parameters of norms and tables anew, so that their elements differ."""
     for p in net.parameters():
         if p.ndim == 1 or p.abs().max() == 0:
             nn.init.normal_(p, p.mean().item(), 0.2)
@@ -90,7 +92,8 @@ def narrow_convnext(classes):
 
 
 class NarrowBottlenecks(resnet.ResNet):
-    """resnet50's blocks, one to a stage, of a thirty-second of its channels, at output stride 8."""
+    """resnet50 with one block in each stage and a thirty-second of its channels, at output stride
+    8."""
 
     def __init__(self):
         super().__init__(resnet.Bottleneck, [1, 1, 1, 2], 2, width_per_group=64,
@@ -114,7 +117,7 @@ def narrow_mobilenet_v3(dilation=1, classes=5):
 
 
 class Out(nn.Module):
-    """A segmentation net without its dictionary."""
+    """A segmentation net that returns the map of logits instead of a dictionary."""
 
     def __init__(self, net):
         super().__init__()
@@ -166,7 +169,8 @@ def narrow_fcn(classes):
 
 
 class Heads(nn.Module):
-    """A detector's scores and box corrections, [n, anchors, classes + 4], without what comes after them."""
+    """A detector that returns scores and box corrections, [n, anchors, classes + 4], without
+    postprocessing."""
 
     def __init__(self, backbone, head):
         super().__init__()
@@ -188,7 +192,8 @@ def narrow_ssdlite(classes):
 
 
 def narrow_swin(classes):
-    """Its tables of position biases are picked from by computed indices: constants after an import."""
+    """Computed indices select from its tables of position biases; an import makes them
+    constants."""
     net = noisy(
         swin_transformer.SwinTransformer(
             [2, 2], 8, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.0, num_classes=classes
@@ -222,7 +227,7 @@ def images(batch, size):
 
 
 def spread(net):
-    """Averages that are not 0 and 1, as training leaves them; weights that are not all alike."""
+    """Draws moving averages other than 0 and 1, as after training, and weights that differ."""
     for m in net.modules():
         if isinstance(m, nn.BatchNorm2d):
             nn.init.normal_(m.running_mean, 0, 0.1)
@@ -232,8 +237,8 @@ def spread(net):
 
 
 def export(net, x, path, optimize, old):
-    """The exporter's optimizer folds batch norm into the convolutions, which could not be trained as PyTorch
-    trains the net."""
+    """Exports the net. optimize: the exporter folds batch norm into the convolutions; such a model
+    cannot be trained as PyTorch trains the net."""
     net.eval()
     if old:
         torch.onnx.export(
@@ -262,7 +267,7 @@ def export(net, x, path, optimize, old):
         )
     model = onnx.load(path)
     onnx.checker.check_model(model)
-    for node in model.graph.node:  # where in Python it came from
+    for node in model.graph.node:  # removes the trace of its Python code
         del node.metadata_props[:]
         node.doc_string = ""
     del model.graph.value_info[:]
@@ -286,7 +291,7 @@ def learn(net, x, classes, rate):
     return losses
 
 
-MOST = 1000  # values that are kept
+MOST = 1000  # most values of the logits in the file
 
 
 def make(net, name, folder, size, batch, classes, train=True, rate=RATE, vary=True):
@@ -385,7 +390,7 @@ def main():
                 torch.manual_seed(0)
                 try:
                     make(many(name), name + end, args.folder, size, 2, 1000, train=False)
-                except Exception as e:  # not all can be exported
+                except Exception as e:  # some nets cannot be exported
                     print(name + end, "not exported:", str(e)[:200], flush=True)
         return
     if args.full:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""torch_preprocessing.json: pictures as torchvision's transforms of Pillow images prepare them, in
-8 bits before mean and deviation are taken off. Pillow 13 resizes some boxes along columns first, which rounds
-elsewhere; older ones never do.
+"""Makes torch_preprocessing.json: pictures prepared by torchvision's transforms of Pillow images,
+in 8 bits, before mean and deviation are applied. Pillow 13 resizes some boxes along columns first,
+which rounds differently; older versions never do.
 
     python3 tests/golden/torch_preprocessing.py     # torchvision 0.29, Pillow 12.3.0
 
-A picture's values are (31 y^2 + 17 x y + 7 x + 53 c) mod 256. Case: picture's size, input's size,
-resize_side in eval, or a box (y, x, height, width) of training."""
+A picture's values are (31 y^2 + 17 x y + 7 x + 53 c) mod 256. A case holds the picture's size, the
+input's size, and resize_side for evaluation or a box (y, x, height, width) for training."""
 import json
 import os
 

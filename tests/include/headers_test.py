@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Every public header compiles by itself, twice, and with all others, as C11 and as C++11, without a
-warning; and cplusplus_test.cpp, which calls the library from C++, includes all of them.
+"""Checks that every public header compiles without a warning, as C11 and as C++11: alone, included
+twice, and together with all others. cplusplus_test.cpp, which calls the library from C++, must
+include all of them.
 
     headers_test.py SOURCE CC [CXX]"""
 import glob

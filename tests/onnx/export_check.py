@@ -1,12 +1,13 @@
-"""ONNX files that are exported are good, and onnxruntime computes with them what we do.
+"""Checks that exported ONNX files are valid and that onnxruntime computes the same outputs as
+Pumice.
 
     python3 tests/onnx/export_check.py EXPORT_CASES FOLDER [NET ... | layers]
 
-The program EXPORT_CASES (export_cases.c) exports every named net and every small case of the layers'
-tests with random values, and gives inputs and our own outputs. Each file passes the checker of the
-onnx package, shapes inferred strictly, and onnxruntime's output for the same input differs by no more
-than the bound below. A python without onnx and onnxruntime makes a virtual environment in FOLDER and
-installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
+The program EXPORT_CASES (export_cases.c) exports every named net and every small case of the
+layers' tests with random values, and writes inputs and Pumice's outputs. Each file must pass the
+checker of the onnx package with strict shape inference. For the same input, onnxruntime's output
+may differ by at most BOUND. A Python without onnx and onnxruntime makes a virtual environment in
+FOLDER and installs them there, once. The check exits with 77 (skipped) when the download fails."""
 import glob
 import json
 import os
@@ -17,9 +18,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
 
-# Of the largest output: both sides add up in 32-bit floats, in another order.
+# Relative to the largest output. Both sides add 32-bit floats, in different orders.
 BOUND = 1e-4
-# Beside every net as it is: what options make of a few.
+# Some nets exported with options, in addition to every net without options.
 MORE = [
     ("resnet_v1_50", "fold"), ("mobilenet_v2", "fold"), ("mobilenet_v3_small", "fold"),
     ("inception_v3", "fold"), ("nasnet_cifar", "fold"), ("mobilenet_v2", "beside"),
@@ -34,7 +35,7 @@ MORE = [
 
 
 def as_graph(x):
-    """Images as they are in the graph."""
+    """Images in the layout of the graph, channels before rows and columns."""
     return x.transpose(0, 3, 1, 2).copy() if x.ndim == 4 and x.dtype != "uint8" else x
 
 
@@ -52,7 +53,7 @@ def session(path):
 
 
 def distance(got, want, name):
-    """Largest difference over the largest value."""
+    """The largest difference divided by the largest value."""
     import numpy as np
     if got.shape != want.shape:
         fail(f"{name}: onnxruntime's output has shape {got.shape}, ours {want.shape}")
@@ -63,12 +64,12 @@ def distance(got, want, name):
 
 
 def as_rows(y):
-    """A row for each picture, channels last, as ours are."""
+    """A row for each picture with channels last, as in Pumice."""
     return (y.transpose(0, 2, 3, 1) if y.ndim == 4 else y).reshape(len(y) if y.ndim else 1, -1)
 
 
 def check_case(case):
-    """The distance of the whole batch."""
+    """Runs a case and returns the distance of the whole batch."""
     import numpy as np
     import onnx
     name = case["name"]
@@ -87,7 +88,7 @@ def check_case(case):
 
 
 def check_batches(name, run, feeds, got):
-    """A batch of another size gives the same answers."""
+    """A batch of another size must give the same outputs."""
     import numpy as np
     three = {k: np.concatenate([x[1:], x]) for k, x in feeds.items()}
     off = distance(as_rows(run.run(None, three)[0]), np.concatenate([got[1:], got]), name)

@@ -1,4 +1,4 @@
-"""PNG files, for checks that have no package for them."""
+"""Reads and writes PNG files without further packages."""
 import struct
 import zlib
 
@@ -21,7 +21,7 @@ def write_png(path, pixels):
 
 
 def read_png(path, channels):
-    """Of 8 bits: [height, width, channels]."""
+    """Reads a PNG of 8 bits as [height, width, channels]."""
     import numpy as np
     data, at, packed = open(path, "rb").read(), 8, b""
     width, height, depth, color = struct.unpack(">IIBB", data[16:26])
@@ -34,7 +34,7 @@ def read_png(path, channels):
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width * channels + 1)
     out = np.zeros(
         (height + 1, width + 1, channels), np.int64
-    )  # with what the filters see before the picture
+    )  # the filters see zeros before the picture
     for y in range(height):
         how = rows[y, 0]
         for x in range(width):

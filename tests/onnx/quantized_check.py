@@ -1,13 +1,14 @@
-"""onnxruntime computes with integers what a net that was quantised in training evaluates to.
+"""Checks that onnxruntime, with integers, agrees with nets trained with quantisation.
 
     python3 tests/onnx/quantized_check.py PUMICE FOLDER
 
-The program PUMICE trains nets on drawn shapes with floats, goes on quantised from that checkpoint and exports. Every
-file passes the checker of the onnx package; onnxruntime makes integer convolutions of it, whose answers for the
-pictures drawn here are the program's but for few that lie between two steps: integers round a sum once more than
-floats do. The program's metric must be nearly that of the same weights without rounding. A python without
-onnx and onnxruntime makes a virtual environment in FOLDER and installs them there, once; exit 77 (skipped) where they
-cannot be downloaded."""
+The program PUMICE trains nets on drawn shapes with floats, continues from that checkpoint with
+quantisation, and exports the result. Every file must pass the checker of the onnx package, and
+onnxruntime must run its convolutions with integers. Its answers for pictures drawn here must equal
+the program's, except for few that lie between two steps: integers round a sum once more than
+floats. The program's metric must be close to that of the same weights without rounding. A Python
+without onnx and onnxruntime makes a virtual environment in FOLDER and installs them there, once.
+The check exits with 77 (skipped) when the download fails."""
 import json
 import os
 import sys
@@ -24,7 +25,7 @@ COMMON = {
     "run": {"folder": "float", "steps": 250, "batch_size": 24, "summary_every_steps": 0},
 }
 NETS = {
-    # A bypass, depthwise convolution, relu6, a map that is resized and joined.
+    # A bypass, a depthwise convolution, relu6, and a map that is resized and concatenated.
     "pixels": {
         "task": "segmentation",
         "model": {
@@ -60,7 +61,7 @@ NETS = {
         "loss": {"label_weights": [0.25, 1, 1, 1, 1]},
         "eval": {"save_raw": True},
     },
-    # Pooling between, a product, residuals that leave their batch norm.
+    # Pools between layers, a product, and residuals added after batch norm.
     "layers": {
         "task": "classification",
         "model": {
@@ -96,7 +97,7 @@ NETS = {
     },
 }
 QUANTISED = ["model.quantize_delay=0", "run.folder=quantised"]
-# Of pixels or pictures whose class differs; of the largest probability.
+# Largest share of pixels whose class differs; largest difference of probabilities.
 DIFFERENT, NEAR = 0.02, 0.1
 LOST = 0.03
 
@@ -122,7 +123,8 @@ def score(config, options, metric):
 
 
 def check_operators(name):
-    """Weights of 8 bits in the file; of what can be, integer arithmetic in onnxruntime."""
+    """The file must hold 8-bit weights, and onnxruntime must use integer operators where it has
+    them."""
     import onnx
     model = onnx.load("net.onnx")
     onnx.checker.check_model(model, full_check=True)
@@ -151,7 +153,7 @@ def check_operators(name):
 
 
 def draw(size, count):
-    """Discs and boxes on a ground with noise."""
+    """Draws discs and boxes on a noisy background."""
     rng = np.random.default_rng(3)
     y, x = np.mgrid[:size, :size]
     os.makedirs("pictures", exist_ok=True)
@@ -169,7 +171,7 @@ def draw(size, count):
 
 
 def pixels_differ(model, pictures):
-    """The share of pixels that are of another class, and how many classes there are."""
+    """Returns the share of pixels whose class differs, and the number of classes seen."""
     pumice("predict", "net.json", "pictures", "--out", "out", *QUANTISED)
     want = np.stack([read_png(f"out/{i:02}_raw.png", 1)[..., 0] for i in range(len(pictures))])
     names = [o.name for o in model.get_outputs()]
@@ -181,7 +183,7 @@ def pixels_differ(model, pictures):
 
 
 def answers_differ(model, pictures):
-    """How far probabilities are apart at most, and how many classes there are."""
+    """Returns the largest difference of probabilities, and the number of classes seen."""
     told = json.loads(pumice("predict", "net.json", "pictures", "--json", *QUANTISED).stdout)[
         "images"
     ]
@@ -233,7 +235,8 @@ def check_net(name, net):
         else "of 1 is the largest difference of probabilities"
     )
     print(
-        f"{name}: {told}; {metric} {plain:.3f} with floats, {rounded:.3f} rounded; {off:.1e} {what}",
+        f"{name}: {told}; {metric} {plain:.3f} with floats, {rounded:.3f} rounded; "
+        f"{off:.1e} {what}",
         flush=True,
     )
 

@@ -1,16 +1,16 @@
-"""onnxruntime computes with an exported segmentation model what the program predicts.
+"""Checks that onnxruntime predicts the same as the program with exported segmentation models.
 
     python3 tests/onnx/segmentation_check.py PUMICE FOLDER
 
-The program PUMICE trains a small net on drawn shapes and exports it: as it is, at several scales
-and mirrored, with pixels for an input, with sizes brought into a range, at a finer stride, for one
-size only, with the original's second softmax; and with heads of instances and edges. Every file
-passes the checker of the onnx package. For pictures of several sizes, none of them the crop's,
-SemanticPredictions must be the numbers that `pumice predict` writes, but where the two best classes
-are as good as equal; the four outputs must fit each other, and a picture larger than the crop must
-be refused. Of a net for instances, heat and offsets grouped here must give the segments that predict
-writes. A python without onnx and onnxruntime makes a virtual environment in FOLDER and installs them
-there, once; exit 77 (skipped) where they cannot be downloaded."""
+The program PUMICE trains a small net on drawn shapes and exports it without options, at several
+scales and mirrored, with pixels as input, with sizes limited to a range, at a finer stride, for one
+size only, with the original's second softmax, and with heads of instances and edges. Every file
+must pass the checker of the onnx package. The pictures have several sizes. SemanticPredictions must
+hold the numbers that `pumice predict` writes, except where the two best classes are almost equal.
+The four outputs must agree with each other, and a picture larger than the crop must be refused. For
+a net with instances, heat maps and offsets are grouped here and must give the segments that `pumice
+predict` writes. A Python without onnx and onnxruntime makes a virtual environment in FOLDER and
+installs them there, once. The check exits with 77 (skipped) when the download fails."""
 import json
 import os
 import sys
@@ -24,8 +24,8 @@ from pictures import read_png, write_png  # noqa: E402
 CROP = (65, 49)
 SIZES = [(65, 49), (64, 48), (33, 41), (17, 49), (50, 7)]
 CLASSES = 5
-# Probabilities of two programs that add up in another order, and what decides nothing: with pixels
-# resized in the graph before or after the mean is taken off.
+# Largest difference of probabilities. The two programs add in different orders, and pixels are
+# resized in the graph before or after the mean is subtracted.
 NEAR = 1e-4
 NET = {
     "task": "segmentation",
@@ -51,7 +51,8 @@ NET = {
 LOOKS = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
 RANGE = ["input.min_resize=33", "input.max_resize=49", "input.resize_factor=8"]
 FINE = ["model.output_stride=8", "model.aspp_rates=[4]"]
-# Another net, which tells instances too; so many centres and such small segments say more of a net of few steps.
+# A second net, with instances. A low threshold and a small area keep many segments, although the
+# net was trained for a few steps only.
 INSTANCES = [
     "model.instance=true",
     "model.decoder_strides=[8,4]",
@@ -60,7 +61,7 @@ INSTANCES = [
     "run.steps=60",
 ]
 GROUPING = {"threshold": 0.01, "nms_kernel": 3, "stuff_area": 20}
-# What is exported with, what is predicted with.
+# Options of `pumice export` and of `pumice predict` for each case.
 CASES = {
     "plain": ([], []),
     "looks": ([s.format("export") for s in LOOKS], [s.format("eval") for s in LOOKS]),
@@ -88,7 +89,7 @@ CASES = {
 
 
 def predict(options):
-    """Classes by picture."""
+    """Runs `pumice predict`. Returns the map of classes of each picture."""
     pumice("predict", "net.json", "pictures", "--out", "out", *options)
     return [read_png(f"out/{i}_raw.png", 1)[..., 0] for i in range(len(SIZES))]
 
@@ -127,7 +128,7 @@ def session(path):
 
 
 def run(model, pixels):
-    """name -> output for one picture, as the metadata say that it is to be given."""
+    """Runs the model on one picture, prepared as its metadata require. Returns name -> output."""
     note = json.loads(model.get_modelmeta().custom_metadata_map["preprocessing"])
     feed = model.get_inputs()[0]
     x = pixels[None]
@@ -141,7 +142,7 @@ def run(model, pixels):
 
 
 def same_classes(name, got, want, probabilities):
-    """But where the two best are as good as equal."""
+    """Classes must be equal, except where the two best probabilities are almost equal."""
     check(got.shape == want.shape, f"{name}: {got.shape} classes, {want.shape} predicted")
     best = np.sort(probabilities, axis=0)
     wrong = (got != want) & (best[-1] - best[-2] > NEAR)
@@ -150,7 +151,7 @@ def same_classes(name, got, want, probabilities):
 
 
 def fits(name, out, height, width, crop, resized):
-    """The four outputs of a picture."""
+    """Checks the shapes and the agreement of a picture's four outputs."""
     raw, whole = out["RawSemanticPredictions"], out["RawSemanticProbabilities"]
     classes, p = out["SemanticPredictions"], out["SemanticProbabilities"]
     check(
@@ -198,7 +199,7 @@ def check_case(name, pictures):
 
 
 def check_limits(pictures):
-    """Larger pictures; a batch; one size only; a second softmax; an older name for the input."""
+    """Checks larger pictures, a batch, one size only, a second softmax, and an older input name."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
     model = check_case("plain", pictures)
     for height, width in ((66, 49), (65, 50), (130, 20)):
@@ -232,7 +233,8 @@ def check_limits(pictures):
 
 
 def check_heads(pictures):
-    """Centres, offsets and edges beside the classes; offsets are in pixels of the picture that came in."""
+    """Checks the outputs for centres, offsets and edges. Offsets are in pixels of the input
+    picture."""
     import onnx
     heads = ["model.instance=true", "model.edge_classes=2", "run.folder=heads"]
     pumice("train", "net.json", "run.steps=3", *heads)
@@ -267,7 +269,8 @@ def check_heads(pictures):
 
 
 def grouped(classes, heat, offset, things):
-    """Numbers of segments, class * 1000 + instance, by the published rules; 255000: none."""
+    """Groups pixels by the published rules. Returns segment numbers, class * 1000 + instance;
+    255000 means no segment."""
     height, width = classes.shape
     kept = np.where(heat > np.float32(GROUPING["threshold"]), heat, np.float32(-1))
     padded = np.pad(kept, 1, constant_values=-np.inf)

@@ -1,11 +1,11 @@
-"""TensorBoard itself reads what training writes.
+"""Checks that TensorBoard reads the event files of a training run.
 
     python3 tests/report/tensorboard_check.py PUMICE FOLDER
 
-Trains small nets with the program PUMICE, then compares what TensorBoard's own reader and a running
-server say with metrics.jsonl, with the checkpoint's variables and with the pictures of the data. A
-python without tensorboard makes a virtual environment in FOLDER and installs it there, once; exit 77
-(skipped) where that cannot be downloaded."""
+Trains small nets with the program PUMICE. TensorBoard's own reader and a running server must agree
+with metrics.jsonl, with the checkpoint's variables and with the pictures of the data. A Python
+without tensorboard makes a virtual environment in FOLDER and installs it there, once. The check
+exits with 77 (skipped) when the download fails."""
 import json
 import os
 import re
@@ -54,7 +54,7 @@ def read(folder):
 
 
 class Server:
-    """A tensorboard process over a folder."""
+    """A tensorboard process that serves a folder."""
 
     def __init__(self, folder, fast):
         program = os.path.join(os.path.dirname(sys.executable), "tensorboard")
@@ -164,7 +164,7 @@ def check_evaluation(run, steps):
 
 
 def tensors(path):
-    """A safetensors file's float arrays."""
+    """The float arrays of a safetensors file."""
     import numpy as np
     with open(path, "rb") as f:
         data = f.read()
@@ -180,7 +180,8 @@ def tensors(path):
 
 
 def check_histograms(a, saved):
-    """saved: a run of the same bits that has a checkpoint of step 20; a's run has none."""
+    """saved: a run with the same results bit for bit and a checkpoint of step 20; a's run has
+    none."""
     import numpy as np
     values = tensors(os.path.join(saved, "checkpoints", "step-000020.safetensors"))
     names = [n for n in values if not n.endswith("Momentum")]
@@ -253,7 +254,7 @@ def check_images(a, work):
 
 
 def check_server(work, run, fast, steps):
-    """Runs, tags and one curve over HTTP."""
+    """Reads runs, tags and one curve over HTTP."""
     server = Server(os.path.join(work, "runs"), fast)
     name = os.path.basename(run)
     try:
@@ -282,7 +283,7 @@ def check_server(work, run, fast, steps):
 
 
 def check_resume(work):
-    """Steps beyond the checkpoint that a run goes on from are hidden, those before it stay."""
+    """After a resume, steps beyond the checkpoint are hidden; earlier ones stay."""
     run, _ = train(work, "resumed")
     for ending in ("safetensors", "json"):
         os.remove(os.path.join(run, "checkpoints", "step-000040." + ending))
@@ -299,7 +300,7 @@ def check_resume(work):
 
 
 def check_watch(work, run):
-    """pumice eval --watch says the same of step 25 as training did."""
+    """`pumice eval --watch` writes the same metrics for step 25 as training."""
     config = os.path.join(work, "net.json")
     pumice(
         "eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}", "run.steps=25"
@@ -314,7 +315,7 @@ def check_watch(work, run):
 
 
 def check_faults(work):
-    """Event files that cannot be written cost a warning, not the run."""
+    """When event files cannot be written, training warns and continues."""
     os.makedirs(os.path.join(work, "runs", "blocked"))
     open(os.path.join(work, "runs", "blocked", "eval"), "w").close()
     run, text = train(work, "blocked")
@@ -366,7 +367,8 @@ def main():
         check_server(work, run, "false", [10, 20, 30, 40])
         check_server(work, resumed, "auto", [10, 20, 25])
     print(
-        "tensorboard_check: scalars, histograms, pictures, a resumed run, faults, server: as they should be"
+        "tensorboard_check: scalars, histograms, pictures, a resumed run, faults, server: "
+        "as they should be"
     )
 
 
