@@ -7,7 +7,9 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KIND = 0;
 layout(constant_id = 4) const int RANK = 6;
 #include "lib/strided.glsl"
-layout(push_constant, scalar) uniform Push { InT a; InT b; InT dy; OutT da; OutT db; binary_params p; };
+layout(push_constant, scalar) uniform Push {
+    InT a; InT b; InT dy; OutT da; OutT db; binary_params p;
+};
 
 /* da and db are as large as y. */
 void main()

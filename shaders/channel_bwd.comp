@@ -21,7 +21,8 @@ float factor(float value, float g)
 
 vec4 factor(vec4 value, vec4 g)
 {
-    return vec4(factor(value.x, g.x), factor(value.y, g.y), factor(value.z, g.z), factor(value.w, g.w));
+    return vec4(factor(value.x, g.x), factor(value.y, g.y),
+                factor(value.z, g.z), factor(value.w, g.w));
 }
 
 void main()

@@ -4,7 +4,9 @@
 #include "channel.params.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KIND = 0; /* kinds of src/layers/channel.c */
-layout(push_constant, scalar) uniform Push { InOutT x; InT gamma; InT beta; InOutT y; channel_params p; };
+layout(push_constant, scalar) uniform Push {
+    InOutT x; InT gamma; InT beta; InOutT y; channel_params p;
+};
 
 float rectify(float value, float g)
 {

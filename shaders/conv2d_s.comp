@@ -95,7 +95,8 @@ void fetch(bool more, int group, int b_column)
                 int x = int(at_tap % uint(KW)) * p.dilation_w;
                 there_a[i][e] = more && flat_term < terms && uint(row_y[i] + y) < uint(source.x)
                              && uint(row_x[i] + x) < uint(source.y);
-                int from = row_at[i] + (y * source.y + x) * a_width + int(flat_term % uint(CHANNELS));
+                int from = row_at[i] + (y * source.y + x) * a_width
+                         + int(flat_term % uint(CHANNELS));
                 next_a[i][e] = a1.v[there_a[i][e] ? from : 0];
             }
         } else if (VEC_A) {

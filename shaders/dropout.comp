@@ -6,7 +6,9 @@
 #define unsigned uint
 #include "dropout.params.h"
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InOutF32 x; InStep step; InOutF32 y; dropout_params p; };
+layout(push_constant, scalar) uniform Push {
+    InOutF32 x; InStep step; InOutF32 y; dropout_params p;
+};
 
 void main()
 {

@@ -35,6 +35,7 @@ void main()
 
         m.v[i] = mean;
         v.v[i] = square;
-        w.v[i] = before - (alpha * mean / (sqrt(square) + p.epsilon) + lr * decay.v[2u * of] * before);
+        w.v[i] = before - (alpha * mean / (sqrt(square) + p.epsilon)
+                           + lr * decay.v[2u * of] * before);
     }
 }

@@ -14,7 +14,8 @@ layout(push_constant, scalar) uniform Push {
 /* One workgroup per chunk. */
 void main()
 {
-    uint length = (uint(p.count) + uint(p.chunks) - 1u) / uint(p.chunks), lane = gl_LocalInvocationID.x;
+    uint length = (uint(p.count) + uint(p.chunks) - 1u) / uint(p.chunks),
+         lane = gl_LocalInvocationID.x;
 
     for (uint chunk = gl_WorkGroupID.x; chunk < uint(p.chunks); chunk += gl_NumWorkGroups.x) {
         uint last = min((chunk + 1) * length, uint(p.count));

@@ -29,7 +29,8 @@ void main()
                             part = 0.0;
                         }
                     } else {
-                        same = value == total ? same + 1.0 : winner(value, total) == total ? same : 1.0;
+                        same = value == total ? same + 1.0
+                             : winner(value, total) == total ? same : 1.0;
                         total = winner(value, total);
                     }
                 }

@@ -11,7 +11,8 @@ void main()
 
     for (uint i = pm_first(); i < count; i += pm_stride()) {
         uint k = i % uint(p.sc), rest = i / uint(p.sc);
-        uint x = rest % uint(p.sw), y = rest / uint(p.sw) % uint(p.sh), n = rest / uint(p.sw * p.sh);
+        uint x = rest % uint(p.sw), y = rest / uint(p.sw) % uint(p.sh),
+             n = rest / uint(p.sw * p.sh);
 
         box.v[i] = big.v[(((n + uint(p.n0)) * uint(p.h) + y + uint(p.h0)) * uint(p.w) + x +
                           uint(p.w0)) * uint(p.c) + k + uint(p.c0)];

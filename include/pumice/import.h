@@ -19,11 +19,11 @@ struct pm_import_facts {
 };
 struct pm_import_options {
     const char *logits; /* name of the value with the logits; NULL or "": the first output */
-    bool whole;         /* keep a final Softmax and the shape of the output; otherwise the Softmax is
-                           removed and the output is [n, classes] */
-    bool any_shape;     /* also accept logits of other shapes: maps [n, classes, h, w], whose node is
-                           [n, h, w, classes], and other ranks above 2, whose node has the elements
-                           in ONNX's order */
+    bool whole;         /* keep a final Softmax and the shape of the output; otherwise the Softmax
+                           is removed and the output is [n, classes] */
+    bool any_shape;     /* also accept logits of other shapes: maps [n, classes, h, w], whose node
+                           is [n, h, w, classes], and other ranks above 2, whose node has the
+                           elements in ONNX's order */
     int new_head;       /* replace the last layer by a new one with so many classes; 0 = keep it */
 };
 

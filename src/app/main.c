@@ -47,7 +47,8 @@ static const char closing[] =
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
     "devices='[\"vulkan:0\",\"cpu\"]'. docs/keys.md explains every key.\n"
     "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
-    "128 + n stopped by signal n (129 lost terminal, 130 Ctrl-C, 141 lost pipe, 143 kill), what was\n"
+    "128 + n stopped by signal n (129 lost terminal, 130 Ctrl-C, 141 lost pipe, 143 kill), "
+    "what was\n"
     "reached being kept.\n";
 
 static const struct pm_command *find(const char *name)

@@ -131,9 +131,11 @@ static void options_are_items(void **state)
 static void tools_find_nothing(void **state)
 {
     (void)state;
-    char *text = shell_text("if command -v mandoc >/dev/null; then mandoc -T lint -W warning %s/*.1; fi\n"
+    char *text = shell_text("if command -v mandoc >/dev/null; then "
+                            "mandoc -T lint -W warning %s/*.1; fi\n"
                             "if command -v groff >/dev/null; then\n"
-                            "    for page in %s/*.1; do groff -man -ww -Tutf8 $page >/dev/null; done\n"
+                            "    for page in %s/*.1; do "
+                            "groff -man -ww -Tutf8 $page >/dev/null; done\n"
                             "fi",
                             folder, folder);
     assert_string_equal(text, "");

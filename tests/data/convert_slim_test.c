@@ -215,12 +215,14 @@ static void cifar10_folders(void **state)
 static const char coco[] =
     "{\"info\": {\"x\": [1, {\"y\": \"]}\\\"\"}]},\n \"annotations\": [\n"
     "  {\"id\": 1, \"image_id\": 7, \"category_id\": 3, \"area\": 0.32, \"bbox\": [1, 2, 3, 4]},\n"
-    "  {\"id\": 2, \"image_id\": 5, \"category_id\": 3, \"area\": 0.3200001, \"bbox\": [0, 4, 8, 4],\n"
+    "  {\"id\": 2, \"image_id\": 5, \"category_id\": 3, \"area\": 0.3200001, "
+    "\"bbox\": [0, 4, 8, 4],\n"
     "   \"segmentation\": [[1.5, 2, -3e2]], \"iscrowd\": 0},\n"
     "  {\"id\": 3, \"image_id\": 9, \"category_id\": 4, \"area\": 60, \"bbox\": [0, 0, 8, 8]},\n"
     "  {\"id\": 4, \"image_id\": 5, \"category_id\": 3, \"area\": 9, \"bbox\": [2, 0, 4, 2]},\n"
     "  {\"id\": 5, \"image_id\": 999, \"category_id\": 3, \"area\": 60, \"bbox\": [0, 0, 8, 8]}],\n"
-    " \"images\": [{\"id\": 9, \"file_name\": \"9.jpg\", \"height\": 8, \"width\": 8, \"license\": null},\n"
+    " \"images\": [{\"id\": 9, \"file_name\": \"9.jpg\", \"height\": 8, \"width\": 8, "
+    "\"license\": null},\n"
     "  {\"file_name\": \"\\u0035 a.jpg\", \"id\": 5, \"width\": 8, \"height\": 8},\n"
     "  {\"id\": 7, \"file_name\": \"7.jpg\", \"height\": 8, \"width\": 8}],\n"
     " \"categories\": [{\"id\": 4, \"name\": \"cup\"}, {\"id\": 3, \"name\": \"person\"}]}\n";

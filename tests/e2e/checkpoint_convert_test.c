@@ -12,7 +12,8 @@
 static const char lenet[] =
     "{ \"model\": { \"name\": \"lenet\" }, \"input\": { \"size\": 12 },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
-    "  \"optim\": { \"name\": \"momentum\", \"moving_average_decay\": 0.9 }, \"devices\": [\"cpu\"],\n"
+    "  \"optim\": { \"name\": \"momentum\", \"moving_average_decay\": 0.9 }, "
+    "\"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.001 },\n"
     "  \"run\": { \"steps\": 3, \"batch_size\": 8 }, \"eval\": { \"batch_size\": 8 } }\n";
 

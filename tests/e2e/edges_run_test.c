@@ -7,11 +7,13 @@
 static const char config[] =
     "{ \"task\": \"segmentation\", \"model\": { \"name\": \"deeplab_mobilenet_v2\",\n"
     "  \"depth_multiplier\": 0.1, \"aspp_filters\": 8, \"edge_classes\": 3 },\n"
-    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2, \"edge_width\": 2 },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2, "
+    "\"edge_width\": 2 },\n"
     "  \"input\": { \"size\": 17, \"min_scale\": 1, \"max_scale\": 1 },\n"
     "  \"optim\": { \"name\": \"adam\" }, \"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 4, \"batch_size\": 8, \"log_every_steps\": 1 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 4, \"batch_size\": 8, "
+    "\"log_every_steps\": 1 },\n"
     "  \"eval\": { \"batch_size\": 8 } }\n";
 
 static int train(void **state)

@@ -242,7 +242,8 @@ static int set_up(void **state)
              "{ \"base\": [\"net.json\"], \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
              "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2 },\n"
              "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\" },\n"
-             "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
+             "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, "
+             "\"kernel\": 1 } ] },\n"
              "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 } }\n");
     check(run(NULL, "train seg.json run.folder=seg run.steps=2"), 0);
     check(run(NULL, "export two two.onnx"), 0);

@@ -17,7 +17,8 @@ static const char config[] =
     "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 },\n"
     "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 1e-5 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 2, \"batch_size\": 8, \"keep_best\": \"ar_small\" },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 2, \"batch_size\": 8, "
+    "\"keep_best\": \"ar_small\" },\n"
     "  \"eval\": { \"every_steps\": 2, \"batch_size\": 8,\n"
     "    \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
 

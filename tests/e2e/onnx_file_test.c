@@ -122,7 +122,8 @@ static void put_config(const char *name, const char *model)
     pm_str_add(&text, "{ \"model\": { \"onnx\": \"%s\" }, \"devices\": [\"cpu\"],\n"
                "  \"input\": { \"preprocessing\": \"lenet\", \"size\": %d },\n"
                "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.05 },\n"
-               "  \"data\": { \"eval_split\": \"test\" }, \"run\": { \"steps\": 2, \"batch_size\": 8 } }\n",
+               "  \"data\": { \"eval_split\": \"test\" }, \"run\": { \"steps\": 2, "
+               "\"batch_size\": 8 } }\n",
                model, SIDE);
     put_text(name, text.text);
     pm_str_free(&text);

@@ -10,13 +10,15 @@
 static const char net[] =
     "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
     "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2 },\n"
-    "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\", \"decay\": 0.5 },\n"
+    "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\", "
+    "\"decay\": 0.5 },\n"
     "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
     "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 },\n"
     "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.05 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 30, \"batch_size\": 8, \"keep_best\": \"miou\" },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 30, \"batch_size\": 8, "
+    "\"keep_best\": \"miou\" },\n"
     "  \"eval\": { \"every_steps\": 15, \"batch_size\": 8 } }\n";
 
 static int train(void **state)

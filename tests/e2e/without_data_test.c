@@ -7,7 +7,8 @@
 
 static const char seg_net[] =
     "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
-    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2, \"activation\": \"relu\" },\n"
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2, "
+    "\"activation\": \"relu\" },\n"
     "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
     "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 }, \"devices\": [\"cpu\"],\n"

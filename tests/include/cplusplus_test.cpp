@@ -1,5 +1,6 @@
-// A C++ program that uses the library through every public header: it lists devices, reads a config,
-// builds a net and plans its training on the CPU. It links only if the headers declare C functions.
+// A C++ program that uses the library through every public header: it lists devices, reads a
+// config, builds a net and plans its training on the CPU. It links only if the headers give their
+// functions C linkage.
 #include <pumice/base.h>
 #include <pumice/checkpoint.h>
 #include <pumice/config.h>

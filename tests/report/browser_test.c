@@ -47,14 +47,17 @@ static const char harness_head[] =
     "frame.onload = () => {\n"
     "  const w = frame.contentWindow, d = frame.contentDocument;\n"
     "  const one = s => d.querySelector(s), all = s => Array.from(d.querySelectorAll(s));\n"
-    "  const shown = e => e && w.getComputedStyle(e).display !== 'none' && e.getBoundingClientRect().width > 0;\n"
+    "  const shown = e => e && w.getComputedStyle(e).display !== 'none' && "
+    "e.getBoundingClientRect().width > 0;\n"
     "  const contrast = (e, ground) => {\n"
-    "    const a = light(w.getComputedStyle(e).color), b = light(w.getComputedStyle(ground).backgroundColor);\n"
+    "    const a = light(w.getComputedStyle(e).color), "
+    "b = light(w.getComputedStyle(ground).backgroundColor);\n"
     "    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);\n"
     "  };\n"
     "  try {\n"
     "    say('overflow', d.documentElement.scrollWidth > frame.clientWidth);\n"
-    "    say('curves', all('svg path.line, svg path.area').filter(p => p.getAttribute('d').length > 20).length);\n";
+    "    say('curves', all('svg path.line, svg path.area')"
+    ".filter(p => p.getAttribute('d').length > 20).length);\n";
 static const char harness_tail[] =
     "\n  } catch (e) { say('failed', e); }\n"
     "  document.body.textContent = 'RESULT ' + out.join(' ');\n"
@@ -224,8 +227,10 @@ static const char press[] =
     "      one('#theme-' + theme).click();\n"
     "      say(theme, light(w.getComputedStyle(d.body).backgroundColor) > .5 ? 'bright' : 'dim');\n"
     "      const card = one('.card'), good = [['.note', card], ['.tile small', one('.tile')],\n"
-    "        ['.eyebrow', d.body], ['.wrong .verdict', one('.sample')], ['.right .verdict', one('.sample')],\n"
-    "        ['nav a', d.body], ['.plot .y', card], ['.state', one('.state')], ['.journal .warning', one('.journal')],\n"
+    "        ['.eyebrow', d.body], ['.wrong .verdict', one('.sample')], "
+    "['.right .verdict', one('.sample')],\n"
+    "        ['nav a', d.body], ['.plot .y', card], ['.state', one('.state')], "
+    "['.journal .warning', one('.journal')],\n"
     "        ['.matrix td', one('.matrix td')]];\n"
     "      for (const [text, ground] of good)\n"
     "        if (contrast(one(text), ground) < 4.5) say('faint', theme + ' ' + text);\n"
@@ -267,11 +272,13 @@ static void works_without_scripts(void **state)
 
 static const char read_values[] =
     "    const plot = one('#loss .plot'), box = plot.getBoundingClientRect(), tip = one('#tip');\n"
-    "    const key = k => plot.dispatchEvent(new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
+    "    const key = k => plot.dispatchEvent("
+    "new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
     "    plot.dispatchEvent(new w.PointerEvent('pointermove',\n"
     "      { clientX: box.left + box.width / 2, clientY: box.top + 20, bubbles: true }));\n"
     "    say('tip', !tip.hidden); say('at', tip.querySelector('b').textContent);\n"
-    "    say('values', tip.querySelectorAll('em').length); say('marks', all('#loss .mark').length);\n"
+    "    say('values', tip.querySelectorAll('em').length); "
+    "say('marks', all('#loss .mark').length);\n"
     "    plot.dispatchEvent(new w.PointerEvent('pointerleave'));\n"
     "    say('gone', tip.hidden); plot.focus(); say('focus', d.activeElement === plot);\n"
     "    key('Home'); say('home', tip.textContent.split('training')[0]);\n"
@@ -296,7 +303,8 @@ static const char compare[] =
     "    say('hidden', w.getComputedStyle(one('#loss path.line.r1')).display);\n"
     "    say('others', w.getComputedStyle(one('#loss path.line.r0')).display);\n"
     "    const plot = one('#loss .plot'), box = plot.getBoundingClientRect();\n"
-    "    plot.dispatchEvent(new w.PointerEvent('pointermove', { clientX: box.left + 50, clientY: box.top, bubbles: true }));\n"
+    "    plot.dispatchEvent(new w.PointerEvent('pointermove', "
+    "{ clientX: box.left + 50, clientY: box.top, bubbles: true }));\n"
     "    say('named', one('#tip').textContent.includes('number_1'));\n"
     "    say('other_named', one('#tip').textContent.includes('number_2'));\n"
     "    say('keys', all('.settings th[scope]').map(e => e.textContent).join());\n";
@@ -314,14 +322,16 @@ static void runs_can_be_hidden(void **state)
 
 static const char matrix[] =
     "    const box = one('[data-matrix]'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
-    "    const key = k => box.dispatchEvent(new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
+    "    const key = k => box.dispatchEvent("
+    "new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
     "    say('picture', one('.sheet img').naturalWidth);\n"
     "    key('ArrowRight'); key('ArrowRight'); key('ArrowRight'); key('ArrowRight');\n"
     "    say('cell', one('.cell').textContent);\n"
     "    key('ArrowDown'); say('below', one('.cell').textContent);\n"
     "    key('ArrowLeft'); key('ArrowLeft'); say('own', one('.cell').textContent);\n"
     "    one('[data-zoom=\"1\"]').click(); say('zoom', Math.round(sheet.offsetWidth / before));\n"
-    "    const find = one('.filter'); find.value = 'class 17'; find.dispatchEvent(new w.Event('input'));\n"
+    "    const find = one('.filter'); find.value = 'class 17'; "
+    "find.dispatchEvent(new w.Event('input'));\n"
     "    say('found', all('.classes tbody tr').filter(shown).length);\n"
     "    say('wide', d.documentElement.scrollWidth > frame.clientWidth);\n";
 
@@ -344,7 +354,8 @@ static void matrix_is_whole(void **state)
         "    const box = one('.matrix').parentElement, r = box.getBoundingClientRect();\n"
         "    const cells = all('.matrix td');\n"
         "    say('cells', cells.length);\n"
-        "    say('outside', cells.filter(c => c.getBoundingClientRect().right > r.right + .5).length);\n"
+        "    say('outside', "
+        "cells.filter(c => c.getBoundingClientRect().right > r.right + .5).length);\n"
         "    say('cut', cells.filter(c => c.scrollWidth > c.clientWidth).length);\n";
     static const char *const counts[] = { "cells=4;", "cells=121;", "cells=144;", "cells=1600;" };
 

@@ -191,7 +191,8 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
                                      l->cfg->num_shards));
     }
     if (listed == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: it has no {train,val,test}/CITY/*_leftImg8bit.png", l->pictures));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no {train,val,test}/CITY/*_leftImg8bit.png",
+                       l->pictures));
 out:
     return err;
 }
@@ -239,7 +240,8 @@ const struct pm_converter pm_converter_cityscapes_segmentation = {
               "train_fine, val_fine,\n"
               "test_fine (of gtCoarse: train_coarse with train_extra, val_coarse): "
               "train_fine-00000-of-00010.tfrecord. 255 is\n"
-              "ignored. instances=true also stores *_gtFine_instanceIds.png as instance maps of people and\n"
+              "ignored. instances=true also stores *_gtFine_instanceIds.png as instance maps of "
+              "people and\n"
               "vehicles.",
     .opts = opts,
     .cfg_size = sizeof(struct cityscapes_cfg),

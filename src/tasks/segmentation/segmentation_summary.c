@@ -167,7 +167,8 @@ static void paint_instances(const struct pm_task *s, const struct pm_shown *show
     paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", drawings);
     paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", drawings);
     if (head_of(shown, 1))
-        paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1], "instance_center", drawings);
+        paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1],
+                   "instance_center", drawings);
     if (head_of(shown, 2))
         paint_offset(s, head_of(shown, 2), shown->count, i, shown->shape[2], "instance_offset",
                      drawings);
