@@ -184,8 +184,8 @@ int pm_binary_infer(struct pm_node *n)
 
         if (da != db && da != 1 && db != 1)
             return pm_fail(PM_ECONFIG,
-                           "%s: %s's inputs have shapes %s and %s, which agree in neither "
-                           "size nor 1 along an axis",
+                           "%s: the inputs of %s have shapes %s and %s; along each axis the sizes "
+                           "must be equal, or one of them 1",
                            n->name, n->layer->name, pm_shape_text(a, first),
                            pm_shape_text(b, second));
         n->out_shape.dim[n->out_shape.rank - i] = da > db ? da : db;

@@ -66,8 +66,10 @@ static int params_of(const struct pm_node *n, struct conv2d_params *p)
     p->groups = cfg->filters ? cfg->groups : p->c;
     p->k = cfg->filters ? cfg->filters : p->c * cfg->multiplier;
     if (p->c % p->groups || p->k % p->groups)
-        return pm_fail(PM_ECONFIG, "%s: groups=%d divides not both %d input and %d output channels",
-                       n->name, p->groups, p->c, p->k);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: groups=%d must divide both the %d input channels and the %d output channels",
+            n->name, p->groups, p->c, p->k);
     return pm_conv_geometry(n, &v, x.dim[1], x.dim[2], p);
 }
 

@@ -92,7 +92,8 @@ static int params_of(const struct pm_node *n, struct conv2d_params *p)
     PM_TRY(check(n));
     const int oh = larger(cfg, 0, x.dim[1]), ow = larger(cfg, 1, x.dim[2]);
     if (oh < 1 || ow < 1)
-        return pm_fail(PM_ECONFIG, "%s: pad leaves an output of %dx%d", n->name, oh, ow);
+        return pm_fail(PM_ECONFIG, "%s: pad leaves an output of %dx%d pixels: set a smaller pad",
+                       n->name, oh, ow);
     p->n = x.dim[0];
     p->c = cfg->filters;
     p->k = x.dim[3];

@@ -177,8 +177,8 @@ static int infer(struct pm_node *n)
     if (n->inputs > 2 && pm_shape_count(n->in[2]->out_shape) != count &&
         pm_shape_count(n->in[2]->out_shape) != pixels)
         return pm_fail(PM_ECONFIG,
-                       "%s: weights have shape %s, but the prediction %s has %zu values in "
-                       "%zu places",
+                       "%s: weights have shape %s, but the prediction %s needs %zu weights, one "
+                       "per value, or %zu, one per pixel",
                        n->name, pm_shape_text(n->in[2]->out_shape, a), pm_shape_text(x, b), count,
                        pixels);
     n->out_shape = (struct pm_shape){ 0 };

@@ -82,8 +82,9 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
         }
         return PM_OK;
     }
-    return pm_fail(PM_ECONFIG, "%s: '%s' is no way to make initial values (constant(a), "
-                   "truncated(stddev), normal(stddev), xavier, variance_scaling(factor), "
-                   "variance_scaling_fan_out(factor), variance_scaling_uniform(factor))", where,
-                   text);
+    return pm_fail(PM_ECONFIG,
+                   "%s: '%s' is not an initializer (constant(a), truncated(stddev), "
+                   "normal(stddev), xavier, variance_scaling(factor), "
+                   "variance_scaling_fan_out(factor), variance_scaling_uniform(factor))",
+                   where, text);
 }

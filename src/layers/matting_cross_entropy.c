@@ -144,9 +144,8 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 const struct pm_layer pm_layer_matting_cross_entropy = {
     .name = "matting_cross_entropy",
-    .help =
-        "loss of two classes: inputs logits [.., 2], labels (degrees of foreground, float32, 0..1) "
-        "and, optionally, weights",
+    .help = "loss of two classes: inputs logits [.., 2], labels (alpha values, float32, 0..1) and, "
+            "optionally, weights",
     .opts = opts,
     .cfg_size = sizeof(struct matting_cfg),
     .min_inputs = 2,

@@ -215,7 +215,7 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     if (x.rank < axes || x.rank < 2)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: %s of %d axes does not go with an input %s", n->name,
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: %s over %d axes does not fit the input %s", n->name,
                        n->layer->name, axes, pm_shape_text(x, text)));
     p = params_of(n);
     if (p.c % p.groups != 0)

@@ -30,8 +30,9 @@ static int infer(struct pm_node *n)
                        PM_MAX_RANK));
     if (n->in[0]->inputs > 0)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s: a parameter's input is the net's own, as \"images\", not %s", n->name,
-                       n->in[0]->name));
+                       "%s: the input of a parameter layer must be an input of the net, such as "
+                       "\"images\", not %s",
+                       n->name, n->in[0]->name));
     for (int i = 0; i < y.rank; i++)
         y.dim[i] = cfg->shape.v[i];
     const int last = y.dim[y.rank - 1];

@@ -158,8 +158,10 @@ static int infer(struct pm_node *n)
                        n->name, p.kh, p.kw, pm_shape_text(x, text)));
     if (!all_filled(p.oh, p.stride_h, p.top, p.kh, p.dilation_h, p.h) ||
         !all_filled(p.ow, p.stride_w, p.left, p.kw, p.dilation_w, p.w))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d would lie in the padding of %s only: use "
-                       "less padding", n->name, p.kh, p.kw, pm_shape_text(x, text)));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "%s: a window of %dx%d would lie entirely in the padding of %s: use less padding",
+            n->name, p.kh, p.kw, pm_shape_text(x, text)));
     n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.c);
     n->out_type = PM_F32;
     PM_TRY(pm_need_floats(n, 0, 0));

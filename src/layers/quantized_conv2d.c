@@ -114,8 +114,10 @@ int pm_quantized_params(const struct pm_node *n, struct conv2d_params *p)
     p->groups = cfg->filters ? cfg->groups : p->c;
     p->k = cfg->filters ? cfg->filters : p->c * cfg->multiplier;
     if (p->c % p->groups || p->k % p->groups)
-        return pm_fail(PM_ECONFIG, "%s: groups=%d divides not both %d input and %d output channels",
-                       n->name, p->groups, p->c, p->k);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: groups=%d must divide both the %d input channels and the %d output channels",
+            n->name, p->groups, p->c, p->k);
     return pm_conv_geometry(n, &v, x.dim[1], x.dim[2], p);
 }
 
@@ -155,8 +157,7 @@ static int infer(struct pm_node *n)
 
     PM_TRY(pm_quantized_params(n, &p));
     if (cfg->batch_norm && cfg->bias)
-        PM_TRY(
-            pm_fail(PM_ECONFIG, "%s: batch_norm takes the place of bias: set bias=false", n->name));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: batch_norm replaces bias: set bias=false", n->name));
     if (!cfg->batch_norm && pm_act_takes_z(cfg->activation))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: activation: hard_swish needs batch_norm=true", n->name));
     PM_TRY(pm_conv_variables(n, cfg->filters ? "weights" : "depthwise_weights",

@@ -308,10 +308,10 @@ static int infer(struct pm_node *n)
         const int axis = cfg->axes.v[i] < 0 ? cfg->axes.v[i] + x.rank : cfg->axes.v[i];
 
         if (axis < 0 || axis >= x.rank || (seen >> axis & 1))
-            return pm_fail(PM_ECONFIG,
-                           "%s: axes[%d] is %d, which is outside %d..%d of the input %s or "
-                           "there twice",
-                           n->name, i, cfg->axes.v[i], -x.rank, x.rank - 1, pm_shape_text(x, text));
+            return pm_fail(
+                PM_ECONFIG,
+                "%s: axes[%d] is %d, which is outside %d..%d of the input %s, or listed twice",
+                n->name, i, cfg->axes.v[i], -x.rank, x.rank - 1, pm_shape_text(x, text));
         seen |= 1u << axis;
     }
     n->out_shape = with_ones_of(n);

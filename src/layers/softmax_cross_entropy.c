@@ -314,8 +314,8 @@ static int check_divisor(const struct pm_node *n)
 
     if (cfg->normalize == TOP_K && cfg->top_k_percent < 1 && cfg->mining_steps > 0)
         return pm_fail(PM_ECONFIG,
-                       "%s: normalize=top_k divides by one number in every step, but with "
-                       "mining_steps %d it falls: leave that out",
+                       "%s: normalize=top_k divides by a fixed number of rows, but with "
+                       "mining_steps %d that number falls: remove mining_steps",
                        n->name, cfg->mining_steps);
     return PM_OK;
 }

@@ -178,8 +178,7 @@ static int slice_infer(struct pm_node *n)
     n->out_shape = y;
     n->out_type = PM_F32;
     if (!slice_params(n, &p))
-        return pm_fail(PM_ECONFIG,
-                       "%s: slice takes parts of more than four axes of %s: use two slices",
+        return pm_fail(PM_ECONFIG, "%s: slice cuts more than four axes of %s: use two slices",
                        n->name, pm_shape_text(x, text));
     return pm_need_floats(n, 0, n->inputs - 1);
 }

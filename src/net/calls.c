@@ -410,8 +410,8 @@ static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b
         if (!pm_has(n->dxs[i]))
             continue;
         if (from->partials == MAX_READERS) {
-            c->error = pm_fail(PM_ECONFIG, "%s: more than %d layers read it", n->in[i]->name,
-                               MAX_READERS);
+            c->error = pm_fail(PM_ECONFIG, "%s: more than %d layers read its output",
+                               n->in[i]->name, MAX_READERS);
             return;
         }
         from->partial[from->partials++] = n->dxs[i];

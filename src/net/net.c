@@ -157,8 +157,8 @@ static struct pm_node *append_node(struct pm_net *net, const char *name,
     n->scope = n->name = pm_arena_strdup(net->arena, name);
     if (!net->error && find(net, n->name))
         net->error = pm_fail(PM_ECONFIG,
-                             "%s: the net has another layer of this name, which tasks "
-                             "need for what they put behind it: call that layer otherwise",
+                             "%s: the task adds a layer of this name, but the net already has one: "
+                             "rename the layer of the net",
                              n->name);
     n->layer = layer;
     n->net = net;
@@ -421,18 +421,21 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
     const struct pm_variable *v = NULL;
 
     if (s->layer != n->layer)
-        return pm_fail(PM_ECONFIG, "%s: shares with %s, which is a %s layer, not a %s layer",
+        return pm_fail(PM_ECONFIG,
+                       "%s: it shares the variables of %s, which is a %s layer, not a %s layer",
                        n->name, s->name, s->layer->name, n->layer->name);
     for (int k = 0; k < s->var_count && !v; k++)
         if (is_of_suffix(n->net->vars[s->vars[k]]->name, suffix))
             v = n->net->vars[s->vars[k]];
     if (!v)
-        return pm_fail(PM_ECONFIG, "%s: shares with %s, which has no variable \"%s\"", n->name,
+        return pm_fail(PM_ECONFIG,
+                       "%s: it shares the variables of %s, which has no variable \"%s\"", n->name,
                        s->name, suffix);
     if (!pm_shape_equal(v->shape, shape))
-        return pm_fail(PM_ECONFIG, "%s: shares with %s, whose %s is %s, but needs %s", n->name,
-                       s->name, suffix, pm_shape_text(v->shape, have),
-                       pm_shape_text(shape, want));
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: it shares the variables of %s, whose %s have the shape %s, but it needs %s",
+            n->name, s->name, suffix, pm_shape_text(v->shape, have), pm_shape_text(shape, want));
     n->vars[n->var_count++] = v->index;
     return PM_OK;
 }
@@ -449,9 +452,10 @@ static bool find_given(struct pm_node *n, const char *name, struct pm_shape shap
             continue;
         *err = PM_OK;
         if (!pm_shape_equal(v->shape, shape))
-            *err =
-                pm_fail(PM_ECONFIG, "%s: uses the variable %s as %s, another layer as %s", n->name,
-                        name, pm_shape_text(shape, want), pm_shape_text(v->shape, have));
+            *err = pm_fail(
+                PM_ECONFIG,
+                "%s: it uses the variable %s with the shape %s, another layer with the shape %s",
+                n->name, name, pm_shape_text(shape, want), pm_shape_text(v->shape, have));
         n->vars[n->var_count++] = v->index;
         return true;
     }
@@ -473,20 +477,22 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
         return err;
     if (!fits_int(shape)) {
         char text[64];
-        return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name,
-                       suffix, pm_shape_text(shape, text));
+        return pm_fail(PM_ECONFIG,
+                       "%s: its %s have the shape %s; at most 2^31 - 1 numbers are possible",
+                       n->name, suffix, pm_shape_text(shape, text));
     }
     if (given && given->count != pm_shape_count(shape)) {
         char text[64];
-        return pm_fail(PM_ECONFIG, "%s: its %s are %s, %s has %zu numbers", n->name, suffix,
-                       pm_shape_text(shape, text), given->name, given->count);
+        return pm_fail(PM_ECONFIG, "%s: its %s have the shape %s, but %s has %zu numbers", n->name,
+                       suffix, pm_shape_text(shape, text), given->name, given->count);
     }
     v = pm_arena_alloc(net->arena, sizeof *v);
     v->name = given ? pm_arena_strdup(net->arena, given->name)
                     : pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);
     for (int k = 0; k < net->var_count && n->scope != n->name; k++)
         if (strcmp(net->vars[k]->name, v->name) == 0)
-            return pm_fail(PM_ECONFIG, "%s: the net has another variable %s: give it another scope",
+            return pm_fail(PM_ECONFIG,
+                           "%s: the net already has a variable %s: give this layer another scope",
                            n->name, v->name);
     v->shape = shape;
     v->init = given ? given->init : init;

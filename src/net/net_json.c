@@ -143,8 +143,8 @@ static int find_node(const struct reader *in, const char *name, const struct rep
     const char **names = pm_arena_alloc(net->arena, (size_t)net->count * sizeof *names);
     for (int i = 0; i < net->count; i++)
         names[i] = net->nodes[i]->name;
-    return pm_fail(PM_ECONFIG, "%s.%s: no layer \"%s\" stands before this one%s", where, key, name,
-                   hint(net->arena, name, names, (size_t)net->count));
+    return pm_fail(PM_ECONFIG, "%s.%s: there is no layer \"%s\" before this one%s", where, key,
+                   name, hint(net->arena, name, names, (size_t)net->count));
 }
 
 static int find_inputs(const struct reader *in, const cJSON *v, const struct repeat *r,

@@ -104,10 +104,11 @@ static int too_large(const struct pm_plan *p, const struct pm_value *v)
     const struct pm_device_info *info = pm_device_get_info(p->device);
     char want[24], limit[24], shape[64];
 
-    return pm_fail(PM_EMEMORY, "%s: a value of %s (%s) is over the largest buffer of %s, %s; make "
-                   "run.batch_size or the input smaller, or raise run.micro_batches", v->name,
-                   pm_shape_text(v->shape, shape), pm_bytes_text(v->bytes, want), info->address,
-                   pm_bytes_text(info->caps.max_buffer_bytes, limit));
+    return pm_fail(PM_EMEMORY,
+                   "%s: a value of shape %s (%s) exceeds the largest buffer of %s, %s; make "
+                   "run.batch_size or the input smaller, or raise run.micro_batches",
+                   v->name, pm_shape_text(v->shape, shape), pm_bytes_text(v->bytes, want),
+                   info->address, pm_bytes_text(info->caps.max_buffer_bytes, limit));
 }
 
 static int lay_out(struct pm_plan *p)

@@ -103,11 +103,12 @@ static int check_memory(const struct pm_plan *p, uint64_t shared)
     char a[24], b[24], c[24];
 
     if (info->memory_bytes && used + want > info->memory_bytes)
-        return pm_fail(PM_EMEMORY, "%s: the %s plan needs %s for activations beside %s in use, the "
-                       "device has %s; set run.recompute to auto, raise run.micro_batches or make "
-                       "run.batch_size smaller",
-                       info->address, p->options.name, pm_bytes_text(want, a),
-                       pm_bytes_text(used, b), pm_bytes_text(info->memory_bytes, c));
+        return pm_fail(
+            PM_EMEMORY,
+            "%s: the %s plan needs %s for activations; %s are in use, and the device has %s; set "
+            "run.recompute to auto, raise run.micro_batches or make run.batch_size smaller",
+            info->address, p->options.name, pm_bytes_text(want, a), pm_bytes_text(used, b),
+            pm_bytes_text(info->memory_bytes, c));
     return PM_OK;
 }
 
@@ -305,8 +306,10 @@ static void tell_recomputed(const struct pm_plan *p)
                 pm_bytes_text(m.activations, now),
                 pm_bytes_text(m.live_without_recompute, without));
     if (p->options.recompute == PM_RECOMPUTE_HALF && m.live_without_recompute / 2 < m.peak_live)
-        PM_WARN("plan", "%s: run.recompute=half: activations do not come down to half by "
-                "recomputing alone; run.micro_batches does it", where);
+        PM_WARN("plan",
+                "%s: run.recompute=half: recomputation alone cannot halve the memory of "
+                "activations; raise run.micro_batches",
+                where);
 }
 
 int pm_plan_load(struct pm_plan *p)

@@ -295,8 +295,8 @@ static int check(const struct pm_net *net, int first, const struct pm_heads *hea
 
     if (scales > 0)
         return pm_fail(PM_ECONFIG,
-                       "model.quantize_delay: a net that sees its pictures at %d scales is not "
-                       "quantised: leave model.image_pyramid out, or set quantize_delay to -1",
+                       "model.quantize_delay: a net with %d scales (model.image_pyramid) cannot be "
+                       "quantised: remove model.image_pyramid, or set quantize_delay to -1",
                        scales);
     for (int i = first; i < net->count; i++)
         if (is(net->nodes[i], "quantized_conv2d") || is(net->nodes[i], "fake_quant"))

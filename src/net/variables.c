@@ -45,8 +45,9 @@ static int block(struct pm_variables *v, size_t bytes, const char *what, struct 
     if (bytes == 0)
         return PM_OK;
     if (bytes > caps->max_buffer_bytes)
-        return pm_fail(PM_EMEMORY, "%s: the net's %s need %s in one buffer, the device allows %s; "
-                       "take a smaller net or another device",
+        return pm_fail(PM_EMEMORY,
+                       "%s: the net's %s need %s in one buffer, but the device allows %s; use a "
+                       "smaller net or another device",
                        pm_device_get_info(v->device)->address, what, pm_bytes_text(bytes, want),
                        pm_bytes_text(caps->max_buffer_bytes, limit));
     PM_TRY(pm_buffer_create(v->device, bytes, out));

@@ -114,11 +114,10 @@ bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deepl
     if (problem)
         net->error = pm_fail(PM_ECONFIG, "model.%s: %s", key, problem);
     else if (stride < b->min_stride || stride > b->max_stride || stride & (stride - 1))
-        net->error = pm_fail(PM_ECONFIG,
-                             "model.output_stride: %d is none that deeplab_%s has: %s%s16 "
-                             "or 32",
-                             stride, b->name, b->min_stride < 8 ? "4, " : "",
-                             b->min_stride < 16 ? "8, " : "");
+        net->error = pm_fail(
+            PM_ECONFIG,
+            "model.output_stride: %d is not possible for deeplab_%s; allowed are %s%s16 and 32",
+            stride, b->name, b->min_stride < 8 ? "4, " : "", b->min_stride < 16 ? "8, " : "");
     else if (o->decoder_is_logits && o->decoder_filters != num_classes)
         net->error = pm_fail(PM_ECONFIG,
                              "model.decoder_filters: %d, but with model.decoder_is_logits "

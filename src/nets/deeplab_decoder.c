@@ -21,11 +21,10 @@ static struct pm_node *low_level(const struct pm_deeplab *d, int stride)
     if (clipped)
         return clipped;
     if (!x && !d->net->error)
-        d->net->error =
-            pm_fail(PM_ECONFIG,
-                    "model.decoder_strides: deeplab_%s has no map for a "
-                    "decoder at stride %d: strides are 4, 8 and 16, or [] for no decoder",
-                    d->backbone->name, stride);
+        d->net->error = pm_fail(PM_ECONFIG,
+                                "model.decoder_strides: deeplab_%s has no map with stride %d for a "
+                                "decoder; allowed are 4, 8 and 16, or [] for no decoder",
+                                d->backbone->name, stride);
     return x;
 }
 

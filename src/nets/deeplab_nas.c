@@ -155,8 +155,8 @@ static struct pm_node *hnasnet(struct pm_net *net, struct pm_node *images,
     if (o->nets.output_stride != 8 && !o->nas_classification_head) {
         if (!net->error)
             net->error = pm_fail(PM_ECONFIG,
-                                 "model.output_stride: deeplab_nas_hnasnet ends at 8, not "
-                                 "%d: set 8, or model.nas_classification_head",
+                                 "model.output_stride: deeplab_nas_hnasnet has an output stride of "
+                                 "8, not %d: set 8, or model.nas_classification_head",
                                  o->nets.output_stride);
         return images;
     }

@@ -80,9 +80,8 @@ struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name,
         if (window[i] > dim[1 + i] && !d->net->error)
             d->net->error =
                 pm_fail(PM_ECONFIG,
-                        "model.aspp_pooling_crop: %s averages windows of %d "
-                        "along an axis of %d: the pictures' %d must be no smaller than the "
-                        "crop's %d",
+                        "model.aspp_pooling_crop: %s averages windows of %d along an axis of %d: "
+                        "the pictures, %d pixels, must be at least as large as the crop, %d",
                         name, window[i], dim[1 + i], d->size[i], pooling_crop(d, i));
     }
     if (d->net->error)

@@ -6,9 +6,10 @@
 static void fail_map(struct pm_net *net, const char *row, const struct pm_node *x, const char *what)
 {
     if (!net->error)
-        net->error = pm_fail(PM_ECONFIG, "model %s: the last map is %dx%d, more than %s takes: set "
-                             "model.global_pool to true or a smaller input size", row,
-                             x->out_shape.dim[1], x->out_shape.dim[2], what);
+        net->error = pm_fail(PM_ECONFIG,
+                             "model %s: the last map is %dx%d, which is too large for %s: set "
+                             "model.global_pool to true, or a smaller input size",
+                             row, x->out_shape.dim[1], x->out_shape.dim[2], what);
 }
 
 /* Turns "a/fc6" into "a/dropout6". */

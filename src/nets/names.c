@@ -359,14 +359,16 @@ static int arrange(const struct pm_tensor_file *f, const struct pm_names_row *ro
         return pm_tensor_file_measure(f, t);
     }
     if ((from->rank != 2 && from->rank != 4) || from->type == PM_DTYPE_OTHER || from->count == 0)
-        return pm_tensor_file_bad(f, from->name, "neither a vector nor a layer's weights");
+        return pm_tensor_file_bad(f, from->name,
+                                  "it is neither a vector nor the weights of a layer");
     o = from->dim[0];
     i = from->dim[1];
     h = from->rank == 4 ? from->dim[2] : row->height ? row->height : 1;
     w = from->rank == 4 ? from->dim[3] : row->height ? row->width : 1;
     if (from->rank == 2) {
         if (i % area)
-            return pm_tensor_file_bad(f, from->name, "its inputs are no map of the net's size");
+            return pm_tensor_file_bad(f, from->name,
+                                      "its inputs do not fit the size of the net's last map");
         i /= area;
     }
     if (pm_ends_with(v->name, "/depthwise_weights")) { /* i is 1; o is channel by multiplier */
@@ -404,9 +406,10 @@ static int add(const struct pm_names_file *f, const struct pm_file_tensor *from,
     if (!v && row && strstr(row->ours, "AuxLogits"))
         return PM_OK;
     if (!v)
-        return pm_names_refuse(f, "%s has no place for the tensor '%s': the names fit %s of "
-                               "torchvision or timm; name a file of the same net", scope_of(f),
-                               from->name, f->family->nets);
+        return pm_names_refuse(f,
+                               "%s has no variable for the tensor '%s': the file has the names of "
+                               "%s of torchvision or timm; name a file of the same net",
+                               scope_of(f), from->name, f->family->nets);
     struct order *r = &m->orders[to->count];
     struct pm_file_tensor *t = pm_tensor_file_add(to, ours);
     t->source = (int)(to->count - 1);
@@ -421,7 +424,7 @@ static int check_rows(const struct pm_names_file *f)
         const struct pm_names_row *row =
             begins(name, f->prefix) ? row_of(f, name + strlen(f->prefix), &ours) : NULL;
         if (row && row->refusal)
-            return pm_names_refuse(f, "tensor '%s': %s, which %s has not", name, row->refusal,
+            return pm_names_refuse(f, "tensor '%s': %s, which %s does not have", name, row->refusal,
                                    scope_of(f));
     }
     return f->family->check ? f->family->check(f) : PM_OK;
@@ -463,26 +466,27 @@ static int find_map(struct pm_names_file *f)
 
     f->family = family_of(f->net);
     if (!f->family)
-        return pm_fail(PM_EDATA,
-                       "%s: its names are PyTorch's%s%s, and this net has no map of them: "
-                       "there are maps for resnet_v1_*, vgg_*, mobilenet_v2, mobilenet_v3_* and "
-                       "inception_v3",
-                       path, other ? ", as in " : "", other ? other : "");
+        return pm_fail(
+            PM_EDATA,
+            "%s: the file has PyTorch's names%s%s, which Pumice cannot translate for this net; it "
+            "can for resnet_v1_*, vgg_*, mobilenet_v2, mobilenet_v3_* and inception_v3",
+            path, other ? ", as in " : "", other ? other : "");
     f->prefix = prefix_of(f->family, f->from, f->arena, &second);
     if (!f->prefix)
-        return pm_fail(PM_EDATA, "%s: no tensor '%s', as PyTorch's %s have%s%s: name a file of %s",
-                       path, f->family->anchors[0], f->family->nets,
-                       other ? "; these are names of " : "", other ? other : "", scope_of(f));
+        return pm_fail(
+            PM_EDATA, "%s: there is no tensor '%s', which PyTorch's %s have%s%s: name a file of %s",
+            path, f->family->anchors[0], f->family->nets, other ? "; the names are those of " : "",
+            other ? other : "", scope_of(f));
     if (f->net->conventions == PM_CONVENTIONS_TENSORFLOW)
         return pm_fail(PM_EDATA,
-                       "%s: its names are PyTorch's, and %s pads, strides and normalises as "
-                       "TensorFlow's: set model.conventions=torch",
+                       "%s: the file has PyTorch's names, but %s pads, strides and normalises like "
+                       "TensorFlow: set model.conventions=torch",
                        path, scope_of(f));
     if (second)
         PM_INFO("checkpoint",
-                "%s holds the net more than once: names that begin with '%s' are taken, "
-                "those with '%s' are not (pumice checkpoint convert %s FILE only=%s "
-                "makes a file of them)",
+                "%s holds the net more than once: names that begin with '%s' are used, names that "
+                "begin with '%s' are ignored (pumice checkpoint convert %s FILE only=%s makes a "
+                "file of them)",
                 path, f->prefix, second, path, second);
     return PM_OK;
 }

@@ -119,7 +119,7 @@ static int check_v3(const struct pm_names_file *f)
     if (pm_names_tensor(f, "conv_stem.weight") && epsilon > 2e-5)
         PM_WARN("init",
                 "%s: timm's mobilenetv3_large_100 and mobilenetv3_small_100 add 1e-5 to batch "
-                "norm's variance, this net %g: set model.batch_norm_epsilon=1e-5 and "
+                "norm's variance, but this net adds %g: set model.batch_norm_epsilon=1e-5 and "
                 "model.batch_norm_decay=0.9 for them",
                 pm_tensor_file_path(f->from), epsilon);
     return PM_OK;

@@ -63,31 +63,30 @@ static int check(const struct pm_names_file *f)
     const struct pm_variable *v = unit(f, 1, 1, &kind);
 
     if (!v || !first || first->rank != 4 || !middle || middle->rank != 4)
-        return pm_names_refuse(f,
-                               "no units of two or three convolutions: it is none of resnet18, 34, "
-                               "50, 101 and 152");
+        return pm_names_refuse(f, "it has no units of two or three convolutions, so it is not "
+                                  "resnet18, 34, 50, 101 or 152");
     if (bottleneck != (kind == kinds[0]))
-        return pm_names_refuse(f, "its units have %s convolutions, as %s, the net's have %s",
-                               bottleneck ? "three" : "two",
-                               bottleneck ? "resnet50, 101 and 152" : "resnet18 and 34",
-                               bottleneck ? "two" : "three");
-    if (middle->dim[0] != middle->dim[1])
         return pm_names_refuse(
-            f,
-            "'layer1.0.conv2.weight' is a grouped convolution of %lld groups, as "
-            "in resnext50_32x4d, which the net has not",
-            (long long)(middle->dim[1] ? middle->dim[0] / middle->dim[1] : 0));
+            f, "its units have %s convolutions, like %s; those of the net have %s",
+            bottleneck ? "three" : "two", bottleneck ? "resnet50, 101 and 152" : "resnet18 and 34",
+            bottleneck ? "two" : "three");
+    if (middle->dim[0] != middle->dim[1])
+        return pm_names_refuse(f,
+                               "'layer1.0.conv2.weight' is a grouped convolution of %lld groups, "
+                               "as in resnext50_32x4d, which the net does not have",
+                               (long long)(middle->dim[1] ? middle->dim[0] / middle->dim[1] : 0));
     if (first->dim[0] != v->shape.dim[3])
         return pm_names_refuse(f,
-                               "its first units are %lld wide, as in wide_resnet50_2, the net's %d",
+                               "its first units are %lld channels wide, as in wide_resnet50_2; "
+                               "those of the net are %d wide",
                                (long long)first->dim[0], v->shape.dim[3]);
     for (int block = 1; block <= 4; block++) {
         int theirs, ours;
         count_units(f, block, &theirs, &ours);
         if (theirs != ours)
             return pm_names_refuse(f,
-                                   "its layer%d has %d units, the net's block%d %d: name a file of "
-                                   "the same depth",
+                                   "its layer%d has %d units, but the net's block%d has %d: name a "
+                                   "file of a net of the same depth",
                                    block, theirs, block, ours);
     }
     return PM_OK;

@@ -40,11 +40,10 @@ static int check(const struct pm_names_file *f)
     const struct pm_file_tensor *first = pm_names_tensor(f, "features.0.weight");
 
     if (pm_names_tensor(f, "features.1.running_mean"))
-        return pm_names_refuse(f,
-                               "has batch norm behind its convolutions, as vgg16_bn, which the net "
-                               "has not");
+        return pm_names_refuse(f, "it has batch norm after its convolutions, as in vgg16_bn, which "
+                                  "the net does not have");
     if (first && (first->rank != 4 || first->dim[2] != 3))
-        return pm_names_refuse(f, "its first convolution is not 3x3: it is no vgg");
+        return pm_names_refuse(f, "its first convolution is not 3x3, so it is not a vgg");
     return PM_OK;
 }
 

@@ -83,8 +83,8 @@ bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_n
         return true;
     if (!net->error)
         net->error = pm_fail(PM_ECONFIG,
-                             "model.output_stride: %d is none that %s has: a power of 2 "
-                             "from %d to %d, or 0",
+                             "model.output_stride: %d is not possible for %s; allowed are the "
+                             "powers of 2 from %d to %d, and 0",
                              s, row, min, max);
     return false;
 }

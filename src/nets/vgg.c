@@ -28,9 +28,8 @@ static struct pm_node *down_to_seven(struct pm_net *net, const char *scope, stru
     if (dim[1] % 7 || dim[2] % 7) {
         net->error =
             pm_fail(PM_ECONFIG,
-                    "model %s: the last map is %dx%d, no multiple of the 7x7 to "
-                    "which PyTorch's conventions average it: set a size that is a multiple "
-                    "of 224, or model.global_pool to true",
+                    "model %s: the last map is %dx%d, but PyTorch's conventions average it to 7x7: "
+                    "set an input size that is a multiple of 224, or model.global_pool to true",
                     scope, dim[1], dim[2]);
         return x;
     }

@@ -322,9 +322,10 @@ static void say_wrong(const struct pm_expected *e, int b, size_t i, const void *
         return;
     r->verdict = PM_VERDICT_WRONG;
     if (o->floats)
-        snprintf(r->why, sizeof r->why, "%s[%zu] of %zu is %.9g, the CPU says %.9g, allowed is "
-                 "+-%.3g (%s%s)", e->spec[b].name, i, o->count, ((const float *)got)[i],
-                 ((const float *)o->want)[i], allowed_at(o, i), e->call->label, how);
+        snprintf(r->why, sizeof r->why,
+                 "%s[%zu] of %zu is %.9g, but %.9g on the CPU; the tolerance is +-%.3g (%s%s)",
+                 e->spec[b].name, i, o->count, ((const float *)got)[i], ((const float *)o->want)[i],
+                 allowed_at(o, i), e->call->label, how);
     else
         snprintf(r->why, sizeof r->why, "%s differs at byte %zu of %zu, integers must be equal "
                  "(%s%s)", e->spec[b].name, i, e->call->buf[b].bytes, e->call->label, how);

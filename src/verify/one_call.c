@@ -181,7 +181,7 @@ static void find_fault(const struct pm_one_call *o, int b, char *fault, size_t s
             snprintf(fault, size, "%s writes %zu bytes before its buffer %s", kernel,
                      (first - i) * 4, name);
         else
-            snprintf(fault, size, "%s writes %zu bytes behind the end of its buffer %s", kernel,
+            snprintf(fault, size, "%s writes %zu bytes after the end of its buffer %s", kernel,
                      (i - end) * 4, name);
         return;
     }

@@ -88,7 +88,7 @@ static void read_file(struct pm_verdicts *k)
     snprintf(want, sizeof want, "sum %016llx\n",
              (unsigned long long)pm_hash_bytes(text, (size_t)(sum - text), 1));
     if (strncmp(text, first_line, strlen(first_line)) != 0 || strcmp(sum, want) != 0) {
-        PM_DEBUG("verify", "%s is damaged and not used", k->path);
+        PM_DEBUG("verify", "%s is damaged and is ignored", k->path);
         pm_free(text);
         return;
     }
@@ -165,6 +165,6 @@ void pm_verdicts_save(struct pm_verdicts *k, const struct pm_verify *v)
     }
     pm_str_add(&s, "sum %016llx\n", (unsigned long long)pm_hash_bytes(s.text, s.length, 1));
     if (pm_make_folders(k->folder) < 0 || pm_file_write(k->path, s.text, s.length) < 0)
-        PM_DEBUG("verify", "verdicts are not kept: %s", pm_error_text());
+        PM_DEBUG("verify", "verification results are not stored: %s", pm_error_text());
     pm_str_free(&s);
 }

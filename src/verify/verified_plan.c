@@ -27,8 +27,9 @@ static bool plan_runs(const struct pm_plan *p, const struct pm_device *d,
 
 static void avoid(struct pm_device *d, const struct pm_verified *r, const char *when)
 {
-    PM_WARN("verify", "%s: %s, variant %s, gives wrong results with this driver%s: %s. It is not "
-            "used; please report this with what 'pumice verify %s --json' prints",
+    PM_WARN("verify",
+            "%s: %s, variant %s, gives wrong results with this driver%s: %s. It is not used; "
+            "please report this with the output of 'pumice verify %s --json'",
             pm_device_get_info(d)->address, r->kernel, r->variant, when, r->why,
             pm_device_get_info(d)->address);
     pm_device_avoid(d, r->kernel, r->variant);
@@ -108,7 +109,7 @@ static int verify_plan(const struct pm_verification *t, struct pm_device *d,
     PM_INFO("verify", "%s: %zu kernel%s verified against the CPU in %.1f s",
             pm_device_get_info(d)->address, count, count == 1 ? "" : "s", pm_seconds() - start);
     if (pm_verify_lacks(v) > 0)
-        PM_DEBUG("verify", "%s: %zu kernels of the plan are not reached by small inputs",
+        PM_DEBUG("verify", "%s: small inputs do not reach %zu kernels of the plan",
                  pm_device_get_info(d)->address, pm_verify_lacks(v));
     *again = avoid_wrong(d, plan, list, count, "") > 0;
 out:

@@ -415,7 +415,7 @@ static void searched_head(void **state)
     expect_option(net, "hnasnet/downsample_os32_conv", "dilation", 2);
     pm_net_destroy(&net);
     expect_refusal("deeplab_nas_hnasnet", 65, "{\"output_stride\": 16}",
-                   "model.output_stride: deeplab_nas_hnasnet ends at 8, not 16");
+                   "model.output_stride: deeplab_nas_hnasnet has an output stride of 8, not 16");
 }
 
 /* The same net over other pictures makes no new variables. */

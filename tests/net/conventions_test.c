@@ -128,7 +128,7 @@ static void vgg_sizes(void **state)
     pm_net_destroy(&net);
     net = built("vgg_a", 256, "{\"conventions\": \"torch\", \"global_pool\": true}");
     pm_net_destroy(&net);
-    expect_refusal("vgg_a", 256, TORCH, "the last map is 8x8, no multiple of the 7x7");
+    expect_refusal("vgg_a", 256, TORCH, "the last map is 8x8, but PyTorch's conventions");
 }
 
 int main(void)

@@ -405,10 +405,12 @@ static void refusals(void **state)
 {
     (void)state;
     expect_error("{\"decoder_strides\": 16}",
-                 "model.decoder_strides: deeplab_small has no map for a decoder at stride 16");
-    expect_error("{\"decoder_strides\": 5}", "at stride 5: strides are 4, 8 and 16");
-    expect_error("{\"output_stride\": 12}",
-                 "model.output_stride: 12 is none that deeplab_small has: 4, 8, 16 or 32");
+                 "model.decoder_strides: deeplab_small has no map with stride 16 for a decoder");
+    expect_error("{\"decoder_strides\": 5}",
+                 "with stride 5 for a decoder; allowed are 4, 8 and 16");
+    expect_error(
+        "{\"output_stride\": 12}",
+        "model.output_stride: 12 is not possible for deeplab_small; allowed are 4, 8, 16 and 32");
     expect_error("{\"logits_kernel_size\": 3}",
                  "model.logits_kernel_size: is only for summed logits");
     expect_error("{\"logits_kernel_size\": 3, \"aspp_batch_norm\": false}",
@@ -435,7 +437,7 @@ static void refusals(void **state)
     expect_error(
         "{\"aspp_pooling_crop\": 129}",
         "model.aspp_pooling_crop: image_pooling/average averages windows of 9 along an axis of "
-        "5: the pictures' 65 must be no smaller than the crop's 129");
+        "5: the pictures, 65 pixels, must be at least as large as the crop, 129");
     expect_error("{\"decoder_strides\": [4, 8]}",
                  "model.decoder_strides: must go from the coarsest map");
     expect_error("{\"decoder_sum_merge\": true}", "model.decoder_sum_merge: needs a decoder");

@@ -117,12 +117,13 @@ static void test_messages(void **state)
     refused("reshape shape=[2,3,4,5,1,1,1]", image, PM_F32, none, "7 sizes");
     refused("batch_norm", image, PM_F32, flat, "residual");
     refused("batch_norm", PM_SHAPE1(4), PM_F32, none, "rank 2");
-    refused("add", image, PM_F32, flat, "neither size nor 1");
+    refused("add", image, PM_F32, flat, "the sizes must be equal, or one of them 1");
     refused("add activation=relu", image, PM_F32, PM_SHAPE4(2, 3, 1, 5), "one shape");
     refused("add", image, PM_F32, none, "inputs");
     refused("concat", image, PM_F32, PM_SHAPE4(2, 3, 5, 5), "agree");
     refused("concat axis=3", flat, PM_F32, flat, "-2..1");
-    refused("multiply", image, PM_F32, PM_SHAPE4(2, 1, 1, 4), "neither size nor 1");
+    refused("multiply", image, PM_F32, PM_SHAPE4(2, 1, 1, 4),
+            "the sizes must be equal, or one of them 1");
     refused("slice begin=[0,3]", image, PM_F32, none, "begin 3");
     refused("slice size=[3]", image, PM_F32, none, "size 3");
     refused("pad pad=[1,2]", image, PM_F32, none, "four numbers");

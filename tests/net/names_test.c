@@ -303,7 +303,7 @@ static void other_resnets_are_refused(void **state)
     static const struct { struct resnet r; const char *words; } rows[] = {
         { { { 3, 4, 23, 3 }, 1, 64 }, "layer3 has 23 units" },
         { { { 3, 4, 6, 3 }, 32, 128 }, "grouped convolution of 32 groups" },
-        { { { 3, 4, 6, 3 }, 1, 128 }, "128 wide" },
+        { { { 3, 4, 6, 3 }, 1, 128 }, "128 channels wide" },
     };
     struct pm_tensor_file *f;
     (void)state;
@@ -320,7 +320,7 @@ static void other_resnets_are_refused(void **state)
     f = resnet_file(&resnet50, "");
     put(f, "layer1.0.attention.weight", 1, 512, 0, 0, 0);
     expect_refusals("resnet_v1_50", 64, PM_CONVENTIONS_TORCH, f,
-                    "no place for the tensor 'layer1.0.attention.weight'");
+                    "no variable for the tensor 'layer1.0.attention.weight'");
     f = file();
     put(f, "layer1.0.conv1.weight", 4, 64, 64, 3, 3);
     put(f, "layer1.0.conv2.weight", 4, 64, 64, 3, 3);
@@ -335,20 +335,20 @@ static void other_files_are_refused(void **state)
     expect_refusals("resnet_v1_50", 64, PM_CONVENTIONS_TENSORFLOW, resnet_file(&resnet50, ""),
                     "set model.conventions=torch");
     expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, resnet_file(&resnet50, ""),
-                    "these are names of resnet18, 34, 50, 101 or 152");
+                    "the names are those of resnet18, 34, 50, 101 or 152");
     expect_refusals("lenet", 28, PM_CONVENTIONS_OWN, resnet_file(&resnet50, ""),
-                    "has no map of them");
+                    "cannot translate for this net");
     f = file();
     put(f, "features.0.weight", 4, 64, 3, 3, 3);
     put_bn(f, "features.1", 64);
-    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "batch norm behind its convolutions");
+    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "batch norm after its convolutions");
     f = file();
     put(f, "features.0.weight", 4, 64, 3, 11, 11);
-    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "it is no vgg");
+    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "so it is not a vgg");
     f = file();
     put(f, "features.0.weight", 4, 64, 3, 3, 3);
     put(f, "classifier.0.weight", 2, 4096, 9216 + 1, 0, 0);
-    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "no map of the net's size");
+    expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, f, "its inputs do not fit");
 }
 
 static void our_own_names_are_not_torch(void **state)

@@ -179,9 +179,9 @@ static void messages(void **state)
           { "model.layers[1].share", "with variables" } },
         { "[{'name': 'a', 'layer': 'conv2d', 'filters': 8},"
           " {'layer': 'conv2d', 'filters': 8, 'share': 'a'}]",
-          { "conv2d_2: shares with a", "needs" } },
+          { "conv2d_2: it shares the variables of a", "needs" } },
         { "[{'layer': 'conv2d', 'filters': 1000000, 'kernel': 1024}]",
-          { "conv2d_1: its weights of 1024x1024x4x1000000", "2^31 - 1" } },
+          { "conv2d_1: its weights have the shape 1024x1024x4x1000000", "2^31 - 1" } },
         { "[{'layer': 'conv2d', 'filters': 1000000}, {'layer': 'concat', 'inputs': ["
           "  '@previous', '@previous', '@previous', '@previous', '@previous']}]",
           { "concat_1: its output 2x16x16x5000000", "1..1048576" } },

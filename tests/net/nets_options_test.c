@@ -47,8 +47,10 @@ static void refused_sizes(void **state)
     expect_refusal("lenet", 3, NULL, "images of 3x3 are too small, at least 4x4");
     expect_refusal("cifarnet", 2, NULL, "images of 2x2 are too small, at least 4x4");
     expect_refusal("mobilenet_v1", 288, NULL, "the last map is 9x9");
-    expect_refusal("vgg_16", 256, NULL, "the last map is 2x2, more than one prediction per picture "
-                   "takes: set model.global_pool to true or a smaller input size");
+    expect_refusal(
+        "vgg_16", 256, NULL,
+        "the last map is 2x2, which is too large for one "
+        "prediction per picture: set model.global_pool to true, or a smaller input size");
     expect_refusal("vgg_16", 200, NULL, "images of 200x200 are too small, at least 224x224");
     expect_refusal("inception_v1", 256, NULL, "the last map is 8x8");
     expect_refusal("inception_v3", 400, NULL, "set model.global_pool");
@@ -277,8 +279,8 @@ static void refused_strides(void **state)
     static const struct { const char *name, *options, *words;
     } cases[] = {
         { "mobilenet_v1", "{\"output_stride\": 12}",
-          "output_stride: 12 is none that mobilenet_v1" },
-        { "resnet_v1_50", "{\"output_stride\": 2}", "a power of 2 from 4 to 32, or 0" },
+          "output_stride: 12 is not possible for mobilenet_v1" },
+        { "resnet_v1_50", "{\"output_stride\": 2}", "the powers of 2 from 4 to 32, and 0" },
         { "resnet_v2_50", "{\"output_stride\": 16, \"root_block\": false}", "from 1 to 8" },
     };
 

@@ -107,7 +107,7 @@ static void refusals(void **state)
         { "[{\"name\":\"s\",\"layer\":\"split\",\"sizes\":[1,1,1,1,1,1,1,1,1]}]", "at most 8" },
         { "[{\"name\":\"s:1\",\"layer\":\"relu\"},{\"name\":\"s\",\"layer\":\"split\",\"parts\":3}"
           "]",
-          "another layer of this name" },
+          "the task adds a layer of this name" },
     };
 
     for (size_t i = 0; i < PM_COUNT(cases); i++) {

@@ -155,7 +155,7 @@ static void another_layer_of_that_name_is_refused(void **state)
     net->pass = "third";
     pm_net_add(net, "net/conv", pm_net_find(net, "images"), "conv2d filters=5 kernel=3");
     assert_int_equal(net->error, PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "third/net/conv: shares with net/conv"));
+    assert_non_null(strstr(pm_error_text(), "third/net/conv: it shares the variables of net/conv"));
     pm_net_destroy(&net);
 }
 

@@ -76,7 +76,7 @@ static const char *cache_load(const struct vk_device *d, char **file, size_t *si
         pm_file_read(path.text, file, &all) == PM_OK) {
         body = pm_vk_cache_body(*file, all, size);
         if (!body)
-            PM_DEBUG("vulkan", "%s is damaged and not used", path.text);
+            PM_DEBUG("vulkan", "%s is damaged and is ignored", path.text);
     }
     pm_str_free(&folder);
     pm_str_free(&path);
@@ -98,7 +98,7 @@ static void cache_save(struct vk_device *d)
         goto out;
     pm_vk_cache_wrap(&file, data, size);
     if (pm_make_folders(folder.text) < 0 || pm_file_write(path.text, file.text, file.length) < 0)
-        PM_DEBUG("vulkan", "compiled shaders are not kept: %s", pm_error_text());
+        PM_DEBUG("vulkan", "compiled shaders are not stored: %s", pm_error_text());
 out:
     pm_free(data);
     pm_str_free(&file);
