@@ -66,14 +66,16 @@ static int print_text(const cJSON *report)
                    pm_bytes_text((size_t)number(report, "data_bytes"), bytes));
     add_values(&text, report, "inputs", "input");
     add_values(&text, report, "outputs", "output");
-    pm_str_add(&text, "  of %s%s", cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")),
+    pm_str_add(&text, "  from %s%s",
+               cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")),
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? " (moving averages)" : "");
     if (cJSON_IsNumber(cJSON_GetObjectItem(report, "step")))
         pm_str_add(&text, ", step %.0f", number(report, "step"));
-    pm_str_add(&text, "%s\n", labels > 0 ? "; labels are in the metadata" : "");
+    pm_str_add(&text, "%s\n", labels > 0 ? "; class names are in the metadata" : "");
     if (cJSON_GetObjectItem(report, "difference"))
         pm_str_add(&text,
-                   "  read again and run on the CPU: within %.1e of the net's largest output\n",
+                   "  read again and run on the CPU: differs by at most %.1e of the net's "
+                   "largest output\n",
                    number(report, "difference"));
     err = app_print(text.text);
     pm_str_free(&text);
