@@ -30,7 +30,7 @@ struct pm_open_row {
     const char *name, *help;
     const struct pm_opt *opts;  /* NULL: no options */
     const char *preprocessing;  /* nets: default of input.preprocessing */
-    const char *task;           /* nets: the task they serve; NULL: classification */
+    const char *task;           /* nets: name of the task they serve; NULL: any */
     /* Replaces this row if the section's member `variant_key` is the text variant_value. Has the
      * same options with other defaults. NULL: none. */
     const struct pm_open_row *variant;
@@ -68,6 +68,7 @@ struct pm_open_task {
     const struct pm_config_multiplier *multipliers;
     int multiplier_count;
     bool falls_over_run;
+    const char *nets_of; /* another task whose nets this one can use beside its own; NULL: none */
     /* Checks combinations of values. Returns PM_ECONFIG if they conflict. NULL: nothing to
      * check. */
     int (*check)(const struct pm_config *c);
@@ -229,7 +230,7 @@ struct pm_config {
     struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
     struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
     const char *path;           /* as given */
-    const char *task;           /* "classification" */
+    const char *task;           /* name of the task */
     const struct pm_open_task *task_row; /* NULL: open has no tasks */
     struct pm_config_model model;
     struct pm_config_data data;

@@ -141,7 +141,7 @@ float pm_heads_weight(const struct pm_heads *heads, const char *name);
 int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
 struct pm_net_row {
     const char *name, *help;
-    const char *task; /* NULL: "classification" */
+    const char *task; /* name of the task that reads its heads; NULL: any task does */
     const struct pm_opt *opts; /* options beside the model section's own; may be NULL */
     size_t cfg_size;
     int default_size, default_channels;

@@ -128,6 +128,9 @@ struct pm_score;
 /* How `pumice dataset inspect` shows a task's own parts of a record. It works for any task of the
  * config. */
 struct pm_task_inspect {
+    const char *parts;   /* name of the number of records with such parts in the report: "maps" */
+    const char *counts;  /* name of the labels' counts in the report: "map_pixels" */
+    const char *heading; /* of these counts in the text: "every map is whole; pixels of labels" */
     /* Adds the text of the value, `size` bytes, under this key. *own: the key belongs to the task.
      * Returns false if the key is not the task's, or if the value is damaged; then it logs a
      * warning. */
@@ -145,6 +148,9 @@ struct pm_task_inspect {
 struct pm_task_row {
     struct pm_open_task config; /* its name, option tables and metrics */
     bool spatial; /* outputs are maps over the picture, and their size follows the picture's */
+    const char *unit; /* what evaluation counts per class: "pixels"; NULL: "pictures" */
+    const char *prediction; /* for `pumice predict --help`: what is printed and drawn, lines of at
+                             * most 80 characters that end in a newline */
     /* Sets the number and names of the classes in `data` if they are not the data's num_classes and
      * labels. NULL: they are. */
     void (*classes)(struct pm_dataset_info *data);

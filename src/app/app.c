@@ -129,6 +129,12 @@ void app_flags_to_options(int *argc, char **argv, struct pm_arena *a)
     *argc = n;
 }
 
+void app_add_indented(struct pm_str *s, const char *lines)
+{
+    for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+        pm_str_add(s, "    %.*s\n", (int)strcspn(lines, "\n"), lines);
+}
+
 void app_add_options(struct pm_str *s, const struct pm_opt *opts)
 {
     for (const struct pm_opt *o = opts; o && o->type; o++) {

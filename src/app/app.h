@@ -51,6 +51,8 @@ void app_flags_to_options(int *argc, char **argv, struct pm_arena *a);
  * than `words` words. */
 int app_options(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                 const char **out);
+/* Adds lines, indented by four columns, for --help. */
+void app_add_indented(struct pm_str *s, const char *lines);
 /* Adds each option, its default and its description, for --help. */
 void app_add_options(struct pm_str *s, const struct pm_opt *opts);
 

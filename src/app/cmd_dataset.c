@@ -197,25 +197,32 @@ const struct pm_command pm_command_dataset = {
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER] [--check]",
     .details =
-        "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named as\n"
-        "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it is,\n"
+        "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named "
+        "as\n"
+        "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it "
+        "is,\n"
         "unless --force is given. Options stand as key=value or --key=value.\n"
-        "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of them.\n"
-        "download fetches a data set's archives, checks their SHA-256 and converts them: mnist (12 MB),\n"
-        "cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). What was interrupted goes on when\n"
+        "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of "
+        "them.\n"
+        "download fetches a data set's archives, checks their SHA-256 and converts them: mnist "
+        "(12 MB),\n"
+        "cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). What was interrupted goes "
+        "on when\n"
         "the command is repeated. Options are the converter's.\n"
         "  --from ADDRESS    a folder of another server that holds the archives by their names\n"
-        "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed otherwise\n"
+        "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed "
+        "otherwise\n"
         "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
         "  --keep-archives   leaves them there\n"
         "  --max-megabytes N the most that is fetched of an archive whose size is not known (with\n"
         "                    --sums); 40000\n"
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask,\n"
         "instance and box labels.\n"
-        "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"
-        "writes those records' pictures as files, --maps their maps of labels, under the same names, and\n"
-        "those of instances, in colours, as NAME_instances.png; --check reads every record and counts\n"
-        "the labels, of maps the pixels of each.\n",
+        "inspect prints the splits, their sizes and the keys of the first records; --pictures "
+        "also\n"
+        "writes those records' pictures as files, --maps their label maps and other maps, under "
+        "the same\n"
+        "names; --check reads every record and counts the labels, in maps too.\n",
     .more = app_dataset_help,
     .run = run,
 };

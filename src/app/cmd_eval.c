@@ -4,6 +4,7 @@
 
 #include <pumice/checkpoint.h>
 #include <pumice/formats.h>
+#include <pumice/task.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
@@ -13,6 +14,7 @@
 static int evaluate(const struct pm_config *c, struct app_globals *g, bool watching,
                     struct pm_events **events)
 {
+    const char *unit = pm_task_find(c->task)->unit;
     struct cJSON *report = cJSON_CreateObject();
     struct pm_str text = { 0 };
     int err = PM_OK;
@@ -23,7 +25,7 @@ static int evaluate(const struct pm_config *c, struct app_globals *g, bool watch
         PM_TRY(app_print_json(g, report));
         goto out;
     }
-    app_evaluation_text(report, !watching, &text);
+    app_evaluation_text(report, unit ? unit : "pictures", !watching, &text);
     PM_TRY(app_print(text.text));
 out:
     pm_str_free(&text);

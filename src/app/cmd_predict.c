@@ -60,20 +60,38 @@ out:
     return err;
 }
 
+/* Implements pm_command.more: what each task prints and draws. */
+static int add_tasks(int argc, char **argv, struct pm_str *s)
+{
+    size_t count;
+    const struct pm_task_row *const *task = pm_tasks(&count);
+
+    (void)argc, (void)argv;
+    for (size_t i = 0; i < count; i++)
+        if (task[i]->prediction) {
+            pm_str_add(s, "\n%s:\n", task[i]->config.name);
+            app_add_indented(s, task[i]->prediction);
+        }
+    return PM_OK;
+}
+
 const struct pm_command pm_command_predict = {
     .name = "predict", .help = "run the model on image files and folders",
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
-        "Prints each picture's likeliest classes, --json the first five with probabilities; of a\n"
-        "segmentation the share of each class's pixels and, in brackets, how many instances.\n"
-        "Which checkpoint: as in eval. It names the classes, so that no data folder is needed; where\n"
+        "Prints a line per picture with its prediction; --json gives an object per picture. The "
+        "end\n"
+        "of this text says what each task prints and draws.\n"
+        "Which checkpoint: as in eval. It names the classes, so that no data folder is needed; "
+        "where\n"
         "a foreign one does not, data.folder does, or model.num_classes says how many. Files that\n"
         "cannot be read are named and passed over; the exit code is 3 then.\n"
         "\n"
-        "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes\n"
-        "                 drawn; of a segmentation NAME_prediction.png, NAME_overlay.png and,\n"
-        "                 where there are such, NAME_instances.png, NAME_edges.png and so on\n"
+        "  --out FOLDER   also writes drawings of each prediction, as PNG; another folder than "
+        "the\n"
+        "                 pictures' own\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
+    .more = add_tasks,
     .run = run,
 };

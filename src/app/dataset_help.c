@@ -5,12 +5,6 @@
 
 #include <pumice/data.h>
 
-static void add_indented(struct pm_str *s, const char *lines)
-{
-    for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
-        pm_str_add(s, "    %.*s\n", (int)strcspn(lines, "\n"), lines);
-}
-
 int app_dataset_help(int argc, char **argv, struct pm_str *s)
 {
     size_t count = 0;
@@ -24,7 +18,7 @@ int app_dataset_help(int argc, char **argv, struct pm_str *s)
             if (argc > 1 && strcmp(argv[1], rows[i]->name))
                 continue;
             pm_str_add(s, "\n%s: %s\n", rows[i]->name, rows[i]->help);
-            add_indented(s, rows[i]->layout);
+            app_add_indented(s, rows[i]->layout);
             app_add_options(s, rows[i]->opts);
         }
         pm_str_add(s, "\nevery format:\n");

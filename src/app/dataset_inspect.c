@@ -145,36 +145,62 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
         cJSON_AddNumberToObject(o, more_name, (double)more);
 }
 
+/* The parts of one task in the records of a split. */
+struct parts {
+    uint64_t records, counts[COUNTED], more;
+};
+
 /* Checks the tasks' own parts of a record. Returns 1 if there are any, or an error. */
 static int check_parts(const struct pm_example *e, const struct pm_dataset_info *info,
-                       const char *where, uint64_t *counts, uint64_t *more)
+                       const char *where, struct parts *parts)
 {
     size_t count;
     const struct pm_task_row *const *task = pm_tasks(&count);
     int found = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const int err = task[i]->inspect
-                            ? task[i]->inspect->check(e, info, where, counts, COUNTED, more) : 0;
+        struct parts *p = &parts[i];
+        const int err = task[i]->inspect ? task[i]->inspect->check(e, info, where, p->counts,
+                                                                   COUNTED, &p->more) : 0;
 
         if (err < 0)
             return err;
+        p->records += (uint64_t)err;
         found |= err;
     }
     return found;
 }
 
-/* Reads every record: checksums, messages, the count of each label, and the pixels of each label in
- * maps. */
+static void add_parts(cJSON *split, const struct parts *parts)
+{
+    size_t count;
+    const struct pm_task_row *const *task = pm_tasks(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_task_inspect *of = task[i]->inspect;
+
+        if (!of || !parts[i].records)
+            continue;
+        cJSON_AddNumberToObject(split, of->parts, (double)parts[i].records);
+        add_counts(cJSON_AddObjectToObject(split, of->counts), parts[i].counts, parts[i].more,
+                   "more");
+    }
+}
+
+/* Reads every record: checksums, messages, the count of each label, and the tasks' own parts. */
 static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *capacity)
 {
     int err = PM_OK;
     struct pm_example *e = NULL;
-    uint64_t *counts = pm_calloc(2 * COUNTED, sizeof *counts), *pixels = counts + COUNTED;
-    uint64_t without = 0, more = 0, maps = 0;
+    size_t tasks = 0;
+    uint64_t *counts = pm_calloc(COUNTED, sizeof *counts), without = 0;
+    struct parts *parts = NULL;
+    bool any_parts = false;
     const struct pm_dataset_info *info = pm_dataset_get_info(d);
     char where[512];
 
+    pm_tasks(&tasks);
+    parts = pm_calloc(tasks, sizeof *parts);
     for (size_t i = 0; i < info->count; i++) {
         int64_t label = -1;
         PM_TRY(read_example(d, i, buf, capacity, &e));
@@ -184,20 +210,17 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
             counts[label]++;
         else
             without++;
-        const int map =
-            check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
-        PM_TRY(map);
-        maps += (uint64_t)map;
+        const int own = check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), parts);
+        PM_TRY(own);
+        any_parts |= own;
         pm_example_destroy(&e);
     }
-    if (without < info->count || maps == 0)
+    if (without < info->count || !any_parts)
         add_counts(cJSON_AddObjectToObject(split, "labels"), counts, without, "none");
-    if (maps) {
-        cJSON_AddNumberToObject(split, "maps", (double)maps);
-        add_counts(cJSON_AddObjectToObject(split, "map_pixels"), pixels, more, "more");
-    }
+    add_parts(split, parts);
 out:
     pm_example_destroy(&e);
+    pm_free(parts);
     pm_free(counts);
     return err;
 }
@@ -310,12 +333,12 @@ static double number(const cJSON *o, const char *key)
     return v ? v->valuedouble : 0;
 }
 
-/* Adds " 0 x 12, 3 x 7" after `what`; nothing if counts is NULL. */
+/* Adds "  what: 0 x 12, 3 x 7"; nothing if counts is NULL. */
 static void counts_text(struct pm_str *s, const char *what, const cJSON *counts)
 {
     if (!counts)
         return;
-    pm_str_add(s, "%s", what);
+    pm_str_add(s, "  %s:", what);
     for (const cJSON *f = counts->child; f; f = f->next)
         pm_str_add(s, " %s x %.0f%s", f->string, f->valuedouble, f->next ? "," : "");
     pm_str_add(s, "\n");
@@ -323,6 +346,8 @@ static void counts_text(struct pm_str *s, const char *what, const cJSON *counts)
 
 static void split_text(struct pm_str *s, const cJSON *split)
 {
+    size_t tasks;
+    const struct pm_task_row *const *task = pm_tasks(&tasks);
     const cJSON *record, *f;
     char bytes[24];
     int n = 0;
@@ -344,9 +369,11 @@ static void split_text(struct pm_str *s, const cJSON *split)
             pm_str_add(s, "\n");
         }
     }
-    counts_text(s, "  every record is whole; labels:", cJSON_GetObjectItem(split, "labels"));
-    counts_text(
-        s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
+    counts_text(s, "every record is whole; labels", cJSON_GetObjectItem(split, "labels"));
+    for (size_t i = 0; i < tasks; i++)
+        if (task[i]->inspect)
+            counts_text(s, task[i]->inspect->heading,
+                        cJSON_GetObjectItem(split, task[i]->inspect->counts));
 }
 
 /* Adds " (ants, bees, ...)", at most twenty names. */

@@ -45,10 +45,10 @@ static void add_share(struct pm_str *s, double v)
         pm_str_add(s, "  %9s", "-");
 }
 
-/* Whether the row belongs to a segmentation. */
-static bool of_pixels(const cJSON *row)
+/* The score in the last column. */
+static const char *score_of(const cJSON *row)
 {
-    return cJSON_GetObjectItem(row, "iou") != NULL;
+    return cJSON_GetObjectItem(row, "iou") ? "iou" : "f1";
 }
 
 static void add_row(struct pm_str *s, const cJSON *row)
@@ -62,7 +62,7 @@ static void add_row(struct pm_str *s, const cJSON *row)
     pm_str_add(s, "  %8.0f", number(row, "support"));
     add_share(s, number(row, "precision"));
     add_share(s, number(row, "recall"));
-    add_share(s, number(row, of_pixels(row) ? "iou" : "f1"));
+    add_share(s, number(row, score_of(row)));
     pm_str_add(s, "\n");
 }
 
@@ -96,7 +96,8 @@ static void add_worst(struct pm_str *s, const cJSON *rows)
     pm_free(list);
 }
 
-void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str *out)
+void app_evaluation_text(const struct cJSON *report, const char *unit, bool classes,
+                         struct pm_str *out)
 {
     const cJSON *rows = cJSON_GetObjectItem(report, "per_class"), *m;
     const int count = cJSON_GetArraySize(rows);
@@ -125,9 +126,8 @@ void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str
         return;
     pm_str_add(out, "\n  ");
     add_name(out, count > ALL_OF ? "worst classes" : "class", NAME_WIDTH);
-    const bool pixels = of_pixels(cJSON_GetArrayItem(rows, 0));
-    pm_str_add(out, "  %8s  %9s  %9s  %9s\n", pixels ? "pixels" : "pictures", "precision", "recall",
-               pixels ? "iou" : "f1");
+    pm_str_add(out, "  %8s  %9s  %9s  %9s\n", unit, "precision", "recall",
+               score_of(cJSON_GetArrayItem(rows, 0)));
     if (count > ALL_OF) {
         add_worst(out, rows);
         return;

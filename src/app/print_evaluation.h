@@ -6,7 +6,9 @@
 
 struct cJSON;
 
-/* Adds a report of pm_evaluate as lines of text. classes: with the table of classes. */
-void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str *out);
+/* Adds a report of pm_evaluate as lines of text. unit: of the counts per class, "pictures".
+ * classes: with the table of classes. */
+void app_evaluation_text(const struct cJSON *report, const char *unit, bool classes,
+                         struct pm_str *out);
 
 #endif

@@ -30,9 +30,10 @@ static int check_model(const struct pm_config *c)
             "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
             "network, as in model.name=lenet",
             c->path);
-    const char *of = c->model_row && c->model_row->task ? c->model_row->task : "classification";
+    const char *of = c->model_row ? c->model_row->task : NULL;
+    const char *also = c->task_row ? c->task_row->nets_of : NULL;
 
-    if (c->model_row && strcmp(of, c->task) != 0)
+    if (of && strcmp(of, c->task) != 0 && (!also || strcmp(of, also) != 0))
         return pm_fail(PM_ECONFIG, "%s model.name: %s is a net for %s, but task is %s",
                        pm_config_place(c, "model.name"), c->model.name, of, c->task);
     if (!c->model.onnx && (c->model.onnx_logits || c->model.onnx_new_head))

@@ -78,12 +78,11 @@ struct cJSON *pm_config_dump_augment(const struct pm_config *c);
 /* Call it after all values are read. */
 int pm_config_check(const struct pm_config *c);
 
-/* ---- reference.c: a key's tasks and original names -------------------------------------- */
+/* ---- reference.c: a key's original names ------------------------------------------------ */
 
-/* A key, its tasks, and its names in the original programs. */
+/* A key and its names in the original programs. */
 struct pm_reference {
     const char *key;
-    const char *tasks;                       /* initials of tasks, from "csd" */
     const char *slim; /* TF-Slim arguments that flags.c does not list; NULL = none */
     const char *deeplab, *detection;         /* flags or fields; NULL = none */
 };

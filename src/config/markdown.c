@@ -62,13 +62,21 @@ static char *default_text(const struct pm_opt *opts, const char *key)
     return text;
 }
 
-/* Returns the task that a key serves; "" if it serves both existing tasks. */
-static const char *only_task(const struct pm_reference *r)
+/* Returns the task of every row that has the key; "" if rows serve several tasks, or any. */
+static const char *task_of_rows(const struct pm_open_rows *rows, const char *key)
 {
-    const bool classification = !r || strchr(r->tasks, 'c'),
-               segmentation = r && strchr(r->tasks, 's');
+    const char *task = NULL;
 
-    return classification == segmentation ? "" : classification ? "classification" : "segmentation";
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct pm_open_row *r = &rows->rows[i];
+
+        if (!r->opts || pm_opts_find(r->opts, key) < 0)
+            continue;
+        if (!r->task || (task && strcmp(task, r->task) != 0))
+            return "";
+        task = r->task;
+    }
+    return task ? task : "";
 }
 
 /* ---- docs/keys.md: tables of keys ------------------------------------------------------- */
@@ -80,31 +88,27 @@ static void add_head(struct pm_str *s)
 }
 
 /* Adds the rows of one option table. section: also a key that has keys of its own; "devices[]" for
- * a list. A key without a line in reference.c has the tasks of the enclosing key. */
-static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts)
+ * a list. task: the only task that has the table; NULL: the table is of these open rows, or (rows
+ * NULL) of every task. */
+static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts,
+                        const char *task, const struct pm_open_rows *rows)
 {
     cJSON *schema = cJSON_CreateObject();
-    struct pm_str path = { 0 };
-    const struct pm_reference *outer;
 
-    pm_str_add(&path, "%.*s", (int)strcspn(section, "["), section);
-    outer = pm_reference_find(path.text);
     pm_opts_schema(opts, schema);
     for (; opts->type; opts++) {
         const cJSON *o = cJSON_GetObjectItemCaseSensitive(schema, opts->key);
         const cJSON *def = cJSON_GetObjectItemCaseSensitive(o, "default");
         char *text = def ? pm_json_print(def) : pm_strdup("null");
-        path.length = 0;
-        pm_str_add(&path, "%s.%s", section, opts->key);
-        const struct pm_reference *r = pm_reference_find(path.text);
-        pm_str_add(s, "| `%s` | ", path.text);
+        const char *only = task ? task : rows ? task_of_rows(rows, opts->key) : "";
+
+        pm_str_add(s, "| `%s.%s` | ", section, opts->key);
         add_type(s, opts);
         pm_str_add(s, " | `%s` | ", text);
         add_range(s, o);
-        pm_str_add(s, " | %s | %s |\n", only_task(r ? r : outer), opts->help);
+        pm_str_add(s, " | %s | %s |\n", only, opts->help);
         pm_free(text);
     }
-    pm_str_free(&path);
     cJSON_Delete(schema);
 }
 
@@ -128,7 +132,7 @@ static void add_variant(struct pm_str *s, const struct pm_open_row *row)
 
 /* Returns an open row's table; the text is empty if the row has no options. */
 static struct pm_str row_table(const struct pm_config_section *section,
-                               const struct pm_open_row *row)
+                               const struct pm_open_rows *rows, const struct pm_open_row *row)
 {
     struct pm_str s = { 0 };
 
@@ -136,7 +140,7 @@ static struct pm_str row_table(const struct pm_config_section *section,
     if (!row->opts || !row->opts->type)
         return s;
     add_head(&s);
-    add_options(&s, section->name, row->opts);
+    add_options(&s, section->name, row->opts, NULL, rows);
     if (row->variant)
         add_variant(&s, row);
     return s;
@@ -149,7 +153,7 @@ static void add_rows(struct pm_str *s, const struct pm_config_section *section,
     struct pm_str *tables = pm_calloc(rows->count, sizeof *tables);
 
     for (size_t i = 0; i < rows->count; i++)
-        tables[i] = row_table(section, &rows->rows[i]);
+        tables[i] = row_table(section, rows, &rows->rows[i]);
     for (size_t i = 0; i < rows->count; i++) {
         if (!tables[i].length)
             continue;
@@ -210,7 +214,7 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
                    top_keys[i].type ? top_keys[i].type : tasks.text, top_keys[i].def,
                    top_keys[i].help);
     pm_str_free(&tasks);
-    add_options(s, "devices[]", pm_config_device_opts);
+    add_options(s, "devices[]", pm_config_device_opts, NULL, NULL);
 }
 
 /* Adds the known names that this version refuses. */
@@ -244,7 +248,7 @@ static void add_tasks(struct pm_str *s, const struct pm_open_sections *open, con
         for (const struct pm_task_section *t = open->tasks[i]->sections; t && t->section; t++)
             if (strncmp(t->section, section, length) == 0 &&
                 (t->section[length] == '.' || t->section[length] == 0))
-                add_options(s, t->section, t->opts);
+                add_options(s, t->section, t->opts, open->tasks[i]->name, NULL);
 }
 
 char *pm_config_keys_markdown(const struct pm_open_sections *open)
@@ -263,7 +267,7 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
         const struct pm_open_rows *rows = pm_config_rows(c, open);
         pm_str_add(&s, "\n## %s\n\n%s\n\n", c->name, c->help);
         add_head(&s);
-        add_options(&s, c->name, c->opts);
+        add_options(&s, c->name, c->opts, NULL, NULL);
         add_tasks(&s, open, c->name);
         if (strcmp(c->name, "run") == 0)
             add_metrics(&s, open);

@@ -55,6 +55,7 @@ static void build(const struct form *f, struct pm_net *net, struct pm_node *x, i
     }                                                                                              \
     const struct pm_net_row pm_net_row_##id = {                                                    \
         .name = #id, .help = text, .opts = opts, .cfg_size = sizeof(struct pm_nets_options),       \
+        .task = "classification",                                                                  \
         .default_size = size, .default_channels = 3, .preprocessing = "vgg",                       \
         .weight_decay = 5e-4f, .build = build_##id,                                                \
     }

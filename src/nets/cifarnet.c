@@ -55,6 +55,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_cifarnet = {
     .name = "cifarnet", .help = "two convolutions and three fully connected layers, for CIFAR-10",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 32, .default_channels = 3, .preprocessing = "cifarnet", .weight_decay = 0.004f,
     .build = build,

@@ -98,6 +98,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_inception_resnet_v2 = {
     .name = "inception_resnet_v2", .help = "forty residual Inception blocks, for 299x299",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 299, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,

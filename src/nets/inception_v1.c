@@ -65,6 +65,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_inception_v1 = {
     .name = "inception_v1", .help = "GoogLeNet with batch norm: nine blocks of four branches",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 224, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,

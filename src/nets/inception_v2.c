@@ -76,6 +76,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_inception_v2 = {
     .name = "inception_v2", .help = "the net of the batch norm paper: ten blocks of branches",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 224, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,

@@ -95,6 +95,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 #define ROW(table, source, other)                                                                  \
     {                                                                                              \
         .name = "inception_v3", .help = "eleven blocks of branches, for 299x299, auxiliary head",  \
+        .task = "classification",                                                                  \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 299,            \
         .default_channels = 3, .preprocessing = source, .weight_decay = 4e-5f, .build = build,     \
         .torch = other,                                                                            \

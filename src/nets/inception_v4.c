@@ -72,6 +72,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_inception_v4 = {
     .name = "inception_v4", .help = "seventeen blocks of branches, for 299x299, auxiliary head",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 299, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,

@@ -43,6 +43,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_lenet = {
     .name = "lenet", .help = "two convolutions and two fully connected layers, for digits",
+    .task = "classification",
     .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 28, .default_channels = 1, .preprocessing = "lenet", .weight_decay = 0,
     .build = build,

@@ -63,6 +63,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     const struct pm_net_row pm_net_row_mobilenet_v1##suffix = {                                    \
         .name = "mobilenet_v1" #suffix,                                                            \
         .help = "depthwise separable convolutions, width x " #factor,                              \
+        .task = "classification",                                                                  \
         .opts = opts##suffix, .cfg_size = sizeof(struct pm_nets_options),                          \
         .default_size = 224, .default_channels = 3, .preprocessing = "inception",                  \
         .weight_decay = 4e-5f, .build = build,                                                     \

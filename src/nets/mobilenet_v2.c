@@ -108,6 +108,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     {                                                                                              \
         .name = "mobilenet_v2" #suffix,                                                            \
         .help = "inverted residuals with linear bottlenecks, width x " #factor,                    \
+        .task = "classification",                                                                  \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options),                                 \
         .default_size = 224, .default_channels = 3, .preprocessing = source,                       \
         .weight_decay = 4e-5f, .build = build, .torch = other,                                     \

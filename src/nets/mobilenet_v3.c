@@ -197,6 +197,7 @@ static struct pm_node *backbone(const struct form *form, struct pm_net *net, str
 #define ROW(id, text, table, source, other)                                                        \
     {                                                                                              \
         .name = #id, .help = text,                                                                 \
+        .task = "classification",                                                                  \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options),                                 \
         .default_size = 224, .default_channels = 3, .preprocessing = source,                       \
         .weight_decay = 4e-5f, .build = build_##id, .torch = other,                                \

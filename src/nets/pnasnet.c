@@ -19,6 +19,7 @@
     };                                                                                             \
     const struct pm_net_row pm_net_row_##id = {                                                    \
         .name = #id, .help = text, .opts = opts_##id, .cfg_size = sizeof(struct pm_nets_options),  \
+        .task = "classification",                                                                  \
         .default_size = size, .default_channels = 3, .preprocessing = "inception",                 \
         .weight_decay = 4e-5f, .build = build_##id,                                                \
     }

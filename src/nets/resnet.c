@@ -251,6 +251,7 @@ static struct pm_node *backbone(const struct depths *d, const struct pm_backbone
 #define ROW(id, number, text, table, source, other)                                                \
     {                                                                                              \
         .name = "resnet_" #id, .help = "residual net of " number " layers, " text " version",      \
+        .task = "classification",                                                                  \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 224,            \
         .default_channels = 3, .preprocessing = source, .weight_decay = 1e-4f, .build = build_##id,\
         .slim_preprocessing = "vgg", .torch = other,                                               \

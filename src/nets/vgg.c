@@ -68,6 +68,7 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
 #define ROW(which, text, table, source, other)                                                     \
     {                                                                                              \
         .name = "vgg_" #which, .help = text " layers of 3x3 convolutions, fully connected end",    \
+        .task = "classification",                                                                  \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 224,            \
         .default_channels = 3, .preprocessing = source, .weight_decay = 5e-4f,                     \
         .build = build_##which, .torch = other,                                                    \

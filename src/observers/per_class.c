@@ -14,7 +14,7 @@ static void add_share(cJSON *row, const char *name, double part, double whole)
 }
 
 static cJSON *make_row(double label, const cJSON *name, double support, double predicted,
-                       double right, bool pixels)
+                       double right, bool iou)
 {
     cJSON *row = cJSON_CreateObject();
 
@@ -29,7 +29,7 @@ static cJSON *make_row(double label, const cJSON *name, double support, double p
     add_share(row, "precision", right, predicted);
     add_share(row, "recall", right, support);
     add_share(row, "f1", 2 * right, support + predicted);
-    if (pixels)
+    if (iou)
         add_share(row, "iou", right, support > 0 ? support + predicted - right : 0);
     return row;
 }
@@ -73,13 +73,13 @@ int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *ro
 {
     static const char *const columns[] = { "support", "predicted", "right",
                                            "precision", "recall", "f1", "iou" };
-    const bool pixels = cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "iou") != NULL;
+    const bool iou = cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "iou") != NULL;
     struct pm_str text = { 0 }, path = { 0 };
     const cJSON *row;
     int err = PM_OK;
 
     pm_str_add(&text, "step,label,name,support,predicted,right,precision,recall,f1%s\n",
-               pixels ? ",iou" : "");
+               iou ? ",iou" : "");
     cJSON_ArrayForEach(row, rows)
     {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
@@ -88,7 +88,7 @@ int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *ro
         add_number(&text, row, "label");
         pm_str_add(&text, ",");
         pm_str_csv(&text, name ? name : "");
-        for (size_t i = 0; i < PM_COUNT(columns) - !pixels; i++)
+        for (size_t i = 0; i < PM_COUNT(columns) - !iou; i++)
             add_number(&text, row, columns[i]);
         pm_str_add(&text, "\n");
     }

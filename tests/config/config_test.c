@@ -1,75 +1,7 @@
-/* Loading a config: merging, origins, messages with their places, what goes together. */
-#include "../base/unit.h"
+/* Loading a config: defaults, merging, overrides, origins, and what is printed of it. */
+#include "config_rows.h"
 
 #include <cjson/cJSON.h>
-
-#include "config/config_private.h"
-
-#include <pumice/task.h>
-
-/* Two optimizers with one key in common, a net, a preprocessing: rows as upper levels hand them in.
- */
-struct momentum_cfg {
-    float momentum;
-    bool nesterov;
-};
-static const struct pm_opt momentum_opts[] = {
-    PM_FLOAT(momentum_cfg, momentum, 0.9, 0, 1, "decay of the sum"),
-    PM_BOOL(momentum_cfg, nesterov, false, "look ahead"),
-    { 0 },
-};
-struct adam_cfg {
-    float beta1;
-    const char *note;
-};
-static const struct pm_opt adam_opts[] = {
-    PM_FLOAT(adam_cfg, beta1, 0.9, 0, 0.999, "decay of the mean"),
-    PM_STRING(adam_cfg, note, NULL, "a text"),
-    { 0 },
-};
-struct net_cfg {
-    float keep_prob;
-};
-static const struct pm_opt net_opts[] = {
-    PM_FLOAT(net_cfg, keep_prob, 0.5, 0.01, 1, "share kept"),
-    { 0 },
-};
-struct pre_cfg {
-    bool fast;
-};
-static const struct pm_opt pre_opts[] = {
-    PM_BOOL(pre_cfg, fast, true, "cheaper colours"),
-    { 0 },
-};
-static const struct pm_open_row nets[] = { { "lenet", "digits", net_opts, "plain" },
-                                           { "cifarnet", "photographs", NULL, "rich" } };
-static const struct pm_open_row optimizers[] = { { "momentum", "", momentum_opts, NULL },
-                                                 { "adam", "", adam_opts, NULL },
-                                                 { "rmsprop", "", NULL, NULL } };
-static const struct pm_open_row pres[] = { { "plain", "", NULL, NULL },
-                                           { "rich", "", pre_opts, NULL } };
-struct turn_cfg {
-    double angle;
-};
-static const struct pm_opt turn_opts[] = {
-    PM_DOUBLE(turn_cfg, angle, 10, 0, 180, "degrees"),
-    { 0 },
-};
-static const struct pm_open_row augmentations[] = { { "turn", "", turn_opts, NULL },
-                                                    { "flip", "", NULL, NULL } };
-/* The tasks are the program's own. */
-static struct pm_open_sections rows = {
-    { nets, 2 }, { optimizers, 3 }, { pres, 2 }, { augmentations, 2 }, NULL, 0,
-};
-
-static struct pm_config *load(const char *text, const char *const *overrides, size_t n)
-{
-    struct pm_config *c = NULL;
-
-    if (pm_config_parse("t.json", text, overrides, n, &rows, &c) < 0)
-        fail_msg("%s", pm_error_text());
-    return c;
-}
 
 static void defaults(void **state)
 {
@@ -200,148 +132,23 @@ static void segmentation_falls_over_the_run(void **state)
     }
 }
 
-/* Text (model.name is given unless the text has a model), and a part of the message it must
- * give. */
-static void messages(void **state)
+/* A net without a task serves every task; a task may name another one whose nets it uses. */
+static void nets_of_tasks(void **state)
 {
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
-        { "{}", "t.json: model.name is not given (nor model.layers, nor model.onnx)" },
-        { "[]", "t.json:1: a config is an object" },
-        { "{\"model\":\n{\"name\": \"lenett\"}}",
-          "t.json:2: model.name: 'lenett' is no net of this "
-          "version, did you mean 'lenet'? (known: lenet, cifarnet)" },
-        { "{\"model\": {\"name\": \"lenet\", \"layers\": []}}", "name and layers are both given" },
-        { "{\"model\": {\"layers\": {}}}", "t.json:1: model.layers: a list" },
-        { "{\"model\": {\"name\": \"lenet\", \"keep_prob\": 2}}",
-          "t.json:1: model.keep_prob: 2 is outside 0.01..1 (share kept)" },
-        { "{\"model\": {\"name\": \"cifarnet\", \"keep_prob\": 1}}",
-          "model.keep_prob: 'cifarnet' has no such option" },
-        { "{\"model\": 3}", "t.json:1: model: an object" },
-        { "{\"model\": {\"name\": \"lenet\", \"output_stride\": 8}}",
-          "t.json:1: model.output_stride: 'lenet' has no such option (its own: " },
-        { "{\"model\": {\"name\": \"lenet\", \"meta\": \"ssd\"}}",
-          "t.json:1: model.meta: known, but not available in this version (detection" },
-        { "{\"optim\": {\n\n\"momentun\": 1, \"name\": \"momentum\"}}",
-          "t.json:3: optim.momentun: unknown key, did you mean 'momentum'?" },
-        { "{\"optim\": {\"momentum\": 1, \"name\": \"adam\"}}",
-          "t.json:1: optim.momentum: 'adam' has no such option" },
-        { "{\"optim\": {\"name\": \"adma\"}}", "'adma' is no optimizer of this version, did you "
-                                               "mean 'adam'?" },
-        { "{\"optim\": {\"multipliers\": {\"x\": \"y\"}}}", "the factor of 'x' must be a number" },
-        { "{\"optim\": {\"multipliers\": 2}}", "optim.multipliers: an object" },
-        { "{\"input\": {\"preprocessing\": \"ritch\"}}", "is no preprocessing of this version, did "
-                                                         "you mean 'rich'?" },
-        { "{\"input\": {\"fast\": true}}", "t.json:1: input.fast: unknown key" },
-        { "{\"input\": {\"augment\": {}}}", "t.json:1: input.augment: a list" },
-        { "{\"input\": {\"augment\": [\n{\"angle\": 1}]}}",
-          "t.json:2: input.augment.0: an object { \"name\"" },
-        { "{\"input\": {\"augment\": [{\"name\": \"flip\"},\n{\"name\": \"tern\"}]}}",
-          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you mean "
-          "'turn'? "
-          "(known: turn, flip)" },
-        { "{\"input\": {\"augment\": [{\"name\": \"turn\", \"angle\": 200}]}}",
-          "t.json:1: input.augment.0.angle: 200 is outside 0..180 (degrees)" },
-        { "{\"input\": {\"augment\": [{\"name\": \"flip\", \"angle\": 1}]}}",
-          "input.augment.0.angle: unknown key" },
-        { "{\"input\": {\"size\": [1, 2, 3]}}",
-          "input.size: 3 numbers; a side or [height, width]" },
-        { "{\"run\": {\"base_lr\": 1}}", "run.base_lr: unknown key, did you mean "
-                                         "'schedule.base_lr'?" },
-        { "{\"run\": {\"train_dir\": \"x\"}}", "did you mean 'run.folder'?" },
-        { "{\"run\": {\"max_number_of_steps\": 1}}", "did you mean 'run.steps'?" },
-        { "{\"run\": {\"qqqqqq\": 1}}", "run.qqqqqq: unknown key (docs/keys.md lists all)" },
-        { "{\"run\": {\"batch_size\": 0}}", "t.json:1: run.batch_size: 0 is outside 1..1000000" },
-        { "{\"run\": {\"batch_size\": 10, \"micro_batches\": 4}}",
-          "run.micro_batches: 4 does not divide run.batch_size 10" },
-        { "{\"run\": {\"keep_best\": \"acuracy\"}}", "run.keep_best: 'acuracy' is no metric" },
-        { "{\"run\": {\"keep_best\": \"accuracy\"}}", "set eval.every_steps" },
-        { "{\"runn\": {}}", "t.json:1: runn: unknown key, did you mean 'run'?" },
-        { "{\"batch_size\": 3}", "t.json:1: batch_size: unknown key, did you mean "
-                                 "'run.batch_size'?" },
-        { "{\"task\": \"detection\"}", "t.json:1: task: detection is known, but not available" },
-        { "{\"task\": \"x\"}", "task: one of classification, segmentation, detection" },
-        { "{\"devices\": []}", "t.json:1: devices: the list is empty" },
-        { "{\"devices\": [3]}", "devices.0: a name such as" },
-        { "{\"devices\": [\"cpu\",\n {\"nam\": \"x\"}]}",
-          "t.json:2: devices.1.nam: unknown key, did you mean 'name'?" },
-        { "{\"devices\": [\"cpu\", {\"name\": \"x\", \"share\": 2}]}",
-          "1 of 2 devices have a share" },
-        { "{\"devices\": [\"cpu\", \"cpu\", \"cpu\"], \"run\": {\"batch_size\": 2}}",
-          "run.batch_size: 2 is less than one example for each of 3 devices" },
-        { "{\"devices\": [{\"name\": \"cpu\", \"share\": 2}],\n\"run\": {\"balance\": \"auto\"}}",
-          "t.json:2: run.balance: \"auto\" measures the shares" },
-        { "{\"export\": {\"frames\": 3}}", "t.json:1: export.frames: known, but not available" },
-        { "{\"export\": {\"weights\": \"x\"}}",
-          "export.weights: \"x\" is none of auto|inside|beside" },
-        { "{\"run\": {\"replicas\": 4}}",
-          "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; "
-          "several "
-          "machines are not supported in this version: list several devices of one in devices)" },
-        { "{\"run\": {\"task\": 1}}", "run.task: 1 is not available: only 0 is (" },
-        { "{\"run\": {\"parameter_servers\": 2}}",
-          "only 0 is (processes that hold variables; several" },
-        { "{\"run\": {\"replicas_to_aggregate\": 0}}", "only 1 is (replicas whose gradients" },
-        { "{\"run\": {\"startup_delay_steps\": 15}}", "only 0 is (step at which" },
-        { "{\"run\": {\"sync_replicas\": true}}",
-          "run.sync_replicas: true is not available: only false is (replicas wait" },
-        { "{\"run\": {\"sync_replicas\": 0}}", "run.sync_replicas: 0 is neither true nor false" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": -2}}",
-          "model.quantize_delay: -2 is outside -1..1073741824" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"devices\": [\"cpu\", "
-          "\"cpu\"]}",
-          "t.json:1: devices: 2 are given, but a net that is quantised in training" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"run\": {\"micro_batches\": "
-          "2}}",
-          "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
-        { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
-          "\"eval\": {\"flip\": true}}",
-          "t.json:1: eval.flip: a quantised net (model.quantize_delay 0) sees a picture once" },
-        { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 5}, "
-          "\"export\": {\"scales\": [0.5, 1]}}",
-          "t.json:1: export.scales: a quantised net (model.quantize_delay 5) sees a picture once" },
-        { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
-        { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
-        { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: is of segmentation, but" },
-#define PANOPTIC(o) \
-    "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"eval\": {\"panoptic\": " o "}}"
-        { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
-        { PANOPTIC("{\"nms\": 3}"),
-          "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
-        { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
-        { PANOPTIC("{\"precision\": \"voc\"}"),
-          "t.json:1: eval.panoptic.precision: \"voc\" is none of "
-          "cityscapes|coco" },
-        { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
-          "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },
-        { PANOPTIC("{\"top_k\": 300, \"label_divisor\": 256}"),
-          "eval.panoptic.top_k: 300 instances of a class cannot be told apart" },
-        { "{\"run\": {\"keep_best\": \"miou\"}, \"eval\": {\"every_steps\": 1}}",
-          "run.keep_best: 'miou' is no metric of classification (accuracy, recall_at_5, loss)" },
-        { "{\"task\": \"segmentation\", \"run\": {\"keep_best\": \"accuracy\"}, "
-          "\"model\": {\"layers\": []}, \"eval\": {\"every_steps\": 1}}",
-          "run.keep_best: 'accuracy' is no metric of segmentation (miou, pixel_accuracy, " },
-        { "{\"task\": \"segmentation\", \"model\": {\"name\": \"lenet\"}}",
-          "t.json:1: model.name: lenet is a net for classification, but task is segmentation" },
-        { "{\"optim\": {\"trainable\": []}}",
-          "t.json:1: optim.trainable: known, but not available" },
-        { "{\"base\": 3}", "t.json: base: a file name or a list of file names" },
-        { "{\"base\": \"none.json\"}", "t.json: base: none.json: cannot be opened: No such file" },
-        { "{\"a\": 1,\n\"a\": 2}", "t.json:2:1: key 'a' is given twice" },
-    };
-    (void)state;
+    static const struct pm_open_task mine = { .name = "mine", .nets_of = "classification" };
+    const struct pm_open_sections own = { { nets, 2 }, { optimizers, 3 }, { pres, 2 },
+                                          { augmentations, 2 },
+                                          (const struct pm_open_task *[]){ &mine }, 1 };
+    struct pm_config *c =
+        load("{\"task\": \"segmentation\", \"model\": {\"name\": \"cifarnet\"}}", NULL, 0);
 
-    for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        static const char *const model = "model.name=lenet";
-        struct pm_config *c = NULL;
-        bool has_model = i < 2 || strstr(cases[i].text, "\"model\"");
-        assert_int_equal(
-            pm_config_parse("t.json", cases[i].text, &model, has_model ? 0 : 1, &rows, &c),
-            PM_ECONFIG);
-        assert_null(c);
-        assert_contains(pm_error_text(), cases[i].message);
-    }
+    (void)state;
+    assert_string_equal(c->model.name, "cifarnet");
+    pm_config_destroy(&c);
+    if (pm_config_parse("t.json", "{\"model\": {\"name\": \"lenet\"}}", NULL, 0, &own, &c) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_string_equal(c->task, "mine");
+    pm_config_destroy(&c);
 }
 
 static void overrides(void **state)
@@ -454,65 +261,6 @@ static void bases(void **state)
     drop_folder(folder);
 }
 
-/* A base's options go with the row they belong to; those of the same file do not (a mistake). */
-static void refuses(const char *text, const char *override, const char *why)
-{
-    struct pm_config *c = NULL;
-
-    assert_int_equal(pm_config_parse("t.json", text, &override, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), why);
-}
-
-/* Keys of another task, unless they say what is so anyway. */
-static void keys_of_other_tasks(void **state)
-{
-    static const char lenet[] =
-        "{\"model\": {\"name\": \"lenet\"},\n\"loss\": {\"top_k_percent\": 0.5}}";
-    static const char layers[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
-    static const char *const same[] = { "loss.top_k_percent=1", "eval.scales=null",
-                                        "eval.flip=false", "export.pad=true" };
-    struct pm_config *c = load(lenet, same, PM_COUNT(same));
-
-    (void)state;
-    pm_config_destroy(&c);
-    refuses(lenet, "eval.flip=false",
-            "t.json:2: loss.top_k_percent: is of segmentation, but task is "
-            "classification: leave it out");
-    refuses("{\"model\": {\"name\": \"lenet\"}}", "eval.scales=[1]",
-            "command line: eval.scales: is of "
-            "segmentation, but task is");
-    refuses(layers, "data.labels_offset=1", "data.labels_offset: is of classification, but task is "
-                                            "segmentation");
-    refuses(layers, "export.output=probabilities", "export.output: is of classification");
-}
-
-static void left_behind(void **state)
-{
-    static const char *const adam[] = { "optim.name=adam", "model.name=cifarnet" };
-    const char *wrong[] = { "optim.name=adam", "optim.nesterov=true" };
-    static const char text[] = "{\"model\": {\"name\": \"lenet\", \"keep_prob\": 0.7},\n"
-                               "\"optim\": {\"name\": \"momentum\", \"momentum\": 0.3}}";
-    struct pm_config *c = load(text, adam, 2);
-    (void)state;
-
-    assert_string_equal(c->input.preprocessing, "rich");
-    cJSON *dump = pm_config_dump(c);
-    const cJSON *optim = cJSON_GetObjectItem(dump, "optim");
-    assert_null(cJSON_GetObjectItem(optim, "momentum"));
-    assert_non_null(cJSON_GetObjectItem(optim, "beta1"));
-    assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(dump, "model"), "keep_prob"));
-    cJSON_Delete(dump);
-    pm_config_destroy(&c);
-    assert_int_equal(pm_config_parse("t.json", text, wrong, 2, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
-    wrong[1] = "export.frames=true"; /* a section that only the command line has */
-    assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: export.frames: known, but not available");
-    wrong[1] = "exprt.file=x";
-    assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: exprt: unknown key, did you mean 'export'?");
-}
-
 /* What is printed, loaded again, is printed the same. */
 static void dump(void **state)
 {
@@ -556,93 +304,20 @@ static void no_rows(void **state)
     pm_config_destroy(&c);
 }
 
-/* reference.c and the tables name the same keys. */
-static void named(const char *section, const struct pm_opt *o)
-{
-    for (; o->type; o++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s.%s", section, o->key);
-        const struct pm_reference *r = pm_reference_find(path);
-        if (!r || pm_later_find(path))
-            fail_msg("%s: src/config/reference.c has no KEY line for it", path);
-    }
-}
-
-/* The key stands in the section's table or in a task's. */
-static bool in_a_table(const struct pm_config_section *s, const char *key)
-{
-    const struct pm_open_task *task;
-
-    return pm_opts_find(s->opts, key) >= 0 ||
-           pm_config_other_task(&rows, NULL, s->name, key, &task);
-}
-
-static void reference(void **state)
-{
-    (void)state;
-
-    for (size_t i = 0; i < rows.task_count; i++)
-        for (const struct pm_task_section *t = rows.tasks[i]->sections; t->section; t++)
-            if (!strchr(t->section, '.')) /* keys of eval.panoptic have eval.panoptic's line */
-                named(t->section, t->opts);
-    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
-        named(s->name, s->opts);
-    for (const struct pm_reference *r = pm_references; r->key; r++) {
-        const char *dot = strchr(r->key, '.');
-        const struct pm_config_section *s =
-            dot ? pm_config_section_find(r->key, (size_t)(dot - r->key)) : NULL;
-        const bool later = pm_later_find(r->key) != NULL;
-        if (dot && !s)
-            fail_msg("%s: is in no section", r->key);
-        if (s && later && in_a_table(s, dot + 1))
-            fail_msg("%s: is marked as later but accepted", r->key);
-        if (s && !later && !in_a_table(s, dot + 1) && !s->row_kind)
-            fail_msg("%s: is in no table", r->key);
-        if (pm_reference_find(r->key) != r)
-            fail_msg("%s: stands twice", r->key);
-        assert_true(strspn(r->tasks, "csd") == strlen(r->tasks) && r->tasks[0]);
-    }
-    for (const struct pm_later *l = pm_later_keys; l->key; l++) {
-        if (!pm_reference_find(l->key))
-            fail_msg("%s: src/config/reference.c has no KEY line for it", l->key);
-        if (pm_later_find(l->key) != l)
-            fail_msg("%s: stands twice in src/config/later.def", l->key);
-    }
-}
-
-static void schema(void **state)
-{
-    cJSON *v = pm_config_schema(&rows);
-    char *text = cJSON_PrintUnformatted(v);
-    (void)state;
-
-    assert_contains(
-        text,
-        "\"name\":{\"description\":\"name of the optimizer\",\"default\":\"rmsprop\",\"enum\":"
-        "[\"momentum\",\"adam\",\"rmsprop\",null]}");
-    assert_contains(text, "\"keep_prob\":{\"type\":[\"number\",\"null\"]");
-    assert_contains(text, "\"additionalProperties\":false");
-    free(text);
-    cJSON_Delete(v);
-    text = pm_config_keys_markdown(&rows);
-    assert_contains(text,
-                    "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
-    assert_contains(text, "### optim of adam");
-    assert_contains(text, "| `model.hyperparams` | object | `null` | ");
-    pm_free(text);
-}
-
 int main(void)
 {
-    rows.tasks = pm_open_tasks(&rows.task_count);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),  cmocka_unit_test(values),  cmocka_unit_test(messages),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(values),
         cmocka_unit_test(segmentation_doubles_biases),
         cmocka_unit_test(segmentation_falls_over_the_run),
-        cmocka_unit_test(overrides), cmocka_unit_test(bases),   cmocka_unit_test(left_behind),
-        cmocka_unit_test(keys_of_other_tasks),
-        cmocka_unit_test(dump),      cmocka_unit_test(no_rows), cmocka_unit_test(reference),
-        cmocka_unit_test(schema),
+        cmocka_unit_test(nets_of_tasks),
+        cmocka_unit_test(overrides),
+        cmocka_unit_test(bases),
+        cmocka_unit_test(dump),
+        cmocka_unit_test(no_rows),
     };
+
+    rows.tasks = pm_open_tasks(&rows.task_count);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,13 +152,32 @@ static void picture_of_small_and_large(void **state)
     pm_image_free(&photo);
 }
 
+static void shrinks(void **state)
+{
+    uint8_t pixels[6 * 4];
+    const struct pm_image8 in = { 4, 6, 1, pixels };
+    struct pm_image8 out;
+
+    (void)state;
+    for (int i = 0; i < 24; i++)
+        pixels[i] = (uint8_t)(10 * (i % 6));
+    pm_draw_shrink(&in, 3, &out);
+    assert_true(out.height == 2 && out.width == 3 && out.channels == 1);
+    assert_true(out.pixels[0] == 5 && out.pixels[1] == 25 && out.pixels[5] == 45);
+    pm_image_free(&out);
+    pm_draw_shrink(&in, 100, &out);
+    assert_true(out.height == 4 && out.width == 6);
+    assert_memory_equal(out.pixels, pixels, sizeof pixels);
+    pm_image_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(letters_differ),        cmocka_unit_test(size_and_scale),
         cmocka_unit_test(clips),                 cmocka_unit_test(label_is_readable),
         cmocka_unit_test(box_leaves_the_inside), cmocka_unit_test(bars_have_their_shares),
-        cmocka_unit_test(picture_of_small_and_large),
+        cmocka_unit_test(picture_of_small_and_large), cmocka_unit_test(shrinks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 
 #include "base/unit.h"
 
+#include <pumice/report.h>
+
 #include <stdio.h>
 
 /* A grey pixel. */
@@ -119,6 +121,17 @@ static inline void put_whole_run(const char *folder, int classes, double loss, d
     put_run(folder, "finished", lr);
     put_metrics(folder, loss);
     put_evaluation(folder, classes, NULL);
+}
+
+/* The report page of a run folder; the caller frees it. */
+static inline struct pm_str page_of(const char *folder, bool live)
+{
+    struct pm_report *r = pm_report_open(folder, live);
+    struct pm_str html = { 0 };
+
+    pm_report_page(&r, 1, &html);
+    pm_report_close(&r);
+    return html;
 }
 
 #endif

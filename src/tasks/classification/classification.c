@@ -478,6 +478,8 @@ static int picture(const struct pm_task *s, const uint8_t *record, size_t size, 
 
 const struct pm_task_row pm_task_classification = {
     .config = { .name = "classification", .sections = sections, .metrics = metrics },
+    .prediction = "the most likely classes; --json: the first five with their probabilities;\n"
+                  "NAME.png with the classes as bars\n",
     .labels_offset = labels_offset, .open = open_task, .close = close_task, .describe = describe,
     .exporting = exporting, .fields = fields, .make = make,
     .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,

@@ -389,6 +389,10 @@ const struct pm_task_row pm_task_segmentation = {
                 .falls_over_run = true,
                 .check = pm_segmentation_check_config },
     .spatial = true,
+    .unit = "pixels",
+    .prediction = "the share of each class's pixels and, in brackets, the number of its instances;\n"
+                  "NAME_prediction.png, NAME_overlay.png and, if the net has such heads,\n"
+                  "NAME_instances.png and NAME_edges.png\n",
     .classes = take_map_classes,
     .open = pm_segmentation_open,
     .close = pm_segmentation_close,

@@ -159,6 +159,7 @@ out:
     return err < 0 ? err : PM_OK;
 }
 
-const struct pm_task_inspect pm_segmentation_inspect = { .value = value,
-                                                         .check = check,
-                                                         .save = save };
+const struct pm_task_inspect pm_segmentation_inspect = {
+    .parts = "maps", .counts = "map_pixels", .heading = "every map is whole; pixels of labels",
+    .value = value, .check = check, .save = save,
+};

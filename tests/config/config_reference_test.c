@@ -1,0 +1,90 @@
+/* The reference of keys: reference.c and the tables agree, and the schema and Markdown of the keys. */
+#include "config_rows.h"
+
+#include <cjson/cJSON.h>
+
+/* reference.c and the tables name the same keys. */
+static void named(const char *section, const struct pm_opt *o)
+{
+    for (; o->type; o++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s.%s", section, o->key);
+        const struct pm_reference *r = pm_reference_find(path);
+        if (!r || pm_later_find(path))
+            fail_msg("%s: src/config/reference.c has no KEY line for it", path);
+    }
+}
+
+/* The key stands in the section's table or in a task's. */
+static bool in_a_table(const struct pm_config_section *s, const char *key)
+{
+    const struct pm_open_task *task;
+
+    return pm_opts_find(s->opts, key) >= 0 ||
+           pm_config_other_task(&rows, NULL, s->name, key, &task);
+}
+
+static void reference(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < rows.task_count; i++)
+        for (const struct pm_task_section *t = rows.tasks[i]->sections; t->section; t++)
+            if (!strchr(t->section, '.')) /* keys of eval.panoptic have eval.panoptic's line */
+                named(t->section, t->opts);
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        named(s->name, s->opts);
+    for (const struct pm_reference *r = pm_references; r->key; r++) {
+        const char *dot = strchr(r->key, '.');
+        const struct pm_config_section *s =
+            dot ? pm_config_section_find(r->key, (size_t)(dot - r->key)) : NULL;
+        const bool later = pm_later_find(r->key) != NULL;
+        if (dot && !s)
+            fail_msg("%s: is in no section", r->key);
+        if (s && later && in_a_table(s, dot + 1))
+            fail_msg("%s: is marked as later but accepted", r->key);
+        if (s && !later && !in_a_table(s, dot + 1) && !s->row_kind)
+            fail_msg("%s: is in no table", r->key);
+        if (pm_reference_find(r->key) != r)
+            fail_msg("%s: stands twice", r->key);
+    }
+    for (const struct pm_later *l = pm_later_keys; l->key; l++) {
+        if (!pm_reference_find(l->key))
+            fail_msg("%s: src/config/reference.c has no KEY line for it", l->key);
+        if (pm_later_find(l->key) != l)
+            fail_msg("%s: stands twice in src/config/later.def", l->key);
+    }
+}
+
+static void schema(void **state)
+{
+    cJSON *v = pm_config_schema(&rows);
+    char *text = cJSON_PrintUnformatted(v);
+    (void)state;
+
+    assert_contains(
+        text,
+        "\"name\":{\"description\":\"name of the optimizer\",\"default\":\"rmsprop\",\"enum\":"
+        "[\"momentum\",\"adam\",\"rmsprop\",null]}");
+    assert_contains(text, "\"keep_prob\":{\"type\":[\"number\",\"null\"]");
+    assert_contains(text, "\"additionalProperties\":false");
+    free(text);
+    cJSON_Delete(v);
+    text = pm_config_keys_markdown(&rows);
+    assert_contains(text,
+                    "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
+    assert_contains(text, "### optim of adam");
+    assert_contains(text, "| `model.hyperparams` | object | `null` | ");
+    pm_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference),
+        cmocka_unit_test(schema),
+    };
+
+    rows.tasks = pm_open_tasks(&rows.task_count);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* report.html of several runs: their differences side by side. */
+#include "report/run_folder.h"
+
+#include "report/page.h"
+
+static void comparison(void **state)
+{
+    char *top = make_folder(), folder[3][512];
+    struct pm_report *runs[3];
+    struct pm_str html = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/run%d", top, i);
+        put_whole_run(folder[i], 4, 2 + i, i == 2 ? 0.5 : 0.25);
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    pm_report_page(runs, 3, &html);
+    assert_contains(html.text, "3 runs");
+    assert_contains(html.text, "id=\"run-2\"");
+    assert_contains(html.text, "<code>0.25</code>");
+    assert_contains(html.text, "<code>0.5</code>");
+    assert_contains(html.text, "schedule.base_lr");
+    assert_null(strstr(html.text, ">run.folder<"));      /* differs always */
+    assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* differs nowhere */
+    assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5,
+                                                                          * loss */
+    assert_contains(html.text, "path class=\"line c2 d2 r2\"");
+    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the
+                                                         * same */
+    assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
+    assert_null(strstr(html.text, ">110\xc2\xa0%</span>"));
+    for (int i = 0; i < 3; i++)
+        pm_report_close(&runs[i]);
+    pm_str_free(&html);
+    drop_folder(top);
+}
+
+/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its
+ * chart, and of a single run a curve unlike all others. */
+static void comparison_of_many_metrics(void **state)
+{
+    enum { METRICS = 22 };
+    char *top = make_folder(), folder[2][512], name[64];
+    struct pm_report *runs[2];
+    struct pm_str html = { 0 }, line = { 0 };
+
+    (void)state;
+    pm_str_add(&line, "{\"kind\": \"eval\", \"step\": 100");
+    for (int m = 0; m < METRICS; m++)
+        pm_str_add(&line, ", \"figure_%d\": 0.5", m);
+    pm_str_add(&line, "}\n");
+    for (int i = 0; i < 2; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/run%d", top, i);
+        put_whole_run(folder[i], 4, 2, 0.25);
+        put(folder[i], "metrics.jsonl", line.text);
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    pm_report_page(runs, 2, &html);
+    for (int m = 0; m < METRICS; m++) {
+        snprintf(name, sizeof name, ">best figure_%d<", m);
+        assert_contains(html.text, name);
+        snprintf(name, sizeof name, "Evaluation: figure_%d<", m);
+        assert_contains(html.text, name);
+    }
+    pm_str_free(&html);
+    html = page_of(folder[0], false);
+    assert_int_equal(count_text(html.text, " dotted\"><i></i>figure_"), METRICS);
+    for (int look = 0; look < 32; look++) {
+        snprintf(name, sizeof name, "\"c%d d%d dotted\"><i></i>figure_", look % 8, look / 8);
+        assert_true(count_text(html.text, name) <= 1);
+    }
+    for (int i = 0; i < 2; i++)
+        pm_report_close(&runs[i]);
+    pm_str_free(&html);
+    pm_str_free(&line);
+    drop_folder(top);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comparison),
+        cmocka_unit_test(comparison_of_many_metrics),
+    };
+
+    return cmocka_run_group_tests_name("page compare", tests, NULL, NULL);
+}
