@@ -167,7 +167,7 @@ void pm_annotations_size(struct pm_annotations *s, int height, int width)
     s->picture[s->pictures - 1].width = width;
 }
 
-int pm_annotations_missing(const struct pm_annotations *s, const char *picture,
+int pm_annotations_missing(struct pm_annotations *s, const char *picture,
                            const char *missing)
 {
     if (s->cfg->unannotated == PM_UNANNOTATED_ERROR)
@@ -175,6 +175,8 @@ int pm_annotations_missing(const struct pm_annotations *s, const char *picture,
                        "%s has no annotations: %s does not exist; add the file, or set "
                        "unannotated=empty (no objects in the picture) or unannotated=skip",
                        picture, missing);
+    if (s->missing++ == 0)
+        s->first_missing = missing;
     return s->cfg->unannotated == PM_UNANNOTATED_EMPTY;
 }
 

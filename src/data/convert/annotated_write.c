@@ -232,6 +232,23 @@ static int number_classes(const struct pm_annotations *s, struct pm_label_map *o
     return err;
 }
 
+/* Pictures without annotations are often a wrong path. */
+static int check_missing(const struct pm_annotations *s)
+{
+    const bool skipped = s->cfg->unannotated == PM_UNANNOTATED_SKIP;
+    const size_t all = s->pictures + (skipped ? s->missing : 0);
+
+    if (s->missing == 0)
+        return PM_OK;
+    if (s->missing == all)
+        return pm_fail(PM_EDATA, "none of the %zu pictures has annotations; %s does not exist", all,
+                       s->first_missing);
+    PM_WARN("data", "%zu of %zu pictures have no annotations and are %s; %s is the first missing "
+            "file", s->missing, all, skipped ? "skipped" : "kept as pictures without objects",
+            s->first_missing);
+    return PM_OK;
+}
+
 int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
 {
     int err = PM_OK;
@@ -242,6 +259,7 @@ int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
         .s = s,
     };
 
+    PM_TRY(check_missing(s));
     if (s->map.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "none of the %zu pictures has an object: set label_map=FILE to "
                        "name the classes", s->pictures));
