@@ -36,18 +36,19 @@ out:
 
 const struct pm_command pm_command_checkpoint = {
     .name = "checkpoint",
-    .help = "what a checkpoint holds, how two differ; convert one for another program",
+    .help = "inspects, compares and converts checkpoints",
     .usage = "inspect FILE|FOLDER\ninspect RUN [STEP | latest | best]\ndiff A B\n"
              "convert SRC DST [option=value ...]",
     .details =
-        "A checkpoint is a run's folder (its newest), or a file or folder of a format that others\n"
-        "write. What it is, its contents say, not its name.\n"
+        "A checkpoint is a run folder (its newest checkpoint), or a file or folder in one of the\n"
+        "formats below. The format is recognised by the contents, not by the name.\n"
         "\n"
-        "inspect lists every tensor: type, shape, count, norm, mean, least and greatest value.\n"
-        "diff compares two checkpoints, which may be of different formats, tensor by tensor, and\n"
-        "exits with 1 when anything differs.\n"
-        "convert writes SRC's tensors to DST, which is not replaced unless force is given. Options\n"
-        "stand as key=value or --key=value; 'pumice checkpoint convert --help' explains them.\n"
+        "inspect lists every tensor: type, shape, count, norm, mean, smallest and largest value.\n"
+        "diff compares two checkpoints tensor by tensor. Their formats may differ. The exit code\n"
+        "is 1 if anything differs.\n"
+        "convert writes the tensors of SRC to DST. It replaces an existing DST only with\n"
+        "force=true. Write options as key=value or --key=value; 'pumice checkpoint convert\n"
+        "--help' explains them.\n"
         "\n"
         "    pumice checkpoint inspect runs/lenet_mnist best\n"
         "    pumice checkpoint diff runs/a/checkpoints/step-000500.safetensors runs/b\n"

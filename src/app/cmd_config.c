@@ -282,17 +282,17 @@ out:
 
 const struct pm_command pm_command_config = {
     .name = "config",
-    .help = "checks and shows config files; writes their schema",
+    .help = "checks and shows config files; prints the memory of a step",
     .usage = "check CONFIG.json [key=value ...]\n"
              "show CONFIG.json [--layers | --plan] [key=value ...]\n"
              "schema [--markdown keys|flags|operators | --update FOLDER]",
     .details =
-        "check   reads the file with its bases and overrides, builds the net, and reports the\n"
-        "        first mistake\n"
-        "show    prints every resolved value; with -v a line for each, and where it came from\n"
-        "        --layers prints the net as a layer list, to be edited and used as model.layers\n"
-        "        (give input.size, input.preprocessing and optim.weight_decay beside it: a list\n"
-        "        does not carry them); --plan prints the memory of a step on each device\n"
+        "check   reads the config with its base files and key=value arguments, builds the net,\n"
+        "        and reports the first mistake\n"
+        "show    prints every resolved value; -v prints one value per line with its origin.\n"
+        "        --layers prints the net as a list of layers for model.layers. Set input.size,\n"
+        "        input.preprocessing and optim.weight_decay beside such a list, which does not\n"
+        "        contain them. --plan prints the memory of a training step on each device\n"
         "schema  prints the JSON Schema for editors. With --markdown it prints the tables of\n"
         "        docs/keys.md (keys), docs/migrating.md (flags) or docs/onnx.md (operators).\n"
         "        --update FOLDER writes them and configs/schema.json in a source folder\n"

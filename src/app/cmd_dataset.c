@@ -190,39 +190,33 @@ out:
 
 const struct pm_command pm_command_dataset = {
     .name = "dataset",
-    .help = "make TFRecord data folders, look into them",
+    .help = "converts, downloads, draws and inspects data",
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
              "                        [--max-megabytes N] [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER] [--check]",
     .details =
-        "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named "
-        "as\n"
-        "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it "
-        "is,\n"
-        "unless --force is given. Options stand as key=value or --key=value.\n"
-        "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of "
-        "them.\n"
-        "download fetches a data set's archives, checks their SHA-256 and converts them: mnist "
-        "(12 MB),\n"
-        "cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). What was interrupted goes "
-        "on when\n"
-        "the command is repeated. Options are the converter's.\n"
-        "  --from ADDRESS    a folder of another server that holds the archives by their names\n"
-        "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed "
-        "otherwise\n"
-        "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
-        "  --keep-archives   leaves them there\n"
-        "  --max-megabytes N the most that is fetched of an archive whose size is not known (with\n"
-        "                    --sums); 40000\n"
-        "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask,\n"
-        "instance and box labels.\n"
-        "inspect prints the splits, their sizes and the keys of the first records; --pictures "
-        "also\n"
-        "writes those records' pictures as files, --maps their label maps and other maps, under "
-        "the same\n"
-        "names; --check reads every record and counts the labels, in maps too.\n",
+        "convert writes TFRecord files with labels.txt and dataset.json from a folder of\n"
+        "pictures. The files are named as TF-Slim and the Inception trainer name them. A\n"
+        "finished data folder at DST is replaced only with --force. Write options as key=value\n"
+        "or --key=value. 'pumice dataset convert --help' explains all formats, 'convert FORMAT\n"
+        "--help' one.\n"
+        "download fetches the archives of a data set, checks their SHA-256 and converts them:\n"
+        "mnist (12 MB), cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). Repeat an\n"
+        "interrupted download to continue it. Options are those of the converter.\n"
+        "  --from ADDRESS    folder of another server that has the archives under the same names\n"
+        "  --sums FILE       lines \"SHA-256  NAME\", if the other server's archives differ\n"
+        "  --raw FOLDER      folder for the archives (DST.download)\n"
+        "  --keep-archives   keeps the archives after the conversion\n"
+        "  --max-megabytes N limit for an archive whose size is not known, with --sums (40000)\n"
+        "make shapes draws the built-in data: discs, boxes, triangles and rings with labels,\n"
+        "label maps, instances and boxes.\n"
+        "inspect prints the splits, their sizes and the keys of the first records.\n"
+        "  --records N       number of records to print per split\n"
+        "  --pictures FOLDER writes the pictures of these records as files\n"
+        "  --maps FOLDER     writes their label maps and other maps under the same names\n"
+        "  --check           reads every record and counts the labels, in maps the pixels\n",
     .more = app_dataset_help,
     .run = run,
 };

@@ -203,16 +203,19 @@ out:
 }
 
 const struct pm_command pm_command_devices = {
-    .name = "devices", .help = "devices, their limits and features, and which one would be picked",
+    .name = "devices", .help = "lists devices and what they can do",
     .usage = "[NAME] [--measure]",
     .details =
-        "Lists every device with the address, name and UUID by which a config can name it. A GPU\n"
-        "that two drivers show is usable by the better one only; software rasterisers (lavapipe,\n"
-        "SwiftShader) are used only when they are named.\n"
-        "NAME is what a config's \"devices\" may hold: auto (the default), cpu, vulkan:0, a UUID\n"
-        "or a part of a name; the last line says which device that means.\n"
-        "--measure shows what that device does at most: multiply-adds that stay in registers, and\n"
-        "a copy too large for its caches (`pumice bench kernels` says what kernels make of it).\n"
+        "Lists every device with the address, name and UUID that a config can use, and its\n"
+        "limits and features. If two drivers offer the same GPU, the better driver is used.\n"
+        "Software rasterisers (lavapipe, SwiftShader) are used only if a config names them.\n"
+        "\n"
+        "NAME is an entry of a config's \"devices\": auto (the default), cpu, vulkan:0, a UUID or\n"
+        "a part of a name. The last line shows the device that NAME selects.\n"
+        "\n"
+        "--measure measures the peak of this device: multiply-adds in registers, and a copy that\n"
+        "is too large for its caches. `pumice bench kernels` measures how much of it the kernels\n"
+        "reach.\n"
         "\n"
         "    pumice devices\n"
         "    pumice devices radeon --measure --json\n",

@@ -96,19 +96,19 @@ out:
 }
 
 const struct pm_command pm_command_eval = {
-    .name = "eval", .help = "evaluate a checkpoint in exactly one pass",
+    .name = "eval", .help = "evaluates a checkpoint in exactly one pass over a split",
     .usage = "CONFIG.json [--watch] [key=value ...]",
     .details =
-        "Evaluates the newest checkpoint of run.folder, or eval.checkpoint (a file, a folder, a\n"
-        "step, \"best\"), on data.eval_split. Every picture counts once.\n"
+        "Evaluates the newest checkpoint of run.folder on data.eval_split. eval.checkpoint\n"
+        "selects another checkpoint: a step, \"best\", a file or a folder. Every picture counts\n"
+        "once.\n"
         "\n"
-        "The result is printed, with precision, recall and F1 of each class, IoU of a segmentation's\n"
-        "(--json: of all; else of the worst ones where they are many), and kept in RUN/eval_SPLIT:\n"
-        "an event file for TensorBoard, per_class.csv, and for report.html what was seen of each\n"
-        "checkpoint, data folder and split.\n"
+        "Prints the metrics, and the figures of each class. If there are many classes, it prints\n"
+        "the worst ones; --json has all. RUN/eval_SPLIT gets an event file for TensorBoard,\n"
+        "per_class.csv, and the samples that report.html shows.\n"
         "\n"
-        "  --watch   evaluate each new checkpoint of a training run, until run.steps or\n"
-        "            eval.max_runs evaluations, at most every eval.interval_secs\n"
+        "  --watch   evaluates each new checkpoint of a running training, at most once in\n"
+        "            eval.interval_secs seconds, until run.steps or eval.max_runs evaluations\n"
         "\n"
         "  pumice eval configs/lenet_mnist.json eval.checkpoint=best --json\n",
     .run = run,

@@ -103,27 +103,31 @@ out:
 }
 
 const struct pm_command pm_command_export = {
-    .name = "export", .help = "write the trained net as an ONNX file",
+    .name = "export", .help = "writes the trained net as an ONNX file",
     .usage = "CONFIG.json|RUN [OUT.onnx] [key=value ...]",
     .details =
-        "Any ONNX runtime can run the file; it needs neither pumice nor this config. It goes to\n"
-        "OUT.onnx, export.file or RUN/model.onnx. Which checkpoint, and whether its moving\n"
-        "averages: as in eval (eval.checkpoint, eval.averages). No GPU is needed. The file is read\n"
-        "again and run on a sample beside the net, on the CPU.\n"
+        "Writes an ONNX file, which needs neither pumice nor the config to run. The file is\n"
+        "OUT.onnx, else export.file, else RUN/model.onnx. eval.checkpoint and eval.averages\n"
+        "select the values, as for eval. No GPU is needed. The command reads the file again,\n"
+        "runs it and the net on a sample on the CPU, and compares the outputs.\n"
         "\n"
-        "  export.batch_size=8         that many pictures at a time; at first any number\n"
-        "  export.size=320             pictures of that size; export.any_size=true: of any, where\n"
+        "  export.batch_size=8         a fixed number of pictures; by default any number\n"
+        "  export.size=320             another input size; export.any_size=true: any size, if\n"
         "                              the net allows it\n"
-        "  export.fold_batch_norm=true batch norm inside the convolutions: faster, for use only\n"
-        "  export.output=probabilities instead of logits\n"
-        "  export.preprocessing=fold   takes uint8 pixels [n, height, width, channels] instead of\n"
-        "                              normalised float32 [n, channels, height, width]\n"
-        "  export.output_stride=8      a finer map of segmentation's, export.scales and export.flip its\n"
-        "                              pictures at several scales and mirrored, all inside\n"
-        "  export.weights=beside       weights in OUT.onnx-DIGEST.data, as over 2 GB anyway\n"
+        "  export.fold_batch_norm=true merges batch norm into convolutions: faster, not\n"
+        "                              trainable\n"
+        "  export.output=probabilities appends a softmax\n"
+        "  export.preprocessing=fold   the input is uint8 pixels [n, height, width, channels]\n"
+        "                              instead of normalised float32 [n, channels, height,\n"
+        "                              width]\n"
+        "  export.output_stride=8      segmentation: computes finer maps\n"
+        "  export.scales='[0.5,1]'     segmentation: averages over scales; export.flip=true: and\n"
+        "                              over mirrored pictures\n"
+        "  export.weights=beside       writes the weights to OUT.onnx-DIGEST.data; default above\n"
+        "                              2 GB\n"
         "\n"
-        "The metadata say how pictures become the input (\"preprocessing\": mean, std, size, ...)\n"
-        "and name the classes (\"labels\"), as the checkpoint does, else the data folder.\n"
+        "The file's metadata describe how a picture becomes the input (\"preprocessing\": mean,\n"
+        "std, size, ...) and name the classes (\"labels\").\n"
         "\n"
         "  pumice export configs/shapes_classification.json shapes.onnx\n"
         "  pumice export runs/photos eval.checkpoint=best export.fold_batch_norm=true\n",

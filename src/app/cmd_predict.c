@@ -76,20 +76,17 @@ static int add_tasks(int argc, char **argv, struct pm_str *s)
 }
 
 const struct pm_command pm_command_predict = {
-    .name = "predict", .help = "run the model on image files and folders",
+    .name = "predict", .help = "runs the net on picture files and folders",
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
-        "Prints a line per picture with its prediction; --json gives an object per picture. The "
-        "end\n"
-        "of this text says what each task prints and draws.\n"
-        "Which checkpoint: as in eval. It names the classes, so that no data folder is needed; "
-        "where\n"
-        "a foreign one does not, data.folder does, or model.num_classes says how many. Files that\n"
-        "cannot be read are named and passed over; the exit code is 3 then.\n"
+        "Prints a line per picture with its prediction; --json prints an object per picture. The\n"
+        "end of this text describes what each task prints and draws. The checkpoint is selected\n"
+        "as for eval. The class names come from the checkpoint. If it has none, they come from\n"
+        "data.folder, or model.num_classes gives their number. Files that cannot be read are\n"
+        "named and skipped; the exit code is then 3.\n"
         "\n"
-        "  --out FOLDER   also writes drawings of each prediction, as PNG; another folder than "
-        "the\n"
-        "                 pictures' own\n"
+        "  --out FOLDER   also writes drawings of each prediction as PNG files. FOLDER must not\n"
+        "                 be the folder of the pictures\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
     .more = add_tasks,

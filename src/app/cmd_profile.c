@@ -317,23 +317,24 @@ out:
 
 const struct pm_command pm_command_profile = {
     .name = "profile",
-    .help = "where the time of a config's training step goes: each call, layer, kernel; a timeline",
+    .help = "measures each call, layer and kernel of a config's training step",
     .usage = "CONFIG.json [--synthetic] [--steps N] [--trace FILE] [--csv FILE] [key=value ...]",
     .details =
-        "Takes training steps one by one with every call timed (on GPUs by timestamps, with calls\n"
-        "one after the other) and writes nothing to the run folder.\n"
+        "Runs training steps and measures every call, one after the other (on GPUs by\n"
+        "timestamps). It writes nothing to the run folder.\n"
         "\n"
-        "  --synthetic   one random batch from memory instead of the data\n"
-        "  --steps N     steps that count (10); --warmup N: steps before them (2)\n"
-        "  --trace FILE  a timeline of those steps for chrome://tracing or ui.perfetto.dev: calls\n"
-        "                and copies of every device, loader threads, what the host does\n"
-        "  --csv FILE    a line per call\n"
-        "  -v            every call, in the order in which they run\n"
+        "  --synthetic   uses one random batch from memory instead of the data\n"
+        "  --steps N     number of measured steps (10); --warmup N: steps before them (2)\n"
+        "  --trace FILE  writes a timeline of these steps for chrome://tracing or\n"
+        "                ui.perfetto.dev: the calls and copies of every device, the loader's\n"
+        "                threads, the host\n"
+        "  --csv FILE    writes a line per call\n"
+        "  -v            prints every call in the order of execution\n"
         "\n"
-        "ms are medians over the steps, share is of the device's step. GFLOP/s counts the kernel's\n"
-        "operations, GB/s the bytes of the buffers that it reads and writes, each once. A kernel's\n"
-        "shader variant follows a colon, as PM_VARIANT takes it. run.trace_steps writes such a timeline\n"
-        "from within a training run.\n"
+        "\"ms\" are medians over the steps; \"share\" is the share of the device's step. GFLOP/s\n"
+        "counts the kernel's operations, GB/s the bytes of the buffers that it reads and writes,\n"
+        "each once. The shader variant stands after the kernel's name and a colon, as in\n"
+        "PM_VARIANT. To write such a timeline during a training, set run.trace_steps.\n"
         "\n"
         "    pumice profile configs/lenet_mnist.json run.batch_size=128\n"
         "    pumice profile photos.json --synthetic --trace step.json devices='[\"vulkan:0\"]'\n",

@@ -77,15 +77,16 @@ out:
 }
 
 const struct pm_command pm_command_report = {
-    .name = "report", .help = "the page for one run folder, or a comparison of several",
+    .name = "report", .help = "writes the report page of a run, or compares runs",
     .usage = "RUN [RUN ...] [--out FILE.html]",
     .details =
-        "One self-contained HTML file: curves, time, sample pictures, confusion matrix, devices,\n"
-        "configuration, log. Of one run it is RUN/report.html, which training also keeps fresh; of\n"
-        "several, comparison.html in the current folder: curves laid over each other, best values\n"
-        "side by side, and the settings in which the runs differ.\n"
+        "Writes one HTML file that loads nothing from the network: curves, times, sample\n"
+        "pictures, confusion matrix, devices, configuration, log. For one run the file is\n"
+        "RUN/report.html, which training also updates. For several runs it is comparison.html in\n"
+        "the current folder, with their curves in one chart, their best values, and the settings\n"
+        "in which they differ.\n"
         "\n"
-        "  --out FILE   write it there\n"
+        "  --out FILE   writes to this file instead\n"
         "\n"
         "  pumice report runs/a runs/b runs/c --out comparison.html\n",
     .run = run,

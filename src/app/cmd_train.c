@@ -29,13 +29,14 @@ out:
 
 const struct pm_command pm_command_train = {
     .name = "train",
-    .help = "train a model; resumes when the run folder has a checkpoint",
+    .help = "trains a net; continues from the newest checkpoint of the run folder",
     .usage = "CONFIG.json [key=value ...]",
     .details =
-        "Trains to run.steps. The run folder (run.folder) gets the resolved config, checkpoints,\n"
-        "metrics.jsonl and log.txt. Started again, training resumes from the newest checkpoint;\n"
-        "Ctrl-C saves one and stops (exit code 130); so do a closed terminal (129, not under\n"
-        "nohup), a closed pipe (141) and SIGTERM (143).\n"
+        "Trains up to step run.steps. It writes the resolved config, checkpoints, metrics.jsonl,\n"
+        "report.html and log.txt to the run folder, run.folder. If this folder has checkpoints,\n"
+        "training continues from the newest one. These end the training after a checkpoint:\n"
+        "Ctrl-C (exit code 130), a closed terminal (129; not under nohup), a closed pipe (141)\n"
+        "and SIGTERM (143).\n"
         "\n"
         "  pumice train configs/shapes_classification.json\n"
         "  pumice train configs/shapes_segmentation.json\n"

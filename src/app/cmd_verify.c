@@ -228,16 +228,19 @@ out:
 }
 
 const struct pm_command pm_command_verify = {
-    .name = "verify", .help = "a device's kernels, forward and backward, against the CPU",
+    .name = "verify", .help = "compares a GPU's kernels, forward and backward, with the CPU",
     .usage = "[DEVICE ...] [CONFIG.json] [key=value ...]",
     .details =
-        "Runs every kernel of the program (layers, optimizers, norms) in every variant that a device\n"
-        "has, on small inputs, beside its CPU side; with a config, the kernels of its training step\n"
-        "at their real sizes. Devices: every GPU, or what is named (vulkan:0, a UUID, a part of a\n"
-        "name); software drivers when named.\n"
-        "\"of bound\" is the largest error as a share of what roundings can make of these inputs.\n"
-        "Exit code 4 when something is wrong. Training does the same by itself, for the kernels it\n"
-        "needs, the first time it meets a device, driver or build (run.verify).\n"
+        "Runs every kernel of the program (layers, optimizers, norms) on small inputs, in every\n"
+        "variant that a device supports, and compares it with the CPU. With a config it runs the\n"
+        "kernels of the config's training step at their real sizes. DEVICE is vulkan:0, a UUID\n"
+        "or a part of a name; the default is every GPU. Software drivers are verified only if\n"
+        "they are named.\n"
+        "\n"
+        "\"of bound\" is the largest error as a share of the error that rounding can cause for\n"
+        "these inputs. The exit code is 4 if a result is wrong. Before its first step on a new\n"
+        "device, driver or build of pumice, training verifies the kernels that it needs\n"
+        "(run.verify).\n"
         "\n"
         "  pumice verify\n"
         "  pumice verify vulkan:0 configs/lenet_mnist.json --json\n",

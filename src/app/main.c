@@ -25,7 +25,7 @@ static const struct pm_command *const commands[] = {
 #undef PM_COMMAND
 };
 
-static const char purpose[] = "trains vision networks on any GPU, from one JSON file";
+static const char purpose[] = "trains vision nets on any GPU and on the CPU, from a JSON file";
 
 static const char introduction[] =
     "\n"
@@ -34,22 +34,21 @@ static const char introduction[] =
 
 static const char closing[] =
     "\n"
-    "  --json   one JSON object on standard output, all else on standard error\n"
-    "  -v, -q   more or fewer messages (PM_LOG=info,vulkan=trace filters by subsystem)\n"
-    "  --help   after a command: what it does, its arguments, examples\n"
+    "  --json   prints one JSON object on standard output; messages go to standard error\n"
+    "  -v, -q   prints more or fewer messages (PM_LOG=info,vulkan=trace selects by subsystem)\n"
+    "  --help   after a command: explains the command, its arguments and examples\n"
     "  --version\n"
-    "           the program's name and version\n"
+    "           prints the program's name and version\n"
     "  help --man FOLDER\n"
-    "           write the manual pages into the folder\n"
+    "           writes the manual pages into the folder\n"
     "  help --completion bash|zsh|fish\n"
-    "           print the shell's completion script\n"
+    "           prints the shell's completion script\n"
     "\n"
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
     "devices='[\"vulkan:0\",\"cpu\"]'. docs/keys.md explains every key.\n"
     "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
-    "128 + n stopped by signal n (129 lost terminal, 130 Ctrl-C, 141 lost pipe, 143 kill), "
-    "what was\n"
-    "reached being kept.\n";
+    "128 + n stopped by signal n (129 closed terminal, 130 Ctrl-C, 141 closed pipe, 143 kill);\n"
+    "training then saves a checkpoint first.\n";
 
 static const struct pm_command *find(const char *name)
 {
