@@ -1,4 +1,5 @@
-/* Completion as bash asks for it; zsh and fish read their scripts without a complaint. */
+/* Shell completion. bash runs the installed function and must offer the right words; zsh and
+ * fish must read their scripts without an error. */
 #include "base/shell.h"
 
 static char *folder;
@@ -22,12 +23,12 @@ static int drop(void **state)
     return 0;
 }
 
-/* What is offered at the end of the line, sorted, with a blank around each. */
+/* The words that bash offers at the end of the line, sorted, with a blank around each. */
 static char *offered(const char *line)
 {
     return shell_text(
         "cd %s && bash --norc -c '. ./c.bash\n"
-        "compopt() { :; }\n" /* complains outside of a completion */
+        "compopt() { :; }\n" /* compopt fails outside of a completion */
         "COMP_LINE=$1 COMP_POINT=${#1}\n"
         "_pumice\n"
         "echo \" $(printf \"%%s\\\\n\" \"${COMPREPLY[@]}\" | LC_ALL=C sort | xargs) \"' bash '%s'",
@@ -77,7 +78,7 @@ static void flags(void **state)
     check_offered("pumice eval a.json --w", " --watch \n");
     check_offered("pumice predict a.json --o", " --out \n");
     check_offered("pumice predict a.json --out p", " pictures \n");
-    check_offered("pumice bench a.json --steps ", "  \n"); /* a number */
+    check_offered("pumice bench a.json --steps ", "  \n"); /* an option that takes a number */
 }
 
 static void files(void **state)

@@ -1,4 +1,5 @@
-/* What cmake --install leaves: the program works from there, with configs, pages, completion. */
+/* cmake --install: the installed program works with its configs, manual pages and completion
+ * scripts. */
 #include "base/shell.h"
 
 static char *folder;
@@ -41,10 +42,10 @@ static void files_are_there(void **state)
             fail_msg("%s is not installed", files[i]);
     }
     snprintf(path, sizeof path, "%s/usr/include", folder);
-    assert_false(pm_file_exists(path)); /* the other component's */
+    assert_false(pm_file_exists(path)); /* belongs to the other component */
 }
 
-/* Every config finds its bases where it was installed, whatever the working directory. */
+/* Every installed config finds its base files, from any working directory. */
 static void configs_find_their_bases(void **state)
 {
     (void)state;
@@ -59,7 +60,7 @@ static void configs_find_their_bases(void **state)
     pm_free(text);
 }
 
-/* The run and its data come to lie in the working directory, not beside the installed config. */
+/* A run and its data are written to the working directory, not beside the installed config. */
 static void an_installed_config_trains(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The manual pages: one for each command, with all that --help prints, in macros that man knows. */
+/* Manual pages: there is one for each command, it holds everything that --help prints, and it
+ * uses macros that man knows. */
 #include "base/shell.h"
 
 static char *folder;
@@ -33,7 +34,7 @@ static const char *const names[] = {
 #undef PM_COMMAND
 };
 
-/* Without what roff adds and without blanks, so that filling does not matter. */
+/* The text without roff's additions and without blanks, so that line breaks do not matter. */
 static char *letters(const char *text)
 {
     struct pm_str s = { 0 };
@@ -56,7 +57,7 @@ static char *letters(const char *text)
     return s.text;
 }
 
-/* Every paragraph of --help behind the usage is in the page. */
+/* Each paragraph of --help after the usage is in the manual page. */
 static void each_command_has_a_page(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void overview_names_each_page(void **state)
     pm_free(page);
 }
 
-/* No line begins with a macro that man does not have, as a text that begins with a dot would be. */
+/* Every line that begins with a dot is a macro of man. A text line must not begin with a dot. */
 static void macros_are_known(void **state)
 {
     static const char *const known[] = { ".TH", ".SH", ".SS", ".PP", ".TP", ".EX", ".EE",
@@ -114,7 +115,7 @@ static void macros_are_known(void **state)
     pm_free(text);
 }
 
-/* Options of a part of a command, as convert's, are items with their defaults. */
+/* Options of a part of a command, such as convert, are list items with their defaults. */
 static void options_are_items(void **state)
 {
     char *page = page_of("pumice-checkpoint");
@@ -127,7 +128,7 @@ static void options_are_items(void **state)
     pm_free(page);
 }
 
-/* What the machine's own tools say of them, where there are such. */
+/* mandoc and groff report nothing, where they are installed. */
 static void tools_find_nothing(void **state)
 {
     (void)state;

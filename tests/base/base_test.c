@@ -15,7 +15,7 @@ static void errors(void **state)
 
     assert_int_equal(pm_fail(PM_ECONFIG, "x.json: %s", "line\nbreak"), PM_ECONFIG);
     assert_string_equal(pm_error_text(), "x.json: line\\x0Abreak");
-    /* A message may be built from the last one. */
+    /* A message may contain the previous message. */
     pm_fail(PM_EDATA, "a: %s", pm_error_text());
     assert_string_equal(pm_error_text(), "a: x.json: line\\x0Abreak");
     assert_int_equal(pm_exit_code(PM_OK), 0);
@@ -140,7 +140,8 @@ static void nearest(void **state)
     assert_string_equal(pm_nearest("momentun", names, 5), "momentum");
     assert_string_equal(pm_nearest("rmspropp", names, 5), "rmsprop");
     assert_string_equal(pm_nearest("amdam", names, 5), "adam");
-    assert_string_equal(pm_nearest("adma", names, 5), "adam"); /* a swap counts one */
+    assert_string_equal(pm_nearest("adma", names, 5), "adam"); /* a swap of two letters is one
+                                                                * edit */
     assert_string_equal(pm_nearest("Batch_Size", one, 1), "batch_size");
     assert_null(pm_nearest("xyz", names, 5));
     assert_null(pm_nearest("", names, 5));
@@ -152,7 +153,7 @@ static void sha256(void **state)
     static const struct {
         const char *text, *hex;
     } cases[] = {
-        /* FIPS 180-4's examples, and the empty message */
+        /* examples of FIPS 180-4, and the empty message */
         { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
         { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
@@ -168,7 +169,7 @@ static void sha256(void **state)
         pm_sha256_end(&s, hex);
         assert_string_equal(hex, cases[i].hex);
     }
-    /* A million 'a': the standard's long example, in pieces that straddle blocks. */
+    /* A million 'a', the standard's long example, in pieces that cross block boundaries. */
     char a[997];
     memset(a, 'a', sizeof a);
     pm_sha256_start(&s);
@@ -179,7 +180,7 @@ static void sha256(void **state)
     }
     pm_sha256_end(&s, hex);
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-    /* The pieces' sizes do not matter, for every length around the block's. */
+    /* The result does not depend on the sizes of the pieces, for lengths around the block size. */
     for (size_t n = 50; n < 140; n++) {
         pm_sha256_start(&s);
         pm_sha256_add(&s, a, n);
@@ -235,7 +236,7 @@ static void files(void **state)
     drop_folder(folder);
 }
 
-/* A write that cannot finish leaves the old content and no litter; the mode is the umask's. */
+/* A write that fails leaves the old content and no temporary file. The mode follows the umask. */
 static void atomic_write(void **state)
 {
     char *folder = make_folder(), *text = NULL;
@@ -275,7 +276,7 @@ static void atomic_write(void **state)
 struct visits {
     uint8_t seen[10007];
     size_t grain;
-    int bad; /* ranges that break the contract; atomic */
+    int bad; /* atomic count of ranges that break the contract */
 };
 
 static void visit(void *ctx, size_t begin, size_t end)

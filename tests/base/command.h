@@ -1,5 +1,6 @@
-/* The program run as a user would, in a folder of the test's own, for the tests of commands that
- * report: what it printed, as text and as JSON. tests/e2e/program.h is for what goes wrong. */
+/* Runs the program as a user does, in a folder that belongs to the test, and reads what it
+ * prints as text and as JSON. For tests of commands that report; tests/e2e/program.h serves
+ * tests of failures. */
 #ifndef COMMAND_H
 #define COMMAND_H
 
@@ -9,10 +10,10 @@
 
 #include <sys/wait.h>
 
-static char *folder; /* the runs' working folder */
+static char *folder; /* working folder of the runs */
 
-/* Two layers that train a step in a millisecond; data are the folder "shapes" where make_commands
- * drew them. */
+/* A net of two layers whose training step takes a millisecond. Its data is the folder "shapes",
+ * which make_commands draws. */
 static const char command_net[] =
     "{ \"model\": { \"num_classes\": 4, \"layers\": ["
     "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
@@ -22,7 +23,7 @@ static const char command_net[] =
     "  \"optim\": { \"name\": \"momentum\" },"
     "  \"run\": { \"folder\": \"run\", \"batch_size\": 6, \"steps\": 12 } }";
 
-/* A path in the folder, until the next call. */
+/* A path in the folder, valid until the next call. */
 static inline const char *in_folder(const char *name)
 {
     static char path[512];
@@ -31,7 +32,7 @@ static inline const char *in_folder(const char *name)
     return path;
 }
 
-/* The file's text, with its size unless NULL; pm_free frees it. */
+/* The contents of a file. *size, unless NULL, gets its length. Free with pm_free. */
 static inline char *read_bytes(const char *name, size_t *size)
 {
     char *data = NULL;
@@ -46,8 +47,8 @@ static inline char *read_text(const char *name)
     return read_bytes(name, NULL);
 }
 
-/* Runs pumice with arguments for a shell; what it prints goes to the files out and err. Returns its
- * exit code, or -1 when a signal ended it. */
+/* Runs pumice with arguments in shell syntax. Its output goes to the files out and err. Returns
+ * the exit code, or -1 when a signal ended the program. */
 static inline int pumice(const char *arguments)
 {
     char command[1024];
@@ -59,7 +60,7 @@ static inline int pumice(const char *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The JSON that a successful run prints; cJSON_Delete frees it. */
+/* The JSON that a successful run prints. Free with cJSON_Delete. */
 static inline cJSON *report_of(const char *arguments)
 {
     char *data;
@@ -77,7 +78,7 @@ static inline cJSON *report_of(const char *arguments)
     return report;
 }
 
-/* The file, which must hold the text. */
+/* Fails unless the file contains the text. */
 static inline void assert_file_contains(const char *name, const char *part)
 {
     char *data = read_text(name);
@@ -103,7 +104,7 @@ static inline bool has_device(const char *name)
     return pumice(arguments) == 0;
 }
 
-/* Ends the test as skipped where the device is not there. */
+/* Ends the test program as skipped when the device is missing. */
 static inline void need_device(const char *name)
 {
     if (!has_device(name)) {
@@ -112,8 +113,8 @@ static inline void need_device(const char *name)
     }
 }
 
-/* Runs the tests in a fresh folder that holds net.json (command_net) and, when asked, shapes.
- * Returns main's exit code. */
+/* Runs the tests in a fresh folder that holds net.json (command_net) and, when asked, the data
+ * folder shapes. Returns the exit code for main. */
 static inline int run_commands(const char *group, const struct CMUnitTest *tests, size_t count,
                                bool shapes)
 {

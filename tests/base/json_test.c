@@ -1,4 +1,4 @@
-/* JSON: what is refused, with its place; comments; printing. */
+/* JSON: errors with their places, comments, printing. */
 #include "unit.h"
 
 #include <cjson/cJSON.h>
@@ -112,7 +112,7 @@ static void print(void **state)
     cJSON_Delete(v);
 }
 
-/* Long lists are broken, and what is printed reads back to the same value. */
+/* Long lists are printed on several lines, and the printed text reads back to the same value. */
 static void print_long(void **state)
 {
     cJSON *list = cJSON_CreateArray(), *again = NULL;

@@ -82,7 +82,7 @@ static void defaults(void **state)
     assert_int_equal(parse(&f, "{}"), 0);
     check_defaults(&f.cfg);
     release(&f);
-    /* null is the default, for every type. */
+    /* null stands for the default, for every type. */
     assert_int_equal(parse(&f, "{\"flag\": null, \"size\": null, \"seed\": null, \"rate\": null,"
                                "\"precise\": null, \"mode\": null, \"name\": null, \"unset\": null,"
                                "\"kernel\": null, \"scales\": null, \"words\": null,"
@@ -226,7 +226,7 @@ static void dump(void **state)
     free(printed);
     cJSON_Delete(out);
 
-    /* What is dumped reads back to the same bits. */
+    /* A dumped number reads back to the same bits. */
     for (int i = 1; i < 2000; i++) {
         struct all_cfg again;
         f.cfg.rate = (float)i / 997;

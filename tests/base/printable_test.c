@@ -1,4 +1,4 @@
-/* Foreign text: what is escaped, and what stays. */
+/* Text from outside the program: control characters are escaped, printable text is unchanged. */
 #include "base/unit.h"
 
 static void becomes(const char *text, const char *shown)
@@ -11,7 +11,7 @@ static void becomes(const char *text, const char *shown)
     assert_int_equal(pm_printable(buf, sizeof buf, text), strlen(shown));
     assert_string_equal(buf, shown);
     pm_str_free(&s);
-    pm_str_printable(&s, shown, strlen(shown)); /* once more changes nothing */
+    pm_str_printable(&s, shown, strlen(shown)); /* a second pass changes nothing */
     assert_string_equal(s.text ? s.text : "", shown);
     pm_str_free(&s);
 }
@@ -33,7 +33,7 @@ static void hidden_text_is_shown(void **state)
     becomes("a\033[2Jb\nc\td\re\x7f\x01", "a\\x1B[2Jb\\x0Ac\\x09d\\x0De\\x7F\\x01");
     becomes("\xc2\x9b"
             "31m\xc2\x85",
-            "\\u{9B}31m\\u{85}"); /* C1: CSI and NEL in one character each */
+            "\\u{9B}31m\\u{85}"); /* C1 controls: CSI and NEL, one character each */
     becomes("\xe2\x80\xae"
             "cod.exe\xe2\x81\xa9\xe2\x80\xa8",
             "\\u{202E}cod.exe\\u{2069}\\u{2028}");
@@ -47,7 +47,7 @@ static void cut_at_whole_characters(void **state)
     char buf[8];
 
     (void)state;
-    assert_int_equal(pm_printable(buf, 6, "abc\033"), 3); /* "\x1B" has no room */
+    assert_int_equal(pm_printable(buf, 6, "abc\033"), 3); /* "\x1B" does not fit */
     assert_string_equal(buf, "abc");
     assert_int_equal(pm_printable(buf, 5, "abc\xc3\xa9"), 3);
     assert_int_equal(pm_printable(buf, 6, "abc\xc3\xa9"), 5);
@@ -93,7 +93,7 @@ static void fields_of_csv(void **state)
     field("a\nb", "a\\x0Ab");
 }
 
-/* Errors go to JSON and to other messages, too: they are escaped where they are made. */
+/* Errors also go to JSON and into other messages, so they are escaped where they are created. */
 static void errors(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Philox against the known answers published with Random123 (philox4x32, 10 rounds), and the
- * distributions and permutations that stand on it. */
+ * distributions and permutations that use it. */
 #include "unit.h"
 
 #include <pumice/rng.h>
@@ -43,8 +43,8 @@ static void stream_layout(void **state)
     }
 }
 
-/* Means of n draws: bounds are six standard errors, so a right generator fails once in 10^9, and
- * the seed is fixed anyway. */
+/* Means of n draws. The bounds are six standard errors: a correct generator would fail once in
+ * 10^9, and the seed is fixed. */
 static void moments(void **state)
 {
     enum { N = 200000 };
@@ -61,8 +61,8 @@ static void moments(void **state)
     assert_true(fabs(u1 / N - 0.5) < 6 * sqrt(1 / 12.0 / N));
     assert_true(fabs(n1 / N) < 6 / sqrt(N));
     assert_true(fabs(n2 / N - 1) < 6 * sqrt(2.0 / N));
-    /* Variance of a normal cut at 2: 1 - 2 * 2 phi(2) / (2 Phi(2) - 1) = 0.7737; of its square,
-     * below 1. */
+    /* Variance of a normal distribution cut at 2: 1 - 2 * 2 phi(2) / (2 Phi(2) - 1) = 0.7737.
+     * The variance of its square is below 1. */
     assert_true(fabs(t2 / N - 0.77374) < 6 / sqrt(N));
 }
 
@@ -109,8 +109,8 @@ static void permutations(void **state)
     assert_true(pm_permute(5, 3, large, large - 1) < large);
 }
 
-/* Another epoch or seed is another order: two random orders of 1000 agree in one place on average,
- * in more than 20 with a chance below 10^-18. */
+/* Another epoch or seed gives another order. Two random orders of 1000 agree in one place on
+ * average; the chance of more than 20 is below 10^-18. */
 static void permutations_differ(void **state)
 {
     int by_epoch = 0, by_seed = 0, fixed = 0;

@@ -1,5 +1,5 @@
-/* A folder of the test program's own, for tests of files: scratch_set_up and scratch_tear_down go
- * to cmocka_run_group_tests. */
+/* A temporary folder for one test program. Pass scratch_set_up and scratch_tear_down to
+ * cmocka_run_group_tests. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
@@ -7,7 +7,7 @@
 
 static char *folder;
 
-/* "FOLDER/..." in one of eight static buffers. */
+/* Formats the path "FOLDER/..." into one of eight static buffers. */
 PM_PRINTF(1, 2) static inline const char *in(const char *format, ...)
 {
     static char text[8][512];

@@ -1,4 +1,4 @@
-/* Commands of the shell and what they print, for tests of scripts and installed files. */
+/* Runs shell commands and returns their output, for tests of scripts and installed files. */
 #ifndef SHELL_H
 #define SHELL_H
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-/* Runs a command and returns what it printed on both outputs; pm_free frees it. *code gets its exit
- * code, -1 when a signal ended it. */
+/* Runs a command and returns its output and errors together. Free with pm_free. *code gets the
+ * exit code, -1 when a signal ended the command. */
 PM_PRINTF(2, 3) static inline char *shell_output(int *code, const char *format, ...)
 {
     struct pm_str command = { 0 }, text = { 0 };
@@ -32,7 +32,7 @@ PM_PRINTF(2, 3) static inline char *shell_output(int *code, const char *format, 
     return text.text;
 }
 
-/* The same for a command that must succeed. */
+/* Like shell_output, for a command that must succeed. */
 PM_PRINTF(1, 2) static inline char *shell_text(const char *format, ...)
 {
     struct pm_str command = { 0 };

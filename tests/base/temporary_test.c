@@ -1,4 +1,4 @@
-/* Temporaries: what killed processes left goes, what others are writing stays. */
+/* Temporary files and folders: those of killed processes are removed, those in use are kept. */
 #include "base/scratch.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { NOBODY = 1999999999 }; /* beyond what any system counts to, so that no process has it */
+enum { NOBODY = 1999999999 }; /* larger than any process number */
 static const char *of(const char *target, long pid, const char *end)
 {
     static char text[8][256];
@@ -40,7 +40,8 @@ static bool is_there(const char *name)
     return pm_file_exists(in("%s", name)) || pm_is_folder(in("%s", name));
 }
 
-/* A child that makes a temporary of the target and is killed; its number. */
+/* Starts a child that makes a temporary for the target, and kills it. Returns the child's
+ * number. */
 static pid_t killed(const char *target)
 {
     int pipe_of[2];
@@ -84,12 +85,12 @@ static void those_of_dead_processes_go(void **state)
     assert_int_equal(count_of("a.bin.tmp-*"), 1);
     assert_int_equal(pm_file_write(in("a.bin"), "new", 3), 0);
     assert_int_equal(count_of("a.bin.tmp-*"), 0);
-    assert_int_equal(count_of("b.bin.tmp-*"), 1); /* another's target */
+    assert_int_equal(count_of("b.bin.tmp-*"), 1); /* belongs to another target */
     assert_int_equal(pm_file_write(in("b.bin"), "new", 3), 0);
     assert_int_equal(count_of("b.bin.tmp-*"), 0);
 }
 
-/* Folders too; names that only look like a temporary's stay. */
+/* Folders are removed, too. Files whose names only resemble a temporary's are kept. */
 static void names(void **state)
 {
     static const char *const others[] = { "t.tmp-x", "t.tmp-", "t.tmp", "t.tmp-12x",
@@ -116,15 +117,15 @@ static void those_of_the_living_stay(void **state)
                *old = of("c.bin", (long)getpid(), "-old00");
 
     (void)state;
-    put(fresh); /* as between its making and its locking */
-    put(old);   /* without a lock for so long: the number is another process's now */
+    put(fresh); /* the state between creating and locking */
+    put(old);   /* unlocked for so long that the process number belongs to another process now */
     make_old(old);
     pm_temporaries_clean(in("c.bin"));
     assert_true(is_there(fresh));
     assert_false(is_there(old));
     unlink(in("%s", fresh));
 
-    /* Locked by a process that has no number here, as in another container. */
+    /* Locked by a process without a number here, for example in another container. */
     const char *far = of("c.bin", NOBODY, "-abcdef");
     put(far);
     make_old(far);
@@ -136,7 +137,8 @@ static void those_of_the_living_stay(void **state)
     pm_temporaries_clean(in("c.bin"));
     assert_false(is_there(far));
 
-    /* One of this process, however old, until it has its name; also after its sync. */
+    /* A temporary of this process is kept at any age until it gets its name, also after its
+     * sync. */
     assert_int_equal(pm_new_file_open(&f, in("c.bin")), 0);
     assert_int_equal(pm_new_file_add(&f, "x", 1), 0);
     assert_int_equal(pm_new_file_sync(&f), 0);
@@ -161,7 +163,7 @@ static void folders(void **state)
     make_old(strrchr(path, '/') + 1);
     pm_temporaries_clean(in("d"));
     assert_true(pm_is_folder(path));
-    close(lock); /* as at its maker's death */
+    close(lock); /* as when its process dies */
     make_old(strrchr(path, '/') + 1);
     pm_temporaries_clean(in("d"));
     assert_false(pm_is_folder(path));
@@ -171,7 +173,7 @@ static void folders(void **state)
 static int set_up(void **state)
 {
     scratch_set_up(state);
-    put("another.tmp-0-x"); /* a folder without any temporary is listed once only */
+    put("another.tmp-0-x"); /* a folder without temporaries is listed only once */
     return 0;
 }
 

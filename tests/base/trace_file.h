@@ -1,5 +1,6 @@
-/* Reads a trace file and checks what every one must hold: each event has what the Trace Event
- * Format asks for, lanes and groups have names, and events of one lane do not overlap. */
+/* Reads a trace file and checks the rules for every one: each event has the members that the
+ * Trace Event Format requires, lanes and groups have names, and events of one lane do not
+ * overlap. */
 #ifndef TRACE_FILE_H
 #define TRACE_FILE_H
 
@@ -27,7 +28,7 @@ static inline const char *trace_text(const cJSON *event, const char *key)
     return v->valuestring;
 }
 
-/* The name that a metadata event gives to pid and (with "thread_name") tid, or NULL. */
+/* The name that a metadata event gives to pid and, for "thread_name", to tid; NULL without one. */
 static inline const char *trace_name(const cJSON *events, const char *what, double pid, double tid)
 {
     const cJSON *e;
@@ -42,10 +43,11 @@ static inline const char *trace_name(const cJSON *events, const char *what, doub
     return NULL;
 }
 
-/* Lanes whose last event's end is known. */
+/* Most lanes whose last end is tracked. */
 enum { TRACE_LANES = 256 };
 
-/* Parses and checks; *spans (may be NULL) is the number of spans. cJSON_Delete frees the result. */
+/* Parses and checks the file. *spans, unless NULL, gets the number of spans. Free with
+ * cJSON_Delete. */
 static inline cJSON *trace_read(const char *path, int *spans)
 {
     double lane[TRACE_LANES], end[TRACE_LANES];
@@ -82,7 +84,7 @@ static inline cJSON *trace_read(const char *path, int *spans)
             lane[lanes] = tid;
             end[lanes++] = 0;
         }
-        /* Numbers of three digits behind the point. */
+        /* Times have three digits after the point. */
         if (ts < end[k] - 1e-4)
             fail_msg("%s: \"%s\" begins at %.3f, before the end of the one before it, %.3f",
                      trace_name(events, "thread_name", pid, tid), trace_text(e, "name"), ts,
@@ -95,7 +97,7 @@ static inline cJSON *trace_read(const char *path, int *spans)
     return file;
 }
 
-/* Spans of that lane (NULL: any of the group) with that name (NULL: any). */
+/* Number of spans in a lane (NULL: any lane of the group) with a name (NULL: any). */
 static inline int trace_count(const cJSON *file, const char *group, const char *lane,
                               const char *name)
 {

@@ -1,4 +1,5 @@
-/* trace: a window's file holds its own spans and no others, whatever the names are. */
+/* Traces: the file of a window holds the spans of that window only, whatever their names
+ * contain. */
 #include "base/trace_file.h"
 
 #include <pumice/trace.h>
@@ -24,10 +25,10 @@ static void test_window(void **state)
     now = pm_seconds();
     pm_trace_span(steps, "before the window", NULL, now - 5, now - 4);
     pm_trace_span(steps, "step", "a \\ and a \"quote\"\n", now + 1, now + 2);
-    for (int i = 0; i < 1000; i++) /* thirds of a microsecond, one behind the other */
+    for (int i = 0; i < 1000; i++) /* thirds of a microsecond, one after the other */
         pm_trace_span(calls, i % 2 ? "conv" : "pool", "kernel", now + i * third,
                       now + (i + 1) * third);
-    pm_trace_span(steps, "step", NULL, now, now + 1); /* told later, was earlier */
+    pm_trace_span(steps, "step", NULL, now, now + 1); /* recorded after a later span */
     pm_trace_span(-1, "no lane", NULL, now, now + 1);
     assert_int_equal(pm_trace_close(path), 0);
     assert_false(pm_trace_on());
@@ -39,7 +40,7 @@ static void test_window(void **state)
     cJSON_Delete(file);
 }
 
-/* The next window knows nothing of the one before. */
+/* The next window holds no span of the previous one. */
 static void test_again(void **state)
 {
     cJSON *file;

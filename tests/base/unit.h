@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with its prerequisites, and base. */
+/* Included by every unit test: cmocka with its prerequisites, and base. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -15,7 +15,8 @@
 
 #include <pumice/base.h>
 
-/* A fresh folder under the system's temporary one; freed with pm_free after pm_remove_tree. */
+/* Makes a fresh folder under the system's temporary folder. Remove it with pm_remove_tree and
+ * free the path with pm_free. */
 static inline char *make_folder(void)
 {
     const char *top = getenv("TMPDIR");
@@ -33,7 +34,7 @@ static inline void drop_folder(char *folder)
     pm_free(folder);
 }
 
-/* How often the part stands in the text. */
+/* Number of occurrences of the part in the text. */
 static inline int count_text(const char *text, const char *part)
 {
     int n = 0;

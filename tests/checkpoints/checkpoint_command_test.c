@@ -1,4 +1,4 @@
-/* pumice checkpoint inspect and diff, as programs: what they print as JSON and their exit codes. */
+/* `pumice checkpoint inspect` and `diff` as programs: their JSON output and exit codes. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <pumice/checkpoint.h>
@@ -13,7 +13,7 @@
 static char base[] = "/tmp/pumice-checkpoint-command-XXXXXX";
 static const char *program;
 
-/* Runs the program in base; its standard output and exit code. */
+/* Runs the program in the folder base. Returns its standard output; *code gets the exit code. */
 static char *output(const char *arguments, int *code)
 {
     struct pm_str command = { 0 }, text = { 0 };
@@ -186,7 +186,8 @@ static void tells_differences(void **state)
 
 /* ---- foreign files ---------------------------------------------------------------------- */
 
-/* The checkpoints beside the checkout: each is told as what it is, or refused in one line. */
+/* The TensorFlow and PyTorch checkpoints in tests/golden: inspect reports the type of each file,
+ * or refuses it with one line. */
 static void inspects_foreign_files(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* checkpoint: whatever happens to the process or the disk, what was complete stays so and is found;
- * a run's folder has one writer. */
+/* Checkpoints when the process dies or the disk fails: complete checkpoints stay complete and
+ * are found. Only one process may write to a run folder. */
 #include "checkpoint_setup.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- the process dies ------------------------------------------------------------------ */
 
-/* Saves as fast as it can: new steps, and now and then the same one twice. */
+/* Saves without a pause: new steps, and sometimes the same step twice. */
 static void save_for_ever(uint64_t first)
 {
     for (uint64_t step = first;; step++) {
@@ -31,8 +31,8 @@ static void killed_at_any_moment(void **state)
 
     (void)state;
     assert_int_equal(save(1, 2), 0);
-    /* On a busy machine a child gets little done before it is killed: then there are more rounds,
-     * and longer ones. */
+    /* On a busy machine a child does little before it is killed; then there are more and longer
+     * rounds. */
     for (int round = 0; round < 60 || (seen < 20 && round < 1000); round++) {
         struct pm_checkpoint *c = NULL;
         uint64_t first = seen + 1;
@@ -47,7 +47,7 @@ static void killed_at_any_moment(void **state)
         kills++;
         assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
         assert_holds(c, c->step);
-        assert_true(c->step >= seen); /* what was complete stays complete */
+        assert_true(c->step >= seen); /* a complete checkpoint stays complete */
         assert_true((int64_t)c->step == pm_checkpoint_newest_step(run)); /* and the newest is
                                                                           * whole */
         seen = c->step;
@@ -67,7 +67,7 @@ static void killed_at_any_moment(void **state)
 
 /* ---- the disk fails -------------------------------------------------------------------- */
 
-/* Files may not grow beyond 600 bytes: the tensors' file fails half-way. */
+/* Files may not grow beyond 600 bytes, so writing the tensors fails half-way. */
 static void file_size_limit(void **state)
 {
     struct rlimit former, small;
@@ -91,8 +91,8 @@ static void file_size_limit(void **state)
     assert_newest(2);
 }
 
-/* In a mount namespace of its own: saves on a small tmpfs until it is full, then with it read-only.
- * Exits 77 where mounting is not allowed. */
+/* Runs in its own mount namespace: saves to a small tmpfs until it is full, then with it
+ * read-only. Exits with 77 when mounting is not allowed. */
 static void full_disk_child(void)
 {
     enum { BIG = 40000 };
@@ -164,7 +164,7 @@ static void lock_refuses_a_second(void **state)
     assert_int_equal(pm_run_lock(run, &lock), 0);
     pm_run_unlock(&lock);
 
-    /* Another process holds it, is killed, and the lock is free again. */
+    /* A child holds the lock and is killed. Then the lock is free again. */
     assert_int_equal(pipe(to) | pipe(from), 0);
     pid_t child = fork();
     if (child == 0) {

@@ -1,5 +1,5 @@
-/* What the tests of checkpoints share: a run's folder of a test's own, states whose numbers say
- * their step, and what is found of them. */
+/* Shared by the tests of checkpoints: a run folder that belongs to the test, states whose values
+ * encode their step, and functions that look for them. */
 #ifndef PUMICE_TESTS_CHECKPOINT_SETUP_H
 #define PUMICE_TESTS_CHECKPOINT_SETUP_H
 
@@ -45,7 +45,7 @@ static inline bool there(const char *name)
 
 enum { SIZE = 3 * 5 };
 
-/* A state whose every number says its step. */
+/* Saves a state in which every value is derived from its step. */
 static inline int save_in(const char *folder, uint64_t step, struct pm_keep keep)
 {
     float w[SIZE], m[SIZE], scalar = (float)step;

@@ -1,5 +1,6 @@
-/* checkpoint: saved states come back, what a user names is opened, and the newest complete one is
- * found whatever is damaged; retention, the best one, what is left behind. */
+/* Checkpoints: saved states are restored, named checkpoints are opened, and the newest complete
+ * one is found when others are damaged. Also retention, the best checkpoint, and removal of
+ * temporary files. */
 #include "checkpoint_setup.h"
 
 #include <fcntl.h>
@@ -119,7 +120,7 @@ static void newest_stay(void **state)
                 there("step-000009.json"));
     assert_int_equal(save(10, 0), 0);
     assert_true(there("step-000007.json"));
-    /* Numbers, not names, decide the order. */
+    /* The order follows the step numbers, not the names. */
     assert_int_equal(save(999999, 0), 0);
     assert_int_equal(save(1000000, 2), 0);
     assert_true(there("step-999999.json") && there("step-1000000.json"));
@@ -139,8 +140,8 @@ static void set_hours_ago(uint64_t step, double hours)
     assert_int_equal(utimensat(AT_FDCWD, file_of(name), times, 0), 0);
 }
 
-/* One checkpoint an hour on paper; every third hour's stays (1.01 hours apart: times are kept in
- * seconds). */
+/* One checkpoint an hour by simulated time; every third one is kept (they are 1.01 hours apart,
+ * because times are stored in seconds). */
 static void hours_stay(void **state)
 {
     struct pm_keep keep = { .newest = 1, .every_hours = 3 };
@@ -149,7 +150,7 @@ static void hours_stay(void **state)
     for (uint64_t hour = 1; hour <= 12; hour++) {
         assert_int_equal(save_in(run, hour, keep), 0);
         set_hours_ago(hour, 100 - 1.01 * (double)hour);
-        if (hour == 1) { /* the window began with the first: make keep.json say its paper time */
+        if (hour == 1) { /* the first one began the window: write its simulated time to keep.json */
             unlink(file_of("keep.json"));
             assert_int_equal(save_in(run, 1, (struct pm_keep){ .newest = 1 }), 0);
             set_hours_ago(1, 98.99);
@@ -158,7 +159,7 @@ static void hours_stay(void **state)
     for (uint64_t hour = 1; hour <= 12; hour++) {
         char name[64];
         snprintf(name, sizeof name, "step-%06d.json", (int)hour);
-        /* 1 is the window's start: 4, 7, 10 are 3, 6, 9 hours after it; 12 is the newest. */
+        /* 1 starts the window: 4, 7 and 10 are 3, 6 and 9 hours after it; 12 is the newest. */
         assert_int_equal(there(name), hour == 4 || hour == 7 || hour == 10 || hour == 12);
     }
 }
@@ -187,7 +188,7 @@ static void best_stays(void **state)
     assert_holds(c, 2);
     pm_checkpoint_close(&c);
     assert_newest(5);
-    /* Another metric, lower is better. */
+    /* Another metric, of which lower values are better. */
     assert_int_equal(pm_checkpoint_keep_best(run, 5, "loss", 3, false, &is), 0);
     assert_true(is);
     save(6, 1);
@@ -216,7 +217,7 @@ static void damaged_newest_is_passed_over(void **state)
     unlink(file_of("step-000001.safetensors"));
     assert_int_equal(pm_checkpoint_open_newest(run, &c), PM_EDATA);
     assert_null(c);
-    /* Training goes on from before the damaged ones: the new one counts as the newest. */
+    /* Training resumes from before the damaged ones, so the new checkpoint counts as the newest. */
     assert_int_equal(save(2, 1), 0);
     assert_newest(2);
     assert_false(there("step-000003.json") || there("step-000004.json"));
@@ -248,7 +249,7 @@ static void leftovers_are_removed(void **state)
     assert_int_equal(pm_file_write(file_of("step-000003.json.tmp-77-abc"), "x", 1), 0);
     assert_int_equal(pm_file_write(file_of("notes.txt"), "mine", 4), 0);
     assert_newest(1);
-    assert_true(there("step-000002.safetensors")); /* looking removes nothing */
+    assert_true(there("step-000002.safetensors")); /* a search removes nothing */
     assert_int_equal(pm_checkpoint_clean(run), 0);
     assert_false(there("step-000002.safetensors") || there("step-000003.json.tmp-77-abc"));
     assert_true(there("notes.txt") && there("step-000001.safetensors"));
@@ -279,10 +280,10 @@ static void put_in_run(const char *name)
     pm_str_free(&s);
 }
 
-/* Beside the checkpoints: training's own, and those of an evaluation that is gone. */
+/* Temporaries beside the checkpoints: those of training, and those of an evaluation that died. */
 static void leftovers_of_the_run(void **state)
 {
-    /* Beyond what any system counts to, so that no process has it. */
+    /* Larger than any process number. */
     static const char *const left[] = { "run.json.tmp-77-abc", "latest.tmp-77-abc",
                                         "eval/per_class.csv.tmp-77-abc",
                                         "evaluation.json.tmp-1999999999-abc",
@@ -312,7 +313,7 @@ static void leftovers_of_the_run(void **state)
     for (size_t i = 0; i < PM_COUNT(left); i++)
         assert_false(in_run(left[i]));
     assert_true(in_run(alive[0]) && in_run(alive[1]) && in_run("notes.tmp-77-abc"));
-    assert_true(in_run("eval_test/events.tmp-1999999999-abc")); /* no name of ours */
+    assert_true(in_run("eval_test/events.tmp-1999999999-abc")); /* not a name that Pumice uses */
     assert_true(there("step-000001.safetensors"));
 }
 

@@ -1,5 +1,6 @@
-/* What ./dev prints about packages on machines where it cannot install them: other distributions,
- * and users without root. Such a machine is a folder of programs that is the whole PATH. */
+/* What ./dev prints about packages when it cannot install them: on other distributions, and for
+ * users without root. The test simulates such a machine by a folder of programs that is the
+ * whole PATH. */
 #include "base/shell.h"
 
 static char *folder;
@@ -24,7 +25,7 @@ static int drop(void **state)
     return 0;
 }
 
-/* ./dev COMMAND on a machine whose os-release holds the text, and the program's exit code. */
+/* Runs ./dev COMMAND on a simulated machine with this os-release. *code gets the exit code. */
 static char *dev(const char *command, const char *release, int *code)
 {
     return shell_output(code,
@@ -72,7 +73,7 @@ static void an_unknown_distribution_gets_all_names(void **state)
     pm_free(text);
 }
 
-/* Elsewhere ./dev package names the other way to install, and installs nothing. */
+/* On other distributions ./dev package names the other way to install, and installs nothing. */
 static void packages_are_made_on_debian(void **state)
 {
     int code;
@@ -85,7 +86,7 @@ static void packages_are_made_on_debian(void **state)
     pm_free(text);
 }
 
-/* What is there is not asked for: programs, packages of pkg-config, headers. */
+/* Programs, pkg-config packages and headers that exist are not listed as missing. */
 static void only_what_is_missing_is_named(void **state)
 {
     int code;
@@ -105,7 +106,8 @@ static void only_what_is_missing_is_named(void **state)
     pm_free(text);
 }
 
-/* Debian without root and sudo: the command to type, and no test package for the demo. */
+/* Debian without root and sudo: ./dev prints the command to type; the demo needs no test
+ * packages. */
 static void without_root_it_says_what_to_type(void **state)
 {
     int code;

@@ -1,5 +1,5 @@
-/* An experiment builds a net once for each use, number of pictures and size, and training continues
- * the net that settled the task. */
+/* An experiment builds a net once for each use, number of pictures and size. Training continues
+ * with the net that determined the task's heads. */
 #include "base/unit.h"
 #include "experiment/experiment.h"
 
@@ -24,7 +24,7 @@ static struct pm_net *net(struct pm_experiment *e, enum pm_use use, int batch, i
 
     if (pm_experiment_net(e, (struct pm_net_want){ use, batch, height, width }, &n, NULL) < 0)
         fail_msg("%s", pm_error_text());
-    pm_net_destroy(&(struct pm_net *){ n }); /* the experiment keeps it */
+    pm_net_destroy(&(struct pm_net *){ n }); /* the experiment keeps its net */
     return n;
 }
 
@@ -39,7 +39,7 @@ static void once(void **state)
     (void)state;
     assert_ptr_not_equal(train, eval);
     assert_ptr_equal(net(e, PM_USE_TRAIN, 4, 0, 0), train);
-    assert_ptr_equal(net(e, PM_USE_TRAIN, 4, 28, 28), train); /* lenet's own size */
+    assert_ptr_equal(net(e, PM_USE_TRAIN, 4, 28, 28), train); /* the size that lenet expects */
     assert_ptr_equal(net(e, PM_USE_EVAL, 4, 0, 0), eval);
     assert_ptr_not_equal(net(e, PM_USE_TRAIN, 5, 0, 0), train);
     assert_ptr_not_equal(net(e, PM_USE_TRAIN, 4, 32, 28), train);
@@ -48,7 +48,7 @@ static void once(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The labels' range is what verification draws from. */
+/* Verification draws labels from the task's label range. */
 static void continued(void **state)
 {
     static const char text[] =
@@ -63,12 +63,12 @@ static void continued(void **state)
     double low, high;
 
     (void)state;
-    assert_int_equal(before, 1); /* the heads that settled the task */
+    assert_int_equal(before, 1); /* the net that determined the heads */
     assert_int_equal(e->nets_count, 1);
     assert_non_null(pm_net_find(train, "loss"));
     pm_net_get_range(pm_net_find(train, "labels"), &low, &high);
     assert_true(low == 0 && high == 2);
-    assert_ptr_not_equal(net(e, PM_USE_HEADS, 6, 8, 8), train); /* it is training's now */
+    assert_ptr_not_equal(net(e, PM_USE_HEADS, 6, 8, 8), train); /* training owns that net now */
     assert_int_equal(e->nets_count, 2);
     pm_experiment_close(&e);
     pm_config_destroy(&c);

@@ -1,9 +1,9 @@
-/* `pumice bench CONFIG` from outside: the report's members and its CSV, on the CPU, on the software
- * drivers and on both together; the run folder stays untouched. Nothing is said of times but that
- * they are there. */
+/* `pumice bench CONFIG` as a program: the members of its report and its CSV, on the CPU, on the
+ * software drivers and on both together. The run folder must stay unchanged. Times are only
+ * checked to exist. */
 #include "base/command.h"
 
-/* min <= median <= max, and more than nothing where something must have been measured. */
+/* min <= median <= max, and above 0 where a time must have been measured. */
 static void check_spread(const cJSON *o, const char *key, bool positive)
 {
     const cJSON *s = cJSON_GetObjectItem(o, key);
@@ -41,7 +41,7 @@ static void check_report(const cJSON *report, int clones)
     {
         examples += number(d, "examples");
         assert_true(number(d, "memory_bytes") > 0);
-        /* conv 3x3x3x8 + 8, logits 12x12x8x4 + 4, each variable at a multiple of 256 bytes */
+        /* Variables: conv 3x3x3x8 + 8 and logits 12x12x8x4 + 4, each at a multiple of 256 bytes. */
         assert_true(number(cJSON_GetObjectItem(d, "memory"), "variables") ==
                     1024 + 256 + 18432 + 256);
     }
@@ -55,7 +55,7 @@ static void check_report(const cJSON *report, int clones)
 }
 
 #define NUMBERS ",%lf,%lf,%lf%c"
-/* Every line is a comment, the head, or six fields of which the last three are numbers. */
+/* Every line is a comment, the header, or six fields; the last three are numbers. */
 static void check_csv(const char *name)
 {
     char *text = read_text(name);
@@ -79,7 +79,7 @@ static void check_csv(const char *name)
     pm_free(text);
 }
 
-/* The config's step on these devices; skipped where one is not there. */
+/* Measures the config's step on these devices. Skipped when a device is missing. */
 static void bench(const char *devices, int clones, const char *needed)
 {
     char command[512];

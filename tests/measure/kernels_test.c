@@ -1,6 +1,6 @@
-/* `pumice bench kernels` from outside: every row's operations by a formula of its own, the nets'
- * sums against their definitions, the members of a measured row, CSV; and the peak's two kernels,
- * whose results are computed here again. */
+/* `pumice bench kernels` as a program: the operations of every row by an independent formula,
+ * sums over nets against their definitions, the members of a measured row, and CSV. The results
+ * of the two kernels that measure the peak are computed again here. */
 #include "base/command.h"
 
 #include <pumice/measure.h>
@@ -20,8 +20,8 @@ static const char *text(const cJSON *o, const char *key)
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
-/* Each output value is a sum over the window and the channels of its group; both gradients have the
- * same products. */
+/* Each output value is a sum over the window and the channels of its group; both gradients have
+ * the same number of products. */
 static double flops_of(const cJSON *row)
 {
     const cJSON *g = cJSON_GetObjectItem(row, "geometry");
@@ -30,7 +30,7 @@ static double flops_of(const cJSON *row)
     return 2 * products * number(g, "n") * number(g, "oh") * number(g, "ow") * number(g, "k");
 }
 
-/* Multiply-adds of a net's step and pass at batch 1, of dense or depthwise kernels. */
+/* Multiply-adds of one pass of a net at batch 1, for dense or depthwise kernels. */
 static double macs(const cJSON *report, const char *net, const char *pass, const char *kernels)
 {
     const cJSON *r;
@@ -43,7 +43,7 @@ static double macs(const cJSON *report, const char *net, const char *pass, const
     return sum;
 }
 
-/* A block's last unit halves the size, in its second convolution. */
+/* The second convolution of a block's last unit halves the size. */
 static double resnet_macs(void)
 {
     static const int units[] = { 3, 4, 6, 3 };
@@ -98,16 +98,16 @@ static void shapes(void **state)
     assert_true(rows > 300);
     assert_true(macs(report, "resnet_v1_50", "forward", "") == resnet_macs());
     assert_true(macs(report, "resnet_v1_50", "filter", "") == resnet_macs());
-    /* nobody wants the gradient of the pictures */
+    /* The gradient of the pictures is not computed. */
     assert_true(macs(report, "resnet_v1_50", "data", "") ==
                 resnet_macs() - 112 * 112 * 49.0 * 3 * 64);
     assert_true(macs(report, "mobilenet_v1", "forward", "conv2d") == mobilenet_macs(false));
     assert_true(macs(report, "mobilenet_v1", "forward", "depthwise") == mobilenet_macs(true));
     assert_true(macs(report, "mobilenet_v1", "data", "depthwise") == mobilenet_macs(true));
-    /* published: 569 million, and 5.7 thousand millions */
+    /* Published figures: 569 million, and 5.7 billion. */
     assert_true(fabs(mobilenet_macs(true) + mobilenet_macs(false) - 569e6) < 1e6);
     assert_true(fabs(macs(report, "inception_v3", "forward", "") - 5.72e9) < 0.03e9);
-    /* 32 pictures of 28x28 and their two products */
+    /* 32 pictures of 28x28 and their two products. */
     assert_true(macs(report, "lenet", "forward", "") ==
                 32 * (28 * 28 * 25.0 * 32 + 14 * 14 * 25.0 * 32 * 64 + 3136 * 1024 + 1024 * 10));
     assert_true(macs(report, "gemm", "forward", "") == pow(2, 24) + pow(2, 27) + pow(2, 30));
@@ -116,7 +116,7 @@ static void shapes(void **state)
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-/* As many CSV rows as the report has, with as many fields as the head. */
+/* The CSV must have as many rows as the report, with as many fields as the header. */
 static void check_csv(const char *name, int rows)
 {
     char *data = read_text(name);
@@ -160,7 +160,7 @@ static void measured(const char *device)
         assert_true(number(ms, "min") > 0 && number(ms, "min") <= number(ms, "median") &&
                     number(ms, "median") <= number(ms, "max"));
         assert_true(number(r, "runs") >= 2);
-        /* x and y of 8x8x384, 1x3 or 3x1 weights */
+        /* x and y of 8x8x384, weights of 1x3 or 3x1. */
         assert_true(number(r, "bytes") == 4.0 * (2 * 64 * 384 + 3 * 384 * 384));
         assert_true(fabs(number(r, "gflops") * number(ms, "min") * 1e6 / number(r, "flops") - 1) <
                     1e-6);

@@ -1,7 +1,6 @@
-/* `pumice profile CONFIG` from outside: every call of the plan with times that fit together, sums
- * over them, a trace with every lane, CSV and text, on the CPU, on the software drivers and on two
- * clones; the run folder stays untouched. Nothing is said of times but how they stand to each
- * other. */
+/* `pumice profile CONFIG` as a program: every call of the plan with consistent times, sums over
+ * them, a trace with every lane, CSV and text, on the CPU, on the software drivers and on two
+ * clones. The run folder must stay unchanged. Only relations between times are checked. */
 #include "base/command.h"
 #include "base/trace_file.h"
 
@@ -16,7 +15,7 @@ static double total(const cJSON *list, const char *key)
     return sum;
 }
 
-/* Sums hold every call once; medians of calls, together with the rest, are the step. */
+/* The sums hold every call once. The medians of the calls and the rest add up to the step. */
 static void check_device(const cJSON *d)
 {
     static const char *const keys[] = { "kernels", "layers", "phases" };
@@ -104,7 +103,7 @@ static void test_swiftshader(void **state)
     one_device("SwiftShader");
 }
 
-/* With data: loader threads, sums of gradients, the optimizer on the host. */
+/* Two clones with data: loader threads, sums of gradients, the optimizer on the host. */
 static void test_two_clones(void **state)
 {
     cJSON *report, *file;
@@ -123,7 +122,7 @@ static void test_two_clones(void **state)
     cJSON_Delete(report);
 }
 
-/* Every worker's pictures are read, decoded and preprocessed. */
+/* The trace shows the reading, decoding and preprocessing of every worker. */
 static void test_loader_lanes(void **state)
 {
     cJSON *report, *file;
@@ -140,7 +139,8 @@ static void test_loader_lanes(void **state)
     cJSON_Delete(report);
 }
 
-/* No line is wider than the terminal says, down to 60 columns; -v has a line for every call. */
+/* No line is wider than the terminal, down to 60 columns. With -v there is a line for every
+ * call. */
 static void test_text(void **state)
 {
     static const int widths[] = { 60, 76, 100, 140 };

@@ -1,5 +1,5 @@
-/* run.trace_steps: a file of exactly those steps, also when a run is resumed among them, and the
- * same bits as without. */
+/* run.trace_steps: the trace holds exactly the chosen steps, also when a run is resumed between
+ * them, and training gives the same bits as without it. */
 #include "base/command.h"
 #include "base/trace_file.h"
 
@@ -38,7 +38,7 @@ static void steps_in(const char *name, const char *group, int steps)
     cJSON_Delete(file);
 }
 
-/* Steps 5 to 8, whose sixth is evaluated and saved. */
+/* Traces steps 5 to 8; step 6 is evaluated and saved. */
 static void on_device(const char *device)
 {
     char arguments[512];
@@ -95,7 +95,7 @@ static void test_gpu(void **state)
         skip();
 }
 
-/* Resumed at step 6, within the chosen ones: the rest of them. */
+/* A run resumed at step 6, inside the chosen range, traces the remaining steps. */
 static void test_resumed(void **state)
 {
     (void)state;

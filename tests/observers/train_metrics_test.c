@@ -1,6 +1,6 @@
-/* Metrics of training's batches: every part of the batch, of clones and micro-batches, is counted
- * with its own labels; the running ones go on from batch to batch; what is ignored does not
- * count. */
+/* Metrics of training batches: every part of the batch, on clones and in micro-batches, is
+ * counted with its own labels. Running metrics accumulate from batch to batch. Ignored pixels do
+ * not count. */
 #include "clones/clones_setup.h"
 #include "observers/train_metrics.h"
 
@@ -9,7 +9,7 @@
 
 enum { BATCH = 6, SIDE = 5, K = 3, IGNORE = 255, STEPS = 3, PIXELS = SIDE * SIDE };
 
-/* The classes are the pictures' largest channels; the loss is of something else. */
+/* The predicted class is the picture's largest channel. The loss is computed from other values. */
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
@@ -37,7 +37,7 @@ struct data {
     int32_t labels[BATCH * PIXELS];
 };
 
-/* Three of four pixels are said to be what they are. */
+/* Three of four pixels are predicted correctly. */
 static void make_data(int step, struct data *d)
 {
     struct pm_rng r = pm_rng_make(1, 2, (uint32_t)step, 0);
@@ -61,7 +61,7 @@ static int said_of(const float *pixel)
     return best;
 }
 
-/* Of the steps from..to. */
+/* The metrics of the steps from..to, computed directly. */
 static void expected(int from, int to, double *miou, double *accuracy)
 {
     double both[K] = { 0 }, either[K] = { 0 }, right = 0, count = 0, sum = 0;
@@ -126,7 +126,7 @@ static void run(int clones, int micro_batches)
         make_data(s, &d);
         pm_train_metrics_batch(m, s % 2, &batch);
         check(pm_clones_step(c, s % 2, &batch, &(struct pm_step){ .lr = 0.1f, .loss_scale = 1 }));
-        memset(&d, 0, sizeof d); /* the loader has the batch again */
+        memset(&d, 0, sizeof d); /* the loader reuses the batch */
         check(pm_clones_collect(c, s % 2, &r));
         pm_train_metrics_count(m, s % 2, c, &v);
         expected(0, s, &miou, &accuracy);

@@ -1,7 +1,7 @@
-/* Optimizers against vectors of two steps (double precision, computed
- * independently), on the CPU and on every Vulkan device; clipping, weight decay, freezing and
- * the finite flag with their values worked out by hand; adamw, lamb and a centered rmsprop over
- * layers of several thousand weights against references in double precision. */
+/* Optimizers against vectors of two steps, computed independently in double precision, on the
+ * CPU and on every Vulkan device. Clipping, weight decay, freezing and the finite flag are
+ * compared with values worked out by hand. adamw, lamb and a centered rmsprop are also compared
+ * with references in double precision over layers of several thousand weights. */
 #include "optim/optimizer.h"
 
 #include <pumice/rng.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* Two variables of one float each, w/a and w/b, and a plan that is only the update. */
+/* Two variables of one float each, w/a and w/b, and a plan that holds only the update. */
 struct bench {
     struct pm_device *device;
     struct pm_net *net;
@@ -39,7 +39,7 @@ static float frozen_b(const char *variable, void *ctx)
     return strncmp(variable, "b", 1) == 0 ? 0 : 2;
 }
 
-/* The net is empty yet. */
+/* The net is still empty. */
 static void start_bench(struct bench *b, const struct pm_device_info *info, const char *optimizer,
                         const char *options, struct pm_update update)
 {
@@ -113,9 +113,9 @@ static float value(struct bench *b, int i)
     return w;
 }
 
-/* Some ten float operations on values near 1: 1e-6 is 8 roundings of them. Adam's rate divides
- * 1 - beta2^t = 1e-3 found by a subtraction near 1, which leaves 3e-5 of it, and half of that after
- * the root; it multiplies a change of 0.1. */
+/* The tolerance of 1e-6 is 8 roundings: some ten float operations act on values near 1. Adam
+ * divides by 1 - beta2^t = 1e-3. This difference of numbers near 1 has a relative error of 3e-5,
+ * half of that after the root, and it scales a change of 0.1. */
 static const struct vector {
     const char *optimizer, *options;
     double w1, w2, tolerance;
@@ -167,7 +167,7 @@ static void test_clipping(void **state)
 
         if (!devices[d].usable)
             continue;
-        /* Norm of (3, 4) is 5; clipped to 1 the step is lr * (0.6, 0.8). */
+        /* The norm of (3, 4) is 5; clipped to 1 the step is lr * (0.6, 0.8). */
         open_bench(&b, &devices[d], "sgd", "", (struct pm_update){ .clip_norm = 1 });
         step(&b, 0, 3, 4);
         result = pm_plan_output(b.plan, 0, "result", 0);
@@ -177,7 +177,7 @@ static void test_clipping(void **state)
         assert_true(fabs(value(&b, 0) - (1 - 0.06)) < 1e-6);
         assert_true(fabs(value(&b, 1) - (1 - 0.08)) < 1e-6);
         close_bench(&b);
-        /* Each to 2: (2, 0.5), norm sqrt(4.25). */
+        /* Each variable clipped to 2: (2, 0.5), norm sqrt(4.25). */
         open_bench(&b, &devices[d], "sgd", "", (struct pm_update){ .clip_variable_norm = 2 });
         step(&b, 0, 3, 0.5f);
         result = pm_plan_output(b.plan, 0, "result", 0);
@@ -196,7 +196,7 @@ static void test_decay_and_multipliers(void **state)
 
         if (!devices[d].usable)
             continue;
-        /* a: (0.5 + 0.1 * 1) * 2 = 1.2; b is frozen whatever its gradient holds. The L2 value
+        /* a: (0.5 + 0.1 * 1) * 2 = 1.2; b is frozen and ignores its gradient. The L2 value
          * counts both: 0.05 * (1 + 1). */
         open_bench(&b, &devices[d], "sgd", "", (struct pm_update){ .weight_decay = 0.1f,
                                                                    .multiplier = frozen_b });
@@ -210,7 +210,7 @@ static void test_decay_and_multipliers(void **state)
     }
 }
 
-/* Whatever its slots hold from a time when it was trained. */
+/* A frozen variable does not change, whatever its slots hold from earlier training. */
 static void test_frozen_stays(void **state)
 {
     size_t optimizers;
@@ -263,7 +263,7 @@ static void test_not_finite_changes_nothing(void **state)
 
 /* ---- against references ------------------------------------------------------------------- */
 
-/* Two layers, the second frozen where asked: weights of 70 x 100, two chunks of 4096 floats, and
+/* Two layers; the second may be frozen. Weights of 70 x 100, two chunks of 4096 floats, and
  * biases, which are not regularised. */
 enum { IN = 70, UNITS = 100, LAYERS = 2, REFERENCE_STEPS = 4 };
 
@@ -312,7 +312,7 @@ static void lamb_reference(struct reference *r, const float *g, int t)
         r->w[i] -= rate * trust * u[i];
 }
 
-/* v: mean of squares, from 1; m: sum of steps. */
+/* v: mean of squares, starting at 1; m: sum of the steps. */
 static void centered_reference(struct reference *r, const float *g, int t)
 {
     const double rho = 0.9, mu = 0.5;
@@ -348,7 +348,8 @@ static void open_layers(struct bench *b, const struct pm_device_info *info, cons
     make_plan(b, 3);
 }
 
-/* Gradients of one step, the same everywhere; the bias of a has the same in all. */
+/* Gradients of one step. They are the same on all devices; those of the bias of a are equal for
+ * all elements. */
 static void make_gradient(const struct pm_variable *v, int t, float *g)
 {
     struct pm_rng r = pm_rng_make(5, pm_hash(v->name), (uint32_t)t, 0);
@@ -357,8 +358,8 @@ static void make_gradient(const struct pm_variable *v, int t, float *g)
         g[i] = (float)(0.2 * pm_rng_normal(&r) + 0.1);
 }
 
-/* The rate's 1 - beta2^t is found by a subtraction near 1, which leaves 3e-5 of it, half of that
- * after the root; what it multiplies is at most a few times the rate. */
+/* The rate contains 1 - beta2^t, a difference of numbers near 1 with a relative error of 3e-5,
+ * half of that after the root. It multiplies at most a few times the rate. */
 static void compare(struct bench *b, const struct reference *refs, const char *what)
 {
     float w[IN * UNITS];
@@ -411,7 +412,7 @@ static void check_reference(const struct pm_device_info *info, const char *optim
         check(pm_variables_read(b.v, i, -1, g));
         assert_int_equal(memcmp(g, w, refs[i].count * sizeof *g) == 0, refs[i].frozen);
     }
-    /* Decoupled decay is no part of the loss. */
+    /* Decoupled weight decay does not enter the loss. */
     assert_int_equal(((const float *)pm_plan_output(b.plan, 0, "result", 0))[PM_RESULT_L2] == 0,
                      b.update.optimizer->decoupled);
     close_bench(&b);

@@ -1,5 +1,5 @@
-/* Learning rates by TF-Slim's rules, worked out by hand and, over many steps, by TensorFlow's
- * formulas in double precision. */
+/* Learning rates by TF-Slim's rules: values worked out by hand and, over many steps,
+ * TensorFlow's formulas in double precision. */
 #include "optim/schedule.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void test_exponential(void **state)
     struct pm_schedule s = make(&c, 1281167, 32, 1);
 
     (void)state;
-    assert_int_equal(s.decay_steps, 80072); /* the spec's ImageNet case */
+    assert_int_equal(s.decay_steps, 80072); /* the ImageNet case of the specification */
     near(pm_schedule_rate(&s, 0), 0.01);
     near(pm_schedule_rate(&s, 80071), 0.01);
     near(pm_schedule_rate(&s, 80072), 0.0094);
@@ -41,9 +41,9 @@ static void test_exponential(void **state)
     c.staircase = false;
     near(pm_schedule_rate(&s, 40036), 0.01 * sqrt(0.94));
     c.staircase = true;
-    s = make(&c, 1281167, 32, 4); /* clones do not enter */
+    s = make(&c, 1281167, 32, 4); /* the number of clones has no effect */
     assert_int_equal(s.decay_steps, 80072);
-    c.num_epochs_per_decay = 30; /* the Inception trainer's, of batches of 256 over all clones */
+    c.num_epochs_per_decay = 30; /* the Inception trainer's rule: batches of 256 over all clones */
     assert_int_equal(make(&c, 1281167, 256, 8).decay_steps, 150136);
     c.num_epochs_per_decay = 2;
     c.staircase = false;
@@ -63,7 +63,7 @@ static void test_polynomial(void **state)
     near(pm_schedule_rate(&s, 25), 0.08 * pow(0.75, 0.9) + 0.02);
     near(pm_schedule_rate(&s, 100), 0.02);
     near(pm_schedule_rate(&s, 500), 0.02);
-    c.cycle = true; /* 150 is in the second cycle, of length 200 */
+    c.cycle = true; /* step 150 lies in the second cycle, of length 200 */
     near(pm_schedule_rate(&s, 0), 0.1);
     near(pm_schedule_rate(&s, 150), 0.08 * pow(0.25, 0.9) + 0.02);
 }
@@ -88,7 +88,8 @@ static void test_cosine_and_warm_up(void **state)
     near(pm_schedule_rate(&s, 10), 0.4);
 }
 
-/* As TF-Slim: the ramp's steps are not cut to whole ones, and the policy is never exceeded. */
+/* As in TF-Slim, the length of the ramp is not rounded to whole steps, and the rate never
+ * exceeds that of the policy. */
 static void test_warm_up_epochs(void **state)
 {
     struct pm_config_schedule c = { .policy = PM_POLICY_EXPONENTIAL, .base_lr = 0.2,
@@ -142,7 +143,7 @@ static void test_piecewise(void **state)
     assert_non_null(strstr(pm_error_text(), "10 after 10"));
 }
 
-/* And two roundings of base_lr, which 1 - t / length leaves when it is small. */
+/* Two roundings of base_lr are added to the bound: they remain when 1 - t / length is small. */
 static void close_to(double got, double want)
 {
     if (!(fabs(got - want) <= 4e-7 * fabs(want) + 2 * 0x1p-24 * 0.045))
@@ -195,7 +196,8 @@ static void test_length_is_needed(void **state)
     assert_non_null(strstr(pm_error_text(), "\"cosine\" has no length: set run.steps"));
 }
 
-/* DeepLab's rule: the power of what is left of the run, less the warm-up where it is shifted. */
+/* DeepLab's rule: a power of the remaining share of the run. With a shift the warm-up steps are
+ * subtracted first. */
 static void test_polynomial_over_the_run(void **state)
 {
     struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL,

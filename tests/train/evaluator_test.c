@@ -1,4 +1,4 @@
-/* An evaluation whose task shows neither details nor samples: both are optional in a task's row. */
+/* Evaluation of a task without details and without samples; both are optional in a task's row. */
 #include "base/unit.h"
 #include "train/evaluator.h"
 

@@ -11,15 +11,15 @@ enum { BATCH = 8, WIDE = 6, CLASSES = 4, STEPS = 4 };
 static const struct pm_shader *planted;
 static const struct pm_device_info *current;
 
-/* Every device that opens knows the planted shaders. */
+/* Makes every device that is opened use the planted shaders. */
 static void plant(struct vk *table)
 {
-    if (table->CreateComputePipelines) /* the device's table, not the instance's */
+    if (table->CreateComputePipelines) /* the table of the device, not of the instance */
         ((struct vk_device *)((char *)table - offsetof(struct vk_device, vk)))->pipelines.extra =
             planted;
 }
 
-/* Additions become subtractions, products sums. */
+/* Turns additions into subtractions and products into sums. */
 static uint32_t *change(const struct pm_shader *s)
 {
     uint32_t *words = pm_malloc(s->bytes);
@@ -65,7 +65,7 @@ static int make(bool verify, struct pm_clones **c)
         .update = { .optimizer = pm_optimizer_find("sgd"), .cfg = cfg } }, c);
 }
 
-/* Losses of some steps. */
+/* The losses of some steps. */
 static void train(bool verify, double loss[STEPS])
 {
     static float images[BATCH * WIDE];
@@ -106,7 +106,8 @@ static void test_next_variant(void **state)
     train(true, first);
     train(true, again);
     planted = NULL;
-    assert_memory_not_equal(blind, want, sizeof want); /* the fault is one */
+    assert_memory_not_equal(blind, want, sizeof want); /* the planted fault does change the
+                                                        * losses */
     assert_memory_equal(first, want, sizeof want);
     assert_memory_equal(again, want, sizeof want);
     pm_free(words);
@@ -121,7 +122,7 @@ static void test_none_left(void **state)
 
     (void)state;
     planted = table;
-    for (int i = 0; i < 2; i++) { /* found, then remembered */
+    for (int i = 0; i < 2; i++) { /* first found, then read from the stored verdicts */
         assert_int_equal(make(true, &c), PM_EDEVICE);
         assert_contains(pm_error_text(), "bias_act_fwd cannot run: no variant is left");
     }

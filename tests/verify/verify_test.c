@@ -1,6 +1,7 @@
-/* verify: nothing of the program is left out; each kind of wrong kernel is caught on every driver,
- * by a row made to be wrong and by the program's own shaders with changed instructions; right ones
- * pass; verdicts are remembered, and a damaged memory is none. */
+/* Verification covers every kernel of the program. On every driver it finds each kind of wrong
+ * kernel, in a row made for this test and in the program's own shaders with changed
+ * instructions. Correct kernels pass. Verdicts are stored, and a damaged file counts as no
+ * verdicts. */
 #include "device/drivers.h"
 #include "optim/optimizer.h"
 
@@ -73,7 +74,8 @@ static bool has_kernel(const struct pm_verify *v, const char *name)
     return false;
 }
 
-/* The source's layers and shaders; each of its kernels is among those that v has run. */
+/* Runs the layers and shaders of the source; each of its kernels must be among those that v has
+ * run. */
 static void reach_source(const struct pm_verify_source *s, struct pm_device *cpu,
                          const struct pm_verify *v)
 {
@@ -133,7 +135,7 @@ static void on_progress(void *ctx, double done)
 }
 
 /* A layer, shader or optimizer that pm_verify_all does not reach fails here, by name. The CPU
- * beside itself agrees to the bit, in place too. */
+ * compared with itself agrees bit for bit, also in place. */
 static void test_everything(void **state)
 {
     struct pm_device *cpu = open_cpu();
@@ -155,7 +157,7 @@ static void test_everything(void **state)
             fail_msg("%s on the CPU beside itself: %s", list[i].kernel, list[i].why);
     for (size_t i = 0; pm_verify_case(i, &s); i++)
         reach_source(&s, cpu, v);
-    find_case("normalised", &s); /* the one that optimizers are tried on */
+    find_case("normalised", &s); /* the case on which optimizers are tested */
     for (size_t i = 0; i < 2 * optimizers; i++) {
         const struct pm_optimizer *o = rows[i / 2];
         char cfg[64];
@@ -173,7 +175,8 @@ static void test_everything(void **state)
         if (!layers_reached[i] && all[i]->forward)
             fail_msg("layer %s is in no case of src/verify/cases.c", all[i]->name);
     for (const struct pm_shader *p = pm_shader_table; p->name; p++) {
-        bool reached = strstr(p->name, "_peak") != NULL; /* bench's, of what a device can do */
+        bool reached = strstr(p->name, "_peak") != NULL; /* kernels of bench that measure the
+                                                          * device's peak */
 
         for (size_t i = 0; i < shaders_count; i++)
             reached |= strcmp(shaders_reached[i], p->name) == 0;
@@ -237,7 +240,7 @@ static struct vk_device *open_with(const struct pm_shader *shaders)
     return d;
 }
 
-/* A sum of 576 random terms; wrong[f] is the text for fault f. */
+/* A sum of 576 random terms; wrong[f] is the shader code for fault f. */
 static void test_faults(void **state)
 {
     enum { COUNT = 1000, TAPS = 576, X = COUNT + TAPS };
@@ -286,8 +289,8 @@ static void test_faults(void **state)
 
 /* ---- changed instructions ------------------------------------------------------------------ */
 
-/* The shader with every float addition a subtraction, every product a sum, and a b + c made c b +
- * c. */
+/* The shader with float additions turned into subtractions, products into sums, and a b + c into
+ * c b + c. */
 static uint32_t *change(const struct pm_shader *s)
 {
     enum { EXTENDED = 12, FMA = 50, FADD = 129, FSUB = 131, FMUL = 133 };
@@ -309,7 +312,7 @@ static uint32_t *change(const struct pm_shader *s)
     return words;
 }
 
-/* Each in its case; all other variants stay right. */
+/* Each changed shader fails in its case; all other variants pass. */
 static void test_changed_shaders(void **state)
 {
     static const struct { const char *shader, *kernel, *variant, *of_case; } changes[] = {
@@ -353,8 +356,8 @@ static void test_changed_shaders(void **state)
     }
 }
 
-/* The tiles for GPUs take a software driver minutes to compile: changed shaders above are some of
- * them, 'pumice verify' runs them all. */
+/* A software driver needs minutes to compile the tiles for GPUs. Some of the changed shaders
+ * above are such tiles, and `pumice verify` runs them all. */
 static void avoid_gpu_tiles(struct vk_device *d)
 {
     static const char *const kernels[] = { "conv2d_fwd", "conv2d_bwd_data", "conv2d_bwd_filter" };
@@ -364,7 +367,7 @@ static void avoid_gpu_tiles(struct vk_device *d)
         pm_device_avoid(&d->base, kernels[i / PM_COUNT(tiles)], tiles[i % PM_COUNT(tiles)]);
 }
 
-/* What drivers do right passes, far inside of the bound. */
+/* Correct kernels pass, with errors far below the bound. */
 static void test_right(void **state)
 {
     static const char *const names[] = { "merges_odd", "softmaxes" };
@@ -393,7 +396,7 @@ static void test_right(void **state)
     close_device(d);
 }
 
-/* Nothing is wrong with a device that avoids a variant: it is not run, the next one is. */
+/* A variant that the device avoids is not run, and is no fault; the next variant runs. */
 static void test_avoided(void **state)
 {
     struct vk_device *d = open_with(NULL);
@@ -474,7 +477,7 @@ static void test_memory(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
     d = open_with(table);
     expect_known(d, false, false);
-    first = pm_verdicts_load(&d->base); /* two that load before either has written */
+    first = pm_verdicts_load(&d->base); /* two processes that load before either has written */
     second = pm_verdicts_load(&d->base);
     verify_one(d, "add2", "add2x4", first);
     verify_one(d, "concat_fwd", "concat_fwd4", second);
@@ -488,26 +491,27 @@ static void test_memory(void **state)
     assert_true(r->values > 0 && r->calls == 1 && r->worst > 1);
     assert_int_equal(pm_verdicts_find(first, "concat_fwd", "concat_fwd4")->verdict, PM_VERDICT_OK);
     pm_verdicts_free(&first);
-    other = open_with(NULL); /* other shaders: another build */
+    other = open_with(NULL); /* other shaders, as in another build */
     expect_known(other, false, false);
     close_device(other);
     path = only_file(folder);
     ok(pm_file_read(path, &text, &size));
-    for (size_t i = 3; i < size; i += 41) { /* one bit, anywhere */
+    for (size_t i = 3; i < size; i += 41) { /* flips one bit anywhere */
         text[i] ^= 4;
         ok(pm_file_write(path, text, size));
         expect_known(d, false, false);
         text[i] ^= 4;
     }
-    for (size_t n = 0; n < size; n += 61) { /* cut short */
+    for (size_t n = 0; n < size; n += 61) { /* cuts the file short */
         ok(pm_file_write(path, text, n));
         expect_known(d, false, false);
     }
     first = pm_verdicts_load(&d->base);
-    verify_one(d, "add2", "add2x4", first); /* written anew */
+    verify_one(d, "add2", "add2x4", first); /* written again */
     pm_verdicts_free(&first);
     expect_known(d, true, false);
-    setenv("XDG_CACHE_HOME", "/dev/null/nowhere", 1); /* no place: nothing fails */
+    setenv("XDG_CACHE_HOME", "/dev/null/nowhere", 1); /* without a folder for the cache nothing
+                                                       * fails */
     first = pm_verdicts_load(&d->base);
     verify_one(d, "add2", "add2x4", first);
     assert_non_null(pm_verdicts_find(first, "add2", "add2x4"));
