@@ -38,7 +38,7 @@ static void hidden_text_is_shown(void **state)
             "cod.exe\xe2\x81\xa9\xe2\x80\xa8",
             "\\u{202E}cod.exe\\u{2069}\\u{2028}");
     becomes("\xff\x9b \xc3", "\\xFF\\x9B \\xC3");
-    becomes("\xc0\x8a \xe0\x80\x8a", "\\xC0\\x8A \\xE0\\x80\\x8A"); /* newline, too long */
+    becomes("\xc0\x8a \xe0\x80\x8a", "\\xC0\\x8A \\xE0\\x80\\x8A"); /* overlong newlines */
     becomes("\xed\xa0\x80 \xf4\x90\x80\x80", "\\xED\\xA0\\x80 \\xF4\\x90\\x80\\x80");
 }
 

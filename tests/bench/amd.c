@@ -1,14 +1,14 @@
-/* amd: what AMD's compiler makes of every pipeline, without the card. Mesa's RADV has a null device
- * that compiles for a family of GPUs and runs nothing.
+/* amd: what AMD's compiler makes of every pipeline, measured without the card. Mesa's RADV has a
+ * null device that compiles for a family of GPUs and runs nothing.
  *
  *     amd [--csv FOLDER] [--listing SHADER] [FAMILY ...]
  *
- * For each family (all five when none is named), every variant of every kernel call of the layers'
- * test cases and of the named nets' training steps is compiled. A pipeline that does not compile,
- * has spilled vector registers or wants scratch memory is an error (exit code 1). Prints a line per
- * pipeline; --csv writes those that the nets use at their first choice to FOLDER/amd-FAMILY.csv.
- * Exit code 77: there is no null device. --listing prints the machine code of one shader's
- * pipelines. */
+ * For each family (all five when none is named) it compiles every variant of every kernel call
+ * of the layers' test cases and of the named nets' training steps. A pipeline that does not
+ * compile, has spilled vector registers or needs scratch memory is an error (exit code 1). It
+ * prints a line for each pipeline. --csv writes those that the nets use at their first choice to
+ * FOLDER/amd-FAMILY.csv. --listing prints the machine code of one shader's pipelines. The exit
+ * code is 77 when there is no null device. */
 #include <pumice/plan.h>
 
 #include <glob.h>
@@ -49,7 +49,7 @@ static const struct {
     { "lenet", 128, 28, 1, 10, "rmsprop", "centered=true" },
 };
 
-/* Everything made for a family, until its table is printed. */
+/* The calls and pipelines of a family, kept until its table is printed. */
 struct bench {
     struct pm_device *device;
     struct subject **subjects;
@@ -59,14 +59,15 @@ struct bench {
     struct pm_plan *plan[PM_COUNT(nets)];
     struct pm_bound_call *calls;
     size_t count, capacity;
-    int *levels; /* as many */
+    int *levels; /* has the same length */
     size_t level_capacity;
-    size_t net_end[PM_COUNT(nets)]; /* nets' calls come first: where each one's end */
+    size_t net_end[PM_COUNT(nets)]; /* calls of the nets come first: the index after each net's
+                                     * last one */
 };
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* Every level that the row offers for the call. */
+/* Adds every variant level that the row offers for the call. */
 static void add_call(struct bench *b, const struct pm_planned_call *c)
 {
     static struct pm_picks picks;
@@ -74,7 +75,7 @@ static void add_call(struct bench *b, const struct pm_planned_call *c)
                                   .params = c->params };
 
     for (int i = 0; i < PM_MAX_BUFS; i++)
-        call.buf[i].size = SIZE_MAX; /* any scratch fits */
+        call.buf[i].size = SIZE_MAX; /* accepts any size of scratch */
     for (int level = 0; level == 0 || (c->kernel->pick &&
          c->kernel->pick(pm_device_caps(b->device), c->params, c->count, level, &picks)); level++) {
         size_t count = b->count;
@@ -158,12 +159,12 @@ out:
 
 /* ---- pipelines -------------------------------------------------------------------------- */
 
-/* A pipeline and who uses it first. */
+/* A pipeline and the first net or case that uses it. */
 struct row {
     const struct vk_pipeline *pipeline;
     const struct pm_bound_call *call;
     const char *net, *variant; /* net: NULL when only test cases use it */
-    int uses;                  /* calls of the nets, at their first choice */
+    int uses;                  /* calls of the nets that use it as their first choice */
     struct executable e;
 };
 
@@ -207,7 +208,7 @@ static void fill_rows(const struct bench *b, const struct vk_picked *picked, str
         }
 }
 
-/* Says what is wrong with a row's pipeline. */
+/* Prints what is wrong with a row's pipeline; returns true when nothing is. */
 static bool is_sound(struct vk_device *d, const char *family, struct row *r)
 {
     const struct vk_pipeline *p = r->pipeline;
@@ -221,7 +222,7 @@ static bool is_sound(struct vk_device *d, const char *family, struct row *r)
         printf("FAIL %s: %s: %s\n", family, p->shader->name, pm_error_text());
         return false;
     }
-    /* What is not told is -1, and no proof of anything. */
+    /* A number that the driver does not report is -1 and proves nothing. */
     if (r->e.vgprs > 0 && r->e.spilled_vgprs == 0 && r->e.scratch == 0)
         return true;
     printf("FAIL %s: %s of %s, variant %s: %g vector registers, %g spilled, %g bytes of scratch "
@@ -237,7 +238,8 @@ static double share_of(const struct executable *e)
     return e->loop_vector > 0 ? (double)e->loop_fma / e->loop_vector : 0;
 }
 
-/* "128,64,16": constants from 3 on; the workgroup comes before them. */
+/* The specialization constants from number 3 on, as "128,64,16"; numbers 0 to 2 are the
+ * workgroup. */
 static const char *constants_of(const struct vk_pipeline *p, char *out, size_t size)
 {
     size_t n = 0;
@@ -300,7 +302,7 @@ out:
 
 /* ---- families --------------------------------------------------------------------------- */
 
-/* Points the loader at RADV alone. */
+/* Makes the Vulkan loader use RADV only. */
 static bool use_radv(void)
 {
     static const char *const patterns[] = { "/usr/share/vulkan/icd.d/radeon_icd*.json",
@@ -335,7 +337,8 @@ static int find_null_device(struct pm_device_info *out)
     return err == PM_OK && found ? PM_OK : PM_EDEVICE;
 }
 
-/* Whether this RADV knows the family: it ends the process that asks for one that it does not. */
+/* True when this RADV supports the family. RADV ends the process for an unknown family, so a
+ * child process asks. */
 static bool knows(const char *family)
 {
     struct pm_device_info info;
@@ -349,7 +352,7 @@ static bool knows(const char *family)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The families that are tried when none is named, with their class. */
+/* The families that are compiled when none is named, with their class. */
 static const struct {
     const char *name;
     enum pm_class class;
@@ -359,8 +362,8 @@ static const struct {
     { "gfx1201", PM_CLASS_AMD_RDNA },
 };
 
-/* Picks depend on these. Which Mesa has cooperative matrices for which family differs; where they
- * are, a tile is 16x16x16. */
+/* Variants are picked by these capabilities. Mesa versions differ in the families for which they
+ * offer cooperative matrices; where they do, a tile is 16x16x16. */
 static int check_caps(const char *family, const struct pm_device_info *info)
 {
     const struct pm_caps *c = &info->caps;
@@ -376,7 +379,7 @@ static int check_caps(const char *family, const struct pm_device_info *info)
     return PM_OK;
 }
 
-/* 77: this RADV has no such null device. */
+/* Opens the null device of a family. Returns 77 when this RADV has none. */
 static int open_family(const char *family, struct pm_device **out)
 {
     const struct pm_device_options options = { 0 };
@@ -411,7 +414,7 @@ static void release(struct bench *b)
     pm_device_close(&b->device);
 }
 
-/* What the command line wants. */
+/* The options of the command line. */
 struct wish {
     const char *csv, *listing;
 };
@@ -493,7 +496,7 @@ int main(int argc, char **argv)
         printf("skipped: RADV is not installed (package mesa-vulkan-drivers)\n");
         return 77;
     }
-    unsetenv("PM_VARIANT"); /* every variant has its turn */
+    unsetenv("PM_VARIANT"); /* all variants are compiled in turn */
     executable_capture();
     count = first < argc ? argc - first : (int)PM_COUNT(known);
     for (int i = 0; i < count; i++) {

@@ -49,7 +49,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipeli
 {
     VkComputePipelineCreateInfo more = *info;
 
-    (void)count; /* the device makes them one by one */
+    (void)count; /* Pumice creates pipelines one by one */
     more.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
                   VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
     return own.create_pipelines(device, cache, 1, &more, allocator, out);
@@ -123,7 +123,7 @@ out:
 
 /* ---- listings --------------------------------------------------------------------------- */
 
-/* The last text is the assembly, or what the driver has instead. NULL without one. */
+/* The last text is the assembly or the driver's closest form of it. NULL without one. */
 static char *listing(struct vk_device *d, const VkPipelineExecutableInfoKHR *which)
 {
     enum { TEXTS = 8 };
@@ -139,7 +139,8 @@ static char *listing(struct vk_device *d, const VkPipelineExecutableInfoKHR *whi
     if (own.texts(d->handle, which, &count, list) < 0)
         return NULL;
     text = pm_calloc(list[count - 1].dataSize + 1, 1);
-    for (uint32_t i = 0; i < count; i++) /* the others get no memory, so only their size */
+    for (uint32_t i = 0; i < count; i++) /* the other texts get no memory, so only their size is
+                                          * returned */
         list[i].pData = i == count - 1 ? text : NULL;
     own.texts(d->handle, which, &count, list);
     return text;
@@ -170,7 +171,7 @@ static bool is_fma(const char *name)
     return starts(name + 2, "fma") || starts(name + 2, "mac_f") || starts(name + 2, "mad_f");
 }
 
-/* Counts a line's vector instructions: words v_..., of which a line may have two. */
+/* Counts the vector instructions in a line, words that begin with v_; a line can have two. */
 static void count_line(const char *s, size_t length, int *vector, int *fma)
 {
     for (size_t i = 1; i + 2 < length && s[i] != ';'; i++)
@@ -182,14 +183,15 @@ static void count_line(const char *s, size_t length, int *vector, int *fma)
 
 enum { MAX_BLOCKS = 4096 };
 
-/* Where block n of "BBn" begins, and what came before. */
+/* The place where block n of "BBn" begins, and the counts before it. */
 struct block {
     bool seen;
     int vector, fma;
 };
 
-/* A jump back to a block closes a loop, from that block to the jump: of the loops the one with most
- * fused multiply-adds counts, the shorter one among equals. Without a loop, everything. */
+/* A jump back to a block closes a loop, from that block to the jump. The loop with most fused
+ * multiply-adds is counted, the shorter one of equals. Without a loop the whole program is
+ * counted. */
 static void count_listing(const char *s, struct executable *out)
 {
     struct block *blocks = pm_calloc(MAX_BLOCKS, sizeof *blocks);

@@ -1,16 +1,16 @@
-/* choice: which of the counted calls a fault library disturbs, and how. Shared by preload.c (system
- * calls) and vulkan_loader.c (Vulkan calls). The environment variables, where X is PM_FAULT or
- * PM_VULKAN_FAULT:
+/* choice: selects which of the counted calls a fault library disturbs, and how. Shared by
+ * preload.c (system calls) and vulkan_loader.c (Vulkan calls). The environment variables, where
+ * X is PM_FAULT or PM_VULKAN_FAULT:
  *
- *   X_CALLS=write,rename  the calls that are counted, by name; unset: all that the library knows
- *   X_PATH=text           of those the ones on files whose path contains this text; unset: all
- *   X_AT=17               the 17th counted call is disturbed; 17+: that one and all later ones
- *   X_SEED=5 X_RATE=0.01  each counted call is disturbed with this probability, by the seed
- *   X_DO=ENOSPC           what happens then (the libraries list the words); "any": one by the seed
- *   X_LOG=file            each counted call is appended as a line "NUMBER CALL PATH"
+ *   X_CALLS=write,rename  names of the calls that are counted; unset: all that the library knows
+ *   X_PATH=text           counts only calls on files whose path contains this text; unset: all
+ *   X_AT=17               disturbs the 17th counted call; 17+: that one and all later ones
+ *   X_SEED=5 X_RATE=0.01  disturbs each counted call with this probability, by the seed
+ *   X_DO=ENOSPC           the fault (the libraries list the words); "any": chosen by the seed
+ *   X_LOG=file            appends each counted call as a line "NUMBER CALL PATH"
  *
- * A disturbed call prints one line on standard error that begins with "fault: ". Calls are counted
- * from 1 in each process, over all threads. */
+ * A disturbed call prints one line on standard error that begins with "fault: ". Calls are
+ * counted from 1 in each process, over all threads. */
 #ifndef FAULTS_CHOICE_H
 #define FAULTS_CHOICE_H
 
@@ -61,7 +61,7 @@ static void fault_choice_read(struct fault_choice *c, const char *prefix)
                  : -1;
 }
 
-/* SplitMix64: one of 2^64 numbers for each (seed, number). */
+/* SplitMix64: a number of 64 bits for each (seed, number). */
 static uint64_t fault_mix(uint64_t seed, uint64_t number)
 {
     uint64_t z = seed * UINT64_C(0xd1342543de82ef95) + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -71,7 +71,7 @@ static uint64_t fault_mix(uint64_t seed, uint64_t number)
     return z ^ (z >> 31);
 }
 
-/* Whether a list "a,b,c" holds the word. */
+/* True when the list "a,b,c" holds the word. */
 static bool fault_listed(const char *list, const char *word)
 {
     const size_t n = strlen(word);
@@ -82,15 +82,15 @@ static bool fault_listed(const char *list, const char *word)
     return false;
 }
 
-/* Standard error and the log, past the calls that are disturbed. */
+/* Writes to standard error or to the log without the calls that are disturbed. */
 static void fault_print(int fd, const char *text)
 {
     if (fd >= 0 && syscall(SYS_write, fd, text, strlen(text)) < 0)
         return;
 }
 
-/* Counts a call. Returns the word of X_DO where it is to be disturbed, else NULL; of "any" one of
- * the `count` words in `any`. */
+/* Counts a call. Returns the word of X_DO when the call is to be disturbed, else NULL; for "any"
+ * one of the `count` words in `any`. */
 static const char *fault_count(struct fault_choice *c, const char *call, const char *path,
                                const char *const *any, unsigned count)
 {

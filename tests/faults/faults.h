@@ -1,11 +1,11 @@
-/* The environment that puts a fault library before the program, for struct how of e2e/program.h. */
+/* The environment that loads a fault library into the program, for struct how of e2e/program.h. */
 #ifndef FAULTS_H
 #define FAULTS_H
 
 #include "e2e/program.h"
 
-/* preload.c with PM_FAULT_... as given, "PM_FAULT_AT=3 PM_FAULT_DO=ENOSPC"; in one of four static
- * buffers. */
+/* Loads preload.c with these PM_FAULT_... variables, such as "PM_FAULT_AT=3 PM_FAULT_DO=ENOSPC".
+ * The result lies in one of four static buffers. */
 PM_PRINTF(1, 2) static inline struct how with_faults(const char *format, ...)
 {
     static char text[4][4096];
@@ -22,7 +22,7 @@ PM_PRINTF(1, 2) static inline struct how with_faults(const char *format, ...)
     return (struct how){ .environment = text[next] };
 }
 
-/* Whether the run printed that a call was disturbed. */
+/* True when the run printed that a call was disturbed. */
 static inline bool was_disturbed(const struct result *r)
 {
     return strstr(r->err, "fault: call ") != NULL;

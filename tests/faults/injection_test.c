@@ -1,5 +1,5 @@
-/* The fault libraries do what choice.h says: the chosen call fails or is the last one, others are
- * made, and a seed chooses the same calls again. */
+/* The fault libraries follow choice.h: the chosen call fails or ends the process, other calls
+ * are made, and a seed chooses the same calls each time. */
 #include "faults/faults.h"
 
 static struct result train(struct how how, const char *name, const char *more)

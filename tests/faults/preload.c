@@ -1,15 +1,17 @@
 /* preload: a library for LD_PRELOAD that makes system calls fail or kills the process at them.
- * choice.h has the environment variables (PM_FAULT_...). The calls it knows: open, write, pwrite,
- * fsync, rename, link, unlink, mkdir, truncate, mmap (of files). PM_FAULT_DO:
+ * choice.h describes the environment variables (PM_FAULT_...). The library knows these calls:
+ * open, write, pwrite, fsync, rename, link, unlink, mkdir, truncate, mmap (of files).
+ * PM_FAULT_DO:
  *
  *   kill_before  SIGKILL before the call
  *   kill_after   SIGKILL after it
- *   kill_within  a write is cut in half before the SIGKILL; as kill_before elsewhere
+ *   kill_within  SIGKILL after half of a write; like kill_before for other calls
  *   ENOSPC, EIO, EACCES, EMFILE, ENOMEM, EROFS   the call is not made and fails with this error
  *   any          one of kill_before, kill_after, kill_within, ENOSPC, EIO
  *
- * Calls that the C library makes for its own streams (fopen, fwrite) are not seen. It is built
- * without sanitizers; a sanitized program takes it with ASAN_OPTIONS=verify_asan_link_order=0. */
+ * Calls that the C library makes for its own streams (fopen, fwrite) are not counted. The
+ * library is built without sanitizers; a sanitized program needs
+ * ASAN_OPTIONS=verify_asan_link_order=0 to load it. */
 #include "faults/choice.h"
 
 #include <dlfcn.h>
@@ -26,7 +28,7 @@ __attribute__((constructor)) static void read_settings(void)
     fault_choice_read(&choice, "PM_FAULT");
 }
 
-/* The next library's function of this name. */
+/* The function of this name in the next library. */
 #define REAL(name) ((__typeof__(&name))next(#name))
 
 static void *next(const char *name)
@@ -41,8 +43,8 @@ static void *next(const char *name)
 enum { NOTHING, FAIL, KILL_BEFORE, KILL_AFTER, KILL_WITHIN };
 
 struct verdict {
-    int kind;  /* one of the above */
-    int error; /* of FAIL */
+    int kind;  /* one of the constants above */
+    int error; /* the error number for FAIL */
 };
 
 static struct verdict judge(const char *call, const char *path)
@@ -92,8 +94,8 @@ static struct verdict judge_fd(const char *call, int fd)
     return judge(call, path);
 }
 
-/* BODY makes the call; V is the verdict on it, RESULT the type of its value, FAILED its value on an
- * error. */
+/* BODY makes the call; V is the decision about it, RESULT the type of its value, FAILED its
+ * value on an error. */
 #define DISTURB(RESULT, FAILED, V, BODY)                                                           \
     do {                                                                                           \
         const struct verdict v_ = (V);                                                             \

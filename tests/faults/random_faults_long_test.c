@@ -1,11 +1,11 @@
-/* Training with faults by chance, drawn by a seed: system calls on the run folder's files that fail
- * or are the last, Vulkan calls that fail. Each run ends well, dies by the injected kill or tells
- * its error in one line with the exit code of the README; started again without faults, it ends as
- * a run that nothing happened to, to the last bit.
+/* Training with random faults, drawn by a seed: system calls on the run folder's files that fail
+ * or kill the process, and Vulkan calls that fail. Each run must end normally, die by the
+ * injected kill, or report its error in one line with the exit code of the README. Started again
+ * without faults, it must end bit for bit like a run without faults.
  *
- * PUMICE_FAULT_RUNS says how many runs of each kind (10; ./dev test --long: 100), PUMICE_FAULT_SEED
- * the first seed (1). A run that fails is named with its seed: PUMICE_FAULT_RUNS=1
- * PUMICE_FAULT_SEED=17 repeats it. */
+ * PUMICE_FAULT_RUNS is the number of runs of each kind (10; ./dev test --long: 100),
+ * PUMICE_FAULT_SEED the first seed (1). A failed run is reported with its seed.
+ * PUMICE_FAULT_RUNS=1 PUMICE_FAULT_SEED=17 repeats it. */
 #include "e2e/same_run.h"
 #include "faults/faults.h"
 
@@ -19,7 +19,7 @@ static struct result train(const struct how *how, const char *name, const char *
                in("%s", name), device);
 }
 
-/* A run that nothing happened to, made once. */
+/* A run without faults, made once for each device. */
 static const char *whole_on(const char *device)
 {
     if (!pm_is_folder(in("whole-%s", device)))
@@ -27,7 +27,7 @@ static const char *whole_on(const char *device)
     return in("whole-%s", device);
 }
 
-/* Whether a warning names the file. An injected kill at it does not count. */
+/* True when a warning names the file. An injected kill at the file does not count. */
 static bool warned_of(const char *said, const char *file)
 {
     for (const char *line = said; (line = strstr(line, "warning: ")) != NULL; line++) {
@@ -39,11 +39,12 @@ static bool warned_of(const char *said, const char *file)
     return false;
 }
 
-/* What must be the same: files that cost a warning where they cannot be written may lack
- * something. */
+/* Compares what must be the same. Files that are optional may be incomplete when a warning names
+ * them. */
 static void compare(const char *whole, const char *torn, const char *said)
 {
-    if (strstr(said, "is used instead")) { /* another kernel, with other roundings, as it warned */
+    if (strstr(said, "is used instead")) { /* another kernel with other roundings is in use, and
+                                            * a warning was printed */
         print_message("a kernel was replaced: bits are not compared\n");
         return;
     }
@@ -55,7 +56,7 @@ static void compare(const char *whole, const char *torn, const char *said)
         same_run_file(whole, torn, "eval/per_class.csv");
 }
 
-/* codes: the exit codes that are right beside 0, ended by 0. */
+/* codes: the allowed exit codes besides 0, ended by 0. */
 static void faulty_run(const struct how *how, const char *device, const int *codes, bool kills)
 {
     char *whole = pm_strdup(whole_on(device)), *torn = pm_strdup(in("torn"));
@@ -85,7 +86,7 @@ static void system_calls(void **state)
     const struct how how = with_faults("PM_FAULT_PATH=/torn PM_FAULT_DO=any PM_FAULT_RATE=0.003 "
                                        "PM_FAULT_SEED=%d", *(int *)*state);
 
-    /* A file that cannot be written, one that cannot be read. */
+    /* One file that cannot be written, and one that cannot be read. */
     faulty_run(&how, "cpu", (const int[]){ 1, 3, 0 }, true);
 }
 

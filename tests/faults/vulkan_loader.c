@@ -1,13 +1,13 @@
-/* vulkan_loader: a Vulkan loader for PM_VULKAN_LOADER that hands every call on to the real one,
- * libvulkan.so.1, and makes some of them fail. choice.h has the environment variables
+/* vulkan_loader: a Vulkan loader for PM_VULKAN_LOADER that passes every call to the real loader,
+ * libvulkan.so.1, and makes some of them fail. choice.h describes the environment variables
  * (PM_VULKAN_FAULT_...). PM_VULKAN_FAULT_DO:
  *
- *   DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY   the call is not made and fails so
- *   TIMEOUT   a wait says that its time is over; other calls are made as usual
+ *   DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY   the call is not made and fails
+ *   TIMEOUT   a wait reports a timeout; other calls are made as usual
  *   any       one of them
  *
  * The functions handed out are the real loader's trampolines, which find their device by its
- * handle; so one table serves any number of devices. */
+ * handle, so one table serves any number of devices. */
 #include "faults/choice.h"
 
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ static VkResult judge(const char *call)
     abort();
 }
 
-/* The calls that are counted: result, name, parameters, arguments. */
+/* The counted calls: result, name, parameters, arguments. */
 #define CALLS(F)                                                                                   \
     F(AllocateMemory, (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a,  \
                        VkDeviceMemory *out), (d, i, a, out))                                       \

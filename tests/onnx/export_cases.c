@@ -1,16 +1,14 @@
-/* export_cases: exports nets and single layers with random values, with inputs and our own outputs
- * beside them, for tests/onnx/export_check.py.
+/* export_cases: exports nets and single layers with random values, together with inputs and
+ * Pumice's outputs, for tests/onnx/export_check.py.
  *
- *   export_cases nets                          names of all named nets
- *   export_cases net FOLDER NAME [OPTION ...]  fold: batch norm folded; beside: weights in a file
- *                                              of their own; size: any size, computed at another
- *                                              than the net was exported at; pixels: bytes in, as
- *                                              the vgg and inception preprocessings take them;
- *                                              probabilities
+ *   export_cases nets                          prints the names of all named nets
+ *   export_cases net FOLDER NAME [OPTION ...]  fold: batch norm folded; beside: weights in a
+ *     file of their own; size: any size, computed at a size other than that of the export;
+ *     pixels: bytes as input, in the form of the vgg and inception preprocessings; probabilities
  *   export_cases layers FOLDER                 every small case of tests/layers/, in evaluation
  *
- * Each case is a line of JSON: name, onnx, inputs (name, file, type, shape as here: images are
- * NHWC), expected (file), type, shape. Files hold the elements only. */
+ * Each case is a line of JSON: name, onnx, inputs (name, file, type, shape in Pumice's order:
+ * images are NHWC), expected (file), type, shape. Files hold the elements only. */
 #include <pumice/export.h>
 #include <pumice/plan.h>
 #include <pumice/rng.h>
@@ -129,9 +127,10 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* Weights that neither damp nor swell, whatever the net's initial ones are, and nothing left at 0
- * or 1. resnet_v2's units end in a convolution without batch norm: by smaller values, or fifty
- * units one behind the other make more of a rounding than any trained net does. */
+/* Weights that neither shrink nor grow the activations, independent of the net's initial values;
+ * no variable keeps its 0 or 1. resnet_v2's units end in a convolution without batch norm and
+ * get smaller values: otherwise fifty units in sequence would amplify roundings more than in any
+ * trained net. */
 static double largest(const struct pm_variable *v, double *middle)
 {
     *middle = ends_with(v->name, "/gamma") ? 1 : 0;
@@ -147,7 +146,8 @@ static int make_values(struct pm_variables *v)
     float *data = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_variables_init(v, 7, NULL)); /* moving averages: settle's, or as they are */
+    PM_TRY(pm_variables_init(v, 7, NULL)); /* settle() sets moving averages, or they keep their
+                                            * initial values */
     for (int i = 0; i < v->count; i++) {
         const struct pm_variable *x = &v->list[i];
         const size_t count = pm_shape_count(x->shape);
@@ -167,7 +167,8 @@ out:
     return err;
 }
 
-/* Mean and variance of a batch norm's input, a little changed, as its moving averages. */
+/* Sets the moving averages of a batch norm to the mean and variance of its input, slightly
+ * changed. */
 static int settle_one(struct pm_variables *v, const struct pm_node *n, const float *x)
 {
     const struct pm_shape s = n->out_shape;
@@ -198,8 +199,8 @@ out:
     return err;
 }
 
-/* Moving averages as training would have made them, or the answer would not depend on the picture
- * after so many layers: one forward pass with the batch's own statistics. */
+/* Sets moving averages like those after training, by one forward pass with the batch's own
+ * statistics. Without it the outputs of a deep net would not depend on the picture. */
 static int settle(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
                   const float *images, size_t count)
 {
@@ -216,7 +217,7 @@ static int settle(struct pm_net *net, struct pm_device *d, struct pm_variables *
         .name = "settle", .train = true, .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
     memcpy(pm_plan_input(plan, 0, "images", 0), images, count * sizeof *images);
-    if (pm_plan_step(plan, 0)) /* dropout */
+    if (pm_plan_step(plan, 0)) /* with dropout */
         *pm_plan_step(plan, 0) = (struct pm_step){ .step = 1, .seed_low = 3 };
     PM_TRY(pm_plan_submit(plan, 0));
     PM_TRY(pm_plan_wait(plan, 0));
@@ -249,7 +250,7 @@ static void softmax(float *x, int rows, int k)
     }
 }
 
-/* images: what the net takes, and the bytes they are made of. */
+/* images: the net's input; pixels: the bytes from which it is computed. */
 static void make_images(float *images, uint8_t *pixels, size_t count,
                         const struct pm_export_pixels *p, int channels)
 {
@@ -352,7 +353,8 @@ static const struct image *value_of(struct subject *s, struct pm_tensor t)
     return &s->values[pm_calls_root(&s->calls, t.value)];
 }
 
-/* Cases that train give any values to averages that they do not read. */
+/* The cases of training give arbitrary values to averages that they do not read; variances must
+ * be positive. */
 static void make_variances_positive(struct subject *s)
 {
     for (int k = 0; k < s->net->var_count; k++) {
@@ -364,7 +366,7 @@ static void make_variances_positive(struct subject *s)
     }
 }
 
-/* With output k as the model's. */
+/* Exports the case with output k as the model's output. */
 static int export_case(struct pm_device *device, const struct entry *e, const struct check_case *c,
                        int number, int k, int *outputs)
 {
@@ -383,8 +385,8 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     snprintf(name, sizeof name, "%s of %s, output %d", c->options, c->inputs, k);
     PM_TRY(subject_build(e, &evaluation, &(struct build_options){ 0 }, &s));
     make_variances_positive(s);
-    /* As rows: the checker has its own mind about the maps of windows that reach beyond the
-     * padding. */
+    /* Exported as rows: the checker computes other shapes for maps of windows that reach beyond
+     * the padding. */
     last = s->node->out[k];
     *outputs = s->node->outputs;
     if (last->out_shape.rank > 2)

@@ -1,6 +1,6 @@
-/* Exported graphs as graphs: every layer says what it is in ONNX, names are made before they are
- * read, nothing is left over, the same net is the same bytes, options change what they say. What
- * the operators compute is onnxruntime's to say: export_check.py. */
+/* The structure of exported graphs: every layer becomes its ONNX operators, names are defined
+ * before they are read, no value is unused, the same net gives the same bytes, and options have
+ * their effect. export_check.py compares the computed values with onnxruntime. */
 #include "../net/named_net.h"
 
 #include <pumice/export.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Any values; batch norm's variance must be positive. */
+/* Writes arbitrary values; the variance of batch norm must be positive. */
 static int read_variable(void *ctx, const struct pm_variable *v, float *data)
 {
     const size_t count = pm_shape_count(v->shape);
@@ -34,7 +34,7 @@ static struct pm_export *export(const struct pm_net *net, const struct pm_node *
 
 /* ---- structure --------------------------------------------------------------------------- */
 
-/* An input that is left out has no name. */
+/* True when the name is defined before the node. An omitted input has no name. */
 static bool is_before(const struct pm_onnx_model *m, size_t node, const char *value)
 {
     if (!value[0])
@@ -60,7 +60,7 @@ static bool is_read(const struct pm_onnx_model *m, const char *value)
     return false;
 }
 
-/* Everything read is there before, under one name, and everything there is read. */
+/* Every value that is read is defined before, under one name, and every defined value is read. */
 static void expect_whole(const struct pm_onnx_model *m)
 {
     for (size_t i = 0; i < m->node_count; i++) {
@@ -145,7 +145,7 @@ static void test_lenet(void **state)
     pm_net_destroy(&net);
 }
 
-/* Every named net, at the least size that all of its tests use elsewhere: its own. */
+/* Exports every named net at its own size, the smallest that its tests use. */
 static void test_all_nets(void **state)
 {
     size_t count;
@@ -188,8 +188,8 @@ static void test_fold(void **state)
     pm_net_destroy(&net);
 }
 
-/* resnet_v2's units begin with batch norm: those behind a sum, and those whose input has other
- * readers too, stay. */
+/* resnet_v2's units begin with batch norm. It is not folded after a sum, nor when its input has
+ * other readers. */
 static void test_fold_what_can_be(void **state)
 {
     struct pm_net *net = pm_net_create();
@@ -207,7 +207,7 @@ static void test_fold_what_can_be(void **state)
     assert_int_equal(net->error, PM_OK);
     g = export(net, f, (struct pm_export_options){ .fold_batch_norm = true });
     expect_whole(pm_export_model(g));
-    /* a is read by f too; c has an activation between; e alone can take its batch norm. */
+    /* a is read by f too, and c has an activation between. Only e can take its batch norm. */
     assert_int_equal(count_of(pm_export_model(g), "BatchNormalization"), 2);
     assert_null(pm_onnx_tensor_find(pm_export_model(g), "e/weights"));
     assert_non_null(pm_onnx_tensor_find(pm_export_model(g), "a/weights"));
@@ -286,8 +286,8 @@ static void test_pixels(void **state)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* The values come out where they belong, whatever pieces the file is written in; one layer's at a
- * time are held. */
+/* The values are written to their places, for any size of the pieces; the values of one layer at
+ * a time are in memory. */
 static void test_values(void **state)
 {
     char path[] = "/tmp/export_test_XXXXXX", *data = NULL;
@@ -312,7 +312,7 @@ static void test_values(void **state)
         assert_non_null(w);
         float *v = malloc((size_t)w->bytes);
         assert_int_equal(pm_onnx_floats(w, 0, (size_t)w->count, v), PM_OK);
-        /* [o][i][h][w] of what was [h][w][i][o]: 64 outputs of 32 inputs, 5x5. */
+        /* The values [h][w][i][o] are exported as [o][i][h][w]: 64 outputs of 32 inputs, 5x5. */
         for (int o = 0; o < 64; o += 9)
             for (int i = 0; i < 32; i += 5)
                 for (int p = 0; p < 25; p++)

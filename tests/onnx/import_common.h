@@ -1,5 +1,5 @@
-/* What the tests of imported models share: a model with its inputs and the outputs it must give,
- * run on a device. */
+/* Shared by the tests of imported models: runs a model with its inputs on a device and compares
+ * the outputs. */
 #ifndef IMPORT_COMMON_H
 #define IMPORT_COMMON_H
 
@@ -9,7 +9,7 @@
 #include <pumice/import.h>
 #include <pumice/plan.h>
 
-/* The device that a name means; NULL when there is none. */
+/* Opens the device with this name; NULL when there is none. */
 static inline struct pm_device *device_named(const char *name)
 {
     struct pm_device_info *list = NULL;
@@ -23,7 +23,7 @@ static inline struct pm_device *device_named(const char *name)
     return d;
 }
 
-/* Input k or output 0 of a case folder. */
+/* Reads input k or output 0 of a case folder. */
 static inline float *read_tensor(const char *path, struct pm_arena *a, struct pm_onnx_tensor *t)
 {
     float *v;
@@ -34,8 +34,7 @@ static inline float *read_tensor(const char *path, struct pm_arena *a, struct pm
     return v;
 }
 
-/* A shape of as many elements that a node may have: the last axes are one where there are too
- * many. */
+/* A shape of the same number of elements that a node may have: surplus axes are merged. */
 static inline struct pm_shape node_shape(int rank, const int64_t *dim)
 {
     struct pm_shape s = { .rank = rank < 1 ? 1 : rank < PM_MAX_RANK ? rank : PM_MAX_RANK };
@@ -47,7 +46,8 @@ static inline struct pm_shape node_shape(int rank, const int64_t *dim)
     return s;
 }
 
-/* Runs net on the device with these inputs; the output's values, freed by the caller. */
+/* Runs the net on the device with these inputs. Returns the output's values; the caller frees
+ * them. */
 static inline float *run_net(struct pm_device *d, struct pm_net *net, const struct pm_node *out,
                              char (*names)[16], float *const *inputs, int count)
 {
@@ -75,8 +75,7 @@ static inline float *run_net(struct pm_device *d, struct pm_net *net, const stru
     return result;
 }
 
-/* A folder with model.onnx, and an input's and its output's values: imports it, runs it,
- * compares. */
+/* Imports and runs model.onnx in a folder and compares with the stored output. */
 static inline void run_case(struct pm_device *device, const char *folder)
 {
     struct pm_import *import = NULL;

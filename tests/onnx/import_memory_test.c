@@ -1,6 +1,6 @@
-/* Import takes no more than 1.2 times the weights in memory, also where one matrix is most of them
- * and is turned around, and that matrix has the right elements; so does taking it from a
- * checkpoint. */
+/* Importing a model, or loading it from a checkpoint, takes at most 1.2 times the memory of its
+ * weights, also when one transposed matrix holds most of them. That matrix must have the right
+ * elements. */
 #include "import_common.h"
 
 #include "checkpoints/match.h"
@@ -23,7 +23,7 @@ static int fill_weights(const struct pm_onnx_tensor *t, uint64_t begin, size_t s
     return PM_OK;
 }
 
-/* A product by w, which is transposed, or by fc/weights, as a net of ours has it. */
+/* A product with w, which is transposed, or with fc/weights in the order of Pumice's own nets. */
 static void make_model(const char *path, bool transposed)
 {
     struct pm_onnx_model *m = pm_onnx_make("g");
@@ -48,7 +48,8 @@ static double peak_mib(void)
     return (double)u.ru_maxrss / 1024;
 }
 
-/* 0: the peak since before and some rows of the weights are right. */
+/* Returns 0 when the increase of the peak is within the limit and some rows of the weights are
+ * right. */
 static int judge(struct pm_variables *v, double before, bool transposed)
 {
     const double ratio = (peak_mib() - before) / ((double)v->bytes / (1 << 20));
@@ -114,7 +115,7 @@ static int checkpoint_there(const char *path)
     return judge(v, before, false);
 }
 
-/* In a process of its own, whose peak is not others'. */
+/* Runs in its own process, so that other tests do not affect the peak. */
 static void run_there(int (*measure)(const char *path), bool transposed)
 {
     char *folder = make_folder();

@@ -1,10 +1,10 @@
-/* Models that lie or break the rules are refused by name: Constants whose attribute is of another
- * type than its name says, Where without all of its inputs. So are
- * operators that are not there, equations that are no product of matrices, and nets of other
- * tasks. */
+/* Invalid and unsupported models are refused with a message that names the cause: Constants
+ * whose attribute has another type than its name says, Where with missing inputs, unknown
+ * operators, equations that are not a product of matrices, and nets of other tasks. */
 #include "import_common.h"
 
-/* An import of the model that a node `bad` with output "c" is made in, added to x. */
+/* Imports a model in which the node `bad` with output "c" is added to x. The error must contain
+ * `says`. */
 static void refused(struct pm_onnx_model *m, const char *says)
 {
     struct pm_import *import = NULL;
@@ -76,7 +76,7 @@ static void named_operators(void **state)
     }
 }
 
-/* Many alike are one entry; others have their own. */
+/* Equal nodes are reported as one entry; others have their own entry. */
 static void counted(void **state)
 {
     struct pm_onnx_model *m = pm_onnx_make("g");
@@ -95,8 +95,8 @@ static void counted(void **state)
            "(NonZero): Pumice does not have this operator (and 14 more); node 30 \"bad\" (TopK): ");
 }
 
-/* What PyTorch's segmentation nets and detectors give is no classifier's; two last layers are not
- * one. */
+/* The outputs of PyTorch's segmentation nets and detectors are refused for classification. Two
+ * last layers are refused, too. */
 static void other_tasks(void **state)
 {
     static const struct {

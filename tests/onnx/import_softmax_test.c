@@ -1,8 +1,8 @@
-/* A Softmax at a model's end is left out where it makes probabilities of classes, and only
- * there. */
+/* A final Softmax is removed only when it computes probabilities of classes. */
 #include "import_common.h"
 
-/* [1, 3, height, 5] through Relu and a Softmax over this axis; whether the Softmax is left out. */
+/* Imports [1, 3, height, 5] through Relu and a Softmax over this axis. Returns true when the
+ * Softmax was removed. */
 static bool is_left_out(int64_t opset, int height, int64_t axis)
 {
     const int64_t dim[] = { 1, 3, height, height == 1 ? 1 : 5 };

@@ -1,5 +1,6 @@
-/* ONNX models of others against the outputs that come with them: single operators and whole nets.
- * Arguments: a device (cpu when there is none), then the cases that are wanted. */
+/* ONNX models from other programs, compared with the outputs that come with them: single
+ * operators and whole nets. Arguments: a device (default cpu), then the names of cases (default
+ * all). */
 #include "onnx/import_common.h"
 
 static struct pm_device *device;
@@ -9,7 +10,7 @@ static void one_case(void **state)
     run_case(device, *state);
 }
 
-/* A whole net from 0, 1/n, 2/n ..., which is what made its output. */
+/* Runs a whole net on the input 0, 1/n, 2/n ..., from which its stored output was made. */
 static void light(void **state)
 {
     const char *name = *state;

@@ -1,8 +1,9 @@
-/* What of an imported model is trained: what its initializers hold, also cut, joined or turned; not
- * what the graph computes, nor Constant nodes beside initializers. Which layers share a variable:
- * those of one initializer, but each has its own where that is a fill of 0 or 1; and the net's
- * other passes. And what an export wrote as a constant comes back as one, under the same name,
- * however often. */
+/* Which values of an imported model are trained, and which are shared. Values of initializers
+ * are trained, also when they are sliced, joined or transposed. Values that the graph computes
+ * are constants, and so are Constant nodes in a model with initializers. Layers that read the
+ * same initializer share a variable; initializers filled with 0 or 1 give each layer its own.
+ * Other passes of the net share its variables. A constant that an export wrote is imported as a
+ * constant with the same name, any number of times. */
 #include "import_common.h"
 
 #include <pumice/export.h>
@@ -13,7 +14,8 @@
 
 static const float numbers[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
 
-/* A model x [2, 4] + c = y with an initializer w [3, 4]. The caller adds what makes c. */
+/* A model x [2, 4] + c = y with an initializer w [3, 4]. The caller adds the nodes that compute
+ * c. */
 static struct pm_onnx_model *summed(void)
 {
     struct pm_onnx_model *m = pm_onnx_make("g");
@@ -67,7 +69,7 @@ static struct pm_net *imported(struct pm_onnx_model *m, struct pm_import **impor
     return net;
 }
 
-/* The net's only variable. */
+/* Checks the only variable of the net. */
 static void only(struct pm_onnx_model *m, const char *name, bool trained)
 {
     struct pm_import *import = NULL;
@@ -115,7 +117,7 @@ static void computed(void **state)
     pm_onnx_add_tensor(m, "one", PM_DTYPE_F32, 0, NULL, one);
     op(m, "Expand", "one", "shape", "a");
     sliced(m, "b", 0, 1);
-    op(m, "Where", "a", "a", "c"); /* all are 1 */
+    op(m, "Where", "a", "a", "c"); /* the condition is true everywhere */
     m->nodes[m->node_count - 1].in = (const char *[]){ "a", "a", "b" };
     m->nodes[m->node_count - 1].in_count = 3;
     only(m, "c:number", false);
@@ -128,7 +130,7 @@ static void computed(void **state)
     only(m, "c:number", false);
 }
 
-/* A Constant node beside initializers, and in a model that keeps all its weights in such nodes. */
+/* Constant nodes beside initializers, and in a model that stores all its weights in such nodes. */
 static void constant_nodes(void **state)
 {
     (void)state;
@@ -151,7 +153,7 @@ static void constant_nodes(void **state)
 
 /* ---- what is shared ------------------------------------------------------------------------ */
 
-/* x + v, then * v, then + v: which variables it takes. */
+/* Imports x + v, then * v, then + v, and checks which variables it uses. */
 static struct pm_net *thrice(const float *v, const char *producer, struct pm_import **import)
 {
     struct pm_onnx_model *m = summed();
@@ -188,7 +190,8 @@ static void fills_are_split(void **state)
     }
 }
 
-/* Beta and the moving mean of one initializer, gamma and the moving variance: whatever it holds. */
+/* Beta and moving mean, or gamma and moving variance, that share an initializer become separate
+ * variables. */
 static void statistics_are_apart(void **state)
 {
     static const float twos[4] = { 2, 2, 2, 2 };
@@ -207,8 +210,8 @@ static void statistics_are_apart(void **state)
     pm_import_close(&import);
 }
 
-/* The same net over other images (net.h: pass) has no variables of its own, a fresh head's
- * included. */
+/* Another pass of the same net over other images (net.h: pass) has no variables of its own, also
+ * with a new head. */
 static void passes_share(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -244,8 +247,8 @@ static void passes_share(void **state)
     pm_str_free(&path);
 }
 
-/* A fresh last layer has a fresh bias, on whichever side of the sum the model's stands; a sum of
- * one layer with itself has one last layer. */
+/* A new last layer has a new bias, on either side of the model's sum. A sum of a layer with
+ * itself has one last layer. */
 static void fresh_heads(void **state)
 {
     static const char *const sums[][2] = { { "p", "b" }, { "b", "p" }, { "p", "p" } };
@@ -289,7 +292,7 @@ static int no_values(void *ctx, const struct pm_variable *v, float *data)
     return PM_OK;
 }
 
-/* net's logits as a file, and that as a net. */
+/* Writes the net's logits to a file and imports that file. */
 static struct pm_net *again(struct pm_net *net, struct pm_node *logits,
                             const struct pm_export_pixels *pixels, struct pm_import **import,
                             struct pm_heads *heads)
@@ -303,7 +306,7 @@ static struct pm_net *again(struct pm_net *net, struct pm_node *logits,
         .any_batch = true, .pixels = pixels, .read = no_values }, &g));
     ok(pm_onnx_write(pm_export_model(g), path, false, NULL));
     ok(pm_import_open(path, import));
-    unlink(path); /* it stays open */
+    unlink(path); /* the open file stays readable */
     ok(pm_import_net(*import, out, pm_net_input(out, "images", PM_SHAPE4(1, 8, 8, 3), PM_F32),
                      &(struct pm_import_options){ 0 }, heads));
     pm_export_destroy(&g);

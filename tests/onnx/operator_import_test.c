@@ -1,5 +1,5 @@
-/* Single ONNX operators against ONNX Runtime's outputs (tests/golden/onnx_operators.py). Arguments:
- * a device (cpu when there is none), then the cases that are wanted. */
+/* Single ONNX operators compared with ONNX Runtime's outputs (tests/golden/onnx_operators.py).
+ * Arguments: a device (default cpu), then the names of cases (default all). */
 #include "onnx/import_common.h"
 
 static struct pm_device *device;

@@ -1,5 +1,6 @@
-/* Export, then import, then the first step's gradients: those of the net itself. Batch norm is
- * exported as such and learns again. Dropout does not survive, so the nets are built without. */
+/* Exports a net, imports the file, and compares the gradients of the first step with those of
+ * the net itself. Batch norm is exported as such and trains again. Nets are built without
+ * dropout, which an export drops. */
 #include "../net/named_net.h"
 
 #include <pumice/export.h>
@@ -15,7 +16,7 @@ enum { BATCH = 4, CLASSES = 10 };
 
 static struct pm_device *device;
 
-/* One training step's gradients without an update. */
+/* The gradients of one training step without an update. */
 struct step {
     struct pm_net *net;
     struct pm_variables *v;
@@ -24,7 +25,7 @@ struct step {
     double loss;
 };
 
-/* What a case makes; a failed one leaves it to tear_down. */
+/* Made by a case; tear_down frees them after a failure. */
 static struct step own, back;
 static struct pm_import *import;
 static float *images;
@@ -82,7 +83,7 @@ static int read_variable(void *ctx, const struct pm_variable *v, float *data)
     return pm_variables_read(ctx, v->index, -1, data);
 }
 
-/* The values of a net, by way of a file, as another net. */
+/* Exports a net to a file and imports it as another net. */
 static void through_file(const char *name, int size, const char *options, struct pm_variables *v)
 {
     char path[] = "/tmp/round_trip_XXXXXX";
@@ -96,13 +97,14 @@ static void through_file(const char *name, int size, const char *options, struct
             .any_batch = true, .read = read_variable, .ctx = v }, &g) ||
         pm_onnx_write(pm_export_model(g), path, false, NULL) || pm_import_open(path, &import))
         fail_msg("%s", pm_error_text());
-    unlink(path); /* it stays open */
+    unlink(path); /* the open file stays readable */
     pm_export_destroy(&g);
     pm_net_destroy(&net);
 }
 
-/* Of what leads to the logits every trainable variable is there, and its gradient is the same;
- * there is no other variable (Inception's batch norms have no gamma, those of ONNX always have). */
+/* Every trainable variable on the way to the logits must exist with the same gradient. There
+ * must be no other variable, except gammas: ONNX's batch norm always has one, Inception's has
+ * none. */
 static void compare(const char *name, const struct step *a, const struct step *b, double bound)
 {
     int compared = 0;
@@ -169,7 +171,7 @@ static void test_lenet(void **state)
     round_trip("lenet", 28, "{\"keep_prob\": 1}");
 }
 
-/* A part that is read twice, one that nobody reads, one that goes through another split. */
+/* Parts of a split: one read twice, one without a reader, one that passes through another split. */
 static void test_parts(void **state)
 {
     (void)state;
@@ -182,7 +184,7 @@ static void test_parts(void **state)
                " {\"name\": \"f\", \"layer\": \"flatten\"},"
                " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]",
                6, NULL);
-    /* A Split becomes one layer again, not a slice for each part. */
+    /* A Split is imported as one layer, not as a slice for each part. */
     int splits = 0;
     for (int i = 0; i < back.net->count; i++) {
         splits += strcmp(back.net->nodes[i]->layer->name, "split") == 0;

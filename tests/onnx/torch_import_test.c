@@ -1,8 +1,8 @@
-/* Nets of PyTorch as its own exporter writes them: the logits of a batch, and the losses of ten
- * steps of plain SGD on it, batch norm training, beside PyTorch's (tests/golden/torch_onnx.py):
- * classifiers, segmentation nets, whose maps of logits are compared in ONNX's order, heads of
- * detectors. Arguments: a folder of such models (the committed narrow ones when there is none), a
- * device, the models wanted. */
+/* Nets written by PyTorch's own exporter: the logits of a batch, and the losses of ten steps of
+ * plain SGD on it with batch norm in training mode, compared with PyTorch's
+ * (tests/golden/torch_onnx.py). The nets are classifiers, segmentation nets, whose maps of
+ * logits are compared in ONNX's order, and heads of detectors. Arguments: a folder of such
+ * models (default: the committed narrow ones), a device, names of models. */
 #include "onnx/import_common.h"
 
 #include <cjson/cJSON.h>
@@ -10,7 +10,7 @@
 static struct pm_device *device;
 static const struct pm_import_options options = { .any_shape = true };
 
-/* As the script draws them, in ONNX's order there and in ours here. */
+/* Draws the images of the script, in ONNX's order and in Pumice's. */
 static void draw_images(float *out, int batch, int size)
 {
     for (int n = 0; n < batch; n++)
@@ -44,7 +44,7 @@ static int shape_of(const cJSON *facts, int dim[4])
     return rank;
 }
 
-/* Where element i of maps [n, c, h, w] is in [n, h, w, c]; others stay. */
+/* The place in [n, h, w, c] of element i of maps [n, c, h, w]. For other ranks the place is i. */
 static size_t place(size_t i, int rank, const int dim[4])
 {
     if (rank < 4)
@@ -55,7 +55,7 @@ static size_t place(size_t i, int rank, const int dim[4])
     return (n * pixels + p) * c + k;
 }
 
-/* Largest difference of the values that the file keeps, relative to the largest of them. */
+/* The largest difference from the stored values, relative to the largest of them. */
 static double difference(const float *y, size_t count, const cJSON *facts)
 {
     const cJSON *expected = cJSON_GetObjectItem(facts, "logits"), *e = expected->child;
@@ -137,7 +137,7 @@ static void train(struct pm_import *import, const cJSON *facts)
     pm_net_destroy(&net);
 }
 
-/* The variables do not depend on the batch: evaluation has another one than training. */
+/* The variables do not depend on the batch: evaluation uses another batch size than training. */
 static void same_with_one_image(struct pm_import *import, const struct pm_net *net, int size)
 {
     struct pm_net *one = pm_net_create();

@@ -1,6 +1,6 @@
-/* report.html in a real browser: headless Chromium opens pages of made-up runs in a frame of a
- * harness page that presses what can be pressed and writes down what it sees. Chromium's own log
- * says whether a script failed. Skipped where there is no Chromium. */
+/* report.html in a real browser. Headless Chromium opens pages of invented runs in a frame of a
+ * harness page, which clicks every control and records the result. Chromium's log shows whether
+ * a script failed. Skipped when there is no Chromium. */
 #include "report/run_folder.h"
 
 #include "report/page.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-static char *top;            /* a folder for everything */
+static char *top;            /* a folder for all files */
 static const char *browser;
 
 static const char *find_browser(void)
@@ -24,9 +24,9 @@ static const char *find_browser(void)
     return NULL;
 }
 
-/* The harness: `check` is a function body that sees frame (the iframe), w, d (its window and
- * document), one(selector), all(selector), shown(element), contrast(element, ground), and say(name,
- * value). */
+/* The harness. `check` is a function body with these names: frame (the iframe), w and d (its
+ * window and document), one(selector), all(selector), shown(element), contrast(element, ground),
+ * and say(name, value). */
 static const char harness_head[] =
     "<!doctype html><meta charset=utf-8><body><script>\n"
     "const out = [];\n"
@@ -67,7 +67,7 @@ struct visit {
     const char *page;   /* file name in top */
     int width;
     bool sandbox;       /* no scripts in the page */
-    bool dark;          /* what the system prefers */
+    bool dark;          /* the colour scheme that the system prefers */
     const char *check;  /* or NULL */
 };
 
@@ -85,7 +85,8 @@ static char *read_pipe(const char *command)
     return s.text ? s.text : pm_strdup("");
 }
 
-/* What the harness wrote, "RESULT ..."; *log: Chromium's own words. Both freed with pm_free. */
+/* Returns what the harness wrote, "RESULT ..."; *log gets Chromium's log. Free both with
+ * pm_free. */
 static char *visit(const struct visit *v, char **log)
 {
     struct pm_str s = { 0 }, path = { 0 };
@@ -113,7 +114,7 @@ static char *visit(const struct visit *v, char **log)
     return dom;
 }
 
-/* The harness ran, saw these words, and no script complained. */
+/* Checks that the harness ran and recorded these words, and that no script failed. */
 static void expect(const struct visit *v, const char *const *words)
 {
     char *log = NULL, *dom = visit(v, &log);
@@ -121,7 +122,7 @@ static void expect(const struct visit *v, const char *const *words)
 
     if (!strstr(dom, "RESULT "))
         fail_msg("%s: no result from the browser: %.2000s", v->page, log);
-    if (complaint && !v->sandbox) /* there each script that does not run is a complaint */
+    if (complaint && !v->sandbox) /* in a sandbox every blocked script is a message */
         fail_msg("%s: a script complains: %.400s", v->page, complaint);
     if (strstr(dom, "failed="))
         fail_msg("%s: %s", v->page, dom);
@@ -145,7 +146,7 @@ static void write_page(const char *name, struct pm_report *const *runs, int coun
     pm_str_free(&html);
 }
 
-/* Runs of so many classes. */
+/* Writes pages of runs with different numbers of classes. */
 static void write_matrices(void)
 {
     static const int classes[] = { 2, 11, 12, 40 };
@@ -199,7 +200,7 @@ static int teardown(void **state)
 
 /* ---- tests ------------------------------------------------------------------------------- */
 
-/* A complaint of a page's script is noticed. */
+/* A failing script on a page is detected. */
 static void notices_complaints(void **state)
 {
     char *log = NULL, *dom;
@@ -261,7 +262,7 @@ static void nothing_is_faint(void **state)
     pm_free(log);
 }
 
-/* The toggles are the browser's own; curves are there before any script. */
+/* Without scripts the toggles work, because they are elements of HTML, and curves are shown. */
 static void works_without_scripts(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void many_classes(void **state)
                  "wide=false;"));
 }
 
-/* At 1,280 pixels no column is cut off, and no number by its cell. */
+/* At 1,280 pixels the matrix shows every column, and no cell cuts off its number. */
 static void matrix_is_whole(void **state)
 {
     static const char *const pages[] = { "m2.html", "m11.html", "m12.html", "m40.html" };

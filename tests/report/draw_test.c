@@ -1,4 +1,5 @@
-/* draw: letters are there and differ, nothing is drawn outside, bars have their shares. */
+/* Drawing: letters exist and differ, drawing stays inside the picture, and bars have the right
+ * lengths. */
 #include <pumice/draw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static void letters_differ(void **state)
         pm_draw_text(&im, 0, 0, 1, white, (char[]){ (char)(c + 32), 0 });
         assert_int_equal(count(&im, 255) == 0, c == 0);
         for (int i = 5; i < 54; i += 6)
-            assert_int_equal(im.pixels[i], 0); /* the gap between letters */
+            assert_int_equal(im.pixels[i], 0); /* the gap between two letters */
         memcpy(seen[c], im.pixels, sizeof seen[c]);
         for (int other = 0; other < c; other++)
             if (memcmp(seen[c], seen[other], sizeof seen[c]) == 0)
@@ -54,13 +55,13 @@ static void size_and_scale(void **state)
     assert_int_equal(pm_draw_text_width("", 3), 0);
     assert_int_equal(pm_draw_text_width("\xc3\xa9\xe2\x82\xac!", 1), 17); /* two letters beyond
                                                                            * ASCII */
-    assert_int_equal(pm_draw_text_width("\xff\x80\xc3", 1), 11);          /* not UTF-8 at all */
+    assert_int_equal(pm_draw_text_width("\xff\x80\xc3", 1), 11);          /* invalid UTF-8 */
     pm_image_free(&one);
     pm_image_free(&three);
 }
 
-/* Everything at every odd place: the sanitizer watches the allocation's ends, this test the
- * colour. */
+/* Draws everything at odd places. The sanitizer watches the ends of the allocation, this test
+ * the colours. */
 static void clips(void **state)
 {
     static const int places[] = { -2000000000, -100, -7, -1, 0, 5, 19, 20, 1000, 2000000000 };
@@ -136,7 +137,7 @@ static void picture_of_small_and_large(void **state)
     struct pm_image8 digit = blank(28, 28, 1), photo = blank(500, 800, 3), out;
 
     (void)state;
-    digit.pixels[27] = 255; /* right end of the first row */
+    digit.pixels[27] = 255; /* the right end of the first row */
     pm_draw_picture(&digit, "digit.png", &bar, 1, &out);
     assert_int_equal(out.width, 280);
     assert_true(out.height > 280 && out.channels == 3);

@@ -1,5 +1,5 @@
-/* report: metrics.jsonl holds each step once; the progress line fits its width and keeps what
- * matters. */
+/* Reports: metrics.jsonl holds each step once; the progress line fits the width of the terminal
+ * and keeps the most important parts. */
 #include <math.h>
 #include <pumice/report.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void each_step_once(void **state)
            "{\"kind\": \"train\", \"step\": 20, \"loss\": null, \"lr\": 0.1}\n"
            "{\"kind\": \"train\", \"step\": 30, \"loss\": 1e-09, \"lr\": 0.1}\n");
     pm_metrics_close(&m);
-    append("{\"kind\": \"train\", \"step\": 5, \"lo"); /* killed while writing */
+    append("{\"kind\": \"train\", \"step\": 5, \"lo"); /* the process was killed here */
 
     assert_int_equal(pm_metrics_open(run, 20, &m), 0);
     add(m, "train", 30, 2);
@@ -117,7 +117,7 @@ static void line_says_everything(void **state)
     assert_non_null(strstr(text, "  [#######.......................]  ")); /* 25.5 % of 30 */
 }
 
-/* At every width: it fits, and a part is there only when all more important ones are. */
+/* At every width the line fits, and a part is shown only when all more important parts are. */
 static void line_fits(void **state)
 {
     static const char *const order[] = { "step ", "loss ", "left", "images/s", " %", "waiting",
@@ -131,7 +131,7 @@ static void line_fits(void **state)
         assert_true(strlen(text) <= (size_t)width);
         for (size_t i = 0; i < PM_COUNT(order); i++) {
             if (strcmp(order[i], " %") == 0 && strstr(text, "waiting"))
-                continue; /* both hold it */
+                continue; /* both lines hold the part */
             bool here = strstr(text, order[i]) != NULL;
             if (here && missing)
                 fail_msg("width %d: '%s' shows %s without something more important", width, text,
@@ -163,7 +163,7 @@ static void odd_numbers(void **state)
     o.loss = false, o.last = 7;
     assert_string_equal(pm_progress_text(&o, &p, 0, -1, text, sizeof text),
                         "batch 7/7  100 %  0:00 left");
-    o.last = 5; /* more done than announced */
+    o.last = 5; /* more steps than announced */
     assert_string_equal(pm_progress_text(&o, &p, 1e300, -1, text, sizeof text),
                         "batch 7/5  100 %  years left");
     assert_string_equal(pm_progress_text(&o, &p, 11045, -1, text, sizeof text),
@@ -184,7 +184,7 @@ static void speed_counts(void **state)
     s.since -= 2; /* two seconds ago */
     pm_speed_step(&s, 32), pm_speed_step(&s, 32), pm_speed_step(&s, 32), pm_speed_step(&s, 4);
     r = pm_speed_take(&s, 2.0);
-    /* 100 images in 4 steps, half a second waited; how long it took does not matter. */
+    /* 100 images in 4 steps, half a second waited. The duration of the test does not matter. */
     assert_true(fabs(r.images_per_second * r.seconds_per_step - 25) < 1e-9);
     assert_true(fabs(r.wait_share * r.seconds_per_step * 4 - 0.5) < 1e-9);
     assert_true(r.seconds_per_step >= 0.5);
@@ -192,7 +192,7 @@ static void speed_counts(void **state)
     assert_true(s.waited == 2.0);
 }
 
-/* Every moment is one phase's, whatever is entered from what. */
+/* Every moment belongs to one phase, in any order of phases. */
 static void phases_add_up(void **state)
 {
     struct pm_phases p;
@@ -201,7 +201,7 @@ static void phases_add_up(void **state)
     (void)state;
     pm_phases_start(&p);
     assert_int_equal(pm_phases_enter(&p, PM_RUN_DATA), PM_RUN_OTHER);
-    p.since -= 3; /* as if it had been entered three seconds ago */
+    p.since -= 3; /* as if it had begun three seconds ago */
     assert_int_equal(pm_phases_enter(&p, PM_RUN_DEVICE), PM_RUN_DATA);
     p.since -= 2;
     assert_int_equal(pm_phases_enter(&p, PM_RUN_SAVING), PM_RUN_DEVICE);
@@ -215,7 +215,7 @@ static void phases_add_up(void **state)
     assert_true(sum >= 5 - 1e-6 && sum <= 5 + ended - begun + 1e-6);
     assert_true(seconds[PM_RUN_DATA] >= 3 && seconds[PM_RUN_DEVICE] >= 2);
     assert_true(seconds[PM_RUN_AVERAGE] == 0 && seconds[PM_RUN_EVALUATING] == 0);
-    pm_phases_take(&p, seconds); /* the same phase goes on, from nothing */
+    pm_phases_take(&p, seconds); /* the same phase continues from 0 */
     assert_true(p.now == PM_RUN_SAVING && seconds[PM_RUN_DATA] == 0);
 }
 

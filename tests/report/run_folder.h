@@ -1,4 +1,5 @@
-/* A run folder as training leaves it, made up: for the tests of report.html. */
+/* Makes run folders with invented results, in the form that training leaves them, for the tests
+ * of report.html. */
 #ifndef RUN_FOLDER_H
 #define RUN_FOLDER_H
 
@@ -22,7 +23,7 @@ static inline void put(const char *folder, const char *name, const char *text)
     assert_int_equal(pm_file_write(path, text, strlen(text)), 0);
 }
 
-/* name: of a class with foreign text in it, or NULL for "class N". */
+/* name: NULL for "class N", or the name of one class, which holds foreign text. */
 static inline void put_evaluation(const char *folder, int classes, const char *name)
 {
     struct pm_str s = { 0 };
@@ -61,7 +62,7 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
     pm_str_free(&s);
 }
 
-/* 1000 steps, a line every fifth; the loss begins at `loss`. */
+/* Writes 1000 steps, with a line for every fifth. The first loss is `loss`. */
 static inline void put_metrics(const char *folder, double loss)
 {
     struct pm_str s = { 0 };
