@@ -1,12 +1,12 @@
-/* ONNX messages put together field by field, by the numbers in onnx.proto: shares nothing with the
- * writer. */
+/* Builds ONNX messages field by field, with the field numbers of onnx.proto. Shares no code with
+ * the writer. */
 #ifndef ONNX_BYTES_H
 #define ONNX_BYTES_H
 
 #include <base/unit.h>
 #include <pumice/onnx.h>
 
-/* put_inner frees the message that becomes part of another. */
+/* put_inner frees the message that it embeds. */
 
 static inline void put_number(struct pm_str *s, uint64_t v)
 {
@@ -63,7 +63,7 @@ static inline void put_pair(struct pm_str *s, unsigned field, const char *key, c
     put_inner(s, field, &entry);
 }
 
-/* dims, type, name of a tensor; the data is the caller's to add. */
+/* dims, type and name of a tensor; the caller adds the data. */
 static inline struct pm_str tensor_of(const char *name, unsigned type, int rank, const int64_t *dim)
 {
     struct pm_str t = { 0 };
@@ -75,7 +75,7 @@ static inline struct pm_str tensor_of(const char *name, unsigned type, int rank,
     return t;
 }
 
-/* IR version, graph, opset. */
+/* A model with IR version, graph and opset. */
 static inline struct pm_str model_of(unsigned ir_version, struct pm_str *graph, unsigned opset)
 {
     struct pm_str m = { 0 }, o = { 0 };
@@ -97,8 +97,8 @@ static inline struct pm_str model_with(struct pm_str *tensor)
     return model_of(8, &g, 17);
 }
 
-/* Reads exactly the bytes, so that the sanitizer sees a read beyond them; they live until
- * close_bytes. */
+/* Reads a copy of exactly these bytes, so that the sanitizer detects a read beyond them. The
+ * copy lives until close_bytes. */
 static inline int read_bytes(const struct pm_str *bytes, struct pm_onnx_model **m, uint8_t **copy)
 {
     *m = NULL;

@@ -1,6 +1,5 @@
-/* onnx, reading what is damaged or lies: cut at every byte, with bytes changed, with lengths of 10
- * GB in files of a few bytes, cut short while being read; and the memory that reading and writing
- * take. */
+/* Reading damaged ONNX models: cut at every byte, with changed bytes, with lengths of 10 GB in
+ * files of a few bytes, or cut while being read. Also the memory that reading and writing need. */
 #include <formats/onnx_bytes.h>
 #include <pumice/rng.h>
 #include <sys/resource.h>
@@ -22,7 +21,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A model with every kind of message, in few bytes; META pairs at its end. */
+/* A small model with every kind of message, and META metadata pairs at its end. */
 enum { META = 2 };
 static struct pm_str make_bytes(void)
 {
@@ -81,7 +80,8 @@ static void read_all(const struct pm_onnx_model *m)
         }
 }
 
-/* In memory and on disk the same. A cut is unseen only where it takes whole notes from the end. */
+/* Reading from memory and from a file give the same result. A cut is accepted only when it
+ * removes whole metadata pairs from the end. */
 static void cut_at_every_byte(void **state)
 {
     struct pm_str bytes = make_bytes();
@@ -148,8 +148,8 @@ static size_t peak_kib(void)
     return (size_t)u.ru_maxrss;
 }
 
-/* Runs fn in a process that may take 64 MiB more address space than this one (no such limit under
- * the address sanitizer, which reserves its own); whether it returned true. */
+/* Runs fn in a process that may use 64 MiB more address space than this one. The address
+ * sanitizer reserves address space, so it gets no limit. Returns what fn returned. */
 static bool in_small_process(bool (*fn)(const char *path), const char *path)
 {
     int status;
@@ -175,7 +175,7 @@ static bool in_small_process(bool (*fn)(const char *path), const char *path)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The varint that is the length of field `number` inside these fields becomes 10 GB. */
+/* Sets the length of field `number` inside these nested fields to 10 GB. */
 static struct pm_str with_length(const unsigned *path, int depth)
 {
     struct pm_str inner = { 0 };
@@ -226,7 +226,7 @@ static void claims_of_10_gb(void **state)
             fail_msg("claim %zu (field %u, depth %d)", i, claims[i][depth - 1], depth);
         pm_str_free(&bytes);
     }
-    /* Shapes of 10 GB without the bytes for it. */
+    /* Shapes of 10 GB without the bytes for them. */
     for (int list = 0; list < 3; list++) {
         struct pm_str t = tensor_of("big", list == 2 ? 7 : 1, 2, (const int64_t[]){ 50000, 50000 });
         put_bytes(&t, list == 0 ? 9 : list == 1 ? 4 : 7, "\1\1\1\1\1\1\1\1", 8);
@@ -238,7 +238,7 @@ static void claims_of_10_gb(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A model file with `bytes` of zeros as the weights "w", as a hole in the file. */
+/* Writes a model whose weights "w" are `bytes` zeros, stored as a hole in the file. */
 static void make_large(const char *path, uint64_t bytes)
 {
     struct pm_str t = tensor_of("w", 1, 1, (const int64_t[]){ (int64_t)(bytes / 4) });
@@ -309,7 +309,7 @@ static void memory_of_large_models(void **state)
     const char *path = pm_arena_printf(a, "%s/large.onnx", folder);
 
     (void)state;
-    make_large(path, LARGE); /* a hole: takes no room on the disk */
+    make_large(path, LARGE); /* a hole takes no space on the disk */
     assert_true(in_small_process(reads_large, path));
     make_large(path, LARGE / 8);
     assert_true(in_small_process(writes_large, path));

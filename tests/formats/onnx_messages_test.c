@@ -1,14 +1,13 @@
-/* onnx, reading, message by message: every element type in raw_data and in the lists, attributes of
- * every kind, old and odd ways to say a thing, external data; and what is refused, with words that
- * name it. */
+/* Reading ONNX messages one by one: every element type in raw_data and in lists, attributes of
+ * every kind, old and unusual encodings, external data. Errors name the cause. */
 #include <dirent.h>
 #include <formats/onnx_bytes.h>
 #include <sys/stat.h>
 
 /* ---- elements -------------------------------------------------------------------------- */
 
-/* Type, its number, list field and how elements lie there (0 varint, 1 and 5 fixed); three elements
- * as list values and raw bytes, and the numbers they are. */
+/* Name and number of a type, its list field, and the wire type of its elements (0 varint, 1 and
+ * 5 fixed); then three elements as list values, as raw bytes, and as numbers. */
 static const struct {
     enum pm_dtype type;
     unsigned number, list, in;
@@ -56,7 +55,7 @@ static void put_value(struct pm_str *s, unsigned in, uint64_t v)
         pm_str_bytes(s, &v, in == 5 ? 4 : 8);
 }
 
-/* way 0: raw; 1: a packed list; 2: one by one; 3: a packed list in two fields. */
+/* way 0: raw; 1: packed list; 2: element by element; 3: packed list in two fields. */
 static struct pm_str typed_tensor(size_t i, int way)
 {
     struct pm_str t = tensor_of("t", types[i].number, 1, (const int64_t[]){ 3 });
@@ -100,7 +99,7 @@ static void element_types(void **state)
         }
 }
 
-/* Strings, float8, int4: kept by their names, without numbers. */
+/* Strings, float8 and int4 keep their type names; their values are not read. */
 static void types_without_numbers(void **state)
 {
     struct pm_onnx_model *m;
@@ -154,12 +153,13 @@ static void a_tensor_by_itself(void **state)
     drop_folder(folder);
 }
 
-/* Tensors that are refused: dims, type (0: left out), list values or raw bytes; what is said. */
+/* Tensors that are refused: dims, type (0: omitted), list values or raw bytes, and the expected
+ * message. */
 static const struct {
     int rank;
     int64_t dim[9];
     unsigned type;
-    int floats, raw; /* -1: left out */
+    int floats, raw; /* -1: omitted */
     const char *says;
 } refused[] = {
     { 1, { 2 }, 1, -1, -1, "fewer elements" },
@@ -197,7 +197,8 @@ static void refused_tensors(void **state)
         struct pm_str bytes = model_with(&t);
         assert_int_equal(read_bytes(&bytes, &m, &copy), PM_EDATA);
         assert_contains(pm_error_text(), refused[i].says);
-        if (refused[i].rank != 9 && refused[i].dim[0] >= 0) /* those end before its name */
+        if (refused[i].rank != 9 && refused[i].dim[0] >= 0) /* those messages end before the
+                                                             * tensor's name */
             assert_contains(pm_error_text(), "'worn'");
         close_bytes(&m, copy);
         pm_str_free(&bytes);
@@ -217,7 +218,7 @@ static struct pm_str model_of_attr(struct pm_str *attr)
     return model_of(8, &g, 17);
 }
 
-/* type: as the file says it; -1: left out. */
+/* type: the value in the file; -1: omitted. */
 static enum pm_onnx_type type_read(unsigned field, int type)
 {
     struct pm_str a = { 0 }, inner = { 0 };
@@ -250,14 +251,15 @@ static enum pm_onnx_type type_read(unsigned field, int type)
 static void attribute_kinds(void **state)
 {
     (void)state;
-    for (unsigned field = 2; field <= 9; field++) { /* types 1..8 in the fields' order */
+    for (unsigned field = 2; field <= 9; field++) { /* fields 2..9 hold the types 1..8 */
         assert_int_equal(type_read(field, (int)field - 1), field - 1);
         assert_int_equal(type_read(field, -1), field - 1);
     }
     assert_int_equal(type_read(10, 9), PM_ONNX_OTHER);  /* tensors */
     assert_int_equal(type_read(11, 10), PM_ONNX_OTHER); /* graphs */
-    assert_int_equal(type_read(21, -1), PM_ONNX_OTHER); /* of the function around it */
-    assert_int_equal(type_read(0, 1), PM_ONNX_FLOAT);   /* 0 may be left out */
+    assert_int_equal(type_read(21, -1), PM_ONNX_OTHER); /* refers to an attribute of the
+                                                         * enclosing function */
+    assert_int_equal(type_read(0, 1), PM_ONNX_FLOAT);   /* 0 may be omitted */
     assert_int_equal(type_read(0, 7), PM_ONNX_INTS);
     assert_int_equal(type_read(0, 99), PM_ONNX_OTHER);
 }
@@ -302,11 +304,11 @@ static void old_and_odd_models(void **state)
 
     (void)state;
     v = input_of("w");
-    put_inner(&g, 11, &v); /* before the initializer of that name */
+    put_inner(&g, 11, &v); /* precedes the initializer of that name */
     v = input_of("x");
     put_inner(&g, 11, &v);
     t = typed_tensor(0, 0);
-    put_text(&t, 8, "w"); /* the last one counts */
+    put_text(&t, 8, "w"); /* the last value counts */
     put_inner(&g, 5, &t);
     put_text(&n, 4, "Relu");
     put_text(&n, 7, "ai.onnx");
@@ -422,8 +424,8 @@ static void refused_models(void **state)
 
 /* ---- external data --------------------------------------------------------------------- */
 
-/* location, offset, length (NULL: left out) of a tensor of two floats; what is said, NULL: it is
- * read. w.bin holds the floats 0..3. */
+/* location, offset and length (NULL: omitted) of a tensor of two floats, and the expected
+ * message (NULL: it is read). w.bin holds the floats 0..3. */
 static const struct {
     const char *location, *offset, *length, *says;
 } places[] = {
@@ -526,7 +528,8 @@ static int open_files(void)
     return count;
 }
 
-/* A file beside the model for each of very many tensors: all are read, few are open. */
+/* Very many tensors, each in its own file beside the model: all are read, and only few files are
+ * open at a time. */
 static void many_files(void **state)
 {
     enum { MANY = 100, LONG = PM_ONNX_SMALL / 4 + 1, MOST_OPEN = 64 };

@@ -1,5 +1,6 @@
-/* onnx: what is written reads back, inside one file and with the weights beside it; equal models
- * give equal bytes; foreign models and tensors are read to known counts and sums. */
+/* ONNX models: written models read back equal, with weights inside the file and beside it. Equal
+ * models give equal bytes. Models and tensors of other programs have the expected counts and
+ * sums. */
 #include <formats/onnx_bytes.h>
 #include <sys/stat.h>
 
@@ -31,7 +32,7 @@ static const char *in_folder(const char *name)
 
 enum { LARGE = 5000 };
 
-/* Element i of the tensor: i / 4. With fill_from it fails. */
+/* Element i of the tensor is i / 4. Fails from element fill_from on. */
 static int fill_quarters(const struct pm_onnx_tensor *t, uint64_t begin, size_t size, void *dst)
 {
     if (t->fill_from)
@@ -45,7 +46,7 @@ static int fill_quarters(const struct pm_onnx_tensor *t, uint64_t begin, size_t 
 static const float weights[2] = { -0.0f, 1.5f };
 static const int64_t shape[3] = { 0, -1, INT64_C(1) << 40 };
 
-/* One of everything. */
+/* A model with one element of every kind. */
 static struct pm_onnx_model *make_model(void)
 {
     static const float floats[2] = { 0.5f, -3 };
@@ -242,7 +243,7 @@ static void round_trip(void **state)
     pm_onnx_close(&m);
     assert_int_equal(pm_onnx_read(in_folder("a.onnx"), &back), 0);
     check_model(back);
-    assert_non_null(pm_onnx_tensor_find(back, "shape")->data); /* small */
+    assert_non_null(pm_onnx_tensor_find(back, "shape")->data); /* a small tensor is stored inside */
     assert_null(pm_onnx_tensor_find(back, "large")->data);
     assert_int_equal(pm_onnx_write(back, in_folder("b.onnx"), false, NULL), 0);
     check_same_bytes(in_folder("a.onnx"), in_folder("b.onnx"));
@@ -270,7 +271,7 @@ static void weights_beside(void **state)
     assert_int_equal(pm_onnx_write(m, in_folder("beside/c.onnx"), true, &c), 0);
     assert_int_equal(pm_onnx_write(m, in_folder("beside/d.onnx"), true, &d), 0);
     check_same_bytes(c, d);
-    moved = pm_strdup(in_folder("moved/")); /* the name holds the digest */
+    moved = pm_strdup(in_folder("moved/")); /* the file's name contains the digest */
     moved = pm_realloc(moved, strlen(moved) + strlen(c) + 1);
     strcat(moved, strrchr(c, '/') + 1);
     assert_non_null(strstr(moved, "/c.onnx-"));
@@ -280,7 +281,7 @@ static void weights_beside(void **state)
     assert_int_equal(pm_onnx_read_memory("memory", bytes, size, &back), PM_EDATA);
     assert_contains(pm_error_text(), "memory");
     pm_free(bytes);
-    /* The two large ones, the second at the next multiple of 64. */
+    /* The two large tensors; the second starts at the next multiple of 64. */
     assert_int_equal(pm_file_read(c, &bytes, &all), 0);
     assert_int_equal(all, (LARGE * 4 + 63) / 64 * 64 + LARGE * 4);
     data = (float *)(bytes + (LARGE * 4 + 63) / 64 * 64);
@@ -288,7 +289,7 @@ static void weights_beside(void **state)
     pm_free(bytes);
     assert_int_equal(rename(in_folder("beside"), in_folder("moved")), 0);
     assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), 0);
-    /* It stays open: a file of that name that comes later is another one. */
+    /* The data file stays open, so a later file of that name is not read. */
     assert_int_equal(rename(moved, in_folder("away")), 0);
     check_model(back);
     assert_int_equal(rename(in_folder("away"), moved), 0);
@@ -311,7 +312,8 @@ static void weights_beside(void **state)
 
 #define LEFT "again/m.onnx.data.tmp-1999999999-abcdef" /* by an export with data beside that was
                                                         * killed */
-/* The former model's data go when nobody names them any more; files of others stay. */
+/* Data files of an earlier export are removed when no model names them. Other programs' files
+ * stay. */
 static void former_data_go(void **state)
 {
     static const float other[LARGE] = { 1 };
@@ -333,19 +335,19 @@ static void former_data_go(void **state)
     assert_false(pm_file_exists(first));
     assert_true(pm_file_exists(third));
     assert_true(pm_file_exists(in_folder("again/m.onnx.data")));
-    /* A model that was moved away keeps its data. */
+    /* A model that was moved away keeps its data file. */
     assert_int_equal(rename(in_folder("again/m.onnx"), in_folder("again/away.onnx")), 0);
     assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), false, NULL), 0);
     assert_true(pm_file_exists(third));
     assert_int_equal(rename(in_folder("again/away.onnx"), in_folder("again/m.onnx")), 0);
     assert_int_equal(pm_file_write(in_folder(LEFT), "cut", 3), 0);
-    pm_temporaries_clean(in_folder("x")); /* after another folder this one is listed anew */
+    pm_temporaries_clean(in_folder("x")); /* after another folder this one is listed again */
     assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), false, NULL), 0);
-    assert_false(pm_file_exists(third)); /* all is inside now */
+    assert_false(pm_file_exists(third)); /* all weights are inside now */
     assert_false(pm_file_exists(in_folder(LEFT)));
     assert_int_equal(pm_onnx_read(in_folder("again/m.onnx"), &back), 0);
     pm_onnx_close(&back);
-    /* Another program's model, whose data have such a name. */
+    /* A model of another program whose data file has such a name. */
     m->producer = "other";
     pm_free(second);
     assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), true, &second), 0);
@@ -449,8 +451,8 @@ static void as_a_file_of_tensors(void **state)
     assert_contains(pm_error_text(), "bad.onnx");
 }
 
-/* Nodes, attributes, initializers, inputs, the last operator; count and sum of magnitudes of
- * output_0.pb, sum of magnitudes of the initializers, by the onnx package 1.23. */
+/* Nodes, attributes, initializers, inputs and the last operator; count and sum of magnitudes of
+ * output_0.pb, and sum of magnitudes of the initializers, computed by the onnx package 1.23. */
 static const struct {
     const char *name;
     size_t nodes;
@@ -529,7 +531,7 @@ static double magnitude(const struct pm_onnx_tensor *t)
 
 static void assert_close(double a, double b)
 {
-    if (a != b && !(fabs(a - b) <= 1e-6 * fabs(b))) /* infinite ones are equal */
+    if (a != b && !(fabs(a - b) <= 1e-6 * fabs(b))) /* infinite values must be equal */
         fail_msg("%.9g is not %.9g", a, b);
 }
 

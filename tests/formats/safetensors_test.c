@@ -1,5 +1,5 @@
-/* safetensors: what is written reads back to the same bits; equal contents give equal bytes; every
- * malformed header is refused with the tensor's name; foreign files are read. */
+/* safetensors: written files read back bit for bit, equal contents give equal bytes, malformed
+ * headers are refused with the tensor's name, and files of other programs are read. */
 #include <math.h>
 #include <pumice/tensor_file.h>
 #include <pumice/rng.h>
@@ -33,7 +33,7 @@ static int teardown(void **state)
     return pm_remove_tree(folder);
 }
 
-/* A file's bytes from header text and data, as the format says. */
+/* Builds a file from header text and data. */
 static size_t compose(const char *header, const void *data, size_t size, uint8_t *out)
 {
     size_t length = strlen(header);
@@ -146,8 +146,8 @@ static int fill(const struct pm_file_tensor *t, void *dst)
     return PM_OK;
 }
 
-/* Elements given when their turn comes make the same file, once each; when there are none, no
- * file. */
+/* Elements that a callback supplies during writing give the same file, and each is asked for
+ * once. When the callback fails, no file is written. */
 static void filled_while_writing(void **state)
 {
     enum { N = 700 };
@@ -181,7 +181,7 @@ static void filled_while_writing(void **state)
     assert_false(pm_file_exists(in_folder("h.safetensors")));
 }
 
-/* Bit patterns with values known from the formats' definitions. */
+/* Bit patterns whose values follow from the definitions of the formats. */
 static void element_types(void **state)
 {
     static const uint16_t half[] = {
@@ -226,7 +226,7 @@ static void element_types(void **state)
     pm_tensor_file_close(&s);
 }
 
-/* header, bytes of data, words the message must hold; NULL: the file is good. */
+/* Header, bytes of data, and words that the message must contain; NULL for a valid file. */
 static const struct {
     const char *header;
     size_t data;
@@ -288,7 +288,8 @@ static void malformed_headers(void **state)
     for (size_t i = 0; i < PM_COUNT(headers); i++) {
         struct pm_tensor_file *s = NULL;
         size_t size = compose(headers[i].header, data, headers[i].data, file);
-        uint8_t *exact = pm_malloc(size); /* so that the sanitizer sees a read beyond the end */
+        uint8_t *exact = pm_malloc(size); /* exact size, so that the sanitizer detects a read
+                                           * beyond the end */
         memcpy(exact, file, size);
         int err = pm_safetensors_open_memory("file.st", exact, size, &s);
         if (!headers[i].says) {
@@ -305,7 +306,8 @@ static void malformed_headers(void **state)
     }
 }
 
-/* Cut at every length it is refused; with any bytes changed it is refused or reads in bounds. */
+/* Cut at any length, a file is refused. With changed bytes it is refused or read within its
+ * bounds. */
 static void damaged_files(void **state)
 {
     float v[12] = { 0 }, got[64];

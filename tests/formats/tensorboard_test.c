@@ -1,6 +1,6 @@
-/* Event files: the first record's bytes, values read back through TFRecord and protobuf, the bucket
- * rule against a search written out, tags, pictures, writes that fail, files made by others. What
- * TensorBoard itself makes of them is tested in tests/report/. */
+/* Event files: the bytes of the first record, values read back through TFRecord and protobuf,
+ * the bucket limits, tags, pictures, failing writes, and files of other programs. tests/report/
+ * tests what TensorBoard itself reads. */
 #include "../data/data_common.h"
 #include "event.pb-c.h"
 #include "formats/tensorboard.h"
@@ -113,7 +113,7 @@ static void scalars_and_sessions(void **state)
 
     (void)state;
     assert_int_equal(pm_events_session(e, PM_EVENTS_START, 8, NULL), PM_OK);
-    assert_int_equal(pm_events_write(e, 8), PM_OK); /* nothing collected: no record */
+    assert_int_equal(pm_events_write(e, 8), PM_OK); /* nothing was added: no record */
     pm_events_scalar(e, "total_loss", 0.1);
     pm_events_scalar(e, "learning_rate", 0);
     assert_int_equal(pm_events_write(e, 8), PM_OK);
@@ -121,7 +121,7 @@ static void scalars_and_sessions(void **state)
     assert_int_equal(pm_events_write(e, (uint64_t)1 << 40), PM_OK);
     assert_int_equal(pm_events_session(e, PM_EVENTS_CHECKPOINT, 9, "a/b"), PM_OK);
     assert_int_equal(pm_events_session(e, PM_EVENTS_STOP, 10, NULL), PM_OK);
-    read_events(pm_events_path(e)); /* not closed: all is in the file */
+    read_events(pm_events_path(e)); /* before closing, the file is complete */
     assert_int_equal(events, 6);
     assert_string_equal(event[0]->file_version, "brain.Event:2");
     assert_int_equal(event[1]->what_case, PM__EVENT__WHAT_SESSION_LOG);
@@ -155,7 +155,7 @@ static void tags(void **state)
     for (size_t i = 0; i < PM_COUNT(pairs); i++)
         pm_events_scalar(e, pairs[i][0], 1);
     assert_int_equal(pm_events_write(e, 1), PM_OK);
-    pm_events_scalar(e, "a", 1); /* another step: free again */
+    pm_events_scalar(e, "a", 1); /* in another step the tag may be used again */
     assert_int_equal(pm_events_write(e, 2), PM_OK);
     read_events(pm_events_path(e));
     for (size_t i = 0; i < PM_COUNT(pairs); i++)
@@ -164,7 +164,7 @@ static void tags(void **state)
     end(&e);
 }
 
-/* A file may grow by 100 bytes only: what does not fit leaves nothing behind. */
+/* The file may grow by 100 bytes only: a record that does not fit leaves no partial data. */
 static void full_disk(void **state)
 {
     struct pm_events *e = make();
@@ -197,7 +197,7 @@ static void full_disk(void **state)
 
 static double limit[PM_HISTOGRAM_BUCKETS];
 
-/* The rule as it is told, without tables. */
+/* Writes the bucket limits by TensorBoard's rule, without tables. */
 static void write_out_limits(void)
 {
     double positive[775], x = 1e-12;
@@ -239,7 +239,7 @@ static void buckets(void **state)
     for (size_t i = 0; i < PM_COUNT(special); i++)
         check_bucket(special[i]);
     for (int i = 0; i < PM_HISTOGRAM_BUCKETS; i++)
-        if (fabs(limit[i]) < FLT_MAX) { /* the floats around each limit */
+        if (fabs(limit[i]) < FLT_MAX) { /* the neighbouring floats of each limit */
             check_bucket((float)limit[i]);
             check_bucket(nextafterf((float)limit[i], INFINITY));
             check_bucket(nextafterf((float)limit[i], -INFINITY));
@@ -361,7 +361,7 @@ static void check_foreign(const char *path, const char *tag, int count, int last
     forget_events();
 }
 
-/* The sums are TensorBoard's own reading of the files. */
+/* The expected sums were read by TensorBoard from the same files. */
 static void foreign(void **state)
 {
     (void)state;

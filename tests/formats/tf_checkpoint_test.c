@@ -1,7 +1,7 @@
-/* TensorFlow's checkpoints: those that TensorFlow itself wrote
- * (tests/golden/tensorflow_checkpoint.py) and foreign ones beside the checkout have their values,
- * by every path that leads to them; what is written is what TensorFlow writes; graphs are refused.
- * Damaged files: tf_damage_test.c, tf_table_test.c. */
+/* TensorFlow checkpoints: those written by TensorFlow (tests/golden/tensorflow_checkpoint.py)
+ * and foreign ones have the expected values, for every path that names them. Written checkpoints
+ * equal TensorFlow's. Graphs are refused. tf_damage_test.c and tf_table_test.c cover damaged
+ * files. */
 #include "formats/tf_files.h"
 
 static const struct pm_file_tensor *get(const struct pm_tensor_file *f, const char *name,
@@ -17,7 +17,7 @@ static const struct pm_file_tensor *get(const struct pm_tensor_file *f, const ch
     return t;
 }
 
-/* All of its numbers, read at once and in odd pieces, are those of value(i). */
+/* Checks that all numbers, read at once and in pieces of odd sizes, are those of value(i). */
 static void check(const struct pm_tensor_file *f, const char *name, enum pm_dtype type,
                   const char *shape, double (*value)(size_t i))
 {
@@ -84,7 +84,7 @@ static double sevens(size_t i)
     return (double)(i % 7);
 }
 
-/* What variables() of the script made. */
+/* Checks the tensors that variables() of the script made. */
 static void check_variables(const struct pm_tensor_file *f, bool v2)
 {
     check(f, "global_step", PM_DTYPE_I64, "scalar", step);
@@ -129,7 +129,7 @@ static void v2_by_every_path(void **state)
         check_variables(f, true);
         check_slices(f);
         check(f, "slices/long", PM_DTYPE_I8, "9100", sevens);
-        /* Lengths, their checksum, texts. */
+        /* Lengths, their checksum, and texts. */
         uint8_t bytes[15];
         const struct pm_file_tensor *t = get(f, "strings", PM_DTYPE_OTHER, "3");
         assert_int_equal(t->bytes, sizeof bytes);
@@ -174,7 +174,7 @@ static double five(size_t i)
     return 5;
 }
 
-/* One .index in a folder without `checkpoint`; TensorFlow 2's names. */
+/* A single .index in a folder without the file `checkpoint`, with names of TensorFlow 2. */
 static void objects(void **state)
 {
     struct pm_tensor_file *f = opened(golden("object"));
@@ -201,7 +201,7 @@ static void same_bytes(const char *a, const char *b)
     pm_free(y);
 }
 
-/* fill of a tensor of the file t->from. */
+/* Reads a tensor of the file t->from. */
 static int fill(const struct pm_file_tensor *t, void *dst)
 {
     const struct pm_tensor_file *f = t->from;
@@ -221,7 +221,7 @@ static size_t entries_of(const char *path)
     return count;
 }
 
-/* What TensorFlow wrote, written again, is the same to the byte. */
+/* TensorFlow's checkpoints, written again, have the same bytes. */
 static void written_as_tensorflow_does(void **state)
 {
     static const char *const files[] = { "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001",
@@ -233,7 +233,7 @@ static void written_as_tensorflow_does(void **state)
 
     (void)state;
     for (size_t i = 0; i < count; i++) {
-        list[i] = *pm_tensor_file_get(f, count - 1 - i); /* the order given does not matter */
+        list[i] = *pm_tensor_file_get(f, count - 1 - i); /* the order of the list does not matter */
         list[i].fill = fill;
         list[i].from = f;
     }
@@ -241,14 +241,14 @@ static void written_as_tensorflow_does(void **state)
     assert_int_equal(pm_tf_bundle_write(text("%s/model.ckpt-7", to), list, count, true), 0);
     for (size_t i = 0; i < PM_COUNT(files); i++)
         same_bytes(text("%s/%s", to, files[i]), golden(text("plain/%s", files[i])));
-    /* Again over itself; without the text file where none is wanted. */
+    /* Written again over itself, and without the text file `checkpoint`. */
     assert_int_equal(pm_tf_bundle_write(text("%s/model.ckpt-7", to), list, count, false), 0);
     same_bytes(text("%s/%s", to, files[0]), golden(text("plain/%s", files[0])));
     assert_int_equal(entries_of(to), 3);
     pm_tensor_file_close(&f);
 }
 
-/* So many names that the index has several blocks, with bytes that need an escape or a long key. */
+/* Enough names for several blocks of the index, with bytes that need an escape or a long key. */
 static void many_names(void **state)
 {
     enum { COUNT = 4000 };
@@ -309,10 +309,10 @@ static void failed_write_leaves_nothing(void **state)
     assert_int_equal(pm_tf_bundle_write(text("%s/", to), list, 1, true), PM_ECONFIG);
     assert_int_equal(pm_tf_bundle_write(text("%s/none/m", to), list, 1, true), PM_EFAIL);
     assert_int_equal(entries_of(to), 2);
-    f = opened(prefix); /* the former one */
+    f = opened(prefix); /* the former file is unchanged */
     assert_int_equal(pm_tensor_file_count(f), 1);
     pm_tensor_file_close(&f);
-    /* The data's name is taken by a folder. */
+    /* The data file cannot be written, because a folder has its name. */
     assert_int_equal(pm_make_folders(text("%s/n.data-00000-of-00001", to)), 0);
     assert_int_equal(pm_tf_bundle_write(text("%s/n", to), list, 1, true), PM_EFAIL);
     assert_int_equal(entries_of(to), 3);
@@ -346,7 +346,8 @@ static void places(void **state)
     pm_tensor_file_close(&f);
     copy(golden("plain/model.ckpt-7.index"), text("%s/z.index", d));
     refused(d, "more than one checkpoint (a\"b.index, z.index)");
-    /* Escapes; a comment; a path that was elsewhere once; from another folder; nowhere. */
+    /* Escapes, a comment, a path from another machine, a path from another folder, a missing
+     * path. */
     state_file(d, "# written by hand\nmodel_checkpoint_path: \"a\\\"b\"\n");
     f = opened(d);
     assert_int_equal(pm_tensor_file_count(f), 17);
@@ -367,7 +368,7 @@ static void places(void **state)
     refused(d, "more than one checkpoint");
     refused(text("%s/checkpoint", d), "not a tensor file");
 
-    /* SavedModel without values; a shard without its index; one shard of a set missing; two
+    /* A SavedModel without values, a shard without its index, a missing shard of a set, and two
      * sets. */
     put(text("%s/saved_model.pb", d), "x", 1);
     refused(text("%s/saved_model.pb", d), "give its folder");
@@ -389,7 +390,7 @@ static void places(void **state)
 
 /* ---- foreign files ----------------------------------------------------------------------- */
 
-/* NULL: not there. */
+/* The path of a foreign checkpoint; NULL when it is missing. */
 static const char *foreign(const char *name)
 {
     const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
@@ -416,7 +417,7 @@ static double from_three(size_t i)
     return (double)i + 3;
 }
 
-/* Spot values as tf.train.load_checkpoint of TensorFlow 2.12.1 gives them. */
+/* Samples of values, as tf.train.load_checkpoint of TensorFlow 2.12.1 reads them. */
 static void foreign_v2(void **state)
 {
     struct pm_tensor_file *f;

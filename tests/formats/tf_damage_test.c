@@ -1,6 +1,6 @@
-/* Damaged checkpoints of TensorFlow's: a file that is cut short or has one bit flipped is refused
- * or has its right values; tables with correct checksums but impossible entries are refused with
- * the reason, without allocating what they claim. */
+/* Damaged TensorFlow checkpoints: a file that is cut short or has one flipped bit is refused or
+ * gives the right values. Tables with correct checksums but impossible entries are refused with
+ * the reason, and the claimed sizes are not allocated. */
 #include <pumice/formats.h>
 
 #include "formats/tensorflow/tf_checkpoint.h"
@@ -39,8 +39,8 @@ static void cut_short(void **state)
     cut(golden("v1/model.ckpt-7"), in("c1"), in("c1"), "cut short");
 }
 
-/* Flips each bit of every `stride`-th byte; how many opened files had a tensor that cannot be
- * read. */
+/* Flips each bit of every `stride`-th byte. Returns how many of the files that could be opened
+ * had an unreadable tensor. */
 static size_t flip(const char *from, const char *to, const char *open, const char *truth,
                    size_t stride)
 {
@@ -89,7 +89,7 @@ static void flipped(void **state)
                      8 * size);
     pm_free(data);
     assert_int_equal(flip(golden("v1/model.ckpt-7"), in("f1"), in("f1"), golden("v1"), 3), 0);
-    /* Slices. */
+    /* A checkpoint with slices. */
     copy(golden("v2_shards/model.ckpt-7.index"), in("s.index"));
     for (int i = 0; i < 3; i++)
         copy(golden(text("v2_shards/model.ckpt-7.data-0000%d-of-00003", i)),
@@ -101,7 +101,7 @@ static void flipped(void **state)
 /* ---- V2: impossible entries -------------------------------------------------------------- */
 
 struct claim {
-    int dtype, rank, shard, slices; /* slices: 0, or how many of `slice` */
+    int dtype, rank, shard, slices; /* slices: their number in `slice`, or 0 */
     int64_t dim[10], offset, size;
     int64_t start[3], length[3]; /* of slices in the first dimension */
     const char *key;             /* NULL: "w" */
@@ -116,7 +116,7 @@ static void pack(struct pm_tf_table_writer *w, const char *key, size_t key_size,
     pm_tf_table_add(w, key, key_size, bytes, protobuf_c_message_pack(m, bytes));
 }
 
-/* Extents of a slice along the first of `rank` dimensions. */
+/* The range of a slice in the first of `rank` dimensions. */
 struct extents {
     Pm__Tf__Slice slice;
     Pm__Tf__Extent extent[4], *list[4];
@@ -190,7 +190,7 @@ static void add_head(struct pm_tf_table_writer *w, int shards, int endianness, i
     pack(w, "", 0, &h.base);
 }
 
-/* Writes the table; a V2 one's shard of 64 zeros lies beside it. */
+/* Writes the table; for V2 also a shard of 64 zeros beside it. */
 static void finish(struct pm_tf_table_writer *w, const char *path)
 {
     static const uint8_t zeros[64];
@@ -205,7 +205,7 @@ static void v2_claims(void **state)
 {
     static const struct {
         struct claim c;
-        const char *why; /* NULL: it can be opened */
+        const char *why; /* the expected reason; NULL: it can be opened */
     } cases[] = {
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 }, NULL },
         { { .dtype = 7, .rank = 1, .dim = { VAST }, .size = 64 }, NULL }, /* as many strings as it
@@ -296,7 +296,7 @@ static void v2_headers(void **state)
     add_claim(&w, &c, "w\0x", 3);
     finish(&w, in("t.index"));
     refused(in("t"), "holds a zero byte");
-    /* TensorFlow 2's suffix makes two names one. */
+    /* TensorFlow 2's suffix makes two names equal. */
     w = (struct pm_tf_table_writer){ 0 };
     add_head(&w, 1, 0, 0);
     add_claim(&w, &c, "w", 1);
@@ -305,7 +305,7 @@ static void v2_headers(void **state)
     refused(in("t"), "occurs twice");
 }
 
-/* A variable of 16 floats in two slices, whose entries say what they should, or not. */
+/* A variable of 16 floats in two slices, with correct and incorrect entries. */
 static void v2_slices(void **state)
 {
     static const struct {
@@ -343,7 +343,7 @@ static void v2_slices(void **state)
             refused(in("t"), cases[i].why);
             continue;
         }
-        /* Opened, and the data's checksum, which is 0 here, is missed when it is read. */
+        /* The table is opened. Reading fails, because the data's checksum is 0 here. */
         struct pm_tensor_file *f = opened(in("t"));
         double v;
         assert_int_equal(pm_tensor_file_doubles(f, pm_tensor_file_get(f, 0), 9, 1, &v), PM_EDATA);
@@ -355,8 +355,8 @@ static void v2_slices(void **state)
 
 /* ---- V1: impossible entries -------------------------------------------------------------- */
 
-/* A checkpoint of one variable "w": its claimed shape and slices, and how many values its one entry
- * has under which name. NULL: no entry. */
+/* A V1 checkpoint of one variable "w": its shape and slices, and the number of values of its
+ * single entry and that entry's name. NULL: no entry. */
 static void v1_file(const char *path, int dtype, int64_t dim, int slices, size_t values,
                     const char *name)
 {
@@ -401,7 +401,7 @@ static void v1_claims(void **state)
         int dtype, slices;
         int64_t dim;
         size_t values;
-        const char *name, *open, *read; /* why it is not opened or not read */
+        const char *name, *open, *read; /* the reason why it is not opened or not read */
     } cases[] = {
         { 1, 1, 16, 16, "w", NULL, NULL },
         { 1, 1, VAST, 16, "w", "larger than its files can hold", NULL },

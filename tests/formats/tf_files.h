@@ -1,5 +1,5 @@
-/* What the tests of TensorFlow's checkpoints share: a scratch folder, files in it, and TensorFlow's
- * own (tests/golden/tf_checkpoint). */
+/* Shared by the tests of TensorFlow checkpoints: a scratch folder with files, and TensorFlow's
+ * own checkpoints (tests/golden/tf_checkpoint). */
 #ifndef TF_FILES_H
 #define TF_FILES_H
 
@@ -27,7 +27,7 @@ static inline int teardown(void **state)
     return pm_remove_tree(folder);
 }
 
-/* In one of 64 static buffers. */
+/* Formats into one of 64 static buffers. */
 static inline const char *text(const char *fmt, ...) PM_PRINTF(1, 2);
 static inline const char *text(const char *fmt, ...)
 {
@@ -54,7 +54,7 @@ static inline const char *in(const char *name)
     return text("%s/%s", folder, name);
 }
 
-/* Without the syncs of pm_file_write. */
+/* Writes a file without the syncs of pm_file_write. */
 static inline void put(const char *path, const void *data, size_t size)
 {
     FILE *f = fopen(path, "wb");
@@ -93,7 +93,8 @@ static inline void copy(const char *from, const char *to)
     pm_free(bytes);
 }
 
-/* Whether a tensor can be read, whole and in part alike; its values are then those of `want`. */
+/* True when a tensor can be read, whole and in parts with the same result. Its values must then
+ * be those of `want`. */
 static inline bool good(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
                         const struct pm_tensor_file *want)
 {

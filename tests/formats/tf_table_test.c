@@ -1,4 +1,5 @@
-/* tf_table: blocks that are wrong in each way are refused with the reason, packed ones are read. */
+/* Tables of TensorFlow checkpoints: each kind of invalid block is refused with the reason, and
+ * compressed blocks are read. */
 #include <pumice/formats.h>
 #include <snappy-c.h>
 
@@ -36,7 +37,7 @@ struct place {
     uint64_t offset, size;
 };
 
-/* Appends contents as they are, with type and checksum. */
+/* Appends the contents as a block with type and checksum. */
 static struct place add_block(struct pm_str *file, const void *contents, size_t size, int type)
 {
     const struct place p = { file->length, size };
@@ -47,7 +48,7 @@ static struct place add_block(struct pm_str *file, const void *contents, size_t 
     return p;
 }
 
-/* The same with the restarts after the entries; packed: by snappy. Frees them. */
+/* Appends entries with their restarts; packed: compressed by snappy. Frees the entries. */
 static struct place add_entries(struct pm_str *file, struct pm_str *entries, bool packed)
 {
     struct place p;
@@ -104,7 +105,7 @@ static void blocks(void **state)
     (void)state;
     put(in("t.data-00000-of-00001"), bytes, sizeof bytes);
 
-    /* What the others are variations of. */
+    /* A valid table; the other cases vary it. */
     add_entry(&data, 0, "", 0, header, 2);
     p = add_entries(&file, &data, false);
     add_place(&index, "a", p);
@@ -113,7 +114,7 @@ static void blocks(void **state)
     assert_int_equal(pm_tensor_file_count(f), 0);
     pm_tensor_file_close(&f);
 
-    /* A key that shares more than there is. */
+    /* A key that shares more bytes with the last key than that key has. */
     add_entry(&data, 0, "", 0, header, 2);
     add_entry(&data, 1, "b", 1, "", 0);
     p = add_entries(&file, &data, false);
@@ -136,20 +137,20 @@ static void blocks(void **state)
         refused(in("t"), "does not follow 'x'");
     }
 
-    /* The same data block twice; a data block that is the index. */
+    /* The same data block listed twice, and a data block that is the index itself. */
     add_entry(&data, 0, "", 0, header, 2);
     p = add_entries(&file, &data, false);
     add_place(&index, "a", p);
     add_place(&index, "b", p);
     add_footer(&file, add_entries(&file, &index, false), in("t.index"));
     refused(in("t"), "lies within one before");
-    add_place(&index, "", (struct place){ 0, 13 }); /* its own size: 3 + 2 + 8 */
+    add_place(&index, "", (struct place){ 0, 13 }); /* the size of the block itself: 3 + 2 + 8 */
     p = add_entries(&file, &index, false);
     assert_int_equal(p.size, 13);
     add_footer(&file, p, in("t.index"));
     refused(in("t"), "the header names 0 shards");
 
-    /* Blocks beyond the end, entries beyond theirs. */
+    /* Blocks beyond the end of the file, and entries beyond the end of their block. */
     add_footer(&file, (struct place){ 0, VAST }, in("t.index"));
     refused(in("t"), "goes beyond the blocks' end");
     add_footer(&file, (struct place){ UINT64_MAX - 3, 8 }, in("t.index"));
@@ -168,7 +169,7 @@ static void blocks(void **state)
     add_footer(&file, add_entries(&file, &index, false), in("t.index"));
     refused(in("t"), "not a block handle");
 
-    /* Restarts, types, packing. */
+    /* Invalid restarts, types and compression. */
     add_footer(&file, add_block(&file, "\xff\xff\xff\xff", 4, 0), in("t.index"));
     refused(in("t"), "4294967295 restarts do not fit");
     add_footer(&file, add_block(&file, "ab", 2, 0), in("t.index"));
@@ -176,11 +177,12 @@ static void blocks(void **state)
     add_footer(&file, add_block(&file, "\0\0\0\0", 4, 2), in("t.index"));
     refused(in("t"), "known are 0 (none) and 1 (snappy)");
     add_footer(&file, add_block(&file, "\xff\xff\xff\xff\x0f" "abc", 8, 1), in("t.index"));
-    refused(in("t"), "no snappy data"); /* says 4 GiB */
+    refused(in("t"), "no snappy data"); /* claims 4 GiB */
     add_footer(&file, add_block(&file, "\x08" "abcdef", 7, 1), in("t.index"));
     refused(in("t"), "cannot be unpacked");
 
-    /* Names that unpack to far more than the file: 4,000 bytes, then again and again one more. */
+    /* Names that unpack to far more than the file: one of 4,000 bytes, then many that are a byte
+     * longer. */
     char *name = pm_malloc(4000);
     memset(name, 'n', 4000);
     add_entry(&data, 0, "", 0, header, 2);
@@ -213,7 +215,7 @@ static void end_block(struct repack *r)
     pm_str_free(&value);
 }
 
-/* Three entries to a block. */
+/* Writes three entries to a block. */
 static int repack_entry(void *ctx, const struct pm_tf_entry *e)
 {
     struct repack *r = ctx;

@@ -1,4 +1,5 @@
-/* TFRecord framing and tf.Example: the published vectors, damage in every place, foreign files. */
+/* TFRecord framing and tf.Example: published vectors, damage at every place, files of other
+ * programs. */
 #include "../data/data_common.h"
 #include "formats/tfrecord.h"
 
@@ -13,7 +14,7 @@ static void crc_vectors(void **state)
     assert_int_equal(pm_crc32c_masked(eight_zeros, 8), 0x07980329u);
     assert_int_equal(pm_crc32c_masked(twenty_four, 8), 0x224b7fa3u);
     assert_int_equal(pm_crc32c_masked("", 0), 0xa282ead8u);
-    /* Every length and alignment: bit by bit from the definition. */
+    /* Every length and alignment, compared with a bit-by-bit computation from the definition. */
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 37 + i / 7);
     for (size_t n = 0; n < 280; n++) {
@@ -74,7 +75,7 @@ static void round_trip(void **state)
     scratch_remove();
 }
 
-/* Without finish nothing is left behind. */
+/* Without pm_tfrecord_finish no file remains. */
 static void abandoned(void **state)
 {
     struct pm_tfrecord_writer *w = NULL;
@@ -95,7 +96,7 @@ static void abandoned(void **state)
     scratch_remove();
 }
 
-/* One flipped bit anywhere is found: in a header when indexing, in the data when reading. */
+/* One flipped bit anywhere is detected: in a header when indexing, in the data when reading. */
 static void every_flip(void **state)
 {
     char *good = NULL;
@@ -200,7 +201,7 @@ static void example_round_trip(void **state)
     assert_fails(pm_example_floats(e, "ints", &fv, &n), PM_EDATA, "here", "ints", "integers",
                  "floats");
     pm_example_destroy(&e);
-    /* Every prefix is an example or an error, never a crash. */
+    /* Every prefix is an example or an error; none crashes. */
     for (size_t k = 0; k < size; k++) {
         uint8_t *part = pm_malloc(k);
         memcpy(part, text, k);
@@ -209,7 +210,7 @@ static void example_round_trip(void **state)
         pm_example_destroy(&e);
         pm_free(part);
     }
-    /* Changed bytes likewise; what can be read is read. */
+    /* Changed bytes give an example or an error; all values of an example can be read. */
     struct pm_rng r = pm_rng_make(1, pm_hash("mutate"), 0, 0);
     for (int k = 0; k < 20000; k++) {
         uint8_t *part = pm_malloc(size);
@@ -232,7 +233,7 @@ static void example_round_trip(void **state)
     pm_free(text);
 }
 
-/* Written by hand: integers and floats unpacked, a key twice, an entry without a value. */
+/* Built by hand: unpacked integers and floats, a repeated key, an entry without a value. */
 static void example_by_hand(void **state)
 {
     static const uint8_t bytes[] = {
@@ -262,7 +263,7 @@ static void example_by_hand(void **state)
     assert_fails(pm_example_parse("\x0a\xff", 2, "file record 3", &e), PM_EDATA, "file record 3");
 }
 
-/* Files by others: all records read, and the keys the readers need are there. */
+/* Files of other programs: all records are read, and the keys that readers need exist. */
 static void foreign_files(void **state)
 {
     static const struct {

@@ -1,11 +1,11 @@
-/* What the tests of PyTorch's files share. */
+/* Shared by the tests of PyTorch files. */
 #ifndef TORCH_COMMON_H
 #define TORCH_COMMON_H
 
 #include "base/unit.h"
 #include "formats/torch/torch.h"
 
-/* The call is refused, and its line holds each of the texts. */
+/* The call must fail, and the message must contain each of the texts. */
 #define assert_fails(call, ...)                                                                    \
     do {                                                                                           \
         assert_int_equal(call, PM_EDATA);                                                          \

@@ -1,5 +1,5 @@
-/* torch, on files made here: calls, views, archives and lengths that are not as they should be are
- * refused with one line; nothing that a file claims is believed; large strided views are right. */
+/* PyTorch files made by this test: invalid calls, views, archives and lengths are refused with
+ * one line. Claimed sizes are not allocated. Large strided views give the right values. */
 #include <pumice/rng.h>
 #include <pumice/tensor_file.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ struct entry {
     size_t size;
     int method, flags;
     uint32_t crc;
-    uint64_t claimed; /* 0: size; else the sizes in the directory, in 64 bits */
+    uint64_t claimed; /* 0: the real size; else the size in the directory, in 64 bits */
 };
 
 static void add_entry(struct file *f, struct entry e)
@@ -57,7 +57,7 @@ static void end_file(struct file *f, bool wide)
     size_t at = f->bytes.length, size = f->directory.length;
 
     pm_str_bytes(&f->bytes, f->directory.text ? f->directory.text : "", size);
-    if (wide) { /* the 64-bit end, to which the other refers */
+    if (wide) { /* the 64-bit end record, to which the other one refers */
         size_t end = f->bytes.length;
         pm_str_bytes(&f->bytes, "PK\6\6", 4);
         little(&f->bytes, 44, 8), little(&f->bytes, 45, 2), little(&f->bytes, 45, 2);
@@ -76,14 +76,15 @@ static void end_file(struct file *f, bool wide)
 
 static int open_file(struct file *f, struct pm_tensor_file **out)
 {
-    char *exact = pm_malloc(f->bytes.length); /* so that a sanitizer sees its end */
+    char *exact = pm_malloc(f->bytes.length); /* exact size, so that the sanitizer detects a
+                                               * read beyond the end */
     int err;
 
     memcpy(exact, f->bytes.text, f->bytes.length);
     err = pm_torch_open_memory("made", exact, f->bytes.length, out);
     if (err < 0)
         assert_null(*out);
-    if (err == 0) { /* what can be read is read while its bytes are there */
+    if (err == 0) { /* readable tensors are read while the bytes exist */
         for (size_t i = 0; i < pm_tensor_file_count(*out); i++) {
             const struct pm_file_tensor *t = pm_tensor_file_get(*out, i);
             double v[64];
@@ -125,7 +126,7 @@ static void pickles_that_are_read(void **state)
     (void)state;
     assert_int_equal(
         PICKLE("\x80\2" TENSOR("FloatStorage", "K\4", "K\0", "K\2K\2\x86", "K\2K\1\x86") "."), 0);
-    assert_int_equal(PICKLE("\x80\2]q\0h\0a."), 0); /* a list that holds itself: no tensors */
+    assert_int_equal(PICKLE("\x80\2]q\0h\0a."), 0); /* a list that contains itself: no tensors */
     assert_int_equal(PICKLE("\x80\2}."), 0);
     assert_int_equal(PICKLE("\x80\2}X\1\0\0\0ec__torch__\nFormat\nK\1Rs."), 0); /* an enumeration */
     /* One tensor under several names. */
@@ -143,11 +144,11 @@ static void calls_are_not_made(void **state)
     assert_fails(PICKLE("\x80\2"
                         "ctorch.storage\n_load_from_bytes\nC\1x\x85R."),
                  "_load_from_bytes");
-    /* Inside a state dict beside good tensors, and never called. */
+    /* An unknown function beside valid tensors; it is never called. */
     assert_fails(PICKLE("\x80\2}X\1\0\0\0w" TENSOR("FloatStorage", "K\4", "K\0", "K\4\x85",
                                                    "K\1\x85") "sX\1\0\0\0xcsubprocess\nPopen\ns."),
                  "'subprocess.Popen'");
-    /* A function that we do not know made something of the only tensor. */
+    /* An unknown function makes the only tensor. */
     assert_fails(
         PICKLE("\x80\2"
                "cmine\nmake\n" TENSOR("FloatStorage", "K\4", "K\0", "K\4\x85", "K\1\x85") "\x85R."),
@@ -204,7 +205,7 @@ static void views_beyond_their_storage(void **state)
 
 /* ---- lengths, depths, bombs ------------------------------------------------------------ */
 
-/* A million of millions in every place where a file says how long something is. */
+/* A huge number in every place where a file states a length. */
 static void lengths_are_not_believed(void **state)
 {
     struct pm_tensor_file *out = NULL;
@@ -282,7 +283,7 @@ static void depth_and_sharing_are_bounded(void **state)
     struct pm_str s = { 0 };
 
     (void)state;
-    for (int depth = 200; depth <= 100000; depth += 99800) { /* lists within each other */
+    for (int depth = 200; depth <= 100000; depth += 99800) { /* nested lists */
         pm_str_bytes(&s, "\x80\2", 2);
         repeat(&s, "]", 1, depth);
         pm_str_bytes(&s, tensor, sizeof tensor - 1);
@@ -293,10 +294,10 @@ static void depth_and_sharing_are_bounded(void **state)
         else
             assert_fails(open_text(&s), "256 levels");
     }
-    pm_str_bytes(&s, "\x80\2", 2); /* marks within each other */
+    pm_str_bytes(&s, "\x80\2", 2); /* nested marks */
     repeat(&s, "(", 1, 100000);
     assert_fails(open_text(&s), "marks");
-    /* Each list holds the one before twice: 2^60 names of one tensor. */
+    /* Each list contains the previous one twice: 2^60 names of one tensor. */
     for (int with = 0; with < 2; with++) {
         pm_str_bytes(&s, "\x80\2", 2);
         if (with)
@@ -311,14 +312,14 @@ static void depth_and_sharing_are_bounded(void **state)
         pm_str_bytes(&s, ".", 1);
         assert_fails(open_text(&s), "give endless names");
     }
-    pm_str_bytes(&s, "\x80\2", 2); /* an ordered dict made of one list again and again */
+    pm_str_bytes(&s, "\x80\2", 2); /* an ordered dict made from the same list many times */
     pm_str_bytes(&s, "ccollections\nOrderedDict\nq\0" "0](", 30);
     repeat(&s, "K\1K\1\x86", 5, 3000);
     pm_str_bytes(&s, "e\x85q\1" "0", 5);
     repeat(&s, "h\0h\1R0", 6, 3000);
     pm_str_bytes(&s, "N.", 2);
     assert_fails(open_text(&s), "more than 4194304 values");
-    pm_str_bytes(&s, "\x80\2}", 3); /* a key that is longer than any name */
+    pm_str_bytes(&s, "\x80\2}", 3); /* a key longer than any name may be */
     pm_str_bytes(&s, "X\x88\x13\0\0", 5);
     repeat(&s, "k", 1, 5000);
     pm_str_bytes(&s, tensor, sizeof tensor - 1);
@@ -336,8 +337,8 @@ static uint8_t number_at(uint64_t place)
     return (uint8_t)(place * UINT64_C(2654435761) >> 16);
 }
 
-/* More than is gathered at once: the view's elements of a storage of 18,008,500 bytes, each a
- * function of its place, at random places and in order over the seams. */
+/* More than one piece of gathering: a view of a storage of 18,008,500 bytes. Each element is a
+ * function of its place. Elements are read at random places and in order across the pieces. */
 static void large_views(void **state)
 {
     static const char pickle[] = "\x80\2(" /* dims 2 x 4500 x 4000, strides 1, 1, 4500; 3500 x 2 x
@@ -396,7 +397,7 @@ static const struct entry good[] = {
     { .name = "x/data/0", .data = "0123456789abcdef", .size = 16 },
 };
 
-/* The good archive with entry `at` changed, and one more. */
+/* The valid archive with entry `at` changed, and one more entry. */
 static int open_changed(int at, struct entry change, const struct entry *more, bool wide)
 {
     struct file f = { 0 };

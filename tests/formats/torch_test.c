@@ -1,6 +1,6 @@
-/* torch: the files of tests/golden/pytorch/ hold what PyTorch says they do, byte by byte, however
- * their views lie; foreign ones too; what was cut short is refused. torch_made_test.c has the odd
- * ones. */
+/* PyTorch files: the files of tests/golden/pytorch/ hold the bytes that PyTorch recorded, for
+ * any layout of the views, and so do foreign files. Files that were cut short are refused.
+ * torch_made_test.c covers invalid files. */
 #include <pumice/rng.h>
 #include <pumice/tensor_file.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- PyTorch's own files --------------------------------------------------------------- */
 
-/* All but others.pt, which holds what has no numbers. */
+/* All files except others.pt, whose tensors cannot be stored as numbers. */
 static const char *const goldens[] = {
     "checkpoint.pt",     "dataparallel.pt", "legacy_module.pt", "legacy_protocol4.pt",
     "legacy_views.pt",   "list.pt",         "module.pt",        "nested.pt",
@@ -36,7 +36,7 @@ static struct pm_tensor_file *open_golden(const char *name)
     return f;
 }
 
-/* The tensor's bytes, read in pieces of `piece`. */
+/* The tensor's bytes, read in pieces of `piece` bytes. */
 static uint8_t *bytes_of(struct pm_tensor_file *f, const struct pm_file_tensor *t, size_t piece)
 {
     uint8_t *bytes = pm_malloc((size_t)t->bytes + 1);
@@ -222,8 +222,8 @@ static void foreign_files(void **state)
     }
 }
 
-/* The same net at two moments of its training, in two formats. The sum is of the archive's entries,
- * in the order of the tensors' names. */
+/* The same net at two times of its training, in two formats. The sum covers the archive's
+ * entries in the order of the tensors' names. */
 static void foreign_net(void **state)
 {
     struct pm_tensor_file *f = NULL, *g = NULL, *none = NULL;
@@ -269,7 +269,7 @@ static void read_everything(struct pm_tensor_file *f)
     }
 }
 
-/* A file that was cut is refused wherever it was; flipped bytes are refused or read. */
+/* A file cut at any place is refused; flipped bytes are refused or read. */
 static void damaged_files(void **state)
 {
     struct pm_rng r = pm_rng_make(7, pm_hash("damage"), 0, 0);

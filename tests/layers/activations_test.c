@@ -1,7 +1,6 @@
-/* The activations by their definitions. Derivatives that the code takes from y lose what y has
- * lost: 1 - y (sigmoid) and 1 - y^2 (tanh) carry y's error over into a value that is smaller by up
- * to e^x, so their gradients' allowance is 4 ulps x e^3 (x <= 3) and 4 ulps x 2 / (1 -
- * tanh(2)^2). */
+/* The activations by their definitions. The code computes some derivatives from y, and so
+ * inherits y's rounding error: 1 - y (sigmoid) and 1 - y^2 (tanh) are smaller than y by up to
+ * e^x. Their gradients are allowed 4 ulps x e^3 (x <= 3) and 4 ulps x 2 / (1 - tanh(2)^2). */
 #include "check.h"
 
 static double slope_of(const struct ref *r)
@@ -17,8 +16,8 @@ static double f_tanh(const struct ref *r, double x) { (void)r; return tanh(x); }
 static double f_hard_sigmoid(const struct ref *r, double x) { return f_relu6(r, x + 3) / 6; }
 static double f_hard_swish(const struct ref *r, double x) { return x * f_relu6(r, x + 3) / 6; }
 
-/* Each is built from y itself by a few relative steps but for x + 3, whose rounding has the size of
- * its terms. */
+/* Each function takes a few steps from y, each with a relative error. Only x + 3 has a rounding
+ * error of the size of its terms. */
 static void apply(struct ref *r, double (*f)(const struct ref *, double), double mag_of_sum)
 {
     ref_output(r, r->in[0].shape);

@@ -1,5 +1,5 @@
-/* argmax by its definition; ~ inputs have ties. NaN and signed zeros:
- * tests/net/argmax_values_test.c. */
+/* argmax by its definition; inputs with ~ have ties. tests/net/argmax_values_test.c covers NaN
+ * and signed zeros. */
 #include "check.h"
 
 static void argmax(struct ref *r)

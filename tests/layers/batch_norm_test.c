@@ -46,7 +46,7 @@ static void batch_norm(struct ref *r)
         }
         for (int i = 0; i < rows; i++)
             largest = fmax(largest, fabs(x->v[(size_t)i * c + k]));
-        if (batch) { /* a variance errs with the values' rounding, 2 (x - mean) dx */
+        if (batch) { /* rounded values change a variance by 2 (x - mean) dx */
             r->after[moving].mag[k] = fabs(r->var[moving].v[k]) + largest;
             r->after[moving + 1].mag[k] = fabs(r->var[moving + 1].v[k]) + var + sqrt(var) * largest;
         }
@@ -59,8 +59,8 @@ static void batch_norm(struct ref *r)
             const double z = normal * gamma + beta + residual;
 
             r->y.v[at] = act(r, z);
-            /* x - mean errs by x's size, which rstd enlarges. hard_swish is at most 1.5 times as
-             * steep as z beyond 3 in size. */
+            /* x - mean has an error of the size of x's rounding, which rstd enlarges. The slope
+             * of hard_swish is at most 1.5 for |z| < 3 and 1 beyond. */
             r->y.mag[at] = ((fabs(normal) + largest * rstd) * fabs(gamma) + fabs(beta) +
                             fabs(residual)) * (1 + fabs(z) / 3);
         }
@@ -88,7 +88,7 @@ static const struct check_case cases[] = {
     { "batch_norm scale=false", "2x3x3x8 2x3x3x8", false, VARS },
     { "batch_norm", "50x5@99..101", true, VARS }, /* a mean 100 times the deviation */
     { "batch_norm", "1x3", true, VARS, .no_gradient = 1 }, /* one row: the variance is 0 */
-    { "batch_norm", "3x600", true, VARS }, /* more channels than a block */
+    { "batch_norm", "3x600", true, VARS }, /* more channels than a block holds */
     { "batch_norm", "700x2", true, VARS }, /* many chunks, the last one shorter */
     { "batch_norm activation=relu", "24x56x56x64", true, VARS, .large = true },
     { "batch_norm activation=relu", "16x14x14x512 16x14x14x512", true, VARS, .large = true },

@@ -1,4 +1,4 @@
-/* prelu and scale by their definitions: the variables repeat along the leading axes. */
+/* prelu and scale by their definitions: their variables repeat along the leading axes. */
 #include "check.h"
 
 static void prelu(struct ref *r)

@@ -1,18 +1,19 @@
-/* check MODE [LAYER] [--device NAME]: the cases of tests/layers/ against their references.
+/* check MODE [LAYER] [--device NAME] runs the cases of tests/layers/ against their references.
  *
- *   ref     each case's output (and what update() leaves) against the reference; allowed: ulps x
- *           2^-24 x the sum of the terms' magnitudes
- *   grad    gradients against central differences of the reference; also: nothing changes when only
- *           dx or only dw is wanted, and accumulating calls add
- *   parity  each kernel call, C function against every shader variant of the device
- *   bench   the large cases, each call and variant: CSV on standard output
- *   self    plants faults and expects the modes to catch them
+ *   ref     compares each case's output, and the variables after update(), with the reference;
+ *           allowed: ulps x 2^-24 x the sum of the terms' magnitudes
+ *   grad    compares gradients with central differences of the reference; also: results do not
+ *           change when only dx or only dw is computed, and accumulating calls add
+ *   parity  compares the C function of each kernel call with every shader variant of the device
+ *   bench   measures the large cases, each call and variant: CSV on standard output
+ *   self    plants faults; each mode must find its own
  *
- * ref and grad run on the CPU or on --device; parity, bench and self want a Vulkan device, at first
- * the one that VK_DRIVER_FILES shows, and leave with 77 when there is none. In all runs outputs
- * start as NaN, guard words surround every buffer and read-only buffers must stay as they are.
+ * ref and grad run on the CPU or on --device. parity, bench and self need a Vulkan device
+ * (default: the first one that VK_DRIVER_FILES lists) and exit with 77 when there is none. In
+ * all runs outputs start as NaN, guard words surround every buffer, and read-only buffers must
+ * stay unchanged.
  *
- * This file holds ref, self and main; check_grad.c and check_parity.c the other modes. */
+ * This file holds ref, self and main; check_grad.c and check_parity.c hold the other modes. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -52,7 +53,8 @@ static int compare(struct check *k, const char *what, const float *got,
     return PM_OK;
 }
 
-/* Integers (argmax) are compared as such. part: output o in the reference's y. */
+/* Compares output o; part is its index in the reference's y. Integers (argmax) are compared
+ * exactly. */
 static int compare_output(struct check *k, const struct subject *s, int o,
                           const struct ref_array *part)
 {
@@ -98,7 +100,7 @@ out:
     return err;
 }
 
-/* After update(): variables the reference moves, and the others unchanged. */
+/* After update(): variables that the reference changes, and the others, which must be unchanged. */
 static int compare_variables(struct check *k, const struct subject *s, const struct ref *r,
                              bool finite)
 {
@@ -133,7 +135,8 @@ static int ref_once(struct check *k, const struct entry *e, const struct check_c
     PM_TRY(subject_build(e, c, &o, &s));
     ref_make(s, &r);
     e->test->reference(&r);
-    /* Call by call shows who wrote where; a device gets them all, to see its barriers at work. */
+    /* The CPU runs call by call, which shows which call wrote where. A device runs all calls at
+     * once, which tests its barriers. */
     step = k->device == k->cpu ? 1 : s->calls.call_count;
     for (; run.first < s->calls.call_count; run.first = run.last) {
         run.last = run.first + step;
@@ -171,7 +174,7 @@ static int run_cases(struct check *k, mode_fn mode, const char *layer)
     return k->failures ? 1 : 0;
 }
 
-/* Faults that `self` plants into conv2d with a bias and relu6: each mode must catch its own. */
+/* Faults that `self` plants into conv2d with a bias and relu6. Each mode must find its own. */
 static struct pm_planned_call *find_call(struct subject *s, const char *kernel)
 {
     for (int i = 0; i < s->calls.call_count; i++)

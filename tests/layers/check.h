@@ -1,6 +1,6 @@
-/* check: what a layer's test file says. It is the layer's cases, written as config text, and a
- * forward reference in double precision that shares no code with src/; all modes of `check` follow
- * from these (check.c lists them).
+/* check: the contents of a layer's test file. It holds the layer's cases, written as config
+ * text, and a forward reference in double precision that shares no code with src/. All modes of
+ * `check` use these two (check.c lists the modes).
  *
  *     static void leaky_relu(struct ref *r)
  *     {
@@ -20,8 +20,8 @@
  *     };
  *     const struct pm_layer_test pm_test_leaky_relu = { cases, leaky_relu };
  *
- * A reference is called many times with slightly changed inputs (central differences), so its
- * cases are small: up to some thousand values. `large` cases skip it. */
+ * Central differences call a reference many times with slightly changed inputs, so its cases are
+ * small: up to some thousand values. Cases marked `large` do not call it. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -30,9 +30,9 @@
 
 #include <pumice/kernel.h>
 
-/* The node under test has this name, so its variables are "layer/weights", ..., and its random
- * stream is pm_hash("layer"). Its plan's first example is CHECK_FIRST_EXAMPLE, its share of the
- * loss CHECK_SHARE, and struct pm_step holds CHECK_STEP, CHECK_SEED, and CHECK_LR. */
+/* Name of the node under test. Its variables are "layer/weights", ..., its random stream is
+ * pm_hash("layer"). The plan's first example is CHECK_FIRST_EXAMPLE, its share of the loss
+ * CHECK_SHARE, and struct pm_step holds CHECK_STEP, CHECK_SEED and CHECK_LR. */
 #define CHECK_NAME "layer"
 #define CHECK_STEP 3u
 #define CHECK_SEED 0x1234567890abcdefull
@@ -41,24 +41,25 @@
 #define CHECK_LR 0.125
 
 struct check_case {
-    /* As for pm_net_add: "conv2d filters=4 kernel=[3,5] stride=2". NULL ends the list. */
+    /* Options as for pm_net_add: "conv2d filters=4 kernel=[3,5] stride=2". NULL ends the list. */
     const char *options;
-    /* Shapes of the inputs, space-separated, slowest axis first: "2x7x7x3 i32:2@0..9". A prefix
-     * names another type than f32 (i32, u32, u8); @low..high is the range of the values, inclusive
-     * for integers, at first -2..2, and 0..1 for integers. Floats of one input are all distinct, so
-     * maxima have no ties; add `~` ("~8x8") for values that repeat (small integers). */
+    /* Shapes of the inputs, separated by blanks, slowest axis first: "2x7x7x3 i32:2@0..9". A
+     * prefix names a type other than f32 (i32, u32, u8). @low..high is the range of the values,
+     * inclusive for integers; default -2..2, for integers 0..1. The floats of one input are all
+     * distinct, so maxima have no ties. `~` ("~8x8") asks for values that repeat (small
+     * integers). */
     const char *inputs;
     bool train;
-    /* Ranges of variables where -1..1 does not fit: "gamma@0.5..1.5 moving_variance@0.1..2". */
+    /* Ranges of variables other than -1..1: "gamma@0.5..1.5 moving_variance@0.1..2". */
     const char *variables;
     bool large;             /* parity and bench only: the reference is not run */
-    unsigned no_gradient;   /* bit i: no gradient of input i is asked for (weights of a loss) */
-    unsigned unread;        /* bit k: nobody reads output k, so that it has no gradient */
+    unsigned no_gradient;   /* bit i: input i gets no gradient (weights of a loss) */
+    unsigned unread;        /* bit k: output k has no reader and so no gradient */
 };
 
-/* Values as a reference sees them, row-major; images are NHWC. mag[i] is the sum of the magnitudes
- * of the terms that v[i] was added up from: float32 arithmetic is allowed an error of `ulps` x
- * 2^-24 x mag[i]. NULL for inputs and variables. */
+/* An array as references see it, row-major; images are NHWC. mag[i] is the sum of the magnitudes
+ * of the terms of v[i]: float32 arithmetic may have an error of `ulps` x 2^-24 x mag[i]. mag is
+ * NULL for inputs and variables. */
 struct ref_array {
     struct pm_shape shape;
     size_t count;
@@ -69,30 +70,31 @@ struct ref {
     const char *options;    /* the case's text */
     bool train;
     int inputs, vars;
-    struct ref_array in[8];    /* read; integers come as doubles */
-    struct ref_array var[8];   /* read; in the order of the layer's pm_node_variable calls */
-    /* Made by the reference: the output with ref_output. A loss writes its scalar there (shape of
-     * rank 0) without CHECK_SHARE. Its shape must be the layer's, by the reference's own rule. */
+    struct ref_array in[8];    /* read only; integers as doubles */
+    struct ref_array var[8];   /* read only; in the order of the layer's pm_node_variable calls */
+    /* Set by the reference with ref_output. A loss writes its scalar here (shape of rank 0),
+     * without CHECK_SHARE. The reference computes the shape by its own rule; it must equal the
+     * layer's. */
     struct ref_array y;
-    /* Several outputs, made with ref_outputs, lie behind one another in y.v; their shapes. */
+    /* Number of outputs and their shapes, set with ref_outputs. They follow each other in y.v. */
     int outputs;
     struct pm_shape out[8];
-    /* What update() leaves in variable k (batch norm's moving averages), made with ref_update;
-     * count 0 for variables that stay as they are. */
+    /* Variable k after update() (moving averages of batch norm), set with ref_update; count 0
+     * for variables that do not change. */
     struct ref_array after[8];
 };
-/* Gives y its shape; v and mag are zero. */
+/* Sets the shape of y; v and mag become zero. */
 void ref_output(struct ref *r, struct pm_shape shape);
-/* Gives y room for outputs of these shapes; v and mag are zero. */
+/* Gives y room for outputs of these shapes; v and mag become zero. */
 void ref_outputs(struct ref *r, int count, const struct pm_shape *shape);
-/* Makes after[k] as var[k] is; v is a copy, mag is zero. */
+/* Sets after[k] to a copy of var[k]; mag becomes zero. */
 void ref_update(struct ref *r, int k);
 
 /* Options of the case's text. */
 double ref_number(const struct ref *r, const char *key, double otherwise);
-/* A list or one number (count 1); 0 when absent. */
+/* A list of numbers or one number (count 1). Returns the count; 0 when the option is absent. */
 int ref_numbers(const struct ref *r, const char *key, double *out, int max);
-/* Whether option `key` stands there as `value`; when absent, whether otherwise is value. */
+/* True when option `key` has this value. An absent option has the value `otherwise`. */
 bool ref_says(const struct ref *r, const char *key, const char *value, const char *otherwise);
 /* Element of a rank-4 array. */
 static inline size_t ref_at(const struct ref_array *a, int n, int h, int w, int c)
@@ -100,8 +102,8 @@ static inline size_t ref_at(const struct ref_array *a, int n, int h, int w, int 
     const int *d = a->shape.dim;
     return (((size_t)n * d[1] + h) * d[2] + w) * d[3] + c;
 }
-/* Window geometry by TensorFlow's rules: output size and the number of cells added before. padding
- * is option "padding" ("same", "valid", "explicit" with before and after). */
+/* Geometry of a window by TensorFlow's rules: output size and number of cells added before.
+ * padding is the option "padding" ("same", "valid", "explicit" with before and after). */
 int ref_window(const struct ref *r, const char *otherwise, int in, int kernel, int stride,
                int dilation, int explicit_before, int explicit_after, int *before);
 
@@ -110,8 +112,8 @@ struct pm_layer_test {
     void (*reference)(struct ref *r);
     /* Allowed error of the output and of gradients in units of 2^-24 x mag; 0 = 16 and 64. */
     double ulps, grad_ulps;
-    /* Allowed difference between two drivers in units of 2^-24 x the largest value of a buffer;
-     * 0 = 64: sums of up to 10^5 terms of random sign in another order. */
+    /* Allowed difference between two drivers in units of 2^-24 x the largest value of a buffer.
+     * 0 = 64, for sums of up to 10^5 terms of random sign in different orders. */
     double parity_ulps;
     bool loss;              /* the result is pm_loss_scalar's, and there is no dy */
 };

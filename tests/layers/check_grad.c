@@ -7,7 +7,8 @@
 
 enum { SAMPLES = 128, DIRECTIONS = 6 };
 
-/* Central differences of J = sum of g[j] y[j] along `way` (NULL: element i alone) of array a. */
+/* Central differences of J = sum of g[j] y[j], along the direction `way` of array a (NULL: along
+ * element i). */
 struct slope {
     double value, magnitude;
     bool kink;
@@ -54,12 +55,13 @@ static struct slope difference(const struct entry *e, struct ref *r, struct ref_
 }
 
 struct expected {
-    struct ref_array *a; /* of the reference */
+    struct ref_array *a; /* belongs to the reference */
     const float *got;
     const char *name;
 };
 
-/* One array's gradient: sampled elements, then random directions over all of them. */
+/* Compares the gradient of one array: sampled elements, then random directions over all
+ * elements. */
 static int compare_gradient(struct check *k, const struct entry *e, struct ref *r,
                             const struct expected *x, const double *g)
 {
@@ -86,7 +88,8 @@ static int compare_gradient(struct check *k, const struct entry *e, struct ref *
     }
     for (size_t i = 0; i < samples; i++) {
         const size_t at = pm_permute(7, 0, a->count, i);
-        /* Values that elements share (means, norms) err in proportion to the largest. */
+        /* The error of values that elements share (means, norms) is proportional to the largest
+         * element. */
         const double allowed = ulps * CHECK_EPSILON * (d[i].magnitude + largest / 16) +
                                1e-10 * largest;
 
@@ -123,7 +126,7 @@ out:
     return err;
 }
 
-/* Gradients with only some of them wanted must have the bits they had with all. */
+/* When only some gradients are computed, they must have the same bits as when all are. */
 static int same_when_unwanted(struct check *k, const struct subject *all, bool no_dx)
 {
     int err = PM_OK;
@@ -148,7 +151,7 @@ out:
     return err;
 }
 
-/* With the flag set, dw = what was there + what a writing call gives. */
+/* With the accumulate flag, dw must be its earlier contents plus the result of a writing call. */
 static int adds_up(struct check *k, const struct subject *all)
 {
     int err = PM_OK;
@@ -190,7 +193,7 @@ int mode_grad(struct check *k, const struct entry *e, const struct check_case *c
         return PM_OK;
     PM_TRY(subject_build(e, c, &o, &s));
     if (s->forward_calls == s->calls.call_count && !s->node->layer->view)
-        goto out; /* no backward */
+        goto out; /* the case has no backward calls */
     run.last = s->calls.call_count;
     ref_make(s, &r);
     e->test->reference(&r);

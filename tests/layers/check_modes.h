@@ -1,4 +1,4 @@
-/* check_modes: what the modes of check share. Each mode runs one case and fails with a line. */
+/* check_modes: shared by the modes of check. Each mode runs one case; a failure prints a line. */
 #ifndef CHECK_MODES_H
 #define CHECK_MODES_H
 
@@ -7,10 +7,11 @@
 #define CHECK_EPSILON 0x1p-24 /* float32's unit of rounding */
 
 struct check {
-    struct pm_device *cpu, *device; /* device: the one under test; may be the cpu */
+    struct pm_device *cpu, *device; /* device: the one under test, or the cpu */
     void (*doctor)(struct subject *s);
     int cases, failures;
-    long values, kinks;             /* compared; left out in grad because a kink was too near */
+    long values, kinks;             /* compared values, and values that grad left out because a
+                                     * kink was too near */
 };
 
 typedef int (*mode_fn)(struct check *k, const struct entry *e, const struct check_case *c);
@@ -24,7 +25,7 @@ static inline double or_default(double v, double otherwise)
     return v > 0 ? v : otherwise;
 }
 
-/* What a float tensor holds. */
+/* The contents of a float tensor. */
 static inline const float *floats(const struct subject *s, struct pm_tensor t)
 {
     return (const float *)s->values[pm_calls_root(&s->calls, t.value)].data;

@@ -1,11 +1,11 @@
-/* check parity and check bench: kernel calls one by one, in every variant of the device. */
+/* check parity and check bench: run kernel calls one by one, in every variant of the device. */
 #include <stdlib.h>
 
 #include "check_modes.h"
 
 /* ---- parity ---------------------------------------------------------------------------- */
 
-/* Copies of the values that a call uses; others are NULL. */
+/* Copies the values that a call uses; the others are NULL. */
 static char **save(const struct subject *s, int call)
 {
     char **copy = calloc((size_t)s->calls.value_count + 1, sizeof *copy);
@@ -35,7 +35,7 @@ static void drop(const struct subject *s, char **copy)
     free(copy);
 }
 
-/* Value v of the device's run (in s) against the C function's. */
+/* Compares value v of the device's run (in s) with that of the C function. */
 static int compare_value(struct check *k, const struct subject *s, int v, const char *want,
                          const char *what)
 {
@@ -63,7 +63,8 @@ static int compare_value(struct check *k, const struct subject *s, int v, const 
     return PM_OK;
 }
 
-/* One call on the device, from the values in `before`; results against those in `after`. */
+/* Runs one call on the device with the values in `before`, and compares the results with
+ * `after`. */
 static int parity_call(struct check *k, struct subject *s, const struct run_options *o,
                        char **before, char **after)
 {
@@ -98,7 +99,7 @@ out:
     return err;
 }
 
-/* Whether the row has a variant of this level on the device. */
+/* True when the row has a variant of this level on the device. */
 static bool has_level(const struct check *k, const struct pm_planned_call *c, int level)
 {
     static struct pm_picks picks;
@@ -119,7 +120,7 @@ static int parity_levels(struct check *k, struct subject *s, int call, int accum
     after = save(s, call);
     for (int alias = 0; alias <= (c->kernel->inplace != NULL); alias++) {
         o.alias = alias;
-        if (alias) { /* the C function must bear it too */
+        if (alias) { /* the C function must support it, too */
             struct check cpu = *k;
 
             cpu.device = k->cpu;
@@ -136,8 +137,8 @@ out:
     return err;
 }
 
-/* Large cases are there for bench; parity takes their calls up to what a software driver does in
- * about a second, which leaves enough that need more than 65,535 groups. */
+/* Large cases exist for bench. parity runs only those of their calls that take a software driver
+ * about a second; enough of these need more than 65,535 groups. */
 static bool too_much(const struct subject *s, int call)
 {
     const struct pm_planned_call *c = &s->calls.calls[call];
@@ -162,7 +163,7 @@ int mode_parity(struct check *k, const struct entry *e, const struct check_case 
         if (c->large && too_much(s, i)) {
             const struct run_options run = { .first = i, .last = i + 1, .accumulate = -1 };
 
-            PM_TRY(subject_run(s, k->cpu, &run)); /* later calls want its results */
+            PM_TRY(subject_run(s, k->cpu, &run)); /* later calls read its results */
             continue;
         }
         if (adds_to_gradient(s, i))

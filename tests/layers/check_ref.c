@@ -1,4 +1,4 @@
-/* What references use: their arrays, and the options of the case's text, read without src/. */
+/* Functions for references: their arrays, and the options of a case's text, parsed without src/. */
 #include <assert.h>
 #include <stdlib.h>
 

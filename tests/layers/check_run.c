@@ -1,4 +1,4 @@
-/* Building cases and running them: check_run.h has the contract. */
+/* Builds cases and runs them; check_run.h describes the functions. */
 #include "check_run.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@ struct range {
     bool repeats;
 };
 
-/* Distinct values from low to high in random order, none in the middle, where kinks tend to be (or
- * small integers when they may repeat). */
+/* Fills with distinct values from low to high in random order, without the middle, where kinks
+ * usually lie. When values may repeat, they are small integers. */
 static void fill(struct image *m, enum pm_type type, size_t count, struct range g, uint64_t seed)
 {
     struct pm_rng rng = pm_rng_make(seed, pm_hash("check"), 0, 0);
@@ -34,7 +34,7 @@ static void fill(struct image *m, enum pm_type type, size_t count, struct range 
     }
 }
 
-/* "low..high" up to a space, whose place is returned. */
+/* Parses "low..high" up to a blank. Returns the place of the blank. */
 static const char *parse_range(const char *s, struct range *g)
 {
     const int low = sscanf(s, "%lf", &g->low);
@@ -45,7 +45,7 @@ static const char *parse_range(const char *s, struct range *g)
     return s + strcspn(s, " ");
 }
 
-/* One word of check_case.inputs. */
+/* Parses one word of check_case.inputs. */
 static const char *parse_input(const char *s, struct pm_shape *shape, enum pm_type *type,
                                struct range *g)
 {
@@ -77,7 +77,7 @@ static const char *parse_input(const char *s, struct pm_shape *shape, enum pm_ty
     return s + strspn(s, " ");
 }
 
-/* "gamma@0.5..1.5" among the words of text; -1..1 when the variable is not there. */
+/* Finds "gamma@0.5..1.5" among the words of text; -1..1 when the variable is missing. */
 static struct range variable_range(const char *text, const char *suffix)
 {
     struct range g = { -1, 1, false };
@@ -194,7 +194,7 @@ static void make_values(struct subject *s, const struct range *inputs)
         if (pm_has(s->dys[k]))
             fill(image_of(s, s->dys[k]), PM_F32, pm_count(s->dys[k]),
                  (struct range){ -1, 1, false }, 300 + k);
-    for (int k = 0; k < n->var_count; k++) /* what accumulating calls add to */
+    for (int k = 0; k < n->var_count; k++) /* accumulating calls add to these values */
         if (pm_has(s->dw[k]))
             fill(image_of(s, s->dw[k]), PM_F32, pm_count(s->dw[k]),
                  (struct range){ -1, 1, false }, 400 + k);
@@ -267,11 +267,12 @@ void subject_free(struct subject **out)
 
 /* ---- running --------------------------------------------------------------------------- */
 
-/* A run's device side. Buffer of value v: GUARD bytes, contents (rounded up to 256 + 4), GUARD. */
+/* The device side of a run. The buffer of value v holds GUARD bytes, the contents (rounded up to
+ * 256 + 4), and GUARD bytes. */
 struct run {
     struct subject *s;
     struct pm_device *d;
-    struct pm_buffer **value;   /* by value; NULL when not used by these calls */
+    struct pm_buffer **value;   /* one per value; NULL when these calls do not use it */
     struct pm_buffer **scratch; /* [call * PM_MAX_BUFS + buffer] */
     struct pm_bound_call *calls;
     char *params;               /* copies whose accumulate flag may differ */
@@ -318,7 +319,7 @@ static const char *place_text(const struct run *r, int v)
     return "?";
 }
 
-/* Whether some call of the run may write value v. */
+/* True when a call of the run may write value v. */
 static bool written(const struct run *r, int v)
 {
     for (int i = 0; i < r->count; i++) {
@@ -334,7 +335,8 @@ static bool written(const struct run *r, int v)
     return false;
 }
 
-/* Reads value v back after the checks; with .alias, an input that became the output is not read. */
+/* Reads value v back after the checks. With .alias, an input whose memory the output took is not
+ * read. */
 static int get_value(struct run *r, int v, bool replaced)
 {
     int err = PM_OK;
@@ -360,7 +362,7 @@ out:
     return err;
 }
 
-/* Index of the input in whose place output b of the row may lie ("y=x"), or -1. */
+/* Index of the input whose memory output b of the row may take ("y=x"), or -1. */
 static int alias_of(const struct pm_kernel *k, const struct pm_buf_spec *spec, int bufs, int b)
 {
     const size_t length = strlen(spec[b].name);
@@ -387,8 +389,8 @@ bool adds_to_gradient(const struct subject *s, int call)
     return false;
 }
 
-/* Whether the options' accumulate is call i's: that of a call by itself; among others only adding
- * to what a gradient had before the step. */
+/* True when the option accumulate sets the flag of call i: always for a single call; among
+ * several calls only for those that add to a gradient from before the step. */
 static bool sets_accumulate(const struct run *r, int i)
 {
     const int call = r->o->first + i;
@@ -471,7 +473,7 @@ static void run_free(struct run *r)
     free(r->levels);
 }
 
-/* With .alias the output's contents lie in the input's buffer: the host images follow. */
+/* With .alias the output lies in the input's buffer; the host images are exchanged, too. */
 static void exchange_aliases(struct run *r, bool *replaced)
 {
     for (int i = 0; r->o->alias && i < r->count; i++) {

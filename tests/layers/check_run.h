@@ -1,5 +1,5 @@
-/* check_run: a case built into a list of kernel calls, and its run on a device with every value in
- * a buffer of its own between guard words. */
+/* check_run: builds a case into a list of kernel calls and runs it on a device. Every value has
+ * its own buffer between guard words. */
 #ifndef CHECK_RUN_H
 #define CHECK_RUN_H
 
@@ -9,13 +9,13 @@
 #include "check.h"
 #include "net/calls.h"
 
-/* A test under its layer's name. */
+/* A test with the name of its layer. */
 struct entry {
     const char *name;
     const struct pm_layer_test *test;
 };
 
-/* A built case. Everything but `values` lives in the net's arena. */
+/* A built case. Everything except `values` lies in the net's arena. */
 struct subject {
     const struct entry *entry;
     const struct check_case *c;
@@ -27,23 +27,24 @@ struct subject {
     int update_call;         /* first call of update(), or call_count */
     struct pm_tensor x[PM_MAX_INPUTS], dx[PM_MAX_INPUTS];
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];
-    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* y: the loss scalar of a loss */
-    union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; }; /* none: nobody reads the output */
-    struct image *values;    /* per value: what it holds, owned */
+    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* y: for a loss its scalar */
+    union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; }; /* none when the output has no
+                                                               * reader */
+    struct image *values;    /* the contents of each value, owned */
 };
-/* Host contents of a value. */
+/* The contents of a value on the host. */
 struct image {
     size_t bytes;   /* of the tensor, rounded up to 4 */
     char *data;     /* owned */
-    bool given;     /* set before the first call (input, variable, dy); else NaN at first */
+    bool given;     /* set before the first call (input, variable, dy); other values start as NaN */
 };
 
 struct build_options {
     bool backward, update;
-    bool no_dx, no_dw;       /* as if nobody wanted them */
+    bool no_dx, no_dw;       /* builds as if they had no reader */
     bool calls_only;         /* without contents of values: the calls cannot run */
     uint32_t flag;           /* finite flag that update() sees */
-    /* Plants a fault into the finished list (mode self); NULL: none. */
+    /* Plants a fault into the finished list (mode self); NULL for none. */
     void (*doctor)(struct subject *s);
 };
 int subject_build(const struct entry *e, const struct check_case *c, const struct build_options *o,
@@ -51,23 +52,24 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
 void subject_free(struct subject **s);
 
 /* Runs calls first..last-1 as one program on s->values, in place. levels: pick() level of every
- * call. accumulate: -1 as planned, else the flag of a call that is run by itself; of many 1 is for
- * those that add to a variable's gradient and 0 is as planned. alias: where the row
- * declares .inplace, the output lies in its input's memory. Guard words and the bytes of r: buffers
- * are compared afterwards: a change is an error. variant (may be NULL): of the first call. */
+ * call. accumulate: -1 keeps the planned flags; otherwise it sets the flag of a call that runs
+ * by itself, and with several calls 1 sets it for those that add to a variable's gradient.
+ * alias: when the row declares .inplace, the output takes the memory of its input. Afterwards
+ * guard words and the contents of r: buffers must be unchanged. variant (may be NULL): variant
+ * of the first call. */
 struct run_options {
     int first, last, level, accumulate;
     bool alias;
     const char **variant;
 };
 int subject_run(struct subject *s, struct pm_device *d, const struct run_options *o);
-/* Whether a call adds to the gradient of a variable (and not to a value of the layer's own). */
+/* True when a call adds to the gradient of a variable, not to another value of the layer. */
 bool adds_to_gradient(const struct subject *s, int call);
-/* Best seconds of one call, repeated on the device. */
+/* The shortest time of one call in seconds, repeated on the device. */
 int subject_time(struct subject *s, struct pm_device *d, int call, int level, double *seconds,
                  const char **variant);
 
-/* The reference's view of a subject's inputs and variables; ref_free frees. */
+/* The inputs and variables of a subject for the reference. Free with ref_free. */
 void ref_make(const struct subject *s, struct ref *r);
 void ref_free(struct ref *r);
 

@@ -21,8 +21,8 @@ static struct conv geometry(const struct ref *r)
     return g;
 }
 
-/* Output channel k reads inputs first .. first + count - 1; weight(c - first) lies at
- * ((kh * KW + kw) * count + c - first) * filters + k, which is also depthwise's order. */
+/* Output channel k reads inputs first .. first + count - 1. weight(c - first) lies at ((kh * KW
+ * + kw) * count + c - first) * filters + k, which is also the order of depthwise weights. */
 static void sums(struct ref *r, int filters, int groups)
 {
     const struct conv g = geometry(r);
@@ -74,7 +74,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=8 kernel=1 stride=2", "2x5x6x16" },
     { "conv2d filters=3 kernel=[3,5] padding=valid", "1x7x9x4" },
     { "conv2d filters=3 kernel=[2,4]", "1x5x5x3" },
-    /* TensorFlow's SAME at stride 2 on even sizes: nothing above, one row below. */
+    /* TensorFlow's SAME with stride 2 on even sizes pads only below. */
     { "conv2d filters=4 stride=2", "2x8x6x3" },
     { "conv2d filters=4 stride=2", "1x7x9x4" },
     { "conv2d filters=4 stride=3", "1x8x10x5" },
@@ -85,7 +85,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=4 stride=2 padding=explicit pad=[3,0,0,4]", "1x7x6x3" },
     { "conv2d filters=3 dilation=2", "1x9x8x4" },
     { "conv2d filters=3 dilation=[3,2] padding=valid", "1x9x9x3" },
-    { "conv2d filters=4 dilation=4", "1x6x6x3" },       /* taps wholly in the padding */
+    { "conv2d filters=4 dilation=4", "1x6x6x3" },       /* taps that lie wholly in the padding */
     { "conv2d filters=3 kernel=5 padding=valid", "3x5x5x2" },
     { "conv2d filters=6 groups=2", "2x5x5x4" },
     { "conv2d filters=6 groups=3 kernel=1", "2x3x5x9" },
@@ -104,7 +104,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=3 activation=hard_sigmoid", "1x5x5x3@-6..6" },
     { "conv2d filters=2 kernel=1", "1x1x1x1" },
     { "conv2d filters=3 kernel=3 stride=2", "1x1x2x3" },
-    /* More than 65,535 workgroups at one output an invocation. */
+    /* More than 65,535 workgroups with one output for each invocation. */
     { "conv2d filters=64 kernel=1", "1x260x257x3", .large = true },
     { "conv2d filters=64 kernel=7 stride=2 bias=false", "1x224x224x3", .large = true },
     { "conv2d filters=64 bias=false", "2x56x56x64", .large = true },

@@ -1,4 +1,4 @@
-/* conv2d_transpose by its definition: every input spreads over a window of the output. */
+/* conv2d_transpose by its definition: every input adds to a window of the output. */
 #include "conv_ref.h"
 
 static void conv2d_transpose(struct ref *r)

@@ -1,11 +1,10 @@
-/* What the references of convolutions and products share: bias and activation over finished
- * sums. */
+/* Shared by the references of convolutions and products: bias and activation after the sums. */
 #ifndef CONV_REF_H
 #define CONV_REF_H
 
 #include "check.h"
 
-/* y += biases (variable 1, unless bias=false), then the activation; the magnitudes follow. */
+/* y += bias (variable 1, unless bias=false), then the activation; the magnitudes follow. */
 static inline void ref_tail(struct ref *r)
 {
     const int channels = r->y.shape.dim[r->y.shape.rank - 1];
@@ -33,7 +32,7 @@ static inline void ref_tail(struct ref *r)
     }
 }
 
-/* Number i (0 height, 1 width) of an option that is one number or two. */
+/* Number i (0 height, 1 width) of an option that holds one number or two. */
 static inline int ref_pair(const struct ref *r, const char *key, int i, int otherwise)
 {
     double v[2];

@@ -1,5 +1,5 @@
-/* drop_path: an example's random number is the first of its stream (random_ref.h); the share that
- * stays as the published schedule has it. */
+/* drop_path: an example's random number is the first of its stream (random_ref.h); the keep
+ * probability follows the published schedule. */
 #include "random_ref.h"
 
 static void drop_path(struct ref *r)
@@ -25,9 +25,9 @@ static const struct check_case cases[] = {
     { "drop_path keep=0.5", "8x2x3x4", .train = true },
     { "drop_path keep=0.2 steps=4", "12x5x4x3", .train = true }, /* three quarters of the way */
     { "drop_path keep=0.2 steps=4", "12x5x4", .train = true },
-    { "drop_path keep=0.4 steps=3", "10x6", .train = true },     /* at the end */
-    { "drop_path keep=0.4 steps=2", "10x6", .train = true },     /* beyond it */
-    { "drop_path keep=0.6 steps=937500", "6x8", .train = true }, /* nothing is dropped yet */
+    { "drop_path keep=0.4 steps=3", "10x6", .train = true },     /* at its end */
+    { "drop_path keep=0.4 steps=2", "10x6", .train = true },     /* beyond its end */
+    { "drop_path keep=0.6 steps=937500", "6x8", .train = true }, /* before anything is dropped */
     { "drop_path keep=0.001", "6x33", .train = true },
     { "drop_path keep=1 steps=10", "2x9", .train = true },
     { "drop_path keep=0.5", "3x5" },

@@ -10,7 +10,7 @@ static void dropout(struct ref *r)
     ref_output(r, x->shape);
     for (size_t i = 0; i < x->count; i++) {
         const uint32_t example = CHECK_FIRST_EXAMPLE + (uint32_t)(i / per);
-        /* The sum is made in float32, as is the mask's definition: floor(keep + U). */
+        /* The mask is defined as floor(keep + U) with the sum in float32. */
         const float u = (float)(ref_word(example, (uint32_t)(i % per)) >> 8) / 16777216.0f;
         const double mask = r->train ? floorf(keep + u) / keep : 1;
 

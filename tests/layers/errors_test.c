@@ -27,7 +27,7 @@ static void error(struct ref *r, bool absolute)
 static void squared_error(struct ref *r) { error(r, false); }
 static void absolute_error(struct ref *r) { error(r, true); }
 
-/* Of target and weights no gradient is asked for. */
+/* Target and weights get no gradient. */
 #define ERRORS(layer)                                                                              \
     { layer, "3x4x5x1 3x4x5x1", .train = true, .no_gradient = 2 },                                 \
         { layer " weight=200", "2x7x5x2 2x7x5x2 2x7x5x2@0..2", .train = true, .no_gradient = 6 },  \

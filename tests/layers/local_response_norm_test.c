@@ -29,7 +29,7 @@ static const struct check_case cases[] = {
     { "local_response_norm radius=1 alpha=0.5 beta=1.3", "3x2x2x6" },
     { "local_response_norm radius=9", "1x2x2x3" },
     { "local_response_norm radius=0 beta=0.5", "2x2x2x4" },
-    { "local_response_norm radius=3", "2x600" }, /* more channels than a block of the C side */
+    { "local_response_norm radius=3", "2x600" }, /* more channels than a block of the C function */
     { "local_response_norm radius=4 alpha=0.000111111111 beta=0.75", "32x16x16x64", .large = true },
     { "local_response_norm radius=5 bias=1 alpha=0.0001 beta=0.75", "3x55x55x97", .large = true },
     { 0 },

@@ -1,7 +1,8 @@
 /* add, concat, split, multiply, slice and pad by their definitions. */
 #include "check.h"
 
-/* Sum or product where axes of size 1, and those in front that one input lacks, repeat. */
+/* Sum or product with broadcasting: axes of size 1 repeat, and so do leading axes that one input
+ * lacks. */
 static void spread(struct ref *r, int product)
 {
     const struct ref_array *a = &r->in[0], *b = &r->in[1];
@@ -116,7 +117,7 @@ static void multiply(struct ref *r)
     spread(r, 1);
 }
 
-/* Walks over the box's indices, last axis fastest. */
+/* Iterates over the indices of the box, last axis fastest. */
 static void slice(struct ref *r)
 {
     const struct pm_shape x = r->in[0].shape;
@@ -141,7 +142,7 @@ static void slice(struct ref *r)
     }
 }
 
-/* What is at i of an axis of n cells, -1 for what is added. */
+/* The input index for place i of an axis of n cells; -1 for padding. */
 static int padded(const struct ref *r, int i, int n)
 {
     if (i >= 0 && i < n)

@@ -1,8 +1,8 @@
-/* layer_norm and group_norm by their definitions. Values are off by a share of the row's largest
- * distance from its mean, wherever the mean lies. */
+/* layer_norm and group_norm by their definitions. The error of a value is proportional to the
+ * row's largest distance from its mean, for any mean. */
 #include "check.h"
 
-/* Row of element i among `rows` of them, by either rule. */
+/* The row of element i among `rows`, for layer_norm or group_norm. */
 static size_t row_of(const struct ref *r, size_t i, size_t k, size_t groups)
 {
     const struct pm_shape s = r->in[0].shape;
@@ -11,7 +11,7 @@ static size_t row_of(const struct ref *r, size_t i, size_t k, size_t groups)
     return groups ? i / image * groups + i % c / (c / groups) : i / k;
 }
 
-/* k: the variables' values; groups 0: layer_norm. */
+/* k: number of values of each variable; groups 0: layer_norm. */
 static void norm(struct ref *r, size_t k, size_t groups)
 {
     const int beta = ref_says(r, "beta", "true", "true"),
@@ -73,7 +73,7 @@ static const struct check_case layer_cases[] = {
     { "layer_norm", "5x70@100..101", .train = true },
     { "layer_norm", "8x197x192", .train = true, .large = true },
     { "layer_norm", "70000x16", .train = true, .large = true },
-    /* Some rows' values are all but equal. */
+    /* The values of some rows are almost equal. */
     { "layer_norm gamma=false beta=false", "70000x3", .train = true, .large = true },
     { 0 },
 };

@@ -1,11 +1,11 @@
-/* max_pool, avg_pool and global_pool by their definitions: windows that skip what is outside. */
+/* max_pool, avg_pool and global_pool by their definitions: windows skip cells outside the image. */
 #include "conv_ref.h"
 
 struct geometry {
     int kernel[2], stride[2], dilation[2], before[2], after[2], out[2];
 };
 
-/* With ceil the number of windows is rounded up, but one that would begin behind the image's last
+/* With ceil the number of windows is rounded up, but a window that begins after the image's last
  * cell is left out. */
 static struct geometry geometry_of(const struct ref *r)
 {
@@ -37,7 +37,7 @@ static struct geometry geometry_of(const struct ref *r)
     return g;
 }
 
-/* The output at (n, oy, ox, c): the maximum, or the mean of the cells that are there. */
+/* The output at (n, oy, ox, c): the maximum or the mean of the cells inside the image. */
 static void window(const struct ref *r, const struct geometry *g, int at[4], int maximum)
 {
     const struct ref_array *x = &r->in[0];

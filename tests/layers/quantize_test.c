@@ -1,7 +1,7 @@
-/* fake_quant and quantized_conv2d by their definitions, in double. Gradients pass the rounding as
- * if it were not there, which differences of a staircase do not say: so a reference that is asked
- * again near the values it was asked before goes on from there along the straight line whose slope
- * the gradient must have, 1 inside the range and 0 outside. */
+/* fake_quant and quantized_conv2d by their definitions, in double precision. Gradients ignore
+ * the rounding, so differences of the rounded function do not give them. The reference remembers
+ * its first call. For inputs near the first ones it continues along a straight line with the
+ * slope that the gradient must have: 1 inside the range and 0 outside. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct stairs {
     double low, high, step, least;
 };
 
-/* The ends moved so that 0 is a step. */
+/* The range with its ends moved so that 0 is a step. */
 static struct stairs stairs_of(double low, double high, bool narrow)
 {
     struct stairs s = { .least = narrow ? 1 : 0 };
@@ -27,7 +27,7 @@ static struct stairs stairs_of(double low, double high, bool narrow)
     return s;
 }
 
-/* x rounded; *risk: how far the result goes when x errs by a float's rounding. */
+/* x rounded; *risk gets the change of the result when x changes by a float's rounding. */
 static double stair(const struct stairs *s, double x, double *risk)
 {
     const double inside = fmin(fmax(x, s->low), s->high), at = s->step > 0 ? inside / s->step : 0;
@@ -36,7 +36,7 @@ static double stair(const struct stairs *s, double x, double *risk)
     return floor(at + 0.5) * s->step;
 }
 
-/* What was asked first: values, and the stairs they had. */
+/* The first call: its values and their ranges. */
 static struct memory {
     double *v[2];
     size_t count[2];
@@ -74,8 +74,8 @@ static bool is_on(const struct ref *r)
 
 enum { MIN, MAX, MIN_BIASED, MAX_BIASED, MIN_STEPS, MAX_STEPS };
 
-/* An end of the range a step on: the average and what it is divided by, so that a start does not
- * count. */
+/* An end of the range after one more step: a moving average, divided by its correction for the
+ * start. */
 static double follow(struct ref *r, int i, double value)
 {
     const double decay = ref_number(r, "decay", 0.999);
@@ -117,13 +117,14 @@ static void fake_quant(struct ref *r)
     }
 }
 
-/* min and max share what their averages begin with, as ranges go by the last part of a name. */
+/* The averages of min and max start in the same range: ranges are found by the last part of a
+ * variable's name. */
 #define RANGE "min@-3..-1 max@1..4 biased@-0.002..0.002 local_step@8..12"
 static const struct check_case fake_quant_cases[] = {
     { "fake_quant", "4x3x3x5", true, RANGE },
     { "fake_quant decay=0.9", "2x4x5x8@0..7", true, RANGE },
     { "fake_quant delay=4", "2x3x4x4@-5..1", true, RANGE }, /* this step is the fourth */
-    { "fake_quant delay=5", "2x3x4x4", true, RANGE },       /* not yet */
+    { "fake_quant delay=5", "2x3x4x4", true, RANGE },       /* not quantised yet */
     { "fake_quant min=-6 delay=1000", "7x9", true, RANGE },
     { "fake_quant", "3x5x5x4@-4.7..5", false, RANGE },
     { "fake_quant", "9x7", false, "min@-3..-1 max@0..0" },
@@ -138,7 +139,7 @@ const struct pm_layer_test pm_test_fake_quant = { fake_quant_cases, fake_quant }
 
 /* ---- quantized_conv2d ------------------------------------------------------------------------ */
 
-/* 3x3 SAME at stride 1, or flat; depthwise with a multiplier where filters is 0. */
+/* 3x3 with SAME padding at stride 1, or 1x1; depthwise with a multiplier when filters is 0. */
 struct conv {
     int n, h, w, c, k, window, count;
     bool depthwise, flat;
@@ -193,7 +194,7 @@ static double activated(const struct ref *r, double z)
     return z;
 }
 
-/* Places of variables; -1: not there. */
+/* Indices of variables; -1 for a missing one. */
 struct vars {
     int bias, beta, gamma, mean, min;
 };
@@ -214,7 +215,7 @@ static struct vars vars_of(const struct ref *r)
     return v;
 }
 
-/* Weights times what batch norm's moving variance makes of them, rounded. */
+/* The weights, folded with batch norm's moving variance and rounded. */
 static void round_weights(struct ref *r, const struct conv *v, const struct vars *at, double *w,
                           double *mag)
 {
@@ -259,7 +260,7 @@ static void round_weights(struct ref *r, const struct conv *v, const struct vars
     free(base);
 }
 
-/* Mean and variance of channel k of the sums, and what the moving ones become. */
+/* Mean and variance of channel k of the sums, and the new moving averages. */
 static void statistics(struct ref *r, const struct conv *v, const struct vars *at,
                        const double *plain, int k, double *mean, double *variance)
 {
@@ -331,7 +332,7 @@ static void quantized_conv2d(struct ref *r)
 #define EVAL \
     "gamma@0.5..1.5 moving_variance@0.3..2 min@-0.7..-0.6 max@0.5..0.9" /* some are beyond */
 static const struct check_case quantized_conv2d_cases[] = {
-    /* Not yet rounded: what batch norm behind a convolution gives, and its gradients. */
+    /* Before quantisation begins: a convolution with batch norm, and its gradients. */
     { "quantized_conv2d filters=4 bias=false batch_norm=true delay=9", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=5 bias=false batch_norm=true activation=relu delay=5", "2x3x4x4",
       true, NORM },

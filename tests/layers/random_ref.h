@@ -1,4 +1,4 @@
-/* What the references of random layers share: Philox4x32-10 as published (constants of the paper,
+/* Shared by the references of random layers: Philox4x32-10 as published (constants of the paper,
  * 64-bit products), keyed by FNV-1a of the layer's name. */
 #ifndef RANDOM_REF_H
 #define RANDOM_REF_H
@@ -14,7 +14,7 @@ static inline uint64_t ref_fnv1a(const char *s)
     return h;
 }
 
-/* Word `element` of the stream of one example, counted in the whole batch. */
+/* Word `element` of the stream of one example; examples are counted in the whole batch. */
 static inline uint32_t ref_word(uint32_t example, uint32_t element)
 {
     const uint64_t stream = ref_fnv1a(CHECK_NAME);

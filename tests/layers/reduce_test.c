@@ -1,8 +1,8 @@
-/* Reductions and functions of two inputs by their definitions: places of the output, of what is
- * reduced to it or repeats along it, from indices written out. */
+/* Reductions and functions of two inputs by their definitions. Places in the inputs are computed
+ * from explicit indices. */
 #include "check.h"
 
-/* Index k of element `at` of a row-major tensor. */
+/* Computes the indices of element `at` of a row-major tensor. */
 static void indices(struct pm_shape s, size_t at, int index[6])
 {
     for (int i = s.rank - 1; i >= 0; i--) {
@@ -11,7 +11,8 @@ static void indices(struct pm_shape s, size_t at, int index[6])
     }
 }
 
-/* The element there, where axes of size 1 repeat and the last axes stand below each other. */
+/* The element at these indices with broadcasting: axes of size 1 repeat, and the last axes are
+ * aligned. */
 static size_t element(struct pm_shape s, const int *index, int rank)
 {
     size_t at = 0;

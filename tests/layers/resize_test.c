@@ -1,10 +1,10 @@
-/* resize by its definition: for each place of the output the place of the input, then the
- * neighbours with their weights, repeated beyond the edges. */
+/* resize by its definition: each place of the output maps to a place of the input; its
+ * neighbours are weighted, and edges repeat. */
 #include "check.h"
 
 struct rule {
     int in[2], out[2];
-    double step[2]; /* of the input for one of the output */
+    double step[2]; /* distance in the input for a step in the output */
 };
 
 static double source(const struct ref *r, const struct rule *u, int axis, int o)
@@ -29,7 +29,7 @@ static double kernel(double a, double d)
            : d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/* Weight of input place i (which may be outside) at s. */
+/* The weight of input place i, which may lie outside, for the place s. */
 static double weight(const struct ref *r, double s, int i)
 {
     if (ref_says(r, "method", "cubic", "bilinear"))
@@ -112,12 +112,13 @@ static const struct check_case cases[] = {
     { "resize method=nearest size=6 coordinates=half_pixel rounding=round_prefer_ceil", "1x3x4x3" },
     { "resize method=cubic size=[7,9]", "2x4x5x4" },
     { "resize method=cubic size=[3,4] cubic=-0.5 coordinates=align_corners", "2x5x6x3" },
-    { "resize size=[3,9]", "2x2x3x14000", .large = true }, /* some columns of a line at a time */
-    { "resize size=[2,3]", "1x2x2x33000", .large = true }, /* lines that are taken directly */
+    { "resize size=[3,9]", "2x2x3x14000", .large = true }, /* a line is processed in groups of
+                                                            * columns */
+    { "resize size=[2,3]", "1x2x2x33000", .large = true }, /* lines that are read directly */
     { "resize size=[129,129] coordinates=align_corners", "2x33x33x21", .large = true },
     { "resize size=[257,257] coordinates=align_corners", "8x65x65x21", .large = true },
     { "resize size=[129,129] coordinates=align_corners", "8x33x33x256", .large = true },
-    /* back: lines together */
+    /* gradient: several lines are processed together */
     { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true },
     { "resize scale=2", "4x32x32x64", .large = true },
     { 0 },

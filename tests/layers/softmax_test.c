@@ -15,8 +15,8 @@ static double log_sum(const double *z, int k)
     return largest + log(sum);
 }
 
-/* The float differences z - max err by half an ulp of the largest of them, which exp makes a
- * relative error; the sum of k exponentials one more per addition at worst. */
+/* The differences z - max have an error of half an ulp of the largest of them, which exp turns
+ * into a relative error. The sum of k exponentials adds at most one rounding per addition. */
 static void softmax(struct ref *r)
 {
     const struct ref_array *x = &r->in[0];
@@ -53,8 +53,7 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What counts of the rows' losses: those not below the k-th, and of these the ones that are not
- * 0. */
+/* The number of counted losses: those not below the k-th largest, without zeros. */
 static int mined(const struct ref *r, double *loss, int rows)
 {
     const double p = ref_number(r, "top_k_percent", 1), steps = ref_number(r, "mining_steps", 0);
@@ -176,7 +175,7 @@ static const struct check_case loss_cases[] = {
     { LOSS, "3x2@-40..40 i32:3@0..1", .train = true },
     { LOSS " label_smoothing=0.1 weight=0.4", "6x7@-5..5 i32:6@0..6", .train = true },
     { LOSS " ignore_label=2", "2x3x4x3 i32:2x3x4@0..2", .train = true },
-    { LOSS " ignore_label=0", "3x4 i32:3@0..0", .train = true }, /* nothing counts */
+    { LOSS " ignore_label=0", "3x4 i32:3@0..0", .train = true }, /* every label is ignored */
     { LOSS, "9x5 i32:9@0..4 ~9", .train = true, .no_gradient = 4 },
     { LOSS " ignore_label=4 label_smoothing=0.2", "9x5 i32:9@0..4 9@0.5..2", .train = true,
       .no_gradient = 4 },

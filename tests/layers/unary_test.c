@@ -1,5 +1,5 @@
-/* Functions of one number by their definitions. A reference's magnitude is what its formula in
- * floats adds up: e^x - 1 has terms e^x and 1; e^(ax) is off by the rounding of ax. */
+/* Functions of one number by their definitions. The magnitude is that of the terms that the
+ * formula adds in floats: e^x - 1 has the terms e^x and 1; e^(ax) inherits the rounding of ax. */
 #include "check.h"
 
 struct number { double y, mag; };

@@ -1,5 +1,5 @@
-/* flatten and reshape: the same values, another shape; transpose and flip: another order, too;
- * parameter: a variable's values. */
+/* flatten and reshape: the same values in another shape. transpose and flip: also in another
+ * order. parameter: the values of a variable. */
 #include "check.h"
 
 static void same(struct ref *r, struct pm_shape shape)
@@ -35,7 +35,7 @@ static void parameter(struct ref *r)
     memcpy(r->y.v, r->var[0].v, r->y.count * sizeof *r->y.v);
 }
 
-/* Walks over the output's indices, last axis fastest. */
+/* Iterates over the output's indices, last axis fastest. */
 static void transpose(struct ref *r)
 {
     const struct pm_shape x = r->in[0].shape;
