@@ -1,8 +1,8 @@
-/* Unpacking an archive. The first byte chooses: a whole file (tar, tar.gz, zip), or a tar file that
- * is made of the rest: entries with the byte 30 between them, each a type's character, a name up to
- * a newline, a link's target up to a newline, and contents; so the fuzzer need not make sums that
- * fit. Whatever an archive holds, nothing lies outside the folder afterwards, and nothing in it but
- * files and folders. */
+/* Unpacking an archive. The first byte chooses: a whole file (tar, tar.gz, zip), or a tar file
+ * built from the rest, with correct checksums. Its entries are separated by the byte 30; each
+ * holds a character for the type, a name up to a newline, a link's target up to a newline, and
+ * the contents. Afterwards nothing may lie outside the folder, and the folder may hold files and
+ * folders only. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ static void field(char *block, size_t at, size_t room, const uint8_t *data, size
     memcpy(block + at, data, size < room ? size : room);
 }
 
-/* A line of the entry; *data moves behind it. */
+/* Reads a line of the entry; *data moves past it. */
 static size_t line(const uint8_t **data, size_t *size, const uint8_t **text)
 {
     const uint8_t *end = *size ? memchr(*data, '\n', *size) : NULL;

@@ -1,5 +1,5 @@
-/* CIFAR-10's binary files: the first byte chooses how many bytes of the input go to the test file,
- * in records' lengths and one or none more. */
+/* CIFAR-10's binary files. The first byte chooses the size of the test file: a number of
+ * records, and possibly one byte more. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

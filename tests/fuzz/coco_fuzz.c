@@ -1,10 +1,10 @@
-/* COCO's annotations through the wake words converter: the input is the file of both splits, beside
- * a picture that it may name. */
+/* COCO's annotations, read by the wake words converter. The input is the file of both splits; a
+ * picture that it may name lies beside it. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
 
-/* A grey picture of 4 x 3, a.png, in both folders. */
+/* Writes a grey picture of 4 x 3, a.png, to both folders. */
 static void make_pictures(void)
 {
     uint8_t pixels[12] = { 0 }, *png = NULL;

@@ -1,10 +1,10 @@
-/* A configuration with base files: main.json, a.json, b.json and sub/c.json, in this order, with
- * the byte 30 between them; a part that is missing leaves no file. What is accepted and printed
- * needs no base any more, and prints the same. */
+/* A configuration with base files. The input holds main.json, a.json, b.json and sub/c.json in
+ * this order, separated by the byte 30; an empty part leaves no file. The printed form of an
+ * accepted configuration needs no base and prints the same again. */
 #include "fuzz.h"
 #include "fuzz_config.h"
 
-/* Names that lead out of the folder would read the fuzzer's machine. */
+/* Names outside the folder would read files of the machine. */
 static bool leads_out(const char *text)
 {
     return strstr(text, "..") || strstr(text, "\"/") || strchr(text, '\\');

@@ -1,5 +1,5 @@
-/* A whole configuration: what is accepted, resolved and printed is accepted again and prints the
- * same. Base files are config_base_fuzz's. */
+/* A whole configuration: the printed form of an accepted one is accepted and prints the same
+ * again. config_base_fuzz covers base files. */
 #include <string.h>
 
 #include "fuzz_config.h"

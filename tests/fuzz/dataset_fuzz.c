@@ -1,7 +1,7 @@
-/* What lies beside the shards of a data folder. The first byte chooses: labels.txt, dataset.json,
- * or the cached index: there the input is added to a good one's bytes, and the checksum made to
- * fit, so that what is behind the checks of size, time and checksum is reached. Whatever an index
- * says, a record that is read lies in its file. */
+/* The files beside the shards of a data folder. The first byte chooses labels.txt, dataset.json
+ * or the cached index. For the index the input is added to the bytes of a valid one and the
+ * checksum is corrected, so that the checks of size, time and checksum pass. With any index, a
+ * record that is read lies inside its file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
@@ -24,7 +24,7 @@ static void write_shard(void)
     pm_tfrecord_destroy(&w);
 }
 
-/* A shard, and the index that opening it leaves. */
+/* Makes a shard and, by opening it, its index. */
 static void make_index(void)
 {
     struct pm_arena *a = pm_arena_create();

@@ -1,9 +1,9 @@
-/* A record's bytes as tf.Example, looked up under every type. */
+/* The bytes of a record as tf.Example; every key is looked up with every type. */
 #include <pumice/data.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile uint64_t sum; /* so that the values are read */
+static volatile uint64_t sum; /* forces the values to be read */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,4 +1,4 @@
-/* What fuzz targets that read files share: a scratch folder in memory. */
+/* Shared by the fuzz targets that read files: a scratch folder in memory. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -16,7 +16,7 @@ static inline void fuzz_clean(void)
     pm_remove_tree(fuzz_folder);
 }
 
-/* Makes it once. The log is kept to errors. */
+/* Makes the folder once. Only errors are logged. */
 static inline bool fuzz_begin(void)
 {
     if (fuzz_folder[0])
@@ -41,9 +41,9 @@ static inline const char *fuzz_path(const char *name)
     return text[next];
 }
 
-enum { FUZZ_BETWEEN = 30 }; /* the byte between the parts of an input that is several files */
+enum { FUZZ_BETWEEN = 30 }; /* separates the parts of an input that holds several files */
 
-/* Bytes of the part at *at, up to the next mark; *at moves behind it. */
+/* Returns the part at *at, up to the next separator; *at moves past it. */
 static inline size_t fuzz_part(const uint8_t *data, size_t size, size_t *at)
 {
     const uint8_t *end = *at < size ? memchr(data + *at, FUZZ_BETWEEN, size - *at) : NULL;
@@ -53,7 +53,7 @@ static inline size_t fuzz_part(const uint8_t *data, size_t size, size_t *at)
     return length;
 }
 
-/* Without the syncs of pm_file_write. */
+/* Writes a file without the syncs of pm_file_write. */
 static inline void fuzz_write(const char *path, const void *data, size_t size)
 {
     FILE *f = fopen(path, "wb");
@@ -62,7 +62,7 @@ static inline void fuzz_write(const char *path, const void *data, size_t size)
         abort();
 }
 
-/* The parts as files of these names in the folder; an empty one leaves no file. */
+/* Writes the parts to files of these names in the folder; an empty part leaves no file. */
 static inline void fuzz_put_parts(const char *const *names, size_t count, const uint8_t *data,
                                   size_t size, size_t *at)
 {

@@ -1,4 +1,4 @@
-/* What fuzz targets of configurations share. */
+/* Shared by the fuzz targets of configurations. */
 #ifndef FUZZ_CONFIG_H
 #define FUZZ_CONFIG_H
 
@@ -12,7 +12,8 @@ static struct pm_open_row fuzz_nets[64], fuzz_preprocessings[64], fuzz_augmentat
 static const struct pm_open_row fuzz_optimizers[] = { { "sgd", "", NULL, NULL },
                                                       { "momentum", "", NULL, NULL } };
 
-/* What the program's own tables offer, and two optimizers without options; made once. */
+/* The sections that the program's own tables offer, and two optimizers without options; made
+ * once. */
 static inline const struct pm_open_sections *fuzz_open_sections(void)
 {
     static struct pm_open_sections open;
@@ -40,7 +41,7 @@ static inline const struct pm_open_sections *fuzz_open_sections(void)
     return &open;
 }
 
-/* The printed form of a configuration, which is destroyed; NULL for NULL. */
+/* Prints and destroys a configuration. Returns NULL for NULL. */
 static inline char *fuzz_print_config(struct pm_config **c)
 {
     char *printed = NULL;
@@ -55,7 +56,7 @@ static inline char *fuzz_print_config(struct pm_config **c)
     return printed;
 }
 
-/* The printed form of the configuration that text holds, or NULL when it is refused. */
+/* The printed form of the configuration in text, or NULL when it is refused. */
 static inline char *fuzz_resolve_config(const char *text)
 {
     struct pm_config *c = NULL;
@@ -64,7 +65,8 @@ static inline char *fuzz_resolve_config(const char *text)
     return fuzz_print_config(&c);
 }
 
-/* What was accepted and printed is accepted again and prints the same. Frees first. */
+/* The printed form of an accepted configuration must be accepted and print the same again. Frees
+ * first. */
 static inline void fuzz_check_config(char *first)
 {
     if (!first)

@@ -1,11 +1,11 @@
-/* What fuzz targets of tensor files share: every tensor is found by its name and read in pieces. */
+/* Shared by the fuzz targets of tensor files: finds every tensor by name and reads it in pieces. */
 #ifndef FUZZ_TENSORS_H
 #define FUZZ_TENSORS_H
 
 #include <pumice/tensor_file.h>
 
-/* Closes f. sums: the format has checksums, so that a tensor which was listed may still be refused,
- * but then wholly. */
+/* Reads all tensors and closes f. sums: the format has checksums, so a listed tensor may be
+ * refused when it is read, but then all of it. */
 static inline void fuzz_read_tensors(struct pm_tensor_file *f, bool sums)
 {
     double doubles[64];

@@ -1,4 +1,4 @@
-/* What fuzz targets of TensorFlow's checkpoints share. */
+/* Shared by the fuzz targets of TensorFlow checkpoints. */
 #ifndef FUZZ_TF_H
 #define FUZZ_TF_H
 
@@ -6,7 +6,7 @@
 
 #include "formats/tensorflow/table.h"
 
-/* A table file of entries {u8 key size, u16 value size, key, value}. */
+/* Builds a table file from entries {u8 key size, u16 value size, key, value}. */
 static inline void fuzz_tf_table(struct pm_str *out, const uint8_t *data, size_t size)
 {
     struct pm_tf_table_writer w = { 0 };
@@ -25,7 +25,7 @@ static inline void fuzz_tf_table(struct pm_str *out, const uint8_t *data, size_t
     pm_tf_table_free(&w);
 }
 
-/* Opens a file or folder of tensors and reads them all. */
+/* Opens a file or folder of tensors and reads all of them. */
 static inline void fuzz_tf_read(const char *path)
 {
     struct pm_tensor_file *f = NULL;

@@ -1,10 +1,10 @@
-/* Pictures of every kind to pixels. The first byte, modulo 3, chooses the channels wanted; from 128
- * on JPEG goes to the fallback, stb_image, in every build. */
+/* Decodes pictures of every format. The first byte, modulo 3, chooses the number of channels.
+ * From 128 on, JPEG is decoded by stb_image in every build. */
 #include "data/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile uint64_t sum; /* so that the pixels are read */
+static volatile uint64_t sum; /* forces the pixels to be read */
 
 static int decode(const uint8_t *data, size_t size, uint8_t choice, struct pm_image8 *out)
 {

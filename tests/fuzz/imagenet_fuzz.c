@@ -1,6 +1,6 @@
-/* The text files of the ImageNet and generic builders: an odd first byte means the former. The rest
- * of the input, cut at bytes of 1, is synsets (or classes), words, boxes and the validation
- * pictures' synsets; parts that are missing leave no file. */
+/* The text files of the ImageNet builder (odd first byte) and of the generic one. The rest of
+ * the input, separated by bytes of 1, holds synsets (or classes), words, boxes and the synsets
+ * of the validation pictures; an empty part leaves no file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

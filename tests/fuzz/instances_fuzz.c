@@ -1,7 +1,7 @@
-/* Maps of instances: the first byte chooses how they are stored and what their numbers mean, the
- * second the width; then each pixel is a class and a number of 16 bits. Both are converted as PNGs,
- * and the record is read as training and evaluation do. What was converted is of its pixel's class
- * and can be read. */
+/* Instance maps. The first byte chooses how they are stored and what their numbers mean, the
+ * second the width. Each pixel follows as a class and a number of 16 bits. Both maps are
+ * converted as PNGs, and the record is read as in training and evaluation. Every instance in the
+ * record must have the class of its pixels and must be readable. */
 #include "fuzz.h"
 
 #include "tasks/segmentation/segmentation.h"
@@ -12,7 +12,7 @@ enum { MOST = 8, SIZE = 9, CLASSES = 5, PIXELS = SIZE * SIZE };
 
 static const struct {
     const char *format, *src, *split, *options;
-    bool deep; /* the numbers are the map of classes, too */
+    bool deep; /* the numbers hold the classes, too */
 } kinds[] = {
     { "pairs", "p", "train", "num_shards=1 things=[1,3] instances=masks", false },
     { "pairs", "p", "train", "num_shards=1 things=[0,4] instances=masks instance_first=0", false },
@@ -60,7 +60,7 @@ static void make_folders(void)
             abort();
 }
 
-/* The things that the records' reader is told of. */
+/* Makes the task with the things that the reader of the records needs. */
 static struct pm_task setup_of(const struct pm_dataset_info *info, struct pm_arena *a)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
@@ -89,7 +89,7 @@ static struct pm_task setup_of(const struct pm_dataset_info *info, struct pm_are
     };
 }
 
-/* Every number of a thing is of the pixel's class; there is none beside the picture. */
+/* Every thing's number must have the class of its pixel, and padding has no number. */
 static void check(const struct pm_dataset_info *info, int height, int width, const int32_t *labels,
                   const int32_t *instances)
 {

@@ -1,4 +1,4 @@
-/* Configuration text: what parses prints, and the print parses to the same print. */
+/* JSON text: the printed form of parsed text parses and prints the same again. */
 #include <cjson/cJSON.h>
 #include <pumice/options.h>
 #include <string.h>

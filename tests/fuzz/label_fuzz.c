@@ -1,9 +1,9 @@
-/* PNGs to maps of labels. */
+/* Decodes PNGs as label maps. */
 #include <pumice/data.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile uint64_t sum; /* so that the numbers are read */
+static volatile uint64_t sum; /* forces the numbers to be read */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
-/* IDX files through the converter: the first byte is the share of the images' file, the rest of the
- * input its bytes and the labels'. */
+/* IDX files, read by the converter. The first byte is the share of the images' file; the rest of
+ * the input holds its bytes and then those of the labels' file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

@@ -1,5 +1,5 @@
-/* A layer list to a net; a net that comes out is written as a list, which must give as many nodes
- * and variables again. */
+/* A net from a list of layers. An accepted net is written as a list, which must give the same
+ * number of nodes and variables. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>

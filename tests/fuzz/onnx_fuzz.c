@@ -1,5 +1,5 @@
-/* The first byte chooses: a model, from memory and as a file, which is written and read again when
- * it is good; or a tensor by itself. The rest are its bytes. */
+/* The first byte chooses: a model, read from memory and from a file, which is written and read
+ * again when it is valid; or a single tensor. The rest of the input holds its bytes. */
 #include "fuzz.h"
 
 #include <pumice/onnx.h>
@@ -55,7 +55,7 @@ static void write_and_read(const struct pm_onnx_model *m, bool beside)
     const char *path = fuzz_path("written.onnx");
 
     if (pm_onnx_write(m, path, beside, NULL) < 0)
-        return; /* what is of a kind that is not written */
+        return; /* holds a kind that is not written */
     use(pm_onnx_read(path, &back) < 0);
     use(back->node_count != m->node_count || back->tensor_count != m->tensor_count ||
         back->input_count != m->input_count || back->output_count != m->output_count ||
@@ -72,7 +72,7 @@ static void model(const uint8_t *data, size_t size, bool beside)
     const int err = pm_onnx_read_memory("fuzz", data, size, &m);
 
     use(pm_file_write(path, data, size) < 0);
-    /* External data is refused in memory; as a file it may lie in the model itself. */
+    /* External data is refused in memory; from a file it may lie in the model file itself. */
     use(pm_onnx_read(path, &same) < 0 && err == PM_OK);
     if (m) {
         use(read_texts(m) != read_texts(same));

@@ -1,5 +1,5 @@
-/* A model file's bytes are read and made a net of, as a classifier of images where the first byte
- * is odd, else as a graph of whatever inputs it names. */
+/* Reads a model file and builds a net from it: a classifier of images when the first byte is
+ * odd, otherwise a graph with the inputs that it names. */
 #include "fuzz.h"
 
 #include <pumice/import.h>
@@ -37,7 +37,7 @@ static void graph(struct pm_import *import, struct pm_net *net)
             return;
         for (int k = 0; k < shape.rank; k++) {
             const int64_t dim = m->inputs[i].rank < 1 ? 1 : m->inputs[i].dim[k];
-            if (dim < 1 || dim > 16) /* the caller's shape is the model's */
+            if (dim < 1 || dim > 16) /* the caller takes its shape from the model */
                 return;
             shape.dim[k] = (int)dim;
         }
@@ -48,7 +48,7 @@ static void graph(struct pm_import *import, struct pm_net *net)
         abort();
 }
 
-/* Values of variables, in two parts. */
+/* Reads the values of the variables in two parts. */
 static void read_values(const struct pm_net *net)
 {
     size_t seen = 0;

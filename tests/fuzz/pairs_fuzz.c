@@ -1,6 +1,7 @@
-/* The text files of the converters of pictures with maps: the first byte chooses camvid, ade20k,
- * voc_segmentation, or pairs with a file of colours or of classes. The rest of the input, cut at
- * bytes of 1, is the files of that one; parts that are missing leave no file. */
+/* The text files of the converters of pictures with label maps. The first byte chooses camvid,
+ * ade20k, voc_segmentation, or pairs with a file of colours or of classes. The rest of the
+ * input, separated by bytes of 1, holds the files of that converter; an empty part leaves no
+ * file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
@@ -19,7 +20,7 @@ static const struct {
     { "pairs", "p", "classes=", { NULL, "names.txt" } },
 };
 
-/* A picture and a map of one pixel each, in every layout. */
+/* Writes a picture and a map of one pixel each, in every layout. */
 static void make_pictures(void)
 {
     static const char *const files[][2] = {

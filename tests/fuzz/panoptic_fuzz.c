@@ -1,5 +1,5 @@
-/* The panoptic converter: the input is the JSON file and, behind a byte of 1, the map that it may
- * name, a.png; without that byte a map of 4 x 3 segments with the ids 1..12. */
+/* The panoptic converter. The input holds the JSON file and, after a byte of 1, the map a.png
+ * that the JSON may name. Without that byte a.png is a map of 4 x 3 segments with the ids 1..12. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

@@ -1,7 +1,7 @@
-/* The file that keeps a driver's compiled pipelines. The first byte chooses: a whole file, or a
- * body behind a header that is made to fit, with the second byte added to the header's byte that
- * the first one names. Only what stands behind a sound header is given to a driver, and all of
- * it. */
+/* The file that stores a driver's compiled pipelines. The first byte chooses: a whole file, or
+ * the contents after a corrected header. The second byte is added to the byte of the header that
+ * the first one selects. A driver must get the contents only after a valid header, and then
+ * completely. */
 #include <pumice/base.h>
 
 #include <string.h>
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (body && (body <= file.text || body + body_size != file.text + file.length))
         __builtin_trap();
     if (!whole && size > 2 && (body != NULL) != (data[1] == 0))
-        __builtin_trap(); /* a changed header is refused, a sound one is not */
+        __builtin_trap(); /* a changed header is refused, a valid one is not */
     pm_str_free(&file);
     return 0;
 }

@@ -1,8 +1,8 @@
-/* What a run folder says to report.html: run.json, config.json, metrics.jsonl, evaluation.json,
- * log.txt and two evaluations by pumice eval, in this order, with the byte 30 between them; where
- * there is an eighth part it is appended to metrics.jsonl between two readings, as a run that goes
- * on does. Whatever the files hold, the page of one run, or with an eighth part of two, is whole
- * and holds no script but its own. */
+/* The files of a run folder that report.html shows: run.json, config.json, metrics.jsonl,
+ * evaluation.json, log.txt and two evaluations of pumice eval, in this order, separated by the
+ * byte 30. An eighth part is appended to metrics.jsonl between two readings, as by a run that
+ * continues. For any contents, the page of one run, or with an eighth part of two runs, must be
+ * complete and hold no script except its own. */
 #include "fuzz.h"
 
 #include <pumice/report.h>

@@ -1,11 +1,12 @@
-/* A run folder's small files. The first byte % 8 chooses the one that the rest of the input is:
- *   0 a checkpoint's .json (where "@" stands for the tensors' right checksum)
+/* The small files of a run folder. The first byte modulo 8 chooses the file that the rest of the
+ * input becomes:
+ *   0 a checkpoint's .json ("@" stands for the correct checksum of the tensors)
  *   1 best.json
  *   2 keep.json
- *   3 metrics.jsonl, which is cut back as a resumed run does; byte / 8: to which step
+ *   3 metrics.jsonl, which is cut as on a resume; byte / 8 is the step
  *   4 shares.json
- *   5 to 7 as 0 to 2, and a checkpoint is saved and becomes the best; the folder is made anew then,
- *     otherwise only that file changes. */
+ *   5 to 7 as 0 to 2; in addition a checkpoint is saved and becomes the best. Then the folder is
+ *     made anew, otherwise only that file changes. */
 #include "fuzz.h"
 
 #include <pumice/checkpoint.h>
@@ -39,7 +40,7 @@ static void make_run(void)
     write_tensors("checkpoints/best-000001.safetensors");
 }
 
-/* The input with the checksum in its place. */
+/* Writes the input with the checksum inserted. */
 static void put_json(const char *path, const uint8_t *data, size_t size)
 {
     struct pm_str s = { 0 };
@@ -53,7 +54,7 @@ static void put_json(const char *path, const uint8_t *data, size_t size)
     pm_str_free(&s);
 }
 
-/* What a resumed run takes from a checkpoint's .json. */
+/* Reads what a resumed run reads from a checkpoint's .json. */
 static void read_state(const struct pm_checkpoint *c)
 {
     struct pm_arena *a = pm_arena_create();

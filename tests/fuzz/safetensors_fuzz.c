@@ -1,5 +1,5 @@
-/* The first byte chooses: the rest is a whole file, or header text up to a NUL and data after it,
- * to which the length is supplied: so the fuzzer need not guess a length that fits. */
+/* The first byte chooses: the rest is a whole file, or header text up to a NUL and then data.
+ * For the second form the length is filled in, so that the fuzzer need not guess it. */
 #include "fuzz_tensors.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
-/* A folder of tensor files, as TensorFlow leaves them: the text file `checkpoint`, bundles in
- * several files, a saved model. The input is parts with the byte 30 between them: a file's name up
- * to a newline, then its bytes; a name that ends with .index gets a table of the entries that
- * follow. The first byte chooses what is opened: the folder, its `checkpoint`, or a bundle in
- * it. */
+/* A folder of tensor files as TensorFlow writes it: the text file `checkpoint`, bundles in
+ * several files, a saved model. The input holds parts separated by the byte 30: a file's name up
+ * to a newline, then its bytes. A name that ends with .index gets a table made from the entries
+ * that follow. The first byte chooses what is opened: the folder, its `checkpoint`, or a bundle
+ * in it. */
 #include "fuzz.h"
 #include "fuzz_tf.h"
 
 enum { MOST_FILES = 8, MOST_NAME = 60 };
 
-/* A file of one part; its path in `path`, "" when the name is none. */
+/* Writes the file of one part. `path` gets its path, or "" when the name is invalid. */
 static void put_file(const uint8_t *data, size_t size, char path[256])
 {
     const uint8_t *line = size ? memchr(data, '\n', size) : NULL;
@@ -24,7 +24,7 @@ static void put_file(const uint8_t *data, size_t size, char path[256])
     data = line + 1, size -= length + 1;
     snprintf(path, 256, "%s/%s%s", fuzz_folder, strncmp(name, "variables.", 10) ? "" : "variables/",
              name);
-    if (pm_is_folder(path)) { /* "variables" itself */
+    if (pm_is_folder(path)) { /* the name is that of the folder "variables" */
         path[0] = 0;
         return;
     }

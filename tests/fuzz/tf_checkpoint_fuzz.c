@@ -1,11 +1,11 @@
-/* TensorFlow's checkpoints. The first byte chooses: kind % 4, then bit 2 V1 rather than V2, bit 3
- * snappy's block type:
+/* TensorFlow checkpoints. The first byte chooses the form (modulo 4); bit 2 selects V1 instead
+ * of V2, bit 3 blocks compressed by snappy:
  *   0 a whole table file;
- *   1 entries {u8 key size, u16 value size, key, value}, of which a table is made;
- *   2 a block's contents up to the last 64 bytes, which are the index block's: type, checksums and
- *     footer are supplied, so the fuzzer need not guess them;
- *   3 the text file `checkpoint` of a folder that holds V2's file b.
- * V2's only shard has 256 bytes, each its offset. */
+ *   1 entries {u8 key size, u16 value size, key, value}, from which a table is made;
+ *   2 the contents of a data block, and in the last 64 bytes those of the index block; types,
+ *     checksums and footer are filled in, so that the fuzzer need not guess them;
+ *   3 the text file `checkpoint` of a folder that holds the V2 file b.
+ * The only shard of V2 has 256 bytes; each byte is its offset. */
 #include "fuzz.h"
 #include "fuzz_tensors.h"
 #include "fuzz_tf.h"

@@ -1,5 +1,5 @@
-/* A TFRecord file, in memory. The first byte chooses: the bytes as they are, or cut into records
- * with good checksums but one field of the fuzzer's own, so that the lengths are reached. */
+/* A TFRecord file in memory. The first byte chooses: the bytes unchanged, or cut into records
+ * with correct checksums whose lengths come from the input. */
 #include "formats/tfrecord.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static void put(int fd, const void *bytes, size_t size)
         __builtin_trap();
 }
 
-/* Length bytes as given, their checksum right, then what there is. */
+/* Writes these length bytes, their correct checksum, and the contents. */
 static void put_record(int fd, const uint8_t *length, const uint8_t *body, size_t size)
 {
     uint32_t crc = pm_crc32c_masked(length, 8);
@@ -34,7 +34,7 @@ static void walk(int fd, uint64_t file_size)
     while (place.offset < file_size &&
            pm_tfrecord_length(fd, file_size, place, &length) >= 0) {
         if (length > file_size)
-            __builtin_trap(); /* the promise: the whole record lies in the file */
+            __builtin_trap(); /* the whole record must lie inside the file */
         uint8_t *buf = pm_malloc((size_t)length + 4);
         int err = pm_tfrecord_data(fd, place, buf, length);
         pm_free(buf);

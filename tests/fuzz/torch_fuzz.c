@@ -1,5 +1,6 @@
-/* The first byte chooses: the rest is a whole file, or a pickle that is put into an archive beside
- * a storage "0" of 256 bytes, without a sum, so that the fuzzer need not make one that fits. */
+/* The first byte chooses: the rest is a whole file, or a pickle that is put into an archive
+ * beside a storage "0" of 256 bytes. The archive has no checksum, so that the fuzzer need not
+ * guess one. */
 #include "fuzz_tensors.h"
 
 #include <string.h>

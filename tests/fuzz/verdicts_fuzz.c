@@ -1,6 +1,6 @@
-/* A file of verdicts on a driver's kernels. The first byte chooses whether the last line's sum is
- * put right, so that lines are reached that a damaged file would not. What is read, saved and read
- * again is the same. */
+/* A file of verdicts about a driver's kernels. The first byte chooses whether the checksum in
+ * the last line is corrected, so that the other lines are read. Verdicts that are read, saved
+ * and read again must be the same. */
 #include "fuzz.h"
 
 #include "verify/verify_private.h"
@@ -17,7 +17,7 @@ static void save(struct pm_verdicts *k)
     pm_verdicts_save(k, &nothing);
 }
 
-/* A device, and the name that its file has. */
+/* Makes a device and sets the name of its file. */
 static void begin(void)
 {
     struct pm_device_info *list = NULL;
