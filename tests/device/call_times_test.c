@@ -1,11 +1,12 @@
-/* The times of a timed program's calls, on the CPU and on every software driver: one after the
- * other within the run, whatever is cut, and the results are those of a program without times. */
+/* The times of a timed program's calls, on the CPU and on every software driver. Calls follow
+ * each other within the run, also when work is cut into submissions, and the results equal those
+ * of a program without times. */
 #include "device/vulkan_rows.h"
 
 enum { N = 4096, CALLS = 6, SLOTS = 2, RUNS = 6 };
 
-/* x goes in; y += x, z += 6 x (the second in eight submissions where that can be), w = z + the
- * wide row's constants, y += w; y and z go out early, y at the end. */
+/* Copies x in; y += x; z += 6 x (in eight submissions where possible); w = z + the constants of
+ * the wide row; y += w. y and z are copied out early, y again at the end. */
 struct chain {
     struct pm_device *d;
     struct pm_buffer *x, *y, *z, *w;
@@ -72,7 +73,8 @@ static void submit(struct pm_program *p, int run)
     ok(pm_program_submit(p, run % SLOTS));
 }
 
-/* Inputs come before the first call, outputs after the call they wait for and before the next. */
+/* Inputs are copied before the first call. An output is copied after the call it waits for and
+ * before the next one. */
 static void check_copies(struct pm_program *p, int slot, const double *call_begin,
                          const double *call_end, double seconds)
 {
@@ -103,11 +105,11 @@ static void check_times(struct pm_program *p, int slot, double *last_end)
     }
     assert_true(end[CALLS - 1] <= seconds);
     check_copies(p, slot, begin, end, seconds);
-    assert_true(begun >= *last_end - 1e-9); /* runs of a device follow one another */
+    assert_true(begun >= *last_end - 1e-9); /* runs of a device follow each other */
     *last_end = begun + seconds;
 }
 
-/* Outputs of all runs, two of them under way at once. */
+/* Copies the outputs of all runs; two runs are under way at a time. */
 static void run_all(struct pm_program *p, bool timed, float *out)
 {
     double last_end = pm_seconds();
@@ -187,7 +189,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL start_near_wrap(VkDevice d, VkQueryPool po
     return VK_SUCCESS;
 }
 
-/* Stamps that begin 250 ticks before a 36-bit clock starts again, 100 ticks apart. */
+/* Time stamps 100 ticks apart that start 250 ticks before a 36-bit clock wraps around. */
 static void test_wrap(void **state)
 {
     struct vk_device *v = *state;
@@ -199,7 +201,7 @@ static void test_wrap(void **state)
     uint64_t *stamps;
 
     if (!v->base.info.caps.runs_shaders)
-        skip(); /* nothing of v but its base is there */
+        skip(); /* only the base of v exists here */
     real = v->vk.GetQueryPoolResults;
     bits = v->physical.timestamp_bits;
     tick = (double)v->physical.limits.timestampPeriod * 1e-9;
@@ -209,7 +211,7 @@ static void test_wrap(void **state)
     stamps = ((struct vk_program *)p)->slots[0].clock.stamps.map;
     for (uint64_t i = 0; i < 2 * CALLS; i++)
         stamps[i] = ((1ull << BITS) - BEFORE_WRAP + TICKS * i) % (1ull << BITS) |
-                    (i % 2 ? 5ull << BITS : 0); /* bits that mean nothing */
+                    (i % 2 ? 5ull << BITS : 0); /* random bits above the clock's width */
     v->physical.timestamp_bits = BITS;
     v->vk.GetQueryPoolResults = start_near_wrap;
     ok(pm_program_call_times(p, 0, begin, end));

@@ -1,6 +1,6 @@
-/* The picks of convolutions, for every class of device and many shapes, by rules that need no
- * device: levels are dense and end with the naive shader, shaders exist, grids are legal, tiles in
- * shared memory are fetched whole, scratch and partial sums agree. */
+/* The variants picked for convolutions, for every class of device and many shapes, without a
+ * device. Levels have no gaps and end with the naive shader, shaders exist, grids are legal,
+ * tiles in shared memory are loaded completely, and scratch sizes match the partial sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static struct pm_caps caps_of(enum pm_class class)
         .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
     };
 
-    /* The least that Vulkan promises: the tiles do not fit. */
+    /* The limits that Vulkan guarantees; larger tiles do not fit. */
     if (class == PM_CLASS_OTHER)
         c.max_workgroup_invocations = c.max_workgroup_size[0] = c.max_workgroup_size[1] = 128;
     if (class == PM_CLASS_LAVAPIPE)
@@ -43,7 +43,7 @@ static bool embedded(const char *name)
     return false;
 }
 
-/* The rule of conv2d_s.comp: constants from `at` on are bm, bn, bk, tm, tn. */
+/* The rule of conv2d_s.comp; the constants from `at` on are bm, bn, bk, tm, tn. */
 static void check_tile(const struct pm_dispatch *d, int at, const struct pm_caps *caps)
 {
     uint32_t bm = d->spec[at], bn = d->spec[at + 1], bk = d->spec[at + 2], tm = d->spec[at + 3],
@@ -156,7 +156,8 @@ static void test_bias_grad(void **state)
                 struct pm_picks picks;
                 assert_int_equal(check_levels(&caps, pm_bias_grad_pick, &p, true), 1);
                 pm_bias_grad_pick(&caps, &p, 0, 0, &picks);
-                /* chunks x chunk rows cover the rows, and the scratch holds a sum of each. */
+                /* chunks x rows of a chunk cover all rows, and the scratch holds a sum of each
+                 * chunk. */
                 assert_true((size_t)picks.d[0].spec[3] * picks.d[0].groups[1] >= (size_t)rows);
                 assert_int_equal(picks.d[1].spec[3], picks.d[0].groups[1]);
                 assert_int_equal(picks.scratch[1], picks.d[1].spec[3] * channels * sizeof(float));

@@ -1,11 +1,11 @@
-/* The software drivers that device tests run on. */
+/* The software drivers for device tests. */
 #ifndef DRIVERS_H
 #define DRIVERS_H
 
 #include "base/unit.h"
 #include "device/vulkan/device_vk.h"
 
-/* Points the loader at the software drivers that are installed, unless the caller chose. */
+/* Makes the loader use the installed software drivers, unless the environment names others. */
 static inline void use_software_drivers(void)
 {
     static const char *const known[] = {
@@ -28,7 +28,7 @@ static inline void use_software_drivers(void)
     pm_str_free(&s);
 }
 
-/* One of the program's own shaders. */
+/* One of the program's own shaders, by name. */
 static inline const struct pm_shader *shader_named(const char *name)
 {
     for (const struct pm_shader *s = pm_shader_table; s->name; s++)
@@ -38,7 +38,7 @@ static inline const struct pm_shader *shader_named(const char *name)
     return NULL;
 }
 
-/* Opens a device, validation on where the layer is installed. */
+/* Opens a device, with validation when the layer is installed. */
 static inline struct vk_device *open_device(const struct pm_device_info *info)
 {
     struct pm_device_options options = { .validate = true };

@@ -1,5 +1,5 @@
-/* The list of devices: drivers that lack something, one GPU under two drivers, no driver at all,
- * what "auto" means. Lacks come from replaced entries of the table of Vulkan functions. */
+/* The list of devices: drivers with missing features, one GPU under two drivers, no driver, and
+ * the choice of "auto". Replaced entries in the table of Vulkan functions simulate these cases. */
 #include "device/drivers.h"
 
 #include <pumice/device.h>
@@ -21,7 +21,7 @@ static VKAPI_ATTR void VKAPI_CALL old_properties(VkPhysicalDevice p, VkPhysicalD
     o->apiVersion = VK_API_VERSION_1_1;
 }
 
-/* All devices are one discrete card; every second one has the better driver. */
+/* All devices report the same discrete card; every second one has the better driver. */
 static VKAPI_ATTR void VKAPI_CALL same_card(VkPhysicalDevice p, VkPhysicalDeviceProperties2 *o)
 {
     static int asked;
@@ -106,7 +106,7 @@ static void test_one_gpu_two_drivers(void **state)
     pm_free(list);
 }
 
-/* Software rasterisers are listed, and never picked by "auto". */
+/* Software rasterisers are listed, but "auto" never chooses them. */
 static void test_auto(void **state)
 {
     size_t count, index;

@@ -1,19 +1,19 @@
-/* Every embedded shader, on every software driver and on AMD's compiler without a card: the module
- * keeps the rules of shaders/lib/buffers.glsl, survives the freezing of its constants (the
- * validation layer reads the result) and compiles. */
+/* Every embedded shader, on every software driver and with AMD's compiler without a card: the
+ * module follows the rules of shaders/lib/buffers.glsl, its constants can be frozen (the
+ * validation layer checks the result), and it compiles. */
 #include "device/drivers.h"
 
 #include <pumice/device.h>
 
-/* Mesa's AMD driver leaves some bytes behind when it is unloaded, which the address sanitizer
- * cannot attribute any more. */
+/* Mesa's AMD driver leaks some bytes when it is unloaded, which the address sanitizer can no
+ * longer attribute to it. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";
 }
 
-/* Every constant at its default: what the shader's own text says. */
+/* Every constant has its default from the shader's source. */
 static void check_module(const struct pm_shader *s, uint32_t **words, size_t *count,
                          struct vk_module_info *m)
 {
@@ -95,7 +95,8 @@ static void test_all(void **state)
     close_device(d);
 }
 
-/* All devices the loader shows now. Returns the number of failed tests; *ran counts devices. */
+/* Runs on all devices that the loader lists. Returns the number of failed tests; *ran counts
+ * devices. */
 static int run_all(int *ran)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };

@@ -1,5 +1,5 @@
-/* The Vulkan backend when things go wrong: lost and hanging devices, no memory, any place that can
- * fail. */
+/* Failures of the Vulkan backend: lost and hanging devices, lack of memory, and every call that
+ * can fail. */
 #include "device/vulkan_fixture.h"
 
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL stuck_counter(VkDevice d, VkSemaphore s, u
     return VK_SUCCESS;
 }
 
-/* Everything after a loss says PM_ELOST, and the device can be closed and opened again. */
+/* After a loss every call returns PM_ELOST, and the device can be closed and opened again. */
 static void after_loss(struct fixture *f)
 {
     float v[4] = { 0 };
@@ -58,12 +58,12 @@ static void test_lost_at_submit(void **state)
 
     (void)state;
     fixture_open(&f);
-    f.d->segment_seconds = 1e-30; /* every call a submission of its own */
+    f.d->segment_seconds = 1e-30; /* puts every call into its own submission */
     ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
     assert_int_equal(((struct vk_program *)f.prog)->segment_count, 2);
     f.d->vk.QueueSubmit = lost_submit;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
-    calls_left = 2 + 1; /* a run, then the first of two submissions, which still ends */
+    calls_left = 2 + 1; /* a run, then the first of two submissions, which still completes */
     ok(pm_program_submit(f.prog, 0));
     ok(pm_program_wait(f.prog, 0));
     counter = f.d->compute.submitted + 1;
@@ -87,8 +87,8 @@ static void test_lost_at_wait(void **state)
     after_loss(&f);
 }
 
-/* No progress within the time allowed is a loss, in the first run too; what may still run is not
- * freed. */
+/* No progress within the allowed time is a loss, also in the first run. Memory that running work
+ * may use is not freed. */
 static void test_hang(void **state)
 {
     const char *seconds;
@@ -105,16 +105,17 @@ static void test_hang(void **state)
     assert_contains(pm_error_text(), "no submission ended for ");
     assert_contains(pm_error_text(), "(run.hang_seconds=0.5)");
     seconds = strstr(pm_error_text(), "ended for ") + strlen("ended for ");
-    assert_true(atof(seconds) < 3); /* a look adds a second at most */
+    assert_true(atof(seconds) < 3); /* each poll adds a second at most */
     assert_contains(pm_error_text(), "first (test_axpy)");
     assert_true(pm_device_hung(&f.d->base));
     assert_false(pm_vk_idle(f.d));
-    f.d->base.hung = false; /* it does not really hang */
+    f.d->base.hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
 
-/* Looks that see progress on one queue; the first LOOKS of them say that the wait is not over. */
+/* Polls that see progress on one queue; the first LOOKS of them report that the wait is not
+ * over. */
 enum { POLLS = 40 };
 static VkSemaphore moving;
 static int polls;
@@ -134,8 +135,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL slow_counter(VkDevice d, VkSemaphore s, ui
     return VK_SUCCESS;
 }
 
-/* A device that makes progress is waited for, however slow it is: on the queue of the wait, or on
- * the other one, whose work goes first. */
+/* A slow device that makes progress is not lost: on the queue that is waited for, or on the
+ * other queue, whose work runs first. */
 static void test_slow_but_alive(void **state)
 {
     struct fixture f;
@@ -143,7 +144,7 @@ static void test_slow_but_alive(void **state)
     (void)state;
     fixture_start(&f);
     ok(pm_program_wait(f.prog, 0));
-    f.d->base.longest = 0; /* the limit is hang_seconds */
+    f.d->base.longest = 0; /* makes hang_seconds the limit */
     f.d->base.options.hang_seconds = 0.1;
     f.d->transfer.timeline = (VkSemaphore)(uintptr_t)1;
     f.d->vk.WaitSemaphores = slow_wait;
@@ -169,7 +170,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL blocked_idle(VkDevice d)
     return VK_ERROR_DEVICE_LOST;
 }
 
-/* A driver that never says that a lost device is idle does not stop the close. */
+/* Closing ends even when the driver never reports a lost device as idle. */
 static void test_endless_idle(void **state)
 {
     struct fixture f;
@@ -185,14 +186,14 @@ static void test_endless_idle(void **state)
     assert_false(pm_vk_idle(f.d));
     assert_true(pm_device_hung(&f.d->base));
     pthread_mutex_unlock(&gate);
-    f.d->base.hung = false; /* it does not really hang */
+    f.d->base.hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
 
 /* ---- compiling ---------------------------------------------------------------------- */
 
-/* A pipeline of its own for every value of `count`. */
+/* A separate pipeline for every value of `count`. */
 static bool pick_own(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out)
 {
@@ -228,7 +229,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL blocked_compile(VkDevice d, VkPipelineCach
     return VK_ERROR_OUT_OF_HOST_MEMORY;
 }
 
-/* Compiles the program with the log in *log (free). */
+/* Compiles the program. *log gets the log; free it with free. */
 static int make_program(struct fixture *f, char **log)
 {
     size_t size;
@@ -242,7 +243,7 @@ static int make_program(struct fixture *f, char **log)
     return err;
 }
 
-/* All together take longer than the limit, which holds for each. */
+/* The limit holds for each pipeline; together they take longer. */
 static void test_slow_compile(void **state)
 {
     enum { PIPELINES = 8 };
@@ -272,7 +273,8 @@ static void test_slow_compile(void **state)
     fixture_close(&f);
 }
 
-/* The driver does not return: the device counts as lost, and what the threads use is kept. */
+/* The driver does not return: the device counts as lost, and memory that its threads use is
+ * kept. */
 static void test_endless_compile(void **state)
 {
     struct fixture f;
@@ -292,7 +294,7 @@ static void test_endless_compile(void **state)
     assert_contains(pm_error_text(), "test_axpy is not (run.compile_seconds=0.3; ");
     assert_true(pm_device_hung(&f.d->base) && pm_device_caught(&f.d->base));
     assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_ELOST);
-    assert_contains(pm_error_text(), "was lost"); /* and compiles no more beside the first thread */
+    assert_contains(pm_error_text(), "was lost"); /* compiles nothing beside the first thread */
     assert_null(strstr(pm_error_text(), "finished no shader"));
     fixture_close(&f);
     assert_true(pm_device_caught(NULL));
@@ -328,7 +330,7 @@ static void test_no_memory(void **state)
     assert_null(b);
     assert_int_equal(pm_device_memory_used(&f.d->base), 2 * N * sizeof(float));
 
-    /* Half-made programs are taken apart: in and out blocks of two slots. */
+    /* Half-made programs are freed: blocks for inputs and outputs of two slots. */
     in = place(f.x, 0, N);
     f.desc.in = &in, f.desc.in_count = 1, f.desc.slots = 2;
     for (int allowed = 0; allowed < 2; allowed++) {
@@ -356,7 +358,7 @@ static void test_buffer_limit(void **state)
 
 /* ---- any place that can fail -------------------------------------------------------- */
 
-/* What a user does, with everything freed however it ends: returns the first error. */
+/* Opens, runs and closes a device like a user. Returns the first error, with everything freed. */
 static int whole_life(void)
 {
     int err = PM_OK;
@@ -415,8 +417,8 @@ static int whole_life(void)
     return err;
 }
 
-/* Every PM_TRY on the way fails once, in a process of its own that must end by itself and (under
- * the sanitizers) leak nothing. */
+/* Every PM_TRY on the way fails once, in a separate process. It must end normally and, under the
+ * sanitizers, leak nothing. */
 static void test_every_failure(void **state)
 {
     struct pm_str command = { 0 };
@@ -437,7 +439,7 @@ static void test_every_failure(void **state)
 
 /* ---- the validation layer ----------------------------------------------------------- */
 
-/* No message so far, and one as soon as there is reason for it. */
+/* No message so far, and one as soon as there is a reason. */
 static void test_messages(void **state)
 {
     struct vk_device *d = open_with_shaders(current);
@@ -480,7 +482,8 @@ int main(int argc, char **argv)
     return on_software_driver(tests, PM_COUNT(tests));
 }
 
-/* A device whose driver does not return is left behind with what the driver holds for it. */
+/* When a driver does not return, the device's memory stays allocated; the leak sanitizer must
+ * ignore it. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

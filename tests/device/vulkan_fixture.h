@@ -1,6 +1,6 @@
-/* What the tests of the Vulkan backend's bad days share: a device of a software driver whose
- * table of Vulkan functions has entries replaced, so that faults are the same on every driver,
- * and a program of two calls on it. */
+/* Shared by the tests of the Vulkan backend's failures: a device of a software driver with
+ * replaced entries in its table of Vulkan functions, so that faults are the same on every
+ * driver, and a program of two calls. */
 #ifndef VULKAN_FIXTURE_H
 #define VULKAN_FIXTURE_H
 
@@ -12,9 +12,9 @@ enum { N = 64 * 64 };
 
 static const struct pm_device_info *current;
 static struct vk real;
-static int calls_left; /* until a replaced entry fails */
+static int calls_left; /* calls until a replaced entry fails */
 
-/* x, y and a program of two calls over them, all on one device. */
+/* x, y and a program of two calls over them, on one device. */
 struct fixture {
     struct vk_device *d;
     struct pm_buffer *x, *y;
@@ -47,7 +47,7 @@ static inline void fixture_close(struct fixture *f)
     close_device(f->d);
 }
 
-/* Open, with the program made and its first run under way. */
+/* Opens the device, makes the program and starts its first run. */
 static inline void fixture_start(struct fixture *f)
 {
     fixture_open(f);
@@ -55,7 +55,8 @@ static inline void fixture_start(struct fixture *f)
     ok(pm_program_submit(f->prog, 0));
 }
 
-/* Runs the tests on the first software driver, with a cache folder of their own; 77 without one. */
+/* Runs the tests on the first software driver with a separate cache folder. Returns 77 without a
+ * driver. */
 static inline int on_software_driver(const struct CMUnitTest *tests, size_t number)
 {
     struct pm_device_info *list = NULL;

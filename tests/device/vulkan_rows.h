@@ -1,5 +1,5 @@
-/* What the tests of the Vulkan backend share: small kernel rows with their shaders,
- * and ways to build a program from them. */
+/* Shared by the tests of the Vulkan backend: small kernel rows with their shaders, and functions
+ * that build programs from them. */
 #ifndef VULKAN_ROWS_H
 #define VULKAN_ROWS_H
 
@@ -16,7 +16,7 @@ static const struct pm_shader test_shaders[] = {
     { 0 },
 };
 
-/* A device that knows these shaders. */
+/* Opens a device that uses these shaders. */
 static inline struct vk_device *open_with_shaders(const struct pm_device_info *info)
 {
     struct vk_device *d = open_device(info);
@@ -48,7 +48,7 @@ static const struct pm_kernel row_axpy = {
     .params_size = sizeof(struct axpy_params),
 };
 
-/* y += 6 * x, in 64 invocations a group over three axes; level 1: 8 invocations. */
+/* y += 6 * x, with 64 invocations in a group over three axes; level 1: 8 invocations. */
 static bool pick_tile(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
@@ -85,7 +85,7 @@ static inline struct pm_place place(struct pm_buffer *b, size_t offset, size_t c
     return (struct pm_place){ b, offset, count * sizeof(float) };
 }
 
-/* y += a * x over count floats; the params live in *p. */
+/* y += a * x over count floats; *p holds the params. */
 static inline struct pm_bound_call axpy(struct axpy_params *p, float a, size_t count,
                                         struct pm_place x, struct pm_place y)
 {
@@ -111,7 +111,7 @@ static inline void drop_buffer(struct vk_device *d, struct pm_buffer *b)
     pm_buffer_destroy(&d->base, &b);
 }
 
-/* Runs once on slot 0 and waits. */
+/* Runs the program once on slot 0 and waits. */
 static inline void run_once(struct pm_program *p)
 {
     ok(pm_program_submit(p, 0));

@@ -1,6 +1,6 @@
-/* The Vulkan backend on every software driver that is installed, under the validation layer:
- * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early. All values
- * are small integers, so results are exact. */
+/* The Vulkan backend on every installed software driver, with the validation layer: copies,
+ * replay, slots, barriers, cutting of work, variants, early outputs. All values are small
+ * integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
 enum { N = 4096 };
@@ -30,7 +30,7 @@ static struct pm_buffer *ramp_buffer(struct vk_device *d, size_t count)
 
 /* ---- copies ------------------------------------------------------------------------- */
 
-/* Several staging chunks, at an offset that is not a chunk's. */
+/* Several staging chunks, from an offset that is not a multiple of a chunk. */
 static void test_copies(void **state)
 {
     struct vk_device *d = *state;
@@ -54,8 +54,8 @@ static float tripled(size_t i)
     return 3 * ramp(i);
 }
 
-/* One buffer larger than the storage-buffer range of lavapipe (128 MiB), used on both sides of
- * that. */
+/* A buffer larger than lavapipe's limit for storage buffers (128 MiB), used on both sides of the
+ * limit. */
 static void test_big_buffer(void **state)
 {
     struct vk_device *d = *state;
@@ -82,8 +82,8 @@ static void test_big_buffer(void **state)
 
 /* ---- replay and slots --------------------------------------------------------------- */
 
-/* y += 2 * in each run, with three runs under way at once; sums come out in order, and nothing is
- * allocated by a run. */
+/* Each run adds 2 to y, with three runs under way. The sums arrive in order, and a run allocates
+ * nothing. */
 static void test_replay(void **state)
 {
     enum { RUNS = 20, SLOTS = 3 };
@@ -136,8 +136,8 @@ static float chained(size_t i)
     return 7 * ramp(i);
 }
 
-/* Barriers stand where a hazard is and nowhere else, and the results are those of running the calls
- * one after another. */
+/* Barriers stand exactly where there is a hazard, and the results equal those of running the
+ * calls one after another. */
 static void test_barriers(void **state)
 {
     struct vk_device *d = *state;
@@ -174,11 +174,11 @@ static void test_barriers(void **state)
 
 /* ---- outputs ------------------------------------------------------------------------ */
 
-/* An output is what its place held after the call it waits for, although later calls overwrite it;
- * one that waits for no call is what the inputs left. */
+/* An output is the value after the call it waits for, although later calls overwrite it. An
+ * output that waits for no call is the value after the inputs were copied. */
 static void test_early_outputs(void **state)
 {
-    enum { BIG = 1 << 16 }; /* large enough for a queue of its own */
+    enum { BIG = 1 << 16 }; /* large enough for the copy queue */
     struct vk_device *d = *state;
     struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(d, BIG, NULL),
                      *z = new_buffer(d, BIG, NULL);
@@ -196,7 +196,8 @@ static void test_early_outputs(void **state)
     struct pm_program *prog = NULL;
 
     ok(pm_program_create(&d->base, &desc, &prog));
-    for (size_t k = 0; k < 4; k++) /* what later calls overwrite must not be read beside them */
+    for (size_t k = 0; k < 4; k++) /* later calls must not overwrite values while they are
+                                    * copied out */
         assert_int_equal(((struct vk_program *)prog)->outs[k].transfer,
                          d->transfer.handle && (k == 1 || k == 2));
     for (int run = 0; run < 2; run++)
@@ -256,7 +257,7 @@ static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
     return segments;
 }
 
-/* 2 x 4 x 8 groups: cut along the longest axis, every group exactly once. */
+/* 2 x 4 x 8 groups: cut along the longest axis; every group runs exactly once. */
 static void test_cut_call(void **state)
 {
     assert_int_equal(segments_of(*state, &row_tile), 1);
@@ -268,7 +269,7 @@ static float summed(size_t i)
     return 32 * ramp(i);
 }
 
-/* Many calls of known work are spread over submissions, and still run in order. */
+/* Many calls of known cost are distributed over submissions and still run in order. */
 static void test_cut_program(void **state)
 {
     enum { CALLS = 32, COUNT = 1 << 16 };
@@ -313,7 +314,7 @@ static void test_params_by_address(void **state)
     for (int i = 0; i < 40; i++)
         p.add[i] = 3 * i;
     ok(pm_program_create(&d->base, &desc, &prog));
-    memset(&p, 0, sizeof p); /* they were copied */
+    memset(&p, 0, sizeof p); /* the program has its own copy */
     run_once(prog);
     expect(d, y, N, widened);
     pm_program_destroy(&prog);
@@ -321,7 +322,7 @@ static void test_params_by_address(void **state)
     drop_buffer(d, y);
 }
 
-/* Nothing but copies in and out. */
+/* A program with copies only. */
 static void test_no_calls(void **state)
 {
     struct vk_device *d = *state;
@@ -343,7 +344,7 @@ static void test_no_calls(void **state)
 
 /* ---- modules ------------------------------------------------------------------------ */
 
-/* A frozen module has no specialization constant left and knows its sizes. */
+/* A frozen module has no specialization constants, and its sizes are known. */
 static void test_freeze(void **state)
 {
     static const uint32_t spec[] = { 64, 1, 1, 3, 0, 0 };
@@ -379,8 +380,8 @@ static void test_no_messages(void **state)
 
 /* ---- one queue as two --------------------------------------------------------------- */
 
-/* Software drivers have one queue. These entries show a second family that only copies, and send
- * its work to the one queue there is. */
+/* Software drivers have one queue. These entries add a second family that only copies; its work
+ * goes to the one queue. */
 static struct vk real;
 
 static VKAPI_ATTR void VKAPI_CALL two_families(VkPhysicalDevice p, uint32_t *count,

@@ -1,5 +1,5 @@
-/* Shader variants that cannot be had: too large for the device, not compiling, avoided; and the
- * cache of compiled ones when it is damaged. */
+/* Shader variants that cannot be used because they are too large for the device, do not compile
+ * or are avoided; and damaged caches of compiled pipelines. */
 #include "device/vulkan_fixture.h"
 
 /* ---- variants ----------------------------------------------------------------------- */
@@ -12,7 +12,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL no_pipeline(VkDevice d, VkPipelineCache ca
                             : VK_ERROR_UNKNOWN;
 }
 
-/* Succeeds but for the first pipeline. */
+/* Fails for the first pipeline only. */
 static VKAPI_ATTR VkResult VKAPI_CALL first_fails(VkDevice d, VkPipelineCache cache, uint32_t n,
                                                   const VkComputePipelineCreateInfo *info,
                                                   const VkAllocationCallbacks *a, VkPipeline *out)
@@ -26,7 +26,8 @@ static float six_times(size_t i)
     return 6 * (float)(i % 97);
 }
 
-/* A program of one call of `row`, whose variant must be `variant` and whose result right. */
+/* Runs a program of one call of `row`. It must use the variant `variant` and give the right
+ * result. */
 static void runs_variant(struct fixture *f, const struct pm_kernel *row, const int *levels,
                          const char *variant)
 {
@@ -62,7 +63,7 @@ static void fails_to_make(struct fixture *f, const struct pm_kernel *row, int wa
     assert_contains(pm_error_text(), row->name);
 }
 
-/* Level 0 cannot be had on any device: too large a workgroup, or too much shared memory. */
+/* Level 0 is impossible on any device: its workgroup or its shared memory is too large. */
 static bool pick_greedy(const struct pm_caps *caps, const void *params, size_t count, int level,
                         struct pm_picks *out)
 {
@@ -120,7 +121,7 @@ static const struct pm_kernel row_scratch = {
     .params_size = sizeof(struct tile_params) - 8, .pick = pick_scratch,
 };
 
-/* A row whose params are not those of the shader. */
+/* A row whose params differ from those of the shader. */
 static const struct pm_kernel row_mistaken = {
     .name = "test_mistaken", .bufs = "r:x u:y", .cpu = no_cpu,
     .params_size = sizeof(struct tile_params) + 4, .pick = pick_tile,
@@ -166,8 +167,8 @@ static const char *variant_of(struct fixture *f, const struct pm_kernel *row, in
     return variant ? variant : "none";
 }
 
-/* A variant that is avoided is passed over, at every level and by PM_VARIANT; its scratch is not
- * asked for; with none left there is one line. */
+/* An avoided variant is skipped, at every level and with PM_VARIANT, and its scratch is not
+ * allocated. When no variant is left, there is one line of error. */
 static void test_avoided(void **state)
 {
     static const int level = 0;
@@ -199,13 +200,13 @@ static void test_avoided(void **state)
     assert_int_equal(pm_call_scratch(&f.d->base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
     assert_contains(pm_error_text(), "wide, narrow");
     assert_string_equal(variant_of(&f, &row_tile, 0), "none");
-    pm_device_avoid(&f.d->base, "test_greedy", "narrow"); /* the other one does not compile */
+    pm_device_avoid(&f.d->base, "test_greedy", "narrow"); /* the other variant does not compile */
     fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
     assert_int_not_equal(pm_device_shaders(&f.d->base), 0);
     fixture_close(&f);
 }
 
-/* A compiler that gives up on the first variant, then on all. */
+/* The compiler fails for the first variant, then for all. */
 static void test_failing_compiler(void **state)
 {
     struct fixture f;
@@ -253,7 +254,7 @@ static void test_cache(void **state)
     data[size - 1] ^= 0x55;
     ok(pm_file_write(files[0], data, size)); /* damaged */
     compile_something();
-    ok(pm_file_write(files[0], data, 7)); /* torn */
+    ok(pm_file_write(files[0], data, 7)); /* cut short */
     compile_something();
     ok(pm_file_write(files[0], "", 0));
     compile_something();

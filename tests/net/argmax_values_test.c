@@ -1,12 +1,13 @@
-/* argmax on what drawn inputs never hold: equal values, signed zeros, numbers near zero, infinities
- * and NaN, by the CPU and every device; and a net that learns from its own answers. */
+/* argmax on values that random inputs never hold: equal values, signed zeros, numbers near zero,
+ * infinities and NaN, on the CPU and every device. Also a net that trains on its own
+ * predictions. */
 #include <pumice/plan.h>
 
 #include "device/drivers.h"
 
 enum { ROWS = 9, K = 5, WIDE = 70 };
 
-#define TINY 1e-42f /* denormal: no device may take it for 0 */
+#define TINY 1e-42f /* denormal; no device may treat it as 0 */
 
 static const struct { float x[K]; int place; } rows[ROWS] = {
     { { 1, 3, 3, 2, 3 }, 1 },
@@ -20,7 +21,7 @@ static const struct { float x[K]; int place; } rows[ROWS] = {
     { { 3e38f, INFINITY, INFINITY, -NAN, NAN }, 1 },
 };
 
-/* The values of a row at the end of `width` that are smaller or none. */
+/* Fills the rest of a row of `width` values with smaller ones. */
 static void fill(float *x, int width)
 {
     for (int r = 0; r < ROWS; r++)
@@ -75,7 +76,7 @@ static void test_places(void **state)
     pm_free(list);
 }
 
-/* Whether labels that are computed may be trained with: no gradient goes through them. */
+/* Computed labels may be used in training: no gradient passes through them. */
 static void test_own_answers(void **state)
 {
     const struct pm_plan_options options = { .train = true, .slots = 1, .loss_share = 1 };

@@ -1,11 +1,11 @@
-/* Dilation in place of strides: every window of every DeepLab backbone at output strides 32, 16 and
- * 8, with factors 1, 2 and 4 in the last block where it takes them. A layer whose stride is given
- * up still has the dilation reached before; only later ones get the doubled one. */
+/* Dilation in place of strides: every window of every DeepLab backbone at output strides 32, 16
+ * and 8, with factors 1, 2 and 4 in the last block where the backbone supports them. A layer
+ * whose stride is removed keeps the earlier dilation; only later layers get the doubled one. */
 #include "named_net.h"
 
-/* What windows of a backbone have at output strides 32, 16 and 8. */
+/* The properties of windows at output strides 32, 16 and 8. */
 struct window {
-    const char *format; /* name behind the scope, of %d from first to last */
+    const char *format; /* name after the scope, with %d from first to last */
     int first, last;
     int stride[3], rate[3];
 };
@@ -36,7 +36,7 @@ static const struct window mobilenet_v3_small[] = {
     { V, 3, 3, { 2, 2, 1 }, { 1, 1, 1 } },   { V, 4, 7, { 1, 1, 1 }, { 1, 1, 2 } },
     { V, 8, 8, { 2, 1, 1 }, { 1, 1, 2 } },   { V, 9, 10, { 1, 1, 1 }, { 1, 2, 4 } }, END,
 };
-/* Up to layer 10 the window is the expansion's; layer 2 has none. */
+/* Up to layer 10 the window is that of the expansion; layer 2 has no expansion. */
 #define E "expanded_conv_%d/expand"
 static const struct window mobilenet_edgetpu[] = {
     { "Conv", 0, 0, HALVED },
@@ -55,7 +55,7 @@ static const struct window mobilenet_edgetpu[] = {
 #define INNER(blocks)                                                                              \
     { ENTRY "separable_conv1_depthwise", 1, blocks, PLAIN },                                       \
     { ENTRY "separable_conv2_depthwise", 1, blocks, PLAIN }
-/* The last convolution of a module and its shortcut, of blocks from to to. */
+/* The last convolution of a module and its shortcut, for blocks `from` to `to`. */
 #define LAST(from, to, ...)                                                                        \
     { ENTRY "separable_conv3_depthwise", from, to, __VA_ARGS__ },                                  \
     { ENTRY "shortcut", from, to, __VA_ARGS__ }
@@ -141,7 +141,7 @@ static bool is_window(const struct pm_node *n)
            option_of(n, "kernel") > 1;
 }
 
-/* Marks the nodes that a line of the table is about. */
+/* Checks the nodes of a line of the table and marks them as covered. */
 static void expect_line(const struct pm_net *net, const char *scope, const struct window *w, int s,
                         bool *seen)
 {

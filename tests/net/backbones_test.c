@@ -1,4 +1,4 @@
-/* The backbones of segmentation nets: maps, the nodes that decoders join, widths, at each
+/* The backbones of segmentation nets: maps, the nodes that decoders read, and widths, at each
  * output stride. */
 #include "named_net.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- a backbone alone -------------------------------------------------------------------- */
 
-/* What a row's table gives to options that a test does not set. */
+/* The values that the table gives to options that a test does not set. */
 static struct pm_deeplab_options options_of(int output_stride)
 {
     return (struct pm_deeplab_options){
@@ -54,7 +54,7 @@ static bool option_is(const struct pm_node *n, const char *key, const char *text
 
 struct maps {
     const struct pm_backbone *backbone;
-    int channels, low[3]; /* of the last map and of the decoder's; 0: none */
+    int channels, low[3]; /* of the last map and of the maps for the decoder; 0: none */
 };
 static const struct maps all[] = {
     { &pm_backbone_mobilenet_v2, 320, { 144, 192, 576 } },
@@ -96,8 +96,8 @@ static void expect_maps(const struct maps *m, int stride, int height, int width)
     pm_net_destroy(&net);
 }
 
-/* Strided windows of the residual nets and Xception pad symmetrically, the MobileNets' as SAME,
- * which at even sizes is one pixel further. */
+/* Windows with strides pad symmetrically in the residual nets and Xception. The MobileNets pad
+ * as SAME, which differs by one pixel at even sizes. */
 static void padding(void **state)
 {
     static const struct { const struct pm_backbone *b; const char *node, *text; } nodes[] = {
@@ -157,7 +157,8 @@ static void strides_that_it_lacks(void **state)
 
 /* ---- dilation in place of strides: backbone_rates_test.c ------------------------------------- */
 
-/* Without multi_grid the last block's layers are dilated alike; of another length it is refused. */
+/* Without multi_grid the layers of the last block have the same dilation. A multi_grid of
+ * another length is refused. */
 static void grid(void **state)
 {
     static const int two[] = { 1, 2 };
@@ -184,7 +185,7 @@ static void grid(void **state)
 
 /* ---- bounded activation ------------------------------------------------------------------ */
 
-/* No relu is left, what is not activated is clipped, and sums go through relu6. */
+/* The net has no relu, values without an activation are clipped, and sums pass through relu6. */
 static void bounded(void **state)
 {
     struct pm_deeplab_options o = options_of(16);
@@ -210,8 +211,8 @@ static void bounded(void **state)
         }
     }
     assert_int_equal(sums, 20);
-    /* Of each sum's module the depthwise ones and the last pointwise one, four shortcuts, and the
-     * three that a decoder joins. */
+    /* Each sum's module has depthwise convolutions and a last pointwise one; in addition there
+     * are four shortcuts and the three maps for a decoder. */
     assert_int_equal(clips, 20 * 4 + 4 + 3);
     for (int i = 0; i < 3; i++)
         assert_non_null(pm_net_find(net, pm_arena_printf(net->arena, "%s/clip",
@@ -238,7 +239,7 @@ static const char *shape_text(struct pm_shape s, char text[64])
     return text;
 }
 
-/* Lines as in tests/golden/deeplab_variables.py, sorted; their SHA-256 in hexadecimal digits. */
+/* Lines as in tests/golden/deeplab_variables.py, sorted; text gets their SHA-256 in hexadecimal. */
 static void digest(struct pm_net *net, char text[65])
 {
     const char **lines = pm_arena_alloc(net->arena, (size_t)net->var_count * sizeof *lines);
@@ -311,7 +312,7 @@ static void expect_of_net(const cJSON *row)
     expect_variables(row, name, net);
 }
 
-/* Against the original's, of every backbone and of some whole nets. */
+/* The variables of every backbone and of some whole nets equal the original's. */
 static void variables(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -354,7 +355,7 @@ static void variables(void **state)
 
 /* ---- searched cells ---------------------------------------------------------------------- */
 
-/* Sizes and widths of the last map and of those that a decoder joins, for pictures of 129 x 97. */
+/* Sizes and widths of the last map and of the maps for a decoder, for pictures of 129 x 97. */
 static void searched_maps(void **state)
 {
     static const struct {
@@ -397,7 +398,7 @@ static void searched_maps(void **state)
     }
 }
 
-/* The head dilates beyond output_stride; a searched net that ends at 8 is refused at others. */
+/* The head dilates beyond output_stride. A searched net that ends at stride 8 refuses others. */
 static void searched_head(void **state)
 {
     struct pm_deeplab_options o = searched(8, true, false);
@@ -418,7 +419,7 @@ static void searched_head(void **state)
                    "model.output_stride: deeplab_nas_hnasnet has an output stride of 8, not 16");
 }
 
-/* The same net over other pictures makes no new variables. */
+/* The same net over other pictures creates no new variables. */
 static void searched_passes(void **state)
 {
     const struct pm_deeplab_options o = searched(8, false, false);
@@ -440,7 +441,7 @@ static void searched_passes(void **state)
 
 /* ---- what a decoder joins ---------------------------------------------------------------- */
 
-/* No activation has touched what comes of ResNets and Xception. */
+/* The maps that ResNets and Xception give to decoders have no activation. */
 static void low_activations(void **state)
 {
     (void)state;
@@ -463,7 +464,8 @@ static void low_activations(void **state)
 
 /* ---- widths ------------------------------------------------------------------------------ */
 
-/* Below and above 1 a multiplier's widths are not rounded to 8, but for what is expanded. */
+/* With multipliers below and above 1 widths are not rounded to multiples of 8, except those of
+ * expansions. */
 static void multiplied_widths(void **state)
 {
     (void)state;

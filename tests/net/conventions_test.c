@@ -1,5 +1,6 @@
-/* model.conventions: with "torch" a net has PyTorch's defaults where the config names none, its
- * preprocessing too; the net is built by them; a net that has only TensorFlow's refuses the key. */
+/* model.conventions: with "torch" a net uses PyTorch's defaults for options that the config
+ * omits, and PyTorch's preprocessing. A net that exists only with TensorFlow's conventions
+ * refuses the key. */
 #include "../base/unit.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* The dense prediction cell: its branches' layers, and cells that are refused. */
+/* The dense prediction cell: the layers of its branches, and cells that are refused. */
 #include "deeplab_small.h"
 
 #include <unistd.h>

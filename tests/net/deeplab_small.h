@@ -1,5 +1,5 @@
-/* deeplab_small: a DeepLab net whose backbone is a small one with the strides of the real ones, for
- * tests of what stands behind it. */
+/* deeplab_small: a DeepLab net with a small backbone that has the strides of the real ones, for
+ * tests of the layers after the backbone. */
 #ifndef PUMICE_TESTS_DEEPLAB_SMALL_H
 #define PUMICE_TESTS_DEEPLAB_SMALL_H
 
@@ -61,7 +61,7 @@ static inline struct pm_net *built(const char *options, int height, int width)
     return net;
 }
 
-/* An option as the text of its JSON. */
+/* Checks the JSON text of an option. */
 static inline void expect_text(const struct pm_net *net, const char *node, const char *key,
                                const char *want)
 {

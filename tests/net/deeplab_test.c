@@ -1,5 +1,5 @@
-/* DeepLab's heads: sizes, layers, names and initial values of what stands behind a backbone, and
- * what is refused. */
+/* DeepLab's heads: sizes, layers, names and initial values of the layers after a backbone, and
+ * configurations that are refused. */
 #include "deeplab_small.h"
 
 #include <pumice/task.h>
@@ -129,7 +129,7 @@ static void decoder(void **state)
     pm_net_destroy(&net);
 }
 
-/* The pooled map multiplies what is joined. */
+/* The pooled map multiplies the concatenated map. */
 static void squeeze_and_excite(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void squeeze_and_excite(void **state)
     pm_net_destroy(&net);
 }
 
-/* The window is that of the crop's map, also for larger pictures. */
+/* The window has the size of the crop's map, also for larger pictures. */
 static void pooling_windows(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void without_batch_norm(void **state)
     pm_net_destroy(&net);
 }
 
-/* The list that is made of a net has the heads of the net. */
+/* The layer list that is written from a net has the heads of the net. */
 static void listed(void **state)
 {
     static const char *const options[] = {
@@ -241,7 +241,7 @@ static void sum_merge(void **state)
     pm_net_destroy(&net);
 }
 
-/* LR-ASPP: one branch, its factor from strided windows, and the decoder's sum of logits. */
+/* LR-ASPP has one branch, a factor from windows with strides, and a decoder that adds logits. */
 static void output_is_logits(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void image_pyramid(void **state)
     pm_net_destroy(&one);
 }
 
-/* A pass over a net of several scales: all of them again, with the same variables. */
+/* A pass over a net with several scales has all scales, with the same variables. */
 static void pyramid_in_a_pass(void **state)
 {
     (void)state;
@@ -361,7 +361,8 @@ static void instances(void **state)
 
 /* ---- the rows ---------------------------------------------------------------------------- */
 
-/* Parameters, and all variables, of 21 classes with the options of the published models. */
+/* Numbers of parameters and of all variables, for 21 classes with the options of the published
+ * models. */
 #define WHOLE "{\"aspp_rates\": [6, 12, 18], \"decoder_strides\": 4}"
 static void rows(void **state)
 {

@@ -1,14 +1,14 @@
-/* One training step of each named net against that of the original program in float64
+/* One training step of each named net compared with that of the original program in float64
  * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation): logits, loss, moving
- * averages and every gradient; of deeplab_frozen the third step, after two by momentum.
+ * averages and every gradient. For deeplab_frozen it is the third step, after two with momentum.
  *
  *     golden_test [DEVICE [CASE ...]]
  *
- * The device is "cpu" when not named, the cases are then the quick ones. A golden keeps a tensor's
- * norm and its products with 16 random vectors v of +-1. For a difference d between ours and
- * theirs, the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18
- * %. It may be 10 times what the original's own float32 run is off by, and never more than 1e-3 of
- * the norm. */
+ * The default device is "cpu"; without cases the quick ones run. A golden holds a tensor's norm
+ * and its products with 16 random vectors v of +-1. For a difference d between the two programs,
+ * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 vectors estimates |d| to about
+ * 18 %. |d| may be 10 times the error of the original's own float32 run, and at most 1e-3 of the
+ * norm. */
 #include "optim/optimizer.h"
 
 #include <pumice/rng.h>
@@ -23,32 +23,33 @@
 #include <cmocka.h>
 
 enum { VECTORS = 16 };
-/* What rounding alone may do to a tensor that the original happens to get nearly exact: sums over
- * up to 1e5 values in another order, and the exponential, which Vulkan allows to be off by 3 + 2
- * |x| units in the last place (1.2e-5 at logits 100 apart). */
+/* The error that rounding alone may cause in a tensor that the original happens to compute
+ * almost exactly: sums of up to 1e5 values in another order, and the exponential, whose error in
+ * Vulkan may be 3 + 2 |x| units in the last place (1.2e-5 at logits 100 apart). */
 #define FLOOR 2e-5
 #define CEILING 1e-3
 
 struct golden {
     char *case_name;
     cJSON *root, *tensors, *moves;
-    const cJSON *shifts;  /* or NULL: instead of shift, by how a variable's name begins */
+    const cJSON *shifts;  /* or NULL: values instead of shift, by prefixes of variables' names */
     const char *net_name;
     int batch, height, width, channels, classes;
-    int ignore_label; /* 0: one label a picture; else one a pixel, or this */
+    int ignore_label; /* 0: one label for each picture; otherwise one for each pixel, and this
+                       * one is ignored */
     uint64_t seed;
     double shift, label_smoothing;
-    int steps;            /* the last one is compared, after the others by momentum */
+    int steps;            /* the last one is compared; the others use momentum */
     double learning_rate;
-    bool frozen;          /* batch norm takes the moving averages, which then stay */
-    /* Filled while comparing. */
+    bool frozen;          /* batch norm uses the moving averages, which do not change */
+    /* Set while comparing. */
     int compared, wrong;
-    double worst; /* largest share of its bound */
+    double worst; /* the largest error relative to its bound */
     const char *worst_name;
 };
 
 static struct pm_device *device;
-/* What a case makes; a failed one leaves it to tear_down. */
+/* Made by a case; tear_down frees them after a failure. */
 static struct pm_net *net;
 static struct pm_variables *variables;
 static struct pm_plan *plan;
@@ -109,7 +110,7 @@ static struct pm_rng stream(const struct golden *g, const char *name)
     return pm_rng_make(g->seed, pm_hash(text), 0, 0);
 }
 
-/* The MobileNets' activations are bounded, most of them by 6. */
+/* True for the MobileNets: their activations are bounded, most of them by 6. */
 static bool is_six(const struct golden *g)
 {
     return strstr(g->net_name, "mobilenet") != NULL;
@@ -120,7 +121,7 @@ static double gamma_of(double uniform, bool six)
     return six ? 0.5 + 0.5 * uniform : 0.5 + uniform;
 }
 
-/* Offsets and biases are moved away from the kinks as the golden says: channel, thousandths, ... */
+/* Moves offsets and biases away from kinks by the list of the golden: channel, thousandths, ... */
 static void move(const struct golden *g, const char *name, size_t count, float *values,
                  double (*value_of)(void *ctx, size_t c), void *ctx)
 {
@@ -144,7 +145,7 @@ struct offsets {
     bool six;
 };
 
-/* To one side of the kink. */
+/* An offset to one side of the kink. */
 static double beta_of(void *ctx, size_t c)
 {
     struct offsets *o = ctx;
@@ -199,7 +200,7 @@ static void initial(const struct golden *g, const struct pm_variable *v, float *
                                                          : 0.3 * (0.5 + pm_rng_uniform(&r)));
 }
 
-/* As deeplab_nets.py: each picture has a colour of its own beneath the noise. */
+/* As in deeplab_nets.py: each picture has its own colour beneath the noise. */
 static void fill_maps(const struct golden *g, float *images, int32_t *labels)
 {
     const size_t pixels = (size_t)g->height * g->width;
@@ -238,8 +239,8 @@ static void fill_inputs(const struct golden *g, float *images, int32_t *labels)
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-/* Products with the +-1 vectors. A block holds the bits of eight elements, two to a word, the low
- * half first. */
+/* Products with the vectors of +-1. A block holds the bits of eight elements, two in each word,
+ * low half first. */
 static void products(const struct golden *g, const char *name, const float *t, size_t count,
                      double out[VECTORS])
 {
@@ -307,7 +308,7 @@ static void add_loss(const struct golden *g, const struct pm_heads *heads)
                         g->label_smoothing, (double)pm_heads_weight(heads, "aux_logits"));
 }
 
-/* A searched cell stands in the golden, the net wants a file. */
+/* The golden holds the searched cell as JSON; the net reads a file, which this function writes. */
 static void file_of_cell(cJSON *options)
 {
     cJSON *cell = cJSON_DetachItemFromObject(options, "dense_prediction_cell");
@@ -360,7 +361,7 @@ static void update(struct pm_calls *c, void *ctx)
     pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
 }
 
-/* Of goldens of several steps. */
+/* The optimizer of goldens with several steps. */
 static char momentum_cfg[64];
 static struct pm_update momentum = { .cfg = momentum_cfg, .layers = true };
 
@@ -388,7 +389,7 @@ static void make_variables(const struct golden *g)
     }
 }
 
-/* Of frozen batch norm to the last bit. */
+/* Frozen batch norm: the stored averages are unchanged bit for bit. */
 static void expect_stored(const struct golden *g, const struct pm_variable *v, const float *values)
 {
     const size_t count = pm_shape_count(v->shape);
@@ -472,7 +473,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* 0, or the exit code: 77 (skipped) when this machine lacks the device. */
+/* Returns 0 or an exit code; 77 (skipped) when this machine lacks the device. */
 static int open_device(void)
 {
     const struct pm_device_options options = { 0 };

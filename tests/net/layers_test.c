@@ -1,5 +1,5 @@
-/* What layers share (text of initial values, windows' geometry), what they say of wrong
- * configurations, and how softmax_cross_entropy treats labels that are none. */
+/* Code that layers share (text of initial values, geometry of windows), their messages about
+ * invalid configurations, and invalid labels in softmax_cross_entropy. */
 #include <pumice/plan.h>
 
 #include <cjson/cJSON.h>
@@ -63,7 +63,8 @@ static void test_geometry(void **state)
         assert_int_equal(
             pm_axis_of(valid[i][0], valid[i][1], valid[i][2], 1, PM_PAD_VALID, 0, 0).out,
             valid[i][3]);
-    /* A dilated window reaches (kernel - 1) * dilation + 1; explicit padding counts as image. */
+    /* A dilated window spans (kernel - 1) * dilation + 1; explicit padding counts as part of the
+     * image. */
     assert_int_equal(pm_axis_of(10, 3, 1, 4, PM_PAD_VALID, 0, 0).out, 2);
     assert_int_equal(pm_axis_of(10, 3, 1, 4, PM_PAD_SAME, 0, 0).before, 4);
     const struct pm_axis a = pm_axis_of(224, 7, 2, 1, PM_PAD_EXPLICIT, 3, 3);
@@ -84,7 +85,7 @@ static void test_names(void **state)
 
 /* ---- messages -------------------------------------------------------------------------- */
 
-/* One node on one or two inputs: the line it fails with must hold `want`. */
+/* Adds one node on one or two inputs. It must fail with a message that contains `want`. */
 static void refused(const char *spec, struct pm_shape x, enum pm_type type, struct pm_shape second,
                     const char *want)
 {
@@ -148,7 +149,7 @@ static void test_messages(void **state)
 
 enum { ROWS = 3, CLASSES = 4 };
 
-/* The loss of ROWS rows of zeros with these labels, on a CPU plan. */
+/* The loss of ROWS rows of zeros with these labels, in a plan on the CPU. */
 static double loss_of(const char *spec, const int32_t labels[ROWS])
 {
     struct pm_net *net = pm_net_create();
@@ -201,7 +202,7 @@ static void test_labels(void **state)
     assert_true(loss_of(ignoring, all) == 0);
 }
 
-/* A list with a number for each of many classes. */
+/* A list with one number for each of many classes. */
 static void test_long_spec(void **state)
 {
     enum { MANY = 500 };

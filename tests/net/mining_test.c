@@ -1,6 +1,6 @@
-/* Hard examples where drawn losses say nothing: among equal losses the first rows are kept, ignored
- * ones do not count, the share falls from step to step, on the CPU and every device alike; and what
- * the sum is divided by. */
+/* Hard example mining in cases that random losses do not cover: among equal losses the first
+ * rows are kept, ignored rows do not count, and the share falls from step to step, on the CPU
+ * and on every device. Also the divisor of the sum. */
 #include <pumice/plan.h>
 
 #include "device/drivers.h"
@@ -34,7 +34,7 @@ static void start(struct run *r, struct pm_device *d, const char *loss)
     ok(pm_plan_load(r->plan));
 }
 
-/* The loss in this step; dz becomes its gradient. */
+/* The loss of one step; dz gets its gradient. */
 static double step(struct run *r, const float logits[ROWS * K], const int32_t labels[ROWS],
                    uint32_t number)
 {
@@ -54,7 +54,7 @@ static void stop(struct run *r)
     pm_net_destroy(&r->net);
 }
 
-/* rows: "x" where a gradient is expected, each as large as that of a mean over `count`. */
+/* rows: "x" for a row with a gradient, which must be that of a mean over `count` rows. */
 static void expect_rows(const struct run *r, const int32_t labels[ROWS], const char *rows,
                         int count)
 {
@@ -99,7 +99,7 @@ static void equal_losses(struct pm_device *d)
     stop(&r);
 }
 
-/* 10, 7 and 5 of 10 rows, of which 2 are ignored. */
+/* 10, 7 and 5 of 10 rows; 2 of them are ignored. */
 static void falling_share(struct pm_device *d)
 {
     struct run r;
@@ -116,7 +116,7 @@ static void falling_share(struct pm_device *d)
     stop(&r);
 }
 
-/* A label that is no class is never among those left out; all ignored is no loss. */
+/* A row whose label is not a class is always kept. When all rows are ignored, the loss is 0. */
 static void odd_labels(struct pm_device *d)
 {
     const int32_t wrong[ROWS] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 7 };
@@ -133,7 +133,7 @@ static void odd_labels(struct pm_device *d)
     stop(&r);
 }
 
-/* The losses of row i grow with i, but for one that is twice as much by its class. */
+/* The loss of row i grows with i. One row's class has the weight 2. */
 static void weighted(struct pm_device *d)
 {
     static const int32_t labels[ROWS] = { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 };

@@ -1,5 +1,5 @@
-/* What tests of named nets share: building one for a batch of images, losses on its heads, and what
- * they expect of nodes. */
+/* Shared by the tests of named nets: builds a net for a batch of images, adds losses to its
+ * heads, and checks nodes. */
 #ifndef NAMED_NET_H
 #define NAMED_NET_H
 
@@ -9,8 +9,8 @@
 
 #include <cjson/cJSON.h>
 
-/* A layer list in JSON for `batch` images of 3 channels. It may hold an error. Destroyed by the
- * caller. */
+/* Builds a net from a layer list in JSON for `batch` images of 3 channels. The net may hold an
+ * error. The caller destroys it. */
 static inline struct pm_net *list_net(const char *text, int batch, int height, int width,
                                       struct pm_heads *heads)
 {
@@ -25,8 +25,8 @@ static inline struct pm_net *list_net(const char *text, int batch, int height, i
     return net;
 }
 
-/* The net for `batch` images; options is JSON text or NULL. A name that begins with "[" is a layer
- * list, which has no options. The net may hold an error. Destroyed by the caller. */
+/* Builds the net for `batch` images; options is JSON text or NULL. A name that begins with "["
+ * is a layer list, which has no options. The net may hold an error. The caller destroys it. */
 static inline struct pm_net *named_net(const char *name, int batch, int height, int width,
                                        int classes, const char *options, struct pm_heads *heads)
 {
@@ -50,7 +50,7 @@ static inline struct pm_net *named_net(const char *name, int batch, int height, 
     return net;
 }
 
-/* Labels, and a loss on each head. */
+/* Adds labels, and a loss on each head. */
 static inline void add_head_losses(struct pm_net *net, const struct pm_heads *heads)
 {
     struct pm_node *logits = pm_heads_main(heads), *aux = pm_heads_find(heads, "aux_logits");
@@ -77,7 +77,7 @@ static inline void expect_shape(const struct pm_net *net, const char *node, stru
                  pm_shape_text(want, text));
 }
 
-/* The option's number, or the first of them. */
+/* The number of an option, or the first number of a list. */
 static inline double option_of(const struct pm_node *n, const char *key)
 {
     cJSON *o = cJSON_CreateObject();
@@ -106,7 +106,7 @@ static inline void expect_option(const struct pm_net *net, const char *node, con
         fail_msg("%s: %s is %g, not %g", node, key, have, want);
 }
 
-/* Of square images. */
+/* Builds the net for square images; it must be refused with this message. */
 static inline void expect_refusal(const char *name, int size, const char *options,
                                   const char *words)
 {

@@ -1,6 +1,6 @@
-/* names: PyTorch's names and layouts become ours, and files of other models are refused. The files
- * are made of names and shapes alone: an element's value is told by its place. What whole nets
- * compute with such weights is in torch_nets_test.c. */
+/* Names: PyTorch's names and layouts are mapped to Pumice's, and files of other models are
+ * refused. The files have names and shapes only; the value of an element is its index.
+ * torch_nets_test.c compares what whole nets compute. */
 #include "../base/unit.h"
 
 #include <pumice/names.h>
@@ -16,7 +16,7 @@ static int read_made(const struct pm_tensor_file *f, const struct pm_file_tensor
     uint8_t *out = dst;
 
     (void)f;
-    for (size_t i = 0; i < size; i++) { /* floats: the element's number */
+    for (size_t i = 0; i < size; i++) { /* floats: the index of the element */
         const float v = (float)((begin + i) / 4);
         uint8_t bytes[4];
         memcpy(bytes, &v, 4);
@@ -69,7 +69,7 @@ static void put_conv_bn(struct pm_tensor_file *f, const char *prefix, const char
     put_bn(f, name, out);
 }
 
-/* A torchvision resnet's names; groups and width as resnext and wide_resnet have them. */
+/* The names of a torchvision resnet; groups and width for resnext and wide_resnet. */
 struct resnet { int units[4], groups, width; };
 static const struct resnet resnet50 = { { 3, 4, 6, 3 }, 1, 64 };
 
@@ -129,7 +129,7 @@ static void expect_refusals(const char *name, int size, enum pm_conventions conv
     pm_variables_destroy(&v);
 }
 
-/* Takes f. */
+/* Opens f through the map of names. Takes ownership of f. */
 static struct pm_tensor_file *mapped(const char *name, int size, struct pm_tensor_file *f)
 {
     struct pm_variables *v = variables(name, size, PM_CONVENTIONS_TORCH);
@@ -178,11 +178,11 @@ static void every_variable_of_resnet(void **state)
     }
 }
 
-/* Beside the weights others of the same names, as timm's checkpoints have averages: the shortest
- * prefix that does not speak of them counts, wherever it stands. */
+/* A file may also hold averages under the same names with a prefix, as timm's checkpoints do.
+ * The shortest prefix without a word for averages is used, in any order. */
 static void averages_are_not_the_weights(void **state)
 {
-    static const char *const rows[][2] = { /* taken, the other */
+    static const char *const rows[][2] = { /* the prefix that is used, and the other one */
         { "state_dict.", "state_dict_ema." }, { "model.", "ema." },
         { "model.module.", "ema.module." },   { "model.", "model_ema." },
         { "net.schema.", "ema." },            { "a.", "a2." },
@@ -228,7 +228,7 @@ static void convolutions_are_turned(void **state)
     pm_tensor_file_close(&f);
 }
 
-/* Halves of floats, by the bytes of their places. */
+/* Elements of 16 bits; each byte encodes its place. */
 static void small_elements_are_turned(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void depthwise_weights_are_turned(void **state)
     pm_tensor_file_close(&f);
 }
 
-/* Rows of a first fully connected layer: theirs channels first, ours channels last. */
+/* Rows of a first fully connected layer: channels first in PyTorch, channels last in Pumice. */
 static void flattened_maps_are_turned(void **state)
 {
     enum { C = 512, O = 3 };

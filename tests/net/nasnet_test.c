@@ -1,10 +1,11 @@
-/* Nets of searched cells against their published facts: map sizes, variables, what weight decay
- * covers, which paths are dropped and how often; sizes of images; plans of the large ones. */
+/* Searched nets compared with published facts: sizes of maps, variables, which variables have
+ * weight decay, which paths are dropped and how often. Also sizes of images, and plans of the
+ * large nets. */
 #include "named_net.h"
 
 #include <pumice/plan.h>
 
-/* options is JSON text or NULL; a loss on each head. Destroyed by the caller. */
+/* Builds a net with a loss on each head; options is JSON text or NULL. The caller destroys it. */
 static struct pm_net *build(const char *name, int batch, int height, int width, const char *options)
 {
     struct pm_heads heads = { 0 };
@@ -45,7 +46,7 @@ static void expect_cells(const struct pm_net *net, const char *kind, int first, 
 
 static void maps(void **state)
 {
-    /* Of the three stages: their maps' sizes and widths, of the reduction cells the widths. */
+    /* Sizes and widths of the maps of the three stages, and widths of the reduction cells. */
     static const struct {
         const char *name, *stem;
         int stem_size, stem_width, cells, size[3], width[3], reduction_width[2];
@@ -117,8 +118,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Weights of convolutions, depthwise ones too, and of fully connected layers; they begin with a
- * variance of their fan out. */
+/* Weights of convolutions, including depthwise ones, and of fully connected layers. Their
+ * initial variance follows from their number of outputs. */
 static void weights(void **state)
 {
     static const struct { const char *name; int covered; float strength; } nets[] = {
@@ -153,7 +154,7 @@ static void weights(void **state)
 
 /* ---- dropped paths ---------------------------------------------------------------------- */
 
-/* The cell's paths: how many can be dropped, and the share that stays in the end. */
+/* The paths of a cell: how many can be dropped, and the keep probability at the end. */
 static void expect_paths(const struct pm_net *net, const char *cell, int count, double keep,
                          int steps)
 {
@@ -184,8 +185,8 @@ static int drop_paths(const struct pm_net *net)
     return count;
 }
 
-/* States that are handed on as they are cannot be dropped: two in a normal cell, one in the
- * others. */
+/* States that a cell passes through unchanged cannot be dropped: two in a normal cell, one in
+ * the others. */
 static void paths(void **state)
 {
     struct pm_net *net = build_default("nasnet_cifar");
@@ -237,7 +238,7 @@ static struct pm_device *open_cpu(void)
     return device;
 }
 
-/* One plan; only the step's number changes. Returns the share of examples that stay. */
+/* Runs one plan with another step number. Returns the share of examples that are kept. */
 static double share_at(struct pm_plan *plan, uint32_t step, uint8_t *stays)
 {
     const double ratio = step < 1000 ? step / 1000.0 : 1, keep = 1 - ratio * 0.4;
@@ -328,7 +329,7 @@ static void sizes(void **state)
         expect_refusal(refused[i].name, refused[i].size, refused[i].options, refused[i].words);
 }
 
-/* A training step is laid out; nothing is allocated. */
+/* Plans a training step without allocating its memory. */
 static void plans(void **state)
 {
     static const struct { const char *name; int batch; } nets[] = {

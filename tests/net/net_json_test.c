@@ -1,5 +1,5 @@
-/* Layer lists: wiring, repeats, sharing, messages, and that a named net written out and read back
- * is the same net. */
+/* Layer lists: wiring, repeats, sharing and messages. A named net that is written as a list and
+ * read again is the same net. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
@@ -81,7 +81,7 @@ static void named_inputs(void **state)
     assert_string_equal(c->in[1]->name, "a");
     assert_string_equal(c->in[2]->name, "images");
     assert_int_equal(c->out_shape.dim[3], 12);
-    /* Layers without a name are numbered by kind: "logits" is the first flatten. */
+    /* Layers without a name are numbered by kind; "logits" counts as the first flatten. */
     assert_ptr_equal(pm_net_find(net, "flatten_3")->in[0], pm_net_find(net, "flatten_2"));
     assert_string_equal(pm_heads_main(&heads)->name, "logits");
     pm_net_destroy(&net);
@@ -205,7 +205,7 @@ static void messages(void **state)
     }
 }
 
-/* A small text must not become an endless net. */
+/* A small text must not build a huge net. */
 static void bombs(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void expect_same_node(const struct pm_node *a, const struct pm_node *b)
         assert_int_equal(a->in[i]->index, b->in[i]->index);
     for (int i = 0; i < a->var_count; i++)
         assert_int_equal(a->vars[i], b->vars[i]);
-    /* The option structs hold pointers, so values are compared in full precision as text. */
+    /* The option structs hold pointers, so their values are compared as text in full precision. */
     if (a->layer->opts) {
         pm_opts_dump(a->layer->opts, a->cfg, p, false);
         pm_opts_dump(b->layer->opts, b->cfg, q, false);
@@ -257,7 +257,7 @@ static void expect_same_variable(const struct pm_variable *a, const struct pm_va
         fail_msg("variable %s became %s", a->name, b->name);
 }
 
-/* Through text, as a user would. */
+/* Writes the net as text and reads it again. */
 static void eject(const char *name, int size, int classes)
 {
     const struct pm_net_row *row = pm_net_row_find(name);

@@ -1,5 +1,5 @@
-/* Named nets at other sizes and with other options: what is built, and what is refused in which
- * words. */
+/* Named nets with other sizes and options: the nets that are built, and the messages of refused
+ * ones. */
 #include "named_net.h"
 
 /* ---- sizes ------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static void refused_sizes(void **state)
     expect_refusal("inception_v3", 400, NULL, "set model.global_pool");
 }
 
-/* What is built behind a net that did not become one adds no error of its own. */
+/* A net that could not be built reports its first error only. */
 static void tiny_sizes(void **state)
 {
     static const int sizes[] = { 1, 2, 3, 5, 8, 13, 21, 34, 55, 75 };
@@ -104,7 +104,7 @@ static void missing_input(void **state)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* Widths are cut, not rounded, and at least 8. */
+/* Widths are cut, not rounded, and are at least 8. */
 static void multiplier(void **state)
 {
     (void)state;
@@ -207,7 +207,8 @@ static void batch_norm_options(void **state)
     }
 }
 
-/* Every batch norm of every net that has the option, and none without it. */
+/* The option of batch norm acts on every batch norm of every net that has it; other nets have no
+ * batch norm. */
 static void batch_norm_train(void **state)
 {
     size_t rows;
@@ -238,8 +239,8 @@ static void batch_norm_train(void **state)
     assert_true(with > 0);
 }
 
-/* Dilation in place of strides: the last map is as large as asked, and the layers after each stride
- * that is left out see the same pixels apart. */
+/* Dilation in place of strides: the last map has the size asked for, and the layers after each
+ * removed stride are dilated to read the same pixels. */
 static void output_stride(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Named classifiers against their published facts: parameter counts, variables and what weight
- * decay covers, map sizes, initialisers. Sizes and options: nets_options_test.c. */
+/* Named classifiers compared with published facts: numbers of parameters, variables, which
+ * variables have weight decay, sizes of maps, initialisers. nets_options_test.c covers sizes and
+ * options. */
 #include "named_net.h"
 
 #include <pumice/sample.h>
@@ -109,7 +110,7 @@ static void cifarnet_maps(void **state)
     pm_net_destroy(&net);
 }
 
-/* The stride sits in a block's last unit, on its 3x3 convolution. */
+/* The last unit of a block has the stride, in its 3x3 convolution. */
 static void resnet_maps(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void mobilenet_variables(void **state)
     pm_net_destroy(&net);
 }
 
-/* Constants too small to show in a step's gradients. */
+/* Constants too small to affect the gradients of a step. */
 static void constants(void **state)
 {
     (void)state;
@@ -275,8 +276,7 @@ static void constants(void **state)
     pm_net_destroy(&net);
 }
 
-/* Weight decay: how many variables, and that no depthwise weight, bias or batch norm is among
- * them. */
+/* Number of variables with weight decay. No depthwise weight, bias or batch norm is among them. */
 static void weight_decay(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void weight_decay(void **state)
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
-/* A config to start from: configs/imagenet/NET.json, or configs/NET...json for other data. */
+/* Every net has a config: configs/imagenet/NET.json, or configs/NET...json for other data. */
 static void each_has_a_config(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -316,7 +316,7 @@ static void each_has_a_config(void **state)
         char **paths;
         size_t count = 0;
         if (list[i]->task)
-            continue; /* tests/net/deeplab_test.c has them */
+            continue; /* tests/net/deeplab_test.c covers these */
         for (int place = 0; place < 2 && count == 0; place++)
             assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/configs/%s%s%s.json",
                                                         source ? source : ".",
@@ -335,8 +335,8 @@ static void unknown_name(void **state)
     assert_null(pm_net_row_find("resnet_v1_51"));
 }
 
-/* A net's name as input.preprocessing stands for what TF-Slim and DeepLab prepare its pictures
- * by. */
+/* A net's name as input.preprocessing selects the preprocessing of TF-Slim or DeepLab for that
+ * net. */
 static void preprocessings(void **state)
 {
     static const char *const nets[][2] = {

@@ -1,13 +1,13 @@
-/* Nodes with several outputs: names, JSON lists, passes, quantisation; a plan copies out and prints
- * each output; a net of splits takes the steps of the same net made of slices, whose gradients are
- * padded and added up instead, on each device and with micro-batches. */
+/* Nodes with several outputs: names, JSON lists, passes, quantisation. A plan copies out and
+ * prints each output. A net with splits takes the same steps as the net with slices, whose
+ * gradients are padded and added, on each device and with micro-batches. */
 #include "two_steps.h"
 
 #include <stdio.h>
 
 static struct pm_device *device;
 
-/* s:0 is read twice, s:1 by nobody, and t:0 and t:1 change places. */
+/* s:0 has two readers, s:1 has none, and t:0 and t:1 change places. */
 static const char splits[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 14, \"kernel\": 3},"
     " {\"name\": \"s\", \"layer\": \"split\", \"sizes\": [5, 3, 6]},"
@@ -18,7 +18,7 @@ static const char splits[] =
     " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"t:1\", \"c\", \"t\"]},"
     " {\"name\": \"f\", \"layer\": \"flatten\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
-/* The same without a node of several outputs. */
+/* The same net without nodes that have several outputs. */
 static const char slices[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 14, \"kernel\": 3},"
     " {\"name\": \"s0\", \"layer\": \"slice\", \"begin\": [0, 0, 0, 0], \"size\": [-1, -1, -1, 5]},"
@@ -57,7 +57,7 @@ static void outputs_are_nodes(void **state)
     pm_net_destroy(&net);
 }
 
-/* A list written from the net and read again, in a pass, too, gives the same nodes. */
+/* A list written from the net and read again gives the same nodes, also in a pass. */
 static void lists_name_outputs(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void refusals(void **state)
     }
 }
 
-/* The rewritten net keeps the order of nodes and every output's readers. */
+/* The rewritten net keeps the order of nodes and the readers of every output. */
 static void quantised(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static size_t count_copied(const struct pm_plan *plan)
     return copied;
 }
 
-/* Outputs by name; the second half of j0 goes from stage to stage. With recomputing, too, each is
- * copied out once. */
+/* Outputs are copied out by name, each once, also with recomputing. The second half of j0 passes
+ * through several stages. */
 static void copied_out(void **state)
 {
     static const char *const names[] = { "j0", "half1:1", "half2:1", "half3:1", "half4:1", NULL };
@@ -215,7 +215,7 @@ static void printed(void **state)
         .train = true, .loss_share = 1, .micro_batches = 1 }, &plan));
     pm_plan_print(plan, f, true);
     fclose(f);
-    assert_contains(text, " s\n");   /* a value each */
+    assert_contains(text, " s\n");   /* one value for each */
     assert_contains(text, " s:1\n");
     assert_contains(text, " s:2\n");
     assert_contains(text, " t:1\n");
@@ -223,7 +223,8 @@ static void printed(void **state)
     pm_net_destroy(&net);
 }
 
-/* Copies of the same floats and sums of the same two: -0 + 0 is 0, so values are compared. */
+/* Copies of the same floats, and sums of the same two. -0 + 0 is 0, so values are compared, not
+ * bits. */
 static void same_steps(int micro_batches)
 {
     struct pm_net *net = net_with_losses(splits, 4 / micro_batches, 6);

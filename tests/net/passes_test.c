@@ -1,5 +1,6 @@
-/* A net built again over other images: a pass's nodes have names of their own and the variables of
- * the first build; a layer that the first build lacks has its own, called after it. */
+/* A net built again over other images. The nodes of such a pass have their own names and share
+ * the variables of the first build. A layer that the first build lacks has its own variables,
+ * named after it. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
@@ -65,7 +66,7 @@ static void names_are_found_in_the_pass_first(void **state)
     pm_net_destroy(&net);
 }
 
-/* Written as a layer list and read back, the variables are the same. */
+/* A pass written as a layer list and read back has the same variables. */
 static void a_list_says_what_is_shared(void **state)
 {
     (void)state;
@@ -85,7 +86,8 @@ static void a_list_says_what_is_shared(void **state)
     pm_net_destroy(&net);
 }
 
-/* Ranges of quantised layers, whose variables' names have parts behind their scope's. */
+/* Ranges of quantised layers are shared; their variables' names have further parts after the
+ * scope. */
 static void ranges_are_shared(void **state)
 {
     (void)state;
@@ -119,7 +121,7 @@ static void ranges_are_shared(void **state)
     pm_net_destroy(&net);
 }
 
-/* Layers without names, shares and inputs by name among them. */
+/* A list with layers without names, and with shares and inputs given by name. */
 static void a_list_is_read_again_in_a_pass(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Running plans: every loss layer's own loss, however many there are, the names of the outputs, and
- * what an error leaves when a plan is recorded again. */
+/* Running plans: the loss of every loss layer, for any number of them, the names of the outputs,
+ * and the state after an error in re-recording. */
 #include "two_steps.h"
 
 static struct pm_device *device;
@@ -16,7 +16,7 @@ static struct pm_variables *variables(struct pm_net *net)
     return v;
 }
 
-/* Loss i weighs i + 1 times the first. */
+/* Loss i has i + 1 times the weight of the first. */
 static void many_losses(void **state)
 {
     struct pm_net *net = pm_net_create();
@@ -65,7 +65,8 @@ static const char list[] =
     " {\"name\": \"g\", \"layer\": \"global_pool\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
-/* A net with a plan in shared memory. The caller's list of outputs is gone when it is loaded. */
+/* A net with a plan in shared memory. The caller's list of outputs no longer exists when the
+ * plan is loaded. */
 struct sized {
     struct pm_net *net;
     struct pm_plan *plan;
@@ -109,7 +110,7 @@ static float first_logit(struct sized *s)
     return y[0];
 }
 
-/* The device has too little memory at first, as other programs may leave it. */
+/* The device first has too little memory, as when other programs use it. */
 static void refresh_fails(void **state)
 {
     struct pm_device_info *info = (struct pm_device_info *)pm_device_get_info(device);
@@ -130,7 +131,7 @@ static void refresh_fails(void **state)
     info->memory_bytes = memory;
     check(pm_plan_refresh(small.plan));
     before = first_logit(&small);
-    check(pm_plan_refresh(large.plan)); /* moves the memory */
+    check(pm_plan_refresh(large.plan)); /* moves the shared memory */
     loaded = pm_live_count();
     check(pm_plan_refresh(small.plan));
     assert_true(pm_live_count() == loaded);

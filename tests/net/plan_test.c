@@ -1,5 +1,6 @@
-/* The planner: activation memory stays within 1.15 times the largest sum of live values, no two
- * values that live at once share bytes, and nothing is read before it is written. */
+/* The planner: the memory of activations is at most 1.15 times the largest sum of live values,
+ * values that live at the same time share no bytes, and every value is written before it is
+ * read. */
 #include "named_net.h"
 
 #include <pumice/plan.h>
@@ -38,7 +39,7 @@ static struct pm_net *named(const char *name, int batch, int size)
     return net;
 }
 
-/* A U: every level's output is read again on the way back. */
+/* A U-shaped net: the output of every level is read again on the way back. */
 static struct pm_net *long_skips(void)
 {
     struct pm_node *x, *skip[4];
@@ -93,13 +94,13 @@ static void check_overlaps(const struct pm_value *v, size_t count)
         }
 }
 
-/* In the order of the calls, with the storage each access means: r and u of activations need a
- * write before (inputs and what is kept on the device come written), and a write into storage that
- * was merged in place must not come before the last read of what it holds. */
+/* Walks through the calls in order and tracks which value each storage holds. A value of r: or
+ * u: must have been written before; inputs and values kept on the device are written at the
+ * start. A storage merged in place must not be written before the last read of its value. */
 static void check_order(const struct pm_planned_call *calls, size_t count,
                         const struct pm_value *v, size_t values)
 {
-    int *holds = malloc(values * sizeof *holds); /* which value a storage holds */
+    int *holds = malloc(values * sizeof *holds); /* the value that each storage holds */
 
     for (size_t i = 0; i < values; i++)
         holds[i] = -1;
@@ -167,8 +168,8 @@ static void test_long_skips(void **state)
     check_plan(long_skips(), 1, PM_RECOMPUTE_OFF);
 }
 
-/* Activations of one micro-batch are dead when the next begins: memory does not grow with them, but
- * for the inputs, which are all there from the start. */
+/* The activations of a micro-batch end before the next one begins. So memory grows only by the
+ * inputs, which are all present from the start. */
 static void test_micro_batches(void **state)
 {
     struct pm_plan_memory m[2];
@@ -191,7 +192,7 @@ static void test_micro_batches(void **state)
     check_plan(named("mobilenet_v1", 4, 96), 4, PM_RECOMPUTE_OFF);
 }
 
-/* What is computed again is written before it is read, too. */
+/* Recomputed values are also written before they are read. */
 static void test_recomputed(void **state)
 {
     static const enum pm_recompute modes[] = { PM_RECOMPUTE_HALF, PM_RECOMPUTE_MOST };
@@ -206,8 +207,8 @@ static void test_recomputed(void **state)
     }
 }
 
-/* Variables are shared by name: a batch norm without gamma takes the other one's moving averages,
- * not what stands at the same place in its list. */
+/* Variables are shared by name: a batch norm without gamma uses the other one's moving averages,
+ * not the variables at the same places of its list. */
 static void test_shares_by_name(void **state)
 {
     struct pm_node *x, *first, *second;

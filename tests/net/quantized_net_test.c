@@ -1,6 +1,6 @@
-/* What pm_net_quantize makes of nets, and what the nodes it makes compute: a training step and an
- * evaluation beside TensorFlow's rounding (tests/golden/quantized_step.py), on the CPU and every
- * Vulkan device there is; before the delay is over a step is that of the net as it was. */
+/* The nets that pm_net_quantize makes, and the values that their nodes compute: a training step
+ * and an evaluation compared with TensorFlow's rounding (tests/golden/quantized_step.py), on the
+ * CPU and every Vulkan device. Before the delay is over, a step equals that of the original net. */
 #include "base/unit.h"
 
 #include <pumice/plan.h>
@@ -79,7 +79,7 @@ static void places(void **state)
         "b quantized_conv2d(p); b/act_quant fake_quant(b); c quantized_conv2d(b/act_quant); "
         "c/act_quant fake_quant(c)",
         "c/act_quant");
-    /* An activation of its own; a sum of what is rounded, whose own activation follows. */
+    /* A separate activation; a sum of rounded values, followed by its own activation. */
     check_places("[{'name':'a','layer':'conv2d','filters':3},{'name':'r','layer':'relu'},"
                  "{'name':'b','layer':'conv2d','filters':3},"
                  "{'name':'s','layer':'add','inputs':['b','r']},{'name':'t','layer':'relu6'},"
@@ -89,7 +89,8 @@ static void places(void **state)
                  "s add(b/conv_quant,a/act_quant); t relu6(s); s/act_quant fake_quant(t); "
                  "u multiply(s/act_quant,a/act_quant); u/mul_quant fake_quant(u)",
                  "u/mul_quant");
-    /* A residual leaves its batch norm; what several read is rounded before them. */
+    /* A residual is separated from its batch norm; a value with several readers is rounded
+     * before them. */
     check_places(
         "[{'name':'a','layer':'conv2d','filters':3},"
         "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
@@ -101,7 +102,7 @@ static void places(void **state)
         "n add(b/conv_quant,a/conv_quant); n/act_quant fake_quant(n); r relu(a/conv_quant); "
         "s add(n/act_quant,r); s/add_quant fake_quant(s)",
         "s/add_quant");
-    /* An activation that sums have none of their own of. */
+    /* An activation that sums do not have themselves. */
     check_places(
         "[{'name':'a','layer':'conv2d','filters':3},"
         "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
@@ -110,7 +111,8 @@ static void places(void **state)
         "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
         "n/sum add(b/conv_quant,a/conv_quant); n hard_swish(n/sum); n/act_quant fake_quant(n)",
         "n/act_quant");
-    /* What does not fold: a bias, a second reader, another layer between. Floats stay floats. */
+    /* A bias, a second reader or a layer in between prevents folding. These layers stay in
+     * floats. */
     check_places(
         "[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
         "{'name':'b','layer':'conv2d_transpose','filters':3,'stride':1},{'name':'r','layer':'relu'}"
@@ -121,7 +123,7 @@ static void places(void **state)
         "s");
 }
 
-/* What passes values on leaves them on their grid; views do, all of them. */
+/* Layers that only pass values on keep them on their grid, and so do all views. */
 static void passed_on(void **state)
 {
     static const char *const middle[] = { "'max_pool'",
@@ -161,7 +163,7 @@ static void passed_on(void **state)
     assert_int_equal(passing, PM_COUNT(middle));
 }
 
-/* leaky_relu's slope goes with it to the sum. */
+/* The slope of leaky_relu moves to the sum, too. */
 static void slope_of_a_residual(void **state)
 {
     static const char layers[] = "[{'name':'a','layer':'conv2d','filters':3},"
@@ -201,7 +203,8 @@ static void refusals(void **state)
     cJSON_Delete(list);
 }
 
-/* Of every named net all convolutions and products are, and nodes stay behind their inputs. */
+/* In every named net all convolutions and products are quantised, and nodes come after their
+ * inputs. */
 static void named_nets(void **state)
 {
     size_t count;
@@ -299,7 +302,7 @@ static void fill_variables(const cJSON *g, struct pm_variables *v)
     }
 }
 
-/* delay < 0: the net as it is. */
+/* delay < 0: runs the original net. */
 static void run(struct pm_device *d, const cJSON *g, bool train, int delay, struct step *s)
 {
     struct pm_heads heads = { 0 };
@@ -405,8 +408,8 @@ static void check_step(struct pm_device *d, const cJSON *g)
     end(&s);
 }
 
-/* While nothing is rounded yet, a step is the plain net's, but for the roundings of another order
- * of operations; the ranges are followed all the same. */
+/* Before rounding begins, a step equals that of the original net, except for rounding in another
+ * order of operations. The ranges are already updated. */
 static void check_before_delay(struct pm_device *d, const cJSON *g)
 {
     struct step plain, before;

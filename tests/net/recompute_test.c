@@ -1,13 +1,13 @@
-/* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes
- * values again gives the same bits in loss, gradients and moving averages as one that keeps
- * them, on each device, with micro-batches, dropout, dropped paths, skips and auxiliary heads. */
+/* Recomputing: activations of nets at batch 32 fit into half the memory. A plan that recomputes
+ * values gives the same bits in loss, gradients and moving averages as one that keeps them, on
+ * each device, with micro-batches, dropout, dropped paths, skips and auxiliary heads. */
 #include "two_steps.h"
 
 static struct pm_device *device;
 
 /* ---- nets ------------------------------------------------------------------------------- */
 
-/* Long and short skips, dropout, a dropped path, joined and added branches. */
+/* Long and short skips, dropout, a dropped path, concatenated and added branches. */
 static const char skips[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
@@ -31,7 +31,8 @@ static const char skips[] =
     "\"stride\": 2}, {\"name\": \"g\", \"layer\": \"global_pool\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
-/* Three parts of the channels: one read twice, one by nobody, one by a layer that drops out. */
+/* Three parts of the channels: one with two readers, one without a reader, one read by a dropout
+ * layer. */
 static const char parts[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
@@ -99,7 +100,7 @@ static void test_half(void **state)
     }
 }
 
-/* With two micro-batches the same is computed again in each; memory grows by the inputs alone. */
+/* With two micro-batches each recomputes the same values; memory grows only by the inputs. */
 static void test_micro_batches(void **state)
 {
     struct pm_plan_memory one = memory_of("resnet_v1_50", 4, 128, 1, PM_RECOMPUTE_HALF);
@@ -111,7 +112,7 @@ static void test_micro_batches(void **state)
     assert_true(two.activations < one.activations + 2 * (4u * 128 * 128 * 3 * 4 + 4096));
 }
 
-/* Where everything fits, nothing is computed again. */
+/* When everything fits, nothing is recomputed. */
 static void test_auto(void **state)
 {
     struct pm_plan_memory m = memory_of("mobilenet_v2", 2, 64, 1, PM_RECOMPUTE_AUTO);

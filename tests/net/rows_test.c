@@ -1,13 +1,13 @@
-/* Rows per example: a tensor whose first axis has several rows for each example gets the masks of
- * dropout and drop_path that its rows have in the whole batch, whichever clone or micro-batch
- * computes them; what belongs to no example has the same mask everywhere. */
+/* Rows per example: in a tensor whose first axis has several rows for each example, dropout and
+ * drop_path give each row the mask that it has in the whole batch, on any clone and in any
+ * micro-batch. Rows that belong to no example have the same mask everywhere. */
 #include "two_steps.h"
 
 static struct pm_device *device;
 
 enum { EXAMPLES = 4, SIDE = 4, WIDTH = 12, ROWS = EXAMPLES * SIDE };
 
-/* A row of each picture is a row of the first axis. */
+/* Each row of a picture becomes a row of the first axis. */
 static const char list[] =
     "[{\"name\": \"rows\", \"layer\": \"reshape\", \"shape\": [-1, 12]},"
     " {\"name\": \"a\", \"layer\": \"fully_connected\", \"units\": 12},"
@@ -22,7 +22,7 @@ static const char list[] =
     " {\"name\": \"f\", \"layer\": \"flatten\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
-/* Whether each value of the whole batch was kept. */
+/* True for each value of the whole batch that was kept. */
 struct masks {
     bool values[ROWS * WIDTH], paths[ROWS * WIDTH], shared[SIDE * WIDTH];
 };
@@ -36,7 +36,7 @@ static void get(const struct pm_plan *p, const char *name, int m, bool *kept, si
         kept[i] = y[i] != 0;
 }
 
-/* One clone's part: examples first..first+count-1, in micro-batches. */
+/* Runs the part of one clone: examples first..first+count-1, in micro-batches. */
 static void run_part(struct masks *k, int first, int count, int micro_batches)
 {
     static const char *const names[] = { "values", "paths", "shared", NULL };
@@ -110,7 +110,7 @@ static void masks_follow_rows_on_a_gpu(void **state)
     device = cpu;
 }
 
-/* What layers do to the number of rows. */
+/* How layers change the number of rows per example. */
 static void rows_of_nodes(void **state)
 {
     static const struct { const char *name; int rows; } want[] = {

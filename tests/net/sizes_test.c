@@ -1,6 +1,6 @@
-/* Plans for several sizes: training sizes are planned once, share one block of activations, and
- * take the steps of plans with memory of their own; on demand sizes are planned when they come, the
- * last 8 are kept, and each gives what a plan of its own gives, also after the shared memory has
+/* Plans for several sizes. Training sizes are planned once, share one block of activations, and
+ * take the same steps as plans with their own memory. Other sizes are planned on demand, and the
+ * last 8 are kept. Each gives the results of a plan of its own, also after the shared memory has
  * moved. */
 #include "two_steps.h"
 
@@ -10,7 +10,7 @@ static struct pm_device *device;
 
 enum { BATCH = 2, KEEP = 8 };
 
-/* Takes pictures of any size. */
+/* A net for pictures of any size. */
 static const char list[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
@@ -88,7 +88,7 @@ static void expect_logits(const struct pm_sized *s, const struct pm_sized *want)
                         pm_plan_output(want->plan, 0, "logits", 0), BATCH * 10 * sizeof(float));
 }
 
-/* A plan with memory of its own, with the same variables. */
+/* A plan with its own memory and the same variables. */
 static struct pm_sized alone(struct maker *m, int height, int width)
 {
     struct pm_sized s = { .height = height, .width = width };
@@ -143,7 +143,7 @@ static void training_sizes(void)
 
         check(pm_sizes_get(s, buckets[k][0], buckets[k][1], &now));
         run(&now, true);
-        assert_int_equal(pm_alloc_count(), allocations); /* nothing is planned or recorded */
+        assert_int_equal(pm_alloc_count(), allocations); /* nothing was planned or recorded */
         assert_int_equal(pm_device_memory_used(device), memory);
         run(&own[k], true);
         expect_logits(&now, &own[k]);
@@ -184,7 +184,7 @@ static void on_demand(void)
         largest = need > largest ? need : largest;
         assert_int_equal(pm_sizes_bytes(s), largest);
         assert_int_equal(pm_sizes_count(s), i + (i > 0) + 1 < KEEP ? i + (i > 0) + 1 : KEEP);
-        check(pm_sizes_get(s, 9, 5, &now)); /* used again and again, it stays */
+        check(pm_sizes_get(s, 9, 5, &now)); /* it is used each time, so it is kept */
         run(&now, false);
         run(&first, false);
         expect_logits(&now, &first);
@@ -200,7 +200,7 @@ static void test_on_demand(void **state)
     on_demand();
 }
 
-/* Of more sizes than are kept, the ones that were used last are there. */
+/* With more sizes than are kept, the last used ones remain. */
 static void test_last_eight(void **state)
 {
     struct maker m = { variables(), false };
@@ -212,7 +212,7 @@ static void test_last_eight(void **state)
         check(pm_sizes_get(s, 8 + i, 8, &now));
     check(pm_sizes_get(s, 8, 8, &now));
     assert_int_equal(pm_sizes_made(s), KEEP);
-    check(pm_sizes_get(s, 40, 8, &now)); /* 9 x 8 goes */
+    check(pm_sizes_get(s, 40, 8, &now)); /* removes 9 x 8 */
     assert_int_equal(pm_sizes_count(s), KEEP);
     check(pm_sizes_get(s, 8, 8, &now));
     assert_int_equal(pm_sizes_made(s), KEEP + 1);

@@ -1,13 +1,14 @@
-/* Nets with PyTorch's conventions against torchvision's and timm's own
- * (tests/golden/torch_nets.py): a file of PyTorch's names, its values drawn by name as the golden
- * drew them, is opened through the map and loaded; then the logits of a batch, or a step's loss,
- * gradients and moving averages, are those of PyTorch in double precision.
+/* Nets with PyTorch's conventions compared with torchvision's and timm's own
+ * (tests/golden/torch_nets.py). A file with PyTorch's names, whose values are drawn by name as
+ * in the golden, is opened through the map of names and loaded. Then the logits of a batch, or a
+ * step's loss, gradients and moving averages, must equal PyTorch's in double precision.
  *
  *     torch_nets_test [CASE ...]
  *
- * Logits may be off by 10 times what PyTorch's own float32 run is, by 2e-5 of the largest at least
- * and 1e-4 at most. A step's tensors are compared by products with vectors of +-1, as in
- * golden_test; the vectors pass through the map too, which puts them into our order. */
+ * The error of logits may be 10 times that of PyTorch's own float32 run, at least 2e-5 of the
+ * largest and at most 1e-4. The tensors of a step are compared by products with vectors of +-1,
+ * as in golden_test; the vectors pass through the map, too, which brings them into Pumice's
+ * order. */
 #include <pumice/names.h>
 #include <pumice/rng.h>
 
@@ -78,8 +79,7 @@ static struct pm_rng stream(const struct golden *g, const char *kind, const char
 
 /* ---- files whose values are drawn -------------------------------------------------------- */
 
-/* A file's reader goes through a tensor in order; another tensor or an earlier place begins
- * anew. */
+/* Reads a tensor in order. Another tensor or an earlier place restarts its stream. */
 struct drawing {
     const struct golden *g;
     bool vectors; /* an element's 16 signs as a number, instead of a weight */
@@ -142,7 +142,7 @@ static void forget(struct pm_tensor_file *f)
     pm_free(f->own);
 }
 
-/* PyTorch's file, under our names. */
+/* PyTorch's file under Pumice's names. */
 static struct pm_tensor_file *open_drawn(const struct golden *g, const struct pm_variables *v,
                                          bool vectors)
 {
@@ -198,7 +198,7 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
     return net;
 }
 
-/* Every variable is in the file, and the file holds nothing else. */
+/* Loads the file. It holds every variable and nothing else. */
 static void fill(const struct golden *g, struct pm_variables *v)
 {
     struct pm_tensor_file *f = open_drawn(g, v, false);
@@ -272,7 +272,7 @@ struct step {
     const char *worst_name;
 };
 
-/* values: in our order, as signs are; theirs: PyTorch's name. */
+/* values: in Pumice's order, like signs; theirs: PyTorch's name. */
 static void compare(struct step *s, const char *theirs, const float *values, const float *signs,
                     size_t count)
 {
@@ -310,7 +310,8 @@ static void compare_loss(struct step *s, float loss)
     compare(s, "loss", &loss, &signs, 1);
 }
 
-/* Gradients, and moving averages after the step. The vectors' file has PyTorch's name of each. */
+/* Compares gradients, and moving averages after the step. The file of vectors has PyTorch's name
+ * of each. */
 static void compare_variables(struct step *s, struct pm_variables *v)
 {
     struct pm_tensor_file *f = open_drawn(s->g, v, true);

@@ -1,5 +1,5 @@
-/* What tests of whole plans share: two training steps of a net without an optimizer, and everything
- * that they leave. */
+/* Shared by the tests of whole plans: runs two training steps of a net without an optimizer and
+ * records all results. */
 #ifndef TWO_STEPS_H
 #define TWO_STEPS_H
 
@@ -29,7 +29,7 @@ struct two_steps {
     double loss[2];
     char *bits;     /* gradients, then all variables; freed with pm_free */
     size_t bytes;
-    int again;      /* calls that run again */
+    int again;      /* calls that recompute values */
 };
 
 static inline void update_averages(struct pm_calls *c, void *ctx)
@@ -40,7 +40,7 @@ static inline void update_averages(struct pm_calls *c, void *ctx)
     pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
 }
 
-/* Examples are numbered over the micro-batches. */
+/* Examples are numbered across the micro-batches. */
 static inline void fill_micro_batch(struct pm_plan *p, const struct pm_net *net, int m)
 {
     size_t count = pm_shape_count(pm_net_find(net, "images")->out_shape);
@@ -87,8 +87,8 @@ static inline struct two_steps two_steps(struct pm_device *device, struct pm_net
     return r;
 }
 
-/* The device of this name, with the validation layer where asked for; NULL: this machine lacks
- * it. */
+/* Opens the device with this name, with the validation layer if asked. NULL when this machine
+ * lacks it. */
 static inline struct pm_device *device_called(const char *name, bool validate)
 {
     struct pm_device_info *list;

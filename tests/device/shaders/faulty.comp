@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
-/* y[i] (+)= sum over k < taps of x[i + k] * w[k];  z[i] = 3 * i. FAULT makes it wrong in one
- * way. */
+/* y[i] (+)= sum over k < taps of x[i + k] * w[k];  z[i] = 3 * i. Each value of FAULT introduces
+ * one error. */
 struct faulty_params { int count, taps, accumulate; };
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int FAULT = 0;

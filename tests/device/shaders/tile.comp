@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
-/* Adds 2 * ROWS * x (or its negative) to y, through every kind of constant: plain, derived,
- * boolean, the workgroup's size. Workgroups are counted over three axes, and not asked how many
- * there are. */
+/* Adds 2 * ROWS * x (or its negative) to y. It uses every kind of constant: plain, derived,
+ * boolean, size of the workgroup. Workgroups are numbered over three axes without reading their
+ * total number. */
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer In { float v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer InOut { float v[]; };
 struct tile_params { int count, groups_x, groups_y; };

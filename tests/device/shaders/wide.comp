@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
-/* Params too large for the push block: their address stands there. */
+/* Params too large for the push block, which holds their address instead. */
 struct wide_params { int count; int add[40]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
     wide_params p;
