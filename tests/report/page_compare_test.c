@@ -21,13 +21,13 @@ static void comparison(void **state)
     assert_contains(html.text, "<code>0.25</code>");
     assert_contains(html.text, "<code>0.5</code>");
     assert_contains(html.text, "schedule.base_lr");
-    assert_null(strstr(html.text, ">run.folder<"));      /* differs always */
-    assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* differs nowhere */
+    assert_null(strstr(html.text, ">run.folder<"));      /* differs in every run */
+    assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* is the same in every run */
     assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5,
                                                                           * loss */
     assert_contains(html.text, "path class=\"line c2 d2 r2\"");
-    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the
-                                                         * same */
+    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also those that are
+                                                         * equal */
     assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
     assert_null(strstr(html.text, ">110\xc2\xa0%</span>"));
     for (int i = 0; i < 3; i++)
@@ -36,8 +36,8 @@ static void comparison(void **state)
     drop_folder(top);
 }
 
-/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its
- * chart, and of a single run a curve unlike all others. */
+/* Instances with COCO's metrics and edges have the most metrics. Each has a column and a chart,
+ * and for a single run a curve that differs from all others. */
 static void comparison_of_many_metrics(void **state)
 {
     enum { METRICS = 22 };

@@ -1,4 +1,4 @@
-/* report.html: pages of whole, new, damaged and hostile run folders. */
+/* report.html: pages of complete, new, damaged and hostile run folders. */
 #include "report/run_folder.h"
 
 #include "report/page.h"
@@ -40,7 +40,7 @@ static void whole_run(void **state)
                                                           NULL };
          *part; part++)
         assert_contains(html.text, *part);
-    assert_null(strstr(html.text, "example.org")); /* no picture from elsewhere */
+    assert_null(strstr(html.text, "example.org")); /* no picture from another server */
     assert_null(strstr(html.text, "http:"));
     assert_null(strstr(html.text, "https:"));
     assert_int_equal(count_text(html.text, "<script"), 2);
@@ -49,8 +49,7 @@ static void whole_run(void **state)
     drop_folder(folder);
 }
 
-/* Every loss that a net has is drawn, whatever its layer is called; their average is none of
- * them. */
+/* Every loss of the net is drawn, independent of its layer's name; their average has no curve. */
 static void parts_of_the_loss(void **state)
 {
     char *folder = make_folder();
@@ -73,7 +72,7 @@ static void parts_of_the_loss(void **state)
     drop_folder(folder);
 }
 
-/* A page says what is not there yet. */
+/* A page of a new run states what is still missing. */
 static void new_run(void **state)
 {
     char *folder = make_folder();
@@ -90,10 +89,10 @@ static void new_run(void **state)
     assert_null(strstr(html.text, "nan"));
     assert_null(strstr(html.text, "inf"));
     pm_str_free(&html);
-    html = page_of(folder, false); /* nobody holds the lock */
+    html = page_of(folder, false); /* no process holds the lock */
     assert_contains(html.text, "interrupted");
     pm_str_free(&html);
-    put_evaluation(folder, 60, "x"); /* by pumice eval alone */
+    put_evaluation(folder, 60, "x"); /* written by pumice eval only */
     html = page_of(folder, false);
     assert_null(strstr(html.text, "o evaluation yet"));
     assert_contains(html.text, "not evaluated while training");
@@ -128,7 +127,7 @@ static void hostile_run(void **state)
              "{\"kind\": \"train\", \"step\": 6, \"loss\": -1e300}\n", evil, evil);
     put(folder, "metrics.jsonl", text);
     struct pm_str html = page_of(folder, false);
-    assert_int_equal(count_text(html.text, "<script"), 2); /* the data and our own */
+    assert_int_equal(count_text(html.text, "<script"), 2); /* the data and the page's own script */
     assert_int_equal(count_text(html.text, "</script"), 2);
     assert_null(strstr(html.text, "<b title="));
     assert_null(strstr(html.text, "<i>'"));
@@ -168,7 +167,7 @@ static void damaged_evaluation(void **state)
     drop_folder(folder);
 }
 
-/* Of a segmentation pixels are counted, and pictures have their maps beside them. */
+/* For segmentation the page counts pixels and shows maps beside the pictures. */
 static void counted_pixels(void **state)
 {
     char *folder = make_folder();
@@ -200,7 +199,7 @@ static void counted_pixels(void **state)
     drop_folder(folder);
 }
 
-/* Counts that are too long for a cell are shares of their row. */
+/* Counts that are too long for a cell are shown as shares of their row. */
 static void large_counts(void **state)
 {
     char *folder = make_folder();
@@ -222,7 +221,7 @@ static void large_counts(void **state)
     drop_folder(folder);
 }
 
-/* An evaluation as a file keeps it. */
+/* Writes an evaluation under a file name. */
 static void put_named(const char *folder, const char *file, const char *split, const char *data,
                       const char *checkpoint, double accuracy, int minute)
 {
@@ -276,10 +275,10 @@ static void several_evaluations(void **state)
     assert_int_equal(count_text(html.text, "Confusion matrix</h3>"), 3);
     assert_null(strstr(html.text, "nothing"));
     assert_contains(html.text, "href=\"#evaluation-2\"");
-    /* The best is training's own. */
+    /* The best evaluation is training's own. */
     assert_null(strstr(html.text, "<dt>Best accuracy</dt><dd>87.5"));
     pm_str_free(&html);
-    /* The same evaluation made again takes the place of training's. */
+    /* The same evaluation made again replaces training's. */
     put_named(folder, "eval_test/evaluation-c.json", "validation", "data/x",
               "step-000600.safetensors", 0.5, 4);
     html = page_of(folder, false);
@@ -288,7 +287,7 @@ static void several_evaluations(void **state)
     assert_null(strstr(html.text, "accuracy 62.50\xc2\xa0%"));
     assert_int_equal(count_text(html.text, "Confusion matrix</h3>"), 3);
     pm_str_free(&html);
-    /* Without evaluations while training the list shows what was evaluated. */
+    /* When training made no evaluation, the list shows the other evaluations. */
     put(folder, "metrics.jsonl", "");
     put(folder, "evaluation.json", "{\"step\": 5, \"count\": 7, \"metrics\": {\"miou\": 0.25}}");
     html = page_of(folder, false);
@@ -296,7 +295,7 @@ static void several_evaluations(void **state)
     assert_contains(html.text,
                     "7 pictures (the data folder and split are not recorded), miou 25.00");
     pm_str_free(&html);
-    /* The list names evaluations that have no section on the page, too, without a link. */
+    /* Evaluations without a section on the page are listed, too, without a link. */
     for (int i = 0; i < 10; i++) {
         char name[64], data[16];
         snprintf(name, sizeof name, "eval_test/evaluation-1%d.json", i);
