@@ -172,8 +172,8 @@ int pm_annotations_missing(struct pm_annotations *s, const char *picture,
 {
     if (s->cfg->unannotated == PM_UNANNOTATED_ERROR)
         return pm_fail(PM_EDATA,
-                       "%s has no annotations: %s does not exist; add the file, or set "
-                       "unannotated=empty (no objects in the picture) or unannotated=skip",
+                       "%s has no annotations: %s; add them, or set unannotated=empty (no "
+                       "objects in the picture) or unannotated=skip",
                        picture, missing);
     if (s->missing++ == 0)
         s->first_missing = missing;

@@ -72,7 +72,7 @@ struct pm_annotations {
     int *slot;       /* [slots]: place in item + 1, by the hash of the name */
     size_t pictures, objects, splits, slots;
     size_t missing;            /* pictures without annotations */
-    const char *first_missing; /* the path that the first of them lacks */
+    const char *first_missing; /* what the first of them lacks */
     size_t pictures_capacity, objects_capacity, splits_capacity, items_capacity;
 };
 /* Begins a list and reads cfg->label_map. PM_EDATA. pm_annotations_free frees it, also after an
@@ -96,8 +96,8 @@ void pm_annotations_object(struct pm_annotations *s, struct pm_annotated_object 
 /* Sets the size that the annotations of the last picture state. */
 void pm_annotations_size(struct pm_annotations *s, int height, int width);
 /* For a picture without annotations: returns 1 if it is kept without objects, 0 if it is skipped,
- * or PM_EDATA. `missing` is the path that does not exist. pm_annotations_write logs their number,
- * and fails if no picture has annotations. */
+ * or PM_EDATA. missing: what it lacks, as in "x.txt does not exist", in the arena.
+ * pm_annotations_write logs their number, and fails if no picture has annotations. */
 int pm_annotations_missing(struct pm_annotations *s, const char *picture,
                            const char *missing);
 /* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes. */

@@ -241,10 +241,10 @@ static int check_missing(const struct pm_annotations *s)
     if (s->missing == 0)
         return PM_OK;
     if (s->missing == all)
-        return pm_fail(PM_EDATA, "none of the %zu pictures has annotations; %s does not exist", all,
+        return pm_fail(PM_EDATA, "none of the %zu pictures has annotations: %s", all,
                        s->first_missing);
-    PM_WARN("data", "%zu of %zu pictures have no annotations and are %s; %s is the first missing "
-            "file", s->missing, all, skipped ? "skipped" : "kept as pictures without objects",
+    PM_WARN("data", "%zu of %zu pictures have no annotations and are %s; the first one: %s",
+            s->missing, all, skipped ? "skipped" : "kept as pictures without objects",
             s->first_missing);
     return PM_OK;
 }

@@ -111,7 +111,8 @@ static int add_picture(struct job *j, const struct pm_source *picture, const cha
 
     j->count = 0;
     if (!pm_file_exists(where)) {
-        PM_TRY(pm_annotations_missing(&j->s, picture->path, where));
+        PM_TRY(pm_annotations_missing(&j->s, picture->path,
+                                      pm_arena_printf(j->arena, "%s does not exist", where)));
         if (err == 1)
             pm_annotations_picture(&j->s, of);
         err = PM_OK;
