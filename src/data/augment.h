@@ -8,8 +8,8 @@
 void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row, const void *cfg,
                     size_t size);
 /* Adds a row, with options as initialisers: PM_ADD(s, random_flip, .probability = 0.5). */
-#define PM_ADD(rows, row, ...)                                                       \
-    pm_augment_add(rows, &pm_augmentation_##row, &(struct row##_cfg){ __VA_ARGS__ }, \
+#define PM_ADD(rows, row, ...)                                                                     \
+    pm_augment_add(rows, &pm_augmentation_##row, &(struct row##_cfg){ __VA_ARGS__ },               \
                    sizeof(struct row##_cfg))
 
 /* ---- rows' options (augment_*.c) ----------------------------------------------------------- */
@@ -34,19 +34,21 @@ struct resize_to_range_cfg {
     int min_resize, max_resize, resize_factor;
     bool keep_aspect_ratio;
 };
-#define PM_OPTS_RANGE(tag)                                                               \
-    PM_INT(tag, min_resize, 0, 0, 16384, "smaller side after resizing; 0: not resized"), \
-        PM_INT(tag, max_resize, 0, 0, 16384, "most of the larger side; 0: no limit"),    \
-        PM_INT(tag, resize_factor, 0, 0, 1024,                                           \
-               "sides after resizing become k * factor + 1; 0: any"),                    \
-        PM_BOOL(tag, keep_aspect_ratio, true, "false: resized to a square of the larger side")
+#define PM_OPTS_RANGE(tag)                                                                         \
+    PM_INT(tag, min_resize, 0, 0, 16384,                                                           \
+           "length of the smaller side after resizing; 0 = not resized"),                          \
+        PM_INT(tag, max_resize, 0, 0, 16384, "largest length of the larger side; 0 = no limit"),   \
+        PM_INT(tag, resize_factor, 0, 0, 1024,                                                     \
+               "sides after resizing become k * resize_factor + 1; 0 = any length"),               \
+        PM_BOOL(tag, keep_aspect_ratio, true, "false = resize to a square of the larger side")
 struct random_scale_cfg {
     double min_scale, max_scale, scale_step; /* double: the number of steps is a quotient */
 };
-#define PM_OPTS_SCALE(tag)                                                       \
-    PM_DOUBLE(tag, min_scale, 0.5, 0.01, 16, "least random scale, in training"), \
-        PM_DOUBLE(tag, max_scale, 2, 0.01, 16, "largest random scale"),          \
-        PM_DOUBLE(tag, scale_step, 0.25, 0, 16, "from scale to scale; 0: any between")
+#define PM_OPTS_SCALE(tag)                                                                         \
+    PM_DOUBLE(tag, min_scale, 0.5, 0.01, 16, "smallest random scale, in training"),                \
+        PM_DOUBLE(tag, max_scale, 2, 0.01, 16, "largest random scale"),                            \
+        PM_DOUBLE(tag, scale_step, 0.25, 0, 16,                                                    \
+                  "distance between two scales; 0 = any scale between the limits")
 /* where: "input", or "x.json: input.augment.0". */
 int pm_check_range(const struct resize_to_range_cfg *c, const char *where);
 int pm_check_scale(const struct random_scale_cfg *c, const char *where);
@@ -64,12 +66,15 @@ struct resize_cfg {
 struct pm_box_rule {
     float area_min, area_max, aspect_min, aspect_max, min_object_covered;
 };
-#define PM_OPTS_BOX_RULE(tag)                                                          \
-    PM_FLOAT(tag, area_min, 0.05, 1e-6, 1, "least area of the box, of the picture's"), \
-        PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"), \
-        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
-        PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),  \
-        PM_FLOAT(tag, min_object_covered, 0.1, 0, 1, "part of an object that the box holds")
+#define PM_OPTS_BOX_RULE(tag)                                                                      \
+    PM_FLOAT(tag, area_min, 0.05, 1e-6, 1,                                                         \
+             "smallest area of the box, as a share of the picture's"),                             \
+        PM_FLOAT(tag, area_max, 1, 1e-6, 1,                                                        \
+                 "largest area of the box, as a share of the picture's"),                          \
+        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "smallest width / height of the box"),          \
+        PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "largest width / height of the box"),           \
+        PM_FLOAT(tag, min_object_covered, 0.1, 0, 1,                                               \
+                 "smallest share of an object that the box contains")
 /* box: receives y, x, height, width. */
 void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                    int box[4]);
@@ -77,11 +82,13 @@ void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struc
 struct pm_area_rule {
     float area_min, area_max, aspect_min, aspect_max;
 };
-#define PM_OPTS_AREA_RULE(tag)                                                         \
-    PM_FLOAT(tag, area_min, 0.08, 1e-6, 1, "least area of the box, of the picture's"), \
-        PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"), \
-        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
-        PM_FLOAT(tag, aspect_max, 1.3333334, 0.01, 100, "most width / height of the box")
+#define PM_OPTS_AREA_RULE(tag)                                                                     \
+    PM_FLOAT(tag, area_min, 0.08, 1e-6, 1,                                                         \
+             "smallest area of the box, as a share of the picture's"),                             \
+        PM_FLOAT(tag, area_max, 1, 1e-6, 1,                                                        \
+                 "largest area of the box, as a share of the picture's"),                          \
+        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "smallest width / height of the box"),          \
+        PM_FLOAT(tag, aspect_max, 1.3333334, 0.01, 100, "largest width / height of the box")
 void pm_sample_area(const struct pm_area_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                     int box[4]);
 

@@ -129,7 +129,7 @@ static int place_box(const void *cfg, const struct pm_draws *d, const struct pm_
 
 const struct pm_augmentation pm_augmentation_random_box_crop = {
     .name = "random_box_crop",
-    .help = "a box of random area and shape that holds enough of one of the record's boxes, or of "
+    .help = "takes a random box that contains a minimum share of one of the record's boxes, or of "
             "the picture",
     .opts = box_opts,
     .cfg_size = sizeof(struct box_crop_cfg),
@@ -193,7 +193,7 @@ struct resized_crop_cfg {
 static const struct pm_opt resized_opts[] = {
     PM_OPTS_AREA_RULE(resized_crop_cfg),
     PM_ENUM(resized_crop_cfg, method, PM_RESIZE_ANTIALIAS,
-            "bilinear|nearest|bicubic|area|aligned|antialias", "as of resize"),
+            "bilinear|nearest|bicubic|area|aligned|antialias", "as for resize"),
     { 0 },
 };
 
@@ -224,7 +224,7 @@ static int place_resized(const void *cfg, const struct pm_draws *d, const struct
 
 const struct pm_augmentation pm_augmentation_random_resized_crop = {
     .name = "random_resized_crop",
-    .help = "a box of random area and shape, resized to the input's size",
+    .help = "takes a box of random area and shape and resizes it to the input's size",
     .opts = resized_opts,
     .cfg_size = sizeof(struct resized_crop_cfg),
     .sizing = PM_SIZE_INPUT,

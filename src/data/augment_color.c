@@ -100,7 +100,7 @@ static float factor_of(double draw, double min, double max)
 
 static const struct pm_opt brightness_opts[] = {
     PM_DOUBLE(random_brightness_cfg, max_delta, 0.125, 0, 1,
-              "most that is added or taken off, of white"),
+              "largest number that is added or subtracted; 1 is white"),
     { 0 },
 };
 
@@ -118,7 +118,7 @@ static void brightness(const void *cfg, const struct pm_draws *d, struct pm_pixe
 
 const struct pm_augmentation pm_augmentation_random_brightness = {
     .name = "random_brightness",
-    .help = "one number is added to all values",
+    .help = "adds one random number to all values",
     .opts = brightness_opts,
     .cfg_size = sizeof(struct random_brightness_cfg),
     .carries = PM_CARRIES_ALL,
@@ -136,7 +136,7 @@ static int check_factors(double min, double max, const char *where)
 }
 
 static const struct pm_opt contrast_opts[] = {
-    PM_DOUBLE(random_contrast_cfg, min, 0.5, 0, 10, "least factor"),
+    PM_DOUBLE(random_contrast_cfg, min, 0.5, 0, 10, "smallest factor"),
     PM_DOUBLE(random_contrast_cfg, max, 1.5, 0, 10, "largest factor"),
     { 0 },
 };
@@ -164,7 +164,7 @@ static void contrast(const void *cfg, const struct pm_draws *d, struct pm_pixel_
 
 const struct pm_augmentation pm_augmentation_random_contrast = {
     .name = "random_contrast",
-    .help = "distances to each channel's mean times a factor",
+    .help = "multiplies each value's distance from its channel's mean",
     .opts = contrast_opts,
     .cfg_size = sizeof(struct random_contrast_cfg),
     .carries = PM_CARRIES_ALL,
@@ -174,7 +174,7 @@ const struct pm_augmentation pm_augmentation_random_contrast = {
 };
 
 static const struct pm_opt saturation_opts[] = {
-    PM_DOUBLE(random_saturation_cfg, min, 0.5, 0, 10, "least factor"),
+    PM_DOUBLE(random_saturation_cfg, min, 0.5, 0, 10, "smallest factor"),
     PM_DOUBLE(random_saturation_cfg, max, 1.5, 0, 10, "largest factor"),
     { 0 },
 };
@@ -203,7 +203,7 @@ static void saturation(const void *cfg, const struct pm_draws *d, struct pm_pixe
 
 const struct pm_augmentation pm_augmentation_random_saturation = {
     .name = "random_saturation",
-    .help = "the colours' saturation times a factor",
+    .help = "multiplies the saturation",
     .opts = saturation_opts,
     .cfg_size = sizeof(struct random_saturation_cfg),
     .carries = PM_CARRIES_ALL,
@@ -216,7 +216,7 @@ const struct pm_augmentation pm_augmentation_random_saturation = {
 
 static const struct pm_opt hue_opts[] = {
     PM_DOUBLE(random_hue_cfg, max_delta, 0.2, 0, 0.5,
-              "most turn of the colour circle, of a whole one"),
+              "largest shift of the hue; 1 is the whole colour circle"),
     { 0 },
 };
 
@@ -240,7 +240,7 @@ static void hue(const void *cfg, const struct pm_draws *d, struct pm_pixel_value
 
 const struct pm_augmentation pm_augmentation_random_hue = {
     .name = "random_hue",
-    .help = "the colour circle is turned",
+    .help = "shifts the hue",
     .opts = hue_opts,
     .cfg_size = sizeof(struct random_hue_cfg),
     .carries = PM_CARRIES_ALL,
@@ -256,11 +256,11 @@ struct random_colors_cfg {
 
 static const struct pm_opt colors_opts[] = {
     PM_DOUBLE(random_colors_cfg, brightness, 0.125, 0, 1,
-              "most that is added or taken off, of white"),
-    PM_DOUBLE(random_colors_cfg, contrast, 0.5, 0, 1, "factors 1 - this .. 1 + this"),
-    PM_DOUBLE(random_colors_cfg, saturation, 0.5, 0, 1, "factors 1 - this .. 1 + this"),
+              "largest number that is added or subtracted; 1 is white"),
+    PM_DOUBLE(random_colors_cfg, contrast, 0.5, 0, 1, "factors from 1 minus this to 1 plus this"),
+    PM_DOUBLE(random_colors_cfg, saturation, 0.5, 0, 1, "factors from 1 minus this to 1 plus this"),
     PM_DOUBLE(random_colors_cfg, hue, 0.2, 0, 0.5,
-              "most turn of the colour circle, of a whole one"),
+              "largest shift of the hue; 1 is the whole colour circle"),
     { 0 },
 };
 
@@ -306,7 +306,7 @@ static void colors(const void *cfg, const struct pm_draws *d, struct pm_pixel_va
 
 const struct pm_augmentation pm_augmentation_random_colors = {
     .name = "random_colors",
-    .help = "brightness, contrast, saturation and hue, in one of four random orders",
+    .help = "changes brightness, contrast, saturation and hue, in one of four random orders",
     .opts = colors_opts,
     .cfg_size = sizeof(struct random_colors_cfg),
     .carries = PM_CARRIES_ALL,
@@ -341,7 +341,7 @@ static void grey(const void *cfg, const struct pm_draws *d, struct pm_pixel_valu
 
 const struct pm_augmentation pm_augmentation_random_grey = {
     .name = "random_grey",
-    .help = "colour pictures lose their colours, keeping three channels",
+    .help = "removes the colours; the picture keeps three channels",
     .opts = grey_opts,
     .cfg_size = sizeof(struct random_grey_cfg),
     .carries = PM_CARRIES_ALL,
@@ -364,7 +364,7 @@ static void clip(const void *cfg, const struct pm_draws *d, struct pm_pixel_valu
 
 const struct pm_augmentation pm_augmentation_clip = {
     .name = "clip",
-    .help = "values are held to black..white",
+    .help = "limits values to black..white",
     .carries = PM_CARRIES_ALL,
     .values = clip,
 };

@@ -26,7 +26,7 @@ static void fill_of(const struct pm_floats *fill, const struct pm_target *t, flo
 /* ---- random_crop ------------------------------------------------------------------------- */
 
 static const struct pm_opt random_crop_opts[] = {
-    PM_INT(random_crop_cfg, padding, 0, 0, 1024, "pixels added on each side before"),
+    PM_INT(random_crop_cfg, padding, 0, 0, 1024, "pixels added on each side before the crop"),
     FILL(random_crop_cfg),
     { 0 },
 };
@@ -65,8 +65,9 @@ static int place_random_crop(const void *cfg, const struct pm_draws *d, const st
 
 const struct pm_augmentation pm_augmentation_random_crop = {
     .name = "random_crop",
-    .help = "a window of the input's size at a random place; smaller pictures are padded below and "
-            "at the right",
+    .help =
+        "takes a window of the input's size at a random place; pads smaller pictures below and at "
+        "the right",
     .opts = random_crop_opts,
     .cfg_size = sizeof(struct random_crop_cfg),
     .sizing = PM_SIZE_INPUT,
@@ -79,7 +80,7 @@ const struct pm_augmentation pm_augmentation_random_crop = {
 /* ---- central_crop ------------------------------------------------------------------------ */
 
 static const struct pm_opt central_crop_opts[] = {
-    PM_FLOAT(central_crop_cfg, fraction, 0.875, 0.01, 1, "part of each side that is kept"),
+    PM_FLOAT(central_crop_cfg, fraction, 0.875, 0.01, 1, "share of each side that is kept"),
     { 0 },
 };
 
@@ -103,7 +104,7 @@ static int place_central_crop(const void *cfg, const struct pm_draws *d, const s
 
 const struct pm_augmentation pm_augmentation_central_crop = {
     .name = "central_crop",
-    .help = "the middle of the picture",
+    .help = "takes the middle of the picture",
     .opts = central_crop_opts,
     .cfg_size = sizeof(struct central_crop_cfg),
     .sizing = PM_SIZE_OTHER,
@@ -142,7 +143,7 @@ static int place_crop_or_pad(const void *cfg, const struct pm_draws *d, const st
 const struct pm_augmentation pm_augmentation_crop_or_pad = {
     .name = "crop_or_pad",
     .help =
-        "the middle of the picture in the input's size; smaller pictures are padded on all sides",
+        "takes the middle of the picture in the input's size; pads smaller pictures on all sides",
     .opts = crop_or_pad_opts,
     .cfg_size = sizeof(struct crop_or_pad_cfg),
     .sizing = PM_SIZE_INPUT,
@@ -187,7 +188,7 @@ static int place_pad(const void *cfg, const struct pm_draws *d, const struct pm_
 
 const struct pm_augmentation pm_augmentation_pad = {
     .name = "pad",
-    .help = "padding of given widths",
+    .help = "adds padding of given widths",
     .opts = pad_opts,
     .cfg_size = sizeof(struct pad_cfg),
     .sizing = PM_SIZE_OTHER,

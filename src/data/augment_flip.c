@@ -23,7 +23,7 @@ static int place(const void *cfg, const struct pm_draws *d, const struct pm_targ
 
 const struct pm_augmentation pm_augmentation_random_flip = {
     .name = "random_flip",
-    .help = "mirrored left to right; keypoints exchange their sides",
+    .help = "mirrors left to right; left and right keypoints are exchanged",
     .opts = opts,
     .cfg_size = sizeof(struct random_flip_cfg),
     .carries = PM_CARRIES_ALL,

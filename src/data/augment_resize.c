@@ -28,7 +28,7 @@ static int place_resize(const void *cfg, const struct pm_draws *d, const struct 
 
 const struct pm_augmentation pm_augmentation_resize = {
     .name = "resize",
-    .help = "resized to the input's size, whatever its shape",
+    .help = "resizes to the input's size; the ratio of the sides may change",
     .opts = resize_opts,
     .cfg_size = sizeof(struct resize_cfg),
     .sizing = PM_SIZE_INPUT,
@@ -166,7 +166,7 @@ out:
 
 const struct pm_augmentation pm_augmentation_resize_to_range = {
     .name = "resize_to_range",
-    .help = "the smaller side is brought to min_resize, the larger to max_resize at most",
+    .help = "resizes: the smaller side to min_resize, the larger to max_resize at most",
     .opts = range_opts,
     .cfg_size = sizeof(struct resize_to_range_cfg),
     .sizing = PM_SIZE_OTHER,
@@ -207,7 +207,7 @@ out:
 
 const struct pm_augmentation pm_augmentation_random_scale = {
     .name = "random_scale",
-    .help = "both sides times a random scale",
+    .help = "multiplies both sides by a random scale",
     .opts = scale_opts,
     .cfg_size = sizeof(struct random_scale_cfg),
     .sizing = PM_SIZE_OTHER,
@@ -220,8 +220,10 @@ const struct pm_augmentation pm_augmentation_random_scale = {
 /* ---- random_side ------------------------------------------------------------------------- */
 
 static const struct pm_opt side_opts[] = {
-    PM_INT(random_side_cfg, min, 256, 1, 16384, "smaller side after resizing, least"),
-    PM_INT(random_side_cfg, max, 512, 1, 16384, "smaller side after resizing, most"),
+    PM_INT(random_side_cfg, min, 256, 1, 16384,
+           "smallest length of the smaller side after resizing"),
+    PM_INT(random_side_cfg, max, 512, 1, 16384,
+           "largest length of the smaller side after resizing"),
     { 0 },
 };
 
@@ -261,7 +263,7 @@ static int place_side(const void *cfg, const struct pm_draws *d, const struct pm
 
 const struct pm_augmentation pm_augmentation_random_side = {
     .name = "random_side",
-    .help = "the smaller side is brought to a random length",
+    .help = "resizes the smaller side to a random length",
     .opts = side_opts,
     .cfg_size = sizeof(struct random_side_cfg),
     .sizing = PM_SIZE_OTHER,

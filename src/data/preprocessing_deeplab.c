@@ -169,11 +169,12 @@ static int normal_means_grey(const void *cfg, int channels, struct pm_normal *ou
         .maps = true, .draw = draw, .list = list, .values = values_, .normal = normal_,            \
     }
 const struct pm_preprocessing pm_preprocessing_deeplab =
-    ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1",
+    ROW("deeplab", "random scale, pad, crop, flip, also of the label map; values to -1..1",
         values_half, normal_half);
 const struct pm_preprocessing pm_preprocessing_deeplab_means =
-    ROW("deeplab_means", "the same with the means subtracted, padded with them", values_means,
+    ROW("deeplab_means", "like deeplab, but subtracts the means and pads with them", values_means,
         normal_means);
 const struct pm_preprocessing pm_preprocessing_deeplab_means_grey =
-    ROW("deeplab_means_grey", "the same with the means subtracted, padded with 127.5", values_means,
+    ROW("deeplab_means_grey", "like deeplab, but subtracts the means and pads with 127.5",
+        values_means,
         normal_means_grey);

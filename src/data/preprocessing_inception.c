@@ -20,9 +20,11 @@ struct inception_cfg {
 static const struct pm_opt opts[] = {
     PM_BOOL(inception_cfg, fast_mode, true, "bilinear, brightness and saturation only"),
     PM_BOOL(inception_cfg, before_2018, false,
-            "fast_mode draws an order, as the original's before February 2018"),
-    PM_BOOL(inception_cfg, crop_image, true, "train on a random box; else on the whole picture"),
-    PM_FLOAT(inception_cfg, central_fraction, 0.875, 0.01, 1, "part of each side kept in eval"),
+            "fast_mode uses a random order of the colour changes, like the original before "
+            "February 2018"),
+    PM_BOOL(inception_cfg, crop_image, true, "train on a random box; false = on the whole picture"),
+    PM_FLOAT(inception_cfg, central_fraction, 0.875, 0.01, 1,
+             "share of each side that evaluation keeps"),
     PM_OPTS_BOX_RULE(inception_cfg),
     { 0 },
 };

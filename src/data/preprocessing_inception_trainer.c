@@ -13,7 +13,7 @@ struct inception_trainer_cfg {
 
 static const struct pm_opt opts[] = {
     PM_FLOAT(inception_trainer_cfg, central_fraction, 0.875, 0.01, 1,
-             "part of each side kept in eval"),
+             "share of each side that evaluation keeps"),
     PM_OPTS_BOX_RULE(inception_trainer_cfg),
     { 0 },
 };
@@ -52,7 +52,7 @@ static int list(const void *cfg, const struct pm_request *r, struct pm_augment_r
 
 const struct pm_preprocessing pm_preprocessing_inception_trainer = {
     .name = "inception_trainer",
-    .help = "inception with the records' boxes, methods and orders by turns",
+    .help = "inception with the records' boxes; resize methods and colour orders take turns",
     .opts = opts,
     .cfg_size = sizeof(struct inception_trainer_cfg),
     .wants_boxes = true,

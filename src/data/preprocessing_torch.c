@@ -16,15 +16,17 @@ struct torch_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INT(torch_cfg, resize_side, 0, 0, 16384,
-           "smaller side after resizing, in eval; 0: input / 0.875"),
-    PM_FLOAT(torch_cfg, area_min, 0.08, 1e-6, 1, "least area of the box, of the picture's"),
-    PM_FLOAT(torch_cfg, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"),
-    PM_FLOAT(torch_cfg, aspect_min, 0.75, 0.01, 100, "least width / height of the box"),
-    PM_FLOAT(torch_cfg, aspect_max, 1.3333334, 0.01, 100, "most width / height of the box"),
+           "length of the smaller side after resizing, in evaluation; 0 = input / 0.875"),
+    PM_FLOAT(torch_cfg, area_min, 0.08, 1e-6, 1,
+             "smallest area of the box, as a share of the picture's"),
+    PM_FLOAT(torch_cfg, area_max, 1, 1e-6, 1,
+             "largest area of the box, as a share of the picture's"),
+    PM_FLOAT(torch_cfg, aspect_min, 0.75, 0.01, 100, "smallest width / height of the box"),
+    PM_FLOAT(torch_cfg, aspect_max, 1.3333334, 0.01, 100, "largest width / height of the box"),
     PM_FLOATS(torch_cfg, mean, "[0.485, 0.456, 0.406]", -255, 255,
-              "taken off each channel of 0..1, or one for all"),
+              "subtracted from each channel of 0..1; one number stands for all"),
     PM_FLOATS(torch_cfg, std, "[0.229, 0.224, 0.225]", 1e-6, 255,
-              "what each channel is then divided by, or one for all"),
+              "each channel is then divided by it; one number stands for all"),
     { 0 },
 };
 

@@ -12,10 +12,13 @@ struct vgg_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_INT(vgg_cfg, resize_side_min, 256, 1, 16384, "smaller side after resizing, least; in eval"),
-    PM_INT(vgg_cfg, resize_side_max, 512, 1, 16384, "smaller side after resizing, most"),
+    PM_INT(vgg_cfg, resize_side_min, 256, 1, 16384,
+           "smallest length of the smaller side after resizing; evaluation uses it"),
+    PM_INT(vgg_cfg, resize_side_max, 512, 1, 16384,
+           "largest length of the smaller side after resizing"),
     PM_BOOL(vgg_cfg, before_2018, false,
-            "sizes after resizing are cut, not rounded, as the original's before February 2018"),
+            "sizes after resizing are truncated, not rounded, like the original before "
+            "February 2018"),
     { 0 },
 };
 
