@@ -18,7 +18,7 @@ HTML = re.compile(r"<(?:a|img|source)\s[^>]*?\b(?:href|src|srcset)=\"([^\"]+)\""
 CODE = re.compile(r"(`+)(.+?)\1")
 SECTIONS = "model|data|input|loss|optim|schedule|init|run|eval|export"
 KEY = re.compile(rf"(?:{SECTIONS})(?:\.[a-z][a-z0-9_]*)+")
-FILE_ENDS = (".c", ".h", ".md", ".json", ".py", ".txt", ".onnx", ".ckpt", ".csv")
+FILE_ENDS = (".c", ".h", ".md", ".json", ".yaml", ".py", ".txt", ".onnx", ".ckpt", ".csv")
 LANGUAGES = ("sh", "json", "c", "python", "text", "glsl", "cmake", "setup")
 
 
