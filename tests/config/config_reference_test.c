@@ -1,4 +1,5 @@
-/* The reference of keys: reference.c and the tables agree, and the schema and Markdown of the keys. */
+/* The reference of keys: reference.c agrees with the option tables, and so do the schema and the
+ * Markdown pages of the keys. */
 #include "config_rows.h"
 
 #include <cjson/cJSON.h>

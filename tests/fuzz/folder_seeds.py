@@ -9,7 +9,8 @@ import struct
 import tarfile
 import zipfile
 
-import make_corpus
+from tensor_seeds import tf_entry, tf_records
+from wire_format import field, number
 
 BETWEEN = b"\x1e"
 
@@ -45,13 +46,13 @@ def config_bases():
 # ---- folders of tensor files ----------------------------------------------------------------
 
 def entries(rows):
-    return make_corpus.tf_records(0, rows)[1:]
+    return tf_records(0, rows)[1:]
 
 
 def tensor_folders():
-    head = (b"", make_corpus.number(1, 1) + make_corpus.field(3, make_corpus.number(1, 1)))
-    two = (b"", make_corpus.number(1, 2) + make_corpus.field(3, make_corpus.number(1, 1)))
-    rows = [(b"a", make_corpus.tf_entry(1, [2], 0, 8)), (b"c", make_corpus.tf_entry(9, [], 8, 8))]
+    head = (b"", number(1, 1) + field(3, number(1, 1)))
+    two = (b"", number(1, 2) + field(3, number(1, 1)))
+    rows = [(b"a", tf_entry(1, [2], 0, 8)), (b"c", tf_entry(9, [], 8, 8))]
     table, tables = entries([head] + rows), entries([two] + rows)
     shard = bytes(range(30)) + b"\0"
 

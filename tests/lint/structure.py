@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""The rules of the tree that a compiler does not check:
+"""Checks rules of the source tree that a compiler does not check:
 
     structure.py SOURCE [LIBRARY]
 
 - a folder of src/ includes lower ones only, in the order of folders.txt; with LIBRARY (libpumice.a)
   its functions call lower ones only;
 - a file name occurs once in src, include, shaders and tests;
-- lines have at most 100 columns. long_lines.txt holds the number of longer ones, which may only
-  fall: whoever wraps some writes the new number there.
+- a line has at most 100 columns, a file at most 650 lines.
 
-Prints a line for each finding and exits with 1 if there is one."""
+Prints a line for each finding. Exits with 1 if there is one, with 77 outside a git checkout."""
 import collections
 import os
 import re
@@ -19,7 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 CODE = (".c", ".h", ".def", ".cpp", ".comp", ".glsl", ".cmake", ".py", ".sh")
 BY_NAME = ("CMakeLists.txt", "dev")
-COLUMNS = 100
+COLUMNS, LINES = 100, 650
 
 
 def tracked(source):
@@ -42,7 +41,7 @@ def lines_of(source, file):
 
 
 class Folders:
-    """folders.txt."""
+    """The folders of src/ in their order, and the exceptions, from folders.txt."""
 
     def __init__(self):
         self.rank, self.owner, self.allowed = {}, {}, {}
@@ -58,7 +57,7 @@ class Folders:
                 self.owner[header] = words[0]
 
     def of_file(self, file):
-        """The folder of a file of src/ or include/; None: of neither."""
+        """The folder that a file of src/ or include/ belongs to; None for other files."""
         parts = file.split("/")
         if parts[0] == "include":
             return self.owner.get(parts[-1])
@@ -101,7 +100,8 @@ def check_includes(source, folders, files):
 
 
 def check_calls(library, folders, files):
-    """Object files have their sources' names, which occur once."""
+    """Finds calls of functions in higher folders. The name of an object file is that of its source,
+    which is unique."""
     homes = {os.path.basename(f)[:-2]: folders.of_file(f) for f in files
              if f.startswith("src/") and f.endswith(".c")}
     defined, wanted = {}, collections.defaultdict(set)
@@ -138,25 +138,23 @@ def check_names(files):
             yield f"{name}: occurs {len(where)} times: {', '.join(where)}"
 
 
-def check_columns(source, files):
-    long = collections.Counter()
+def check_sizes(source, files):
     for file in files:
-        long[file] += sum(len(line) > COLUMNS for line in lines_of(source, file))
-    total, most = sum(long.values()), int(lines_of(HERE, "long_lines.txt")[0])
-    if total > most:
-        worst = ", ".join(f"{f}: {n}" for f, n in long.most_common(8))
-        yield (f"{total} lines are longer than {COLUMNS} columns, tests/lint/long_lines.txt allows "
-               f"{most}: wrap them (most: {worst})")
-    elif total < most:
-        print(f"{total} lines are longer than {COLUMNS} columns: write that into "
-              "tests/lint/long_lines.txt")
+        lines = lines_of(source, file)
+        for number, line in enumerate(lines, 1):
+            if len(line) > COLUMNS:
+                yield (f"{file}:{number}: {len(line)} columns, at most {COLUMNS} are allowed: "
+                       "wrap it")
+        if len(lines) - 1 > LINES:
+            yield (f"{file}: {len(lines) - 1} lines, at most {LINES} are allowed: "
+                   "split it, or make a table of it")
 
 
 def main():
     source = sys.argv[1]
     files, folders = tracked(source), Folders()
     found = [*check_lists(folders, files), *check_includes(source, folders, files),
-             *check_names(files), *check_columns(source, files)]
+             *check_names(files), *check_sizes(source, files)]
     if len(sys.argv) > 2:
         found += check_calls(sys.argv[2], folders, files)
     for key, used in folders.allowed.items():

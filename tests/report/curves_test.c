@@ -1,4 +1,4 @@
-/* Curves of metrics.jsonl: they have a bounded size, keep their spikes, and follow a growing file. */
+/* Curves of metrics.jsonl: their size is bounded, spikes remain, and they follow a growing file. */
 #include "report/run_folder.h"
 
 #include "report/page.h"

@@ -390,7 +390,8 @@ const struct pm_task_row pm_task_segmentation = {
                 .check = pm_segmentation_check_config },
     .spatial = true,
     .unit = "pixels",
-    .prediction = "the share of each class's pixels and, in brackets, the number of its instances;\n"
+    .prediction = "the share of each class's pixels and, in brackets, the number of its "
+                  "instances;\n"
                   "NAME_prediction.png, NAME_overlay.png and, if the net has such heads,\n"
                   "NAME_instances.png and NAME_edges.png\n",
     .classes = take_map_classes,
