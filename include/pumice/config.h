@@ -207,6 +207,8 @@ struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
     int64_t every_steps;        /* during train; 0 = never */
     int batch_size;
+    bool resize;                /* pictures are brought to input.eval_size; false: each keeps its
+                                 * own size, also in predict */
     int64_t max_batches;        /* 0 = the whole split */
     int sample_1_of_n;          /* use every n-th record of the split */
     int max_runs;               /* --watch: largest number of evaluations; 0 = until run.steps */

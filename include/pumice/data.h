@@ -234,6 +234,9 @@ void pm_frame_groups_create(struct pm_dataset *d,
                             int (*frame_of)(void *ctx, const struct pm_loader_record *r,
                                             struct pm_frame *out),
                             void *ctx, struct pm_frame otherwise, struct pm_frame_groups *out);
+/* The same for frames that are known; height 0: none. frames: [count]. */
+void pm_frame_groups_of(const struct pm_frame *frames, size_t count, struct pm_frame otherwise,
+                        struct pm_frame_groups *out);
 void pm_frame_groups_free(struct pm_frame_groups *g);
 /* A range of a batch's examples. count 0: the whole batch. */
 struct pm_batch_slice {

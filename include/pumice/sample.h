@@ -254,6 +254,8 @@ struct pm_input {
 struct pm_occasion {
     int height, width, channels; /* of the input; 1 channel of a colour picture: grey */
     bool train;
+    bool own_size; /* evaluation: pm_preprocessing_own_size is the input's size; a preprocessing
+                    * without maps then neither resizes nor crops */
     uint64_t seed;
     uint32_t step,
         example; /* training: draws are a function of seed, step, example and the row's position */
@@ -308,6 +310,11 @@ void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *number
  * dropped. */
 void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
                        struct pm_arena *a, struct pm_sample *out);
+/* Computes the size that a picture of this size has in evaluation if it keeps its own size: after
+ * min_resize and max_resize of a preprocessing with maps, else unchanged. PM_EDATA if it would be
+ * too large. */
+int pm_preprocessing_own_size(const struct pm_preprocessing *p, const void *cfg, int image_height,
+                              int image_width, const char *where, struct pm_frame *out);
 /* Computes where evaluation places a picture of this size. For preprocessings with maps. */
 int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, int image_height,
                            int image_width, int height, int width, const char *where,

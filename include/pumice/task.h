@@ -21,6 +21,9 @@ struct pm_task_facts {
     const struct pm_dataset_info *data; /* facts about the data */
     int height, width, channels;      /* of training pictures after preprocessing */
     int eval_height, eval_width;
+    bool own_sizes;                   /* in evaluation each picture keeps its own size (eval.resize
+                                       * false), and eval_height and eval_width do not bound it */
+    int output_stride;                /* of the net, by its options; 0: unknown */
     int num_classes;                  /* of the logits: the data's number less labels_offset */
     int labels_offset;
     const char *const *labels;        /* num_classes names (offset applied), NULL if unknown */

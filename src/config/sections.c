@@ -210,6 +210,9 @@ static const struct pm_opt eval[] = {
              "steps between evaluations during training; 0 = off"),
     PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples per batch; predict uses at most "
                                                         "8"),
+    PM_BOOL(pm_config_eval, resize, true,
+            "bring every picture to input.eval_size; false = each picture keeps its own size in "
+            "evaluation and predict"),
     PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "maximum number of batches; 0 = the whole "
                                                          "split"),
     PM_INT(pm_config_eval, sample_1_of_n, 1, 1, 1000000000,

@@ -5,6 +5,7 @@
  * the pixels of the input. */
 #include <assert.h>
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <string.h>
 
 #include "data/augment.h"
@@ -155,6 +156,18 @@ static void finish(const struct pm_preprocessing *p, const void *cfg, bool train
         out->rows.at[i].moves = out->geometry.count;
 }
 
+/* The size of the picture must be that of the input. */
+static int check_own(const struct pm_placed *p)
+{
+    const struct pm_target *t = &p->target;
+
+    if (p->geometry.height == t->height && p->geometry.width == t->width)
+        return PM_OK;
+    return pm_fail(PM_EDATA, "%s: an image of %d x %d, but the input is %d x %d and eval.resize is "
+                   "false: scale the image, or set eval.resize=true", t->where, p->geometry.height,
+                   p->geometry.width, t->height, t->width);
+}
+
 int pm_place_with(const struct pm_preprocessing *p, const void *cfg, const struct pm_draws *d,
                   const struct pm_image8 *picture, const struct pm_occasion *o,
                   struct pm_placed *out)
@@ -164,7 +177,10 @@ int pm_place_with(const struct pm_preprocessing *p, const void *cfg, const struc
     PM_TRY(begin(p, cfg, picture, o, out));
     const struct pm_request r = request_of(out, o->train, d);
     out->rows.shared = d;
-    PM_TRY(p->list(cfg, &r, &out->rows));
+    if (o->own_size && !o->train && !p->maps)
+        PM_TRY(check_own(out));
+    else
+        PM_TRY(p->list(cfg, &r, &out->rows));
     for (int i = 0; i < out->rows.count; i++)
         PM_TRY(place_step(out, i));
     finish(p, cfg, o->train, out);
@@ -410,4 +426,23 @@ int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, in
     for (int k = 0; k < g->count && g->move[k].kind == PM_MOVE_RESIZE; k++)
         *out = (struct pm_framing){ g->move[k].height, g->move[k].width };
     return PM_OK;
+}
+
+int pm_preprocessing_own_size(const struct pm_preprocessing *p, const void *cfg, int image_height,
+                              int image_width, const char *where, struct pm_frame *out)
+{
+    struct pm_framing f = { image_height, image_width };
+    int err = PM_OK;
+
+    if (p->maps)
+        PM_TRY(pm_preprocessing_frame(p, cfg, image_height, image_width, INT_MAX, INT_MAX, where,
+                                      &f));
+    if ((size_t)f.height * (size_t)f.width > PM_PICTURE_PIXELS)
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: an image of %d x %d, %d x %d when resized: at most %zu pixels are "
+                       "possible; set input.max_resize, or eval.resize=true", where,
+                       image_height, image_width, f.height, f.width, PM_PICTURE_PIXELS));
+    *out = (struct pm_frame){ f.height, f.width };
+out:
+    return err;
 }

@@ -18,7 +18,7 @@ struct scan {
     struct pm_dataset *dataset;
     int (*frame_of)(void *ctx, const struct pm_loader_record *r, struct pm_frame *out);
     void *ctx;
-    struct framed *list;
+    struct pm_frame *list;
 };
 
 static void scan_records(void *ctx, size_t begin, size_t end)
@@ -29,16 +29,13 @@ static void scan_records(void *ctx, size_t begin, size_t end)
     char where[512];
 
     for (size_t i = begin; i < end; i++) {
-        struct framed *f = &s->list[i];
-
-        f->record = i;
         if (pm_dataset_read(s->dataset, i, &buf, &capacity, &size) < 0)
             continue;
         pm_dataset_where(s->dataset, i, where, sizeof where);
         const struct pm_loader_record r = { .bytes = buf, .size = size, .where = where };
 
-        if (s->frame_of(s->ctx, &r, &f->frame) < 0)
-            f->frame = (struct pm_frame){ 0 };
+        if (s->frame_of(s->ctx, &r, &s->list[i]) < 0)
+            s->list[i] = (struct pm_frame){ 0 };
     }
     pm_free(buf);
 }
@@ -109,6 +106,21 @@ static void order_groups(const struct framed *list, size_t count, struct pm_fram
     }
 }
 
+void pm_frame_groups_of(const struct pm_frame *frames, size_t count, struct pm_frame otherwise,
+                        struct pm_frame_groups *out)
+{
+    struct framed *list = pm_calloc(count + 1, sizeof *list);
+
+    *out = (struct pm_frame_groups){ .order = pm_calloc(count + 1, sizeof *out->order) };
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct framed){ frames[i], i };
+    fill_in(list, count, otherwise);
+    qsort(list, count, sizeof *list, by_frame);
+    add_groups(list, count, out);
+    order_groups(list, count, out);
+    pm_free(list);
+}
+
 void pm_frame_groups_create(struct pm_dataset *d,
                             int (*frame_of)(void *ctx, const struct pm_loader_record *r,
                                             struct pm_frame *out),
@@ -117,12 +129,8 @@ void pm_frame_groups_create(struct pm_dataset *d,
     const size_t count = pm_dataset_get_info(d)->count;
     struct scan s = { d, frame_of, ctx, pm_calloc(count + 1, sizeof *s.list) };
 
-    *out = (struct pm_frame_groups){ .order = pm_calloc(count + 1, sizeof *out->order) };
     pm_parallel(count, GRAIN, scan_records, &s);
-    fill_in(s.list, count, otherwise);
-    qsort(s.list, count, sizeof *s.list, by_frame);
-    add_groups(s.list, count, out);
-    order_groups(s.list, count, out);
+    pm_frame_groups_of(s.list, count, otherwise, out);
     pm_free(s.list);
 }
 

@@ -66,8 +66,8 @@ static int place_whole(const void *cfg, const struct pm_draws *d, const struct p
     if (height > t->height || width > t->width)
         return pm_fail(PM_EDATA,
                        "%s: an image of %d x %d, %d x %d when resized, is larger than the "
-                       "input of %d x %d: set input.eval_size to at least that, or a smaller "
-                       "input.min_resize and input.max_resize",
+                       "input of %d x %d: set input.eval_size to at least that, a smaller "
+                       "input.min_resize and input.max_resize, or eval.resize=false",
                        t->where, g->height, g->width, height, width, t->height, t->width);
     pm_geometry_window(g, 0, 0, t->height, t->width, t->fill);
     return PM_OK;

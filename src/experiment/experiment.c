@@ -127,6 +127,21 @@ out:
     return err;
 }
 
+/* Returns the net's option output_stride; 0 if it has none, or if the net chooses. */
+static int net_stride(const struct pm_experiment *e)
+{
+    const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
+    cJSON *all = cJSON_CreateObject();
+    int stride = 0;
+
+    if (opts && pm_opts_find(opts, "output_stride") >= 0) {
+        pm_opts_dump(opts, e->net_cfg, all, false);
+        stride = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(all, "output_stride"));
+    }
+    cJSON_Delete(all);
+    return stride;
+}
+
 static int first_of(int a, int b, int c, int d)
 {
     return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
@@ -184,6 +199,11 @@ static int resolve_sizes(struct pm_experiment *e)
                            : onnx.channels ? onnx.channels : 3);
     s->config = c;
     s->data = &e->data;
+    s->own_sizes = !c->eval.resize;
+    if (s->own_sizes && !e->task_row->frame)
+        return pm_fail(PM_ECONFIG, "%s: eval.resize: false, but task %s brings every picture to "
+                       "one size: remove the key, or set it to true", c->path, c->task);
+    s->output_stride = net_stride(e);
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
     if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
         return err;
@@ -283,7 +303,8 @@ void pm_experiment_close(struct pm_experiment **experiment)
 
 int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
                          struct pm_batch_slice slice, uint64_t first_step,
-                         struct pm_sampler *sampler, struct pm_loader **out)
+                         const struct pm_frame_groups *groups, struct pm_sampler *sampler,
+                         struct pm_loader **out)
 {
     const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
@@ -293,7 +314,8 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
         .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring,
-        .frame = pm_experiment_frame(e, train), .fields = fields->list,
+        .frame = pm_experiment_frame(e, train), .groups = groups,
+        .fields_of = groups ? pm_record_fields : NULL, .fields = fields->list,
         .fields_count = fields->count,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .ctx = sampler }, out);

@@ -81,6 +81,9 @@ struct pm_net_want {
  * outputs. */
 int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,
                       struct pm_outputs *outputs);
+/* Gives up the nets for this use and size, of any batch. A net that somebody holds stays alive
+ * until its last pm_net_destroy. */
+void pm_experiment_forget(struct pm_experiment *e, struct pm_net_want want);
 /* Returns the node whose classes the training metrics count; node NULL: none. */
 struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e);
 /* Returns the batch size of the net that training builds first: the micro-batch of one clone. With
@@ -90,15 +93,17 @@ int pm_experiment_train_batch(const struct pm_config *c);
  * verified before their first use (verified_plan.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_plan **out);
+                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
+                       struct pm_plan **out);
 /* Returns the factor of a variable's gradient: 0 if frozen, else the first match of
  * optim.multipliers, else 1. ctx: the experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);
 /* Creates the loader of a split. slice: the part of the batch that this process loads. first_step:
- * of training. */
+ * of training. groups: of evaluation's records, if each picture keeps its own size; else NULL. */
 int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
                          struct pm_batch_slice slice, uint64_t first_step,
-                         struct pm_sampler *sampler, struct pm_loader **out);
+                         const struct pm_frame_groups *groups, struct pm_sampler *sampler,
+                         struct pm_loader **out);
 /* Resolves the devices section: specs and number of the clones; in e's arena. */
 struct pm_clone_spec;
 /* Returns the options of the config's run section for every device that is opened. */

@@ -247,6 +247,22 @@ out:
     return err;
 }
 
+void pm_experiment_forget(struct pm_experiment *e, struct pm_net_want want)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < e->nets_count; i++) {
+        struct pm_built_net *b = &e->nets[i];
+
+        if (b->want.use == want.use && b->want.height == want.height &&
+            b->want.width == want.width)
+            pm_net_destroy(&b->net);
+        else
+            e->nets[left++] = *b;
+    }
+    e->nets_count = left;
+}
+
 /* Settles the facts that depend on the net. If training builds a net, it continues these heads. */
 int pm_experiment_settle(struct pm_experiment *e)
 {
@@ -290,7 +306,8 @@ static int build_predict(void *ctx, int batch, int height, int width, struct pm_
 
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_plan **out)
+                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
+                       struct pm_plan **out)
 {
     const bool eval = use == PM_USE_EVAL;
     const struct pm_shape images = net->nodes[0]->out_shape;
@@ -301,5 +318,5 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
-        .loss_share = 1 }, NULL, out);
+        .loss_share = 1, .shared = shared }, NULL, out);
 }

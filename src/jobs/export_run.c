@@ -101,6 +101,30 @@ out:
     return err;
 }
 
+/* If pictures keep their own size, the model takes pictures of exactly its size and does not pad.
+ * Evaluation and predict must not pad such a picture either. */
+static int check_own_size(const struct exporter *x)
+{
+    const struct pm_task_facts *s = &x->e->facts;
+    const struct pm_occasion o = { .where = "export.size" };
+    struct pm_normal n;
+    struct pm_frame f;
+    int err = PM_OK;
+
+    PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &n));
+    if (n.padded && n.range.min) /* then the model takes the resized picture */
+        return PM_OK;
+    PM_TRY(x->e->task_row->frame(x->e->task, &o, x->height, x->width, &f));
+    if (f.height != x->height || f.width != x->width)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: export.size: %d x %d. With eval.resize=false the model does not pad, "
+                       "but evaluation pads such a picture to %d x %d: set export.size=[%d,%d], or "
+                       "eval.resize=true", x->c->path, x->height, x->width, f.height, f.width,
+                       f.height, f.width));
+out:
+    return err;
+}
+
 static int open_experiment(struct exporter *x)
 {
     const struct pm_ints size = x->c->exporting.size;
@@ -112,6 +136,8 @@ static int open_experiment(struct exporter *x)
     x->width = size.count > 0 ? size.v[size.count - 1] : x->e->facts.eval_width;
     if (x->e->task_row->exporting)
         x->e->task_row->exporting(x->e->task, &x->of_task);
+    if (x->e->facts.own_sizes && !x->c->exporting.any_size)
+        PM_TRY(check_own_size(x));
     PM_TRY(set_stride(x));
 out:
     return err;
@@ -294,7 +320,9 @@ static cJSON *preprocessing_note(const struct exporter *x)
     cJSON_AddStringToObject(o, "fit",
                             x->options.frame ? "as they are: pictures of at most this size are "
                                                "resized and padded inside"
-                                             : x->normal.fit);
+                            : s->own_sizes && !x->normal.range.min
+                                ? "as they are: pictures of exactly this size"
+                                : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",
                           cJSON_CreateIntArray((const int[]){ x->height, x->width }, 2));

@@ -1,7 +1,9 @@
-/* predict: image files through the net, a few at a time. */
+/* predict: image files through the net, a few at a time. If each picture keeps its own size, files
+ * of one frame go through the net together; the report lists all files in their order. */
 #include <pumice/report.h>
 #include <pumice/train.h>
 
+#include "experiment/net_sizes.h"
 #include "jobs/session.h"
 
 #include <cjson/cJSON.h>
@@ -64,34 +66,38 @@ static int check_out(const struct files *f)
 
 struct predictor {
     struct pm_session s;
-    struct pm_net *net;
-    struct pm_plan *plan;
-    struct pm_outputs outputs;
+    struct pm_frame_groups groups; /* of the files, if each picture keeps its size; else one */
+    struct pm_net_sizes *sizes;
+    struct pm_net_of_size now; /* the net of the batch */
     size_t *stride;           /* per output: bytes of one picture; owned */
     const void **values;      /* per output: values of one picture; owned */
     const char *const *files; /* borrowed */
+    struct cJSON **object;    /* per file: its part of the report; the list is owned */
     const char *out;
-    int batch;
     size_t damaged; /* files so far that could not be read */
     struct pm_image8 size[MOST]; /* of the batch's pictures; no pixels */
 };
 
-static int make_plan(struct predictor *p)
+static void name_file(void *ctx, uint64_t file, char *out, size_t size)
+{
+    snprintf(out, size, "%s", ((const struct predictor *)ctx)->files[file]);
+}
+
+/* Takes the net of a frame. */
+static int take_net(struct predictor *p, struct pm_frame frame)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(p->s.e, (struct pm_net_want){ PM_USE_PREDICT, p->batch, 0, 0 },
-                             &p->net, &p->outputs));
-    p->stride = pm_calloc((size_t)p->outputs.count, sizeof *p->stride);
-    p->values = pm_calloc((size_t)p->outputs.count, sizeof *p->values);
-    for (int i = 0; i < p->outputs.count; i++) {
-        const struct pm_node *n = pm_net_find(p->net, p->outputs.node[i]);
+    PM_TRY(pm_net_sizes_get(p->sizes, frame, &p->now));
+    const size_t count = (size_t)p->now.outputs.count + 1;
+    p->stride = pm_realloc(p->stride, count * sizeof *p->stride);
+    p->values = pm_realloc(p->values, count * sizeof *p->values);
+    for (int i = 0; i < p->now.outputs.count; i++) {
+        const struct pm_node *n = pm_net_find(p->now.net, p->now.outputs.node[i]);
 
-        p->stride[i] = pm_shape_count(n->out_shape) / (size_t)p->batch * pm_type_size(n->out_type);
+        p->stride[i] =
+            pm_shape_count(n->out_shape) / (size_t)p->now.batch * pm_type_size(n->out_type);
     }
-    PM_TRY(pm_experiment_plan(p->s.e, p->net, p->batch, PM_USE_PREDICT, &p->outputs, p->s.device,
-                              p->s.variables, 1, &p->plan));
-    PM_TRY(pm_plan_load(p->plan));
 out:
     return err;
 }
@@ -162,23 +168,19 @@ out:
 }
 
 /* i: the picture's place in its batch. */
-static int show(const struct predictor *p, size_t index, size_t i, struct cJSON *images)
+static int show(const struct predictor *p, size_t index, size_t i)
 {
-    const char *file = p->files[index];
     struct pm_image8 picture = p->size[i];
     struct pm_drawings drawings = { 0 };
-    struct cJSON *object = cJSON_CreateObject();
     int err = PM_OK;
 
-    cJSON_AddItemToArray(images, object);
-    cJSON_AddStringToObject(object, "file", file);
     if (p->out)
-        PM_TRY(read_image(file, 3, &picture));
-    for (int k = 0; k < p->outputs.count; k++)
-        p->values[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
+        PM_TRY(read_image(p->files[index], 3, &picture));
+    for (int k = 0; k < p->now.outputs.count; k++)
+        p->values[k] = (const char *)pm_plan_output(p->now.plan, 0, p->now.outputs.node[k], 0) +
                        i * p->stride[k];
-    PM_TRY(p->s.e->task_row->present(p->s.e->task, pm_experiment_frame(p->s.e, false), p->values,
-                                     &picture, object, p->out ? &drawings : NULL));
+    PM_TRY(p->s.e->task_row->present(p->s.e->task, p->now.frame, p->values, &picture,
+                                     p->object[index], p->out ? &drawings : NULL));
     const bool taken = p->out && is_taken(p, index);
     for (size_t k = 0; k < drawings.count; k++)
         PM_TRY(write_picture(p, index, taken, &drawings.list[k]));
@@ -188,18 +190,44 @@ out:
     return err;
 }
 
+/* Finds the frame of a picture of this size. */
+static int frame_of(const struct predictor *p, const char *file, int height, int width,
+                    struct pm_frame *out)
+{
+    const struct pm_occasion o = { .where = file };
+
+    return p->s.e->task_row->frame(p->s.e->task, &o, height, width, out);
+}
+
+/* Returns PM_EDATA if the picture's header gave it another frame than its pixels need. */
+static int check_frame(const struct predictor *p, const char *file, const struct pm_image8 *picture)
+{
+    struct pm_frame needs;
+    int err = PM_OK;
+
+    PM_TRY(frame_of(p, file, picture->height, picture->width, &needs));
+    if (needs.height != p->now.frame.height || needs.width != p->now.frame.width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: the picture's header and its pixels differ in size. Export "
+                       "it again, or remove it", file));
+out:
+    return err;
+}
+
 /* The picture as the net wants it. */
 static int prepare(const struct predictor *p, const char *file, float *in, struct pm_image8 *size)
 {
     const struct pm_task_facts *s = &p->s.e->facts;
-    const struct pm_occasion o = { .height = s->eval_height, .width = s->eval_width,
-                                   .channels = s->channels, .where = file };
+    const struct pm_occasion o = { .height = p->now.frame.height, .width = p->now.frame.width,
+                                   .channels = s->channels, .own_size = s->own_sizes,
+                                   .where = file };
     struct pm_image8 picture = { 0 };
     struct pm_placed placed;
     int err = PM_OK;
 
     PM_TRY(read_image(file, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, &picture));
     *size = (struct pm_image8){ picture.height, picture.width, picture.channels, NULL };
+    if (s->own_sizes)
+        PM_TRY(check_frame(p, file, &picture));
     PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
     pm_placed_picture(&placed, &picture, in);
 out:
@@ -207,31 +235,25 @@ out:
     return err;
 }
 
-static void show_damaged(struct predictor *p, const char *file, const char *why,
-                         struct cJSON *images)
+static void show_damaged(struct predictor *p, size_t index, const char *why)
 {
-    struct cJSON *object = cJSON_CreateObject();
-
     PM_WARN("predict", "%s", why);
-    cJSON_AddStringToObject(object, "file", file);
-    cJSON_AddStringToObject(object, "error", why);
-    cJSON_AddItemToArray(images, object);
+    cJSON_AddStringToObject(p->object[index], "error", why);
     p->damaged++;
 }
 
-/* Files that are no pictures, or damaged, are reported and skipped. */
-static int predict_batch(struct predictor *p, size_t first, size_t count, struct cJSON *images)
+/* Files that are no pictures, or damaged, are reported and skipped. files: [count] indices. */
+static int predict_batch(struct predictor *p, const uint64_t *files, size_t count)
 {
-    const char *const *files = p->files + first;
-    const struct pm_task_facts *s = &p->s.e->facts;
-    size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
-    float *in = pm_plan_input(p->plan, 0, "images", 0);
+    const size_t floats = (size_t)p->now.frame.height * (size_t)p->now.frame.width *
+                          (size_t)p->s.e->facts.channels;
+    float *in = pm_plan_input(p->now.plan, 0, "images", 0);
     char *why[MOST] = { NULL };
     int err = PM_OK;
 
-    memset(in, 0, (size_t)p->batch * floats * sizeof(float));
+    memset(in, 0, (size_t)p->now.batch * floats * sizeof(float));
     for (size_t i = 0; i < count; i++) {
-        err = prepare(p, files[i], in + i * floats, &p->size[i]);
+        err = prepare(p, p->files[files[i]], in + i * floats, &p->size[i]);
         if (err == PM_EDATA) {
             why[i] = pm_strdup(pm_error_text());
             memset(in + i * floats, 0, floats * sizeof *in);
@@ -239,17 +261,88 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
         }
         PM_TRY(err);
     }
-    PM_TRY(pm_plan_submit(p->plan, 0));
-    PM_TRY(pm_plan_wait(p->plan, 0));
+    PM_TRY(pm_plan_submit(p->now.plan, 0));
+    PM_TRY(pm_plan_wait(p->now.plan, 0));
     for (size_t i = 0; i < count; i++) {
         if (why[i])
-            show_damaged(p, files[i], why[i], images);
+            show_damaged(p, files[i], why[i]);
         else
-            PM_TRY(show(p, first + i, i, images));
+            PM_TRY(show(p, files[i], i));
     }
 out:
     for (size_t i = 0; i < count; i++)
         pm_free(why[i]);
+    return err;
+}
+
+/* ---- all files -------------------------------------------------------------------------- */
+
+/* Reads the frame that a file needs from its header. */
+static int measure(const struct predictor *p, const char *file, struct pm_frame *out)
+{
+    char *bytes = NULL;
+    size_t size;
+    int height, width, err = PM_OK;
+
+    PM_TRY(pm_file_read(file, &bytes, &size));
+    PM_TRY(pm_image_measure(bytes, size, 0, file, &height, &width));
+    PM_TRY(frame_of(p, file, height, width, out));
+out:
+    pm_free(bytes);
+    return err;
+}
+
+/* Groups the files by frame. A file without one joins another's; predicting it reports the error.
+ * If pictures are brought to one size, all files are one group. */
+static void group_files(struct predictor *p, size_t count)
+{
+    struct pm_frame *frames = pm_calloc(count, sizeof *frames);
+
+    for (size_t i = 0; i < count && p->s.e->facts.own_sizes; i++)
+        if (measure(p, p->files[i], &frames[i]) < 0)
+            frames[i] = (struct pm_frame){ 0 };
+    pm_frame_groups_of(frames, count, pm_experiment_frame(p->s.e, false), &p->groups);
+    pm_free(frames);
+}
+
+static int open_nets(struct predictor *p, size_t count, int batch)
+{
+    group_files(p, count);
+    return pm_net_sizes_create(&(struct pm_net_sizes_options){
+        .e = p->s.e, .device = p->s.device, .variables = p->s.variables, .use = PM_USE_PREDICT,
+        .batch = batch, .slots = 1, .groups = p->s.e->facts.own_sizes ? &p->groups : NULL,
+        .name = name_file, .ctx = p }, &p->sizes);
+}
+
+static void add_objects(struct predictor *p, size_t count, struct cJSON *report)
+{
+    struct cJSON *images = cJSON_AddArrayToObject(report, "images");
+
+    p->object = pm_calloc(count, sizeof(struct cJSON *));
+    for (size_t i = 0; i < count; i++) {
+        p->object[i] = cJSON_CreateObject();
+        cJSON_AddItemToArray(images, p->object[i]);
+        cJSON_AddStringToObject(p->object[i], "file", p->files[i]);
+    }
+}
+
+/* done: files of earlier groups. */
+static int predict_group(struct predictor *p, const struct pm_frame_group *g, size_t done,
+                         struct pm_progress *bar)
+{
+    int err = PM_OK;
+
+    PM_TRY(take_net(p, g->frame));
+    for (uint64_t at = 0; at < g->count; at += (uint64_t)p->now.batch) {
+        const uint64_t left = g->count - at;
+        const size_t n = left < (uint64_t)p->now.batch ? (size_t)left : (size_t)p->now.batch;
+
+        PM_TRY(predict_batch(p, p->groups.order + g->first + at, n));
+        done += n;
+        if (bar)
+            pm_progress_count(bar, done, done, -1);
+    }
+out:
     return err;
 }
 
@@ -259,7 +352,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     struct predictor p = { .out = out };
     struct files f = { .arena = pm_arena_create(), .out = out };
     struct pm_progress *bar = NULL;
-    struct cJSON *images;
+    const int batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
     int err = PM_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -271,28 +364,23 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         PM_TRY(pm_fail(PM_EDATA, "no image files (" PM_IMAGE_ENDINGS ") in what was named"));
     PM_TRY(check_out(&f));
     p.files = f.path;
-    p.batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
-    PM_TRY(pm_session_open(c, false, (struct pm_net_want){ PM_USE_PREDICT, p.batch, 0, 0 }, &p.s));
-    PM_TRY(make_plan(&p));
+    PM_TRY(pm_session_open(c, false, (struct pm_net_want){ PM_USE_PREDICT, batch, 0, 0 }, &p.s));
+    PM_TRY(open_nets(&p, f.count, batch));
     if (out)
         PM_TRY(pm_make_folders(out));
     pm_session_add_step(&p.s, report);
-    images = cJSON_AddArrayToObject(report, "images");
-    if (f.count > (size_t)p.batch)
+    add_objects(&p, f.count, report);
+    if (f.count > (size_t)batch)
         bar = pm_progress_start(&(struct pm_progress_options){ .what = "predict", .unit = "picture",
                                                                .last = f.count });
-    for (size_t at = 0; at < f.count; at += (size_t)p.batch) {
-        size_t n = f.count - at < (size_t)p.batch ? f.count - at : (size_t)p.batch;
-
-        PM_TRY(predict_batch(&p, at, n, images));
-        if (bar)
-            pm_progress_count(bar, at + n, at + n, -1);
-    }
+    for (size_t k = 0; k < p.groups.count; k++)
+        PM_TRY(predict_group(&p, &p.groups.list[k], p.groups.list[k].first, bar));
     cJSON_AddNumberToObject(report, "damaged", (double)p.damaged);
 out:
     pm_progress_end(&bar);
-    pm_plan_destroy(&p.plan);
-    pm_net_destroy(&p.net);
+    pm_net_sizes_destroy(&p.sizes);
+    pm_frame_groups_free(&p.groups);
+    pm_free(p.object);
     pm_free(p.stride);
     pm_free(p.values);
     pm_session_close(&p.s);

@@ -35,7 +35,8 @@ int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_s
     const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
     const struct pm_occasion o = {
         .height = r->frame.height, .width = r->frame.width, .channels = s->channels,
-        .train = train, .seed = r->seed, .step = (uint32_t)r->step, .example = r->example,
+        .train = train, .own_size = s->own_sizes, .seed = r->seed,
+        .step = (uint32_t)r->step, .example = r->example,
         .where = r->where,
     };
 
@@ -162,6 +163,25 @@ int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_f
     PM_TRY(s->row->frame(s->task, &o, height, width, out));
 out:
     pm_example_destroy(&e);
+    return err;
+}
+
+int pm_record_check_size(const struct pm_task *t,
+                         int (*frame)(const struct pm_task *t, const struct pm_occasion *o,
+                                      int height, int width, struct pm_frame *out),
+                         const struct pm_image8 *picture, const struct pm_loader_record *r)
+{
+    const struct pm_occasion o = { .where = r->where };
+    struct pm_frame needs;
+    int err = PM_OK;
+
+    PM_TRY(frame(t, &o, picture->height, picture->width, &needs));
+    if (needs.height != r->frame.height || needs.width != r->frame.width)
+        PM_TRY(pm_fail(PM_ECORRUPT,
+                       "%s: the picture's header and its pixels differ in size: it needs an input "
+                       "of %d x %d instead of %d x %d. Export it again, or remove it", r->where,
+                       needs.height, needs.width, r->frame.height, r->frame.width));
+out:
     return err;
 }
 

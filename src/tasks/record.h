@@ -19,6 +19,12 @@ struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame 
 /* Places the sample of a batch's example in the batch's frame: pm_place with these facts. */
 int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
                     const struct pm_loader_record *r, struct pm_placed *out);
+/* Checks a decoded picture that keeps its own size in evaluation. Returns PM_ECORRUPT if it needs
+ * another frame than its header did. frame: the task's hook. */
+int pm_record_check_size(const struct pm_task *t,
+                         int (*frame)(const struct pm_task *t, const struct pm_occasion *o,
+                                      int height, int width, struct pm_frame *out),
+                         const struct pm_image8 *picture, const struct pm_loader_record *r);
 /* Returns PM_ECONFIG if input.augment does not carry these members (PM_CARRIES_... bits). */
 int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries);
 /* Turns PM_EDATA into PM_ECORRUPT: a record that cannot be read says nothing about the others, like

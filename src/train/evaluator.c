@@ -1,5 +1,8 @@
-/* evaluator: keeps two batches under way, so that the next batch is filled while one runs. */
+/* evaluator: keeps two batches under way, so that the next batch is filled while one runs. Batches
+ * of two frames are never under way together, because their plans share memory. */
 #include "train/evaluator.h"
+
+#include "experiment/net_sizes.h"
 
 #include <pumice/draw.h>
 #include <pumice/report.h>
@@ -11,12 +14,29 @@ enum { SLOTS = 2 };
 
 struct pm_evaluator {
     struct pm_experiment *e; /* borrowed */
-    struct pm_net *net;
-    struct pm_plan *plan;
-    struct pm_outputs outputs;
-    const void **values;     /* per output: a batch's values; owned */
-    int batch;
+    struct pm_sampler sampler;
+    struct pm_frame_groups groups; /* owned; the records if each picture keeps its size */
+    struct pm_net_sizes *sizes;
+    struct pm_net_of_size now;     /* the net of the batches under way */
+    const void **values;           /* per output: a batch's values; owned */
 };
+/* One run: the batches under way. */
+struct pass {
+    struct pm_evaluator *ev;
+    struct pm_loader *loader;
+    struct pm_score *score;
+    struct pm_batch *batch[SLOTS];
+};
+
+static const struct pm_frame_groups *groups_of(const struct pm_evaluator *ev)
+{
+    return ev->groups.count ? &ev->groups : NULL;
+}
+
+static void name_record(void *ctx, uint64_t record, char *out, size_t size)
+{
+    pm_dataset_where(((const struct pm_evaluator *)ctx)->e->eval, (size_t)record, out, size);
+}
 
 int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_variables *v,
                         struct pm_evaluator **out)
@@ -25,13 +45,14 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
     struct pm_evaluator *ev = pm_calloc(1, sizeof *ev);
 
     ev->e = e;
-    ev->batch = e->config->eval.batch_size;
-    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
-                             &ev->outputs));
-    ev->values = pm_calloc((size_t)ev->outputs.count, sizeof *ev->values);
-    PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
-                              &ev->plan));
-    PM_TRY(pm_plan_load(ev->plan));
+    ev->sampler = (struct pm_sampler){ e->task, false, e->task_row };
+    if (e->facts.own_sizes)
+        pm_frame_groups_create(e->eval, pm_record_frame, &ev->sampler,
+                               pm_experiment_frame(e, false), &ev->groups);
+    PM_TRY(pm_net_sizes_create(&(struct pm_net_sizes_options){
+        .e = e, .device = d, .variables = v, .use = PM_USE_EVAL,
+        .batch = e->config->eval.batch_size, .slots = SLOTS, .groups = groups_of(ev),
+        .name = name_record, .ctx = ev }, &ev->sizes));
     *out = ev, ev = NULL;
 out:
     pm_evaluator_destroy(&ev);
@@ -41,28 +62,70 @@ out:
 void pm_evaluator_destroy(struct pm_evaluator **ev)
 {
     if (*ev) {
-        pm_plan_destroy(&(*ev)->plan);
-        pm_net_destroy(&(*ev)->net);
+        pm_net_sizes_destroy(&(*ev)->sizes);
+        pm_frame_groups_free(&(*ev)->groups);
         pm_free((*ev)->values);
         pm_free(*ev);
     }
     *ev = NULL;
 }
 
-static int finish(struct pm_evaluator *ev, int slot, struct pm_batch **batch,
-                  struct pm_score *score, struct pm_loader *loader)
+/* Waits for the batch of a slot, if there is one, and scores it. */
+static int finish(struct pass *p, int slot)
+{
+    struct pm_evaluator *ev = p->ev;
+    struct pm_plan *plan = ev->now.plan;
+    int err = PM_OK;
+
+    if (!p->batch[slot])
+        return PM_OK;
+    PM_TRY(pm_plan_wait(plan, slot));
+    for (int i = 0; i < ev->now.outputs.count; i++)
+        ev->values[i] = pm_plan_output(plan, slot, ev->now.outputs.node[i], 0);
+    PM_TRY(ev->e->task_row->score_add(p->score, p->batch[slot], ev->values,
+                                      pm_plan_loss(plan, slot)));
+out:
+    pm_loader_release(p->loader, p->batch[slot]);
+    p->batch[slot] = NULL;
+    return err;
+}
+
+/* Finishes the batches under way, beginning with the one in `slot`, which is the oldest. */
+static int finish_all(struct pass *p, int slot)
 {
     int err = PM_OK;
 
-    if (!*batch)
-        return PM_OK;
-    PM_TRY(pm_plan_wait(ev->plan, slot));
-    for (int i = 0; i < ev->outputs.count; i++)
-        ev->values[i] = pm_plan_output(ev->plan, slot, ev->outputs.node[i], 0);
-    PM_TRY(ev->e->task_row->score_add(score, *batch, ev->values, pm_plan_loss(ev->plan, slot)));
+    for (int k = 0; k < SLOTS; k++)
+        PM_TRY(finish(p, (slot + k) % SLOTS));
 out:
-    pm_loader_release(loader, *batch);
-    *batch = NULL;
+    return err;
+}
+
+static bool is_frame(struct pm_frame a, struct pm_frame b)
+{
+    return a.height == b.height && a.width == b.width;
+}
+
+/* Takes the net of the frame of the batch in `slot`. If the frame changes, the batches under way
+ * are finished first. */
+static int take_net(struct pass *p, int slot)
+{
+    struct pm_evaluator *ev = p->ev;
+    struct pm_batch *batch = p->batch[slot];
+    int err = PM_OK;
+
+    if (ev->now.net && is_frame(ev->now.frame, batch->frame))
+        return PM_OK;
+    p->batch[slot] = NULL;
+    if (ev->now.net)
+        err = finish_all(p, (slot + 1) % SLOTS);
+    p->batch[slot] = batch;
+    PM_TRY(err);
+    ev->now.net = NULL;
+    PM_TRY(pm_net_sizes_get(ev->sizes, batch->frame, &ev->now));
+    ev->values =
+        pm_realloc(ev->values, ((size_t)ev->now.outputs.count + 1) * sizeof *ev->values);
+out:
     return err;
 }
 
@@ -72,9 +135,9 @@ static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch
     for (int i = 0; i < ev->e->eval_fields.count; i++) {
         const struct pm_field *f = &batch->fields[i];
 
-        if (pm_net_find(ev->net, f->name))
-            memcpy(pm_plan_input(ev->plan, slot, f->name, 0), batch->field[i],
-                   pm_shape_count(f->shape) * pm_type_size(f->type) * (size_t)ev->batch);
+        if (pm_net_find(ev->now.net, f->name))
+            memcpy(pm_plan_input(ev->now.plan, slot, f->name, 0), batch->field[i],
+                   pm_shape_count(f->shape) * pm_type_size(f->type) * (size_t)ev->now.batch);
     }
 }
 
@@ -164,18 +227,15 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
                      uint64_t *count, uint64_t *skipped)
 {
     const struct pm_config_eval *c = &ev->e->config->eval;
-    struct pm_batch *batch[SLOTS] = { 0 };
-    struct pm_score *score = ev->e->task_row->score_create(ev->e->task);
-    struct pm_loader *loader = NULL;
+    struct pass p = { .ev = ev, .score = ev->e->task_row->score_create(ev->e->task) };
     struct pm_progress *bar = NULL;
-    struct pm_sampler sampler;
     uint64_t batches, done = 0;
     int err = PM_OK;
 
     *count = *skipped = 0;
-    PM_TRY(pm_experiment_loader(ev->e, false, ev->batch, (struct pm_batch_slice){ 0 }, 0,
-                                &sampler, &loader));
-    batches = pm_loader_batches(loader);
+    PM_TRY(pm_experiment_loader(ev->e, false, c->batch_size, (struct pm_batch_slice){ 0 }, 0,
+                                groups_of(ev), &ev->sampler, &p.loader));
+    batches = pm_loader_batches(p.loader);
     if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
         batches = (uint64_t)c->max_batches;
     bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
@@ -183,35 +243,38 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     for (; done < batches; done++) {
         int slot = (int)(done % SLOTS);
 
-        PM_TRY(finish(ev, slot, &batch[slot], score, loader));
-        PM_TRY(pm_loader_next(loader, &batch[slot]));
-        if (!batch[slot])
+        PM_TRY(finish(&p, slot));
+        PM_TRY(pm_loader_next(p.loader, &p.batch[slot]));
+        if (!p.batch[slot])
             break;
-        fill(ev, slot, batch[slot]);
-        PM_TRY(pm_plan_submit(ev->plan, slot));
-        *count += (uint64_t)batch[slot]->valid;
-        *skipped += (uint64_t)batch[slot]->skipped;
-        pm_progress_count(bar, done + 1, *count, pm_loader_waited(loader));
+        err = take_net(&p, slot);
+        if (err == PM_OK) {
+            fill(ev, slot, p.batch[slot]);
+            err = pm_plan_submit(ev->now.plan, slot);
+        }
+        PM_TRY(err);
+        *count += (uint64_t)p.batch[slot]->valid;
+        *skipped += (uint64_t)p.batch[slot]->skipped;
+        pm_progress_count(bar, done + 1, *count, pm_loader_waited(p.loader));
     }
-    for (uint64_t k = 0; k < SLOTS; k++)
-        PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
+    PM_TRY(finish_all(&p, (int)(done % SLOTS)));
     PM_TRY(tell_skipped(ev, *count, *skipped));
-    ev->e->task_row->score_report(score, metrics);
+    ev->e->task_row->score_report(p.score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
     if (detail) {
         if (ev->e->task_row->score_detail)
-            ev->e->task_row->score_detail(score, detail);
-        PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));
+            ev->e->task_row->score_detail(p.score, detail);
+        PM_TRY(add_samples(ev, p.score, cJSON_AddArrayToObject(detail, "samples")));
     }
 out:
     for (int k = 0; k < SLOTS; k++)
-        if (batch[k]) {
-            if (err != PM_ELOST) /* that error's message must be kept */
-                pm_plan_wait(ev->plan, k);
-            pm_loader_release(loader, batch[k]);
+        if (p.batch[k]) {
+            if (err != PM_ELOST && ev->now.net) /* that error's message must be kept */
+                pm_plan_wait(ev->now.plan, k);
+            pm_loader_release(p.loader, p.batch[k]);
         }
     pm_progress_end(&bar);
-    pm_loader_destroy(&loader);
-    ev->e->task_row->score_destroy(&score);
+    pm_loader_destroy(&p.loader);
+    ev->e->task_row->score_destroy(&p.score);
     return err;
 }

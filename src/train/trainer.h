@@ -86,6 +86,8 @@ int pm_trainer_check_folder(struct pm_trainer *t);
 /* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. */
 int pm_trainer_save(struct pm_trainer *t);
 int pm_trainer_evaluate(struct pm_trainer *t);
+/* Makes the evaluator if there is none, and brings the variables that it evaluates up to date. */
+int pm_trainer_plan_evaluation(struct pm_trainer *t);
 /* Returns which checkpoints are kept. */
 struct pm_keep pm_trainer_keep(const struct pm_config *c);
 /* Writes the state of a checkpoint's .json: seed, batch size, damaged records, devices, losses of

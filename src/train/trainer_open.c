@@ -27,8 +27,8 @@ int pm_trainer_loader(struct pm_trainer *t)
 {
     pm_loader_destroy(&t->run.loader);
     return pm_experiment_loader(t->run.e, true, t->run.c->run.batch_size,
-                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler,
-                                &t->run.loader);
+                                pm_clones_slice(t->run.clones), t->run.step, NULL,
+                                &t->start.sampler, &t->run.loader);
 }
 
 /* Warns about settings that differ from the checkpoint's. The run may resume, but its results
@@ -101,6 +101,8 @@ static int start(struct pm_trainer *t)
     PM_TRY(pm_trainer_clones(t));
     pm_trainer_snapshot_create(t);
     PM_TRY(start_values(t));
+    if (t->run.c->eval.every_steps > 0 && t->run.e->facts.own_sizes)
+        PM_TRY(pm_trainer_plan_evaluation(t));
 out:
     return err;
 }
@@ -193,33 +195,50 @@ static void say_start(const struct pm_trainer *t)
         say_plans(t->run.clones, i);
 }
 
+/* Makes an evaluation example and throws it away. */
+static int check_example(const struct pm_experiment *e, const struct pm_loader_record *record)
+{
+    struct pm_sampler sampler = { e->task, false, e->task_row };
+    struct pm_loader_record r = *record;
+    struct pm_field_list fields = { 0 };
+    struct pm_arena *a = pm_arena_create();
+    void **out;
+    int err = PM_OK;
+
+    if (e->facts.own_sizes)
+        PM_TRY(pm_record_frame(&sampler, record, &r.frame));
+    pm_record_fields(&sampler, r.frame, &fields);
+    out = pm_arena_alloc(a, (size_t)fields.count * sizeof *out);
+    for (int k = 0; k < fields.count; k++)
+        out[k] = pm_arena_alloc(a, pm_shape_count(fields.list[k].shape) *
+                                       pm_type_size(fields.list[k].type));
+    err = e->task_row->make(&sampler, &r, out);
+out:
+    pm_free(fields.list);
+    pm_arena_destroy(&a);
+    return err;
+}
+
 /* Reads a few examples of the evaluation split, from its beginning to its end. Otherwise a split
  * whose pictures do not fit would end the training at its first evaluation. */
 static int check_examples(const struct pm_trainer *t)
 {
     enum { LOOKED_AT = 8 };
-    struct pm_sampler sampler = { t->run.e->task, false, t->run.e->task_row };
     const size_t count = pm_dataset_get_info(t->run.e->eval)->count;
-    struct pm_arena *a = pm_arena_create();
-    const struct pm_field_list *fields = &t->run.e->eval_fields;
-    void **out = pm_arena_alloc(a, (size_t)fields->count * sizeof *out);
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
     int err = PM_OK;
 
-    for (int k = 0; k < fields->count; k++)
-        out[k] = pm_arena_alloc(a, pm_shape_count(fields->list[k].shape) *
-                                       pm_type_size(fields->list[k].type));
     for (size_t i = 0; i < LOOKED_AT && i < count; i++) {
         const size_t record = count > LOOKED_AT ? i * (count - 1) / (LOOKED_AT - 1) : i;
 
         err = pm_dataset_read(t->run.e->eval, record, &buf, &capacity, &size);
         if (err == PM_OK) {
             pm_dataset_where(t->run.e->eval, record, where, sizeof where);
-            err = t->run.e->task_row->make(&sampler, &(struct pm_loader_record){
+            err = check_example(t->run.e, &(struct pm_loader_record){
                 .bytes = buf, .size = size, .where = where,
-                .frame = pm_experiment_frame(t->run.e, false) }, out);
+                .frame = pm_experiment_frame(t->run.e, false) });
         }
         if (err == PM_ECORRUPT) /* only this picture is damaged: evaluation reports or skips it */
             err = PM_OK;
@@ -227,7 +246,6 @@ static int check_examples(const struct pm_trainer *t)
     }
 out:
     pm_free(buf);
-    pm_arena_destroy(&a);
     return err;
 }
 

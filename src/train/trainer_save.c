@@ -105,13 +105,25 @@ static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
     return PM_OK;
 }
 
+int pm_trainer_plan_evaluation(struct pm_trainer *t)
+{
+    struct pm_variables *v;
+    int err = PM_OK;
+
+    PM_TRY(evaluated_variables(t, &v));
+    if (!t->saving.evaluator)
+        PM_TRY(pm_evaluator_create(t->run.e, pm_clones_device(t->run.clones, 0), v,
+                                   &t->saving.evaluator));
+out:
+    return err;
+}
+
 /* The line in metrics.jsonl is written last. If a start from this step's checkpoint does not find
  * the line, it evaluates again and writes everything once more, with the same bits. */
 int pm_trainer_evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
     struct cJSON *detail = NULL;
-    struct pm_variables *v;
     uint64_t count, skipped;
     int err = PM_OK;
 
@@ -119,10 +131,7 @@ int pm_trainer_evaluate(struct pm_trainer *t)
         return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     PM_TRY(pm_trainer_drain(t));
-    PM_TRY(evaluated_variables(t, &v));
-    if (!t->saving.evaluator)
-        PM_TRY(pm_evaluator_create(t->run.e, pm_clones_device(t->run.clones, 0), v,
-                                   &t->saving.evaluator));
+    PM_TRY(pm_trainer_plan_evaluation(t));
     cJSON_Delete(t->saving.metrics);
     t->saving.metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();

@@ -7,7 +7,8 @@ scales and mirrored, with pixels as input, with sizes limited to a range, at a f
 size only, with the original's second softmax, and with heads of instances and edges. Every file
 must pass the checker of the onnx package. The pictures have several sizes. SemanticPredictions must
 hold the numbers that `pumice predict` writes, except where the two best classes are almost equal.
-The four outputs must agree with each other, and a picture larger than the crop must be refused. For
+The four outputs must agree with each other, and a picture larger than the crop must be refused. If
+pictures keep their own size, a model for exactly this size must predict the same. For
 a net with instances, heat maps and offsets are grouped here and must give the segments that `pumice
 predict` writes. A Python without onnx and onnxruntime makes a virtual environment in FOLDER and
 installs them there, once. The check exits with 77 (skipped) when the download fails."""
@@ -232,6 +233,25 @@ def check_limits(pictures):
     )
 
 
+def check_own_sizes(pictures):
+    """Checks eval.resize=false: predict keeps each picture's size, and a model for exactly this
+    size, which does not pad, gives the same classes."""
+    predicted = predict(["eval.resize=false"])
+    exact = [i for i, size in enumerate(SIZES) if all(side % 16 == 1 for side in size)]
+    check(len(exact) == 2, "two pictures have a size that nothing pads")
+    for i in exact:
+        size = f"export.size=[{SIZES[i][0]},{SIZES[i][1]}]"
+        pumice("export", "net.json", "net.onnx", "eval.resize=false", size)
+        model = session("net.onnx")
+        check(model.get_inputs()[0].shape[1:] == [3, *SIZES[i]], "own sizes: there is one size")
+        out = run(model, pictures[i])
+        near = same_classes(
+            "own sizes", out["SemanticPredictions"][0], predicted[i],
+            out["SemanticProbabilities"][0],
+        )
+        print(f"own sizes: {SIZES[i]}, {near} pixels undecided", flush=True)
+
+
 def check_heads(pictures):
     """Checks the outputs for centres, offsets and edges. Offsets are in pixels of the input
     picture."""
@@ -336,6 +356,7 @@ def main():
         os.chdir(folder)
         pictures = make()
         check_limits(pictures)
+        check_own_sizes(pictures)
         check_heads(pictures)
         check_instances(pictures)
         for name in CASES:

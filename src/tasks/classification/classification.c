@@ -179,6 +179,19 @@ static bool wants_boxes(const struct pm_task_facts *s, bool train)
     return s->augment ? s->augment->wants_boxes : s->preprocessing->wants_boxes;
 }
 
+static int frame_of(const struct pm_task *s, const struct pm_occasion *o, int height, int width,
+                    struct pm_frame *out)
+{
+    const struct pm_task_facts *f = &s->facts;
+
+    if (!o->train && f->own_sizes)
+        return pm_preprocessing_own_size(f->preprocessing, f->preprocessing_cfg, height, width,
+                                         o->where, out);
+    *out = o->train ? (struct pm_frame){ f->height, f->width }
+                    : (struct pm_frame){ f->eval_height, f->eval_width };
+    return PM_OK;
+}
+
 static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
@@ -197,6 +210,8 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, r->where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
+    if (s->facts.own_sizes && !sampler->train)
+        PM_TRY(pm_record_check_size(s, frame_of, &im, r));
     if (wants_boxes(&s->facts, sampler->train))
         PM_TRY(pm_record_damage(read_boxes(e, r->where, &boxes, &sample.objects)));
     sample.boxes = boxes;
@@ -481,7 +496,7 @@ const struct pm_task_row pm_task_classification = {
     .prediction = "the most likely classes; --json: the first five with their probabilities;\n"
                   "NAME.png with the classes as bars\n",
     .labels_offset = labels_offset, .open = open_task, .close = close_task, .describe = describe,
-    .exporting = exporting, .fields = fields, .make = make,
+    .exporting = exporting, .fields = fields, .frame = frame_of, .make = make,
     .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,

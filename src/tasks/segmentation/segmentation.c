@@ -156,6 +156,8 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
+    if (s->facts.own_sizes && !sampler->train)
+        PM_TRY(pm_record_check_size(s, pm_segmentation_frame, &im, r));
     PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
     pm_placed_picture(&placed, &im, out[0]);
     if (s->pixels.matting)
@@ -258,6 +260,10 @@ static int settle(struct pm_task *s, const struct pm_heads *heads)
     PM_TRY(pm_segmentation_matting_heads(s));
     if (s->pixels.instance.on)
         PM_TRY(check_instances(s));
+    s->pixels.output_stride =
+        s->facts.output_stride
+            ? s->facts.output_stride
+            : pm_segmentation_stride(s->facts.height, pm_heads_main(heads)->out_shape.dim[1]);
     if (s->pixels.upsample_logits)
         goto out;
     s->pixels.label_height = pm_heads_main(heads)->out_shape.dim[1];
@@ -368,7 +374,7 @@ static void train_output(const struct pm_task *s, struct pm_train_output *out)
 
 static void exporting(const struct pm_task *s, struct pm_task_export *out)
 {
-    *out = (struct pm_task_export){ s->export.pad, s->export.output_stride };
+    *out = (struct pm_task_export){ s->export.pad && !s->facts.own_sizes, s->export.output_stride };
 }
 
 static int picture(const struct pm_task *s, const uint8_t *record, size_t size, const char *where,
@@ -401,6 +407,7 @@ const struct pm_task_row pm_task_segmentation = {
     .train_output = train_output,
     .exporting = exporting,
     .fields = fields,
+    .frame = pm_segmentation_frame,
     .make = make,
     .picture = picture,
     .find_heads = pm_segmentation_find_heads,

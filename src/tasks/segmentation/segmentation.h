@@ -107,6 +107,7 @@ struct pm_pixels {
                                        * from the net */
     const char *train_classes;        /* node of the training net with each pixel's predicted class,
                                        * I32 like the labels; NULL: none */
+    int output_stride;                /* of the net; set from the net if the facts have none */
     int edge_width;                   /* of the band along an edge, in the record's pixels */
 };
 struct pm_task {
@@ -254,6 +255,12 @@ void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_s
 /* Computes where evaluation places a picture of this size in a frame. */
 int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int height, int width,
                           const char *where, struct pm_framing *out);
+
+/* The hook frame: a picture that keeps its own size needs k * output_stride + 1 pixels per side. */
+int pm_segmentation_frame(const struct pm_task *s, const struct pm_occasion *o, int height,
+                          int width, struct pm_frame *out);
+/* Returns the ratio of the input to the net's map: a power of 2 if one fits. */
+int pm_segmentation_stride(int input, int map);
 
 /* A prediction: classes of the input's pixels. */
 struct pm_class_map {

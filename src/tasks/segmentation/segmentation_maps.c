@@ -39,3 +39,39 @@ int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int he
     return pm_preprocessing_frame(s->facts.preprocessing, s->facts.preprocessing_cfg, height, width,
                                   frame.height, frame.width, where, out);
 }
+
+int pm_segmentation_stride(int input, int map)
+{
+    int stride = 1;
+
+    while (stride < input && (input + stride - 1) / stride > map)
+        stride *= 2;
+    if ((input + stride - 1) / stride == map)
+        return stride;
+    for (stride = 1; (input + stride - 1) / stride > map; stride++)
+        ;
+    return stride;
+}
+
+static int rounded_up(int side, int stride)
+{
+    return (side - 1 + stride - 1) / stride * stride + 1;
+}
+
+int pm_segmentation_frame(const struct pm_task *s, const struct pm_occasion *o, int height,
+                          int width, struct pm_frame *out)
+{
+    const struct pm_task_facts *f = &s->facts;
+    const int stride = s->pixels.output_stride;
+    int err = PM_OK;
+
+    *out = o->train ? (struct pm_frame){ f->height, f->width }
+                    : (struct pm_frame){ f->eval_height, f->eval_width };
+    if (o->train || !f->own_sizes)
+        return PM_OK;
+    PM_TRY(pm_preprocessing_own_size(f->preprocessing, f->preprocessing_cfg, height, width,
+                                     o->where, out));
+    *out = (struct pm_frame){ rounded_up(out->height, stride), rounded_up(out->width, stride) };
+out:
+    return err;
+}

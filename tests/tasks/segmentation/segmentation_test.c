@@ -534,6 +534,57 @@ static void predictions(void **state)
     pm_arena_destroy(&a);
 }
 
+/* Frames of pictures that keep their own size: k * output_stride + 1 pixels, after min_resize. */
+static void own_sizes(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task s = setup_of(a);
+    const struct pm_preprocessing *p = s.facts.preprocessing;
+    const struct pm_occasion o = { .where = "p" }, train = { .train = true, .where = "p" };
+    static const int cases[][4] = { { 1, 1, 1, 1 }, { 2, 17, 17, 17 }, { 18, 33, 33, 33 },
+                                    { 7, 300, 17, 305 } };
+    struct pm_frame f;
+
+    s.pixels.output_stride = 16;
+    assert_int_equal(task()->frame(&s, &o, 7, 300, &f), PM_OK);
+    assert_int_equal(f.height, SIZE);
+    s.facts.own_sizes = true;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        assert_int_equal(task()->frame(&s, &o, cases[i][0], cases[i][1], &f), PM_OK);
+        assert_int_equal(f.height, cases[i][2]);
+        assert_int_equal(f.width, cases[i][3]);
+    }
+    assert_int_equal(task()->frame(&s, &train, 7, 300, &f), PM_OK);
+    assert_int_equal(f.width, SIZE);
+    s.facts.preprocessing_cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    assert_int_equal(pm_opts_parse_text(p->opts, "min_resize=20 max_resize=60",
+                                        (void *)s.facts.preprocessing_cfg, a, "t"), PM_OK);
+    assert_int_equal(task()->frame(&s, &o, 10, 20, &f), PM_OK); /* 20 x 40 */
+    assert_int_equal(f.height, 33);
+    assert_int_equal(f.width, 49);
+    s.facts.preprocessing_cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    assert_int_equal(pm_opts_parse_text(p->opts, "min_resize=4000",
+                                        (void *)s.facts.preprocessing_cfg, a, "t"), PM_OK);
+    assert_int_equal(task()->frame(&s, &o, 1, 100, &f), PM_EDATA);
+    assert_contains(pm_error_text(), "set input.max_resize");
+    pm_arena_destroy(&a);
+}
+
+/* The stride of a net without the option output_stride. */
+static void strides(void **state)
+{
+    (void)state;
+    for (int stride = 1; stride <= 32; stride *= 2)
+        for (int input = 33; input < 200; input++)
+            if (input > 2 * stride)
+                assert_int_equal(pm_segmentation_stride(input, (input + stride - 1) / stride),
+                                 stride);
+    assert_int_equal(pm_segmentation_stride(90, 30), 3);
+    assert_int_equal(pm_segmentation_stride(40, 80), 1);
+    assert_int_equal(pm_segmentation_stride(40, 1), 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,7 +593,8 @@ int main(void)
         cmocka_unit_test(smaller_maps),    cmocka_unit_test(what_does_not_fit),
         cmocka_unit_test(losses),          cmocka_unit_test(one_mode),
         cmocka_unit_test(several_modes),   cmocka_unit_test(scores),
-        cmocka_unit_test(predictions),
+        cmocka_unit_test(predictions),     cmocka_unit_test(own_sizes),
+        cmocka_unit_test(strides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
