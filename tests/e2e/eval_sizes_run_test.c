@@ -1,6 +1,6 @@
-/* eval.resize=false: in evaluation and predict each picture keeps its own size. Metrics are
- * those of the pictures one by one; predict's maps are evaluation's, and those of pictures padded to
- * exactly their frames; the size of batches does not matter. */
+/* eval.resize=false: in evaluation and predict each picture keeps its own size. Metrics are those
+ * of the pictures one by one. predict's maps are evaluation's, and those of pictures that are
+ * padded to exactly their frames. The size of batches does not matter. */
 #include "base/command.h"
 
 #include <pumice/data.h>
