@@ -13,6 +13,7 @@ import pathlib
 import struct
 import sys
 
+import detection_seeds
 import folder_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
@@ -516,6 +517,7 @@ def main():
         "tensor_folder": folder_seeds.tensor_folders(),
         "archive": folder_seeds.archives(),
         "pipeline_cache": folder_seeds.pipeline_caches(),
+        "detection": detection_seeds.detections(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
