@@ -26,7 +26,7 @@ static const char *why(const struct pm_device_info *d)
     case PM_KIND_VIRTUAL:
         return "no usable discrete or integrated GPU is there";
     default:
-        return "no usable GPU is there; software rasterisers are used only when named";
+        return "there is no usable GPU, and software drivers are used only if they are named";
     }
 }
 

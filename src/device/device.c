@@ -71,8 +71,9 @@ const char *pm_device_absence(const struct pm_device_info *list, size_t count)
         software |= list[i].kind == PM_KIND_SOFTWARE;
         other |= list[i].kind != PM_KIND_SOFTWARE && list[i].kind != PM_KIND_CPU;
     }
-    return other      ? "none of the GPUs here can be used (pumice devices says why)"
-           : software ? "there are only software drivers, which are used when they are named"
+    return other      ? "none of the GPUs here can be used (pumice devices states the reasons)"
+           : software ? "no GPU driver is installed, and software drivers are used only if they "
+                        "are named"
                       : pm_vulkan_absence();
 }
 

@@ -55,7 +55,7 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
         snprintf(where, sizeof where, "%s: devices[%d]", c->path, i);
         PM_TRY(pm_device_find(list, known, d->name, where, &index));
         if (strcmp(d->name, "auto") == 0 && list[index].caps.on_host_cores)
-            PM_INFO("device", "auto takes the CPU: %s", pm_device_absence(list, known));
+            PM_INFO("device", "auto selects the CPU: %s", pm_device_absence(list, known));
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
         s[i].threads = d->threads;

@@ -129,24 +129,24 @@ static void no_vulkan(void **state)
     struct pm_str broken = { 0 };
 
     (void)state;
-    check(train_net(&no_loader, "auto1", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
+    check(train_net(&no_loader, "auto1", "devices='[\"auto\"]'"), 0, "auto selects the CPU",
           "loader, libvulkan.so.1, is not installed");
     check(train_net(&no_loader, "auto1", "devices='[\"vulkan:0\"]' run.steps=4"), 4,
           "devices[0]: no device \"vulkan:0\"", "there are: auto, cpu", "is not installed");
-    check(train_net(&no_driver, "auto2", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
-          "no Vulkan driver is installed");
+    check(train_net(&no_driver, "auto2", "devices='[\"auto\"]'"), 0, "auto selects the CPU",
+          "no Vulkan driver lists a device");
     check(train_net(&no_driver, "auto2", "devices='[\"vulkan:0\"]' run.steps=4"), 4, "vulkan:0",
-          "install the GPU vendor's");
+          "install its driver");
     put_text(in("broken.json"), "{ \"file_format_version\": \"1.0.0\", \"ICD\": { \"library");
     pm_str_add(&broken, "VK_DRIVER_FILES=%s VK_ICD_FILENAMES=%s", in("broken.json"),
                in("broken.json"));
     check(train_net(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"),
-          0, "auto takes the CPU");
+          0, "auto selects the CPU");
     put_text(in("broken.json"),
              "{ \"file_format_version\": \"1.0.0\", \"ICD\": { "
              "\"library_path\": \"/nowhere/driver.so\", \"api_version\": \"1.3.0\" } }");
     check(train_net(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"),
-          0, "auto takes the CPU");
+          0, "auto selects the CPU");
     check(train_net(&(struct how){ .environment = broken.text }, "auto4",
                 "devices='[\"vulkan:0\"]' run.steps=4"), 4, "no device \"vulkan:0\"");
     pm_str_free(&broken);
