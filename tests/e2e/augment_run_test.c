@@ -1,6 +1,6 @@
-/* input.augment by the real program: training with a list, for pictures and for maps of labels; the
- * same bits after it was stopped and resumed; what config show prints; one line for each mistake.
- */
+/* input.augment with the program: training with a list of augmentations, for pictures and for
+ * label maps; the same bits after a stop and a resume; the output of config show; one line for
+ * each mistake. */
 #include "e2e/program.h"
 
 #define LIST                                                                \
@@ -50,7 +50,7 @@ static void resumes(void **state)
     }
 }
 
-/* The list is what training sees: without it other bits come out. */
+/* Training uses the list: without it the results differ. */
 static void matters(void **state)
 {
     char *x = NULL, *y = NULL;
@@ -103,7 +103,7 @@ static void mistakes(void **state)
         check(run(NULL, "train %s run.folder=%s 'input.augment=%s'", in(cases[i][0]), in("no"),
                   cases[i][1]),
               2, cases[i][2]);
-    /* Pictures of 16 x 16 for an input of 17 x 17: only the data shows it. */
+    /* Pictures of 16 x 16 for an input of 17 x 17. The mistake shows only when the data is read. */
     check(run(NULL, "train %s run.folder=%s 'input.augment=[{\"name\":\"random_flip\"}]'",
               in("maps.json"), in("no")),
           3, "becomes 16 x 16 by input.augment, but the input is 17 x 17");

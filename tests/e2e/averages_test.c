@@ -1,7 +1,7 @@
-/* Moving averages of the variables in whole runs: beside an average in double precision of the
- * values that each step left, with and without the ramp, on each device and over two clones; the
- * same bits after a stop and after the loss of a device; what eval, predict and training
- * evaluate. */
+/* Moving averages of the variables in whole runs, compared with averages in double precision of
+ * the values after each step, with and without the ramp, on each device and over two clones.
+ * Results are the same bits after a stop and after the loss of a device. Also the values that
+ * eval, predict and training evaluate. */
 #include "program.h"
 
 #include <pumice/checkpoint.h>
@@ -51,8 +51,9 @@ static bool ends(const char *name, const char *end)
 
 /* ---- against double precision ------------------------------------------------------------- */
 
-/* average: before the run; becomes that after steps 1 .. last. An update rounds the difference, its
- * product and the sum: 3 roundings of numbers no larger than the largest value. */
+/* average: its value before the run; becomes the value after steps 1 .. last. An update rounds
+ * the difference, its product and the sum: 3 roundings of numbers no larger than the largest
+ * value. */
 static void check_variable(const char *run, const char *variable, double *average, int last,
                            bool ramp)
 {
@@ -81,7 +82,7 @@ static void check_variable(const char *run, const char *variable, double *averag
     }
 }
 
-/* Training begins with the values of FOLDER/start, so the averages do. */
+/* Training begins with the values of FOLDER/start, and so do the averages. */
 static void check_run(const char *device, const char *name, bool ramp)
 {
     enum { LAST = 6 };
@@ -106,8 +107,9 @@ static void check_run(const char *device, const char *name, bool ramp)
         moved += average[0] != before;
         pm_free(average);
     }
-    assert_int_equal(variables, 8); /* two layers' weights and biases, four of the batch norm */
-    assert_true(moved >= 7);        /* all but perhaps a bias whose gradient is zero */
+    assert_int_equal(variables, 8); /* weights and biases of two layers, and four of the batch
+                                     * norm */
+    assert_true(moved >= 7);        /* all except perhaps a bias whose gradient is zero */
     pm_checkpoint_close(&first);
 }
 
@@ -144,7 +146,8 @@ static void test_swiftshader(void **state)
     check_run("devices=[\"SwiftShader\"]", "swiftshader", true);
 }
 
-/* The trained variables' averages are kept on the host, the batch norm's on the first clone. */
+/* The averages of trained variables are kept on the host, those of the batch norm on the first
+ * clone. */
 static void test_clones(void **state)
 {
     (void)state;
@@ -187,7 +190,7 @@ static void test_resume(void **state)
 
 /* ---- what is evaluated -------------------------------------------------------------------- */
 
-/* TO: a run's last checkpoint without its averages, or with them for values. */
+/* Writes TO: a run's last checkpoint without its averages, or with the averages as values. */
 static void write_without(const char *from, const char *to, bool replace)
 {
     struct pm_checkpoint *c = open_step(from, 6);
@@ -218,8 +221,8 @@ static void write_without(const char *from, const char *to, bool replace)
     pm_checkpoint_close(&c);
 }
 
-/* Metrics as text, of an evaluation, which says whether it took averages, or (-1) of a training's
- * summary. */
+/* Metrics as text, of an evaluation that must report whether it used averages, or (-1) of
+ * training's own evaluation. */
 static char *metrics_of(struct result r, int averages)
 {
     cJSON *json = json_of(&r);
@@ -279,7 +282,7 @@ static void test_eval(void **state)
     free(raw);
 }
 
-/* During a training over two devices; without averages where they are off. */
+/* Evaluation during training over two devices; it uses no averages when they are off. */
 static void test_eval_of_clones(void **state)
 {
     const char *common = "run.steps=6 schedule.base_lr=0.1 optim.moving_average_decay=0.9 "

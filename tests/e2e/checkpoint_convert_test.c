@@ -1,14 +1,14 @@
-/* checkpoint convert: there and back to the same bytes, what is chosen and renamed, what it
- * refuses, and that training and evaluation from what it wrote are those from what it read. The
- * source is FOLDER/run, three steps of lenet with moving averages. */
+/* checkpoint convert: a conversion to another format and back gives the same bytes, tensors are
+ * selected and renamed, and mistakes are refused. Training and evaluation give the same results
+ * from the converted file. The source is FOLDER/run, three steps of lenet with moving averages. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
 
 #define SOURCE "run/checkpoints/step-000003.safetensors"
 
-/* Pictures of 12 pixels: a fifth of the weights, and so of the bytes that every command here
- * reads. */
+/* With pictures of 12 pixels lenet has a fifth of its weights, so every command here reads a
+ * fifth of the bytes. */
 static const char lenet[] =
     "{ \"model\": { \"name\": \"lenet\" }, \"input\": { \"size\": 12 },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
@@ -46,7 +46,7 @@ static size_t count_of(const char *name)
     return count;
 }
 
-/* A tensor's element of a file. */
+/* An element of a tensor in a file. */
 static float element(const char *file, const char *name, uint64_t i)
 {
     struct pm_checkpoint *c = opened(file);
@@ -61,8 +61,8 @@ static float element(const char *file, const char *name, uint64_t i)
     return v;
 }
 
-/* Our checkpoint to TensorFlow's and back is the same file; TensorFlow's has the step as a
- * tensor. */
+/* Pumice's checkpoint converted to TensorFlow's and back is the same file. TensorFlow's stores
+ * the step as a tensor. */
 static void there_and_back(void **state)
 {
     struct pm_checkpoint *c;
@@ -124,7 +124,7 @@ static void step_is(const char *name, uint64_t step, int type)
     pm_checkpoint_close(&c);
 }
 
-/* global_step keeps its type, by way of other formats, too; a file of nothing else is written. */
+/* global_step keeps its type, also through other formats. A file can hold global_step only. */
 static void steps(void **state)
 {
     static const int32_t short_step = 7;
@@ -146,7 +146,7 @@ static void steps(void **state)
         step_is("short3.ckpt", 7, PM_DTYPE_I32);
         same_bytes(in("short2.ckpt.index"), in("short3.ckpt.index"));
     }
-    /* A note that the step does not fit is not followed. */
+    /* The step does not fit the recorded type, int32, which is then ignored. */
     assert_int_equal(
         pm_safetensors_write(in("long.safetensors"), &list[1], 1,
                              (const char *[]){ "step", "4294967303", "step_dtype", "int32", NULL },
@@ -168,7 +168,8 @@ static void endings(void **state)
     check(convert("run", "x.ckpt/y", ""), 2, "the ending of");
 }
 
-/* Halves and doubles become floats where asked, all else stays; no numbers, not written. */
+/* Halves and doubles become floats when asked; other types stay. Tensors without numbers are not
+ * written. */
 static void types(void **state)
 {
     static const uint16_t half[3] = { 0x3c00, 0xc080, 0x0001 };
@@ -198,7 +199,7 @@ static void types(void **state)
     assert_true(element("floats.safetensors", "whole", 1) == (float)(1 << 30));
 }
 
-/* What other programs wrote becomes the same tensors; what TensorFlow wrote, to the byte. */
+/* Files of other programs give the same tensors; TensorFlow's files give the same bytes. */
 static void files_of_others(void **state)
 {
     static const char *const files[] = {
@@ -227,7 +228,7 @@ static void files_of_others(void **state)
     }
 }
 
-/* One line each, and nothing is left behind. */
+/* Each mistake gives one line and leaves no file behind. */
 static void refusals(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -285,7 +286,7 @@ static void full_disk(void **state)
     assert_false(pm_file_exists(in("full.ckpt.index")));
     assert_false(pm_file_exists(in("full.ckpt.data-00000-of-00001")));
     assert_int_equal(temporaries(folder), 0);
-    /* What was there before is still good. */
+    /* The earlier file is still valid. */
     check(run(&(struct how){ .largest_file = 1 << 20 }, "checkpoint convert %s %s --force",
               in("types.safetensors"), in("there.safetensors")), 0);
     check(run(&(struct how){ .largest_file = 1 << 20 }, "checkpoint convert %s %s --force",
@@ -304,7 +305,7 @@ static void train_from(const char *name, const char *file)
     check(r, 0);
 }
 
-/* The same values, so the same training and the same evaluation. */
+/* The values are the same, so training and evaluation are the same. */
 static void training_and_evaluation(void **state)
 {
     static const char *const of[] = { "run", "tf", "tf/model.ckpt-3", SOURCE };

@@ -1,7 +1,7 @@
-/* Two clones as a user runs them: the trace shows gradient buckets reaching the host while the
- * backward pass still runs; with one clone slowed down, run.balance "auto" moves the shares; every
- * Vulkan driver that is here and the CPU together follow the single CPU run's loss; a loss that is
- * not finite stops the run; the best checkpoint stays. */
+/* Two clones in whole runs. The trace shows that gradient buckets reach the host while the
+ * backward pass is running. With one clone slowed down, run.balance "auto" moves the shares.
+ * Every Vulkan driver together with the CPU follows the loss of a run on the CPU alone. A loss
+ * that is not finite stops the run. The best checkpoint is kept. */
 #include <pumice/base.h>
 
 #include <setjmp.h>
@@ -17,8 +17,8 @@
 
 static char folder[] = "/tmp/pumice-clones-XXXXXX";
 
-/* The first layers are small and late in the backward pass, the large ones early: buckets of 4 MiB
- * are ready long before its end. */
+/* The first layers are small and come late in the backward pass, the large ones come early:
+ * buckets of 4 MiB are ready long before its end. */
 static const char text[] =
     "{ \"model\": { \"layers\": ["
     "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 16, \"activation\": \"relu\" },"
@@ -115,7 +115,7 @@ static void test_slow_clone_gets_less(void **state)
         fail_msg("shares %g and %g", first, second);
 }
 
-/* Losses of a run, one a step. */
+/* Reads the losses of a run, one for each step. */
 static int read_losses(const char *name, double *loss)
 {
     char path[256], *data, *line, *rest;
@@ -154,9 +154,9 @@ static void test_unlike_clones_follow_the_cpu(void **state)
             fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
 }
 
-/* Everything that has threads at once, which the thread sanitizer's preset watches: clones of
- * unlike kinds, of which one is lost on the way, loaders, evaluation, checkpoints, event files, the
- * trace; and the run goes on later. */
+/* Uses all threads at once, for the thread sanitizer: clones of different kinds, one of which is
+ * lost during the run, loaders, evaluation, checkpoints, event files and the trace. Then the run
+ * is resumed. */
 static void test_all_threads_at_once(void **state)
 {
     const char *drivers = getenv("VK_DRIVER_FILES");
@@ -179,8 +179,8 @@ static void test_all_threads_at_once(void **state)
     assert_int_equal(run("", "all", arguments), 0);
 }
 
-/* A rate that throws the weights away: the run stops and names the step, the loss, a variable and
- * the last good checkpoint, which is still there and opens. */
+/* A learning rate that makes the weights diverge: the run stops and names the step, the loss, a
+ * variable and the last good checkpoint, which still exists and can be opened. */
 static void test_not_finite_stops(void **state)
 {
     char path[256], *log;

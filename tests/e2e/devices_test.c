@@ -1,10 +1,10 @@
-/* pumice devices: the JSON it prints, what a name means, and its exit codes. */
+/* pumice devices: its JSON, the meaning of device names, and its exit codes. */
 #include "device/drivers.h"
 
 #include <cjson/cJSON.h>
 #include <sys/wait.h>
 
-/* Runs "pumice ARGS"; the exit code, and what it printed (freed with pm_free) in *out. */
+/* Runs "pumice ARGS". Returns the exit code; *out gets the output, freed with pm_free. */
 static int pumice(const char *args, char **out)
 {
     struct pm_str command = { 0 }, text = { 0 };

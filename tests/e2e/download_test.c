@@ -1,4 +1,4 @@
-/* dataset download from a server of the test, with small archives of the right make. */
+/* dataset download from a local server, with small archives of the right structure. */
 #include "e2e/program.h"
 
 #include <pumice/data.h>
@@ -82,7 +82,7 @@ static struct pm_str flowers(void)
     return gzipped(&tar);
 }
 
-/* FOLDER/sums: what sha256sum says of the archives. */
+/* Writes FOLDER/sums with the output of sha256sum for the archives. */
 static void write_sums(void)
 {
     struct pm_str text = { 0 };
@@ -137,7 +137,7 @@ static void ready_to_train(void **state)
               in("cifar10"), in("run")), 0, "step 3/3");
 }
 
-/* What is there is left, nothing is fetched. */
+/* A complete data set is kept, and nothing is downloaded. */
 static void once(void **state)
 {
     const int before = pages[TRAIN_IMAGES].requests;
@@ -163,7 +163,7 @@ static void refused(void **state)
           "validatoin: unknown key, did you mean 'validation'?");
     check(run(NULL, "dataset download mnist %s more", in("x")), 2, "'more'");
     assert_false(is_there("x.download"));
-    /* Without the sums the archives are not the known ones. */
+    /* Without the sums, the archives differ from the known ones. */
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/m", in("x"), server.port),
           3, "train-images-idx3-ubyte.gz cannot be downloaded: ",
           "instead of 9912422. Try again later");
@@ -174,7 +174,8 @@ static void refused(void **state)
     assert_false(is_there("x"));
 }
 
-/* A broken archive ends the command; the archives stay, and the next call does not fetch them. */
+/* A damaged archive ends the command. The archives are kept, and the next call does not download
+ * them. */
 static void bad_archive(void **state)
 {
     struct pm_str tar = { 0 }, good = contents[CIFAR];
@@ -200,7 +201,7 @@ static void bad_archive(void **state)
     check(download("cifar10", ""), 3, "remove it, and it will be downloaded");
 }
 
-/* Ctrl-C leaves the part; the next call goes on from its end. */
+/* Ctrl-C keeps the partial file; the next call continues from its end. */
 static void interrupted(void **state)
 {
     char command[1024], name[512];

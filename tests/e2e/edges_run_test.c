@@ -1,4 +1,4 @@
-/* A segmentation with edges by the real program, from training to export. */
+/* Segmentation with edges by the program, from training to export. */
 #include "e2e/program.h"
 
 #include <pumice/data.h>
@@ -31,7 +31,7 @@ static int train(void **state)
     return 0;
 }
 
-/* Both losses in the first line of metrics.jsonl make up its loss. */
+/* The sum of both losses in the first line of metrics.jsonl is its loss. */
 static void losses(void **state)
 {
     char *text = NULL;
@@ -62,7 +62,7 @@ static void losses(void **state)
     check(r, 0);
 }
 
-/* The tags of scalars and pictures are in the event file of training. */
+/* The event file of training has the tags of scalars and pictures. */
 static void events(void **state)
 {
     static const char *const tags[] = { "images/image/0", "images/label/0", "images/semantic/0",
@@ -124,7 +124,8 @@ static void exported(void **state)
     if (pm_onnx_read(in("edges.onnx"), &m) < 0)
         fail_msg("%s", pm_error_text());
     assert_int_equal(output(m, "EdgePredictions")->type, PM_DTYPE_I32);
-    assert_int_equal(output(m, "EdgePredictions")->dim[1], -1); /* the picture's part of */
+    assert_int_equal(output(m, "EdgePredictions")->dim[1], -1); /* the part of the output inside
+                                                                 * the picture */
     assert_int_equal(output(m, "RawEdgePredictions")->dim[1], 17);
     assert_int_equal(output(m, "EdgeProbabilities")->dim[1], 3);
     pm_onnx_close(&m);

@@ -1,5 +1,5 @@
-/* Reads ELF files of this machine's own class: what the loader and the linker wrote into a program.
- * A file that is no ELF file, or is cut, fails the test. */
+/* Reads ELF files of this machine's class: what the compiler and the linker wrote into a
+ * program. A file that is not ELF or is cut fails the test. */
 #ifndef ELF_FILE_H
 #define ELF_FILE_H
 
@@ -16,7 +16,7 @@ struct elf {
     const ElfW(Shdr) *sections; /* head->e_shnum */
 };
 
-/* The `size` bytes from offset on; a shorter file fails the test. */
+/* The `size` bytes from offset; a shorter file fails the test. */
 static inline const void *elf_at(const struct elf *e, uint64_t offset, uint64_t size)
 {
     if (offset > e->size || size > e->size - offset)
@@ -24,7 +24,7 @@ static inline const void *elf_at(const struct elf *e, uint64_t offset, uint64_t 
     return e->bytes + offset;
 }
 
-/* elf_close frees. */
+/* Opens a file; free with elf_close. */
 static inline struct elf elf_open(const char *path)
 {
     struct elf e = { .path = path };
@@ -45,7 +45,7 @@ static inline void elf_close(struct elf *e)
     *e = (struct elf){ 0 };
 }
 
-/* The first segment of a type, NULL without one. */
+/* The first segment of a type; NULL without one. */
 static inline const ElfW(Phdr) *elf_segment(const struct elf *e, uint32_t type)
 {
     for (int i = 0; i < e->head->e_phnum; i++)
@@ -68,7 +68,7 @@ static inline bool elf_dynamic(const struct elf *e, int64_t tag, int n, uint64_t
     return false;
 }
 
-/* The flags that a tag holds, 0 without the tag. */
+/* The flags of a tag; 0 without the tag. */
 static inline uint64_t elf_flags(const struct elf *e, int64_t tag)
 {
     uint64_t value = 0;
@@ -76,7 +76,7 @@ static inline uint64_t elf_flags(const struct elf *e, int64_t tag)
     return elf_dynamic(e, tag, 0, &value) ? value : 0;
 }
 
-/* Where in the file an address of the loaded program lies. */
+/* The place in the file of an address of the loaded program. */
 static inline const char *elf_address(const struct elf *e, uint64_t address, uint64_t size)
 {
     for (int i = 0; i < e->head->e_phnum; i++) {
@@ -88,7 +88,7 @@ static inline const char *elf_address(const struct elf *e, uint64_t address, uin
     return NULL;
 }
 
-/* The text that a tag such as DT_NEEDED or DT_RUNPATH names; NULL when there is no n-th one. */
+/* The n-th text that a tag such as DT_NEEDED or DT_RUNPATH names; NULL when there are fewer. */
 static inline const char *elf_dynamic_text(const struct elf *e, int64_t tag, int n)
 {
     uint64_t offset, strings = 0;
@@ -100,8 +100,8 @@ static inline const char *elf_dynamic_text(const struct elf *e, int64_t tag, int
     return elf_address(e, strings + offset, 1);
 }
 
-/* A symbol of SHT_SYMTAB (own ones) or SHT_DYNSYM (imported ones, which have no section) whose name
- * begins and ends so; NULL without one. */
+/* A symbol of SHT_SYMTAB (defined symbols) or SHT_DYNSYM (imported symbols, without a section)
+ * whose name begins and ends with these texts; NULL without one. */
 static inline const ElfW(Sym) *elf_symbol(const struct elf *e, uint32_t table, const char *begin,
                                           const char *end)
 {

@@ -1,8 +1,8 @@
-/* How a run ends that is not left alone: the connection or the reader of its output goes away, its
- * folder does. What was reached is saved where there is a place for it. */
+/* Runs that are interrupted: the connection is lost, the reader of the output ends, or the run
+ * folder is removed. The run saves its state if it can. */
 #include "faults/faults.h"
 
-/* Trains until it is stopped, in a process of its own; the first checkpoint is there on return. */
+/* Starts training without an end in a separate process. The first checkpoint exists on return. */
 static pid_t endless(const char *name, const char *before, const char *after)
 {
     struct pm_str command = { 0 };
@@ -22,7 +22,8 @@ static pid_t endless(const char *name, const char *before, const char *after)
     return pid;
 }
 
-/* Exit code; -number when a signal ended it. One that does not end within 30 s is killed. */
+/* Exit code; -number when a signal ended the process. A process that runs for more than 30 s is
+ * killed. */
 static int ended(pid_t pid)
 {
     int status = 0;
@@ -71,7 +72,7 @@ static void wait_for_step(const char *name, int step)
 
 /* ---- signals ----------------------------------------------------------------------------- */
 
-/* A terminal that closes sends it more than once: by the shell and by the kernel. */
+/* A terminal that closes sends SIGHUP more than once: from the shell and from the kernel. */
 static void connection_lost(void **state)
 {
     pid_t pid = endless("gone", "exec", "");
@@ -89,7 +90,7 @@ static void connection_lost(void **state)
     assert_int_equal(temporaries(in("gone")), 0);
 }
 
-/* nohup sets it to be ignored. */
+/* nohup makes SIGHUP ignored. */
 static void connection_lost_under_nohup(void **state)
 {
     pid_t pid = endless("stays", "trap '' HUP; exec", "");
@@ -104,7 +105,8 @@ static void connection_lost_under_nohup(void **state)
     assert_int_equal(ended(pid), 143);
 }
 
-/* A second Ctrl-C or SIGTERM ends the run at once; a lost connection before them does not count. */
+/* A second Ctrl-C or SIGTERM ends the run at once. An earlier SIGHUP does not count as the
+ * first. */
 static void two_signals_end_at_once(void **state)
 {
     static const int sent[][3] = { { SIGINT, SIGTERM }, { SIGHUP, SIGTERM, SIGTERM } };
@@ -117,7 +119,7 @@ static void two_signals_end_at_once(void **state)
         const int last = sent[i][2] ? 2 : 1;
 
         wait_for_step(name, 59);
-        sleep(1); /* for a save; then step 60 begins, which never ends */
+        sleep(1); /* time for a save; then step 60 begins, which never ends */
         for (int k = 0; k < last; k++) {
             kill(pid, sent[i][k]);
             usleep(100000);
@@ -128,7 +130,7 @@ static void two_signals_end_at_once(void **state)
     }
 }
 
-/* `pumice train ... 2>&1 | head -3`: as with a lost connection. */
+/* `pumice train ... 2>&1 | head -3` ends like a lost connection. */
 static void reader_gone(void **state)
 {
     struct pm_str command = { 0 };
@@ -150,7 +152,7 @@ static void reader_gone(void **state)
 
 /* ---- the run folder ---------------------------------------------------------------------- */
 
-/* One line says what happened; name: the run's. */
+/* One line reports the lost folder; name: the run's. */
 static void check_lost_folder(const char *name)
 {
     struct result r = { .err = get_text(in("%s.err", name)) };
@@ -170,7 +172,7 @@ static void folder_removed(void **state)
 
     (void)state;
     for (int i = 0; i < 1000 && pm_is_folder(in("removed")); i++)
-        pm_remove_tree(in("removed")); /* a file may come in between */
+        pm_remove_tree(in("removed")); /* the run may write a file in between */
     assert_int_equal(ended(pid), 1);
     check_lost_folder("removed");
     assert_false(pm_is_folder(in("removed")));
@@ -185,7 +187,7 @@ static void folder_moved(void **state)
     assert_int_equal(ended(pid), 1);
     check_lost_folder("moving");
     char *text = get_text(in("moving.err"));
-    assert_null(strstr(text, "warning: ")); /* no second one */
+    assert_null(strstr(text, "warning: ")); /* no second warning */
     pm_free(text);
     assert_false(pm_is_folder(in("moving")));
     const int step = newest("there");
@@ -194,7 +196,7 @@ static void folder_moved(void **state)
     assert_int_equal(newest("there"), step + 1);
 }
 
-/* Another folder of that name is another run's. */
+/* A new folder of that name belongs to another run. */
 static void folder_replaced(void **state)
 {
     pid_t pid = endless("replaced", "exec", "");
@@ -204,10 +206,10 @@ static void folder_replaced(void **state)
     assert_int_equal(mkdir(in("replaced"), 0777), 0);
     assert_int_equal(ended(pid), 1);
     check_lost_folder("replaced");
-    assert_int_equal(rmdir(in("replaced")), 0); /* it is still empty */
+    assert_int_equal(rmdir(in("replaced")), 0); /* the new folder is still empty */
 }
 
-/* Names of new folders reach the disk, that of the run folder too. */
+/* Names of new folders are synced to the disk, including the run folder's. */
 static void new_folders_are_synced(void **state)
 {
     const struct how how = with_faults("PM_FAULT_CALLS=mkdir,fsync PM_FAULT_LOG=%s", in("calls"));

@@ -1,4 +1,4 @@
-/* pumice eval: what it prints, and what it leaves in the run folder. */
+/* pumice eval: its output, and the files that it writes to the run folder. */
 #include "e2e/program.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@ static struct result evaluate(const char *more)
     return run(NULL, "eval %s run.folder=%s %s", in("net.json"), in("run"), more);
 }
 
-/* Event files in a folder of the run. */
+/* Number of event files in a folder of the run. */
 static int event_files(const char *name)
 {
     DIR *d = opendir(in("run/%s", name));
@@ -72,14 +72,14 @@ static void text_for_people(void **state)
     check(r, 0);
 }
 
-/* A folder a split; a file that names a checkpoint of another run leaves nothing. */
+/* Each split has its own folder. A file that names a checkpoint of another run leaves nothing. */
 static void files_by_split(void **state)
 {
     const char *line;
     int lines = 0;
 
     (void)state;
-    assert_int_equal(event_files("eval"), 1); /* training's own */
+    assert_int_equal(event_files("eval"), 1); /* training's own file */
     const int before = event_files("eval_test");
     check(evaluate("eval.checkpoint=3"), 0);
     assert_int_equal(event_files("eval_test"), before + 1);
@@ -92,7 +92,7 @@ static void files_by_split(void **state)
     pm_free(csv);
     check(evaluate("data.eval_split=validation"), 0);
     assert_true(pm_file_exists(in("run/eval_validation/per_class.csv")));
-    csv = get_text(in("run/eval/per_class.csv")); /* of the evaluation inside training */
+    csv = get_text(in("run/eval/per_class.csv")); /* from the evaluation during training */
     assert_non_null(strstr(csv, "\n6,3,ring,"));
     pm_free(csv);
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("other"),
@@ -107,7 +107,7 @@ static int values_of(const struct pm_file_tensor *t, void *dst)
     return pm_tensor_file_bytes(f, pm_tensor_file_find(f, t->name), 0, (size_t)t->bytes, dst);
 }
 
-/* The run's values in a file that does not tell of which step they are. */
+/* A copy of the run's values in a file that does not state their step. */
 static void without_step(void **state)
 {
     struct pm_tensor_file *f;
@@ -148,7 +148,7 @@ static void watching(void **state)
     assert_null(strstr(r.out, "precision"));
     check(r, 0);
     assert_int_equal(event_files("eval_test"), before + 1);
-    for (int known = 0; known < 2; known++) { /* the run's end, which is not reached */
+    for (int known = 0; known < 2; known++) { /* the end of the run, which is not reached */
         r = evaluate(known ? "--watch run.steps=1000 eval.max_runs=1"
                            : "--watch run.steps=0 eval.max_runs=1");
         assert_contains(r.out, "step 6, 20 pictures");
@@ -157,7 +157,7 @@ static void watching(void **state)
     check(evaluate("--watch --json"), 2, "--watch");
 }
 
-/* What cannot be kept is told once, and the result all the same. */
+/* A file that cannot be written gives one warning, and the result is still printed. */
 static void without_the_folder(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void put_picture(const char *name)
     pm_free(png);
 }
 
-/* predict: files that are no pictures are told and passed over, the others are answered. */
+/* predict: files that are not pictures are reported and skipped; the others are predicted. */
 static void damaged_pictures(void **state)
 {
     int position = 0;

@@ -1,21 +1,22 @@
-/* Training that is killed between any two of its writes and started again ends as one that was left
- * alone: each evaluation once in metrics.jsonl, the best checkpoint, the checkpoints that are kept.
- * A run that has ended evaluates what it lacks when it is started again, and nothing twice. */
+/* Training that is killed between any two of its writes and started again ends like an
+ * uninterrupted run: each evaluation stands once in metrics.jsonl, and the best checkpoint and
+ * the kept checkpoints are the same. A finished run that is started again makes missing
+ * evaluations and repeats none. */
 #include "e2e/same_run.h"
 #include "faults/faults.h"
 
-/* Checkpoints at steps 2, 3 and 4, evaluations at 3 (with a checkpoint only for the best) and at
+/* Checkpoints at steps 2, 3 and 4; evaluations at 3 (with a checkpoint only for the best) and at
  * the end. */
 #define BEST                                                                                       \
     "run.steps=4 run.save_every_steps=2 run.keep=2 run.log_every_steps=1 eval.every_steps=3 "      \
     "run.keep_best=loss"
-/* Checkpoints at steps 2, 4 and 5, evaluations at 2, 4, where one is due beside a checkpoint, and
- * 5. */
+/* Checkpoints at steps 2, 4 and 5; evaluations at 2 and 4, where a checkpoint is due, too, and
+ * at 5. */
 #define PLAIN "run.steps=5 run.save_every_steps=2 run.log_every_steps=1 eval.every_steps=2"
-/* Checkpoints at steps 3 and 4, evaluations at 2, where there is none, and 4. */
+/* Checkpoints at steps 3 and 4; evaluations at 2, where no checkpoint is due, and at 4. */
 #define APART "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2"
 
-/* Evaluations that metrics.jsonl has. */
+/* Number of evaluations in metrics.jsonl. */
 static int eval_lines(const char *name)
 {
     char *text = get_text(in("%s/metrics.jsonl", name));
@@ -25,7 +26,7 @@ static int eval_lines(const char *name)
     return n;
 }
 
-/* Lines of a file. */
+/* Number of lines of a file. */
 static int lines_of(const char *path)
 {
     char *text = get_text(path);
@@ -35,7 +36,7 @@ static int lines_of(const char *path)
     return n;
 }
 
-/* Kills a run after each call that `which` chooses, starts it again and compares it with the run
+/* Kills a run after each call that `which` selects, starts it again and compares it with the run
  * `whole`. */
 static void killed_after_each(const char *whole, const char *which, const char *options)
 {
@@ -79,7 +80,7 @@ static void killed_between_two_writes(void **state)
     killed_after_each("best", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", BEST);
 }
 
-/* Without a best checkpoint. */
+/* The same without a best checkpoint. */
 static void killed_beside_a_checkpoint(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void killed_at_a_step_without_a_checkpoint(void **state)
     killed_after_each("apart", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", APART);
 }
 
-/* The running metrics of a segmentation are part of the state. */
+/* The running metrics of segmentation are part of the saved state. */
 static void a_segmentation_counts_on(void **state)
 {
     static const char pixels[] =
@@ -123,16 +124,16 @@ static void an_ended_run_evaluates_what_it_lacks(void **state)
     check(train_net(NULL, "ended", PLAIN), 0);
     r = train_net(NULL, "ended", PLAIN);
     assert_int_equal(r.code, 0);
-    assert_null(strstr(r.err, "20 pictures")); /* nothing is evaluated twice */
+    assert_null(strstr(r.err, "20 pictures")); /* no evaluation is repeated */
     drop(&r);
     assert_int_equal(eval_lines("ended"), 3);
-    check(train_net(NULL, "late", "run.steps=5"), 0); /* none is asked for */
+    check(train_net(NULL, "late", "run.steps=5"), 0); /* the config asks for no evaluation */
     assert_int_equal(eval_lines("late"), 0);
     check(train_net(NULL, "late", "run.steps=5 eval.every_steps=3"), 0, "step 5, 20 pictures");
     assert_int_equal(eval_lines("late"), 1);
 }
 
-/* An evaluation that could not be judged is no evaluation yet. */
+/* An evaluation counts as made only after its best checkpoint was decided. */
 static void best_that_cannot_be_written(void **state)
 {
     const struct how full = with_faults("PM_FAULT_CALLS=write PM_FAULT_DO=ENOSPC PM_FAULT_AT=1 "

@@ -1,8 +1,9 @@
-/* Every executable of the build as the loader sees it: no library comes from the working directory,
- * neither at the start nor by dlopen, and what the build says of hardening is in the file.
+/* Every executable of the build, as the loader reads it: no library is loaded from the working
+ * directory, at the start or by dlopen, and the hardening that the build turned on is in the
+ * file.
  *
- * CMake names the executables in the file PUMICE_EXECUTABLES, one a line, and defines HARDENED_...
- * for what third_party/Hardening.cmake switched on. */
+ * CMake lists the executables in the file PUMICE_EXECUTABLES, one on each line, and defines
+ * HARDENED_... for each measure of third_party/Hardening.cmake that is on. */
 #include "e2e/program.h"
 
 #include "data/archives.h"
@@ -12,9 +13,9 @@
 static struct pm_arena *arena;
 static char **executables; /* in the arena */
 static size_t executables_count;
-static char *installed; /* the program as cmake --install leaves it */
+static char *installed; /* the program after cmake --install */
 
-/* Those that the program opens by itself when it needs them. */
+/* Libraries that the program opens by itself when it needs them. */
 static const char *const opened[] = { "libvulkan.so.1", "libcurl.so.4", "libcurl-gnutls.so.4",
                                       "libarchive.so.13" };
 
@@ -47,7 +48,7 @@ static int drop_executables(void **state)
     return drop_world(state);
 }
 
-/* Runs a command of the shell, which must end with 0. */
+/* Runs a shell command, which must end with 0. */
 PM_PRINTF(1, 2) static void shell(const char *format, ...)
 {
     struct pm_str command = { 0 };
@@ -73,7 +74,7 @@ static void install_program(void **state)
 
 /* ---- run paths --------------------------------------------------------------------------- */
 
-/* An empty entry, "." and what begins otherwise than with / or $ORIGIN depend on the working
+/* An empty entry, "." and entries that do not begin with / or $ORIGIN depend on the working
  * directory. */
 static void check_run_path(const struct elf *e, const char *path)
 {
@@ -113,7 +114,7 @@ static void run_paths_are_absolute(void **state)
 
 /* ---- planted libraries ------------------------------------------------------------------- */
 
-/* A folder below ours that holds the planted library under each name. */
+/* Makes a folder that holds the planted library under each of these names. */
 static const char *plant(const char *name, const char *const *names, size_t count)
 {
     const char *to = pm_arena_strdup(arena, in("%s", name));
@@ -124,7 +125,7 @@ static const char *plant(const char *name, const char *const *names, size_t coun
     return to;
 }
 
-/* The same for what any executable is linked with, and what the program opens by itself. */
+/* The same for the libraries of all executables and for those that the program opens by itself. */
 static const char *plant_all(void)
 {
     const char *to = plant("planted", opened, PM_COUNT(opened));
@@ -141,7 +142,7 @@ static const char *plant_all(void)
     return to;
 }
 
-/* Starts a program in a folder; true when a planted library's constructor ran. */
+/* Starts a program in a folder. Returns true when the constructor of a planted library ran. */
 static bool ran_planted(const char *program, const char *where, const char *environment,
                         const char *arguments, int *code)
 {
@@ -157,7 +158,7 @@ static bool ran_planted(const char *program, const char *where, const char *envi
     return pm_file_exists(mark);
 }
 
-/* The loader lists what it would load, and from where, and starts nothing. */
+/* The loader lists the libraries that it would load, with their paths, and starts nothing. */
 static void check_trace(const char *program, const char *where)
 {
     int code;
@@ -187,12 +188,13 @@ static void linked_libraries(void **state)
     assert_int_equal(code, 0);
     assert_false(ran_planted(installed, where, "", "--version", &code));
     assert_int_equal(code, 0);
-    /* The trap works: asked to, the loader takes the planted one, which lacks every function. */
+    /* The trap works: with LD_LIBRARY_PATH the loader loads the planted library, which lacks
+     * every function. */
     ran_planted(installed, control, "LD_LIBRARY_PATH=.", "--version", &code);
     assert_int_not_equal(code, 0);
 }
 
-/* FOLDER/sums: what sha256sum says of the archive. */
+/* Writes FOLDER/sums with the output of sha256sum for the archive. */
 static void write_sums(const struct pm_str *archive)
 {
     struct pm_sha256 s;
@@ -204,7 +206,7 @@ static void write_sums(const struct pm_str *archive)
     put_text(in("sums"), pm_arena_printf(arena, "%s  cifar-10-binary.tar.gz\n", hex));
 }
 
-/* Arguments of a download into a folder of its own, as nothing is fetched twice. */
+/* Arguments of a download into a new folder, because existing data is not downloaded again. */
 static const char *download(const struct server *server, const char *name)
 {
     return pm_arena_printf(arena,
@@ -212,7 +214,8 @@ static const char *download(const struct server *server, const char *name)
                            in("%s", name), server->port, in("sums"));
 }
 
-/* libvulkan by `devices`; libcurl and libarchive by a download, which finds no pictures in it. */
+/* `devices` opens libvulkan. A download opens libcurl and libarchive; its archive holds no
+ * pictures. */
 static void opened_libraries(void **state)
 {
     struct pm_str tar = { 0 };
@@ -237,11 +240,11 @@ static void opened_libraries(void **state)
         assert_false(ran_planted(programs[i], where, "",
                                  download(&server, i ? "fetched1" : "fetched0"), &code));
         text = get_text(in("started"));
-        /* Fetched and unpacked: both libraries were used. */
+        /* The archive was downloaded and unpacked, so both libraries were used. */
         assert_contains(text, "unpacked/cifar-10-batches-bin: it has neither");
         pm_free(text);
     }
-    /* The trap works: these are the names that the program opens. */
+    /* The trap works: the program opens libraries by these names. */
     assert_true(ran_planted(installed, plant("vulkan", &opened[0], 1), "LD_LIBRARY_PATH=.",
                             "devices", &code));
     assert_true(ran_planted(installed, plant("curl", &opened[1], 1), "LD_LIBRARY_PATH=.",

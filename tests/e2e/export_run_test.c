@@ -1,5 +1,5 @@
-/* pumice export: which values are written where, what it says of them, and what it refuses. The run
- * is FOLDER/source, three steps with moving averages of the small net with six filters. */
+/* pumice export: the exported values, the messages, and refused options. The run is
+ * FOLDER/source, three steps with moving averages of the small net with six filters. */
 #include "e2e/program.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static struct pm_onnx_model *model_of(const char *file)
     return m;
 }
 
-/* Whether an initializer has the values of a tensor of the run's checkpoint. */
+/* True when an initializer has the values of a tensor of the run's checkpoint. */
 static bool has_values(const struct pm_onnx_model *m, const char *initializer, const char *tensor,
                        struct pm_shape shape)
 {
@@ -85,7 +85,7 @@ static void notes(void **state)
     cJSON_Delete(labels);
     cJSON_Delete(how);
     pm_onnx_close(&m);
-    /* The names come from the checkpoint, not from the data folder. */
+    /* The names of classes come from the checkpoint, not from the data folder. */
     check(run(NULL, "export %s %s data.folder=%s", in("source"), in("bare.onnx"), in("no_data")),
           0);
     m = model_of(in("bare.onnx"));
@@ -139,7 +139,7 @@ static void folded(void **state)
     pm_onnx_close(&m);
 }
 
-/* Operators of 8 bits are not read here, which is said. */
+/* Operators of 8 bits cannot be imported; a message says so. */
 static void quantized(void **state)
 {
     struct result r;
@@ -153,7 +153,7 @@ static void quantized(void **state)
     check(r, 0, "the file was not read again to be compared with the net: ", "DequantizeLinear");
 }
 
-/* A net that has diverged: there is nothing to compare, and no file is left. */
+/* For a net that has diverged nothing can be compared, and no file is left. */
 static void diverged(void **state)
 {
     struct pm_checkpoint *c = NULL;
@@ -180,7 +180,7 @@ static void diverged(void **state)
     check(run(NULL, "export %s %s eval.checkpoint=%s", in("source"), in("nan.onnx"),
               in("nan.safetensors")), 1, "is not finite");
     assert_false(pm_file_exists(in("nan.onnx")));
-    /* An earlier export of the same name stays, with its data. */
+    /* An earlier export of the same name is kept with its data. */
     assert_int_equal(mkdir(in("stays"), 0777), 0);
     check(run(NULL, "export %s %s export.weights=beside", in("source"), in("stays/m.onnx")), 0);
     check(run(NULL, "checkpoint convert %s %s", in("stays/m.onnx"), in("before.safetensors")), 0);
@@ -190,7 +190,7 @@ static void diverged(void **state)
     assert_int_equal(temporaries(in("stays")), 0);
 }
 
-/* What needs no pictures asks no split for the classes. */
+/* Exports that need no pictures do not read a split for the classes. */
 static void classes(void **state)
 {
     static const char *const commands[] = { "export %s %s", "predict %s/config.json %s" };
@@ -217,7 +217,7 @@ static void refusals(void **state)
     check(run(NULL, "export %s %s eval.checkpoint=7", in("source"), in("x.onnx")), 3, "'7'");
     check(run(NULL, "export %s %s export.any_size=true", in("source"), in("x.onnx")), 2,
           "export.any_size", "first in logits:");
-    /* A pool so coarse that pictures a little larger give the same. */
+    /* A pool so coarse that slightly larger pictures give the same output. */
     check(run(NULL, "export %s %s export.any_size=true export.size=256 model.layers.2.kernel=32 "
               "model.layers.2.stride=32", in("source"), in("x.onnx")), 2, "export.any_size",
           "first in logits:");

@@ -1,9 +1,9 @@
-/* Every fallible place fails once: PM_FAIL_AT=list names those that a command reaches, and each
- * that no command before it has tried is then made to fail. The command must end with an exit code
- * of 1 to 4 and one line that says why, or go on after telling of it; it leaves no temporary file;
- * and the same command without the fault then does its work, training to the bits of a run that
- * nothing happened to. Under ./dev sanitize that is also a search for leaks on every way out. Names
- * of commands as arguments: only those. */
+/* Every place that can fail is made to fail once. PM_FAIL_AT=list names the places that a
+ * command reaches; each one that no earlier command has tried is made to fail. The command must
+ * end with an exit code of 1 to 4 and one line with the reason, or print a warning and continue.
+ * It leaves no temporary file. The same command without the fault then succeeds; training gives
+ * the same bits as an undisturbed run. Under ./dev sanitize this also finds leaks on every error
+ * path. Arguments: names of commands (default all). */
 #include "e2e/program.h"
 
 enum { MOST_PLACES = 4096 };
@@ -13,9 +13,9 @@ static int tried_count;
 
 struct command {
     const char *what;
-    const char *prepare; /* shell, before each run; %s: FOLDER */
+    const char *prepare; /* shell command before each run; %s: FOLDER */
     const char *arguments;
-    const char *result; /* must have the bytes it has without a fault; NULL: none */
+    const char *result; /* file that must have the same bytes as without a fault; NULL: none */
 };
 
 #define TRAIN "train net.json run.folder=r eval.every_steps=2 run.keep_best=accuracy " \
@@ -108,7 +108,7 @@ static bool is_new(const char *place)
     return true;
 }
 
-/* Runs it with every place told; adds those that are new to `tried`, from *first on. */
+/* Runs the command with a listing of its places; adds the new ones to `tried`, from *first on. */
 static void list_places(const struct command *c, int *first)
 {
     struct result r;
@@ -131,7 +131,7 @@ static void list_places(const struct command *c, int *first)
         shell("rm -rf whole && cp -a r whole");
 }
 
-/* What is wrong with the way it ended, or NULL. */
+/* The reason why the end of a run is wrong, or NULL. */
 static const char *complaint(const struct result *r, bool json)
 {
     const char *last;
@@ -157,7 +157,8 @@ static int break_place(const struct command *c, const char *place)
     int bad = 0;
 
     shell(c->prepare);
-    /* Some failures cost nothing but time, such as not keeping an index: told at that level. */
+    /* Some failures only cost time, such as an index that is not kept. They are logged at level
+     * debug. */
     snprintf(environment, sizeof environment, "PM_LOG=debug PM_FAIL_AT=%s", place);
     r = run(&(struct how){ .environment = environment }, "%s", c->arguments);
     const char *wrong = complaint(&r, strstr(c->arguments, "--json"));
@@ -183,7 +184,7 @@ static int break_place(const struct command *c, const char *place)
     return bad;
 }
 
-static char **chosen; /* names of the commands to walk over; NULL or empty: all */
+static char **chosen; /* names of the commands to test; NULL or empty: all */
 
 static bool is_chosen(const char *what)
 {
@@ -237,7 +238,7 @@ static int set_up(void **state)
           "conv=notrunc 2>/dev/null");
     shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz "
           "flower_photos &&cd mirror && sha256sum flower_photos.tgz > sums");
-    /* The same for segmentation, as ONNX files too. */
+    /* The same for segmentation, also as ONNX files. */
     put_text("seg.json",
              "{ \"base\": [\"net.json\"], \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
              "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2 },\n"

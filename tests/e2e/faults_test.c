@@ -1,13 +1,13 @@
-/* What goes wrong around a run: folders that cannot be written, configs that cannot be right, no
- * Vulkan, a loss that is not finite, two trainings in one folder. Each ends with
- * one line and the exit code of docs/troubleshooting.md, and nothing that was good is lost. */
+/* Errors around a run: folders that cannot be written, invalid configs, no Vulkan, a loss that
+ * is not finite, two trainings in one folder. Each ends with one line and the exit code of
+ * docs/troubleshooting.md, and no valid file is lost. */
 #include "e2e/program.h"
 
 static const struct how nobody = { .as_nobody = true };
 
 /* ---- folders ----------------------------------------------------------------------------- */
 
-/* The rights of the folders below FOLDER/name. */
+/* Sets the permissions of the folders below FOLDER/name. */
 static void rights(const char *name, const char *to)
 {
     char command[1200];
@@ -34,7 +34,7 @@ static void run_folder_cannot_be_written(void **state)
     check(train_net(NULL, "old", "run.steps=4"), 0);
 }
 
-/* The index of the shards is a help, not a need. */
+/* Training works without an index of the shards when it cannot be written. */
 static void data_cannot_be_written(void **state)
 {
     struct stat st;
@@ -111,7 +111,7 @@ static void configs_that_cannot_be_right(void **state)
     for (size_t i = 0; i < PM_COUNT(cases); i++)
         check(train_net(NULL, "never", cases[i].change), 2, cases[i].says[0], cases[i].says[1],
               cases[i].says[2]);
-    assert_false(pm_is_folder(in("never"))); /* nothing is begun */
+    assert_false(pm_is_folder(in("never"))); /* nothing was created */
     put_text(in("twice.json"), "{ \"run\": { \"steps\": 3,\n  \"keep\": 1,\n  \"steps\": 4 } }");
     check(run(NULL, "train %s", in("twice.json")), 2, "twice.json:3", "'steps' is given twice",
           "line 1");
@@ -154,8 +154,8 @@ static void no_vulkan(void **state)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* A rate that throws the weights away stops the run; from its last checkpoint a lower one goes
- * on. */
+/* A learning rate that makes the weights diverge stops the run. With a lower rate it continues
+ * from its last checkpoint. */
 static void not_finite(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void not_finite(void **state)
 
 /* ---- two at a time ----------------------------------------------------------------------- */
 
-/* Waits until the run's file is there, for a minute at most. */
+/* Waits until the run's file exists, for a minute at most. */
 static void wait_for(const char *path)
 {
     for (int i = 0; i < 6000 && !pm_file_exists(path); i++)
@@ -203,7 +203,7 @@ static void two_trainings(void **state)
     r = finish(pid, name);
     assert_int_equal(r.code, 143);
     drop(&r);
-    /* What a killed process leaves of its lock is no obstacle. */
+    /* The lock file of a killed process does not stop the next run. */
     pid = start(NULL, name, arguments);
     usleep(300000);
     kill(pid, SIGKILL);
@@ -221,13 +221,13 @@ static int set_up(void **state)
     (void)state;
     if (make_world(true) < 0)
         return -1;
-    /* Where a user without rights can run it. */
+    /* A copy of the program in a place where a user without permissions can run it. */
     snprintf(command, sizeof command, "cp \"$PUMICE_PROGRAM\" '%s' && chmod 755 '%s'",
              in("program"), in("program"));
     if (system(command) != 0)
         return -1;
     setenv("PUMICE_PROGRAM", in("program"), 1);
-    /* Its output, made by the shell that starts it, must be its own. */
+    /* The output file, which the shell creates, must belong to that user. */
     chmod(folder, 0777);
     put_text(in("run.out"), "");
     put_text(in("run.err"), "");

@@ -1,5 +1,5 @@
-/* Damaged data under the real program: each fault is put into a data set of small pictures, and
- * train and eval must name the record or stop, or pass over it where data.on_corrupt says so. */
+/* Damaged data with the program: each fault is put into a data set of small pictures. train and
+ * eval must stop and name the record, or skip it if data.on_corrupt says so. */
 #include "e2e/program.h"
 
 #include <pumice/data.h>
@@ -10,10 +10,10 @@ enum { COUNT = 24, SIDE = 16, CLASSES = 4 };
 
 enum fault {
     GOOD,
-    /* data.on_corrupt may pass over these, */
+    /* Faults that data.on_corrupt can skip, */
     CUT_PNG, CUT_JPEG, DAMAGED_PNG, NO_PICTURE, NOT_A_PICTURE, EMPTY_PICTURE, PICTURE_IS_A_NUMBER,
     NO_ROWS, RAW_TOO_SHORT, RAW_CHANNELS, NOT_AN_EXAMPLE, A_SEQUENCE,
-    FIRST_FATAL, /* and not over these */
+    FIRST_FATAL, /* and faults that it cannot skip */
     NO_LABEL = FIRST_FATAL, NEGATIVE_LABEL, LARGE_LABEL, LABEL_IS_TEXT, LABEL_LIST_EMPTY,
     EMPTY_RECORD, FAULTS
 };
@@ -54,7 +54,7 @@ static void add_label(struct pm_example_builder *b, enum fault f, int i)
         pm_example_add_ints(b, "image/class/label", &label, f != LABEL_LIST_EMPTY);
 }
 
-/* A PNG whose header says it has no rows, with the checksum that goes with it. */
+/* Sets the number of rows in a PNG's header to 0 and corrects the checksum. */
 static void take_rows(uint8_t *png)
 {
     memset(png + 20, 0, 4);
@@ -124,7 +124,7 @@ static void write_record(struct pm_tfrecord_writer *w, enum fault f, int i)
     if (f == EMPTY_RECORD)
         size = 0;
     pm_str_bytes(&sequence, data, size);
-    if (f == A_SEQUENCE) /* all that an Example has is its context */
+    if (f == A_SEQUENCE) /* an Example has only the context */
         pm_str_bytes(&sequence, lists, sizeof lists - 1);
     assert_int_equal(pm_tfrecord_write(w, sequence.text, sequence.length), PM_OK);
     pm_str_free(&sequence);
@@ -132,7 +132,7 @@ static void write_record(struct pm_tfrecord_writer *w, enum fault f, int i)
     pm_example_builder_destroy(&b);
 }
 
-/* A split whose record i has fault `kind` where bit i of `which` is set. */
+/* Makes a split in which record i has the fault `kind` when bit i of `which` is set. */
 static void make_split(const char *name, enum fault kind, uint32_t which)
 {
     struct pm_tfrecord_writer *w = NULL;
@@ -180,7 +180,7 @@ static void each_fault_is_named(void **state)
     }
 }
 
-/* Two of the test split's records: they leave the count, the rest is judged as if alone. */
+/* Two damaged records of the test split do not count; the others are evaluated as if alone. */
 static void evaluation_counts_them_out(void **state)
 {
     struct result r;
@@ -217,7 +217,7 @@ static double last_skipped(void)
     return n;
 }
 
-/* The same bits whether or not the run was interrupted, and the same count. */
+/* The results have the same bits with and without an interruption, and the same count. */
 static void passing_over_repeats(void **state)
 {
     struct result r;
@@ -274,7 +274,7 @@ static void put_shard(const uint8_t *bytes, size_t size)
         fail_msg("%s", pm_error_text());
 }
 
-/* Where record i begins. */
+/* The offset of record i. */
 static size_t offset_of(const uint8_t *bytes, int i)
 {
     size_t at = 0;
@@ -330,7 +330,7 @@ static void missing_and_empty_shards(void **state)
     check(eval(""), 3, "split test has 24 records, dataset.json says 25");
 }
 
-/* The index that an earlier run kept is not believed once the shard is another. */
+/* The index of an earlier run is not used after the shard changed. */
 static void changed_after_indexing(void **state)
 {
     struct timespec times[2];
@@ -345,7 +345,7 @@ static void changed_after_indexing(void **state)
     check(run(NULL, "dataset inspect %s", in("data")), 3, "a tf.SequenceExample");
     make_split("x_train.tfrecord", NOT_AN_EXAMPLE, 1u << 13);
     check(train("run.steps=9"), 3, "record 13 (offset ");
-    /* Other bytes under the old size and time: the checksums still hold. */
+    /* Other bytes with the same size and time: the checksums find them. */
     fresh(GOOD, 0);
     check(train(""), 0);
     assert_int_equal(stat(in("data/x_train.tfrecord"), &st), 0);

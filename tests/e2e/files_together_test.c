@@ -1,7 +1,6 @@
-/* Commands that write two files which belong together, over an earlier pair: whenever they are
- * killed, what is read afterwards is the earlier pair or the new one, never parts of both. What a
- * killed command leaves under temporary names goes with the next command that has the same
- * target. */
+/* Commands that write a pair of files over an earlier pair: after a kill at any time, the
+ * earlier pair or the new one can be read, never parts of both. The next command with the same
+ * target removes temporary files of a killed one. */
 #include "faults/faults.h"
 
 static char *old_checkpoint, *new_checkpoint;
@@ -17,7 +16,7 @@ static bool same_values(const char *a, const char *b)
     return same;
 }
 
-/* Calls of the command that the library counts, on files in FOLDER/pair. */
+/* The number of the command's calls on files in FOLDER/pair. */
 static int count_calls(const char *command)
 {
     struct how how = with_faults("PM_FAULT_PATH=/pair/ PM_FAULT_LOG=%s", in("calls"));
@@ -81,7 +80,8 @@ static void export_over_a_pair(void **state)
     assert_true(calls > 8);
     for (int n = 1; n <= calls; n++) {
         check(run(NULL, "%s", of_old), 0);
-        assert_int_equal(count_files("*.data"), 1); /* that of a killed export is gone, too */
+        assert_int_equal(count_files("*.data"), 1); /* the file of a killed export was removed,
+                                                     * too */
         assert_int_equal(count_files("*.tmp-*"), 0);
         killed_at(n, "kill_after", of_new);
         const bool is_old = same_values(in("pair/m.onnx"), in("old.safetensors"));
@@ -107,8 +107,8 @@ static char *conversion_of(const char *checkpoint)
     return s.text;
 }
 
-/* TensorFlow's names are fixed, so the earlier index goes before the data are replaced: between the
- * two there is no checkpoint, and the command is to be given again. */
+/* TensorFlow fixes the names, so the earlier index is removed before the data are replaced. In
+ * between there is no checkpoint, and the command must be run again. */
 static void convert_over_a_bundle(void **state)
 {
     char *of_old = conversion_of(old_checkpoint), *of_new = conversion_of(new_checkpoint);

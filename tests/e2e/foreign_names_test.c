@@ -1,13 +1,13 @@
-/* Names of tensors, classes and files that hold escape sequences of a terminal, newlines, marks of
- * writing direction and formulas: no command prints them raw, and the files that it writes for
- * people have them escaped. */
+/* Names of tensors, classes and files with terminal escape sequences, newlines, marks of writing
+ * direction and formulas: no command prints them unescaped, and files for people hold them
+ * escaped. */
 #include "e2e/program.h"
 
 #define ESCAPE "\033[2J"
 #define C1 "\xc2\x9b"
 #define REVERSED "\xe2\x80\xae"
 
-/* No control character but newlines, and no mark of writing direction. */
+/* The text has no control character except newlines, and no mark of writing direction. */
 static void assert_plain(const char *what, const char *text)
 {
     for (const char *c = text; *c; c++)
@@ -16,7 +16,7 @@ static void assert_plain(const char *what, const char *text)
             fail_msg("%s: byte %02x at %zu: %s", what, (unsigned char)*c, (size_t)(c - text), text);
 }
 
-/* A run that succeeds, or fails with the code, and prints nothing raw. */
+/* A run that ends with this code and prints nothing unescaped. */
 PM_PRINTF(2, 3) static struct result plain(int code, const char *format, ...)
 {
     char arguments[2048];
@@ -71,7 +71,7 @@ static void tensors(void **state)
     cJSON *json = json_of(&r);
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "tensors"), 0);
     assert_string_equal(cJSON_GetObjectItem(first, "name")->valuestring,
-                        "evil" ESCAPE "\nrow" REVERSED C1); /* JSON keeps the name */
+                        "evil" ESCAPE "\nrow" REVERSED C1); /* JSON holds the original name */
     cJSON_Delete(json);
     drop(&r);
     r = plain(1, "checkpoint diff %s %s", in("a.safetensors"), in("b.safetensors"));

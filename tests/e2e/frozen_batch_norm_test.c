@@ -1,7 +1,6 @@
-/* model.batch_norm_train=false by the real program, a DeepLab net on drawn shapes: the moving
- * averages that it begins with stay to the last bit, every batch norm's scale and offset are
- * trained, and dropout is at work all the same. What it computes, golden_test compares:
- * deeplab_frozen. */
+/* model.batch_norm_train=false with the program, a DeepLab net on drawn shapes: the moving
+ * averages stay the same bit for bit, scale and offset of every batch norm are trained, and
+ * dropout is active. golden_test compares the computed values (deeplab_frozen). */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -14,9 +13,9 @@ static const char net[] =
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
     "  \"run\": { \"steps\": 3, \"batch_size\": 4, \"log_every_steps\": 1 } }\n";
 
-/* Three steps of own statistics, from which the others begin: averages that are near those, as
- * after a long training. With the 0 and 1 of the beginning hardly a gradient reaches the first
- * layers. */
+/* Trains three steps with the batch's statistics, from which the other runs start. Their
+ * averages are close to the statistics, as after a long training. With the initial 0 and 1
+ * hardly any gradient would reach the first layers. */
 static int begin(void **state)
 {
     struct pm_str text = { 0 };
@@ -92,7 +91,7 @@ static void averages_stay(void **state)
     pm_checkpoint_close(&x), pm_checkpoint_close(&y);
 }
 
-/* Of the first step. */
+/* The loss of the first step. */
 static double loss(const char *name)
 {
     char *text = get_text(in("%s/metrics.jsonl", name));

@@ -1,6 +1,6 @@
-/* A disk that is full, and signals at bad moments: whatever happens while files are written, the
- * newest complete checkpoint stays, no temporary file does, and the run goes on from there. A limit
- * on the size of files stands in for a full disk where no small one can be mounted. */
+/* A full disk, and signals during writes: the newest complete checkpoint is kept, temporary
+ * files are removed, and the run continues from the checkpoint. Where no small disk can be
+ * mounted, a limit on the size of files replaces it. */
 #include "e2e/program.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
-/* A run that nothing happened to, to compare with. */
+/* Makes an undisturbed run for comparison. */
 static void make_whole(void)
 {
     if (!pm_is_folder(in("whole")))
@@ -50,7 +50,7 @@ static void a_new_run_on_a_full_disk(void **state)
     check(train_net(NULL, "none", ""), 0);
 }
 
-/* A disk of one MiB at FOLDER/disk, seen by this process and its children only. */
+/* Mounts a disk of one MiB at FOLDER/disk, visible to this process and its children only. */
 static bool mount_disk(void)
 {
     if (mkdir(in("disk"), 0755) != 0)
@@ -62,7 +62,7 @@ static bool mount_disk(void)
     return true;
 }
 
-/* Takes what is free there but `left` bytes. */
+/* Fills the disk until `left` bytes are free. */
 static void fill(size_t left)
 {
     static const char block[4096];
@@ -76,8 +76,8 @@ static void fill(size_t left)
     fclose(f);
 }
 
-/* Steps go on while nothing can be written, with one warning for each file; a checkpoint that does
- * not fit ends the run, and once there is room it goes on to the same bits. */
+/* Training continues when nothing can be written, with one warning for each file. A checkpoint
+ * that does not fit ends the run. With free space it continues to the same bits. */
 static void disk_of_one_megabyte(void **state)
 {
     char arguments[2048], *text;
@@ -115,7 +115,7 @@ static void disk_of_one_megabyte(void **state)
         if (warned)
             break;
     }
-    usleep(200000); /* many more steps, each with a line that cannot be written */
+    usleep(200000); /* many more steps; the line of each cannot be written */
     unlink(in("disk/filler"));
     kill(pid, SIGTERM);
     r = finish(pid, name);
@@ -150,8 +150,8 @@ static int files_below(const char *path)
     return (int)n;
 }
 
-/* Every step is saved, so most moments are in a save. Whatever the signal, the newest checkpoint
- * can be read, and what a kill leaves is cleaned away by the next run. */
+/* Every step is saved, so most signals arrive during a save. The newest checkpoint can be read
+ * after any signal, and the next run removes the temporary files. */
 static void signals_during_saves(void **state)
 {
     static const int signals[] = { SIGTERM, SIGKILL, SIGINT };
@@ -171,7 +171,7 @@ static void signals_during_saves(void **state)
         usleep((useconds_t)(100000 + 500000 * pm_rng_uniform(&r)));
         kill(pid, signals[i % 3]);
         result = finish(pid, name);
-        /* Before training catches signals, they end the process as they do any. */
+        /* Before training handles signals, they end the process as usual. */
         if (signals[i % 3] == SIGKILL || result.code < 0)
             assert_int_equal(result.code, -signals[i % 3]);
         else
@@ -185,7 +185,8 @@ static void signals_during_saves(void **state)
         most = files > most ? files : most;
     }
     assert_true(saved > 0);
-    assert_true(most <= 2 * 2 + 4); /* two checkpoints, one being made, its leftovers */
+    assert_true(most <= 2 * 2 + 4); /* two checkpoints, one being written, and its temporary
+                                     * files */
     check(train_net(NULL, "torn",
                 "run.steps=1000000 run.keep=2 run.save_every_steps=1 "
                 "schedule.base_lr=900"),
@@ -193,7 +194,7 @@ static void signals_during_saves(void **state)
     assert_int_equal(temporaries(in("torn")), 0);
 }
 
-/* A run that does not come to its end is ended by the second signal. */
+/* The second signal ends a run that does not reach its end. */
 static void second_signal(void **state)
 {
     char name[512];

@@ -1,5 +1,5 @@
-/* Instances by the real program: every metric of an evaluation is told wherever metrics are, with
- * COCO's figures too, a best one that there is not is refused in time, and predictions count
+/* Instances with the program: every metric of an evaluation, including COCO's, is reported in
+ * all places. A best metric that does not exist is refused before training. Predictions count
  * instances. */
 #include "e2e/program.h"
 
@@ -22,7 +22,7 @@ static const char config[] =
     "  \"eval\": { \"every_steps\": 2, \"batch_size\": 8,\n"
     "    \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
 
-/* Of what the data has, small shapes; the rest of the twelve is not there. */
+/* The metrics that exist for this data, small shapes; the others of the twelve have no value. */
 static const char *const found[] = {
     "pq",  "sq",   "rq",    "pc",       "ap",   "ap50",           "ap75",          "ap_small",
     "ar1", "ar10", "ar100", "ar_small", "miou", "pixel_accuracy", "mean_accuracy", "fw_iou",
@@ -81,7 +81,7 @@ static void trained(void **state)
     pm_free(text);
     text = get_text(in("run/report.html"));
     for (size_t i = 0; i < PM_COUNT(found); i++) {
-        snprintf(tag, sizeof tag, "<i></i>%s</li>", found[i]); /* in a legend; the loss is
+        snprintf(tag, sizeof tag, "<i></i>%s</li>", found[i]); /* entry of a legend; the loss is
                                                                 * "evaluation" */
         assert_contains(text, strcmp(found[i], "loss") == 0 ? "<i></i>evaluation</li>" : tag);
     }
@@ -108,7 +108,7 @@ static void evaluated(void **state)
     check(r, 0);
 }
 
-/* Instances of a class, as --json lists segments. */
+/* Number of instances of a class in the list of segments of --json. */
 static int listed(const cJSON *image, double label)
 {
     const cJSON *segment;
@@ -120,7 +120,8 @@ static int listed(const cJSON *image, double label)
     return count;
 }
 
-/* The net has hardly learnt: heat begins at 1, and grounds are things, so that there are some. */
+/* The net has hardly been trained: heat starts at 1, and the backgrounds count as things, so
+ * that there are instances. */
 static void predicted(void **state)
 {
     static const char any[] = "data.thing_classes=[0,1,2,3,4]";

@@ -1,7 +1,7 @@
-/* Keys that change how much is trained and evaluated, seen from outside. */
+/* Keys that change the amount of training and evaluation, tested with the program. */
 #include "e2e/program.h"
 
-/* Step and count of an evaluation. */
+/* Checks the step and the count of an evaluation. */
 static void evaluated(const char *arguments, double step, double count)
 {
     struct result r =
@@ -16,8 +16,8 @@ static void evaluated(const char *arguments, double step, double count)
     drop(&r);
 }
 
-/* 40 pictures, batches of 8: two passes are ten steps, unless run.steps is less; of every third
- * picture there are 14, so that three passes hold five whole batches. */
+/* 40 pictures in batches of 8: two epochs are ten steps, or fewer with run.steps. Every third
+ * picture gives 14, so three epochs hold five complete batches. */
 static void epochs(void **state)
 {
     (void)state;
@@ -35,7 +35,7 @@ static void epochs(void **state)
           2, "net.json: data.num_epochs: 2 passes over 40 examples are less than one batch");
 }
 
-/* Other than a single machine's values: exit code 2, before the run folder is touched. */
+/* Values for several machines give exit code 2 before the run folder is changed. */
 static void one_machine(void **state)
 {
     static const char *const refused[] = { "run.replicas=2",

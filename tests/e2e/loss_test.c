@@ -1,8 +1,8 @@
-/* Training when devices fail, in whole runs: a device that is lost at any moment is opened again
- * and the run ends with the bits of an undisturbed one; among several, one that is lost again,
- * hangs or cannot be opened is left out and the others take the whole batch; without memory the run
- * says what is needed and goes on later. Losses come from PM_LOSE and PM_HANG, and on a software
- * Vulkan driver from replaced entries of the table of Vulkan functions. */
+/* Failing devices in whole runs. A device that is lost at any time is opened again, and the run
+ * ends with the bits of an undisturbed one. Among several devices, one that is lost again, hangs
+ * or cannot be opened is left out, and the others train the whole batch. Without enough memory
+ * the run reports what it needs and can be resumed. PM_LOSE and PM_HANG cause losses, and on a
+ * software Vulkan driver replaced entries of the table of Vulkan functions. */
 #include "device/drivers.h"
 #include "device/vulkan/device_vk.h"
 
@@ -12,7 +12,8 @@
 
 static char folder[] = "/tmp/pumice-loss-XXXXXX";
 static const char *software; /* address of a software driver's device, or NULL */
-static const char *validated; /* an override: under the validation layer, where it is installed */
+static const char *validated; /* an override that turns on the validation layer where it is
+                               * installed */
 
 static const char text[] =
     "{ \"model\": { \"layers\": ["
@@ -30,7 +31,7 @@ static const char text[] =
 
 /* ---- a run ------------------------------------------------------------------------------ */
 
-/* Trains in folder/name on the devices (a JSON list); the error code. */
+/* Trains in folder/name on the devices (a JSON list). Returns the error code. */
 static int train(const char *name, const char *devices, const char *override)
 {
     struct pm_arena *arena = pm_arena_create();
@@ -84,7 +85,7 @@ static void assert_not_said(const char *name, const char *part)
     pm_free(log);
 }
 
-/* The last checkpoint's tensors. */
+/* Compares the tensors of the last checkpoints. */
 static void assert_same_bits(const char *one, const char *other)
 {
     size_t a_size, b_size;
@@ -96,7 +97,7 @@ static void assert_same_bits(const char *one, const char *other)
     pm_free(a), pm_free(b);
 }
 
-/* Each step and each evaluation is told exactly once, with the same losses. */
+/* Each step and each evaluation is logged exactly once, with the same losses. */
 static void assert_same_story(const char *one, const char *other)
 {
     char *text_a = read_file(one, "metrics.jsonl", NULL), *rest_a;
@@ -138,7 +139,7 @@ static void test_lost_and_opened_again(void **state)
     }
 }
 
-/* One of three is lost once: all three go on, to the bits of three. */
+/* One of three devices is lost once: all three continue, with the bits of three. */
 static void test_one_of_three_comes_back(void **state)
 {
     (void)state;
@@ -151,9 +152,9 @@ static void test_one_of_three_comes_back(void **state)
     assert_same_bits("three", "three_lost");
 }
 
-/* Lost again: the other one goes on with the whole batch; here from the first step on, so to the
- * bits that it gives alone. The first clone may be the one. The config still counts: a later start
- * has both again and says that this makes other bits. */
+/* A device is lost again: the other one continues with the whole batch. Here that happens from
+ * the first step on, so the bits are those of that device alone. It also works for the first
+ * clone. A later start follows the config and uses both again; it warns that the bits differ. */
 static void test_one_of_two_is_left_out(void **state)
 {
     static const char *const lose[] = { "0:1:2", "1:1:2" };
@@ -181,7 +182,8 @@ static void test_one_of_two_is_left_out(void **state)
     assert_said("left1", "(6), ");
 }
 
-/* Lost over and over: one line, and a run can resume from what was saved. */
+/* A device that is lost again and again: one line of error, and the run can be resumed from the
+ * last checkpoint. */
 static void test_lost_for_good(void **state)
 {
     (void)state;
@@ -195,8 +197,8 @@ static void test_lost_for_good(void **state)
     assert_same_bits("whole", "gone");
 }
 
-/* A call that never ends: alone, the run ends and can be started again; among two, the other one
- * goes on. */
+/* A call that never ends: a single device ends the run, which can be started again. With two
+ * devices the other one continues. */
 static void test_hanging_cpu(void **state)
 {
     (void)state;
@@ -219,13 +221,13 @@ static void test_hanging_cpu(void **state)
 
 static struct vk real;
 static struct faults {
-    int submit_lost;   /* this submission says that the device is lost; 0 = none */
-    int compile_lost;  /* and this pipeline */
-    int submit_hangs;  /* from this submission on nothing ends */
-    bool always_hangs; /* nor on a device that is opened later */
-    int compile_hangs; /* this pipeline is never finished; 0 = none */
-    int refusals;      /* so many devices cannot be opened after the loss */
-    int no_memory;     /* from this allocation on there is none; 0 = there is */
+    int submit_lost;   /* the submission that reports a lost device; 0 = none */
+    int compile_lost;  /* the pipeline that does; 0 = none */
+    int submit_hangs;  /* the first submission that never ends; 0 = none */
+    bool always_hangs; /* submissions of devices opened later do not end either */
+    int compile_hangs; /* the pipeline that never compiles; 0 = none */
+    int refusals;      /* the number of devices that cannot be opened after the loss */
+    int no_memory;     /* the first allocation that fails; 0 = none */
     int submits, compiles, allocations, openings;
     bool lost, hangs;
     uint64_t reached;
@@ -261,7 +263,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL read_counter(VkDevice d, VkSemaphore s, ui
 }
 
 static pthread_mutex_t compile_gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER; /* against threads left behind */
+static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER; /* threads of hung devices may
+                                                                 * still run */
 
 static VKAPI_ATTR VkResult VKAPI_CALL compile(VkDevice d, VkPipelineCache c, uint32_t n,
                                               const VkComputePipelineCreateInfo *info,
@@ -274,7 +277,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL compile(VkDevice d, VkPipelineCache c, uin
 
     if (lost)
         return VK_ERROR_DEVICE_LOST;
-    if (hangs) { /* as long as the test holds the gate */
+    if (hangs) { /* until the test opens the gate */
         pthread_mutex_lock(&compile_gate);
         pthread_mutex_unlock(&compile_gate);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -342,8 +345,8 @@ static void need_driver(void)
     }
 }
 
-/* Wherever it happens: among the values that go to the device at the start, in the first step, in a
- * later one, while values are copied out, in an evaluation. */
+/* A loss at any time: while values are copied to the device at the start, in the first step, in
+ * a later one, while values are copied out, in an evaluation. */
 static void test_lost_at_any_submission(void **state)
 {
     enum { PLACES = 12 };
@@ -376,7 +379,7 @@ static void test_lost_while_compiling(void **state)
     assert_same_bits("gpu", "compiling");
 }
 
-/* A card that needs a moment to reset is waited for; one that never comes back is not. */
+/* The run waits for a card that needs time to reset, but not for one that never returns. */
 static void test_refuses_to_open_again(void **state)
 {
     (void)state;
@@ -390,8 +393,8 @@ static void test_refuses_to_open_again(void **state)
     assert_said("away", "is left out from now on: 1 device resumes");
 }
 
-/* The value that a wait is for never comes: told with the calls; among two the other goes on, alone
- * the device is opened anew beside what hangs. */
+/* A wait never ends and is reported with the calls. With two devices the other one continues; a
+ * single device is opened again beside the hanging one. */
 static void test_hanging_driver(void **state)
 {
     (void)state;
@@ -409,7 +412,7 @@ static void test_hanging_driver(void **state)
     assert_same_bits("gpu", "hangs_alone");
 }
 
-/* The run folder's log says how it ended, as train's caller does. */
+/* The log in the run folder reports the end, as train's caller does. */
 static void assert_ended(int err, const char *part)
 {
     assert_int_equal(err, PM_ELOST);
@@ -418,8 +421,8 @@ static void assert_ended(int err, const char *part)
     assert_contains(pm_error_text(), part);
 }
 
-/* Nothing ever ends: the only device is opened once more, not four times. Where copies work and the
- * first step hangs it is the same. The run can be started again. */
+/* Nothing ends: the single device is opened once more, not four times, also when copies work and
+ * the first step hangs. The run can be started again. */
 static void test_hanging_from_the_start(void **state)
 {
     static const char *const names[] = { "dead", "dead_step" };
@@ -438,8 +441,8 @@ static void test_hanging_from_the_start(void **state)
     assert_same_bits("gpu", "dead");
 }
 
-/* A driver that never finishes a shader: among two the other goes on, alone the run ends, since the
- * thread that compiles cannot be ended. */
+/* A driver that never finishes a shader: with two devices the other one continues; a single
+ * device ends the run, because the compiling thread cannot be ended. */
 static void test_endless_compile(void **state)
 {
     (void)state;
@@ -460,8 +463,8 @@ static void test_endless_compile(void **state)
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-/* Each allocation fails in turn, until a run needs no more: one line with the remedy, and the run
- * folder takes the next run. With two devices the line names the one. */
+/* Each allocation fails in turn, until a run needs no more. There is one line with the remedy,
+ * and the run folder can be used again. With two devices the line names the device. */
 static void test_no_memory(void **state)
 {
     int total;
@@ -508,7 +511,7 @@ static int tear_down(void **state)
     return pm_remove_tree(folder);
 }
 
-/* lavapipe where there is a choice: it is the faster one. */
+/* Prefers lavapipe, which is the faster driver. */
 static void find_driver(struct pm_device_info *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -562,7 +565,7 @@ int main(void)
     return failed ? 1 : 0;
 }
 
-/* A device that hangs is left behind with what the driver holds for it. */
+/* The memory of a hanging device stays allocated; the leak sanitizer must ignore it. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -1,7 +1,7 @@
-/* Memory stays the same from the second hundred of steps on: 2,000 steps of a tiny net with log
- * lines, evaluations, checkpoints and event files, looked at after each evaluation, when nothing is
- * under way but the loader's threads. What they hold at the moment comes and goes, so the least of
- * the first samples is compared with the least of the last ones. */
+/* Memory does not grow after the first hundred steps: 2,000 steps of a tiny net with log lines,
+ * evaluations, checkpoints and event files. Samples are taken after each evaluation, when only
+ * the loader's threads work. Their memory varies, so the least of the first samples is compared
+ * with the least of the last ones. */
 #include "device/drivers.h"
 #include "device/vulkan/device_vk.h"
 
@@ -31,13 +31,13 @@ static const char text[] =
 /* ---- looking ---------------------------------------------------------------------------- */
 
 struct sample {
-    double blocks;  /* of pm_malloc, alive */
-    double bytes;   /* of malloc, in use: ours and the libraries' */
-    double rss;     /* bytes of the process in memory */
-    double objects; /* of Vulkan, alive */
+    double blocks;  /* blocks of pm_malloc in use */
+    double bytes;   /* bytes of malloc in use, by Pumice and libraries */
+    double rss;     /* resident bytes of the process */
+    double objects; /* Vulkan objects in use */
 };
 static struct sample samples[4 * SAMPLES];
-static int lines; /* of the log */
+static int lines; /* lines of the log */
 static int objects;
 
 static void sample(void)
@@ -82,8 +82,8 @@ static struct vk real;
     K(CreateQueryPool, VkQueryPoolCreateInfo, VkQueryPool, DestroyQueryPool)
 KINDS(COUNTED)
 
-/* Command buffers go with their pool: a step or an evaluation that makes one is growth all the
- * same. */
+/* Command buffers are freed with their pool, but a step or an evaluation that makes one still
+ * grows. */
 static VKAPI_ATTR VkResult VKAPI_CALL count_commands(VkDevice d,
                                                      const VkCommandBufferAllocateInfo *info,
                                                      VkCommandBuffer *out)
@@ -94,7 +94,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL count_commands(VkDevice d,
 
 static void on_load(struct vk *vk)
 {
-    if (!vk->QueueSubmit) /* the instance's table: the device's comes later */
+    if (!vk->QueueSubmit) /* the instance's table; the device's comes later */
         return;
     real = *vk;
 #define REPLACE(make, info, handle, drop) vk->make = count_##make, vk->drop = count_##drop;
@@ -110,7 +110,7 @@ static void train(const char *device)
     struct pm_open_sections choices = pm_train_choices(arena);
     struct pm_config *config = NULL;
     char path[256], run[256], list[256];
-    /* Verification has lines of its own, at the first start only. */
+    /* Verification would add log lines at the first start. */
     const char *overrides[] = { run, list, "run.verify=off" };
     int signal = 0;
 
@@ -138,8 +138,8 @@ static double least(const double *v)
     return least;
 }
 
-/* Growth of a member of the samples between the first window and the last one. A line of the log
- * and one of the evaluation come every EVERY steps, after one line of the start. */
+/* Growth of a member of the samples between the first window and the last one. Each EVERY steps
+ * add a line of the log and one of the evaluation; there is one line at the start. */
 static double growth(size_t member)
 {
     double first[WINDOW], last[WINDOW];
@@ -157,8 +157,8 @@ static double growth(size_t member)
     return least(last) - least(first);
 }
 
-/* Between the windows lie 14 evaluations, checkpoints and sets of events, and 1,400 steps: one
- * block lost in each of them would be 14. */
+/* Between the windows lie 14 evaluations, checkpoints and sets of events, and 1,400 steps. A
+ * block lost in each evaluation would show as 14. */
 static void assert_no_growth(void)
 {
     assert_true(growth(offsetof(struct sample, blocks)) < 7);
@@ -169,18 +169,17 @@ static void test_cpu(void **state)
     (void)state;
     train("cpu");
     assert_no_growth();
-    /* What libraries hold: 14 times the smallest block there is would be 448 bytes; names in lists
-     * that grow by doubling may come once. */
+    /* Memory of libraries: 14 times the smallest block would be 448 bytes. Lists of names that
+     * double their size may grow once. */
     assert_true(growth(offsetof(struct sample, bytes)) < 14 * 1024);
-    /* Freed memory stays with the process: each thread's heap may keep its top pad, 128 KiB, and
-     * holes that the order of frees leaves. A batch's pictures lost per step would be 8 KiB *
-     * 1,400. */
+    /* Freed memory stays with the process: each thread's heap may keep 128 KiB at its top, and
+     * holes between used blocks. A batch's pictures lost in each step would be 8 KiB * 1,400. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these keep freed memory */
     assert_true(growth(offsetof(struct sample, rss)) < 2 << 20);
 #endif
 }
 
-/* The driver's own memory is its own matter. */
+/* The driver's own memory is not tested. */
 static void test_vulkan(void **state)
 {
     (void)state;
@@ -227,7 +226,7 @@ int main(int argc, char **argv)
     int failed;
 
     (void)argc;
-    if (!getenv("GLIBC_TUNABLES")) { /* else blocks that a thread keeps in hand count as in use */
+    if (!getenv("GLIBC_TUNABLES")) { /* otherwise blocks in a thread's cache count as in use */
         setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
         execv("/proc/self/exe", argv);
     }
@@ -235,7 +234,7 @@ int main(int argc, char **argv)
         print_message("skipped: PUMICE_PROGRAM does not name the program\n");
         return 77;
     }
-    setenv("TERM", "dumb", 1); /* the progress line would take the log's hooks */
+    setenv("TERM", "dumb", 1); /* the progress line would use the log's hooks */
     use_software_drivers();
     if (pm_device_list(&list, &count) < 0)
         count = 0;

@@ -1,11 +1,12 @@
-/* Pipes, devices and sockets where a file is named: every command refuses them with a sentence, and
+/* Pipes, devices and sockets in place of files: every command refuses them with one line, and
  * none waits. */
 #include "e2e/program.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* Ends with the code and says so; a run that waits is killed by timeout, which is exit code 124. */
+/* The command must end with this code and reason. A command that waits is killed by timeout,
+ * with exit code 124. */
 PM_PRINTF(3, 4) static void refuses(int code, const char *why, const char *format, ...)
 {
     const struct how limited = { .environment = "timeout 20" };
@@ -54,7 +55,7 @@ static void checkpoints(void **state)
     close(s);
 }
 
-/* A TensorFlow checkpoint whose data are a pipe; a run whose checkpoint is one. */
+/* A TensorFlow checkpoint whose data file is a pipe, and a run whose checkpoint is a pipe. */
 static void parts_of_checkpoints(void **state)
 {
     (void)state;
@@ -71,7 +72,7 @@ static void parts_of_checkpoints(void **state)
     refuses(0, "", "report %s", in("run"));
 }
 
-/* An exported model whose weights lie beside it. */
+/* An exported model whose weights file is a pipe. */
 static void external_data(void **state)
 {
     struct pm_arena *a = pm_arena_create();

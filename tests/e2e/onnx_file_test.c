@@ -1,6 +1,6 @@
-/* A net of model.onnx that no run has trained: predict, eval and export use the file's own values,
- * whatever its weights look like. The answers are those that this program computes of the same
- * picture in double precision. */
+/* A net from model.onnx that was not trained in a run: predict, eval and export use the values
+ * of the file, for any form of its weights. The answers equal those that this test computes in
+ * double precision for the same picture. */
 #include "e2e/program.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static void add(struct pm_onnx_model *m, const char *op, const char *in, const c
                 (const char *[]){ out, NULL });
 }
 
-/* With weights: grouped convolution, Relu, average, Gemm with its matrix in either order, and a
- * fill that is added. Without: the average alone, whose three channels are the classes. */
+/* With weights: a grouped convolution, Relu, an average, Gemm with its matrix in either order,
+ * and an added fill. Without weights: only the average; its three channels are the classes. */
 static void write_model(const char *path, bool weights, bool turned)
 {
     static const int64_t four[] = { CLASSES };
@@ -59,7 +59,7 @@ static void write_model(const char *path, bool weights, bool turned)
     pm_onnx_close(&m);
 }
 
-/* Probabilities of the picture; returns how many. */
+/* Computes the probabilities of the picture. Returns their number. */
 static int expected(bool weights, double out[CLASSES])
 {
     char *bytes = NULL;
@@ -210,7 +210,7 @@ static double first_probability(const char *config)
     return p;
 }
 
-/* A graph that loses the axis of pictures on its way, as PyTorch's attention does. */
+/* A graph that removes the axis of pictures on its way, as PyTorch's attention does. */
 static void one_picture_at_a_time(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -255,7 +255,7 @@ static void evaluated(void **state)
     check(r, 0);
 }
 
-/* What was trained goes before the file; a fresh last layer has no values. */
+/* A trained checkpoint has priority over the file. A new last layer has no values. */
 static void trained(void **state)
 {
     struct result r;

@@ -1,5 +1,5 @@
-/* A photograph that its camera stored on its side is predicted and drawn as the upright one: the
- * same answer, the same pixels. */
+/* A photograph stored on its side, with an orientation tag, is predicted and drawn like the
+ * upright one: the same answer and the same pixels. */
 #include "e2e/program.h"
 
 #include "data/exif_common.h"
@@ -15,7 +15,7 @@ static struct pm_image8 photo(void)
     return im;
 }
 
-/* Rotates by 90 degrees clockwise, which is what orientation 6 asks for. */
+/* Rotates by 90 degrees clockwise, as orientation 6 requires. */
 static struct pm_image8 clockwise(const struct pm_image8 *im)
 {
     struct pm_image8 out = { im->width, im->height, 3,
@@ -35,7 +35,7 @@ static void put(const char *name, uint8_t *data, size_t size)
     pm_free(data);
 }
 
-/* stored.jpg lies on its side and says so; upright.png has its pixels, turned here. */
+/* stored.jpg lies on its side with an orientation tag; upright.png has its pixels, rotated here. */
 static void make_pictures(void)
 {
     struct pm_image8 im = photo(), pixels, turned;

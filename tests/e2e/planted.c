@@ -1,5 +1,5 @@
-/* A library that somebody planted under another one's name: its constructor makes the file that
- * PUMICE_PLANTED names. executables_test.c copies it. */
+/* A library that stands for another one with the same name. Its constructor creates the file
+ * that PUMICE_PLANTED names. executables_test.c copies it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

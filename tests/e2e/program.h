@@ -1,5 +1,5 @@
-/* Runs of the real program, for the tests of what goes wrong: exit code, what it said, what it
- * left. A run that a sanitizer complains about fails its test whatever it was to show. */
+/* Runs the program for tests of failures: its exit code, its output and its files. A report of a
+ * sanitizer fails any test. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -14,21 +14,21 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char *folder; /* of the test program; everything lies in it */
+static char *folder; /* of the test program; it holds all files */
 
 struct result {
     int code; /* exit code; -number when a signal ended it */
     char *out, *err;
 };
 
-/* How a run differs from a user's; zero: not at all. */
+/* Differences from a run by a user; zero: none. */
 struct how {
     const char *environment; /* "A=1 B=2" before the command */
-    rlim_t largest_file;     /* bytes any file may have; writing more fails as on a full disk */
-    bool as_nobody;          /* without root's right to write everywhere */
+    rlim_t largest_file;     /* most bytes of any file; writing more fails as on a full disk */
+    bool as_nobody;          /* without root's permission to write everywhere */
 };
 
-/* "FOLDER/..." in one of sixteen static buffers. */
+/* Formats the path "FOLDER/..." into one of sixteen static buffers. */
 PM_PRINTF(1, 2) static inline const char *in(const char *format, ...)
 {
     static char text[16][1024];
@@ -64,7 +64,7 @@ static inline void give_up_rights(void)
         _exit(126);
 }
 
-/* Starts the program in a process that becomes it, so that its number can be sent signals. */
+/* Starts the program with exec, so that signals can be sent to its process number. */
 static inline pid_t start(const struct how *how, const char *name, const char *arguments)
 {
     struct pm_str command = { 0 };
@@ -100,7 +100,7 @@ static inline struct result finish(pid_t pid, const char *name)
     return r;
 }
 
-/* Runs it to its end; arguments as for a shell. */
+/* Runs the program to its end; arguments are in shell syntax. */
 PM_PRINTF(2, 3) static inline struct result run(const struct how *how, const char *format, ...)
 {
     char arguments[4096];
@@ -121,8 +121,8 @@ static inline void drop(struct result *r)
     *r = (struct result){ 0 };
 }
 
-/* Lines of the program's errors ("error: ..."), which ends a run that failed, and the last of
- * them. */
+/* Number of error lines ("error: ...") that the program printed, and the last of them. A failed
+ * run must print one. */
 static inline int error_lines(const struct result *r, const char **last)
 {
     int count = 0;
@@ -136,8 +136,8 @@ static inline int error_lines(const struct result *r, const char **last)
     return count;
 }
 
-/* Exit code and, for failures, that it was told in one line which holds each of the texts (NULL
- * ones are passed over). Frees. */
+/* Checks the exit code. For failures it also checks that there is one line of error with each of
+ * the texts (NULL is skipped). Frees the result. */
 static inline void check_result(struct result r, int code, const char *const *parts, size_t count,
                                 const char *file, int line)
 {
@@ -174,7 +174,7 @@ static inline struct result train_net(const struct how *how, const char *name, c
     return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
 }
 
-/* Files below path whose names hold ".tmp-"; prints them. */
+/* Counts and prints the files below path whose names contain ".tmp-". */
 static inline int temporaries(const char *path)
 {
     struct pm_arena *a = pm_arena_create();
@@ -197,7 +197,7 @@ static inline int temporaries(const char *path)
     return found;
 }
 
-/* Whether an event file of the folder has the tag, not only a longer one that begins like it. */
+/* True when an event file of the folder has exactly this tag. */
 static inline bool has_tag(const char *path, const char *tag)
 {
     struct pm_arena *a = pm_arena_create();
@@ -222,7 +222,7 @@ static inline bool has_tag(const char *path, const char *tag)
     return found;
 }
 
-/* The one JSON object of a --json run. */
+/* The JSON object that a --json run printed. */
 static inline cJSON *json_of(const struct result *r)
 {
     cJSON *json = cJSON_Parse(r->out);
@@ -254,7 +254,7 @@ static inline void same_bytes(const char *a, const char *b)
     pm_free(y);
 }
 
-/* A net that trains a step in a millisecond; run.folder is given by each run. */
+/* A net whose training step takes a millisecond; each run sets run.folder. */
 static const char small_net[] =
     "{ \"model\": { \"layers\": [\n"
     "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2 },\n"
@@ -269,7 +269,7 @@ static const char small_net[] =
     "  \"run\": { \"steps\": 3, \"batch_size\": 8, \"log_every_steps\": 1 },\n"
     "  \"eval\": { \"batch_size\": 8 } }\n";
 
-/* FOLDER with net.json, and drawn shapes in FOLDER/data when asked. */
+/* Makes FOLDER with net.json and, when asked, drawn shapes in FOLDER/data. */
 static inline int make_world(bool shapes)
 {
     struct pm_str text = { 0 };

@@ -1,6 +1,6 @@
 /* Training with run.recompute ends with the same checkpoint as without it: on one device and on
- * several, in micro-batches, with short submissions, stopped and resumed with another choice, after
- * the loss of the device; traces and profiles of its steps name what runs again. */
+ * several, in micro-batches, with short submissions, resumed with another setting, and after the
+ * loss of the device. Traces and profiles name the calls that run again. */
 #include "base/command.h"
 
 static const char net[] =
@@ -47,7 +47,7 @@ static void same_end(const char *a, const char *b)
     pm_free(data[1]);
 }
 
-/* In runs called NAME-off, NAME-half and NAME-most. */
+/* Compares the runs NAME-off, NAME-half and NAME-most. */
 static void compare(const char *name, const char *how)
 {
     static const char *const modes[] = { "off", "half", "most" };
@@ -91,7 +91,7 @@ static void test_swiftshader(void **state)
     compare("swiftshader", "devices=SwiftShader run.verify=off");
 }
 
-/* Half of the steps one way, half the other, in both orders. */
+/* Half of the steps with one setting, half with the other, in both orders. */
 static void test_resumed(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_profiled(void **state)
     cJSON_Delete(report);
 }
 
-/* What the plan would come to is said beside it, unless a choice was made. */
+/* The memory of the other plan is shown beside it, unless the config sets run.recompute. */
 static void test_shown(void **state)
 {
     cJSON *report = report_of("config show skips.json --plan --json devices=cpu");

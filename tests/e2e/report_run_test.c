@@ -1,4 +1,4 @@
-/* What training and evaluation leave for report.html, and the command that writes it. */
+/* The files that training and evaluation write for report.html, and the command that writes it. */
 #include "e2e/program.h"
 
 #include <pumice/report.h>
@@ -39,7 +39,7 @@ static double sum_of(const cJSON *list)
     return sum;
 }
 
-/* The only file of pumice eval of this split and checkpoint: its path below FOLDER. */
+/* The path below FOLDER of the only file of pumice eval for this split and checkpoint. */
 static const char *file_of(const char *name, const char *split, const char *checkpoint)
 {
     struct pm_arena *a = pm_arena_create();
@@ -96,7 +96,7 @@ static void check_evaluation(const char *path, int step)
     {
         const bool is_right = cJSON_IsTrue(cJSON_GetObjectItem(sample, "right"));
 
-        assert_true(was_wrong || is_right); /* wrong ones first */
+        assert_true(was_wrong || is_right); /* wrong predictions come first */
         was_wrong = !is_right;
         assert_true(is_right == (number_of(sample, "label") == number_of(sample, "predicted")));
         assert_true(number_of(sample, "width") == 16 && number_of(sample, "probability") >= 0.25);
@@ -131,7 +131,8 @@ static void training_leaves_a_page(void **state)
     pm_free(page);
 }
 
-/* The same evaluation, whatever its batches: the same samples. What training saw stays. */
+/* The same evaluation with another batch size gives the same samples. The evaluation during
+ * training is kept. */
 static void evaluation_is_stored(void **state)
 {
     (void)state;
@@ -153,21 +154,22 @@ static void evaluation_is_stored(void **state)
     assert_string_equal(string_of(before, "data_path"), string_of(after, "data_path"));
     cJSON_Delete(before);
     cJSON_Delete(after);
-    /* A checkpoint of another run says nothing of this one. */
+    /* A checkpoint of another run adds nothing to this run. */
     assert_int_equal(files_of("two"), 2);
     check(
         run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")),
         0);
     assert_int_equal(files_of("two"), 2);
-    /* One of this run does, by whatever path it is named: the same evaluation is written anew. */
+    /* A checkpoint of this run does, for any path that names it: the same evaluation is written
+     * again. */
     assert_int_equal(unlink(file_of("two", "test", "step-000003")), 0);
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"),
               in("one/../two/checkpoints/step-000003.safetensors")), 0);
     check_evaluation(file_of("two", "test", "step-000003"), 3);
 }
 
-/* Evaluations of other splits, folders and checkpoints each have a section with their own numbers;
- * the best metric stays that of training's evaluations. */
+/* Evaluations of other splits, folders and checkpoints have their own sections with their own
+ * numbers. The best metric remains that of training's evaluations. */
 static void evaluations_stay_apart(void **state)
 {
     struct pm_str tile = { 0 };
@@ -204,7 +206,7 @@ static void evaluations_stay_apart(void **state)
     assert_contains(page, " on test");
     pm_free(page);
     pm_str_free(&tile);
-    /* A new run in the folder begins without them. */
+    /* A new run in the folder starts without them. */
     check(run(NULL, "train %s run.folder=%s run.steps=1", in("net.json"), in("nine")), 0);
     check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("nine")), 0);
     assert_int_equal(files_of("nine"), 1);
@@ -241,7 +243,7 @@ static void failures_are_reported_on_it(void **state)
     pm_free(page);
 }
 
-/* Where the page cannot be written, one warning says so and the run is whole. */
+/* When the page cannot be written, there is one warning and the run is complete. */
 static void training_does_without_it(void **state)
 {
     const char *at;
@@ -282,7 +284,7 @@ static void the_command(void **state)
           in("nowhere/x.html"));
 }
 
-/* The loss on the console is that of the data, with weight decay's part beside it. */
+/* The console shows the loss of the data and, beside it, the part of weight decay. */
 static void console_shows_both_losses(void **state)
 {
     struct result r = run(NULL, "train %s run.folder=%s run.steps=2 optim.weight_decay=0.01 --json",

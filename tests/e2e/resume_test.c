@@ -1,8 +1,8 @@
-/* Runs of the program itself on the built-in shapes: killed with SIGKILL at random moments and
- * started again, training ends as one that was left alone: same bits, same evaluations, same best
- * checkpoint (evaluation_resume_test.c kills between chosen writes); SIGTERM saves and
- * exits with 143; what it prints and writes is what the README says. On the CPU, and on lavapipe
- * where it is. */
+/* Runs of the program on the built-in shapes. Killed with SIGKILL at random times and started
+ * again, training ends like an uninterrupted run, with the same bits, evaluations and best
+ * checkpoint (evaluation_resume_test.c kills between chosen writes). SIGTERM saves and exits
+ * with 143. Output and files match the README. On the CPU, and on lavapipe where it is
+ * installed. */
 #include "e2e/same_run.h"
 
 #include <pumice/rng.h>
@@ -93,7 +93,7 @@ static void train_args(const char **args, const char *name, const char *device, 
     args[0] = "train", args[1] = config, args[2] = buf[0], args[3] = buf[1], args[4] = NULL;
 }
 
-/* kills: how many times the run is killed before it may end. */
+/* kills: number of kills before the run may end. */
 static void check_kills(const char *device, const char *name, int kills)
 {
     const char *args[8];
@@ -175,7 +175,7 @@ static void test_eval_and_predict(void **state)
     assert_int_equal(run((const char *[]){ "eval", config, run_folder, "--json", NULL }, out), 0);
     json = read_json(out);
     assert_int_equal(cJSON_GetObjectItem(json, "step")->valueint, 60);
-    assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 37); /* each once */
+    assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 37); /* each picture once */
     assert_true(cJSON_IsNumber(
         cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metrics"), "accuracy")));
     cJSON_Delete(json);

@@ -1,5 +1,5 @@
-/* same_run: whether two run folders of one config hold the same run: checkpoints that were kept and
- * their bytes, the best one, each line of metrics.jsonl but for times, the last evaluation. */
+/* same_run: compares two run folders of one config: the kept checkpoints and their bytes, the
+ * best one, each line of metrics.jsonl without times, and the last evaluation. */
 #ifndef SAME_RUN_H
 #define SAME_RUN_H
 
@@ -29,7 +29,7 @@ static inline bool run_has(const char *run, const char *name)
     return has;
 }
 
-/* Same bytes in both runs, or in none of them. */
+/* The file has the same bytes in both runs or is missing in both. */
 static inline void same_run_file(const char *a, const char *b, const char *name)
 {
     size_t n, m;
@@ -57,7 +57,7 @@ static inline bool is_time(const char *key)
     return strncmp(key, "seconds_", 8) == 0;
 }
 
-/* The line as JSON without its times; owned by the caller. */
+/* The line as JSON without its times; the caller frees it. */
 static inline char *timeless(const char *line)
 {
     cJSON *json = cJSON_Parse(line);
@@ -94,7 +94,7 @@ static inline void same_metrics(const char *a, const char *b)
     pm_free(text_b);
 }
 
-/* Names and bytes in RUN/checkpoints; keep.json holds times. */
+/* Compares names and bytes in RUN/checkpoints, except keep.json, which holds times. */
 static inline void same_checkpoints(const char *a, const char *b)
 {
     struct pm_arena *arena = pm_arena_create();
@@ -116,7 +116,7 @@ static inline void same_checkpoints(const char *a, const char *b)
     pm_arena_destroy(&arena);
 }
 
-/* The step that evaluation.json is of; -1 without the file. */
+/* The step of evaluation.json; -1 without the file. */
 static inline int evaluated_step(const char *run)
 {
     int step = -1;
@@ -132,7 +132,7 @@ static inline int evaluated_step(const char *run)
     return step;
 }
 
-/* Fails the test where the runs differ. */
+/* Fails the test when the runs differ. */
 static inline void same_run(const char *a, const char *b)
 {
     same_checkpoints(a, b);

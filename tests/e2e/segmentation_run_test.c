@@ -1,4 +1,4 @@
-/* A segmentation from data to export by the real program: drawn shapes, a net of three layers. */
+/* Segmentation by the program, from data to export: drawn shapes and a net of three layers. */
 #include "e2e/program.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static int train(void **state)
     return 0;
 }
 
-/* Twenty pictures in batches of eight: what fills the last one does not count. */
+/* Evaluates twenty pictures in batches of eight. The padding of the last batch does not count. */
 static cJSON *evaluated(const char *more)
 {
     struct result r = run(NULL, "eval %s --json %s", in("seg.json"), more);
@@ -137,8 +137,8 @@ static void metrics(void **state)
     cJSON_Delete(json);
 }
 
-/* As the original calls them: by the scales, so that looks of other kinds are curves of their
- * own. */
+/* Tags contain the scales as in the original program, so that evaluations at other scales have
+ * their own curves. */
 static void tags(void **state)
 {
     (void)state;
@@ -214,7 +214,8 @@ static void is_output(const struct pm_onnx_value *v, const char *name, enum pm_d
         assert_int_equal(v->dim[1], 5);
 }
 
-/* Pictures up to the crop come in, unless the config wants one size; the file was read again. */
+/* Pictures up to the size of the crop are accepted, unless the config requires one size. The
+ * file was read again. */
 static void exported(void **state)
 {
     struct pm_onnx_model *m = NULL;
@@ -246,7 +247,7 @@ static void exported(void **state)
           "export.output_stride: 8, but the net has no model.output_stride");
 }
 
-/* What was exported is a net again: evaluated, at scales too, and trained on. */
+/* The exported model is imported as a net: evaluated, also at scales, and trained further. */
 static void from_onnx(void **state)
 {
     static const char net_of[] = "model.layers=null model.onnx=";
@@ -266,8 +267,7 @@ static void from_onnx(void **state)
                               in("seg.json"), in("back"), k, net_of, in("back.onnx"));
         read = json_of(&r);
         print_message("loss %.4f, read again %.4f\n", metric(own, "loss"), metric(read, "loss"));
-        /* The moving averages have gone on for a step. What the averaged ones give are no
-         * logits. */
+        /* The moving averages have changed after a step. The averaged outputs are not logits. */
         if (k == 0)
             assert_float_equal(metric(own, "loss"), metric(read, "loss"), 0.02);
         assert_float_equal(metric(own, "pixel_accuracy"), metric(read, "pixel_accuracy"), 0.05);
@@ -281,7 +281,7 @@ static void from_onnx(void **state)
               "init.checkpoint=%s", in("seg.json"), in("warm"), in("back.onnx")), 0, "0 missing");
 }
 
-/* Rates reach as far in the picture as before. */
+/* The rates cover the same distance in the picture as before. */
 static void other_stride(void **state)
 {
     static const char net_of[] = "model.layers=null model.name=deeplab_mobilenet_v3_small_seg "
@@ -308,7 +308,7 @@ static void other_stride(void **state)
           2, "makes 1.5 of the rate 3 in model.aspp_rates");
 }
 
-/* What the config asks of the loss is trained on. */
+/* Training uses the loss options of the config. */
 static void losses(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void losses(void **state)
               in("no")), 2, "logits");
 }
 
-/* Scales of the net's own and those of the evaluation, equal ones among them. */
+/* The net's own scales combined with those of the evaluation, with equal ones among them. */
 static void pyramid_and_scales(void **state)
 {
     static const char deeplab[] = "model.layers=null model.name=deeplab_mobilenet_v3_small_seg "

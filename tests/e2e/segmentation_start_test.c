@@ -1,7 +1,7 @@
-/* Where a segmentation starts: from a classifier of the same backbone, trained here or written as
- * TF-Slim writes, and from a segmentation, with and without its last layers. What is taken is the
- * checkpoint's to the bit, what is not is named, and what does not fit ends the run in one line.
- * Rates are 0 and batch norm is frozen, so that values stay. */
+/* Starts of a segmentation: from a classifier with the same backbone, trained here or written in
+ * TF-Slim's form, and from a segmentation, with and without its last layers. Loaded values equal
+ * the checkpoint's bit for bit, the other variables are listed, and a mismatch ends the run with
+ * one line. Learning rates are 0 and batch norm is frozen, so that values do not change. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -21,7 +21,7 @@ static const char segmenter[] =
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0 },\n"
     "  \"run\": { \"steps\": 1, \"batch_size\": 4, \"seed\": 2 } }\n";
 
-/* DeepLab's last layers; its last_layers_contain_logits_only means the first alone. */
+/* DeepLab's last layers; with last_layers_contain_logits_only only the first. */
 static const char last_layers[] = "init.exclude_scopes='[\"logits\", \"image_pooling\", \"aspp\", "
                                   "\"concat_projection\", \"decoder\"]'";
 
@@ -33,7 +33,7 @@ static const char stem_name[] = "MobilenetV2/Conv/weights",
                   moving_name[] = "MobilenetV2/expanded_conv_3/depthwise/BatchNorm/moving_mean",
                   aspp_name[] = "aspp0/weights", logits_name[] = "logits/semantic/weights";
 
-/* Whether two runs' newest checkpoints hold the same values of a variable. */
+/* True when the newest checkpoints of two runs hold the same values of a variable. */
 static bool same(const char *a, const char *b, const char *name, struct pm_shape shape)
 {
     enum { MOST = 4096 };
@@ -85,7 +85,7 @@ static void expect_backbone(const char *run, const char *source)
     assert_true(same(source, run, moving_name, moving));
 }
 
-/* The 255 variables of the backbone; the classifier's own end is told. */
+/* The 255 variables of the backbone are loaded; the classifier's last layers are listed. */
 static void from_a_classifier(void **state)
 {
     struct result r;
@@ -103,7 +103,7 @@ static void from_a_classifier(void **state)
         check(r, 0, "255 of 307 variables from", "0 excluded, 52 missing");
         expect_backbone(to, "classifier");
     }
-    assert_true(same("of_slim", "of_classifier", aspp_name, aspp)); /* of the seed */
+    assert_true(same("of_slim", "of_classifier", aspp_name, aspp)); /* drawn from the seed */
     check(train("but_last", "classifier", last_layers), 0, "255 of 307 variables from",
           "52 excluded, 0 missing");
     expect_backbone("but_last", "classifier");
@@ -127,7 +127,7 @@ static void from_a_segmentation(void **state)
     assert_false(same("source", "but_logits", logits_name, logits));
 }
 
-/* Another shape is never passed over, a missing head may be. */
+/* Another shape is always an error; a missing head may be allowed. */
 static void other_classes(void **state)
 {
     struct pm_checkpoint *c = NULL;

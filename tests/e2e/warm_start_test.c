@@ -1,5 +1,6 @@
-/* init: what a run takes from another one's checkpoint, what it names, and what it refuses. The
- * source is FOLDER/source, three steps of the small net with seed 1; all others have seed 2. */
+/* init: the values that a run loads from another run's checkpoint, the names that it lists, and
+ * errors. The source is FOLDER/source, three steps of the small net with seed 1; the other runs
+ * have seed 2. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -10,7 +11,7 @@ static struct result train(const char *name, const char *more)
                in("%s", name), in("source"), more);
 }
 
-/* Whether two runs' newest checkpoints hold the same values of a variable. */
+/* True when the newest checkpoints of two runs hold the same values of a variable. */
 static bool same(const char *a, const char *b, const char *name, struct pm_shape shape)
 {
     struct pm_checkpoint *x = NULL, *y = NULL;
@@ -45,7 +46,7 @@ static void values_are_taken(void **state)
     check(train("all", "run.steps=4"), 0, "resuming", "init.checkpoint is not used");
 }
 
-/* What does not fit is all named, then the run ends before it changed anything. */
+/* All mismatches are listed; then the run ends before it changed anything. */
 static void shapes_and_names_must_fit(void **state)
 {
     struct result r;
@@ -83,7 +84,7 @@ static void nothing_in_common(void **state)
               in("nowhere")), 3, "init.checkpoint", in("nowhere"));
 }
 
-/* Scopes that match nothing are told; when nothing is left to train, that is an error. */
+/* Scopes that match nothing are reported. When nothing is left to train, that is an error. */
 static void idle_scopes(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static void idle_scopes(void **state)
 /* ---- files of others ---------------------------------------------------------------------- */
 
 struct file {
-    struct pm_checkpoint *of; /* source, whose elements it has */
+    struct pm_checkpoint *of; /* the source, which has the elements */
     struct pm_file_tensor list[64];
     size_t count;
 };
@@ -115,8 +116,8 @@ static int elements(const struct pm_file_tensor *t, void *dst)
     return pm_tensor_file_bytes(f, t, 0, (size_t)t->bytes, dst);
 }
 
-/* What the source has, to be changed before it is written. Its offsets stay good when names and
- * shapes change, as long as the elements do not. */
+/* Reads the source, to be changed before it is written. Its offsets stay valid when names and
+ * shapes change, as long as the elements stay. */
 static void begin(struct file *f)
 {
     *f = (struct file){ 0 };
@@ -161,7 +162,7 @@ static struct result start_from(const char *name, const char *file, const char *
                in("net.json"), in("%s", name), in("%s", file), more);
 }
 
-/* Shapes that say the same, and what the net has no use for. */
+/* Equivalent shapes, and tensors that the net does not use. */
 static void beside_the_variables(void **state)
 {
     static const float other[5] = { 1 };
@@ -206,7 +207,8 @@ static void beside_the_variables(void **state)
           "net.json: init.averages is on, but ", "holds no moving averages");
 }
 
-/* Another number of classes: what to exclude stands in the message, and does when it is pasted. */
+/* For another number of classes the message contains the scopes to exclude; pasted into the
+ * config they work. */
 static void scopes_to_paste(void **state)
 {
     static const float weights[64 * 7] = { 1 }, biases[7];
@@ -245,7 +247,7 @@ static void scopes_to_paste(void **state)
           "set init.exclude_scopes='[\"conv1/biases\", \"conv1/\"]'");
 }
 
-/* What cannot be read, or is somebody else's: one line each. */
+/* Files that cannot be read or belong to other programs: one line each. */
 static void files_that_are_refused(void **state)
 {
     static const float w[8 * 9] = { 1 };
@@ -267,7 +269,7 @@ static void files_that_are_refused(void **state)
     assert_int_equal(temporaries(in("refused")), 0);
 }
 
-/* What export writes has our names in ONNX's layouts. */
+/* An exported model has Pumice's names in ONNX's layouts. */
 static void an_exported_model(void **state)
 {
     (void)state;
@@ -286,7 +288,7 @@ static struct result eval(const char *checkpoint, const char *more)
                in("elsewhere"), in("%s", checkpoint), more);
 }
 
-/* Evaluation takes the same files, whole ones only. */
+/* Evaluation reads the same files; they must be complete. */
 static void evaluation_of_foreign_files(void **state)
 {
     struct file f;
@@ -317,8 +319,8 @@ static void evaluation_of_foreign_files(void **state)
           "'norm1/gamma' (the nearest there is 'norm1/gamme')", "model.name");
 }
 
-/* From a net of floats to one that is quantised: its ranges need not be in the checkpoint. What
- * goes on from a checkpoint of its own has the bits of what never stopped. */
+/* From a net of floats to a quantised one: the ranges may be missing in the checkpoint. A run
+ * resumed from its own checkpoint has the bits of an uninterrupted run. */
 static void quantised_from_floats(void **state)
 {
     static const char ranges[] = "ranges of the quantised net are not there";
@@ -337,7 +339,7 @@ static void quantised_from_floats(void **state)
           0);
     check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")),
           3, "ranges of the quantised net are not in ", "it was trained without");
-    /* Of another net: that is what is told, not its ranges. */
+    /* For another net the missing variables are reported, not its ranges. */
     check(eval("lacking.safetensors", "model.quantize_delay=0"), 3, "1 of the net's ",
           "are not in ", "'norm1/gamma' (the nearest there is 'norm1/gamme')");
     check(train("two", "model.quantize_delay=0 'devices=[\"cpu\", \"cpu\"]'"), 2,

@@ -1,6 +1,6 @@
-/* predict and export where the data folder is elsewhere, or has other splits: the classes are those
- * that the checkpoint names. FOLDER/run is a classifier, FOLDER/seg a segmentation, both of drawn
- * shapes; FOLDER/data is then moved to FOLDER/moved, and FOLDER/test_only holds its test split. */
+/* predict and export when the data folder was moved or has other splits: the classes come from
+ * the checkpoint. FOLDER/run is a classifier, FOLDER/seg a segmentation, both on drawn shapes.
+ * FOLDER/data is then moved to FOLDER/moved, and FOLDER/test_only holds its test split. */
 #include "e2e/program.h"
 
 #include <pumice/onnx.h>
@@ -54,7 +54,7 @@ static int make(void **state)
     return 0;
 }
 
-/* The name of the first class that predict tells of the first picture, in list `rows`. */
+/* Checks the name of the first class that predict prints for the first picture, in list `rows`. */
 static void check_names(const char *arguments, const char *rows, int classes, const char *message)
 {
     struct result r = run(NULL, "predict %s %s --json", arguments, in("pictures"));
@@ -100,7 +100,7 @@ static void the_checkpoint_knows(void **state)
     check_names(arguments, "top", 4, "named.onnx names");
 }
 
-/* A checkpoint that says nothing of classes: the folder does, whichever split it has. */
+/* A checkpoint without names of classes: the data folder gives them, with any split. */
 static void one_split_will_do(void **state)
 {
     char arguments[2048];
@@ -133,7 +133,7 @@ static void nobody_knows(void **state)
               in("pictures"), in("bare.safetensors")), 0);
 }
 
-/* What a foreign hand wrote into the file beside a checkpoint. */
+/* Edited or damaged text in the file beside a checkpoint. */
 static void damaged_note(void **state)
 {
     char *text = get_text(in("run/checkpoints/step-000003.json"));
