@@ -1,4 +1,4 @@
-/* What the tests of clones share: what must not fail, and the CPU to make clones on. */
+/* Shared by the tests of clones: a check that a call succeeds, and the CPU device for clones. */
 #ifndef PUMICE_TESTS_CLONES_SETUP_H
 #define PUMICE_TESTS_CLONES_SETUP_H
 

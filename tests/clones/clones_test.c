@@ -1,6 +1,6 @@
-/* clones: several clones, unequal shares and micro-batches take the same steps as one clone,
- * dropout included; every loss is told by itself, and smoothed; the loss goes down; a frozen
- * variable keeps its bits; steps allocate nothing. */
+/* Several clones, unequal shares and micro-batches take the same steps as one clone, with
+ * dropout. Every loss is reported separately and smoothed. The loss decreases, a frozen variable
+ * keeps its bits, and steps allocate nothing. */
 #include "clones/clones_setup.h"
 #include "observers/loss_averages.h"
 
@@ -25,7 +25,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     (void)ctx;
     pm_opts_defaults(row->opts, cfg, net->arena);
     row->build(net, images, CLASSES, cfg, &heads);
-    /* Leads nowhere: its gradient is weight decay alone, in every step. */
+    /* Has no reader: its gradient is only weight decay, in every step. */
     pm_net_add(net, "dead", pm_heads_main(&heads), "fully_connected units=3");
     pm_net_add_many(net, "loss", (struct pm_node *[]){ pm_heads_main(&heads), labels }, 2,
                     "softmax_cross_entropy");
@@ -49,7 +49,7 @@ struct data {
     int32_t labels[BATCH];
 };
 
-/* A bright quarter of the picture is the class. */
+/* The position of the bright quarter is the class. */
 static void make_data(struct data *d, uint32_t step)
 {
     struct pm_rng r = pm_rng_make(7, 99, step, 0);
@@ -75,11 +75,11 @@ struct outcome {
     double loss[STEPS];
     float norm[STEPS];
     struct pm_loss_averages averages;
-    float *values; /* the master's trainable block */
+    float *values; /* the master's block of trainable variables */
     size_t count;
 };
 
-/* Of the whole batch, in the net's order; the second is a quarter of the first. */
+/* Losses of the whole batch, in the net's order; the second is a quarter of the first. */
 static void check_parts(const struct pm_step_result *r)
 {
     assert_int_equal(r->part_count, 2);
@@ -98,7 +98,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     const struct pm_optimizer *row = pm_optimizer_find(optimizer);
     char cfg[64];
     struct pm_variables *v;
-    float lr = row->decoupled ? 0.01f : 0.05f; /* lamb's is a share of each variable's length */
+    float lr = row->decoupled ? 0.01f : 0.05f; /* lamb's rate is a share of each variable's
+                                                * length */
 
     pm_opts_defaults(row->opts, cfg, NULL);
     for (int i = 0; i < count; i++)
@@ -126,7 +127,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
             .beta2_power = powf(0.999f, (float)s + 1) }));
         check(pm_clones_collect(c, s % 2, &result));
         assert_true(result.finite);
-        assert_int_equal(pm_alloc_count(), allocations); /* a step allocates nothing of ours */
+        assert_int_equal(pm_alloc_count(), allocations); /* a step makes no allocation of
+                                                          * Pumice's */
         check_parts(&result);
         pm_loss_averages_add(&r.averages, &result);
         r.loss[s] = result.loss;
@@ -139,8 +141,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     return r;
 }
 
-/* Sums of floats in another order: a relative error of a few roundings per step, which training
- * itself magnifies; 1e-4 of the values' norm is 1000 roundings. */
+/* Sums of floats in another order differ by a few roundings in each step, which training
+ * amplifies. 1e-4 of the values' norm is 1000 roundings. */
 static void same(const struct outcome *a, const struct outcome *b)
 {
     double difference = 0, norm = 0;
@@ -172,7 +174,7 @@ static void test_clones_equal_one(void **state)
     pm_free(micro.values), pm_free(both.values);
 }
 
-/* Norms over whole variables, where the master copy is. */
+/* Norms over whole variables are computed where the master copy is. */
 static void test_clones_of_lamb(void **state)
 {
     struct outcome one = train((double[]){ 1 }, 1, 1, false, "lamb");
@@ -236,7 +238,7 @@ static void test_loss_averages(void **state)
     pm_loss_averages_add(&a, &r);
     assert_int_equal(a.count, 3);
     assert_string_equal(a.list[0].name, "total_loss");
-    assert_float_equal(a.list[0].value, 0.35, 1e-15); /* from zero, not corrected */
+    assert_float_equal(a.list[0].value, 0.35, 1e-15); /* starts at zero, without correction */
     r.loss = 4, r.l2 = 0, r.parts[1].value = 2;
     pm_loss_averages_add(&a, &r);
     assert_float_equal(a.list[0].value, 0.9 * 0.35 + 0.1 * 4, 1e-15);
@@ -247,7 +249,7 @@ static void test_loss_averages(void **state)
     cJSON_AddStringToObject(object, "other", "no number");
     pm_loss_averages_read(&b, object);
     assert_int_equal(b.count, 3);
-    for (int i = 0; i < 3; i++) { /* to the last bit */
+    for (int i = 0; i < 3; i++) { /* bit for bit */
         assert_string_equal(a.list[i].name, b.list[i].name);
         assert_true(a.list[i].value == b.list[i].value);
     }

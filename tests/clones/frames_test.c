@@ -1,7 +1,7 @@
-/* Training pictures of several sizes: a step takes the plan of its batch's size and is bit for bit
- * the step of clones that have only this size, from the same variables, with dropout, batch norm
- * and an optimizer with a slot. Steps of different sizes may be under way at once. The plans share
- * one block of activations, as large as the largest needs. Two clones follow one, also on two
+/* Training pictures of several sizes. A step uses the plan of its batch's size and equals, bit
+ * for bit, the step of clones with this size only, from the same variables, with dropout, batch
+ * norm and an optimizer with a slot. Steps of different sizes may be under way at once. The
+ * plans share one block of activations of the largest size. Two clones follow one, also on two
  * drivers. A net whose variables depend on the size is refused. */
 #include "clones/clones.h"
 #include "clones/clones_setup.h"
@@ -12,7 +12,7 @@
 enum { BATCH = 4, CLASSES = 5, C = 3, STEPS = 9, SLOTS = 3, FRAMES = 3, MOST = 24 * 40 };
 
 static const struct pm_frame frames[FRAMES] = { { 24, 40 }, { 12, 12 }, { 24, 8 } };
-/* The frame of each step: neighbours of every kind. */
+/* The frame of each step; every pair of frames occurs in sequence. */
 static const int order[STEPS] = { 0, 1, 1, 2, 0, 0, 2, 1, 0 };
 
 static const struct pm_field fields[] = {
@@ -20,7 +20,7 @@ static const struct pm_field fields[] = {
     { "labels", PM_I32, { 2, { 24, 40 } }, -1 },
 };
 
-/* ctx: not NULL: with a layer whose weights depend on the size. */
+/* ctx not NULL: adds a layer whose weights depend on the size. */
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
@@ -92,7 +92,7 @@ static void submit(struct pm_clones *c, int step, int slot)
         .step = (uint32_t)step, .seed_low = 5, .lr = 0.05f, .loss_scale = 1 }));
 }
 
-/* Everything that a step changes. */
+/* All values that a step changes. */
 struct state {
     char *bits; /* values, gradients (one clone), slot */
     size_t bytes;
@@ -123,7 +123,7 @@ static void write_state(const struct pm_clones *c, struct state s)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* Each step against clones of one size only, made from the same values. */
+/* Compares each step with clones of one size only, made from the same values. */
 static void check_steps(const struct pm_device_info *devices, int count, int micro_batches)
 {
     struct pm_clones *all = clones(devices, count, 0, FRAMES, micro_batches), *own[FRAMES];
@@ -162,7 +162,7 @@ struct run {
     struct state end;
 };
 
-/* under_way: how many steps are submitted before one is collected. */
+/* under_way: number of steps that are submitted before one is collected. */
 static struct run train(const struct pm_device_info *devices, int count, int under_way)
 {
     struct pm_clones *c = clones(devices, count, 0, FRAMES, 1);
@@ -197,7 +197,7 @@ static void check_under_way(const struct pm_device_info *device)
     for (int s = 0; s < STEPS; s++)
         assert_true(one.loss[s] == three.loss[s]);
     assert_memory_equal(one.end.bits, three.end.bits, one.end.bytes);
-    assert_true(one.loss[STEPS - 1] < one.loss[0]); /* both 24 x 40 */
+    assert_true(one.loss[STEPS - 1] < one.loss[0]); /* both steps have 24 x 40 pixels */
     pm_free(one.end.bits), pm_free(three.end.bits);
 }
 
@@ -238,8 +238,8 @@ static void test_lavapipe(void **state)
     assert_int_equal(pm_device_messages(), 0);
 }
 
-/* Two drivers follow two clones on the CPU, which have the same parts of the batch: sums of floats
- * in another order are a relative error of some 1e-7 in the loss. */
+/* Two drivers follow two clones on the CPU with the same parts of the batch. Sums of floats in
+ * another order change the loss by a relative error of some 1e-7. */
 static void test_two_drivers_follow(void **state)
 {
     struct pm_device_info devices[2];

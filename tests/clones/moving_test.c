@@ -1,9 +1,9 @@
-/* Batch norm's moving averages over several clones: run.batch_norm_update "first" follows the first
- * clone's part of the batch, "all" every part in turn; both against the formula in double
- * precision, with unequal parts, two steps, a net that is run twice over its variables, and with
- * averages of variables. A step that is not finite leaves them as they were, on every clone. Of a
- * batch in parts they follow the last one. Ranges of quantised layers are refused where they cannot
- * be put together. */
+/* Moving averages of batch norm over several clones: with run.batch_norm_update "first" they
+ * follow the first clone's part of the batch, with "all" every part in turn. Both are compared
+ * with the formula in double precision, with unequal parts, two steps, a net that runs twice
+ * over its variables, and averages of variables. A step that is not finite leaves them unchanged
+ * on every clone. With micro-batches they follow the last one. Ranges of quantised layers are
+ * refused when they cannot be combined. */
 #include "clones/clones.h"
 #include "clones/clones_setup.h"
 #include "clones/moving.h"
@@ -13,8 +13,8 @@
 
 enum { BATCH = 5, C = 3, STEPS = 4, CLONES = 2 };
 
-/* Batch norm on the pictures themselves, so that its statistics are those of the numbers that go
- * in; ctx: a second pass, over pictures of twice the values. Whatever is trained follows it. */
+/* Batch norm on the pictures themselves, so that its statistics are those of the inputs. ctx: a
+ * second pass, over pictures of twice the values. Trained layers follow. */
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
@@ -36,7 +36,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     return net->error;
 }
 
-/* ctx: a layer behind the pictures. */
+/* ctx: a layer after the pictures. */
 static int build_ranges(void *ctx, int batch, struct pm_net **out)
 {
     struct pm_net *net = pm_net_create();
@@ -63,7 +63,7 @@ static float pixel(int step, int i)
     return (float)(4 * pm_rng_uniform(&r) - 1 + i % C);
 }
 
-/* mean and variance (by n - 1) of a channel over some of the pictures. */
+/* Mean and variance (divided by n - 1) of a channel over some of the pictures. */
 static void statistics(int step, int first, int count, int channel, double *mean, double *variance)
 {
     const int n = count * 4;
@@ -77,7 +77,7 @@ static void statistics(int step, int first, int count, int channel, double *mean
     *variance = square / (n - 1);
 }
 
-/* [C] means, then [C] variances, after `step` + 1 steps, as the parts say. */
+/* [C] means, then [C] variances after `step` + 1 steps, for these parts. */
 static void follow(int step, const int *parts, int count, bool twice, double *moving)
 {
     for (int k = 0, first = 0; k < count; first += parts[k++])
@@ -148,7 +148,7 @@ static struct pm_clones *make(bool all, bool twice, int clones, int micro_batche
     return c;
 }
 
-/* bad: with one number in the last clone's part that is none. */
+/* bad: one input of the last clone's part is not a number. */
 static void step(struct pm_clones *c, int number, bool bad)
 {
     static float images[BATCH * 4 * C];
@@ -213,7 +213,7 @@ static void all_of_two_passes(void **state)
     run(true, true, CLONES);
 }
 
-/* Between two steps that count. */
+/* A step that is not finite, between two steps that count. */
 static void not_finite(void **state)
 {
     static const int parts[CLONES] = { 3, 2 };
@@ -237,7 +237,7 @@ static void not_finite(void **state)
     pm_clones_destroy(&c);
 }
 
-/* One device: there is nothing to choose. */
+/* With one device both settings are the same. */
 static void alone(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void alone(void **state)
     run(false, true, 1);
 }
 
-/* A batch in parts of one picture: the last one's statistics are followed. */
+/* With micro-batches of one picture the last one's statistics are followed. */
 static void last_part(void **state)
 {
     struct pm_clones *c = make(false, false, 1, BATCH);
@@ -264,7 +264,7 @@ static void last_part(void **state)
     pm_clones_destroy(&c);
 }
 
-/* Ranges are no averages that the formula holds for: of one device, and of whole batches. */
+/* The formula does not hold for ranges. They are allowed on one device, with whole batches. */
 static void ranges(void **state)
 {
     static const char *const layer[] = { "batch_norm", "fake_quant",

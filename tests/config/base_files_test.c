@@ -1,5 +1,5 @@
-/* The files that "base" names: each is read once, and merged as if it were read at each of its
- * places. */
+/* The files that "base" names: each is read once, and the result equals that of reading it at
+ * each of its places. */
 #include "base/scratch.h"
 
 #include <cjson/cJSON.h>
@@ -13,16 +13,16 @@ static void put(const char *path, const char *text)
         fail_msg("%s", pm_error_text());
 }
 
-static int merges; /* files that merged() merged last, each time it did */
+static int merges; /* number of files that the last merged() merged, with repetitions */
 
-/* What the file and its bases make; the caller deletes it. NULL: it is refused. */
+/* Merges a file with its bases. The caller deletes the result. NULL when the config is refused. */
 static cJSON *merged(const char *path)
 {
     cJSON *tree = cJSON_CreateObject();
     struct pm_config_origins *o = pm_calloc(1, sizeof *o);
     const int err = pm_config_merge(path, NULL, NULL, 0, tree, o);
 
-    merges = o->ranks - 1; /* the last rank is that of the overrides */
+    merges = o->ranks - 1; /* the last rank belongs to the overrides */
     pm_config_origins_destroy(&o);
     if (err == PM_OK)
         return tree;
@@ -39,7 +39,7 @@ static void is_refused(const char *path, const char *why)
 
 /* ---- the same as reading every place ----------------------------------------------------- */
 
-/* The plain meaning: each base in turn, each time it is named, then the file. */
+/* The definition: each base in turn, each time it is named, then the file. */
 static void merge_into(cJSON *to, const cJSON *from)
 {
     for (const cJSON *child = from->child; child; child = child->next) {
@@ -99,7 +99,7 @@ static void add_value(struct pm_str *s, int depth)
     pm_str_add(s, "}");
 }
 
-/* File n names some of those after it, also twice. */
+/* File n names some of the later files, also twice. */
 static void put_random(int n, int count)
 {
     struct pm_str s = { 0 };
@@ -191,7 +191,7 @@ static void many(void **state)
 static void no_regular_files(void **state)
 {
     (void)state;
-    alarm(60); /* a pipe that is waited for */
+    alarm(60); /* ends a test that waits for a pipe */
     assert_int_equal(mkfifo(in("pipe"), 0600), 0);
     put(in("x.json"), "{\"base\": \"pipe\"}");
     is_refused(in("x.json"), "/pipe: is a pipe, a regular file is needed");
@@ -205,7 +205,7 @@ static void no_regular_files(void **state)
     alarm(0);
 }
 
-/* A base is found beside the name that was given, also when that is a link. */
+/* A base is found beside the path that was given, also when that is a link. */
 static void links(void **state)
 {
     (void)state;

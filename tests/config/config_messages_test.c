@@ -1,10 +1,9 @@
-/* Configs that are refused: each message names the place, the key and the reason. */
+/* Invalid configs: each message names the place, the key and the reason. */
 #include "config_rows.h"
 
 #include <cjson/cJSON.h>
 
-/* Text (model.name is given unless the text has a model), and a part of the message it must
- * give. */
+/* A text (model.name is added unless the text has a model), and a part of the expected message. */
 static void messages(void **state)
 {
     static const struct {
@@ -147,7 +146,8 @@ static void messages(void **state)
     }
 }
 
-/* A base's options go with the row they belong to; those of the same file do not (a mistake). */
+/* The options of a base's row are replaced with the row. Options of another row in the same file
+ * are a mistake. */
 static void refuses(const char *text, const char *override, const char *why)
 {
     struct pm_config *c = NULL;
@@ -156,7 +156,7 @@ static void refuses(const char *text, const char *override, const char *why)
     assert_contains(pm_error_text(), why);
 }
 
-/* Keys of another task, unless they say what is so anyway. */
+/* Keys of another task are refused, unless they have their default values. */
 static void keys_of_other_tasks(void **state)
 {
     static const char lenet[] =
@@ -198,7 +198,7 @@ static void left_behind(void **state)
     pm_config_destroy(&c);
     assert_int_equal(pm_config_parse("t.json", text, wrong, 2, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
-    wrong[1] = "export.frames=true"; /* a section that only the command line has */
+    wrong[1] = "export.frames=true"; /* a section that exists only on the command line */
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: export.frames: known, but not available");
     wrong[1] = "exprt.file=x";

@@ -16,7 +16,7 @@ static void named(const char *section, const struct pm_opt *o)
     }
 }
 
-/* The key stands in the section's table or in a task's. */
+/* True when the table of the section or of a task has the key. */
 static bool in_a_table(const struct pm_config_section *s, const char *key)
 {
     const struct pm_open_task *task;
@@ -31,7 +31,8 @@ static void reference(void **state)
 
     for (size_t i = 0; i < rows.task_count; i++)
         for (const struct pm_task_section *t = rows.tasks[i]->sections; t->section; t++)
-            if (!strchr(t->section, '.')) /* keys of eval.panoptic have eval.panoptic's line */
+            if (!strchr(t->section, '.')) /* keys of eval.panoptic share the entry of
+                                           * eval.panoptic */
                 named(t->section, t->opts);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         named(s->name, s->opts);

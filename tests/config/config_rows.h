@@ -1,4 +1,4 @@
-/* Rows as upper levels pass them to the config, and a config loaded with them. */
+/* Rows as higher levels pass them to the config, and a config loaded with them. */
 #ifndef PUMICE_TESTS_CONFIG_ROWS_H
 #define PUMICE_TESTS_CONFIG_ROWS_H
 
@@ -8,7 +8,7 @@
 
 #include <pumice/task.h>
 
-/* Optimizers with one key in common, nets, preprocessings, augmentations. */
+/* Optimizers that share a key, nets, preprocessings, augmentations. */
 struct momentum_cfg {
     float momentum;
     bool nesterov;
@@ -58,7 +58,7 @@ static const struct pm_opt turn_opts[] = {
 };
 static const struct pm_open_row augmentations[] = { { "turn", "", turn_opts, NULL },
                                                     { "flip", "", NULL, NULL } };
-/* The tasks are the program's own. */
+/* The tasks are those of the program. */
 static struct pm_open_sections rows = {
     { nets, 2 }, { optimizers, 3 }, { pres, 2 }, { augmentations, 2 }, NULL, 0,
 };

@@ -1,4 +1,4 @@
-/* Loading a config: defaults, merging, overrides, origins, and what is printed of it. */
+/* Loading a config: defaults, merging, overrides, origins, and its printed form. */
 #include "config_rows.h"
 
 #include <cjson/cJSON.h>
@@ -77,7 +77,7 @@ static void values(void **state)
     pm_config_destroy(&c);
 }
 
-/* Biases learn twice as fast, unless the config has factors of its own. */
+/* Segmentation doubles the learning rate of biases, unless the config has its own factors. */
 static void segmentation_doubles_biases(void **state)
 {
     static const char *const cases[] = {
@@ -102,7 +102,8 @@ static void segmentation_doubles_biases(void **state)
     }
 }
 
-/* DeepLab's polynomial, unless the config says how long it is. */
+/* Segmentation uses DeepLab's polynomial schedule over the whole run, unless the config sets its
+ * length. */
 static void segmentation_falls_over_the_run(void **state)
 {
     static const struct {
@@ -132,7 +133,7 @@ static void segmentation_falls_over_the_run(void **state)
     }
 }
 
-/* A net without a task serves every task; a task may name another one whose nets it uses. */
+/* A net without a task fits every task. A task may name another task whose nets it also uses. */
 static void nets_of_tasks(void **state)
 {
     static const struct pm_open_task mine = { .name = "mine", .nets_of = "classification" };
@@ -194,7 +195,7 @@ static void overrides(void **state)
     assert_int_equal(pm_config_read(c, "optim", adam_opts, &adam), 0);
     assert_true(adam.beta1 == 0.25f);
     assert_int_equal(c->schedule.policy, PM_POLICY_FIXED);
-    assert_true(c->schedule.base_lr == 0.01); /* the object was replaced as a whole */
+    assert_true(c->schedule.base_lr == 0.01); /* the object was replaced completely */
     const cJSON *layer = cJSON_GetArrayItem(c->model.layers, 1);
     assert_true(cJSON_GetObjectItem(layer, "filters")->valuedouble == 8);
     assert_string_equal(pm_config_origin(c, "model.layers.1.filters"), "command line");
@@ -261,7 +262,7 @@ static void bases(void **state)
     drop_folder(folder);
 }
 
-/* What is printed, loaded again, is printed the same. */
+/* The printed config, loaded again, prints the same. */
 static void dump(void **state)
 {
     static const char text[] =
@@ -290,7 +291,7 @@ static void dump(void **state)
     pm_config_destroy(&c);
 }
 
-/* Without rows, names and foreign keys are left to those who know them. */
+/* Without rows, the names of rows and their keys are not checked. */
 static void no_rows(void **state)
 {
     const struct pm_open_sections none = { 0 };

@@ -1,12 +1,12 @@
-/* Every file in configs/ that is an experiment: it is right, its net can be built without the data,
- * and its scopes name variables of that net. */
+/* Every experiment in configs/: the config is valid, its net can be built without the data, and
+ * its scopes name variables of that net. */
 #include "../base/unit.h"
 
 #include <cjson/cJSON.h>
 
 static const char *program, *source; /* from the environment that ctest sets */
 
-/* Both outputs of the program, which must succeed. */
+/* Standard output and errors of the program, which must succeed. */
 static char *output(struct pm_arena *a, const char *arguments)
 {
     struct pm_str text = { 0 };
@@ -24,10 +24,10 @@ static char *output(struct pm_arena *a, const char *arguments)
     return copy;
 }
 
-/* Overrides for what the data would say: a net listed layer by layer says how many classes it ends
- * in, and needs a size unless the file has one; a file may say how many itself, or have a weight
- * for each.
- * *scopes: whether it trains only some variables. */
+/* Overrides in place of the data's facts. A net listed layer by layer states its number of
+ * classes and needs a size unless the file has one. A file may set the number of classes or list
+ * weights for them.
+ * *scopes: true when it trains only some variables. */
 static const char *instead_of_data(struct pm_arena *a, const char *file, bool *scopes)
 {
     cJSON *config = cJSON_Parse(output(a, pm_arena_printf(a, "config show %s --json", file)));
@@ -51,7 +51,7 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
                            needs_size ? " input.size=64" : "");
 }
 
-/* Scopes are looked at by a plan, which takes seconds for the largest nets. */
+/* Scopes are checked by building a plan, which takes seconds for the largest nets. */
 static void check_file(struct pm_arena *a, const char *file)
 {
     bool scopes;

@@ -1,4 +1,4 @@
-/* The tables of the original programs' flags: complete, and naming keys that there are. */
+/* The tables of the original programs' flags are complete and name existing keys. */
 #include "../base/unit.h"
 
 #include <cjson/cJSON.h>
@@ -10,7 +10,7 @@
 static struct pm_arena *arena;
 static struct pm_open_sections open_rows;
 
-/* The programs' flags, as their sources list them; programs in the order of pm_programs. */
+/* The flags listed in the programs' sources; programs in the order of pm_programs. */
 static const char *const flags[] = {
     "master num_clones clone_on_cpu worker_replicas num_ps_tasks task sync_replicas "
     "replicas_to_aggregate train_dir log_every_n_steps save_summaries_secs save_interval_secs "
@@ -48,7 +48,7 @@ static const char *const flags[] = {
     "checkpoint_dir eval_dir dataset_dir",
 };
 
-/* word is one of the names, which blanks or commas separate. */
+/* True when word is one of the names, separated by blanks or commas. */
 static bool holds(const char *list, const char *word)
 {
     const size_t n = strlen(word);
@@ -67,7 +67,7 @@ static const struct pm_flag *find(const struct pm_program *p, const char *flag)
     return NULL;
 }
 
-/* Every flag has its row, and there are no others. */
+/* Every flag has a row, and there are no other rows. */
 static void complete(void **state)
 {
     size_t count = 0;
@@ -90,7 +90,7 @@ static void complete(void **state)
     assert_int_equal(count, PM_COUNT(flags));
 }
 
-/* An option of the section or of one of its rows. */
+/* True when the key is an option of the section or of one of its rows. */
 static bool is_option(const char *key)
 {
     const size_t n = strcspn(key, ".");
@@ -108,7 +108,7 @@ static bool is_option(const char *key)
     return found;
 }
 
-/* "`name=`" is an option of some converter. */
+/* "`name=`" must be an option of a converter. */
 static void check_instead(const struct pm_flag *f)
 {
     const size_t n = f->instead ? strlen(f->instead) : 0;
@@ -128,7 +128,7 @@ static void check_instead(const struct pm_flag *f)
         fail_msg("%s: no converter has an option %s", f->flag, name);
 }
 
-/* Each key is accepted, or known as a later one. */
+/* Each key exists or is known as a later one. */
 static void keys_exist(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void keys_exist(void **state)
         }
 }
 
-/* A flag stands in its program's table only, not in the key's line besides. */
+/* A flag is listed in its program's table only, not again in the key's line. */
 static void once(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void once(void **state)
                              r->key, f->flag);
 }
 
-/* No option of a net, optimizer or preprocessing is called a later key. */
+/* No option of a net, optimizer or preprocessing has the name of a later key. */
 static void not_later(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The program from outside: help, exit codes, --json, generated files, faults at every place. */
+/* The program from outside: help, exit codes, --json, generated files, and faults at every
+ * place. */
 #include "../base/unit.h"
 
 #include <cjson/cJSON.h>
@@ -10,7 +11,7 @@
 static const char *program, *source; /* from the environment that ctest sets */
 
 struct outcome {
-    int code;           /* exit code; -1 when a signal ended it */
+    int code;           /* -1 when a signal ended it */
     struct pm_str text; /* standard output, or error with "2>&1 >/dev/null" */
 };
 
@@ -112,7 +113,7 @@ static double number_at(const cJSON *v, const char *key)
     return n->valuedouble;
 }
 
-/* Too few classes: said of the key, or of the data, that is to blame. */
+/* Too few classes: the message names the key or the data that causes it. */
 static void too_few_classes(void **state)
 {
     static const char show[] = "config show configs/shapes_classification.json --layers";
@@ -134,8 +135,8 @@ static void too_few_classes(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A net shown as layers, put into a config, is shown as the same layers; its parameters are those
- * of the published network. */
+/* A net shown as layers and put into a config is shown as the same layers. Its number of
+ * parameters is that of the published net. */
 static void layers_again(void **state)
 {
     static const char *const nets[] = { "lenet", "cifarnet", "resnet_v1_50", "mobilenet_v1_050" };
@@ -189,7 +190,7 @@ static void layers_again(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The memory of a step without running one: variables and gradients are LeNet's, in floats. */
+/* The memory of a step without running it: variables and gradients are LeNet's, in floats. */
 static void plan(void **state)
 {
     cJSON *v = show_json("config show configs/lenet_mnist.json --plan --json model.num_classes=10 "
@@ -203,7 +204,7 @@ static void plan(void **state)
     {
         assert_string_equal(cJSON_GetObjectItem(clone, "device")->valuestring, "cpu");
         examples += number_at(clone, "examples");
-        /* Each of the eight tensors starts at a multiple of 256 bytes. */
+        /* Each of the eight tensors begins at a multiple of 256 bytes. */
         assert_in_range((long)number_at(clone, "variables"), 4 * floats, 4 * floats + 8 * 256);
         assert_in_range((long)number_at(clone, "gradients"), 4 * floats, 4 * floats + 8 * 256);
         assert_true(number_at(clone, "peak_live") <= number_at(clone, "activations"));
@@ -237,7 +238,7 @@ static void plan(void **state)
     expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");
 }
 
-/* PM_LOG's levels, general and by subsystem. */
+/* Levels of PM_LOG, for all subsystems and for one. */
 static void log_levels(void **state)
 {
     static const char show[] =
@@ -257,7 +258,7 @@ static void log_levels(void **state)
     unsetenv("PM_LOG");
 }
 
-/* With --json a failure is one object on standard output as well. */
+/* With --json a failure also prints one JSON object on standard output. */
 static void json_failure(void **state)
 {
     struct outcome o = run("config check configs/lenet_mnist.json run.stesp=1 --json 2>/dev/null");
@@ -289,8 +290,8 @@ static void check_generated(struct pm_arena *a, const char *file, const char *co
     pm_str_free(&printed.text);
 }
 
-/* configs/schema.json and the tables of the reference pages are what the program prints; --update
- * writes the same. */
+/* configs/schema.json and the tables of the reference pages equal the program's output, and
+ * --update writes the same. */
 static void generated(void **state)
 {
     static const char *const files[][2] = {
@@ -320,8 +321,8 @@ static void generated(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Every fallible place on the way fails once: one line, exit code 1, or 2 where the place turns it
- * into a refusal of its own; no leak and no crash. When no place is left, all passes. */
+/* Every place that can fail is made to fail once: one line, exit code 1, or 2 when the failure
+ * counts as a refused config. No leak and no crash. After the last place the command succeeds. */
 static void faults(void **state)
 {
     int n = 0, code = 1;

@@ -1,4 +1,4 @@
-/* A net's plan on the CPU, for tests of tasks. */
+/* Plans a net on the CPU, for tests of tasks. */
 #ifndef PUMICE_TESTS_PLANNED_H
 #define PUMICE_TESTS_PLANNED_H
 
@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-/* A plan on the CPU and what it needs. */
+/* A plan on the CPU and the objects that it needs. */
 struct planned {
     struct pm_device *device;
-    struct pm_variables *variables; /* initial values by a seed */
+    struct pm_variables *variables; /* initial values from a seed */
     struct pm_plan *plan;
 };
 

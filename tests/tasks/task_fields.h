@@ -1,4 +1,4 @@
-/* The arrays of a task's batches, for its tests. */
+/* Arrays for the fields of a task's batches. */
 #ifndef PUMICE_TESTS_TASK_FIELDS_H
 #define PUMICE_TESTS_TASK_FIELDS_H
 
@@ -14,7 +14,7 @@ static inline struct pm_frame frame_of(const struct pm_task_facts *f, bool train
                  : (struct pm_frame){ f->eval_height, f->eval_width };
 }
 
-/* Returns their number, at most 8; none has a range that is empty. */
+/* Stores the fields. Returns their number, at most 8. No field may have an empty range. */
 static inline int fields_of(const struct pm_task_row *row, const struct pm_task *t, bool train,
                             struct pm_frame frame, struct pm_field out[8])
 {

@@ -1,5 +1,5 @@
-/* The lists that a task fills: outputs of a net and pictures, more of them than any task has
- * today. */
+/* The lists that a task fills, outputs of a net and pictures, hold more entries than any task
+ * uses today. */
 #include "tasks/planned.h"
 
 #include <pumice/task.h>

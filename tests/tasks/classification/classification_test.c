@@ -1,4 +1,4 @@
-/* The classification task: samples from records, the score's rules, predictions, loss nodes. */
+/* The classification task: examples from records, scores, predictions, loss nodes. */
 #include "tasks/task_fields.h"
 #include "tasks/classification/classification.h"
 
@@ -23,7 +23,7 @@ static const struct pm_task_row *task(void)
     return t;
 }
 
-/* Preprocessing with its default options. */
+/* A task that uses a preprocessing with its default options. */
 static struct pm_task setup_of(const char *preprocessing, int channels, int classes,
                                 struct pm_arena *a)
 {
@@ -41,15 +41,15 @@ static struct pm_task setup_of(const char *preprocessing, int channels, int clas
     };
 }
 
-/* A record's parts; a NULL format or a negative label is left out. */
+/* The parts of a record; a NULL format or a negative label is omitted. */
 struct record {
     const char *format;
     int channels, label;
-    bool cut; /* half of the picture's bytes are missing */
-    int boxes, ymax; /* boxes of the record, and values of the list ymax */
+    bool cut; /* only half of the picture's bytes */
+    int boxes, ymax; /* number of boxes in the record, and of values in the list ymax */
 };
 
-/* ymin, xmin, ymax, xmax; the last one reaches beyond the picture. */
+/* ymin, xmin, ymax, xmax; the last box reaches beyond the picture. */
 static const float boxes[2][4] = { { 0.5f, 0, 1, 0.5f }, { 0.1f, 0.2f, 0.3f, 1.5f } };
 
 static void add_boxes(struct pm_example_builder *b, const struct record *r)
@@ -153,7 +153,7 @@ static void bad_records(void **state)
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
         float image[SIZE * SIZE];
         int32_t label;
-        /* A label out of range is a mistake of the data, the rest is a damaged record. */
+        /* A label out of range is an error in the data; the other cases are damaged records. */
         assert_int_equal(make_sample(&s, false, &cases[i].r, 0, image, &label),
                          strstr(cases[i].words, "image/class/label") ? PM_EDATA : PM_ECORRUPT);
         if (!strstr(pm_error_text(), "a.tfrecord record 5") ||
@@ -164,7 +164,7 @@ static void bad_records(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A net of one channel sees colour pictures grey, as use_grayscale makes them. */
+/* A net with one channel gets colour pictures in grey, as with use_grayscale. */
 static void grey(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void grey(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The Inception trainer's preprocessing gets the record's boxes and the example's number. */
+/* The Inception trainer's preprocessing gets the record's boxes and the number of the example. */
 static void record_boxes(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void record_boxes(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The distortions are a function of seed, step and example, and only of training. */
+/* Distortions depend on seed, step and example, and occur only in training. */
 static void augmentation(void **state)
 {
     (void)state;
@@ -289,12 +289,13 @@ static void score(void **state)
     (void)state;
     enum { K = 7 };
     static const float logits[][K] = {
-        { 0, 1, 2, 3, 4, 5, 6 }, /* label 6: right */
-        { 3, 3, 1, 1, 1, 1, 1 }, /* label 0: right, the lowest of equals */
+        { 0, 1, 2, 3, 4, 5, 6 }, /* label 6: correct */
+        { 3, 3, 1, 1, 1, 1, 1 }, /* label 0: correct, the lowest of equal ones */
         { 3, 3, 1, 1, 1, 1, 1 }, /* label 1: wrong, recalled */
-        { 9, 8, 7, 6, 5, 5, 5 }, /* label 6: four are greater, equals do not count: recalled */
-        { 9, 8, 7, 6, 5, 4, 4 }, /* label 6: five are greater: lost */
-        { 9, 9, 9, 9, 9, 9, 9 }, /* beyond `valid` */
+        { 9, 8, 7, 6, 5, 5, 5 }, /* label 6: four values are greater, equal ones do not count:
+                                  * recalled */
+        { 9, 8, 7, 6, 5, 4, 4 }, /* label 6: five values are greater: not recalled */
+        { 9, 9, 9, 9, 9, 9, 9 }, /* beyond `valid`, ignored */
     };
     const int32_t labels[] = { 6, 0, 1, 6, 6, 0 };
     struct pm_task s = { .facts = { .num_classes = K }, .label_smoothing = 0.25f };
@@ -352,7 +353,7 @@ static void score_not_finite(void **state)
     free(text);
     cJSON_Delete(o);
     o = cJSON_CreateObject();
-    task()->score_detail(m, o); /* two pictures of their class, but no answers */
+    task()->score_detail(m, o); /* two examples of the class, but no predictions */
     text = cJSON_PrintUnformatted(o);
     assert_string_equal(text, "{\"labels\":[null,null,null],\"labels_offset\":0,\"per_class\":{"
         "\"count\":[3,0,0],\"predicted\":[1,0,0],\"right\":[1,0,0]},\"unanswered\":2,"
@@ -362,8 +363,8 @@ static void score_not_finite(void **state)
     task()->score_destroy(&m);
 }
 
-/* 40 examples of 3 classes, i's label i % 3; the answer is wrong where i % 4 == 0, the more the
- * larger i. In batches of `size`, backwards when asked. */
+/* 40 examples of 3 classes; the label of i is i % 3. The prediction is wrong when i % 4 == 0,
+ * with a larger error for a larger i. In batches of `size`, in reverse order when asked. */
 static struct pm_score *scored(const struct pm_task *s, int size, bool backwards)
 {
     struct pm_score *m = task()->score_create(s);
@@ -398,7 +399,7 @@ static void details(void **state)
     assert_int_equal(task()->score_samples(m, records), PM_MAX_SAMPLES);
     assert_int_equal(task()->score_samples(other, same), PM_MAX_SAMPLES);
     assert_memory_equal(records, same, sizeof records);
-    for (int i = 0; i < 10; i++) /* all the wrong ones, the worst first */
+    for (int i = 0; i < 10; i++) /* all wrong ones, the worst first */
         assert_int_equal(records[i], 1036 - 4 * i);
     for (int i = 10; i < PM_MAX_SAMPLES; i++)
         assert_true(records[i] % 4 != 0);
@@ -420,7 +421,7 @@ static void details(void **state)
     make_record(&r, &bytes, &size);
     o = cJSON_CreateObject();
     assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, &drawings), PM_OK);
-    assert_true(value(o, "label") == 2 && value(o, "predicted") == 0); /* number 32 */
+    assert_true(value(o, "label") == 2 && value(o, "predicted") == 0); /* example 32 */
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(o, "right")));
     assert_true(fabs(value(o, "probability") - exp(4.2) / (exp(4.2) + 2)) < 1e-6);
     assert_true(fabs(value(o, "label_probability") - 1 / (exp(4.2) + 2)) < 1e-6);

@@ -1,6 +1,6 @@
-/* COCO's figures: cases counted by hand, and drawn scenes beside tests/golden/coco_metrics.json,
- * which coco_metrics.py has from COCO's own evaluation: masks through panoptic_metrics, boxes by
- * themselves. */
+/* COCO's metrics: cases counted by hand, and scenes compared with
+ * tests/golden/coco_metrics.json, which coco_metrics.py computed with COCO's own evaluation:
+ * masks through panoptic_metrics, boxes directly. */
 #include "tasks/segmentation/coco_metrics.h"
 #include "tasks/segmentation/drawn_segments.h"
 #include "tasks/segmentation/panoptic_metrics.h"
@@ -9,7 +9,7 @@
 
 /* ---- by hand ----------------------------------------------------------------------------- */
 
-/* Of class 0 of 2. */
+/* Adds a picture with instances of class 0 of 2. */
 static void add(struct pm_coco_metrics *m, int truths, const struct pm_coco_true *truth, int found,
                 const struct pm_coco_said *said, const double *overlap)
 {
@@ -21,7 +21,7 @@ static double figure(const struct pm_coco_metrics *m, enum pm_coco_figure which)
     return pm_coco_metrics_figures(m, -1).v[which];
 }
 
-/* An overlap of just a threshold is enough; two true ones, of which one is found up to 0.75. */
+/* An overlap equal to a threshold is a match. Of two true instances one is found, up to 0.75. */
 static void thresholds(void **state)
 {
     const struct pm_coco_true truth[] = { { 5000, false }, { 5000, false } };
@@ -44,8 +44,8 @@ static void thresholds(void **state)
     assert_null(m);
 }
 
-/* A crowd takes all that lie on it and have no other; a true one that counts comes first, whatever
- * its overlap; nothing more is right or wrong of it. */
+/* A crowd matches all predictions on it that have no other match. A true instance that counts
+ * has priority, whatever its overlap. Matches with a crowd are neither right nor wrong. */
 static void crowds(void **state)
 {
     const struct pm_coco_true truth[] = { { 5000, true }, { 5000, false } };
@@ -60,14 +60,14 @@ static void crowds(void **state)
     near(figure(m, PM_COCO_AR10), 1);
     pm_coco_metrics_destroy(&m);
     m = pm_coco_metrics_create(2);
-    add(m, 1, truth, 3, said, (double[]){ 1, 1, 0.4 }); /* nothing to find: no figures, wrong or
-                                                         * not */
+    add(m, 1, truth, 3, said, (double[]){ 1, 1, 0.4 }); /* without a true instance the class has
+                                                         * no metrics */
     assert_true(isnan(figure(m, PM_COCO_AP)));
     pm_coco_metrics_destroy(&m);
 }
 
-/* 1024 is small and medium, both. What is found of another range is neither right nor wrong, and
- * what has no match is wrong in its own range only. */
+/* An area of 1024 is both small and medium. A match with an instance of another range is neither
+ * right nor wrong; a prediction without a match is wrong in its own range only. */
 static void areas(void **state)
 {
     const struct pm_coco_true truth[] = { { 1024, false }, { 20000, false } };
@@ -80,14 +80,14 @@ static void areas(void **state)
     near(figure(m, PM_COCO_AP_SMALL), 1);
     near(figure(m, PM_COCO_AP_MEDIUM), 0.5);
     near(figure(m, PM_COCO_AP_LARGE), 1);
-    near(figure(m, PM_COCO_AP), 2.0 / 3); /* right after one wrong: the best precision of later
-                                           * recalls */
+    near(figure(m, PM_COCO_AP), 2.0 / 3); /* right after one wrong: the best precision at later
+                                           * recalls counts */
     near(figure(m, PM_COCO_AR1), 0);
     near(figure(m, PM_COCO_AR10), 1);
     pm_coco_metrics_destroy(&m);
 }
 
-/* The 101st of a picture does not count; a score that is no number is the last. */
+/* The 101st prediction of a picture does not count. A score that is not a number comes last. */
 static void many(void **state)
 {
     const struct pm_coco_true truth[] = { { 100, false } };
@@ -111,7 +111,7 @@ static void many(void **state)
     }
 }
 
-/* Equally sure ones in the order of the pictures. */
+/* Predictions of equal score come in the order of the pictures. */
 static void ties(void **state)
 {
     const struct pm_coco_true truth[] = { { 100, false } };
@@ -128,8 +128,8 @@ static void ties(void **state)
     }
 }
 
-/* Recalls are 0.01 times whole numbers as COCO has them: 57 times it is a little more than 57 of
- * 100, so that the next recall's precision counts. */
+/* COCO computes recalls as 0.01 times whole numbers. 57 times 0.01 is slightly more than 57 of
+ * 100, so the precision at the next recall counts. */
 static void recalls(void **state)
 {
     const struct pm_coco_true truth[] = { { 100, false } };
@@ -176,7 +176,7 @@ static void draw_masks(int index, struct canvas truth, struct canvas said, doubl
     }
 }
 
-/* Beside the twelve of all classes, and of each of `count`. */
+/* Compares the twelve metrics of all classes and of each of `count` classes. */
 static void check_figures(const char *name, const struct pm_coco_metrics *m, const int *classes,
                           int count)
 {
@@ -227,7 +227,7 @@ static void masks(void **state)
 
 enum { MOST_BOXES = 160 };
 struct box { int x, y, w, h, side; };
-/* Of one class. */
+/* The boxes of one class. */
 struct boxes {
     struct box truth[MOST_BOXES], said[MOST_BOXES];
     struct pm_coco_true of_truth[MOST_BOXES];

@@ -1,5 +1,5 @@
-/* drawn_segments: scenes of rectangles over each other, as the scripts of the goldens draw them,
- * and the list of what is seen of them. */
+/* drawn_segments: scenes of overlapping rectangles, drawn as in the scripts of the goldens, and
+ * the list of their visible segments. */
 #ifndef PM_DRAWN_SEGMENTS_H
 #define PM_DRAWN_SEGMENTS_H
 
@@ -12,7 +12,8 @@
 
 enum { DIVISOR = 1000, MOST_SEGMENTS = 32, FIRST_THING = 2 };
 
-/* Of numbers n -> (n 1103515245 + 12345) mod 2^31. */
+/* The next number of the sequence n -> (n 1103515245 + 12345) mod 2^31, reduced to 0 .. below -
+ * 1. */
 static inline int number(uint32_t *n, int below)
 {
     *n = (*n * 1103515245u + 12345u) & 0x7fffffffu;
@@ -28,7 +29,7 @@ static inline void paint(struct canvas c, int y, int x, int h, int w, int32_t id
             c.map[v * c.width + u] = id;
 }
 
-/* What was said: a map of ids, with scores by id (NULL: 0.5 each); things are classes from
+/* A prediction: a map of ids, with scores by id (NULL: 0.5 each). Things are the classes from
  * FIRST_THING to last_thing. */
 struct said {
     struct pm_segment_map p;
@@ -64,7 +65,7 @@ static inline void near(double a, double b)
         fail_msg("%.17g is not %.17g", a, b);
 }
 
-/* tests/golden/NAME; freed with cJSON_Delete. */
+/* Reads tests/golden/NAME; free with cJSON_Delete. */
 static inline cJSON *read_golden(const char *name)
 {
     const char *source = getenv("PUMICE_SOURCE");

@@ -1,6 +1,6 @@
-/* Predictions of pictures at several scales and mirrored, against the original program
- * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it puts upon
- * them. The bound is 10 times what the original's own float32 run is off by, and no less than
+/* Predictions at several scales and mirrored, compared with the original program
+ * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it applies
+ * to them. The bound is 10 times the error of the original's own float32 run, and at least the
  * rounding of sums in another order. */
 #include "tasks/segmentation/segmentation.h"
 
@@ -72,7 +72,7 @@ static void initial(const struct golden *g, const struct pm_variable *v, float *
     }
 }
 
-/* Off by this share of the norm, estimated from products with vectors of +-1, as in
+/* The relative error of the norm, estimated from products with vectors of +-1, as in
  * golden_test.c. */
 static double off_by(const struct golden *g, const char *name, const float *t, size_t count,
                      const cJSON *row)

@@ -1,5 +1,5 @@
-/* Grouping: cases by hand, and random maps beside a reference that looks at every centre, every
- * window and every pixel, and shares no code with src/. */
+/* Grouping: cases by hand, and random maps compared with a reference that tests every centre,
+ * every window and every pixel and shares no code with src/. */
 #include "base/unit.h"
 #include "tasks/segmentation/instance_group.h"
 
@@ -36,8 +36,8 @@ static struct pm_group_input input_of(const struct maps *m)
 
 struct result {
     int centers, y[MOST], x[MOST];
-    int number[MOST];     /* as pm_group_assign */
-    int id[MOST];         /* as the map */
+    int number[MOST];     /* as for pm_group_assign */
+    int id[MOST];         /* as in the map */
 };
 
 static float padded(const float *v, int h, int w, int y, int x)
@@ -52,7 +52,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The published post-processing: threshold, max-pool, equal, top k. */
+/* The published post-processing: threshold, max-pool, comparison, top k. */
 static void ref_centers(const struct maps *m, const struct pm_group_options *o, float threshold,
                         struct result *r)
 {
@@ -147,7 +147,7 @@ static void ref_merge(const struct maps *m, const struct pm_group_options *o, st
     }
 }
 
-/* Areas, scores and the list itself follow from the map. */
+/* Areas, scores and the list of segments must follow from the map. */
 static void check_segments(const struct maps *m, const struct pm_segment_map *p)
 {
     const int n = p->height * p->width;
@@ -211,7 +211,7 @@ static float uniform(struct pm_rng *r, float low, float high)
     return low + (high - low) * (float)pm_rng_uniform(r);
 }
 
-/* Heat of `levels` values, so that neighbours are equal often. */
+/* Heat with few levels, so that neighbours are often equal. */
 static void fill(struct maps *m, uint64_t seed, int height, int width, int stride, int levels,
                  float reach)
 {
@@ -248,7 +248,7 @@ static void random_maps(void **state)
              k % 6 == 0 ? 200 : 12);
         if (k % 11 == 0)
             m.offset[8] = NAN, m.offset[11] = INFINITY, m.heat[4] = NAN;
-        if (k % 8 == 0) /* whole numbers: places as far from several centres */
+        if (k % 8 == 0) /* whole numbers: some pixels are equally far from several centres */
             for (int i = 0; i < 2 * m.height * m.stride; i++)
                 m.offset[i] = roundf(m.offset[i]);
         ref_centers(&m, &o, 0.1f, &r);
@@ -287,19 +287,19 @@ static void thresholds(void **state)
 
     (void)state;
     empty(20, 30, 2);
-    m.heat[3 * 30 + 4] = 0.1f; /* exactly met: not above it */
+    m.heat[3 * 30 + 4] = 0.1f; /* equal to the threshold, not above it */
     assert_int_equal(centers_of(&o, found), 0);
     m.heat[3 * 30 + 4] = nextafterf(0.1f, 1);
     assert_int_equal(centers_of(&o, found), 1);
     assert_int_equal(found[0].y, 3);
     assert_int_equal(found[0].x, 4);
-    o.threshold = -0.5f; /* never below 0 */
+    o.threshold = -0.5f; /* counts as 0 */
     m.heat[9 * 30 + 9] = 0.01f;
     assert_int_equal(centers_of(&o, found), 2);
 }
 
-/* Equal neighbours are all kept, a pixel as near as the window reaches is compared, one further
- * not. */
+/* Equal neighbours are all kept. A pixel at the edge of the window is compared, one further away
+ * is not. */
 static void plateaus(void **state)
 {
     const struct pm_group_options o = options();
@@ -309,7 +309,7 @@ static void plateaus(void **state)
     m.heat[10 * 30 + 10] = m.heat[10 * 30 + 11] = m.heat[11 * 30 + 10] = 0.75f;
     assert_int_equal(centers_of(&o, found), 3);
     assert_int_equal(found[2].y, 11);
-    m.heat[10 * 30 + 14] = 0.8f; /* 3 to the right of one, 4 of the others */
+    m.heat[10 * 30 + 14] = 0.8f; /* 3 to the right of one maximum, 4 from the others */
     assert_int_equal(centers_of(&o, found), 3);
     assert_int_equal(found[0].x, 10);
     assert_int_equal(found[1].x, 14);
@@ -325,15 +325,16 @@ static void many(void **state)
     empty(20, 30, 2);
     for (int i = 0; i < 199; i++)
         m.heat[i] = 0.5f;
-    assert_int_equal(centers_of(&o, found), 199); /* fewer than top_k: all, also equal ones */
+    assert_int_equal(centers_of(&o, found), 199); /* fewer than top_k: all are kept, also equal
+                                                   * ones */
     m.heat[300] = 0.9f;
     assert_int_equal(centers_of(&o, found), 1); /* 200: those above the 200th, which ties with
-                                                 * 198 */
+                                                 * 198 others */
     for (int i = 0; i < 250; i++)
         m.heat[i] = 0.2f + 0.001f * (float)i;
     assert_int_equal(centers_of(&o, found), 199);
-    assert_int_equal(found[0].y * 30 + found[0].x, 52); /* 251: the 199 hottest are left, by
-                                                         * place */
+    assert_int_equal(found[0].y * 30 + found[0].x, 52); /* 251: the 199 hottest remain, ordered
+                                                         * by place */
     assert_int_equal(found[198].y * 30 + found[198].x, 300);
 }
 
@@ -351,9 +352,9 @@ static void no_centers(void **state)
     pm_group_segments(&o, &in, &p);
     assert_int_equal(p.count, 1);
     assert_int_equal(p.segments[0].id, 1000);
-    assert_int_equal(p.segments[0].area, 300); /* just enough */
+    assert_int_equal(p.segments[0].area, 300); /* equal to the threshold: kept */
     assert_int_equal(p.map[0], 1000);
-    assert_int_equal(p.map[300], PM_VOID); /* a thing of no instance */
+    assert_int_equal(p.map[300], PM_VOID); /* a thing without an instance */
     pm_segment_map_free(&p);
     o.stuff_area = 301;
     pm_group_segments(&o, &in, &p);
@@ -362,8 +363,8 @@ static void no_centers(void **state)
     pm_segment_map_free(&p);
 }
 
-/* Votes that tie go to the lower class; numbers run by class; the first of equally near centres has
- * the pixel between them. */
+/* Ties of votes go to the lower class. Instances are numbered for each class. A pixel between
+ * equally near centres belongs to the first. */
 static void ties(void **state)
 {
     struct pm_group_options o = options();
@@ -373,7 +374,7 @@ static void ties(void **state)
     empty(1, 11, 4);
     o.nms_kernel = 1;
     m.heat[1] = m.heat[9] = 0.5f;
-    m.classes[2] = m.classes[3] = m.classes[4] = 2; /* 0..5: three of each */
+    m.classes[2] = m.classes[3] = m.classes[4] = 2; /* pixels 0..5: three of each class */
     const struct pm_group_input in = input_of(&m);
     pm_group_segments(&o, &in, &p);
     assert_int_equal(p.count, 2);
@@ -394,9 +395,9 @@ static void seed4_centers(void **state)
 
     (void)state;
     o.mode = PM_INSTANCE_SEED4;
-    empty(60, 80, 2); /* blocks of 72 columns */
+    empty(60, 80, 2); /* blocks have 72 columns */
     m.heat[5 * 80 + 5] = 40;
-    m.heat[5 * 80 + 6] = 50;  /* the hottest of its block, 127.5 of the largest */
+    m.heat[5 * 80 + 6] = 50;  /* the hottest of its block, scaled to 127.5 of the largest */
     m.heat[30 * 80 + 75] = 100;
     m.heat[31 * 80 + 75] = 100; /* the first of equal ones */
     assert_int_equal(centers_of(&o, found), 2);
@@ -405,9 +406,9 @@ static void seed4_centers(void **state)
     assert_int_equal(found[1].x, 6);
     m.heat[5 * 80 + 6] = 49.9f;
     assert_int_equal(centers_of(&o, found), 1);
-    o.threshold = 100; /* as its export has it */
+    o.threshold = 100; /* the threshold of its exported form */
     assert_int_equal(centers_of(&o, found), 2);
-    m.classes[30 * 80 + 75] = 1; /* only among things */
+    m.classes[30 * 80 + 75] = 1; /* things only */
     assert_int_equal(centers_of(&o, found), 2);
     assert_int_equal(found[0].y, 31);
     o.top_k = 1;
@@ -417,7 +418,8 @@ static void seed4_centers(void **state)
     assert_int_equal(centers_of(&o, found), 0);
 }
 
-/* Lengths lead to the centre from both sides; at a squared distance of 3000 nothing is near. */
+/* Lengths point to the centre from both sides. Beyond a squared distance of 3000 no centre is
+ * near. */
 static void seed4_numbers(void **state)
 {
     struct pm_group_options o = options();
@@ -427,19 +429,20 @@ static void seed4_numbers(void **state)
     (void)state;
     o.mode = PM_INSTANCE_SEED4;
     empty(60, 80, 2);
-    for (int i = 0; i < 60 * 80; i++) /* everything belongs to the second */
+    for (int i = 0; i < 60 * 80; i++) /* every pixel belongs to the second centre */
         m.offset[2 * i] = (float)abs(i / 80 - 20), m.offset[2 * i + 1] = (float)abs(i % 80 - 50);
     m.classes[7] = 0;
     const struct pm_group_input in = input_of(&m);
     pm_group_assign(&o, &in, c, 2, number);
     for (int i = 0; i < 60 * 80; i++) {
-        /* 30 columns lie as far from the first, with the same lengths. */
+        /* 30 columns have the same distance from the first centre, with the same lengths. */
         const float u = fabsf(fabsf((float)(i % 80) - 10) - m.offset[2 * i + 1]);
 
         if (number[i] != (i == 7 ? 0 : u == 0 ? 1 : 2))
             fail_msg("pixel %d, %d: centre %d", i / 80, i % 80, number[i]);
     }
-    m.offset[0] = 20, m.offset[1] = 10 + sqrtf(3000); /* 0, 0: that far from the first */
+    m.offset[0] = 20, m.offset[1] = 10 + sqrtf(3000); /* pixel 0, 0 has exactly the largest
+                                                       * distance */
     m.offset[2] = 20, m.offset[3] = 9 + 54.7f;
     pm_group_assign(&o, &in, c, 1, number);
     assert_int_equal(number[1], 1);

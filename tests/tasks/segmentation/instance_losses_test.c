@@ -1,5 +1,5 @@
-/* What a net with heads of instances is trained by, on every device: losses and gradients of the
- * heads' maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
+/* The losses of a net with heads for instances, on every device: losses and gradients of the
+ * heads' maps compared with tests/golden/instance_losses.json (instance_losses.py writes it). */
 #include "tasks/task_fields.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -230,7 +230,7 @@ static void run_case(struct pm_device *d, const cJSON *want)
 
     of.pixels.instance.mode = strcmp(get(want, "mode")->valuestring, "seed4") == 0
                                   ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
-    /* The weights that are the mode's own need not be given. */
+    /* Weights at the mode's default may be omitted. */
     if (loss.center_weight == (of.pixels.instance.mode ? 1 : 200))
         loss.center_weight = loss.offset_weight = NAN;
     struct pm_net *net = build(&of);
@@ -295,8 +295,8 @@ static struct pm_task wide_setup(const struct pm_segmentation_loss *loss)
     };
 }
 
-/* Runs the net with offsets of 1 and 1 everywhere, a weight of 1 for each and zeros for the rest;
- * the caller destroys the plan and the variables. */
+/* Runs the net with offsets of 1 everywhere, a weight of 1 for each, and zeros for the other
+ * inputs. The caller destroys the plan and the variables. */
 static struct pm_plan *run_ones(struct pm_device *d, struct pm_net *net, const char *const *outputs,
                                 struct pm_variables **v)
 {
@@ -374,7 +374,7 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
     pm_net_destroy(&net);
 }
 
-/* x: of every pixel's offset the part along rows. */
+/* x: the row component of every pixel's offset. */
 static void check_wide_output(struct pm_device *d, const struct pm_task *s, float x)
 {
     const struct pm_net_maker maker = { constant_heads, NULL };
@@ -413,7 +413,7 @@ static void ratios(void **state)
     ok(pm_device_open(&list[cpu], &(struct pm_device_options){ .threads = 1 }, &d));
     check_wide_loss(d, &s);
     check_wide_output(d, &s, 5);
-    s.pixels.eval_modes.flip = true; /* half of them point the other way */
+    s.pixels.eval_modes.flip = true; /* half of them point in the opposite direction */
     check_wide_output(d, &s, 0);
     pm_device_close(&d);
     pm_free(list);

@@ -1,5 +1,5 @@
-/* Panoptic quality, parsing covering and average precision: cases counted by hand, and drawn scenes
- * beside tests/golden/panoptic_metrics.json (panoptic_metrics.py writes it). */
+/* Panoptic quality, parsing covering and average precision: cases counted by hand, and scenes
+ * compared with tests/golden/panoptic_metrics.json (panoptic_metrics.py writes it). */
 #include "tasks/segmentation/drawn_segments.h"
 #include "tasks/segmentation/panoptic_metrics.h"
 
@@ -28,8 +28,8 @@ static void add_row(struct pm_panoptic_metrics *m, const int32_t *truth, int32_t
 
 #define V PM_VOID
 
-/* Class 2: one of 6 pixels of which 4 are found by 5 (IoU 4/7); class 0: 4 of 4, and one more on
- * void. */
+/* Class 2: one segment of 6 pixels; the prediction has 5, of which 4 match (IoU 4/7). Class 0: 4
+ * of 4 pixels match, and one more lies on void. */
 static void quality_by_hand(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
@@ -43,7 +43,7 @@ static void quality_by_hand(void **state)
     near(r.sq, 4.0 / 7);
     near(r.rq, 1);
     near(r.pc, 4.0 / 7);
-    r = pm_panoptic_metrics_class(m, 0); /* 3 of 4 + 4 - 3 - the one on void */
+    r = pm_panoptic_metrics_class(m, 0); /* 3 of 4 + 4 - 3, less the one on void */
     near(r.pq, 3.0 / 4);
     r = pm_panoptic_metrics_row(m, PM_PANOPTIC_ALL);
     near(r.pq, (4.0 / 7 + 3.0 / 4) / 2);
@@ -53,8 +53,8 @@ static void quality_by_hand(void **state)
     pm_panoptic_metrics_destroy(&m);
 }
 
-/* IoU of a half is no match; what lies on void or on a crowd of the class by more than a half is
- * not wrong; a crowd is never missed. */
+/* An IoU of one half is no match. A prediction that lies by more than a half on void or on a
+ * crowd of its class is not wrong. A crowd is never missed. */
 static void void_and_crowds(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
@@ -71,16 +71,16 @@ static void void_and_crowds(void **state)
     assert_int_equal(r.matched, 0);
     assert_int_equal(r.wrong, 1);
     assert_int_equal(r.missed, 1);
-    near(r.pc, 0.5); /* of 2001: half is covered */
+    near(r.pc, 0.5); /* of 2001: half of the pixels are covered */
     add_row(m, unknown, over, 8, NULL);
     r = pm_panoptic_metrics_class(m, 3);
-    assert_int_equal(r.wrong, 0);    /* 3 of 4 on void */
+    assert_int_equal(r.wrong, 0);    /* 3 of 4 pixels on void */
     r = pm_panoptic_metrics_class(m, 2);
-    assert_int_equal(r.wrong, 1);    /* the crowd's is none more */
+    assert_int_equal(r.wrong, 1);    /* the one on the crowd is not counted */
     assert_int_equal(r.missed, 1);
     near(r.pc, 0.5);
     add_row(m, two, even, 8, NULL);
-    assert_int_equal(pm_panoptic_metrics_class(m, 3).wrong, 1); /* just half */
+    assert_int_equal(pm_panoptic_metrics_class(m, 3).wrong, 1); /* exactly one half */
     pm_panoptic_metrics_destroy(&m);
 }
 
@@ -97,9 +97,9 @@ static void truth_of_maps(void **state)
     assert_memory_equal(out, want, sizeof want);
 }
 
-/* Scores 0.9 right, 0.8 wrong, 0.7 right of 3 true ones: recalls 2/3, 1/3, 1/3, artificial 0;
- * precisions 2/3, 1/2, 1, 1. By steps centred on the points: 2/3 (1/6) + 1/2 (1/6) + 1 (1/6) + 1
- * (1/6). */
+/* Scores 0.9 right, 0.8 wrong, 0.7 right, with 3 true instances. Recalls 2/3, 1/3, 1/3 and an
+ * artificial 0; precisions 2/3, 1/2, 1, 1. With steps centred on the points: 2/3 (1/6) + 1/2
+ * (1/6) + 1 (1/6) + 1 (1/6). */
 static void precision_by_hand(void **state)
 {
     const struct pm_panoptic_metrics_options o = options(5);
@@ -113,7 +113,7 @@ static void precision_by_hand(void **state)
     add_row(m, truth, said, 8, scores);
     struct pm_average_precision r = pm_panoptic_metrics_ap(m, 2);
     near(r.ap50, (2.0 / 3 + 0.5 + 1 + 1) / 6);
-    near(r.ap, r.ap50); /* overlaps are whole */
+    near(r.ap, r.ap50); /* all overlaps are 1 */
     near(pm_panoptic_metrics_ap(m, -1).ap50, r.ap50);
     assert_true(isnan(pm_panoptic_metrics_ap(m, 3).ap));
     assert_true(isnan(pm_panoptic_metrics_row(m, PM_PANOPTIC_STUFF).rq) == false);
@@ -135,7 +135,7 @@ static bool is_thing(int label)
     return label >= FIRST_THING && label <= LAST_THING;
 }
 
-/* As the script draws them. */
+/* Draws the scene of the script. */
 static void scene(int index, int32_t *truth, int32_t *said, double *scores)
 {
     uint32_t n = (uint32_t)index + 1;

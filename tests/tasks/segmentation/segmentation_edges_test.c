@@ -1,4 +1,4 @@
-/* Segmentation with edges: their labels beside the classes', and the two losses' shares. */
+/* Segmentation with edges: edge labels beside the class labels, and the two losses. */
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 
-enum { SIZE = 13, CLASSES = 3, IGNORE = 0 }; /* the ignored label is an edge's class, too */
+enum { SIZE = 13, CLASSES = 3, IGNORE = 0 }; /* the ignored label is also a class of the edges */
 
 static const struct pm_segmentation_loss loss = { .top_k_percent = 1, .edge_weight = 0.25f,
                                             .normalize = PM_NORMALIZE_KEPT_PIXELS };
@@ -27,7 +27,7 @@ static struct pm_task setup_of(struct pm_arena *a)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* A box of class 2 in class 1, beside a corner that is ignored. */
+/* Draws a box of class 2 in class 1, beside an ignored corner. */
 static void draw(int height, int width, uint8_t *label)
 {
     for (int y = 0; y < height; y++)
@@ -36,7 +36,7 @@ static void draw(int height, int width, uint8_t *label)
                                    : y > 3 && y < 8 && x > 4 && x < 9 ? 2 : 1;
 }
 
-/* draws of (seed, step) as a training example's are. */
+/* Makes an example with the random numbers of (seed, step), as in training. */
 static void make_sample(const struct pm_task *s, bool train, uint64_t step, int height, int width,
                         int32_t *map, int32_t *edges)
 {
@@ -75,7 +75,7 @@ static void fields(void **state)
     pm_arena_destroy(&a);
 }
 
-/* In evaluation the record's own edge map, and nothing of an edge along the padding. */
+/* In evaluation the sample has the record's edge map, without edges along the padding. */
 static void framed_in_evaluation(void **state)
 {
     (void)state;
@@ -107,7 +107,8 @@ static void framed_in_evaluation(void **state)
     pm_arena_destroy(&a);
 }
 
-/* In training the same, scaled, cropped and flipped as the record's draws say: as its label is. */
+/* In training the edge map is scaled, cropped and flipped with the same random numbers as the
+ * label map. */
 static void framed_in_training(void **state)
 {
     (void)state;
@@ -201,7 +202,8 @@ static void losses(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Outputs: edges behind the classes; for export with their probabilities, the mean over modes. */
+/* Outputs: edges after the classes; for export with their probabilities, averaged over the
+ * modes. */
 static void outputs(void **state)
 {
     (void)state;
@@ -240,7 +242,7 @@ static void outputs(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A net with layers of the names that the task gives its own; ctx: a further one, or NULL. */
+/* A net whose layers have the names of the task's own; ctx: a further name, or NULL. */
 static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     static const char *const names[] = {
@@ -298,7 +300,7 @@ static void names_are_own(void **state)
     pm_arena_destroy(&a);
 }
 
-/* What comes out gives way, too, but not in a file. */
+/* Outputs get other names, too, except in a file. */
 static void names_of_outputs(void **state)
 {
     (void)state;
@@ -325,7 +327,7 @@ static void names_of_outputs(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Edges and what is none are two classes. */
+/* Edge and no edge are two classes. */
 static void one_class(void **state)
 {
     (void)state;
@@ -344,7 +346,7 @@ static void one_class(void **state)
     pm_arena_destroy(&a);
 }
 
-/* 12 pixels of edges, of which one in the band and two beside it are wrong. */
+/* 12 pixels of edges; one in the band and two beside it are wrong. */
 static void scores(void **state)
 {
     (void)state;
@@ -377,8 +379,8 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
-/* What TensorBoard shows: of the second example the band in white, ignored pixels and the rest
- * black. */
+/* TensorBoard's picture of the second example: the band is white, ignored pixels and the rest
+ * are black. */
 static void painted(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What the segmentation task makes of records with maps of instances: fields, targets framed as the
- * classes are, evaluation's map, and what it refuses. */
+/* The segmentation task with instance maps: fields, targets framed like the classes, the map for
+ * evaluation, and refused records. */
 #include <pumice/task.h>
 
 #include "tasks/task_fields.h"
@@ -23,12 +23,12 @@ static struct pm_task setup_of(struct pm_arena *a, int mode)
 /* ---- records ----------------------------------------------------------------------------- */
 
 struct picture {
-    int height, width, divisor; /* divisor 0: not told */
+    int height, width, divisor; /* divisor 0: omitted */
     uint8_t labels[PIXELS];
     uint16_t instances[PIXELS];
 };
 
-/* Grey, of 16 bits. */
+/* Adds a grey picture of 16 bits. */
 static void add_deep(struct pm_example_builder *b, const char *key, const struct picture *p)
 {
     add_map(b, key, p->height, p->width, 16, p->instances);
@@ -68,7 +68,7 @@ static int make_as(const struct pm_task *s, bool train, const struct picture *p,
     return err;
 }
 
-/* Boxes of things, a crowd and ignored pixels on a ground of classes 0 and 2. */
+/* Draws boxes of things, a crowd and ignored pixels on a background of classes 0 and 2. */
 static void scene(struct picture *p, int height, int width, int divisor)
 {
     const int d = divisor ? divisor : 1000;
@@ -127,7 +127,7 @@ static void fields(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Whatever was drawn: where the maps of classes and of instances tell the same, the targets are
+/* With any augmentation: where the label map and the instance map hold the same, the targets are
  * those of the framed classes alone. */
 static void training(int mode, int divisor)
 {
@@ -142,7 +142,7 @@ static void training(int mode, int divisor)
     o.num_classes = CLASSES, o.ignore_label = 255, o.small_area = 40;
     o.things = (struct pm_ints){ 2, things };
     scene(&p, 24, 29, divisor);
-    for (int i = 0; i < 24 * 29; i++) /* an instance a class */
+    for (int i = 0; i < 24 * 29; i++) /* an instance for each class */
         p.instances[i] = (uint16_t)((p.labels[i] & 1) && p.labels[i] != 255
                                         ? p.labels[i] * (divisor ? divisor : 1000) + 7 : 0);
     for (uint64_t step = 0; step < 12; step++) {
@@ -162,7 +162,7 @@ static void training(int mode, int divisor)
         for (int i = 0; i < PIXELS; i++)
             sum += (double)b.center[i];
     }
-    assert_true(sum > 12); /* there were things to see */
+    assert_true(sum > 12); /* some things were visible */
     pm_arena_destroy(&a);
 }
 
@@ -242,7 +242,8 @@ static void what_is_refused(void **state)
 
 enum part { CENTER = 1, OFFSETS = 2, IDS = 4, WRONG_SIZE = 8 };
 
-/* Heat h(y, x), offsets 256 above it and 513, and Cityscapes' numbers of p->instances. */
+/* Heat h(y, x), offsets of 256 above it and 513, and the numbers of p->instances in Cityscapes'
+ * form. */
 static int heat_at(int y, int x)
 {
     return (37 * y + 11 * x) & 255;
@@ -284,7 +285,7 @@ static int make_seed4(const struct pm_task *s, bool train, const struct picture 
     return err;
 }
 
-/* Numbers as Cityscapes has them; classes tell whether the picture came flipped. */
+/* Numbers in Cityscapes' form; the classes show whether the picture was flipped. */
 static void seed4_scene(struct picture *p)
 {
     *p = (struct picture){ .height = 24, .width = 29 };
@@ -329,7 +330,7 @@ static void seed4_pictures(void **state)
         }
     }
     assert_true(flips > 0 && flips < 8);
-    /* Scaled: lengths stay what they were, except towards the padding. */
+    /* After scaling, lengths stay the same, except towards the padding. */
     s.facts.preprocessing_cfg = setup_of(a, PM_INSTANCE_SEED4).facts.preprocessing_cfg;
     for (uint64_t step = 0; step < 8; step++) {
         assert_int_equal(make_seed4(&s, true, &p, CENTER | OFFSETS, step, (void *[]){
@@ -341,7 +342,7 @@ static void seed4_pictures(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The numbers serve evaluation, and training in the other mode. */
+/* Evaluation uses the numbers, and so does training in the other mode. */
 static void seed4_numbers(void **state)
 {
     static struct batch b, w;
@@ -370,7 +371,7 @@ static void seed4_numbers(void **state)
         w.semantic_weight }), PM_OK);
     assert_memory_equal(b.center, w.center, sizeof b.center);
     assert_memory_equal(b.offset, w.offset, sizeof b.offset);
-    /* What is missing or does not fit. */
+    /* Missing or mismatching parts of a record. */
     assert_int_equal(make_seed4(&reference, true, &p, CENTER | OFFSETS, 3, out), PM_EDATA);
     assert_non_null(
         strstr(pm_error_text(), "record 5: has no image/instance_ids_data/class/encoded"));

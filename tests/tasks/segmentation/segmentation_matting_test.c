@@ -1,5 +1,5 @@
-/* Segmentation by degrees of foreground, loss.matting: what of a map becomes which degree, the loss
- * in training and evaluation, what is counted, and what is refused. */
+/* Matting (loss.matting): values of label maps become degrees of foreground. Also the loss in
+ * training and evaluation, the metrics, and refused options. */
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -43,7 +43,7 @@ static void make_sample(const struct pm_task *s, int height, int width, int bits
     pm_example_builder_destroy(&b);
 }
 
-/* 8 and 16 bits to 0..1, 255 among them; padding is -1, as absent examples are. */
+/* Values of 8 and 16 bits become 0..1; 255 is not ignored. Padding and absent examples are -1. */
 static void degrees(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     return net->error;
 }
 
-/* The loss of the net's logits, which come out, too. */
+/* The loss of the net's logits, which are returned, too. */
 static double run(struct pm_net *net, const char *node, const float *labels, float *z)
 {
     const char *const names[] = { node, NULL };
@@ -153,7 +153,7 @@ static void losses(void **state)
 
 /* ---- scores and refusals ----------------------------------------------------------------- */
 
-/* Halves and more are foreground. */
+/* A degree of one half or more is foreground. */
 static void scores(void **state)
 {
     (void)state;

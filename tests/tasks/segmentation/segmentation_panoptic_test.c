@@ -1,5 +1,5 @@
-/* Scores and predictions of a net with heads of instances, of what it gives: right answers are
- * found right, wrong ones tell by how much, pictures have a colour for each instance. */
+/* Scores and predictions of a net with heads for instances: correct outputs score 1, wrong ones
+ * give the expected metrics, and pictures have a colour for each instance. */
 #include "tasks/segmentation/segmentation.h"
 #include "tasks/segmentation/segmentation_setup.h"
 
@@ -23,7 +23,7 @@ static struct pm_task setup_of(struct pm_arena *a)
     return s;
 }
 
-/* Two boxes of class 1 beside each other on class 0, and a strip of class 2 below. */
+/* Two neighbouring boxes of class 1 on class 0, and a strip of class 2 below. */
 static struct {
     int32_t labels[COUNT], instances[COUNT], classes[COUNT];
     float probabilities[COUNT * CLASSES], heat[COUNT], offset[2 * COUNT];
@@ -99,7 +99,7 @@ static void scores(void **state)
     assert_true(value(cJSON_GetObjectItem(o, "panoptic_things"), "classes") == 1);
     assert_true(value(cJSON_GetObjectItem(o, "panoptic_stuff"), "classes") == 2);
     cJSON_Delete(o);
-    answer.heat[4 * WIDTH + 10] = 0; /* one centre for both: its box has IoU 1/2, no match */
+    answer.heat[4 * WIDTH + 10] = 0; /* one centre for both boxes: IoU 1/2, no match */
     o = score(&s);
     assert_true(value(cJSON_GetObjectItem(o, "panoptic_things"), "pq") == 0);
     assert_true(fabs(value(o, "pq") - 2.0 / 3) < 1e-12);
@@ -108,7 +108,7 @@ static void scores(void **state)
     assert_true(value(disc, "missed") == 2 && value(disc, "wrong") == 1);
     assert_true(value(disc, "pc") == 0.5);
     cJSON_Delete(o);
-    s.pixels.instance.on = false; /* and nothing of that without instances */
+    s.pixels.instance.on = false; /* without instances there are no such metrics */
     assert_int_equal(metric_names(&s, names), 5);
     assert_string_equal(names[0], "miou");
     o = score(&s);
@@ -117,7 +117,7 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
-/* COCO's figures in place of Cityscapes', for each class too; both boxes are small. */
+/* COCO's metrics in place of Cityscapes', also for each class. Both boxes are small. */
 static void coco(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -145,7 +145,8 @@ static void coco(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A config's check of run.keep_best, which knows no net, lists what any net may be evaluated by. */
+/* The check of run.keep_best in a config does not know the net and lists the metrics of all
+ * nets. */
 static void keep_best_without_a_net(void **state)
 {
     static const char text[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
@@ -180,8 +181,8 @@ static void keep_best_without_a_net(void **state)
     pm_arena_destroy(&a);
 }
 
-/* What is said below and right of the picture is no part of it: with the input padded, the strip
- * below is, and beside it a third box, the second goes on to the right. */
+/* Predictions below and right of the picture do not count. In the padding lie the strip, a third
+ * box, and the continuation of the second box. */
 static void padded(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -219,7 +220,7 @@ static const uint8_t *pixel(const struct pm_image8 *im, int y, int x)
     return im->pixels + 3 * (y * im->width + x);
 }
 
-/* At the input's own size and at twice that, nearly. */
+/* Predictions at the input's own size and at almost twice that size. */
 static void predictions(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -274,7 +275,7 @@ static const struct pm_image8 *find(const struct pm_drawings *drawings, const ch
     return NULL;
 }
 
-/* Two examples, of which the second has the largest values; heads of 1 x 2 pixels. */
+/* Two examples; the second has the largest values. Heads have 1 x 2 pixels. */
 static void summaries(void **state)
 {
     static int32_t labels[2 * COUNT];
@@ -303,17 +304,17 @@ static void summaries(void **state)
         s.pixels.instance.mode = seed4 ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
         task()->paint(&s, &shown, 0, &drawings);
         im = find(&drawings, "semantic");
-        assert_int_equal(im->pixels[0], 85); /* the step of 3 classes */
+        assert_int_equal(im->pixels[0], 85); /* colours of 3 classes are 85 apart */
         assert_int_equal(im->pixels[1], 170);
         im = find(&drawings, "label_instance_center");
         assert_int_equal(im->pixels[3], 127);
         im = find(&drawings, "instance_center");
         assert_int_equal(im->pixels[0], 127);
         assert_int_equal(im->pixels[1], 0);
-        im = find(&drawings, "label_offset"); /* pixel 1: y 10 of 20, green; of lengths 10 of 10 */
+        im = find(&drawings, "label_offset"); /* pixel 1: y 10 of 20, green; for lengths 10 of 10 */
         assert_int_equal(im->pixels[3 + 1], seed4 ? 255 : 128 + 63);
         assert_int_equal(im->pixels[3], seed4 ? 0 : 128);
-        im = find(&drawings, "instance_offset"); /* pixel 0: y -4, x 2 of 8; of lengths x 2 of 2 */
+        im = find(&drawings, "instance_offset"); /* pixel 0: y -4, x 2 of 8; for lengths x 2 of 2 */
         assert_int_equal(im->pixels[1], seed4 ? 0 : 64);
         assert_int_equal(im->pixels[0], seed4 ? 255 : 159);
         assert_int_equal(im->pixels[2], seed4 ? 0 : 128);

@@ -1,5 +1,5 @@
-/* What the tests of segmentation share: the task, a setup as config and data come to, without
- * instances and edges, pictures as records have them, and what a setup is refused for. */
+/* Shared by the tests of segmentation: the task, opened without instances and edges, pictures in
+ * the form of records, and checks of refused setups. */
 #ifndef PUMICE_TESTS_SEGMENTATION_SETUP_H
 #define PUMICE_TESTS_SEGMENTATION_SETUP_H
 
@@ -15,7 +15,8 @@ static inline const struct pm_task_row *task(void)
     return pm_task_find("segmentation");
 }
 
-/* Pictures in colour, for the preprocessing "deeplab", whose defaults are in the arena. */
+/* A task for colour pictures with the preprocessing "deeplab" and its defaults; the arena holds
+ * them. */
 static inline struct pm_task segmentation_setup(struct pm_arena *a, int height, int width,
                                                 int classes)
 {
@@ -40,14 +41,14 @@ static inline struct pm_task segmentation_setup(struct pm_arena *a, int height, 
     };
 }
 
-/* The setup fits nothing to train; the error says why. */
+/* The setup must be refused for training with this reason. */
 static inline void refused(struct pm_task s, const char *why)
 {
     assert_int_equal(pm_segmentation_check(&s), PM_ECONFIG);
     assert_contains(pm_error_text(), why);
 }
 
-/* Settles the task by the heads that the maker gives for one picture. */
+/* Settles the task with the heads that the maker returns for one picture. */
 static inline void settle_by(struct pm_task *s, const struct pm_net_maker *maker)
 {
     struct pm_net *net = pm_net_create();
@@ -60,7 +61,7 @@ static inline void settle_by(struct pm_task *s, const struct pm_net_maker *maker
     pm_net_destroy(&net);
 }
 
-/* The net's metrics by their names; their number. */
+/* Stores the names of the net's metrics. Returns their number. */
 static inline int metric_names(const struct pm_task *s, const char *names[64])
 {
     struct pm_metric_list list = { 0 };
@@ -74,7 +75,7 @@ static inline int metric_names(const struct pm_task *s, const char *names[64])
     return count;
 }
 
-/* The picture as a PNG. */
+/* Adds the picture as a PNG. */
 static inline void add_picture(struct pm_example_builder *b, const char *key, int height, int width,
                                int channels, const uint8_t *pixels)
 {
@@ -87,7 +88,7 @@ static inline void add_picture(struct pm_example_builder *b, const char *key, in
     pm_free(png);
 }
 
-/* The numbers as a grey PNG of 8 or 16 bits. */
+/* Adds the numbers as a grey PNG of 8 or 16 bits. */
 static inline void add_map(struct pm_example_builder *b, const char *key, int height, int width,
                            int bits, const uint16_t *values)
 {

@@ -1,5 +1,5 @@
-/* The segmentation task: the confusion matrix, colours, samples with their label maps, loss nodes,
- * what the net gives over several scales, predictions at their pictures' size. */
+/* The segmentation task: the confusion matrix, colours, samples with label maps, loss nodes,
+ * outputs over several scales, and predictions at the size of their pictures. */
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -25,7 +25,7 @@ static double value(const cJSON *o, const char *key)
 
 /* ---- counting and colours ---------------------------------------------------------------- */
 
-/* Class 2 is nowhere, but was said twice; class 3 neither is nor was said. */
+/* Class 2 is absent but was predicted twice. Class 3 is absent and was never predicted. */
 static void an_absent_class(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void colors_by_name(void **state)
     for (int i = 0; i < PM_CAMVID_ALL - 1; i++)
         all[i] = pm_camvid_all[pm_camvid_full_class(i)].name;
     assert_string_equal(pm_camvid_all[PM_CAMVID_VOID].name, "Void");
-    /* Data folders of before name no colours. */
+    /* Data folders of earlier versions name no colours. */
     assert_string_equal(pm_known_colormap(camvid, PM_CAMVID_CLASSES), "camvid");
     assert_string_equal(pm_known_colormap(all, PM_CAMVID_ALL - 1), "camvid_full");
     camvid[3] = "Street";
@@ -119,7 +119,7 @@ static void colors_by_name(void **state)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* A picture of height x width whose pixels' classes are label. */
+/* A record with a picture of height x width and the label map `label`. */
 static void make_record(int height, int width, const uint8_t *label, uint8_t **out, size_t *size)
 {
     struct pm_example_builder *b = pm_example_builder_create();
@@ -186,7 +186,7 @@ static void samples(void **state)
     pm_arena_destroy(&a);
 }
 
-/* In training the map is brought down to the logits' size where the config asks for it. */
+/* In training the label map is reduced to the size of the logits when the config asks for it. */
 static void smaller_maps(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void what_does_not_fit(void **state)
 
 /* ---- nets -------------------------------------------------------------------------------- */
 
-/* Logits at a third of the size, or (ctx) flat ones. */
+/* Logits at a third of the size; with ctx the same value everywhere. */
 static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     struct pm_node *x = pm_net_add(net, "net/conv", images, "conv2d filters=3 kernel=3 stride=3");
@@ -310,8 +310,7 @@ struct answer {
     double loss;
 };
 
-/* Runs the net for evaluation on a picture and labels made of example. node: what else is
- * wanted. */
+/* Runs the net for evaluation on a picture and labels made from example. node: a further output. */
 static void run(const struct pm_task *s, const char *node, struct answer *out)
 {
     const struct pm_net_maker maker = { heads_of, NULL };
@@ -377,7 +376,8 @@ static void one_mode(void **state)
         count++;
     }
     assert_true(fabs(enlarged.loss - loss / count) < 1e-5);
-    s.pixels.predict_upsampled = false; /* 3 -> 9: places 0, 4, 8, and halves upwards between */
+    s.pixels.predict_upsampled = false; /* 3 -> 9: places 0, 4 and 8; halves are rounded up
+                                         * between them */
     run(&s, "logits_enlarged", &nearest);
     for (int i = 0; i < SIZE * SIZE; i++) {
         const int y = (i / SIZE + 2) / 4 * 4, x = (i % SIZE + 2) / 4 * 4;
@@ -386,7 +386,8 @@ static void one_mode(void **state)
     pm_arena_destroy(&a);
 }
 
-/* all has the sums of both modes' probabilities, the largest class, and the loss of their means. */
+/* all must hold the sums of both modes' probabilities, the largest class, and the loss of their
+ * means. */
 static void assert_summed(const struct answer *one, const struct answer *other,
                           const struct answer *all)
 {
@@ -409,7 +410,7 @@ static void assert_summed(const struct answer *one, const struct answer *other,
     assert_true(fabs(all->loss - loss / count) < 1e-5);
 }
 
-/* Probabilities are averaged, not logits; the mirrored half is mirrored back. */
+/* Probabilities are averaged, not logits. The output of the mirrored picture is mirrored back. */
 static void several_modes(void **state)
 {
     (void)state;
@@ -433,7 +434,7 @@ static void several_modes(void **state)
 
 /* ---- scores and predictions -------------------------------------------------------------- */
 
-/* Three pictures in one order and another, in batches of which one has a place to spare. */
+/* Three pictures in two orders, in batches; one batch has an unused place. */
 static void scores(void **state)
 {
     (void)state;
@@ -453,7 +454,7 @@ static void scores(void **state)
     for (int k = 0; k < 3; k++)
         for (int i = 0; i < SIZE * SIZE; i++) {
             labels[k][i] = i < 6 ? 255 : i % 2;
-            classes[k][i] = i < 6 + 10 * k ? 2 : i % 2; /* the last one is the worst */
+            classes[k][i] = i < 6 + 10 * k ? 2 : i % 2; /* the last picture has most errors */
         }
     batch.field[1] = labels[0];
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[0] }, 0.5), PM_OK);
@@ -493,7 +494,7 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A picture that is not resized is cut out; its classes are those of its own pixels. */
+/* A picture that is not resized is cut out of the output; its classes are those of its pixels. */
 static void predictions(void **state)
 {
     (void)state;
