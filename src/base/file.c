@@ -15,11 +15,11 @@
 /* Names the kind of a file that is not regular. */
 static const char *kind_of(mode_t mode)
 {
-    return S_ISDIR(mode)    ? "a folder, a file is needed"
-           : S_ISFIFO(mode) ? "a pipe, a regular file is needed: write it to a file first"
-           : S_ISSOCK(mode) ? "a socket, a regular file is needed"
-           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device, a regular file is needed"
-                                            : "no regular file, which is needed";
+    return S_ISDIR(mode)    ? "a folder; a file is needed"
+           : S_ISFIFO(mode) ? "a pipe; a regular file is needed: write its contents to a file first"
+           : S_ISSOCK(mode) ? "a socket; a regular file is needed"
+           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device; a regular file is needed"
+                                            : "not a regular file; a regular file is needed";
 }
 
 int pm_file_open(const char *path, int *fd, uint64_t *size)
@@ -78,8 +78,9 @@ static int read_rest(int fd, const char *path, uint64_t expected, uint64_t most,
             PM_TRY(pm_fail(PM_EDATA, "%s: reading failed: %s", path, strerror(errno)));
         s->length += (size_t)got;
         if (s->length > most)
-            PM_TRY(pm_fail(PM_EDATA, "%s: is larger than %s, the limit of a text of this kind",
-                           path, pm_bytes_text(most, buf)));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: the file is larger than %s, the limit for this kind of file", path,
+                           pm_bytes_text(most, buf)));
         if (s->capacity - s->length < 2)
             PM_TRY(make_room(s, s->length + 4096, path));
     }
@@ -97,9 +98,10 @@ static int read_whole(const char *path, uint64_t most, char **out, size_t *size)
 
     PM_TRY(pm_file_open(path, &fd, &bytes));
     if (bytes > most)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: has %s; a text of this kind has at most %s: is it the right file?",
-                       path, pm_bytes_text(bytes, is), pm_bytes_text(most, limit)));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: the file has %s, but this kind of file has at most %s: is it the right file?",
+            path, pm_bytes_text(bytes, is), pm_bytes_text(most, limit)));
     PM_TRY(read_rest(fd, path, bytes, most, &s));
     *out = s.text;
     *size = s.length;
@@ -126,8 +128,8 @@ int pm_text_read(const char *path, uint64_t most, char **out)
 
     PM_TRY(read_whole(path, most, &text, &size));
     if (strlen(text) != size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: holds a zero byte, at offset %zu; it is no text", path,
-                       strlen(text)));
+        PM_TRY(pm_fail(PM_EDATA, "%s: this is not a text file: it has a zero byte at offset %zu",
+                       path, strlen(text)));
     *out = text, text = NULL;
 out:
     pm_free(text);

@@ -43,7 +43,7 @@ static void read_rule(char *rule)
     if (level < 0) {
         char plain[256];
         pm_printable(plain, sizeof plain, rule);
-        fprintf(stderr, "warning: log: PM_LOG: '%s' names no level (error warn info debug trace)\n",
+        fprintf(stderr, "warning: log: PM_LOG: '%s' is not a level (error warn info debug trace)\n",
                 plain);
     } else if (!equals) {
         filter.general = level;

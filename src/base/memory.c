@@ -12,7 +12,7 @@ static void *checked(void *p, size_t size)
 {
     __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
     if (!p) {
-        fprintf(stderr, "error: host memory is gone: %zu bytes were refused\n", size);
+        fprintf(stderr, "error: out of host memory: an allocation of %zu bytes failed\n", size);
         abort();
     }
     return p;

@@ -89,7 +89,7 @@ static int set_enum(const struct pm_opt *o, const cJSON *v, int *out, const char
     *out = cJSON_IsString(v) ? choice_index(o->choices, v->valuestring) : -1;
     if (*out >= 0)
         return PM_OK;
-    snprintf(rule, sizeof rule, "is none of %s", o->choices);
+    snprintf(rule, sizeof rule, "is not one of %s", o->choices);
     return fail_value(o, where, v, rule);
 }
 

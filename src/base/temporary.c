@@ -114,9 +114,9 @@ static void remove_one(const char *folder, const char *name, long pid)
     pm_str_add(&path, "%s/%s", folder, name);
     if (pm_temporary_is_left(path.text, pid)) {
         if (pm_remove_tree(path.text) < 0)
-            PM_WARN("files", "left by a process that was killed: %s", pm_error_text());
+            PM_WARN("files", "cannot remove what a killed process left: %s", pm_error_text());
         else
-            PM_DEBUG("files", "%s: left by a process that was killed, removed", path.text);
+            PM_DEBUG("files", "%s: removed; a killed process had left it", path.text);
     }
     pm_str_free(&path);
 }

@@ -246,8 +246,8 @@ static int write_spans(const char *path, size_t first, double start)
     pm_str_free(&s);
     pm_free(used);
     if (t.lost)
-        PM_WARN("trace", "%s: the last %zu spans were left out: a trace holds %d", path, t.lost,
-                MAX_SPANS);
+        PM_WARN("trace", "%s: the last %zu spans are left out: a trace holds at most %d", path,
+                t.lost, MAX_SPANS);
     return err;
 }
 

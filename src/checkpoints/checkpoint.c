@@ -25,7 +25,7 @@ static bool is_orphan(const char *folder, const char *name)
         orphan = true;
     } else {
         if (pm_ckpt_record_read(folder, json.text, &r) < 0)
-            PM_DEBUG("checkpoint", "%s stays: %s", name, pm_error_text());
+            PM_DEBUG("checkpoint", "%s is not removed: %s", name, pm_error_text());
         else
             orphan = strcmp(r.file, name) != 0;
         pm_ckpt_record_free(&r);
@@ -98,7 +98,7 @@ static int clean_folder(const char *folder, bool (*leftover)(const char *folder,
     for (size_t i = 0; i < count; i++) {
         if (!leftover(folder, names[i]))
             continue;
-        PM_DEBUG("checkpoint", "%s: removes %s, left by a save that was cut off", folder, names[i]);
+        PM_DEBUG("checkpoint", "%s: removing %s, which an interrupted save left", folder, names[i]);
         if (unlink(pm_ckpt_path(&path, folder, names[i])) != 0)
             PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be removed: %s", path.text, strerror(errno)));
     }
@@ -160,7 +160,7 @@ static int set_aside(const char *folder, const char *json_name, const char *file
     if (link(path.text, before.text) == 0)
         PM_TRY(pm_ckpt_record_write_as(&r, folder, json_name, strrchr(before.text, '/') + 1));
     else
-        PM_DEBUG("checkpoint", "%s: no second link: %s", path.text, strerror(errno));
+        PM_DEBUG("checkpoint", "%s: cannot be linked: %s", path.text, strerror(errno));
 out:
     pm_ckpt_record_free(&r);
     pm_str_free(&path);
@@ -197,7 +197,7 @@ static int write_latest(const char *run, const char *file)
     pm_str_add(&text, "checkpoints/%s\n", file);
     pm_ckpt_path(&path, run, "latest");
     if (pm_file_exists(path.text) && pm_file_read(path.text, &now, NULL) < 0)
-        PM_DEBUG("checkpoint", "%s; it is written again", pm_error_text());
+        PM_DEBUG("checkpoint", "%s; the file is written again", pm_error_text());
     if (!now || strcmp(now, text.text) != 0)
         PM_TRY(pm_file_write(path.text, text.text, text.length));
 out:
@@ -256,9 +256,9 @@ int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_ten
     if ((err = save(run, folder.text, step, tensors, count, json)) < 0) {
         int64_t good = pm_checkpoint_newest_step(run);
         char name[64];
-        pm_fail(err, "checkpoint of step %llu not saved: %s; %s%s", (unsigned long long)step,
-                pm_error_text(),
-                good < 0 ? "there is none before it" : pm_ckpt_step_name((uint64_t)good, "", name),
+        pm_fail(err, "the checkpoint of step %llu was not saved: %s; %s%s",
+                (unsigned long long)step, pm_error_text(),
+                good < 0 ? "there is no earlier one" : pm_ckpt_step_name((uint64_t)good, "", name),
                 good < 0 ? "" : " is still good");
         goto out;
     }

@@ -104,8 +104,10 @@ static int record_parse(const char *path, struct record *r)
     if (!cJSON_IsNumber(step) || !cJSON_IsString(file) || !cJSON_IsString(sha) ||
         !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53) || !is_hex64(sha->valuestring) ||
         strchr(file->valuestring, '/') || file->valuestring[0] == '.')
-        return pm_fail(PM_EDATA, "%s: not a checkpoint's: step, file or sha256 is missing or bad",
-                       path);
+        return pm_fail(
+            PM_EDATA,
+            "%s: this does not describe a checkpoint: step, file or sha256 is missing or invalid",
+            path);
     r->step = (uint64_t)step->valuedouble;
     r->file = file->valuestring;
     r->sha256 = sha->valuestring;
@@ -176,7 +178,7 @@ int pm_ckpt_best_read(const char *folder, struct best *b)
     step = cJSON_GetObjectItemCaseSensitive(json, "step");
     if (!cJSON_IsString(metric) || !cJSON_IsNumber(value) || !cJSON_IsNumber(step) ||
         !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53))
-        PM_TRY(pm_fail(PM_EDATA, "%s: metric, value or step is missing or bad; remove the file",
+        PM_TRY(pm_fail(PM_EDATA, "%s: metric, value or step is missing or invalid; remove the file",
                        path.text));
     b->metric = pm_strdup(metric->valuestring);
     b->value = value->valuedouble;

@@ -130,7 +130,7 @@ void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep 
     /* Removes steps beyond the saved one. The run was resumed before them because they are
      * damaged. */
     for (size_t i = here; i < count; i++) {
-        PM_WARN("checkpoint", "removes %s, which lies beyond the step the run was resumed from",
+        PM_WARN("checkpoint", "removing %s: its step is after the step from which the run resumes",
                 pm_ckpt_step_name(steps[i], "", name));
         remove_pair(folder, pm_ckpt_step_name(steps[i], ".json", name));
     }
@@ -215,7 +215,7 @@ void pm_ckpt_best_clean(const char *folder)
     if (pm_ckpt_best_read(folder, &b) == PM_OK)
         remove_other_bests(folder, b.metric ? b.step : UINT64_MAX);
     else
-        PM_DEBUG("checkpoint", "no best-* file is cleaned away: %s", pm_error_text());
+        PM_DEBUG("checkpoint", "best-* files are not removed: %s", pm_error_text());
     pm_ckpt_best_free(&b);
 }
 
@@ -231,7 +231,7 @@ int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, 
 
     pm_ckpt_path(&folder, run, "checkpoints");
     if (pm_ckpt_best_read(folder.text, &former) < 0)
-        PM_WARN("checkpoint", "the best one so far is not known: %s", pm_error_text());
+        PM_WARN("checkpoint", "the best checkpoint so far is not known: %s", pm_error_text());
     better = isfinite(value) && (!former.metric || strcmp(former.metric, metric) != 0 ||
                                  (higher_is_better ? value > former.value : value < former.value));
     if (is_best)

@@ -132,7 +132,7 @@ static int open_newest_once(const char *folder, struct pm_checkpoint **out, bool
         if (!has_json(folder, name))
             *moved = true;
         else
-            PM_WARN("checkpoint", "passed over: %s", pm_error_text());
+            PM_WARN("checkpoint", "skipped: %s", pm_error_text());
     }
     pm_free(steps);
     return err;
@@ -149,7 +149,7 @@ int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out)
     for (int tries = 0; tries < 5 && moved && !*out; tries++)
         err = open_newest_once(folder.text, out, &moved);
     if (err < 0)
-        pm_fail(err, "%s: none of its checkpoints is whole; the warnings above say why",
+        pm_fail(err, "%s: all its checkpoints are damaged; the warnings above state how",
                 folder.text);
     pm_str_free(&folder);
     return err;
@@ -166,10 +166,10 @@ static int open_best(const char *folder, const char *where, struct pm_checkpoint
 
     PM_TRY(pm_ckpt_best_read(folder, &b));
     if (!b.metric)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: %s holds no best checkpoint; run.keep_best names the metric that "
-                       "makes one",
-                       where, folder));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: %s has no best checkpoint; set run.keep_best to the metric that selects it", where,
+            folder));
     step = b.step;
     PM_TRY(open_record(folder, pm_ckpt_best_name(step, ".json", name), out));
 out:
@@ -182,7 +182,7 @@ static int open_newest_of(const char *run, const char *where, struct pm_checkpoi
     int err = pm_checkpoint_open_newest(run, out);
 
     if (err == PM_OK && !*out)
-        err = pm_fail(PM_EDATA, "%s: %s holds no checkpoint yet; train first, or name another",
+        err = pm_fail(PM_EDATA, "%s: %s has no checkpoint yet; train first, or name another folder",
                       where, run);
     return err;
 }
@@ -199,11 +199,10 @@ static int not_found(const char *folder, const char *value, const char *where)
     if (!folder)
         err = pm_fail(PM_EDATA, "%s: no file or folder '%s'", where, value);
     else
-        err = pm_fail(
-            PM_EDATA,
-            "%s: no checkpoint '%s': it is no file, no folder, not latest, not best, and not "
-            "one of the steps in %s: %s",
-            where, value, folder, count ? list.text : "none");
+        err = pm_fail(PM_EDATA,
+                      "%s: no checkpoint '%s': it is not a file, a folder, latest, best, or one of "
+                      "the steps in %s: %s",
+                      where, value, folder, count ? list.text : "none");
     pm_str_free(&list);
     pm_free(steps);
     return err;
@@ -225,9 +224,11 @@ static bool is_run(const char *value)
 
 static int no_checkpoint_in(const char *value, const char *where)
 {
-    return pm_fail(PM_EDATA, "%s: the folder %s holds no checkpoint: neither a run's "
-                   "(checkpoints/step-*.json) nor one that a format of tensors names "
-                   "(TensorFlow's 'checkpoint' or variables/variables.index)", where, value);
+    return pm_fail(
+        PM_EDATA,
+        "%s: the folder %s has no checkpoint: neither that of a run (checkpoints/step-*.json) nor "
+        "one of TensorFlow ('checkpoint' or variables/variables.index)",
+        where, value);
 }
 
 static bool is_number(const char *s)
@@ -380,7 +381,7 @@ int pm_checkpoint_read(const struct pm_checkpoint *c, const char *name, struct p
     if (!t)
         return absent(c, name);
     if (!pm_checkpoint_fits(t, shape))
-        return pm_fail(PM_EDATA, "%s: tensor '%s' has shape %s, the model wants %s", c->path, name,
-                       pm_file_tensor_shape(t, is), pm_shape_text(shape, wanted));
+        return pm_fail(PM_EDATA, "%s: tensor '%s' has shape %s, but the model needs %s", c->path,
+                       name, pm_file_tensor_shape(t, is), pm_shape_text(shape, wanted));
     return pm_tensor_file_floats(c->tensors, t, 0, (size_t)t->count, data);
 }

@@ -113,8 +113,8 @@ static void tell_one(const struct pm_match *m, int i, const char *keeps)
                 pm_shape_text(x->shape, wanted));
     else if (f->padded)
         PM_INFO("checkpoint",
-                "%s: shape %s there is taken for %s, the same elements in the same order", x->name,
-                pm_file_tensor_shape(f->tensor, is), pm_shape_text(x->shape, wanted));
+                "%s: the checkpoint's shape %s is read as %s, the same elements in the same order",
+                x->name, pm_file_tensor_shape(f->tensor, is), pm_shape_text(x->shape, wanted));
 }
 
 void pm_match_tell(const struct pm_match *m, const char *keeps)
@@ -172,12 +172,12 @@ void pm_match_tell_rest(const struct pm_match *m)
         count[kind]++;
     }
     if (count[AVERAGE] - (size_t)m->averages + count[SLOT] + count[COUNTER] > 0)
-        PM_INFO("checkpoint",
-                "not taken from %s: %zu moving averages, %zu optimizer slots, %zu counters and "
-                "texts",
-                m->from->path, count[AVERAGE] - (size_t)m->averages, count[SLOT], count[COUNTER]);
+        PM_INFO(
+            "checkpoint",
+            "not read from %s: %zu moving averages, %zu optimizer slots, %zu counters and texts",
+            m->from->path, count[AVERAGE] - (size_t)m->averages, count[SLOT], count[COUNTER]);
     if (count[STRANGE])
-        PM_INFO("checkpoint", "%zu tensors in %s are of no variable of this net: %s%s",
+        PM_INFO("checkpoint", "%zu tensors in %s match no variable of this net: %s%s",
                 count[STRANGE], m->from->path, first.text, count[STRANGE] > SHOWN ? ", ..." : "");
     pm_str_free(&first);
     pm_free(names);

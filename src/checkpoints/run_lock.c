@@ -75,8 +75,10 @@ int pm_run_lock(const char *run, struct pm_run_lock **out)
             continue;
         if (errno == EWOULDBLOCK)
             PM_TRY(refuse(run, fd));
-        PM_WARN("run", "%s: this file system has no locks (%s); do not train in it twice at a time",
-                run, strerror(errno));
+        PM_WARN(
+            "run",
+            "%s: this file system has no locks (%s); do not start a second training in this folder",
+            run, strerror(errno));
         break;
     }
     write_pid(fd);

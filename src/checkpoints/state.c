@@ -117,11 +117,13 @@ int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)
                                   s->tensors[i].data));
     if (s->average_bytes && !has) {
         memcpy(s->averages, s->values, s->average_bytes);
-        PM_WARN("train", "%s holds no moving averages: they begin as its variables", from->path);
+        PM_WARN("train", "%s has no moving averages: they start from its variables", from->path);
     }
     if (!s->average_bytes && has)
-        PM_WARN("train", "%s holds moving averages, which this run does not keep on "
-                "(optim.moving_average_decay is 0)", from->path);
+        PM_WARN("train",
+                "%s has moving averages, which this run does not continue "
+                "(optim.moving_average_decay is 0)",
+                from->path);
 out:
     return err;
 }
@@ -131,10 +133,9 @@ int pm_checkpoint_choose_averages(const struct pm_checkpoint *from, int wanted, 
 {
     *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
     if (wanted == PM_AVERAGES_ON && !*use)
-        return pm_fail(
-            PM_EDATA,
-            "%s: %s is on, but %s holds no moving averages "
-            "(optim.moving_average_decay makes training keep them); set it to auto or off",
-            place, key, from->path);
+        return pm_fail(PM_EDATA,
+                       "%s: %s is on, but %s has no moving averages (training keeps them if "
+                       "optim.moving_average_decay is set); set it to auto or off",
+                       place, key, from->path);
     return PM_OK;
 }

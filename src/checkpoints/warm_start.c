@@ -13,7 +13,8 @@ static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
 
     if (pm_names_are_torch(c->tensors)) {
         PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
-        PM_INFO("checkpoint", "%s: PyTorch's names and layouts, taken as the net's", c->path);
+        PM_INFO("checkpoint", "%s: PyTorch's names and layouts are translated to those of the net",
+                c->path);
     } else if (strcmp(pm_tensor_file_format(c->tensors), "ONNX") == 0) {
         PM_TRY(pm_names_onnx(v, c->tensors, &c->tensors));
     }
@@ -49,12 +50,11 @@ static int check_whole(const struct pm_match *m, const char *where)
                       m->count[PM_FATE_MISSING], m->v->count, path, name,
                       more.text ? more.text : "");
     } else if (m->count[PM_FATE_LATE]) {
-        err = pm_fail(
-            PM_EDATA,
-            "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
-            "trained without: set model.quantize_delay to -1, or train with it from this one "
-            "(init.checkpoint)",
-            where, m->count[PM_FATE_LATE], path, m->v->list[m->first[PM_FATE_LATE]].name);
+        err = pm_fail(PM_EDATA,
+                      "%s: %d ranges of the quantised net are not in %s, the first is '%s': the "
+                      "checkpoint was trained without quantisation: set model.quantize_delay to "
+                      "-1, or start a quantised training from it (init.checkpoint)",
+                      where, m->count[PM_FATE_LATE], path, m->v->list[m->first[PM_FATE_LATE]].name);
     }
     pm_str_free(&more);
     return err;
@@ -121,7 +121,7 @@ static int nothing_taken(const struct pm_match *m, const char *where)
     if (m->count[PM_FATE_MISSING])
         pm_match_nearest(m, m->v->list[m->first[PM_FATE_MISSING]].name, &near);
     err = pm_fail(PM_EDATA,
-                  "%s: %s has nothing for this net: of its %d variables %d are not there%s, "
+                  "%s: %s has no value for this net: of the net's %d variables, %d are missing%s, "
                   "%d have other shapes, %d are excluded; name a checkpoint of the same net",
                   where, m->from->path, m->v->count, m->count[PM_FATE_MISSING],
                   near.text ? near.text : "", m->count[PM_FATE_MISSHAPEN],
@@ -210,7 +210,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
             m.count[PM_FATE_EXCLUDED], m.count[PM_FATE_MISSING]);
     if (m.count[PM_FATE_LATE])
         PM_INFO("init",
-                "%d ranges of the quantised net are not there: they follow the values from now on",
+                "%d ranges of the quantised net are not in it: they are tracked from now on",
                 m.count[PM_FATE_LATE]);
     if (averages)
         PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);

@@ -232,7 +232,8 @@ static int stat_shards(struct pm_dataset *d, char **names)
         if (stat(s->path, &st) != 0)
             return pm_fail(PM_EDATA, "%s: cannot be read: %s", s->path, strerror(errno));
         if (!S_ISREG(st.st_mode))
-            return pm_fail(PM_EDATA, "%s: no regular file", s->path);
+            return pm_fail(PM_EDATA, "%s: is not a regular file; a regular file is needed",
+                           s->path);
         s->size = (uint64_t)st.st_size;
         s->seconds = (int64_t)st.st_mtim.tv_sec;
         s->nanoseconds = (int64_t)st.st_mtim.tv_nsec;

@@ -98,9 +98,10 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
         if (!contains(list[i].name, name) || (found < count && !list[i].usable))
             continue;
         if (found < count && list[found].usable)
-            return pm_fail(PM_ECONFIG, "%s: \"%s\" fits both %s (%s) and %s (%s); name one by its "
-                           "address or UUID", where, name, list[found].address, list[found].name,
-                           list[i].address, list[i].name);
+            return pm_fail(
+                PM_ECONFIG,
+                "%s: \"%s\" matches both %s (%s) and %s (%s); name one by its address or UUID",
+                where, name, list[found].address, list[found].name, list[i].address, list[i].name);
         found = i;
     }
     if (found < count) {
@@ -198,7 +199,7 @@ int pm_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out)
 
     assert(size > 0);
     if (size > d->info.caps.max_buffer_bytes)
-        return pm_fail(PM_EMEMORY, "%s: a buffer of %s is over the device's limit of %s",
+        return pm_fail(PM_EMEMORY, "%s: a buffer of %s exceeds the device's limit of %s",
                        d->info.address, pm_bytes_text(size, want),
                        pm_bytes_text(d->info.caps.max_buffer_bytes, limit));
     PM_TRY(note(d, d->ops->buffer_create(d, size, out)));
@@ -354,7 +355,7 @@ int pm_program_submit(struct pm_program *p, int slot)
     assert(slot >= 0 && slot < p->slots);
     pm_timeline_submit(p, slot);
     if (p->is_train && ++d->trains == d->options.lose_at)
-        return note(d, pm_fail(PM_ELOST, "%s (%s) was lost: PM_LOSE asks for it", d->info.address,
+        return note(d, pm_fail(PM_ELOST, "%s (%s) was lost, as PM_LOSE requests", d->info.address,
                                d->info.name));
     return atomic_load(&d->lost) ? check_alive(d) : note(d, d->ops->program_submit(p, slot));
 }

@@ -194,14 +194,15 @@ static void no_regular_files(void **state)
     alarm(60); /* ends a test that waits for a pipe */
     assert_int_equal(mkfifo(in("pipe"), 0600), 0);
     put(in("x.json"), "{\"base\": \"pipe\"}");
-    is_refused(in("x.json"), "/pipe: is a pipe, a regular file is needed");
+    is_refused(in("x.json"), "/pipe: is a pipe; a regular file is needed");
     put(in("x.json"), "{\"base\": \"/dev/zero\"}");
-    is_refused(in("x.json"), "/dev/zero: is a device, a regular file is needed");
+    is_refused(in("x.json"), "/dev/zero: is a device; a regular file is needed");
     is_refused("/dev/null", "/dev/null: is a device");
     put(in("large.json"), "{}");
     assert_int_equal(truncate(in("large.json"), (off_t)PM_MOST_TEXT + 1), 0);
     put(in("x.json"), "{\"base\": \"large.json\"}");
-    is_refused(in("x.json"), "large.json: has 64.0 MiB; a text of this kind has at most 64 MiB");
+    is_refused(in("x.json"),
+               "large.json: the file has 64.0 MiB, but this kind of file has at most 64 MiB");
     alarm(0);
 }
 

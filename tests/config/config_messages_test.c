@@ -76,7 +76,7 @@ static void messages(void **state)
           "t.json:2: run.balance: \"auto\" measures the shares" },
         { "{\"export\": {\"frames\": 3}}", "t.json:1: export.frames: known, but not available" },
         { "{\"export\": {\"weights\": \"x\"}}",
-          "export.weights: \"x\" is none of auto|inside|beside" },
+          "export.weights: \"x\" is not one of auto|inside|beside" },
         { "{\"run\": {\"replicas\": 4}}",
           "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; "
           "several "
@@ -113,7 +113,7 @@ static void messages(void **state)
           "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
         { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
         { PANOPTIC("{\"precision\": \"voc\"}"),
-          "t.json:1: eval.panoptic.precision: \"voc\" is none of "
+          "t.json:1: eval.panoptic.precision: \"voc\" is not one of "
           "cityscapes|coco" },
         { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
           "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },

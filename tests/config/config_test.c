@@ -255,7 +255,7 @@ static void bases(void **state)
     assert_contains(pm_error_text(), "/base/c.json:2: run.stesp: unknown key");
     assert_int_equal(pm_file_write(path, "{}\0x", 4), 0);
     assert_int_equal(pm_config_load(path, NULL, 0, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "holds a zero byte, at offset 2");
+    assert_contains(pm_error_text(), "it has a zero byte at offset 2");
     assert_int_equal(pm_config_load(folder, NULL, 0, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "is a folder");
     pm_arena_destroy(&a);

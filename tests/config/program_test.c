@@ -254,7 +254,7 @@ static void log_levels(void **state)
     assert_string_equal(o.text.text, "");
     pm_str_free(&o.text);
     setenv("PM_LOG", "loud", 1);
-    expect(show, 0, "PM_LOG: 'loud' names no level");
+    expect(show, 0, "PM_LOG: 'loud' is not a level");
     unsetenv("PM_LOG");
 }
 

@@ -66,7 +66,8 @@ static void lists(void **state)
     refused(PM_EDATA, "build_image_data", "d", "", "a\\x09b");
     make_class("raw/train/a", 0, 3);
     assert_int_equal(pm_file_write(in_scratch("raw/labels.txt"), "a\0b\n", 4), PM_OK);
-    refused(PM_EDATA, "build_image_data", "d", "", "labels.txt: holds a zero byte, at offset 1");
+    refused(PM_EDATA, "build_image_data", "d", "",
+            "labels.txt: this is not a text file: it has a zero byte at offset 1");
     put_picture("raw/images/a.png", 7);
     put_map("raw/labels/a.png", 8, 0, (const uint8_t[]){ 0, 1, 0, 1, 1, 1 });
     put_text("raw/names.txt", "ground\nbu\033sh\n");

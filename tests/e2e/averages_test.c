@@ -277,7 +277,7 @@ static void test_eval(void **state)
     assert_same(raw, metrics_of(eval(in("raw.safetensors"), ""), 0));
     assert_true(strcmp(averages, raw) != 0);
     check(eval(in("raw.safetensors"), "eval.averages=on"), 3, "eval.averages is on",
-          "raw.safetensors holds no moving averages");
+          "raw.safetensors has no moving averages");
     free(averages);
     free(raw);
 }
@@ -351,11 +351,11 @@ static void test_on_and_off(void **state)
               in("none")), 2, "eval.averages is on", "optim.moving_average_decay");
     check(run(NULL, "train %s run.folder=%s run.steps=2", in("net.json"), in("late")), 0);
     check(run(NULL, "train %s run.folder=%s run.steps=4 optim.moving_average_decay=0.9",
-              in("net.json"), in("late")), 0, "they begin as its variables");
+              in("net.json"), in("late")), 0, "they start from its variables");
     check(run(NULL, "train %s run.folder=%s run.steps=6", in("net.json"), in("late")), 0,
-          "which this run does not keep on");
+          "which this run does not continue");
     check(run(NULL, "eval %s run.folder=%s eval.averages=on", in("net.json"), in("late")), 3,
-          "holds no moving averages");
+          "has no moving averages");
 }
 
 static void test_shown(void **state)

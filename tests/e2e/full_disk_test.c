@@ -27,7 +27,7 @@ static void files_cannot_grow(void **state)
     check(train_net(NULL, "wide", WIDE), 0);
     check(train_net(NULL, "small", WIDE " run.steps=2"), 0);
     check(train_net(&(struct how){ .largest_file = 6000 }, "small", WIDE), 1,
-          "checkpoint of step 4 not saved", "File too large", "ulimit -f",
+          "checkpoint of step 4 was not saved", "File too large", "ulimit -f",
           "step-000002 is still good");
     assert_int_equal(temporaries(in("small")), 0);
     assert_false(pm_file_exists(in("small/checkpoints/step-000004.safetensors")));
@@ -98,7 +98,7 @@ static void disk_of_one_megabyte(void **state)
     assert_int_equal(temporaries(in("disk")), 0);
     fill(3 * 4096);
     check(train_net(NULL, "disk/run", "run.steps=8 run.save_every_steps=2"), 1,
-          "checkpoint of step 4 not saved", "No space left", "step-000002 is still good");
+          "checkpoint of step 4 was not saved", "No space left", "step-000002 is still good");
     assert_int_equal(temporaries(in("disk")), 0);
     unlink(in("disk/filler"));
 

@@ -404,7 +404,7 @@ static void test_hanging_driver(void **state)
     assert_said("hangs", "no submission ended for");
     assert_said("hangs", "calls ");
     assert_said("hangs", "is left out from now on");
-    assert_said("hangs", "its memory is kept until the process ends");
+    assert_said("hangs", "its memory is freed only at exit");
     trained(train_with((struct faults){ .submit_hangs = 40 }, "hangs_alone", "",
                        "run.hang_seconds=2"));
     assert_said("hangs_alone", "no submission ended for");

@@ -30,11 +30,11 @@ static void configs(void **state)
 {
     (void)state;
     put_pipe(in("pipe"));
-    refuses(2, "pipe: is a pipe, a regular file is needed", "config check %s", in("pipe"));
+    refuses(2, "pipe: is a pipe; a regular file is needed", "config check %s", in("pipe"));
     put_text(in("based.json"), "{ \"base\": \"pipe\" }");
     refuses(2, "pipe: is a pipe", "train %s", in("based.json"));
     put_text(in("based.json"), "{ \"base\": \"/dev/zero\" }");
-    refuses(2, "/dev/zero: is a device, a regular file is needed", "train %s", in("based.json"));
+    refuses(2, "/dev/zero: is a device; a regular file is needed", "train %s", in("based.json"));
 }
 
 static void checkpoints(void **state)
@@ -104,7 +104,7 @@ static void data(void **state)
             "predict %s %s run.folder=%s model.layers.0.filters=64", in("net.json"), in("pipe"),
             in("run2"));
     put_pipe(shards[0]);
-    refuses(3, "no regular file", "train %s run.folder=%s", in("net.json"), in("never"));
+    refuses(3, "a regular file is needed", "train %s run.folder=%s", in("net.json"), in("never"));
     put_pipe(in("data/labels.txt"));
     refuses(3, "labels.txt: is a pipe", "dataset inspect %s", in("data"));
     pm_arena_destroy(&a);

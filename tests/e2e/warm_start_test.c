@@ -77,8 +77,8 @@ static void nothing_in_common(void **state)
     (void)state;
     check(train("none", "model.layers.0.name=a model.layers.1.name=b model.layers.4.name=c "
                         "init.ignore_missing=true"),
-          3, "nothing for this net", "8 are not there");
-    check(train("none", "init.exclude_scopes='[\"\"]'"), 3, "nothing for this net",
+          3, "no value for this net", "8 are missing");
+    check(train("none", "init.exclude_scopes='[\"\"]'"), 3, "no value for this net",
           "8 are excluded");
     check(run(NULL, "train %s run.folder=%s init.checkpoint=%s", in("net.json"), in("none"),
               in("nowhere")), 3, "init.checkpoint", in("nowhere"));
@@ -187,10 +187,10 @@ static void beside_the_variables(void **state)
     finish_file(&f, in("beside.safetensors"));
 
     r = start_from("beside", "beside.safetensors", "");
-    assert_contains(r.err, "logits/weights: shape 1x1x64x4 there is taken for 64x4");
+    assert_contains(r.err, "logits/weights: the checkpoint's shape 1x1x64x4 is read as 64x4");
     assert_contains(r.err, "1 moving averages, 8 optimizer slots, 1 counters");
     assert_contains(r.err, "1 tensors in ");
-    assert_contains(r.err, "of no variable of this net: aux/weights\n");
+    assert_contains(r.err, "match no variable of this net: aux/weights\n");
     check(r, 0, "8 of 8 variables from ",
           "beside.safetensors (safetensors), 0 excluded, 0 missing");
     assert_true(same("source", "beside", "conv1/weights", conv));
@@ -204,7 +204,7 @@ static void beside_the_variables(void **state)
           "1 of the values");
     assert_true(same("average", "average_auto", "conv1/weights", conv));
     check(start_from("none", "source", "init.averages=on"), 3,
-          "net.json: init.averages is on, but ", "holds no moving averages");
+          "net.json: init.averages is on, but ", "has no moving averages");
 }
 
 /* For another number of classes the message contains the scopes to exclude; pasted into the
@@ -261,7 +261,7 @@ static void files_that_are_refused(void **state)
     check(start_from("refused", "no/such/model.ckpt-7", ""), 3, "net.json: init.checkpoint",
           "model.ckpt-7");
     check(start_from("refused", "data", ""), 3, "net.json: init.checkpoint: the folder ",
-          "holds no checkpoint");
+          "has no checkpoint");
     add_tensor(&f, "conv1.weight", PM_DTYPE_F32, PM_SHAPE4(8, 1, 3, 3), w);
     finish_file(&f, in("torch.safetensors"));
     check(start_from("refused", "torch.safetensors", ""), 3, "torch.safetensors",
@@ -323,7 +323,7 @@ static void evaluation_of_foreign_files(void **state)
  * resumed from its own checkpoint has the bits of an uninterrupted run. */
 static void quantised_from_floats(void **state)
 {
-    static const char ranges[] = "ranges of the quantised net are not there";
+    static const char ranges[] = "ranges of the quantised net are not in it";
     const struct pm_shape scalar = { 0 };
 
     (void)state;

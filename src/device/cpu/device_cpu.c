@@ -209,8 +209,9 @@ static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **ou
     b->memory = large_memory(size);
     if (!b->memory) {
         pm_free(b);
-        return pm_fail(PM_EMEMORY, "%s: no host memory for a buffer of %s: buffers take %s; a "
-                       "smaller run.batch_size or more run.micro_batches need less",
+        return pm_fail(PM_EMEMORY,
+                       "%s: no host memory for a buffer of %s: buffers take %s; make "
+                       "run.batch_size smaller or raise run.micro_batches",
                        d->info.address, pm_bytes_text(size, want),
                        pm_bytes_text(d->memory_used, used));
     }
@@ -290,7 +291,7 @@ static void close_device(struct pm_device *base)
     struct cpu_device *d = cpu_of(base);
 
     if (!pm_cpu_is_idle(d)) {
-        PM_WARN("cpu", "%s hangs: its thread and its memory stay until the process ends", d->name);
+        PM_WARN("cpu", "%s hangs: its thread and memory are freed only at exit", d->name);
         pthread_detach(d->thread);
         return;
     }

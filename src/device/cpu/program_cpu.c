@@ -75,9 +75,10 @@ static int host_memory(const struct pm_device *d, const struct pm_place *places,
 
         m[i] = aligned_alloc(CPU_ALIGNMENT, size);
         if (!m[i])
-            return pm_fail(PM_EMEMORY, "%s: no host memory for %s of inputs and outputs; a smaller "
-                           "run.batch_size needs less", d->info.address,
-                           pm_bytes_text(size, want));
+            return pm_fail(
+                PM_EMEMORY,
+                "%s: no host memory for %s of inputs and outputs; make run.batch_size smaller",
+                d->info.address, pm_bytes_text(size, want));
         memset(m[i], 0, size);
     }
     return PM_OK;

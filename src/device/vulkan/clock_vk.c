@@ -174,8 +174,9 @@ static int run_start(const struct vk_program *p, int slot, uint64_t *start)
     struct vk_device *d = p->device;
 
     if (!p->stamps)
-        return pm_fail(PM_EDEVICE, "%s (%s): its queue takes no timestamps, so single calls cannot "
-                       "be timed", d->base.info.address, d->base.info.name);
+        return pm_fail(PM_EDEVICE,
+                       "%s (%s): its queue has no timestamps, so single calls cannot be timed",
+                       d->base.info.address, d->base.info.name);
     return vk(d->vk.GetQueryPoolResults(d->handle, p->slots[slot].clock.queries, 0, 1,
                                         sizeof *start, start, sizeof *start,
                                         VK_QUERY_RESULT_64_BIT));

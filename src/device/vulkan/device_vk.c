@@ -131,8 +131,9 @@ static void leave_behind(struct vk_device *d)
     d->next = all;
     all = d;
     pthread_mutex_unlock(&lock);
-    PM_WARN("vulkan", "%s: its driver does not return: its threads and its memory stay until the "
-            "process ends", d->base.info.address);
+    PM_WARN("vulkan",
+            "%s: its driver does not return: its threads and memory are freed only at exit",
+            d->base.info.address);
 }
 
 static void vk_close(struct pm_device *base)
@@ -156,8 +157,7 @@ static void vk_close(struct pm_device *base)
         d->vk.DestroyDevice(d->handle, NULL);
     }
     if (atomic_load(&d->base.hung))
-        PM_WARN("vulkan", "%s hangs: its memory is kept until the process ends",
-                d->base.info.address);
+        PM_WARN("vulkan", "%s hangs: its memory is freed only at exit", d->base.info.address);
     pm_vk_instance_destroy(&d->instance, !atomic_load(&d->base.hung));
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->once_lock);

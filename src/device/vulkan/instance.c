@@ -193,8 +193,10 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
         return PM_OK; /* the loader is too old for any usable device */
     if (validate) {
         if (!(out->layer_version = layer_version(&out->vk, layer)))
-            return pm_fail(PM_EDEVICE, "validation was asked for but %s is not installed (package "
-                           "vulkan-validationlayers)", layer);
+            return pm_fail(
+                PM_EDEVICE,
+                "run.validate is on, but %s is not installed (package vulkan-validationlayers)",
+                layer);
         info.pNext = &messenger;
         info.enabledLayerCount = 1;
         info.ppEnabledLayerNames = &layer;
@@ -203,13 +205,15 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
     }
     r = out->vk.CreateInstance(&info, NULL, &out->handle);
     if (r == VK_ERROR_INCOMPATIBLE_DRIVER || r == VK_ERROR_INITIALIZATION_FAILED) {
-        PM_DEBUG("vulkan", "no driver: vkCreateInstance gives %s", pm_vk_result_name(r));
+        PM_DEBUG("vulkan", "no driver: vkCreateInstance returned %s", pm_vk_result_name(r));
         out->handle = NULL;
         return PM_OK;
     }
     if (r < 0 && !validate) { /* with a damaged .json the loader may return any error */
-        PM_WARN("vulkan", "no driver can be used: vkCreateInstance gives %s; is a driver's .json "
-                "file damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?", pm_vk_result_name(r));
+        PM_WARN("vulkan",
+                "no driver can be used: vkCreateInstance returned %s; is a driver's .json file "
+                "damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?",
+                pm_vk_result_name(r));
         out->handle = NULL;
         return PM_OK;
     }

@@ -55,14 +55,14 @@ static int out_of_memory(struct vk_device *d, size_t size, uint32_t type, VkResu
     if (d->physical.has[VK_HAS_MEMORY_BUDGET]) {
         props.pNext = &budget;
         d->vk.GetPhysicalDeviceMemoryProperties2(d->physical.handle, &props);
-        snprintf(extra, sizeof extra, "; the driver counts %s used of %s it would give",
+        snprintf(extra, sizeof extra, "; the driver reports %s used of %s available",
                  pm_bytes_text(budget.heapUsage[heap], used),
                  pm_bytes_text(budget.heapBudget[heap], may));
     }
-    return pm_fail(PM_EMEMORY, "%s: no memory for a buffer of %s (%s): buffers take %s of a heap "
-                   "of %s%s; a smaller run.batch_size or more run.micro_batches need less",
-                   d->base.info.address,
-                   pm_bytes_text(size, want), pm_vk_result_name(r),
+    return pm_fail(PM_EMEMORY,
+                   "%s: no memory for a buffer of %s (%s): buffers take %s of a heap of %s%s; make "
+                   "run.batch_size smaller or raise run.micro_batches",
+                   d->base.info.address, pm_bytes_text(size, want), pm_vk_result_name(r),
                    pm_bytes_text(d->base.memory_used, ours),
                    pm_bytes_text(d->memory.memoryHeaps[heap].size, have), extra);
 }

@@ -320,15 +320,15 @@ static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
 {
     for (int i = 0; i < PM_MAX_BUFS; i++)
         if (picks->scratch[i] > c->buf[i].size) {
-            snprintf(why, size, "it wants %zu bytes of scratch, the plan has %zu",
+            snprintf(why, size, "it needs %zu bytes of scratch, but the plan has %zu",
                      picks->scratch[i], c->buf[i].size);
             return false;
         }
     for (int i = 0; i < picks->count; i++)
         for (int k = 0; k < 3; k++)
             if (picks->d[i].groups[k] > d->base.info.caps.max_groups[k]) {
-                snprintf(why, size, "it needs %u workgroups along %c, the device's limit is %u",
-                         picks->d[i].groups[k], "xyz"[k], d->base.info.caps.max_groups[k]);
+                snprintf(why, size, "it needs %u workgroups along %c, but the device's limit is %u",
+                         picks->d[i].groups[k], "xyz"[k], d -> base.info.caps.max_groups[k]);
                 return false;
             }
     return true;

@@ -56,7 +56,7 @@ static int submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer
     VkResult r = d->vk.QueueSubmit(q->handle, 1, &info, VK_NULL_HANDLE);
 
     if (r == VK_ERROR_DEVICE_LOST)
-        return pm_vk_lose(d, "vkQueueSubmit says VK_ERROR_DEVICE_LOST");
+        return pm_vk_lose(d, "vkQueueSubmit returned VK_ERROR_DEVICE_LOST");
     if (r < 0)
         return pm_vk_result(r, "QueueSubmit");
     *value = q->submitted = signal;
@@ -118,12 +118,12 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         if (r == VK_SUCCESS)
             return PM_OK;
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkWaitSemaphores says VK_ERROR_DEVICE_LOST");
+            return pm_vk_lose(d, "vkWaitSemaphores returned VK_ERROR_DEVICE_LOST");
         if (r < 0)
             return pm_vk_result(r, "WaitSemaphores");
         r = read_progress(d, &now);
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkGetSemaphoreCounterValue says VK_ERROR_DEVICE_LOST");
+            return pm_vk_lose(d, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
         if (pm_timeout_passed(&timeout, limit, now)) {
             char why[160];
 
