@@ -338,7 +338,7 @@ static void quantised_from_floats(void **state)
     check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("whole")),
           0);
     check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")),
-          3, "ranges of the quantised net are not in ", "it was trained without");
+          3, "ranges of the quantised net are not in ", "trained without quantisation");
     /* For another net the missing variables are reported, not its ranges. */
     check(eval("lacking.safetensors", "model.quantize_delay=0"), 3, "1 of the net's ",
           "are not in ", "'norm1/gamma' (the nearest there is 'norm1/gamme')");
