@@ -1,0 +1,50 @@
+/* coco_mask, internal to data/: COCO's masks as runs of pixels, the same pixels as pycocotools.
+ *
+ * Pixels are numbered by columns, top to bottom, then left to right. The runs are the lengths of
+ * alternating stretches: the first is outside the object (it may be 0), the second inside, and so
+ * on. Sizes are limited: a picture has at most PM_COCO_PIXELS pixels. */
+#ifndef PUMICE_DATA_COCO_MASK_H
+#define PUMICE_DATA_COCO_MASK_H
+
+#include <pumice/base.h>
+
+#define PM_COCO_PIXELS ((uint64_t)1 << 28)
+/* Polygons are rasterised in fifths of a pixel. */
+enum { PM_COCO_SCALE = 5, PM_COCO_MOST_COORDINATE = 1 << 24 };
+
+struct pm_runs {
+    int height, width;
+    uint32_t *run; /* [count], owned: pm_runs_free */
+    size_t count, capacity;
+};
+void pm_runs_free(struct pm_runs *r);
+
+/* Converts a polygon's coordinate to fifths of a pixel as pycocotools rounds it. false if it is not
+ * finite or outside -2^24..2^24 fifths. */
+bool pm_coco_scaled(double v, int32_t *out);
+/* Fills *out with the pixels inside a closed polygon. xy: `points` pairs x, y in fifths of a pixel
+ * (pm_coco_scaled). Parts outside the picture are cut off. where: names the polygon in messages.
+ * PM_EDATA if the picture is empty or too large, or the outline is longer than 2^26 fifths. */
+int pm_runs_polygon(const int32_t *xy, size_t points, int height, int width, const char *where,
+                    struct pm_runs *out);
+/* Copies runs from a file. PM_EDATA if they do not add up to height x width. */
+int pm_runs_counts(const uint32_t *run, size_t count, int height, int width, const char *where,
+                   struct pm_runs *out);
+/* Decodes COCO's compressed text: six bits per character. PM_EDATA for another character, a number
+ * that ends too early or is out of range, or runs that do not add up to height x width. */
+int pm_runs_text(const char *text, int height, int width, const char *where, struct pm_runs *out);
+/* Appends the compressed text. */
+void pm_runs_print(const struct pm_runs *r, struct pm_str *out);
+/* Adds b's pixels to a's. Both have the same size. */
+void pm_runs_unite(struct pm_runs *a, const struct pm_runs *b);
+/* Encodes pixels [height][width], row by row; values above 0 are inside. */
+void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs *out);
+/* Sets pixels [height][width], row by row, to 1 inside the object and 0 outside. */
+void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels);
+/* Number of pixels inside. */
+uint64_t pm_runs_area(const struct pm_runs *r);
+/* The bounding box x, y, width, height in pixels, as pycocotools computes it; zeros for an empty
+ * mask. */
+void pm_runs_box(const struct pm_runs *r, uint32_t box[4]);
+
+#endif

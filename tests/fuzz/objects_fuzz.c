@@ -1,0 +1,56 @@
+/* Objects of a record: a tf.Example, whose objects are read with their masks, filtered and written;
+ * the new record has the same number of objects. */
+#include <pumice/objects.h>
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void write_again(const struct pm_objects *o)
+{
+    struct pm_example_builder *b = pm_example_builder_create();
+    struct pm_example *e = NULL;
+    struct pm_objects again;
+    const int64_t size[2] = { o->height, o->width };
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+
+    pm_example_add_ints(b, "image/height", size, 1);
+    pm_example_add_ints(b, "image/width", size + 1, 1);
+    pm_objects_write(o, b);
+    pm_example_serialise(b, &data, &bytes);
+    if (pm_example_parse(data, bytes, "own", &e) < 0 ||
+        pm_objects_parse(e, true, "own", &again) < 0 || again.count != o->count)
+        __builtin_trap();
+    pm_objects_free(&again);
+    pm_example_destroy(&e);
+    pm_free(data);
+    pm_example_builder_destroy(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct pm_object_filter filter = { .min_side = 1 };
+    struct pm_object_counts counts = { 0 };
+    struct pm_example *e = NULL;
+    struct pm_objects o;
+
+    if (pm_example_parse(data, size, "fuzz", &e) < 0)
+        return 0;
+    if (pm_objects_parse(e, true, "fuzz", &o) == PM_OK) {
+        const size_t pixels = (size_t)o.height * (size_t)o.width;
+        uint8_t *mask = pixels <= 1 << 16 ? pm_malloc(pixels + 1) : NULL;
+
+        write_again(&o);
+        for (size_t i = 0; mask && i < o.count && i < 16; i++)
+            pm_objects_mask(&o, i, "fuzz", mask);
+        pm_free(mask);
+        if (o.height && o.width)
+            pm_objects_filter(&o, &filter, "fuzz", &counts);
+        if (counts.boxes != (o.height && o.width ? o.count : 0))
+            __builtin_trap();
+    }
+    pm_objects_free(&o);
+    pm_example_destroy(&e);
+    return 0;
+}
