@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pumice/objects.h>
 #include <pumice/task.h>
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -288,6 +289,20 @@ static void add_info(cJSON *out, const struct pm_dataset_info *info)
     cJSON_AddNumberToObject(out, "channels", info->channels);
 }
 
+/* Adds the classes of boxes, if the folder has a label map. */
+static int add_box_labels(cJSON *out, const char *folder, struct pm_arena *a)
+{
+    struct pm_label_map map;
+    int err = PM_OK;
+
+    if (!pm_file_exists(pm_arena_printf(a, "%s/label_map.pbtxt", folder)))
+        return PM_OK;
+    PM_TRY(pm_label_map_of_folder(a, folder, &map));
+    cJSON_AddItemToObject(out, "box_labels", pm_label_map_json(&map));
+out:
+    return err;
+}
+
 static int inspect_split(const char *folder, const char *name, const struct app_inspect *flags,
                          struct pm_arena *a, cJSON *out)
 {
@@ -316,8 +331,10 @@ static int inspect_split(const char *folder, const char *name, const struct app_
     }
     if (flags->check)
         PM_TRY(check_all(d, split, &buf, &capacity));
-    if (!cJSON_GetObjectItem(out, "num_classes"))
+    if (!cJSON_GetObjectItem(out, "num_classes")) {
         add_info(out, info);
+        PM_TRY(add_box_labels(out, folder, a));
+    }
 out:
     pm_example_destroy(&e);
     pm_free(buf);
@@ -376,7 +393,7 @@ static void split_text(struct pm_str *s, const cJSON *split)
                         cJSON_GetObjectItem(split, task[i]->inspect->counts));
 }
 
-/* Adds " (ants, bees, ...)", at most twenty names. */
+/* Adds " (ants, bees, ...)", at most twenty names of a list of texts or of objects with a name. */
 static void names_text(struct pm_str *s, const cJSON *labels)
 {
     int n = 0;
@@ -384,7 +401,8 @@ static void names_text(struct pm_str *s, const cJSON *labels)
     for (const cJSON *l = labels ? labels->child : NULL; l && n < 20; l = l->next, n++)
     {
         pm_str_add(s, n ? ", " : " (");
-        pm_str_name(s, cJSON_IsString(l) ? l->valuestring : "?", 0);
+        const cJSON *name = cJSON_IsObject(l) ? cJSON_GetObjectItem(l, "name") : l;
+        pm_str_name(s, cJSON_IsString(name) ? name->valuestring : "?", 0);
     }
     if (n > 0)
         pm_str_add(s, "%s", n < cJSON_GetArraySize(labels) ? ", ...)" : ")");
@@ -394,15 +412,19 @@ static char *inspect_text(const cJSON *o)
 {
     struct pm_str s = { 0 };
     const cJSON *split, *maps = cJSON_GetObjectItem(o, "map_labels");
+    const cJSON *boxes =
+        number(o, "num_classes") > 0 ? NULL : cJSON_GetObjectItem(o, "box_labels");
     const cJSON *ignore = cJSON_GetObjectItem(o, "ignore_label");
 
     pm_str_name(&s, cJSON_GetObjectItem(o, "path")->valuestring, 0);
     pm_str_add(&s, ": ");
     if (number(o, "num_classes") > 0)
         pm_str_add(&s, "%.0f classes", number(o, "num_classes"));
+    else if (boxes)
+        pm_str_add(&s, "%d classes of boxes", cJSON_GetArraySize(boxes));
     else
         pm_str_add(&s, "classes unknown (no labels.txt or dataset.json)");
-    names_text(&s, cJSON_GetObjectItem(o, "labels"));
+    names_text(&s, boxes ? boxes : cJSON_GetObjectItem(o, "labels"));
     if (maps) {
         pm_str_add(&s, ", in maps %d", cJSON_GetArraySize(maps));
         names_text(&s, maps);

@@ -18,7 +18,7 @@ struct text {
 
 static int fail_text(const struct text *t, const char *wanted)
 {
-    return pm_label_fail(t->r, t->line, "wanted: %s, found: \"%.*s\"%s", wanted,
+    return pm_label_fail(t->r, t->line, "expected %s, found: \"%.*s\"%s", wanted,
                          (int)strcspn(t->p, "\r\n") < 20 ? (int)strcspn(t->p, "\r\n") : 20, t->p,
                          *t->p ? "" : " (the end of the file)");
 }
@@ -256,7 +256,8 @@ int pm_label_read_pbtxt(struct pm_label_reading *r, const char *text)
     while (peek(&t)) {
         PM_TRY(take_word(&t, word, sizeof word));
         if (strcmp(word, "item"))
-            PM_TRY(pm_label_fail(r, t.line, "wanted: item, found: %s; is this a label map?", word));
+            PM_TRY(
+                pm_label_fail(r, t.line, "expected item, found: %s; is this a label map?", word));
         const unsigned line = t.line;
         PM_TRY(take_open(&t, &close));
         struct pm_label_raw *item = pm_label_add(r, line);

@@ -579,7 +579,7 @@ int pm_objects_mask(const struct pm_objects *o, size_t i, const char *where, uin
         PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu has no mask: convert the data with masks",
                        where, i + 1));
     if (!one->mask_values) {
-        PM_TRY(damage(pm_image_decode(one->mask, one->mask_size, 1, 0, where, &im)));
+        PM_TRY(damage(pm_image_decode(one->mask, one->mask_size, 1, pixels + 1, where, &im)));
         if (im.height != o->height || im.width != o->width)
             PM_TRY(pm_fail(PM_ECORRUPT,
                            "%s: object %zu: its mask has %d x %d pixels, the picture "

@@ -13,11 +13,12 @@ import pathlib
 import struct
 import sys
 
+import box_seeds
 import detection_seeds
 import folder_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
-from wire_format import field, masked, varint
+from wire_format import example, feature, field, masked
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,26 +28,6 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 def record(data):
     length = struct.pack("<Q", len(data))
     return length + masked(length) + data + masked(data)
-
-
-def feature(kind, values, packed=True):
-    if kind == 1:
-        body = b"".join(field(1, v) for v in values)
-    elif kind == 2 and packed:
-        body = field(1, b"".join(struct.pack("<f", v) for v in values))
-    elif kind == 2:
-        body = b"".join(varint(1 << 3 | 5) + struct.pack("<f", v) for v in values)
-    elif packed:
-        body = field(1, b"".join(varint(v) for v in values))
-    else:
-        body = b"".join(varint(1 << 3) + varint(v) for v in values)
-    return field(kind, body)
-
-
-def example(features):
-    entries = b"".join(field(1, field(1, key.encode()) + field(2, value))
-                       for key, value in features)
-    return field(1, entries)
 
 
 def examples():
@@ -515,6 +496,10 @@ def main():
         "tf_checkpoint": tf_checkpoints(project),
         "config_base": folder_seeds.config_bases(),
         "tensor_folder": folder_seeds.tensor_folders(),
+        "label_map": box_seeds.label_maps(),
+        "coco_mask": box_seeds.coco_masks(),
+        "objects": box_seeds.objects(),
+        "coco_boxes": box_seeds.coco_boxes(),
         "archive": folder_seeds.archives(),
         "pipeline_cache": folder_seeds.pipeline_caches(),
         "detection": detection_seeds.detections(),

@@ -1,4 +1,5 @@
-"""Encoders of the seeds: protobuf fields, and the checksum of TFRecord and TensorFlow tables."""
+"""Encoders of the seeds: protobuf fields, tf.Examples, and the checksum of TFRecord and TensorFlow
+tables."""
 import struct
 
 
@@ -31,3 +32,23 @@ def field(number, data):
 
 def number(n, value):
     return varint(n << 3) + varint(value)
+
+
+def feature(kind, values, packed=True):
+    if kind == 1:
+        body = b"".join(field(1, v) for v in values)
+    elif kind == 2 and packed:
+        body = field(1, b"".join(struct.pack("<f", v) for v in values))
+    elif kind == 2:
+        body = b"".join(varint(1 << 3 | 5) + struct.pack("<f", v) for v in values)
+    elif packed:
+        body = field(1, b"".join(varint(v) for v in values))
+    else:
+        body = b"".join(varint(1 << 3) + varint(v) for v in values)
+    return field(kind, body)
+
+
+def example(features):
+    entries = b"".join(field(1, field(1, key.encode()) + field(2, value))
+                       for key, value in features)
+    return field(1, entries)

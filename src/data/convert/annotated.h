@@ -8,7 +8,6 @@
 
 /* ---- options -------------------------------------------------------------------------- */
 
-enum pm_exif_boxes { PM_EXIF_AUTO, PM_EXIF_STORED, PM_EXIF_SHOWN };
 enum pm_unannotated { PM_UNANNOTATED_ERROR, PM_UNANNOTATED_EMPTY, PM_UNANNOTATED_SKIP };
 /* The first member of every such converter's options. */
 struct pm_detection_cfg {
@@ -19,9 +18,7 @@ struct pm_detection_cfg {
 };
 #define PM_OPTS_DETECTION                                                                          \
     PM_OPT_BOX_SHARE(pm_detection_cfg), PM_OPT_BOXES(pm_detection_cfg),                            \
-        PM_ENUM(pm_detection_cfg, exif, PM_EXIF_AUTO, "auto|stored|shown",                         \
-                "boxes of pictures that EXIF rotates are in pixels of the file as stored, or as "  \
-                "shown; auto: as shown if the annotated size says so, else as stored")
+        PM_OPT_BOX_EXIF(pm_detection_cfg)
 /* For formats where pictures may have no annotations at all. */
 #define PM_OPT_UNANNOTATED(def)                                                                    \
     PM_ENUM(pm_detection_cfg, unannotated, def, "error|empty|skip",                                \

@@ -1,5 +1,4 @@
 /* Writing annotated pictures as records of TensorFlow's Object Detection API. */
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,51 +16,6 @@ struct writing {
     _Atomic size_t flat;  /* pictures with boxes without an area */
 };
 enum { MOST_WARNINGS = 10 }; /* of a kind in a split */
-
-/* ---- EXIF ----------------------------------------------------------------------------------- */
-
-/* Moves a point of the stored picture (0..1) to its place in the upright one. */
-static void turn_point(int orientation, double *y, double *x)
-{
-    const double u = *x, v = *y;
-
-    switch (orientation) {
-    case 2: *x = 1 - u; break;
-    case 3: *x = 1 - u, *y = 1 - v; break;
-    case 4: *y = 1 - v; break;
-    case 5: *x = v, *y = u; break;
-    case 6: *x = 1 - v, *y = u; break;
-    case 7: *x = 1 - v, *y = 1 - u; break;
-    case 8: *x = v, *y = 1 - u; break;
-    default: break;
-    }
-}
-
-/* The corners keep their roles: a reversed box stays reversed. */
-static void turn_box(int orientation, double box[4])
-{
-    double y[2] = { box[0], box[2] }, x[2] = { box[1], box[3] };
-    const bool reversed_y = y[0] > y[1], reversed_x = x[0] > x[1];
-
-    for (int k = 0; k < 2; k++)
-        turn_point(orientation, &y[k], &x[k]);
-    const bool across = orientation >= 5;
-    const bool swap_y = across ? reversed_x : reversed_y, swap_x = across ? reversed_y : reversed_x;
-    box[swap_y ? 2 : 0] = fmin(y[0], y[1]);
-    box[swap_y ? 0 : 2] = fmax(y[0], y[1]);
-    box[swap_x ? 3 : 1] = fmin(x[0], x[1]);
-    box[swap_x ? 1 : 3] = fmax(x[0], x[1]);
-}
-
-/* Whether boxes are in pixels of the upright picture, though the file stores it turned. */
-static bool boxes_as_shown(const struct pm_annotations *s, const struct pm_annotated *a,
-                           const struct pm_picture *p)
-{
-    if (s->cfg->exif != PM_EXIF_AUTO)
-        return s->cfg->exif == PM_EXIF_SHOWN;
-    return p->orientation >= 5 && p->image.height != p->image.width &&
-           a->height == p->image.height && a->width == p->image.width;
-}
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -85,7 +39,7 @@ static void add_keypoints(const struct pm_annotations *s, const float *from, int
 
         if (from[2] <= 0)
             continue;
-        turn_point(orientation, &y, &x);
+        pm_turn_point(orientation, &y, &x);
         out->keypoints[k] = (struct pm_keypoint){ (float)y, (float)x, (int)from[2] };
     }
 }
@@ -99,7 +53,7 @@ static void add_object(const struct pm_annotations *s, const struct pm_annotated
 
     for (int k = 0; k < 4; k++)
         box[k] = s->unit ? from->box[k] : from->box[k] / (k % 2 ? width : height);
-    turn_box(orientation, box);
+    pm_turn_box(orientation, box);
     for (int k = 0; k < 4; k++)
         out->box[k] = (float)box[k];
     out->text = class->name;
@@ -129,7 +83,7 @@ static int add_record(struct writing *w, const struct pm_annotated *a, const str
 {
     int err = PM_OK;
     const struct pm_annotations *s = w->s;
-    const int orientation = boxes_as_shown(s, a, p) ? 1 : p->orientation;
+    const int orientation = pm_box_orientation(s->cfg->exif, p, a->height, a->width);
     const bool across = orientation >= 5;
     const int height = across ? p->image.width : p->image.height;
     const int width = across ? p->image.height : p->image.width;

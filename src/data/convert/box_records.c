@@ -1,5 +1,6 @@
 /* Records of pictures with boxes, and the counts that a converter logs. Several threads make
  * records, so the counts are atomic; sums do not depend on the order. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,49 @@ int pm_box_classes(struct pm_arena *a, const char *path, const struct pm_label_i
     }
 out:
     return err;
+}
+
+/* ---- EXIF ----------------------------------------------------------------------------------- */
+
+int pm_box_orientation(int exif, const struct pm_picture *p, int height, int width)
+{
+    const bool clear = p->orientation >= 5 && p->image.height != p->image.width;
+    const bool shown = exif == PM_EXIF_AUTO
+                           ? clear && height == p->image.height && width == p->image.width
+                           : exif == PM_EXIF_SHOWN;
+
+    return shown ? 1 : p->orientation;
+}
+
+void pm_turn_point(int orientation, double *y, double *x)
+{
+    const double u = *x, v = *y;
+
+    switch (orientation) {
+    case 2: *x = 1 - u; break;
+    case 3: *x = 1 - u, *y = 1 - v; break;
+    case 4: *y = 1 - v; break;
+    case 5: *x = v, *y = u; break;
+    case 6: *x = 1 - v, *y = u; break;
+    case 7: *x = 1 - v, *y = 1 - u; break;
+    case 8: *x = v, *y = 1 - u; break;
+    default: break;
+    }
+}
+
+void pm_turn_box(int orientation, double box[4])
+{
+    double y[2] = { box[0], box[2] }, x[2] = { box[1], box[3] };
+    const bool reversed_y = y[0] > y[1], reversed_x = x[0] > x[1];
+
+    for (int k = 0; k < 2; k++)
+        pm_turn_point(orientation, &y[k], &x[k]);
+    const bool across = orientation >= 5;
+    const bool swap_y = across ? reversed_x : reversed_y, swap_x = across ? reversed_y : reversed_x;
+    box[swap_y ? 2 : 0] = fmin(y[0], y[1]);
+    box[swap_y ? 0 : 2] = fmax(y[0], y[1]);
+    box[swap_x ? 3 : 1] = fmin(x[0], x[1]);
+    box[swap_x ? 1 : 3] = fmax(x[0], x[1]);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */

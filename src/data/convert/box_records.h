@@ -27,6 +27,21 @@
               "SRC has no splits"),                                                                \
         PM_INT64(tag, seed, 0, 0, 9007199254740992, "seed of that selection")
 
+enum pm_exif_boxes { PM_EXIF_AUTO, PM_EXIF_STORED, PM_EXIF_SHOWN };
+/* What the annotations of pictures refer to that EXIF rotates: the field exif (int). */
+#define PM_OPT_BOX_EXIF(tag)                                                                       \
+    PM_ENUM(tag, exif, PM_EXIF_AUTO, "auto|stored|shown",                                          \
+            "boxes of pictures that EXIF rotates are in pixels of the file as stored, or as "      \
+            "shown; auto: as shown if the annotated size says so, else as stored")
+/* Returns the orientation by which the annotations of a picture must be turned to fit its upright
+ * pixels: 1 (not at all) or the picture's own. exif: enum pm_exif_boxes. height, width: the size
+ * that the annotations state; 0: none. */
+int pm_box_orientation(int exif, const struct pm_picture *p, int height, int width);
+/* Moves a point of the stored picture (0..1) to its place in the upright one. */
+void pm_turn_point(int orientation, double *y, double *x);
+/* The same for a box ymin, xmin, ymax, xmax. A reversed box stays reversed. */
+void pm_turn_box(int orientation, double box[4]);
+
 /* Makes the label map of a data set with these classes. path: a label map file, which must have
  * each of the names; or NULL: the classes as given, where an id of 0 means the place in the list,
  * from 1. The map is in a. PM_EDATA for a name that the file lacks, with the nearest one, and for

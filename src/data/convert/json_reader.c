@@ -212,6 +212,30 @@ int pm_json_string(struct pm_json_reader *r)
     return string(r, true);
 }
 
+int pm_json_long_string(struct pm_json_reader *r, size_t most, struct pm_str *out)
+{
+    const size_t begin = out->length;
+    int c, err = take(r, '"', "a string");
+
+    if (err < 0)
+        return err;
+    while ((c = next_char(r)) != '"') {
+        char bytes[4] = { (char)c };
+        const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
+        if (count == 0)
+            return pm_json_reader_fail(r, "the end of a string");
+        if (out->length - begin + count > most)
+            return pm_json_reader_fail(r, "a string of at most %zu bytes", most);
+        pm_str_bytes(out, bytes, count);
+    }
+    return PM_OK;
+}
+
+int pm_json_next(struct pm_json_reader *r)
+{
+    return peek(r);
+}
+
 int pm_json_text(struct pm_json_reader *r)
 {
     double v;

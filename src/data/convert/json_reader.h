@@ -30,6 +30,10 @@ int pm_json_number(struct pm_json_reader *r, double *out);
 int pm_json_whole(struct pm_json_reader *r, int64_t most, int64_t *out);
 /* Its text in r->text. Characters beyond ASCII by \u become UTF-8. */
 int pm_json_string(struct pm_json_reader *r);
+/* A string of at most `most` bytes, appended to out. */
+int pm_json_long_string(struct pm_json_reader *r, size_t most, struct pm_str *out);
+/* Returns the first character of the next value without consuming it, or EOF. */
+int pm_json_next(struct pm_json_reader *r);
 /* A string or a number, as text in r->text. */
 int pm_json_text(struct pm_json_reader *r);
 /* Skips the next value of any type. */
