@@ -41,9 +41,9 @@ struct pm_device_info {
 /* Lists all devices, cpu last. If two drivers offer the same GPU, the second is marked unusable
  * ("same GPU as ..."). Free the list with pm_free. A machine without Vulkan is not an error. */
 int pm_device_list(struct pm_device_info **out, size_t *count);
-/* Finds the device that a name means. Names: "auto" (discrete before integrated before CPU, never a
- * software rasteriser), "cpu", "vulkan:N", a UUID, or a part of a device's name. A part is
- * case-insensitive and must match one device only. *index: into list. */
+/* Finds the device that a name means. Names: "auto" (discrete before integrated before virtual GPU
+ * before CPU, never a software rasteriser), "cpu", "vulkan:N", a UUID, or a part of a device's
+ * name, in upper or lower case, that matches one device only. *index: into list. */
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
                    const char *where, size_t *index);
 /* Returns why "auto" finds no GPU: no loader, no driver, or only devices that "auto" skips. */

@@ -60,6 +60,7 @@ struct pm_variable {
 struct pm_layer;
 struct pm_net;
 
+enum { PM_ROWS_MIXED = -2 }; /* of out_rows */
 struct pm_node {
     const struct pm_layer *layer;
     const char *name;             /* unique in the net */
@@ -82,8 +83,9 @@ struct pm_node {
     enum pm_type out_type;
     /* Rows of the output's first axis per example of the batch: 1, or P if an example has P
      * proposals. An example's rows are next to each other. 0: the rows belong to no example, as in
-     * a parameter. infer() need not set it: by default the output has as many examples as the first
-     * input that has rows. */
+     * a parameter. PM_ROWS_MIXED: the first axis does not count the examples' rows, for example
+     * after a transpose. infer() need not set it: by default the output has as many examples as the
+     * first input that has rows. */
     int out_rows;
 
     /* Values of this plan. The planner sets them while forward() and backward() run. */
@@ -122,7 +124,8 @@ struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const v
 struct pm_tensor pm_step_tensor(struct pm_calls *c);
 /* Returns the index of the first row of n's output in this plan among the rows of the whole batch.
  * Random numbers that a layer draws by this row index do not depend on the clone or the
- * micro-batch. */
+ * micro-batch. If the rows are PM_ROWS_MIXED, each micro-batch of each clone has indices of its
+ * own. */
 int pm_first_row(const struct pm_calls *c, const struct pm_node *n);
 /* Returns the share of the whole batch's loss that this plan's examples carry. Losses and their
  * gradients are multiplied by it. */

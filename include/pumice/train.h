@@ -45,7 +45,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report);
 /* Prints the memory plan of every clone for training the config, without allocating it. f: text
  * output, with `calls` also every call and value; NULL: none. clones: JSON array that receives one
- * object per clone. */
+ * object per clone; NULL: not wanted. */
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *clones);
 /* Builds the config's training net for one example, to find layers that do not fit. *built: false
  * if neither the data nor the config give picture size and classes, so nothing was built. */

@@ -135,6 +135,27 @@ void pm_ckpt_record_free(struct record *r)
     *r = (struct record){ 0 };
 }
 
+bool pm_ckpt_is_record(const char *folder, const char *name)
+{
+    uint64_t step;
+    char best[64];
+    const char *digits = name + strcspn(name, "0123456789");
+    bool is = step_of(name, &step) ||
+              strcmp(pm_ckpt_best_name(strtoull(digits, NULL, 10), ".json", best), name) == 0;
+    struct pm_str path = { 0 };
+    char *text = NULL;
+    cJSON *json = NULL;
+
+    if (!is && pm_text_read(pm_ckpt_path(&path, folder, name), PM_MOST_TEXT, &text) == PM_OK) {
+        json = cJSON_Parse(text);
+        is = cJSON_GetObjectItemCaseSensitive(json, "sha256") != NULL;
+    }
+    cJSON_Delete(json);
+    pm_free(text);
+    pm_str_free(&path);
+    return is;
+}
+
 int pm_ckpt_write_json(const char *folder, const char *name, const cJSON *json)
 {
     struct pm_str path = { 0 };

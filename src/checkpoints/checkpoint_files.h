@@ -17,6 +17,9 @@ struct record {
 /* Reads folder/name. PM_EDATA if it is not a checkpoint's .json. Free r also after an error. */
 int pm_ckpt_record_read(const char *folder, const char *name, struct record *r);
 void pm_ckpt_record_free(struct record *r);
+/* Whether the file is a record, perhaps a damaged one: its name is that of a step's or of the best
+ * checkpoint's record, or it is a JSON object with a member "sha256". */
+bool pm_ckpt_is_record(const char *folder, const char *name);
 /* Writes folder/name with the name of the tensors' file replaced. */
 int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name,
                             const char *file);

@@ -78,7 +78,8 @@ out:
     return err;
 }
 
-/* Opens tensors of any format by path. For a run's own file, also opens the .json beside it. */
+/* Opens tensors of any format by path. For a run's own file, also opens the record (.json) beside
+ * it. Another .json of that name, such as a config, is not read. */
 static int open_file(const char *path, struct pm_checkpoint **out)
 {
     int err = PM_OK;
@@ -91,8 +92,10 @@ static int open_file(const char *path, struct pm_checkpoint **out)
         folder[slash == path ? 1 : slash - path] = 0;
     if (pm_ends_with(path, ".safetensors")) {
         pm_str_add(&json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
-        if (pm_file_exists(json.text)) {
-            err = open_record(folder, slash ? strrchr(json.text, '/') + 1 : json.text, out);
+        const char *name = slash ? strrchr(json.text, '/') + 1 : json.text;
+
+        if (pm_file_exists(json.text) && pm_ckpt_is_record(folder, name)) {
+            err = open_record(folder, name, out);
             goto out;
         }
     }

@@ -117,10 +117,35 @@ static void tell_one(const struct pm_match *m, int i, const char *keeps)
                 x->name, pm_file_tensor_shape(f->tensor, is), pm_shape_text(x->shape, wanted));
 }
 
-void pm_match_tell(const struct pm_match *m, const char *keeps)
+/* Logs the number of the variables of a fate and the first names. */
+static void tell_number(const struct pm_match *m, enum pm_fate fate)
 {
+    enum { SHOWN = 5 };
+    struct pm_str names = { 0 };
+    int shown = 0;
+
+    for (int i = m->first[fate]; i < m->v->count && shown < SHOWN; i++)
+        if (m->of[i].fate == fate)
+            pm_str_add(&names, "%s%s", shown++ ? ", " : "", m->v->list[i].name);
+    PM_WARN("checkpoint", "%d of the net's %d variables %s %s: %s%s", m->count[fate], m->v->count,
+            fate == PM_FATE_MISSING ? "are not in" : "have other shapes in", m->from->path,
+            names.text, m->count[fate] > SHOWN ? ", ..." : "");
+    pm_str_free(&names);
+}
+
+void pm_match_tell(const struct pm_match *m, const char *keeps, int most)
+{
+    static const enum pm_fate often[] = { PM_FATE_MISSING, PM_FATE_MISSHAPEN };
+    bool together[PM_FATES] = { false };
+
+    for (size_t k = 0; k < PM_COUNT(often); k++) {
+        together[often[k]] = m->count[often[k]] > most;
+        if (together[often[k]])
+            tell_number(m, often[k]);
+    }
     for (int i = 0; i < m->v->count; i++)
-        tell_one(m, i, keeps);
+        if (!together[m->of[i].fate])
+            tell_one(m, i, keeps);
 }
 
 /* ---- the file's other tensors ----------------------------------------------------------- */

@@ -48,8 +48,9 @@ int pm_match_read(const struct pm_match *m, int i, float *data);
  * m->v. Only a few elements at a time are in host memory. */
 int pm_match_write(const struct pm_match *m, struct pm_variables *v);
 /* Logs every variable that is not TAKEN, and those whose shapes differ by leading ones. keeps: ",
- * keeps its initial value" or "", added for a missing variable. */
-void pm_match_tell(const struct pm_match *m, const char *keeps);
+ * keeps its initial value" or "", added for a missing variable. If more than `most` variables are
+ * MISSING, or MISSHAPEN, one line names their number and the first of them. */
+void pm_match_tell(const struct pm_match *m, const char *keeps, int most);
 /* Logs the file's other tensors. Training state (optimizer slots, moving averages, counters) is
  * counted by kind. Tensors without a matching variable are listed by their first names. */
 void pm_match_tell_rest(const struct pm_match *m);

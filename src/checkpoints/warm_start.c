@@ -4,6 +4,7 @@
 #include "checkpoints/state.h"
 
 #include <pumice/names.h>
+#include <limits.h>
 #include <string.h>
 
 /* Translates PyTorch's names and layouts, and ONNX's layouts, to the net's. */
@@ -68,7 +69,7 @@ int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, boo
     *out = (struct pm_match){ 0 };
     PM_TRY(translate(from, v));
     pm_match_make(from, v, averages, NULL, out);
-    pm_match_tell(out, "");
+    pm_match_tell(out, "", 8);
     PM_TRY(check_whole(out, where));
 out:
     if (err < 0)
@@ -200,7 +201,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     PM_TRY(translate(from, v));
     pm_match_make(from, v, averages, &init->exclude_scopes, &m);
     if (m.count[PM_FATE_TAKEN])
-        pm_match_tell(&m, init->ignore_missing ? ", keeps its initial value" : "");
+        pm_match_tell(&m, init->ignore_missing ? ", keeps its initial value" : "", INT_MAX);
     warn_of_idle_scopes(v, &init->exclude_scopes);
     pm_match_tell_rest(&m);
     PM_TRY(check(&m, init, where));

@@ -112,6 +112,14 @@ static int check_variables(const struct clone *k, const struct pm_net *net, int 
                    first.height, first.width, v->count);
 }
 
+int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame)
+{
+    for (int i = 0; i < c->o.frames_count; i++)
+        if (c->frames[i].frame.height == frame.height && c->frames[i].frame.width == frame.width)
+            return i;
+    return -1;
+}
+
 static const char *name_of(const struct pm_clones *c, int height, int width)
 {
     return c->frames[pm_clones_find_frame(c, (struct pm_frame){ height, width })].name;

@@ -8,14 +8,6 @@
 
 /* ---- a step ----------------------------------------------------------------------------- */
 
-int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame)
-{
-    for (int i = 0; i < c->o.frames_count; i++)
-        if (c->frames[i].frame.height == frame.height && c->frames[i].frame.width == frame.width)
-            return i;
-    return -1;
-}
-
 static void fill_inputs(struct pm_clones *c, struct clone *k, int slot,
                         const struct pm_batch *batch)
 {

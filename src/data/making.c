@@ -4,7 +4,9 @@
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -542,7 +544,19 @@ static void log_counts(const struct pm_making *m)
     pm_str_free(&text);
 }
 
-/* Renames the new folder to dst, then removes the folder that it replaces. */
+/* Exchanges the names of the new folder and of dst in one step. Returns false if the file system
+ * cannot. */
+static bool exchange(const struct pm_making *m)
+{
+#ifdef RENAME_EXCHANGE
+    return renameat2(AT_FDCWD, m->temporary, AT_FDCWD, m->dst, RENAME_EXCHANGE) == 0;
+#else
+    (void)m;
+    return false;
+#endif
+}
+
+/* Gives the new folder the name dst, then removes the folder that it replaces. */
 static int put_in_place(struct pm_making *m)
 {
     int err = PM_OK;
@@ -551,6 +565,11 @@ static int put_in_place(struct pm_making *m)
     const char *old = pm_arena_printf(m->arena, "%s.former-%ld", m->dst, (long)getpid());
     const bool replaced = m->replace && pm_is_folder(m->dst);
 
+    if (replaced && exchange(m)) {
+        PM_TRY(pm_remove_tree(m->temporary)); /* the old data */
+        m->temporary = NULL;
+        goto out;
+    }
     if (replaced && rename(m->dst, old) != 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be moved away: %s", m->dst, strerror(errno)));
     if (rename(m->temporary, m->dst) != 0) {

@@ -34,11 +34,6 @@ struct pm_lerp pm_lerp_at(int i, float step, int in, int stride)
     return (struct pm_lerp){ lo * stride, hi * stride, src - (float)lo };
 }
 
-float pm_aligned_step(int in, int out)
-{
-    return out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
-}
-
 static float step_of(enum pm_resize method, int in, int out)
 {
     return method == PM_RESIZE_ALIGNED ? pm_aligned_step(in, out) : (float)in / (float)out;

@@ -20,8 +20,6 @@ struct pm_lerp {
     float f;
 };
 struct pm_lerp pm_lerp_at(int i, float step, int in, int stride);
-/* Returns the step for aligned corners. */
-float pm_aligned_step(int in, int out);
 
 /* A picture between moves: 8-bit, or float values. */
 struct pm_canvas {
@@ -38,8 +36,10 @@ void pm_canvas_move(struct pm_canvas *c, const struct pm_geometry *g, int begin,
 /* Frees the values if the canvas owns them. */
 void pm_canvas_free(struct pm_canvas *c);
 
-/* ---- resizing with tap lists (resize.c) --------------------------------------------------- */
+/* ---- resizing (resize.c) ------------------------------------------------------------------ */
 
+/* Returns the step between source coordinates if the corners are aligned. */
+float pm_aligned_step(int in, int out);
 /* Resizes to out[height][width][channels]. Source: the view's bytes, or `values` of the view's size
  * if not NULL. */
 void pm_resize_taps(struct pm_view8 in, const float *values, enum pm_resize method, int height,
@@ -47,6 +47,9 @@ void pm_resize_taps(struct pm_view8 in, const float *values, enum pm_resize meth
 /* Pillow's resize to height x width; writes the window of rows x cols at (y, x). */
 void pm_resize_antialias(struct pm_view8 in, int height, int width, int y, int x, int rows,
                          int cols, float *out);
+
+/* ---- resizing (render.c) ------------------------------------------------------------------ */
+
 /* Resizes a whole picture with any method. */
 void pm_resize(struct pm_view8 in, enum pm_resize method, int height, int width, float *out);
 

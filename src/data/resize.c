@@ -14,6 +14,11 @@
 
 /* ---- TensorFlow's ------------------------------------------------------------------------ */
 
+float pm_aligned_step(int in, int out)
+{
+    return out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
+}
+
 struct taps {
     int *first; /* [out + 1] into index and weight */
     int *index;

@@ -110,6 +110,7 @@ out:
 
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *list)
 {
+    struct cJSON *own = list ? NULL : cJSON_CreateArray();
     struct pm_experiment *e = NULL;
     struct pm_clones *clones = NULL;
     struct pm_clone_spec *specs;
@@ -122,6 +123,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     options.slots = PM_STEP_SLOTS;
     options.dry_run = true;
     PM_TRY(pm_clones_create(&options, &clones));
+    list = list ? list : own;
     for (int i = 0; i < count; i++) {
         cJSON_AddItemToArray(list, describe(clones, i));
         if (f)
@@ -130,6 +132,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     if (options.recompute == PM_RECOMPUTE_OFF)
         PM_TRY(show_recomputed(&options, f, list));
 out:
+    cJSON_Delete(own);
     pm_clones_destroy(&clones);
     pm_experiment_close(&e);
     return err;

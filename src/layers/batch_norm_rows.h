@@ -13,8 +13,10 @@ extern const struct pm_kernel pm_row_batch_norm_stats;
 extern const struct pm_kernel pm_row_batch_norm_rstd;
 /* Computes y. "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y" */
 extern const struct pm_kernel pm_row_batch_norm_apply;
-/* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. y is read for
- * every activation except hard_swish, which recomputes z.
+/* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. y is read if
+ * the activation's derivative needs it (sigmoid, tanh, hard_sigmoid). For relu, relu6 and
+ * leaky_relu it is read only if the layer has a residual; otherwise z is recomputed. hard_swish
+ * always recomputes z. pm_row_batch_norm_dx reads y by the same rule.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta u?:dgamma" */
 extern const struct pm_kernel pm_row_batch_norm_sums;
 /* dx = gamma r (g - (sums[0] + (x - mean) r sums[1]) inv_count), dresidual = g.

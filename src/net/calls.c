@@ -78,7 +78,9 @@ struct pm_tensor pm_step_tensor(struct pm_calls *c)
 
 int pm_first_row(const struct pm_calls *c, const struct pm_node *n)
 {
-    return n->out_rows * (c->options->first_example + c->micro_batch * c->net->batch);
+    const int example = c->options->first_example + c->micro_batch * c->net->batch;
+
+    return (n->out_rows == PM_ROWS_MIXED ? n->out_shape.dim[0] : n->out_rows) * example;
 }
 
 float pm_loss_share(const struct pm_calls *c)

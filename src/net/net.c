@@ -284,10 +284,12 @@ static int default_rows(const struct pm_node *n, struct pm_shape out)
 {
     for (int i = 0; i < n->inputs && out.rank > 0; i++) {
         const struct pm_node *x = n->in[i];
-        const int examples = x->out_rows > 0 ? x->out_shape.dim[0] / x->out_rows : 0;
+        const int examples = x->out_rows > 0                ? x->out_shape.dim[0] / x->out_rows
+                             : x->out_rows == PM_ROWS_MIXED ? n->net->batch
+                                                            : 0;
 
         if (examples > 0)
-            return out.dim[0] % examples == 0 ? out.dim[0] / examples : 0;
+            return out.dim[0] % examples == 0 ? out.dim[0] / examples : PM_ROWS_MIXED;
     }
     return 0;
 }

@@ -74,8 +74,10 @@ int pm_trainer_clones(struct pm_trainer *t);
 /* Starts a loader at run.step; ends the former loader. */
 int pm_trainer_loader(struct pm_trainer *t);
 
-/* ---- trainer.c ------------------------------------------------------------------------- */
+/* ---- trainer_results.c ----------------------------------------------------------------- */
 
+/* Reads the results of the oldest step under way. PM_EFAIL: they are not finite. */
+int pm_trainer_collect(struct pm_trainer *t);
 /* Reads the results of all steps under way. */
 int pm_trainer_drain(struct pm_trainer *t);
 

@@ -110,6 +110,31 @@ static void foreign_file_has_no_state(void **state)
     pm_checkpoint_close(&c);
 }
 
+/* A config lies beside the tensors; a record is read, also a damaged one. */
+static void json_beside_is_no_record(void **state)
+{
+    static const struct { const char *text; int err; } cases[] = {
+        { "{\"task\": \"classification\", \"model\": {\"name\": \"lenet\"}}", PM_OK },
+        { "{\"task\": // with a comment\n \"classification\"}", PM_OK },
+        { "[1, 2]", PM_OK },
+        { "{\"step\": 3, \"file\": \"own.safetensors\", \"sha256\": \"00\"}", PM_EDATA },
+    };
+    float v = 2;
+    struct pm_file_tensor t = { .name = "v", .type = PM_DTYPE_F32, .data = &v };
+    struct pm_checkpoint *c = NULL;
+    char path[256], json[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/own.safetensors", base);
+    snprintf(json, sizeof json, "%s/own.json", base);
+    assert_int_equal(pm_safetensors_write(path, &t, 1, NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(pm_file_write(json, cases[i].text, strlen(cases[i].text)), PM_OK);
+        assert_int_equal(pm_checkpoint_open(NULL, path, "w", &c), cases[i].err);
+        pm_checkpoint_close(&c);
+    }
+}
+
 static void newest_stay(void **state)
 {
     (void)state;
@@ -321,7 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(saves_and_opens),       TEST(opens_what_a_user_names),
-        TEST(foreign_file_has_no_state), TEST(newest_stay),
+        TEST(foreign_file_has_no_state), TEST(json_beside_is_no_record), TEST(newest_stay),
         TEST(hours_stay),            TEST(best_stays),
         TEST(damaged_newest_is_passed_over), TEST(same_step_again),
         TEST(leftovers_are_removed), TEST(leftovers_of_the_run),

@@ -122,6 +122,29 @@ static void test_auto(void **state)
     pm_free(list);
 }
 
+/* Of the usable devices: discrete, integrated, virtual, the CPU; of two alike the larger memory. */
+static void test_auto_order(void **state)
+{
+    struct pm_device_info list[] = {
+        { .address = "a", .kind = PM_KIND_VIRTUAL, .memory_bytes = 9, .usable = true },
+        { .address = "b", .kind = PM_KIND_INTEGRATED, .memory_bytes = 2, .usable = true },
+        { .address = "c", .kind = PM_KIND_DISCRETE, .memory_bytes = 3, .usable = true },
+        { .address = "d", .kind = PM_KIND_DISCRETE, .memory_bytes = 4, .usable = true },
+        { .address = "e", .kind = PM_KIND_SOFTWARE, .memory_bytes = 9, .usable = true },
+        { .address = "cpu", .kind = PM_KIND_CPU, .memory_bytes = 9, .usable = true },
+    };
+    static const size_t order[] = { 3, 2, 1, 0, 5 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(order); i++) {
+        size_t index;
+
+        ok(pm_device_find(list, PM_COUNT(list), "auto", "x.json: devices", &index));
+        assert_int_equal(index, order[i]);
+        list[index].usable = false;
+    }
+}
+
 static void test_no_driver(void **state)
 {
     struct pm_device_info *list;
@@ -152,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_unusable),
         cmocka_unit_test(test_one_gpu_two_drivers),
         cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_order),
         cmocka_unit_test(test_no_driver),
     };
     struct pm_device_info *list = NULL;

@@ -9,6 +9,7 @@ static pid_t endless(const char *name, const char *before, const char *after)
     pid_t pid = fork();
 
     if (pid == 0) {
+        reset_signals();
         pm_str_add(&command, "%s \"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=0 "
                    "run.log_every_steps=1 run.save_every_steps=0 run.save_every_secs=0.05 "
                    "run.keep=2 2>%s %s </dev/null",
@@ -234,6 +235,24 @@ static void new_folders_are_synced(void **state)
     pm_free(text);
 }
 
+/* A job in the background of a shell ignores SIGINT; what a test starts does not. */
+static void signals_are_not_ignored(void **state)
+{
+    char *program = pm_strdup(getenv("PUMICE_PROGRAM"));
+
+    (void)state;
+    put_text(in("stops"), "#!/bin/sh\nkill -INT $$\nexit 7\n");
+    chmod(in("stops"), 0755);
+    signal(SIGINT, SIG_IGN);
+    setenv("PUMICE_PROGRAM", in("stops"), 1);
+    struct result r = run(NULL, "now");
+    setenv("PUMICE_PROGRAM", program, 1);
+    signal(SIGINT, SIG_DFL);
+    assert_int_equal(r.code, -SIGINT);
+    drop(&r);
+    pm_free(program);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -251,6 +270,7 @@ int main(void)
         cmocka_unit_test(folder_moved),
         cmocka_unit_test(folder_replaced),
         cmocka_unit_test(new_folders_are_synced),
+        cmocka_unit_test(signals_are_not_ignored),
     };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);

@@ -72,6 +72,21 @@ static void text_for_people(void **state)
     check(r, 0);
 }
 
+/* One line names how many variables a checkpoint of another net lacks, and then the error. */
+static void checkpoint_of_another_net(void **state)
+{
+    struct result r = evaluate("model.layers=null model.name=resnet_v1_18");
+    int lines = 0;
+
+    (void)state;
+    for (const char *at = r.err; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    if (lines > 6)
+        fail_msg("%d lines: %s", lines, r.err);
+    assert_non_null(strstr(r.err, "of the net's 102 variables are not in "));
+    check(r, 3, "are not in", "is it a checkpoint of this net");
+}
+
 /* Each split has its own folder. A file that names a checkpoint of another run leaves nothing. */
 static void files_by_split(void **state)
 {
@@ -229,7 +244,7 @@ int main(void)
         cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
         cmocka_unit_test(files_by_split),    cmocka_unit_test(without_step),
         cmocka_unit_test(watching),          cmocka_unit_test(without_the_folder),
-        cmocka_unit_test(damaged_pictures),
+        cmocka_unit_test(damaged_pictures),  cmocka_unit_test(checkpoint_of_another_net),
     };
     return cmocka_run_group_tests(tests, make, drop_world);
 }

@@ -3,6 +3,8 @@
  * target removes temporary files of a killed one. */
 #include "faults/faults.h"
 
+#include <pumice/data.h>
+
 static char *old_checkpoint, *new_checkpoint;
 
 static bool same_values(const char *a, const char *b)
@@ -160,6 +162,57 @@ static void report_over_a_page(void **state)
     pm_free(report);
 }
 
+/* ---- dataset convert --------------------------------------------------------------------- */
+
+static void put_photo(const char *path, uint8_t grey)
+{
+    const struct pm_image8 im = { 1, 1, 1, &grey };
+    uint8_t *png = NULL;
+    size_t size;
+
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+    assert_int_equal(pm_file_write(path, png, size), PM_OK);
+    pm_free(png);
+}
+
+/* The data folder has its name at every moment, with the old data or the new. */
+static void convert_over_a_data_folder(void **state)
+{
+    char *convert = NULL;
+    struct pm_str s = { 0 };
+
+    (void)state;
+    pm_remove_tree(in("pair"));
+    assert_int_equal(pm_make_folders(in("photos/a")), PM_OK);
+    assert_int_equal(mkdir(in("pair"), 0777), 0);
+    put_photo(in("photos/a/1.png"), 1);
+    pm_str_add(&s, "dataset convert folder %s %s validation=0 force=true", in("photos"),
+               in("pair/data"));
+    convert = s.text;
+    check(run(NULL, "%s", convert), 0);
+    struct how how = with_faults("PM_FAULT_CALLS=rename,renameat2 PM_FAULT_PATH=/pair/ "
+                                 "PM_FAULT_LOG=%s", in("names"));
+    check(run(&how, "%s", convert), 0);
+    char *text = get_text(in("names"));
+    int calls = 0;
+    for (char *p = text; (p = strchr(p, '\n')); p++)
+        calls++;
+    pm_free(text);
+    assert_true(calls > 0);
+    for (int n = 1; n <= calls; n++) {
+        how = with_faults("PM_FAULT_CALLS=rename,renameat2 PM_FAULT_PATH=/pair/ PM_FAULT_AT=%d "
+                          "PM_FAULT_DO=kill_after", n);
+        struct result r = run(&how, "%s", convert);
+        assert_int_equal(r.code, -SIGKILL);
+        drop(&r);
+        check(run(NULL, "dataset inspect %s --check", in("pair/data")), 0);
+        assert_int_equal(count_files("data.former*"), 0);
+    }
+    check(run(NULL, "%s", convert), 0);
+    assert_int_equal(count_files("*"), 1);
+    pm_free(convert);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -187,6 +240,7 @@ int main(void)
         cmocka_unit_test(export_over_a_pair),
         cmocka_unit_test(convert_over_a_bundle),
         cmocka_unit_test(report_over_a_page),
+        cmocka_unit_test(convert_over_a_data_folder),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

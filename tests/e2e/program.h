@@ -64,6 +64,13 @@ static inline void give_up_rights(void)
         _exit(126);
 }
 
+/* Undoes in a child what a shell sets for jobs in the background: it ignores SIGINT and SIGQUIT. */
+static inline void reset_signals(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+}
+
 /* Starts the program with exec, so that signals can be sent to its process number. */
 static inline pid_t start(const struct how *how, const char *name, const char *arguments)
 {
@@ -72,6 +79,7 @@ static inline pid_t start(const struct how *how, const char *name, const char *a
 
     if (pid != 0)
         return pid;
+    reset_signals();
     pm_str_add(&command, "exec env %s \"$PUMICE_PROGRAM\" %s >'%s.out' 2>'%s.err' </dev/null",
                how && how->environment ? how->environment : "", arguments, name, name);
     if (how && how->as_nobody)

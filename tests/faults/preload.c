@@ -1,7 +1,7 @@
 /* preload: a library for LD_PRELOAD that makes system calls fail or kills the process at them.
  * choice.h describes the environment variables (PM_FAULT_...). The library knows these calls:
- * open, write, pwrite, fsync, rename, link, unlink, mkdir, truncate, mmap (of files).
- * PM_FAULT_DO:
+ * open, write, pwrite, fsync, rename, renameat2, link, unlink, mkdir, truncate,
+ * mmap (of files). PM_FAULT_DO:
  *
  *   kill_before  SIGKILL before the call
  *   kill_after   SIGKILL after it
@@ -184,6 +184,12 @@ int ftruncate(int fd, off_t size)
 int rename(const char *from, const char *to)
 {
     DISTURB(int, -1, judge("rename", to), REAL(rename)(from, to));
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    DISTURB(int, -1, judge("renameat2", to),
+            REAL(renameat2)(from_folder, from, to_folder, to, flags));
 }
 
 int link(const char *from, const char *to)

@@ -110,6 +110,50 @@ static void masks_follow_rows_on_a_gpu(void **state)
     device = cpu;
 }
 
+/* The batch is the second axis: no mask of a micro-batch or clone is that of another. */
+static void masks_of_a_moved_batch(void **state)
+{
+    static const char moved[] =
+        "[{\"name\": \"t\", \"layer\": \"transpose\", \"perm\": [3, 0, 1, 2]},"
+        " {\"name\": \"values\", \"layer\": \"dropout\", \"keep\": 0.5},"
+        " {\"name\": \"b\", \"layer\": \"transpose\", \"perm\": [1, 2, 3, 0]},"
+        " {\"name\": \"f\", \"layer\": \"flatten\"},"
+        " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
+    enum { BATCH = 2, PARTS = 2, MICRO = 2, VALUES = 3 * BATCH * SIDE * SIDE };
+    static const char *const names[] = { "values", NULL };
+    bool kept[PARTS * MICRO][VALUES];
+
+    (void)state;
+    for (int part = 0; part < PARTS; part++) {
+        struct pm_net *net = net_with_losses(moved, BATCH, SIDE);
+        struct pm_variables *v = NULL;
+        struct pm_plan *plan = NULL;
+
+        assert_int_equal(pm_net_find(net, "t")->out_rows, PM_ROWS_MIXED);
+        assert_int_equal(pm_net_find(net, "b")->out_rows, 1);
+        check(pm_variables_create(device, net, true, NULL, &v));
+        check(pm_variables_allocate(v));
+        check(pm_variables_init(v, 5, NULL));
+        check(pm_plan_create(net, device, v, &(struct pm_plan_options){
+            .train = true, .loss_share = 1, .micro_batches = MICRO, .outputs = names, .slots = 1,
+            .first_example = part * MICRO * BATCH }, &plan));
+        check(pm_plan_load(plan));
+        for (int m = 0; m < MICRO; m++)
+            fill_micro_batch(plan, net, m);
+        *pm_plan_step(plan, 0) = (struct pm_step){ .step = 1, .seed_low = 3, .loss_scale = 1 };
+        check(pm_plan_submit(plan, 0));
+        check(pm_plan_wait(plan, 0));
+        for (int m = 0; m < MICRO; m++)
+            get(plan, "values", m, kept[part * MICRO + m], VALUES);
+        pm_plan_destroy(&plan);
+        pm_variables_destroy(&v);
+        pm_net_destroy(&net);
+    }
+    for (int i = 1; i < PARTS * MICRO; i++)
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(kept[i], kept[k], sizeof kept[i]);
+}
+
 /* How layers change the number of rows per example. */
 static void rows_of_nodes(void **state)
 {
@@ -138,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_nodes),
         cmocka_unit_test(masks_follow_rows),
+        cmocka_unit_test(masks_of_a_moved_batch),
         cmocka_unit_test(masks_follow_rows_on_a_gpu),
     };
     int failed;
