@@ -1,4 +1,4 @@
-/* Archives made by the tests: tar (of any names and kinds, true or not), gzip, and zip without
+/* Archives for tests: tar (with any names and types, valid or not), gzip, and zip without
  * compression. */
 #ifndef ARCHIVES_H
 #define ARCHIVES_H
@@ -47,7 +47,7 @@ static inline void tar_end(struct pm_str *tar)
     pm_str_bytes(tar, zeros, sizeof zeros);
 }
 
-/* The gzip of the text, which is freed. */
+/* The text compressed by gzip; frees the text. */
 static inline struct pm_str gzipped(struct pm_str *text)
 {
     struct pm_str out = { 0 };
@@ -74,7 +74,7 @@ static inline void put_le(struct pm_str *s, uint32_t v, int bytes)
         pm_str_bytes(s, &(char){ (char)(v & 255) }, 1);
 }
 
-/* One stored file; mode: of Unix, as 0120777 for a symbolic link. */
+/* Adds a stored file; mode: a Unix mode, such as 0120777 for a symbolic link. */
 static inline void zip_one(struct pm_str *zip, const char *name, const char *data, uint32_t mode)
 {
     const uint32_t size = (uint32_t)strlen(data),

@@ -1,10 +1,11 @@
-/* Lists of augmentations: equal to the named preprocessings that they spell out, draws by position,
- * members that stay together, and what is refused. */
+/* Lists of augmentations: they equal the named preprocessings that they spell out, random
+ * numbers depend on the position, all members of a sample move together, and mistakes are
+ * refused. */
 #include "preprocessing_common.h"
 
 enum { HEIGHT = 41, WIDTH = 57, SIDE = 32, VALUES = SIDE * SIDE * 3 };
 
-/* A preprocessing with a list; the arena, which owns all, is the caller's to destroy. */
+/* A preprocessing with a list. The arena owns everything; the caller destroys it. */
 struct listed {
     struct pm_input input;
     struct pm_arena *arena;
@@ -53,7 +54,7 @@ static const struct pm_occasion occasion = {
 
 static const struct {
     const char *name, *options, *list;
-    double tolerance; /* 0: to the bit */
+    double tolerance; /* 0: bit for bit */
 } cases[] = {
     { "lenet", "", "[{\"name\": \"crop_or_pad\", \"fill\": 0}]", 0 },
     { "cifarnet", "padding=4",
@@ -75,7 +76,7 @@ static const struct {
       "\"random_crop\"},"
       " {\"name\": \"random_flip\"}]",
       0 },
-    /* Its colours change values of 0..1, those of a list values of 0..255. */
+    /* inception changes colours of values in 0..1, a list those of values in 0..255. */
     { "inception", "",
       "[{\"name\": \"random_box_crop\"}, {\"name\": \"resize\"}, {\"name\": \"random_flip\"},"
       " {\"name\": \"random_brightness\", \"max_delta\": 0.12549019607843137},"
@@ -156,7 +157,8 @@ static struct pm_draws draws_at(const struct listed *l, const struct pm_occasion
     return placed.rows.draws[position];
 }
 
-/* A row's draws depend on seed, step, example and its position alone: not on the rows around it. */
+/* A row's random numbers depend only on seed, step, example and position, not on the rows around
+ * it. */
 static void by_position(void **state)
 {
     struct listed one = listed("cifarnet", "",
@@ -185,8 +187,8 @@ static void by_position(void **state)
 
 /* ---- members ----------------------------------------------------------------------------- */
 
-/* The smallest box around the object's pixels, in pixels: top, left, bottom, right; false: there is
- * none. */
+/* The smallest box around the object's pixels: top, left, bottom, right, in pixels. False when
+ * there is no such pixel. */
 static bool bounds(const uint8_t *mask, int box[4])
 {
     box[0] = box[1] = SIDE, box[2] = box[3] = 0;
@@ -204,8 +206,8 @@ static double held(float v)
     return SIDE * fmin(fmax((double)v, 0), 1);
 }
 
-/* A rectangle as picture, map, mask, box and keypoints of its corners: after a list with every kind
- * of move they still are of one place, within what the pixels allow. */
+/* A rectangle as picture, map, mask, box, and keypoints at its corners. After a list with every
+ * kind of move they still mark the same place, within the precision of pixels. */
 static void stay_together(void **state)
 {
     static const int sides[2] = { 1, 0 };
@@ -273,7 +275,8 @@ static void stay_together(void **state)
     unlist(&l);
 }
 
-/* Rows behind a colour see its result, and a grey input of a colour picture is made at the end. */
+/* Rows after a colour row get its result. A net with grey input gets the grey picture at the
+ * end. */
 static void grey_input(void **state)
 {
     static uint8_t pixels[HEIGHT * WIDTH * 3];
@@ -297,7 +300,7 @@ static void grey_input(void **state)
         pm_placed_picture(&placed, &im, grey);
         for (int i = 0; i < SIDE * SIDE; i++) {
             const float *c = colour + 3 * i;
-            /* The weights sum up to 0.9999: of -1 in each channel -0.9999 is left. */
+            /* The weights sum to 0.9999: -1 in each channel becomes -0.9999. */
             const double want = 0.2989 * c[0] + 0.5870 * c[1] + 0.1140 * c[2] - 0.0001;
             assert_true(fabs(grey[i] - want) < 2e-5);
         }
@@ -359,8 +362,8 @@ static void refusals(void **state)
     unlist(&l);
 }
 
-/* A thin picture: no crop of the rule fits, and the nearest allowed shape has less than a pixel of
- * width. A long one: enlarging it by its smaller side would take gigabytes. */
+/* A thin picture: no crop of the rule fits, and the nearest allowed shape is less than a pixel
+ * wide. A long picture: enlarging its smaller side would need gigabytes. */
 static void thin_pictures(void **state)
 {
     static uint8_t thin[20 * 3], row[60000 * 3];
@@ -387,7 +390,7 @@ static void thin_pictures(void **state)
     unlist(&l);
 }
 
-/* Every row has a name that occurs once, help, and options that its defaults pass. */
+/* Every row has a unique name, help, and options whose defaults are valid. */
 static void rows(void **state)
 {
     size_t count;

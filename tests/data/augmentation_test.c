@@ -1,5 +1,5 @@
-/* Augmentation on threads: the batches of the classification task have the same bits for any number
- * of threads, whatever the preprocessing. */
+/* Augmentation on threads: the batches of the classification task have the same bits for any
+ * number of threads, with each preprocessing. */
 
 #include "tasks/task_fields.h"
 #include "tasks/classification/classification.h"
@@ -82,7 +82,7 @@ static void same_for_any_threads(void **state)
             take(d, &s, threads[t], out[t]);
         assert_memory_equal(out[0], out[1], n * 4);
         assert_memory_equal(out[0], out[2], n * 4);
-        /* And they are pictures: two of them differ, none is left as it was made. */
+        /* The outputs are pictures: two of them differ, and none is unchanged. */
         assert_memory_not_equal(out[0], out[0] + VALUES, VALUES * 4);
         for (size_t i = 0; i < n; i++)
             assert_true(isfinite(out[0][i]));

@@ -1,4 +1,4 @@
-/* What the tests of converters of detection data share: pictures, and the objects of records. */
+/* Shared by the tests of converters of detection data: pictures, and the objects of records. */
 #ifndef PUMICE_TESTS_BOXES_COMMON_H
 #define PUMICE_TESTS_BOXES_COMMON_H
 
@@ -9,7 +9,7 @@
 #include "exif_common.h"
 #include "pairs_common.h"
 
-/* Writes a text file; folders are made. */
+/* Writes a text file and its folders. */
 static inline void put_file(const char *name, const char *text)
 {
     make_folder_of(name);
@@ -19,8 +19,8 @@ static inline void put_file(const char *name, const char *text)
 enum { BRIGHT_Y = 4, BRIGHT_X = 10, BRIGHT_H = 4, BRIGHT_W = 7 };
 enum { STORED_H = 20, STORED_W = 30 };
 
-/* A PNG of STORED_H x STORED_W pixels, dark but for a bright rectangle, with an EXIF orientation;
- * 0: without EXIF data. */
+/* Writes a PNG of STORED_H x STORED_W pixels, dark except for a bright rectangle, with an EXIF
+ * orientation; 0: without EXIF data. */
 static inline void put_bright(const char *name, int orientation)
 {
     struct pm_image8 im = { STORED_H, STORED_W, 3, pm_calloc(STORED_H * STORED_W, 3) };
@@ -43,7 +43,7 @@ static inline void put_bright(const char *name, int orientation)
     pm_image_free(&im);
 }
 
-/* The record's picture is bright inside the box of its only object, and dark outside. */
+/* The record's picture must be bright inside the box of its only object, and dark outside. */
 static inline void assert_bright(const struct pm_example *e, const struct pm_objects *o)
 {
     struct pm_image8 im = image(e, "image/encoded", 3);
@@ -61,7 +61,7 @@ static inline void assert_bright(const struct pm_example *e, const struct pm_obj
     pm_image_free(&im);
 }
 
-/* Record i of a split with its objects; closed by the next call of record_close. */
+/* Record i of a split with its objects; record_close frees it. */
 struct record {
     struct pm_dataset *d;
     struct pm_example *e;
@@ -85,7 +85,7 @@ static inline void record_close(struct record *r)
     pm_dataset_close(&r->d);
 }
 
-/* Object i has this class and this box, in pixels. */
+/* Object i must have this class and this box, in pixels. */
 static inline void assert_object(const struct pm_objects *o, size_t i, const char *text,
                                  int64_t label, double ymin, double xmin, double ymax, double xmax)
 {
@@ -99,7 +99,7 @@ static inline void assert_object(const struct pm_objects *o, size_t i, const cha
             fail_msg("object %zu: coordinate %d is %g, not %g", i, k, o->item[i].box[k], want[k]);
 }
 
-/* All boxes of a split, and its pictures. */
+/* Number of boxes of a split; also counts its pictures. */
 static inline size_t boxes_of(const char *folder, const char *split, size_t pictures)
 {
     struct pm_dataset *d = opened(folder, split, pictures);
@@ -118,7 +118,7 @@ static inline size_t boxes_of(const char *folder, const char *split, size_t pict
     return count;
 }
 
-/* How many lines of the log hold these words. */
+/* Number of lines of the log that contain these words. */
 static inline int lines_with(FILE *log, const char *words)
 {
     char line[1024];

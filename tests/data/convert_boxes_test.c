@@ -1,11 +1,11 @@
-/* The converters of boxes in text files: a CSV file with a row per box, and KITTI's files. */
+/* The converters of boxes in text files: a CSV file with a row for each box, and KITTI's files. */
 #include "boxes_common.h"
 
 #include "data/convert/csv_reader.h"
 
 /* ---- CSV --------------------------------------------------------------------------------- */
 
-/* All fields of a file, rows ended by '|', fields by '^'; or the error. */
+/* All fields of a file as text, with '|' after a row and '^' after a field; or the error. */
 static const char *fields_of(const char *text)
 {
     static char out[4096];
@@ -90,7 +90,7 @@ static void csv(void **state)
     assert_text(r.e, "image/filename", "b c,d.jpg");
     assert_object(&r.o, 0, "a \"big\" dog", 1, 0, 0, 2, 1.5);
     record_close(&r);
-    /* Another order, names and delimiter; a picture without objects; splits in a column. */
+    /* Other orders, names and delimiters; a picture without objects; splits in a column. */
     assert_int_equal(remove(in_scratch("c/train.csv")), 0);
     put_text("c/all.csv", "x1;Y_Max;label;split;image;y1;X_max\n"
                           "0;2;cat;train;a.jpg;1;3\n"
@@ -101,7 +101,7 @@ static void csv(void **state)
     assert_object(&r.o, 0, "cat", 1, 1, 0, 2, 3);
     record_close(&r);
     assert_int_equal(boxes_of(in_scratch("e"), "val", 1), 0);
-    /* Shares of the picture, and x, y, width, height. */
+    /* Coordinates as shares of the picture; x, y, width, height. */
     put_text("c/all.csv", "image,name,x,y,w,h\na.jpg,cat,0.5,0,0.5,1\n");
     convert_ok("boxes", "c", "f", NULL);
     r = record_open("f", "train", 1, 0);
@@ -114,7 +114,7 @@ static void csv(void **state)
     scratch_remove();
 }
 
-/* A share becomes validation; the same seed chooses the same pictures. */
+/* A share becomes the validation split; the same seed chooses the same pictures. */
 static void share(void **state)
 {
     struct pm_str s = { 0 };
@@ -210,7 +210,7 @@ static void kitti(void **state)
     assert_true(!r.o.item[0].truncated && r.o.item[1].truncated);
     record_close(&r);
     assert_int_equal(boxes_of(in_scratch("d"), "train", 2), 1);
-    /* The car overlaps the part that is not annotated. */
+    /* The car overlaps the region that is not annotated. */
     convert_ok("kitti", "k", "e",
                "validation_set_size=1 classes=[\"car\",\"pedestrian\",\"dontcare\"]");
     r = record_open("e", "validation", 1, 0);

@@ -1,4 +1,4 @@
-/* What the converters' tests share: small pictures to convert, records as they are read back, and
+/* Shared by the tests of converters: small pictures to convert, reading of records, and runs of
  * the program. */
 #ifndef PUMICE_TESTS_CONVERT_COMMON_H
 #define PUMICE_TESTS_CONVERT_COMMON_H
@@ -56,7 +56,7 @@ static inline struct pm_dataset *opened(const char *folder, const char *split, s
     return d;
 }
 
-/* Only the names given are in the scratch folder: nothing temporary is left. */
+/* The scratch folder must hold only the given names, and so no temporary file. */
 static inline void assert_only(size_t count)
 {
     struct pm_arena *a = pm_arena_create();
@@ -69,7 +69,7 @@ static inline void assert_only(size_t count)
     pm_arena_destroy(&a);
 }
 
-/* A picture of one colour, which tells it apart. */
+/* Writes a picture of one colour, by which it can be recognised. */
 static inline void put_png(const char *path, int value, int height)
 {
     struct pm_image8 im = { height, 6, 3, pm_malloc((size_t)height * 18) };
@@ -99,7 +99,7 @@ static inline void put_text(const char *name, const char *text)
     assert_int_equal(pm_file_write(in_scratch(name), text, strlen(text)), PM_OK);
 }
 
-/* A small JPEG of one grey, which tells it apart. */
+/* Writes a small JPEG of one grey, by which it can be recognised. */
 static inline void put_jpeg(const char *path, int value)
 {
     struct pm_image8 im = { 8, 8, 3, pm_malloc(192) };
@@ -132,7 +132,7 @@ static inline size_t values(const struct pm_example *e, const char *key, float *
     return n;
 }
 
-/* The program, by whose absence the running test is skipped with a line. */
+/* The path of the program. Without it the running test is skipped with a line. */
 static inline const char *need_program(void)
 {
     const char *program = getenv("PUMICE_PROGRAM");
@@ -144,8 +144,8 @@ static inline const char *need_program(void)
     return program;
 }
 
-/* What it prints, on both its outputs, with arguments for a shell in the scratch folder; it ends
- * with that code. Static storage. */
+/* Runs the program with arguments in shell syntax in the scratch folder. It must end with this
+ * code. Returns its output and errors, in static storage. */
 static inline const char *said(const char *arguments, int code)
 {
     static char text[1 << 16];

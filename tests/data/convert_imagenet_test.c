@@ -1,4 +1,4 @@
-/* The Inception trainer's two builders: ImageNet and any folders of classes. */
+/* The Inception trainer's two builders: ImageNet, and any folders of classes. */
 #include "convert_common.h"
 #include "data/convert/convert.h"
 
@@ -12,7 +12,7 @@ static void make_imagenet(void)
         assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
         snprintf(name, sizeof name, "raw/%s/%s/%s_%d.JPEG", i < 6 ? "train" : "val", synsets[i % 2],
                  synsets[i % 2], i);
-        if (i == 3) /* a PNG by another name */
+        if (i == 3) /* a PNG with the name of a JPEG */
             put_png(in_scratch(name), 20 * i, 8);
         else
             put_jpeg(in_scratch(name), 20 * i);
@@ -28,7 +28,7 @@ static void imagenet(void **state)
 {
     char src[300], dst[300];
     uint32_t order[6];
-    /* By synset of the list and name: n01_1, n01_3, n01_5, n02_0, n02_2, n02_4. */
+    /* Ordered by synset of the list and by name: n01_1, n01_3, n01_5, n02_0, n02_2, n02_4. */
     static const int listed[] = { 1, 3, 5, 0, 2, 4 };
 
     (void)state;
@@ -57,7 +57,7 @@ static void imagenet(void **state)
         assert_int_equal(integer(e, "image/channels"), 3);
         const uint8_t *bytes = NULL;
         assert_int_equal(pm_example_bytes(e, "image/encoded", &bytes, &n), 1);
-        assert_int_equal(bytes[0], 0xff); /* the PNG too */
+        assert_int_equal(bytes[0], 0xff); /* the PNG was converted, too */
         n = values(e, "image/object/bbox/xmin", box[0], 3);
         assert_int_equal(n, k == 0 ? 2 : k == 1);
         values(e, "image/object/bbox/ymin", box[1], 3);
@@ -65,7 +65,7 @@ static void imagenet(void **state)
         values(e, "image/object/bbox/ymax", box[3], 3);
         assert_int_equal(pm_example_ints(e, "image/object/bbox/label", &labels, &count), 1);
         assert_int_equal(count, n);
-        if (k == 0) { /* both of its lines, in their order, clamped */
+        if (k == 0) { /* both of its lines, in their order, with values clamped */
             assert_true(box[0][0] == 0.25f && box[1][0] == 0.5f && box[2][0] == 0.75f &&
                         box[3][0] == 1);
             assert_true(box[0][1] == 0 && box[1][1] == 0 && box[2][1] == 1 && box[3][1] == 0.125f);
@@ -87,8 +87,7 @@ static void imagenet(void **state)
     scratch_remove();
 }
 
-/* Validation pictures in one folder, their synsets in a file; and what may be wrong with the
- * files. */
+/* Validation pictures in one folder and their synsets in a file; and mistakes in the files. */
 static void imagenet_files(void **state)
 {
     char src[300], dst[300];
@@ -178,7 +177,7 @@ static void build_image_data(void **state)
     scratch_remove();
 }
 
-/* A JPEG of four colours becomes one of three. */
+/* A JPEG with four channels becomes one with three. */
 static void four_colours(void **state)
 {
     struct pm_picture p;

@@ -1,8 +1,8 @@
-/* The converters that make maps of instances: Cityscapes' instanceIds, folders of pairs, and
- * panoptic maps with their JSON, of COCO's layout and of Cityscapes'; and such maps looked at. */
+/* The converters of instance maps: Cityscapes' instanceIds, folders of pairs, and panoptic maps
+ * with their JSON in COCO's and in Cityscapes' layout. Also the inspection of such maps. */
 #include "pairs_common.h"
 
-/* Record i has this map of instances, of 16 bits; divisor 0: none is told. */
+/* Record i must have this instance map of 16 bits; divisor 0: none is stored. */
 static void assert_instances(const char *folder, const char *split, size_t count, size_t i,
                              const uint16_t *want, int divisor)
 {
@@ -89,7 +89,7 @@ static void cityscapes(void **state)
     convert_ok("cityscapes_segmentation", "c", "e", NULL);
     assert_instances("e", "train_fine", 2, 0, NULL, 0);
     assert_things("e", "train_fine", 2, NULL, 0);
-    /* Another class there; too many; another size. */
+    /* A map with another class, one with too many instances, one of another size. */
     put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, other);
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
@@ -147,11 +147,11 @@ static void pairs(void **state)
     assert_things("d", "train", 1, things, 2);
     convert_ok("pairs", "p", "e", "things=[2,3] instances=masks instance_first=0");
     assert_instances("e", "train", 1, 0, from_0, 0);
-    /* Numbers that say the class, too. */
+    /* Numbers that contain the class. */
     put_numbers("p/masks/train/a.png", of_alone);
     convert_ok("pairs", "p", "f", "things=[2,3] instances=masks instance_divide=1000");
     assert_instances("f", "train", 1, 0, of_alone, 0);
-    /* A class without a number, or nothing, is a group of its things. */
+    /* A class without a number counts as a group of its things. */
     put_numbers("p/masks/train/a.png", groups);
     convert_ok("pairs", "p", "i", "things=[2,3] instances=masks instance_divide=1000");
     assert_instances("i", "train", 1, 0, of_groups, 0);
@@ -169,7 +169,7 @@ static void pairs(void **state)
     put_numbers("p/masks/train/a.png", over);
     assert_fails(run_on("pairs", "p", "g", "things=[2] instances=masks"), PM_EDATA, "instance 1000",
                  "limit of 999 instances", "bad=skip");
-    /* The maps tell both. */
+    /* The maps hold both classes and instances. */
     put_picture("k/images/train/a.jpg", 9);
     put_numbers("k/instance/train/a.png", both);
     convert_ok("pairs", "k", "g", "labels=instance divide=256 things=[2,3]");
@@ -188,7 +188,7 @@ static void pairs(void **state)
 
 /* ---- panoptic ------------------------------------------------------------------------------ */
 
-/* A map of segments: one id a pixel. */
+/* Writes a map of segments with an id for each pixel. */
 static void put_segments(const char *name, const uint32_t *ids)
 {
     uint8_t rows[3 * H * W];
@@ -204,7 +204,7 @@ static const char categories[] =
     " {\"isthing\": 0, \"id\": 90, \"name\": \"grass\"}, {\"id\": 7, \"name\": \"dog\", "
     "\"isthing\": 1}]";
 
-/* One picture of these segments. */
+/* Writes annotations of one picture with these segments. */
 static void put_annotations_of(const char *name, const char *image, const char *map,
                                const char *segments, const char *listed)
 {
@@ -220,7 +220,7 @@ static void put_annotations_of(const char *name, const char *image, const char *
     pm_str_free(&s);
 }
 
-/* With the categories above. */
+/* The same with the categories above. */
 static void put_annotations(const char *name, const char *image, const char *map,
                             const char *segments)
 {
@@ -232,7 +232,7 @@ static const char segments[] =
     "{\"id\": 70000, \"category_id\": 3, \"iscrowd\": 0, \"bbox\": [0, 0, 1, 1], \"area\": 2},"
     "{\"id\": 300, \"category_id\": 90}, {\"id\": 5, \"category_id\": 3, \"iscrowd\": 0},"
     "{\"id\": 16777215, \"category_id\": 7, \"iscrowd\": 1}, {\"id\": 77, \"category_id\": 7}";
-/* Class 0 is a thing: its instances are below the divisor. */
+/* Class 0 is a thing; the numbers of its instances are below the divisor. */
 static const uint16_t labels[] = { 0, 0, 0, 2, 255, 1 }, instances[] = { 1, 2, 2, 2000, 0, 0 };
 
 static void coco(void **state)
@@ -258,7 +258,7 @@ static void coco(void **state)
     assert_int_equal(pm_file_read(in_scratch("d/dataset.json"), &text, NULL), PM_OK);
     assert_non_null(strstr(text, "\"train\": [3, 1, 1]"));
     pm_free(text);
-    /* The same folders named one by one. */
+    /* The same folders, each given by an option. */
     convert_ok("panoptic", "c", "e",
                "annotations=annotations/panoptic_val2017.json maps=panoptic_val2017 "
                "images=images/val2017 split=mine");
@@ -270,7 +270,7 @@ static void coco(void **state)
     scratch_remove();
 }
 
-/* Ids of pictures are texts, pictures lie in their city's folder. */
+/* Ids of pictures are strings, and pictures lie in the folder of their city. */
 static void cityscapes_panoptic(void **state)
 {
     static const char json[] = "{\"images\": [{\"id\": \"a_1_2\", \"file_name\": "
@@ -293,7 +293,7 @@ static void cityscapes_panoptic(void **state)
     scratch_remove();
 }
 
-/* Where a thing's class times 1000 is beyond 16 bits, things are counted in multiples of 256. */
+/* When a thing's class times 1000 exceeds 16 bits, things are numbered in multiples of 256. */
 static void many_classes(void **state)
 {
     struct pm_str s = { 0 };
@@ -357,7 +357,7 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.jpg");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "b.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.png");
-    /* Of a name none is cut; what is passed over may be of any length. */
+    /* No name is cut; ignored texts may have any length. */
     pm_str_add(&many, "%04095d", 0);
     put_annotations("c/annotations/panoptic_train2017.json", many.text, "a.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "00000000");
@@ -397,8 +397,8 @@ static void bad_panoptic(void **state)
     scratch_remove();
 }
 
-/* All 999 that a class may have in a picture are told apart, one more is too many: told, or passed
- * over. */
+/* The largest number of instances of a class in a picture is 999. One more is an error, or the
+ * record is skipped. */
 static void many_instances(void **state)
 {
     static const uint32_t some[] = { 1, 2, 3, 999, 0, 998 }, last[] = { 1, 2, 3, 1000, 0, 998 };
@@ -411,7 +411,7 @@ static void many_instances(void **state)
     put_segments("c/annotations/panoptic_train2017/a.png", some);
     for (int i = 1; i <= 999; i++)
         pm_str_add(&listed, "%s{\"id\": %d, \"category_id\": 7}", i > 1 ? "," : "", i);
-    /* Crowds and other classes have no number of it. */
+    /* Crowds and other classes use no number of this class. */
     pm_str_add(
         &listed,
         ",{\"id\": 2000, \"category_id\": 7, \"iscrowd\": 1},{\"id\": 2001, \"category_id\": 3}");
@@ -433,7 +433,7 @@ static void categories_are(const char *listed, const char *text)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "panoptic_val2017.json", text);
 }
 
-/* Lists of categories: both splits' must be one, with names that a line can have. */
+/* The lists of categories of both splits must be equal, and their names must fit into a line. */
 static void bad_categories(void **state)
 {
     (void)state;
@@ -471,7 +471,7 @@ static void bad_categories(void **state)
                    "\"name\": \"b\", "
                    "\"isthing\": 1}]",
                    "a unique id for the category \"b\": 3 is the id of \"a\"");
-    /* Names beyond ASCII are as good as others. */
+    /* Names beyond ASCII are allowed. */
     assert_int_equal(remove(in_scratch("c/annotations/panoptic_val2017.json")), 0);
     put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png",
                        "{\"id\": 5, \"category_id\": 3}",
@@ -484,7 +484,7 @@ static void bad_categories(void **state)
     scratch_remove();
 }
 
-/* A layout as another program writes it; its map is not of its picture's size. */
+/* A data set written by another program; the map does not have the size of its picture. */
 static void layout(void **state)
 {
     const char *src = shared_data("layouts/coco_dataset/coco_panoptic");
@@ -499,7 +499,7 @@ static void layout(void **state)
 
 /* ---- dataset inspect ----------------------------------------------------------------------- */
 
-/* ctx: the map of instances; class 0, a thing, on the left, class 1 on the right. */
+/* ctx: the instance map; class 0, a thing, on the left, class 1 on the right. */
 static int fill_halves(void *ctx, size_t i, struct pm_example_builder *b)
 {
     const struct pm_label map = { H, W, ctx };
@@ -530,7 +530,8 @@ static void make_halves(const char *name, uint16_t *numbers)
 
 static void inspect(void **state)
 {
-    /* Two instances of class 0, nothing there, and of class 1 an instance and a crowd. */
+    /* Correct: two instances of class 0, a pixel without a number, an instance and a crowd of
+     * class 1. */
     uint16_t right[] = { 1, 2, 257, 1, 0, 256 }, wrong[] = { 1, 2, 257, 1, 257, 256 };
     char *data = NULL;
     size_t size = 0;

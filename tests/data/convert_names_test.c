@@ -1,8 +1,8 @@
-/* Names that cannot stand in a line of a file: each converter refuses them, with the name escaped,
- * and leaves no data folder. */
+/* Names that cannot stand in a line of a file: each converter refuses them, prints the name
+ * escaped, and leaves no data folder. */
 #include "pairs_common.h"
 
-/* The conversion of the folder raw fails with the code and a message that has the part. */
+/* The conversion of the folder raw must fail with the code and a message that contains the part. */
 static void refused(int code, const char *format, const char *dst, const char *options,
                     const char *part)
 {
@@ -34,7 +34,7 @@ static void class_folders(void **state)
     scratch_remove();
 }
 
-/* Letters of every script, blanks and punctuation are names. */
+/* Letters of every script, blanks and punctuation are allowed in names. */
 static void other_names_stay(void **state)
 {
     char src[300], dst[300];

@@ -1,4 +1,5 @@
-/* The converter open_images: splits, class names, group-of, the hierarchy, and what is refused. */
+/* The converter open_images: splits, names of classes, group-of boxes, the hierarchy, and
+ * mistakes. */
 #include "boxes_common.h"
 
 #define HEADER "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated," \
@@ -55,7 +56,7 @@ static void splits(void **state)
     scratch_remove();
 }
 
-/* Labels in a label map, as TensorFlow's is; V5's names without a first row; flat folders. */
+/* Labels in a label map like TensorFlow's, V5's names without a header row, flat folders. */
 static void names(void **state)
 {
     char options[400];
@@ -154,7 +155,7 @@ static void real_layouts(void **state)
     assert_object(&r.o, 0, "Generic label #3", 2, 0, 3.5, 5, 4);
     assert_true(r.o.item[0].group_of);
     record_close(&r);
-    /* Has pictures, but no boxes. */
+    /* This data set has pictures but no boxes. */
     snprintf(src, sizeof src, "%s/v5", root);
     assert_fails(pm_dataset_convert("open_images", src, in_scratch("e"), NULL), PM_EDATA,
                  "none of the 2 pictures has annotations");

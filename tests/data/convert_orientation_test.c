@@ -1,6 +1,6 @@
-/* Converting pictures that EXIF turns, or that other readers of records do not know: records hold
- * them upright, without EXIF data, in a format that everybody reads; other files are stored
- * untouched. */
+/* Converting pictures that EXIF rotates, or in formats that other readers of records lack.
+ * Records hold them upright, without EXIF data, in a common format. Other files are stored
+ * unchanged. */
 #include "convert_common.h"
 #include "exif_common.h"
 
@@ -16,7 +16,7 @@ static struct pm_image8 picture(void)
     return im;
 }
 
-/* The picture as a file; orientation 0: without EXIF data. */
+/* Writes the picture as a file; orientation 0: without EXIF data. */
 static void put(const char *name, bool jpeg, int orientation)
 {
     struct pm_image8 im = picture();
@@ -56,7 +56,8 @@ static struct pm_example *record_of(struct pm_dataset *d, const char *name)
     return NULL;
 }
 
-/* A record's picture: of this format and size, without EXIF data, its bright third on that side. */
+/* The record's picture must have this format and size, no EXIF data, and its bright third on
+ * that side. */
 static void expect(struct pm_dataset *d, const char *name, const char *format, bool turned,
                    char side)
 {
@@ -115,7 +116,7 @@ static void folder(void **state)
     pm_dataset_close(&d);
 }
 
-/* A map of labels goes with the upright picture. */
+/* A label map belongs to the upright picture. */
 static void maps(void **state)
 {
     struct pm_image8 map = { WIDTH, HEIGHT, 1, pm_calloc(HEIGHT * WIDTH, 1) };
@@ -136,7 +137,7 @@ static void maps(void **state)
     d = opened(in_scratch("maps"), "train", 1);
     expect(d, "a", "jpeg", true, 't');
     pm_dataset_close(&d);
-    /* One that fits the stored picture is of another size. */
+    /* A map with the size of the stored picture has the wrong size. */
     map.height = HEIGHT, map.width = WIDTH;
     assert_int_equal(pm_image_encode_png(&map, &png, &size), PM_OK);
     assert_int_equal(pm_file_write(in_scratch("pairs/labels/train/a.png"), png, size), PM_OK);

@@ -1,4 +1,4 @@
-/* Conversions as they are run: threads, signals, the command line. */
+/* Running conversions: threads, signals, the command line. */
 #include <signal.h>
 
 #include "convert_common.h"
@@ -40,7 +40,8 @@ static void threads(void **state)
     scratch_remove();
 }
 
-/* What a signal stops leaves nothing; what a killed process left goes with the next one. */
+/* A conversion stopped by a signal leaves no file. The next one removes the files of a killed
+ * process. */
 static void signals(void **state)
 {
     const char *program = need_program();
@@ -62,7 +63,7 @@ static void signals(void **state)
         char **names = NULL;
         size_t count = 0;
         struct pm_arena *a = pm_arena_create();
-        while (count == 0) { /* until it has begun */
+        while (count == 0) { /* until the conversion has begun */
             usleep(20000);
             assert_int_equal(pm_list_folder(a, scratch, &names, &count), PM_OK);
             if (count == 1 && k == 2)
@@ -86,7 +87,7 @@ static void signals(void **state)
     scratch_remove();
 }
 
-/* Flags as the originals' were given, values with spaces, and the help of each format. */
+/* Flags in the form of the original programs, values with blanks, and the help of each format. */
 static void command(void **state)
 {
     static const char convert[] =

@@ -1,8 +1,8 @@
-/* The converters of pictures with maps of labels: which splits and records come of a folder, what a
- * map means, and what is refused. */
+/* The converters of pictures with label maps: the splits and records of a folder, the meaning of
+ * a map, and mistakes. */
 #include "pairs_common.h"
 
-/* Lines of the log that hold these words. */
+/* Number of lines of the log that contain these words. */
 static int times_in(FILE *log, const char *words)
 {
     char line[1024];
@@ -21,7 +21,7 @@ static const uint16_t want1[] = { 5, 5, 5, 5, 5, 5 };
 
 static void voc(void **state)
 {
-    /* Palette colours of 1, 2, 15, 20 and of 255. */
+    /* The palette's colours of 1, 2, 15, 20 and 255. */
     static const uint8_t rgb[] = { 128, 0,  0,   0,   128, 0,   192, 128, 128,
                                    0,   64, 128, 224, 224, 192, 0,   0,   0 };
     static const uint16_t of_rgb[] = { 1, 2, 15, 20, 255, 0 };
@@ -55,7 +55,7 @@ static void voc(void **state)
     assert_non_null(
         strstr(text, "\"train\": [3, 2, 1, 0, 0, 6, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2]"));
     pm_free(text);
-    /* A map for the picture that has none; then of another size; then with a label that is none. */
+    /* A map is missing; then one has another size; then one has an invalid label. */
     put_text("voc/ImageSets/Segmentation/val.txt", "2007_3\n2007_1\n");
     assert_fails(run_on("voc_segmentation", "voc", "e", NULL), PM_EDATA, "2007_3.png");
     const struct png small = png_of(1, 4, 8, 0, map0);
@@ -70,7 +70,7 @@ static void voc(void **state)
     put_text("voc/ImageSets/Segmentation/test.txt", "2007_0\n");
     convert_ok("voc_segmentation", "voc", "e", "bad=skip");
     assert_record("e", "val", 1, 0, "2007_1", want1);
-    /* Grey maps made beforehand come first, and stay as they are. */
+    /* Existing grey maps have priority and are stored unchanged. */
     put_map("voc/SegmentationClassRaw/2007_1.png", 8, 0, map0);
     put_text("voc/ImageSets/Segmentation/test.txt", "");
     put_text("voc/ImageSets/Segmentation/train.txt", "2007_1\n");
@@ -88,7 +88,7 @@ static void cityscapes(void **state)
 {
     static const uint8_t ids[] = { 7, 33, 4, 0, 26, 255 };
     static const uint16_t of_ids[] = { 0, 18, 255, 255, 13, 255 };
-    /* 24001, 7, 1024, 33999, 3, 26000 */
+    /* The instance numbers 24001, 7, 1024, 33999, 3, 26000. */
     static const uint8_t instances[] = { 0x5d, 0xc1, 0, 7, 4, 0, 0x84, 0xcf, 0, 3, 0x65, 0x90 };
     static const uint16_t of_instances[] = { 11, 0, 255, 18, 255, 13 };
     static const uint8_t trains[] = { 0, 18, 255, 11, 13, 1 };
@@ -122,7 +122,7 @@ static void cityscapes(void **state)
     put_map("c/gtFine/val/v/v_1_gtFine_labelTrainIds.png", 8, 0, trains);
     convert_ok("cityscapes_segmentation", "c", "e", NULL);
     assert_record("e", "val_fine", 1, 0, "v_1", of_trains);
-    /* Coarse maps, with the further pictures of the training set. */
+    /* Coarse maps, with the additional pictures of the training set. */
     put_picture("c/leftImg8bit/train_extra/x/x_1_leftImg8bit.png", 9);
     put_map("c/gtCoarse/train_extra/x/x_1_gtCoarse_labelIds.png", 8, 0, ids);
     convert_ok("cityscapes_segmentation", "c", "f", "annotations=gtCoarse bad=skip");
@@ -154,7 +154,7 @@ static void ade20k(void **state)
     assert_int_equal(pm_file_write(in_scratch("a/objectInfo150.txt"), info.text, info.length),
                      PM_OK);
     convert_ok("ade20k", "a", "d", NULL);
-    /* random.seed(0), random.shuffle of 0..3 gives 2, 0, 1, 3. */
+    /* Python's random.seed(0) and random.shuffle of 0..3 give 2, 0, 1, 3. */
     assert_record("d", "train", 4, 0, "images/training/p2.jpg", want);
     assert_record("d", "train", 4, 1, "images/training/p0.jpg", want);
     assert_record("d", "train", 4, 3, "images/training/p3.jpg", want);
@@ -219,7 +219,7 @@ static void pairs(void **state)
 
     (void)state;
     scratch_make();
-    /* Folders of splits; palettes; as many classes as occur. */
+    /* Folders of splits; palettes; the number of classes is that of the labels seen. */
     put_picture("p/images/train/a.b.jpg", 9);
     put_picture("p/images/val/c.png", 9);
     put_map("p/masks/train/a.b.png", 8, 3, map0);
@@ -249,7 +249,7 @@ static void pairs(void **state)
     convert_ok("pairs", "q", "e", options);
     assert_record("e", "train", 1, 0, "image_1", of_deep);
     assert_info("e", "train", 1, 28, 255, "pascal", 27, "27");
-    /* No splits: a part is kept; colours. */
+    /* Without splits a share becomes validation; colours. */
     for (int i = 0; i < 8; i++) {
         char name[64];
         snprintf(name, sizeof name, "w/images/%d.jpg", i);
@@ -286,8 +286,8 @@ static void pairs(void **state)
     scratch_remove();
 }
 
-/* The folders of others, where they are. Pixels of each class as TensorFlow's decoder counts
- * them. */
+/* Data sets of other projects, where they are installed. The expected numbers of pixels for each
+ * class were counted with TensorFlow's decoder. */
 static void real_camvid(void **state)
 {
     const char *src = shared_data("camvid");
@@ -367,8 +367,8 @@ static void real_layouts(void **state)
     scratch_remove();
 }
 
-/* A file as DeepLab's own builder wrote it: 3 pictures of VOC 2012 (its maps are noise of 0..254).
- * By a pattern where other sets lie beside it, by its split where it is alone. */
+/* A file written by DeepLab's own builder: 3 pictures of VOC 2012 (its maps are noise of
+ * 0..254). It is opened by a pattern beside other sets, and by its split when it is alone. */
 static void real_record(void **state)
 {
     static const char file[] = "deeplab-pascal_voc_seg-val-00000-of-00001.tfrecord";

@@ -1,8 +1,8 @@
-/* The converters of TF-Slim's data sets: which record lies in which file, and what it holds. */
+/* The converters of TF-Slim's data sets: the file of each record, and its contents. */
 #include "convert_common.h"
 #include "data/convert/convert.h"
 
-/* Python 3.11's own: random.seed(S); x = list(range(N)); random.shuffle(x). */
+/* The same order as in Python 3.11: random.seed(S); x = list(range(N)); random.shuffle(x). */
 static void python_shuffle(void **state)
 {
     static const struct {
@@ -22,7 +22,8 @@ static void python_shuffle(void **state)
         for (int i = 0; i < cases[k].count; i++)
             assert_int_equal(order[i], cases[k].want[i]);
     }
-    /* As many as flowers has pictures: the generator is refilled, sums by Python. */
+    /* As many numbers as flowers has pictures: the generator is refilled. Python computed the
+     * sums. */
     uint64_t sum = 0;
     pm_python_shuffle(0, 3670, order);
     for (uint64_t i = 0; i < 3670; i++)
@@ -35,7 +36,7 @@ static void python_shuffle(void **state)
     assert_int_equal(order[0], 0);
 }
 
-/* 11 pictures of two classes, values 0, 20, ... in the order of the sorted list. */
+/* Makes 11 pictures of two classes, with the values 0, 20, ... in the order of the sorted list. */
 static void make_flowers(const char *root)
 {
     char name[400];
@@ -49,7 +50,7 @@ static void make_flowers(const char *root)
     }
 }
 
-/* Files of a split hold these pictures of the list, in this order. */
+/* The file of a split must hold these pictures of the list, in this order. */
 static void assert_file(const char *folder, const char *file, const uint32_t *want, size_t count)
 {
     struct pm_dataset *d = NULL;
@@ -86,8 +87,8 @@ static void flowers(void **state)
     put_text("raw/flower_photos/LICENSE.txt", "x");
     assert_int_equal(pm_dataset_convert("flowers", src, dst, "validation=4"), PM_OK);
     pm_python_shuffle(0, 11, order);
-    /* 7 train: ceil(7 / 5) = 2 a file, so 2, 2, 2, 1, 0; 4 validation: 1 each, the last one
-     * empty. */
+    /* 7 for training: ceil(7 / 5) = 2 in a file, so 2, 2, 2, 1, 0; 4 for validation: 1 in each
+     * file, the last one empty. */
     assert_file(dst, "flowers_train_00000-of-00005.tfrecord", order + 4, 2);
     assert_file(dst, "flowers_train_00001-of-00005.tfrecord", order + 6, 2);
     assert_file(dst, "flowers_train_00002-of-00005.tfrecord", order + 8, 2);
@@ -102,8 +103,8 @@ static void flowers(void **state)
         assert_text(e, "image/format", "jpg");
         assert_int_equal(integer(e, "image/class/label"), order[i] >= 6);
         assert_int_equal(integer(e, "image/height"), 8);
-        assert_int_equal(pm_example_count(e), 5); /* Slim's keys, no others */
-        /* The file's own bytes. */
+        assert_int_equal(pm_example_count(e), 5); /* only the keys of TF-Slim */
+        /* The bytes of the original file. */
         char path[400], *text = NULL;
         size_t size = 0, n = 0;
         const uint8_t *bytes = NULL;
@@ -124,7 +125,8 @@ static void flowers(void **state)
     scratch_remove();
 }
 
-/* The Inception trainer's variant: so many of each class, labels from 1, its names and keys. */
+/* The Inception trainer's variant: an equal number of each class, labels from 1, its names and
+ * keys. */
 static void flowers_inception(void **state)
 {
     char src[300], dst[300];
@@ -184,7 +186,7 @@ static void cifar10_folders(void **state)
     for (int png = 0; png < 2; png++) {
         assert_int_equal(pm_dataset_convert("cifar10", src, dst, png ? "png=true" : ""), PM_OK);
         struct pm_dataset *d = opened(dst, "cifar10_train.tfrecord", 6);
-        /* By class and name: 0, 3 are airplanes, 1, 4 cats, 2, 5 trucks. */
+        /* Ordered by class and name: 0 and 3 are airplanes, 1 and 4 cats, 2 and 5 trucks. */
         static const int listed[] = { 0, 3, 1, 4, 2, 5 }, label[] = { 0, 3, 9 };
         pm_python_shuffle(0, 6, order);
         assert_string_equal(pm_dataset_get_info(d)->labels[9], "truck");
@@ -248,8 +250,8 @@ static void wake_words(void **state)
     put_text("raw/annotations/instances_val2014.json", coco);
     assert_int_equal(pm_dataset_convert("visualwakewords", src, dst,
                                         "train_shards=2 validation_shards=1"), PM_OK);
-    /* The images' order is 9, 5, 7: the first and third in file 0, the second in file 1. 0.32 of 64
-     * is the threshold itself, which does not count. */
+    /* The order of the images is 9, 5, 7: the first and the third in file 0, the second in file
+     * 1. 0.32 of 64 equals the threshold, which does not count. */
     struct pm_dataset *d = opened(dst, "train.record-00001-of-00002", 1);
     struct pm_example *e = example(d, 0);
     assert_int_equal(integer(e, "image/class/label"), 1);
@@ -299,7 +301,7 @@ static void wake_words(void **state)
         "{\"images\": [{\"id\": 5, \"file_name\": \"../7.jpg\", \"height\": 8, \"width\": 8}]}");
     assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA,
                  "train2014.json:1", "within the folder");
-    /* Cut anywhere, the file is refused with its line. */
+    /* A file cut at any place is refused with its line. */
     for (size_t cut = 0; cut + 2 < sizeof coco; cut += 7) {
         assert_int_equal(pm_file_write(in_scratch("raw/annotations/instances_train2014.json"), coco,
                                        cut), PM_OK);
@@ -310,7 +312,7 @@ static void wake_words(void **state)
     scratch_remove();
 }
 
-/* The counts of COCO's own pictures, by a plain reading of the files with Python. */
+/* The counts of COCO's own pictures, computed by a simple Python script. */
 static void real_wake_words(void **state)
 {
     char dst[300];

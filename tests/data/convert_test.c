@@ -1,4 +1,4 @@
-/* Converters of classes: from raw bytes to what a reader finds. */
+/* Converters of classification data: from raw bytes to the records that a reader finds. */
 #include <zlib.h>
 
 #include "convert_common.h"
@@ -91,8 +91,8 @@ static void mnist(void **state)
         }
         pm_dataset_close(&d);
     }
-    /* A finished folder is left as it is; another format's, or one that is no data folder, is in
-     * the way. */
+    /* A complete folder is kept. A folder of another format, or one that is not a data folder,
+     * is an error. */
     assert_int_equal(pm_file_write(in_scratch("out/mine"), "x", 1), PM_OK);
     assert_int_equal(pm_dataset_convert("mnist", src, dst, NULL), PM_OK);
     assert_true(pm_file_exists(in_scratch("out/mine")));
@@ -111,7 +111,7 @@ static void mnist(void **state)
                  "validation");
     assert_fails(pm_dataset_convert("mnits", src, dst, NULL), PM_ECONFIG, "mnits",
                  "did you mean mnist");
-    /* Files that are cut, of the wrong kind, or unequal. */
+    /* Files that are cut, of the wrong kind, or of different lengths. */
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2049, 600, 1);
     assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "train-labels",
                  "1 more are needed");
@@ -199,7 +199,7 @@ static void folder_split(void **state)
     assert_int_equal(pm_file_write(in_scratch("raw/bee/notes.txt"), "x", 1), PM_OK);
     assert_int_equal(pm_file_write(in_scratch("raw/bee/broken.jpg"), "x", 1), PM_OK);
     assert_int_equal(pm_dataset_convert("folder", src, dst, "validation=0.2 per_shard=10"), PM_OK);
-    /* 61 names, a fifth of which is 12; the broken one is in either. */
+    /* 61 names; a fifth of them is 12. The damaged picture may be in either split. */
     struct pm_dataset *d = NULL;
     size_t total = 0;
     for (int k = 0; k < 2; k++) {
@@ -291,7 +291,7 @@ static void real_mnist(void **state)
         labels = labels * 10 + integer(e, "image/class/label");
         pm_example_destroy(&e);
     }
-    assert_int_equal(labels, 5041921314); /* the set's well-known beginning */
+    assert_int_equal(labels, 5041921314); /* the known first labels of the set */
     pm_dataset_close(&d);
     d = opened(dst, "validation", 5000);
     pm_dataset_close(&d);

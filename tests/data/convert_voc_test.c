@@ -1,8 +1,8 @@
 /* The converter voc: splits, boxes, flags and classes of PASCAL VOC's XML files, boxes that turn
- * with their pictures, and what is refused. */
+ * with their pictures, and mistakes. */
 #include "boxes_common.h"
 
-/* An annotation file; objects: XML text behind the size. */
+/* Writes an annotation file; objects: XML text after the size. */
 static void put_xml(const char *name, int width, int height, const char *objects)
 {
     struct pm_str s = { 0 };
@@ -16,7 +16,7 @@ static void put_xml(const char *name, int width, int height, const char *objects
     pm_str_free(&s);
 }
 
-/* An object with its box in static storage. */
+/* An object with its box, in static storage. */
 static const char *object(const char *name, double xmin, double ymin, double xmax, double ymax,
                           const char *more)
 {
@@ -30,7 +30,7 @@ static const char *object(const char *name, double xmin, double ymin, double xma
     return text[next];
 }
 
-/* Pictures of H x W = 2 x 3 pixels: a.jpg, b.png (grey, 16 bits), c.jpg, d.jpg. */
+/* Makes pictures of H x W = 2 x 3 pixels: a.jpg, b.png (grey, 16 bits), c.jpg, d.jpg. */
 static void make_voc(void)
 {
     static const uint8_t grey[2 * H * W] = { 0 };
@@ -81,13 +81,13 @@ static void lists(void **state)
     assert_int_equal(boxes_of(in_scratch("d"), "test", 1), 0);
     assert_int_not_equal(access(in_scratch("d/trainval.record-00000-of-00003"), R_OK), 0);
     assert_int_not_equal(access(in_scratch("d/cat_train.record-00000-of-00002"), R_OK), 0);
-    /* Below a pixel after clipping: dropped. */
+    /* Boxes below a pixel after clipping are dropped. */
     convert_ok("voc", "v", "e", "ignore_difficult=true splits=trainval min_side=1");
     assert_int_equal(boxes_of(in_scratch("e"), "trainval", 3), 2);
     assert_fails(run_on("voc", "v", "f", "splits=trian"), PM_ECONFIG, "trian.txt");
     assert_fails(run_on("voc", "v", "f", "bad=error"), PM_EDATA, "a.xml", "object 3 (dog)",
                  "no area");
-    /* A picture of the training list without its file of annotations. */
+    /* A picture of the training list has no annotation file. */
     put_file("v/ImageSets/Main/train.txt", "a\nd\n");
     assert_fails(run_on("voc", "v", "f", NULL), PM_EDATA, "d.xml does not exist", "unannotated");
     convert_ok("voc", "v", "f", "unannotated=empty");
@@ -99,7 +99,7 @@ static void lists(void **state)
     scratch_remove();
 }
 
-/* Without lists: folders of splits, as Roboflow makes them, or one folder, or two years. */
+/* Without lists: folders of splits as made by Roboflow, one folder, or two years. */
 static void folders(void **state)
 {
     char name[64];
@@ -162,7 +162,7 @@ static void orientations(void **state)
             record_close(&r);
             pm_remove_tree(in_scratch("d"));
         }
-    /* Annotated on the picture as it is shown: the annotated size tells it, or the option. */
+    /* Boxes of the upright picture: the size in the annotations shows it, or an option. */
     put_bright("v/JPEGImages/a.png", 6);
     const int xmin = STORED_H - BRIGHT_Y - BRIGHT_H;
     for (int given = 0; given < 2; given++) {
@@ -177,7 +177,7 @@ static void orientations(void **state)
     scratch_remove();
 }
 
-/* The size of the picture counts, with a line. */
+/* The size of the picture has priority, with a warning. */
 static void sizes(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void classes(void **state)
                  "names.pbtxt", "did you mean \"cats\"");
     put_text("names.pbtxt", "item { id: 1 name: 'dog' } item { id: 2 name: 'dog' }");
     assert_fails(run_on("voc", "v", "f", options), PM_EDATA, "names.pbtxt");
-    /* One class, and none. */
+    /* One class, and no class. */
     put_xml("v/Annotations/a.xml", W, H, "");
     put_xml("v/Annotations/b.xml", W, H, "");
     assert_fails(run_on("voc", "v", "f", NULL), PM_EDATA, "has an object", "label_map");
@@ -232,7 +232,7 @@ static void classes(void **state)
     scratch_remove();
 }
 
-/* One line with file, line, value. */
+/* Each mistake gives one line with the file, its line and the value. */
 static void refused(void **state)
 {
     static const char box[] = "<bndbox><xmin>0</xmin><ymin>0</ymin><xmax>3</xmax><ymax>2</ymax>"
@@ -286,7 +286,7 @@ static void refused(void **state)
     scratch_remove();
 }
 
-/* 10^6 levels, long texts and 10 GB, without much memory. */
+/* 10^6 nested elements, long texts and 10 GB are refused with little memory. */
 static void huge(void **state)
 {
     enum { LEVELS = 1000000 };
@@ -322,7 +322,7 @@ static void real_bccd(void **state)
     pm_log_file(log);
     assert_int_equal(pm_dataset_convert("voc", src, in_scratch("d"), NULL), PM_OK);
     pm_log_file(NULL);
-    /* 2,805 and 1,138 in the files, one each without an area. */
+    /* The files hold 2,805 and 1,138 boxes; one in each has no area. */
     assert_int_equal(boxes_of(in_scratch("d"), "train", 205), 2804);
     assert_int_equal(boxes_of(in_scratch("d"), "val", 87), 1137);
     assert_int_equal(boxes_of(in_scratch("d"), "test", 72), 945);
@@ -351,7 +351,7 @@ static void real_layouts(void **state)
     src = shared_data("layouts/voc_dataset/voc_dataset3");
     assert_int_equal(pm_dataset_convert("voc", src, in_scratch("e"), NULL), PM_OK);
     assert_int_equal(boxes_of(in_scratch("e"), "train", 1), 1);
-    /* Has no pictures. */
+    /* This data set has no pictures. */
     src = shared_data("layouts/voc_dataset/voc_dataset2");
     assert_fails(pm_dataset_convert("voc", src, in_scratch("f"), NULL), PM_EDATA, "trainval");
     scratch_remove();

@@ -1,12 +1,12 @@
-/* The converter yolo: label lines, data.yaml, darknet's lists, folders with classes.txt, and what
- * is refused. */
+/* The converter yolo: lines of labels, data.yaml, darknet's lists, folders with classes.txt, and
+ * mistakes. */
 #include "boxes_common.h"
 
 #include "data/convert/yaml_entries.h"
 
 /* ---- YAML -------------------------------------------------------------------------------- */
 
-/* All entries as KEY/SUB=VALUE@LINE; or the error. */
+/* All entries as KEY/SUB=VALUE@LINE, or the error. */
 static const char *entries_of(const char *text)
 {
     static char out[4096];
@@ -102,7 +102,8 @@ static void ultralytics(void **state)
         pm_remove_tree(in_scratch("d"));
     }
     assert_int_equal(lines_with(log, "1 of 3 pictures have no annotations and are kept"), 3);
-    assert_int_equal(lines_with(log, "1 clipped"), 3); /* not those of a rounded border */
+    assert_int_equal(lines_with(log, "1 clipped"), 3); /* rounding at a border does not count as
+                                                        * clipping */
     fclose(log);
     convert_ok("yolo", "u", "d", "unannotated=skip data=data.yaml");
     assert_int_equal(boxes_of(in_scratch("d"), "train", 2), 3);
@@ -165,7 +166,7 @@ static void turned(void **state)
         convert_ok("yolo", "u", "d", NULL);
         struct record r = record_open("d", "train", 1, 0);
         assert_bright(r.e, &r.o);
-        /* The keypoint is the corner of the rectangle that was first. */
+        /* The keypoint is the corner of the rectangle that came first. */
         const struct pm_keypoint *p = &r.o.item[0].keypoints[0];
         struct pm_image8 im = image(r.e, "image/encoded", 3);
         const int row = (int)(p->y * (float)im.height), column = (int)(p->x * (float)im.width);
@@ -208,7 +209,7 @@ static void darknet(void **state)
     assert_int_equal(boxes_of(in_scratch("d"), "validation", 1), 2);
     put_text("k/train.txt", "data/obj/a.jpg\n\ndata/obj/none.jpg\n");
     assert_fails(run_on("yolo", "k", "e", NULL), PM_EDATA, "train.txt:3", "data/obj/none.jpg");
-    put_text("k/train.txt", "../../../obj/a.jpg\n"); /* stays inside */
+    put_text("k/train.txt", "../../../obj/a.jpg\n"); /* stays inside the folder */
     convert_ok("yolo", "k", "e", NULL);
     put_text("k/obj.data", "train = train.txt\nnames = none.names\n");
     assert_fails(run_on("yolo", "k", "f", NULL), PM_EDATA, "obj.data: names = none.names");

@@ -1,4 +1,4 @@
-/* What the data tests share: a scratch folder, and the real data sets where they are at hand. */
+/* Shared by the tests of data: a scratch folder, and real data sets where they are installed. */
 #ifndef PUMICE_TESTS_DATA_COMMON_H
 #define PUMICE_TESTS_DATA_COMMON_H
 
@@ -14,7 +14,7 @@
 #include <pumice/data.h>
 #include <pumice/formats.h>
 
-/* A fresh folder, in static storage of the including test; removed by scratch_remove. */
+/* A fresh folder in static storage of the test; scratch_remove removes it. */
 static char scratch[256];
 
 static inline const char *scratch_make(void)
@@ -30,7 +30,7 @@ static inline void scratch_remove(void)
     pm_remove_tree(scratch);
 }
 
-/* "SCRATCH/name", in one of eight static buffers. */
+/* The path "SCRATCH/name" in one of eight static buffers. */
 static inline const char *in_scratch(const char *name)
 {
     static char text[8][1024];
@@ -40,8 +40,8 @@ static inline const char *in_scratch(const char *name)
     return text[next];
 }
 
-/* The folder `name` of PUMICE_DATA (default ../shared/data beside the sources); skips the running
- * test with a line when it is not there. Static storage. */
+/* The folder `name` of PUMICE_DATA (default ../shared/data beside the sources), in static
+ * storage. Without it the running test is skipped with a line. */
 static inline const char *shared_data(const char *name)
 {
     static char text[8][1024];
@@ -60,7 +60,8 @@ static inline const char *shared_data(const char *name)
     return text[next];
 }
 
-/* The call fails with that code and its line holds each of the NULL-ended texts. */
+/* The call must fail with this code, and the message must contain each of the NULL-terminated
+ * texts. */
 #define assert_fails(call, code, ...)                                           \
     do {                                                                        \
         assert_int_equal(call, code);                                           \

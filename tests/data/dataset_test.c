@@ -1,5 +1,4 @@
-/* Datasets: which files make a split, the cached index, labels, and reading from several threads.
- */
+/* Datasets: the files of a split, the cached index, labels, and reading from several threads. */
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -26,7 +25,7 @@ static void put_text(const char *name, const char *text)
     assert_int_equal(pm_file_write(in_scratch(name), text, strlen(text)), PM_OK);
 }
 
-/* Record i of the split is `want`. */
+/* Record i of the split must be `want`. */
 static void assert_record(struct pm_dataset *d, size_t i, const char *want)
 {
     uint8_t *buf = NULL;
@@ -38,7 +37,8 @@ static void assert_record(struct pm_dataset *d, size_t i, const char *want)
     pm_free(buf);
 }
 
-/* Every third record of three files of four: the places in messages are the files' own. */
+/* Every third record of three files with four records each. Messages give the places in the
+ * files. */
 static void sampled(void **state)
 {
     struct pm_dataset *d = NULL;
@@ -103,7 +103,7 @@ static void sharded(void **state)
     scratch_make();
     put("f_train_00002-of-00003.tfrecord", 2);
     put("f_train_00000-of-00003.tfrecord", 3);
-    put("f_train_00001-of-00003.tfrecord", 0); /* an empty shard is fine */
+    put("f_train_00001-of-00003.tfrecord", 0); /* an empty shard is allowed */
     put("f_validation_00000-of-00001.tfrecord", 1);
     assert_int_equal(pm_dataset_open(scratch, "train", &d), PM_OK);
     assert_int_equal(pm_dataset_get_info(d)->count, 5);
@@ -115,7 +115,7 @@ static void sharded(void **state)
     pm_dataset_where(d, 4, where, sizeof where);
     assert_non_null(strstr(where, "f_train_00002-of-00003.tfrecord record 1 (offset 49)"));
     pm_dataset_close(&d);
-    /* As a pattern, a whole stem, and a file. */
+    /* Opened by a pattern, by a whole stem, and as a file. */
     assert_int_equal(pm_dataset_open(scratch, "f_*", &d), PM_OK);
     assert_int_equal(pm_dataset_get_info(d)->count, 6);
     pm_dataset_close(&d);
@@ -143,7 +143,7 @@ static void sharded(void **state)
     scratch_remove();
 }
 
-/* Shards beyond the number of files held open, read back and forth. */
+/* More shards than files are kept open, read in both directions. */
 static void many_shards(void **state)
 {
     struct pm_dataset *d = NULL;
@@ -189,7 +189,7 @@ static size_t index_files(char *path, size_t size)
     return count;
 }
 
-/* The index is kept, believed while it fits, and made anew when files change or it is damaged. */
+/* The index is stored, used while it matches, and rebuilt when files change or it is damaged. */
 static void cached_index(void **state)
 {
     struct pm_dataset *d = NULL;
@@ -208,8 +208,8 @@ static void cached_index(void **state)
     assert_record(d, 4, "a_train.tfrecord#4");
     pm_dataset_close(&d);
     assert_int_equal(stat(path, &after), 0);
-    assert_int_equal(before.st_ino, after.st_ino); /* a new one would be another file */
-    /* Every damaged byte and every cut: still five right records. */
+    assert_int_equal(before.st_ino, after.st_ino); /* a rebuilt index would be another file */
+    /* Damage at every byte and cuts at every length: the five records are still read. */
     assert_int_equal(pm_file_read(path, &text, &size), PM_OK);
     for (size_t i = 0; i < size; i++) {
         text[i] ^= 1 << i % 8;
@@ -238,7 +238,7 @@ static void read_only_folder(void **state)
     scratch_make();
     put("a_train.tfrecord", 5);
     assert_int_equal(chmod(scratch, 0555), 0);
-    if (me == 0 && setresuid(nobody, nobody, 0) != 0) { /* root may write everywhere */
+    if (me == 0 && setresuid(nobody, nobody, 0) != 0) { /* root can write everywhere */
         scratch_remove();
         print_message("skipped: root, and there is no other user to become\n");
         skip();

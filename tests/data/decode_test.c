@@ -1,5 +1,5 @@
-/* Decoding: PngSuite's and other corner files against what libpng and libjpeg-turbo (through
- * Pillow) make of them, malformed files, limits, and our own writing. */
+/* Decoding: PngSuite and other difficult files compared with libpng and libjpeg-turbo (through
+ * Pillow), malformed files, limits, and written pictures. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <zlib.h>
@@ -7,31 +7,32 @@
 #include "picture_common.h"
 #include "png_common.h"
 
-/* Where we and Pillow disagree, and why that is right or bearable. */
+/* Files for which Pumice and Pillow differ, with the reason. */
 static const struct {
     const char *file, *why;
 } differences[] = {
-    /* Refused by us: libjpeg warns, and invents the pixels that are missing. */
+    /* Refused by Pumice; libjpeg warns and invents the missing pixels. */
     { "jpeg-crash/5482a54657765056f1a94116a8dbffe7.jpg", "bad Huffman code" },
     { "jpeg-crash/8a9cc8eeed66aeb423a91c44111d9450.jpg", "no end marker" },
     { "jpeg-crash/8e5e74dbf9b68a322fbb9512db837329.jpg", "ends in a scan" },
     { "jpeg-crash/dc-predictor-overflow.jpg", "ends in a scan" },
     { "jpeg-crash/subtract-with-overflow.jpg", "bad Huffman code" },
     { "jpeg-reftest/partial_progressive.jpg", "ends in a scan" },
-    /* Refused by us and by TensorFlow. */
+    /* Refused by Pumice and by TensorFlow. */
     { "png-bugfixes/x_interlaced_chck.png", "wrong IDAT checksum, Pillow reads on" },
     { "pngsuite/xcsn0g01.png", "wrong IDAT checksum, Pillow reads on" },
-    /* Accepted by us and by TensorFlow. */
+    /* Accepted by Pumice and by TensorFlow. */
     { "pillow/png_decompression_dos.png", "the bomb is in a text chunk nobody unpacks" },
     { "png-bugfixes/cicp_pq.png", "a chunk Pillow dislikes; colours are taken as they are" },
     { "png-bugfixes/issue_430.png", "a chunk Pillow dislikes; pixels are whole" },
 };
 
-/* Pillow compares a grey tRNS sample below 8 bits unscaled, so its alpha is wrong; the colours
+/* Pillow compares a grey tRNS sample below 8 bits unscaled, so its alpha is wrong. The colours
  * agree. */
 static const char *const alpha_differs[] = { "pillow/1_trns.png", "pngsuite/tbbn0g04.png" };
 
-/* stb_image, which decodes JPEG in a build without libjpeg-turbo, reads and refuses other files. */
+/* stb_image, which decodes JPEG in a build without libjpeg-turbo, accepts and refuses other
+ * files. */
 #ifdef PUMICE_TURBO
 static const bool turbo = true;
 #else
@@ -72,7 +73,7 @@ static void check_pixels(const char *file, const cJSON *pil, const struct pm_ima
 
     assert_int_equal(im->width, cJSON_GetArrayItem(size, orientation >= 5)->valueint);
     assert_int_equal(im->height, cJSON_GetArrayItem(size, orientation < 5)->valueint);
-    if (!sha || orientation != 1) /* Pillow's pixels are not turned */
+    if (!sha || orientation != 1) /* Pillow's pixels are not rotated */
         return;
     for (size_t i = 0; i < PM_COUNT(alpha_differs); i++)
         if (!strcmp(alpha_differs[i], file))
@@ -82,10 +83,10 @@ static void check_pixels(const char *file, const cJSON *pil, const struct pm_ima
         fail_msg("%s: pixels differ from libpng's", file);
 }
 
-/* Two integer IDCTs and two ways to enlarge chroma differ by +-1 to 3 a pixel in either direction;
- * the mean of a channel moves by far less than half of the smallest of these. 16-bit samples keep
- * their upper 8 bits: the mean lies between mean / 256 - 1 and mean / 256. CMYK is multiplied and
- * cut off as in TensorFlow, where Pillow rounds: up to 1 less. */
+/* Two integer IDCTs and two methods of enlarging chroma differ by 1 to 3 for each pixel in
+ * either direction; the mean of a channel differs by far less than half of 1. Of 16-bit samples
+ * the upper 8 bits are used: the mean lies between mean / 256 - 1 and mean / 256. CMYK is
+ * multiplied and truncated as in TensorFlow; Pillow rounds, up to 1 more. */
 static void check_means(const char *file, const cJSON *pil, const struct pm_image8 *im)
 {
     const cJSON *mean = cJSON_GetObjectItem(pil, "rgb_mean");
@@ -108,7 +109,7 @@ static void check_means(const char *file, const cJSON *pil, const struct pm_imag
     }
 }
 
-/* What the header says of a picture that can be decoded is the size that it then has. */
+/* For a picture that can be decoded, the size read from the header equals the decoded size. */
 static void check_measure(const char *data, size_t size, const struct pm_image8 *im)
 {
     int height = 0, width = 0;
@@ -169,7 +170,7 @@ static void corner_files(void **state)
     pm_arena_destroy(&a);
 }
 
-/* Gives a PNG's chunks right checksums again, so that changes get past them to the decoder. */
+/* Corrects the checksums of a PNG's chunks, so that changes reach the decoder. */
 static void mend_checksums(uint8_t *p, size_t size)
 {
     for (size_t at = 8; size > 20 && !memcmp(p, "\x89PNG", 4) && at + 12 <= size;) {
@@ -184,8 +185,8 @@ static void mend_checksums(uint8_t *p, size_t size)
     }
 }
 
-/* Corner files with a few bytes changed: an image or an error, never a crash or a read beyond the
- * end (the bytes lie in a block of just their size, which the address sanitizer watches). */
+/* Difficult files with a few changed bytes give an image or an error, no crash and no read
+ * beyond the end (the block has the exact size, which the address sanitizer checks). */
 static void mutated_files(void **state)
 {
     const char *folder = shared_data("images-corner");
@@ -225,7 +226,7 @@ static void mutated_files(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A small picture with every channel different. */
+/* A small picture in which every channel differs. */
 static struct pm_image8 picture(int height, int width, int channels)
 {
     struct pm_image8 im = { height, width, channels,
@@ -249,7 +250,7 @@ static void png_round_trip(void **state)
         assert_int_equal(back.channels, channels);
         assert_memory_equal(back.pixels, im.pixels, (size_t)(13 * 17 * channels));
         pm_image_free(&back);
-        /* To grey and to colour, alpha dropped. */
+        /* Converted to grey and to colour; alpha is dropped. */
         assert_int_equal(pm_image_decode(png, size, 1, 0, "grey", &back), PM_OK);
         for (int i = 0; i < 13 * 17; i++) {
             const uint8_t *p = im.pixels + i * channels;
@@ -263,7 +264,7 @@ static void png_round_trip(void **state)
                 assert_int_equal(back.pixels[3 * i + c],
                                  im.pixels[i * channels + (channels < 3 ? 0 : c)]);
         pm_image_free(&back);
-        /* Every cut is refused, whatever is left. */
+        /* A file cut at any length is refused. */
         for (size_t n = 0; n < size; n++) {
             assert_int_equal(pm_image_decode(png, n, 0, 0, "cut", &back), PM_EDATA);
             assert_null(back.pixels);
@@ -313,7 +314,7 @@ static void refused(void **state)
                  "no JPEG");
 }
 
-/* A palette's index beyond its end made a pixel of what was on the stack. */
+/* A palette index beyond the end once read a pixel from the stack. */
 static void beyond_the_palette(void **state)
 {
     static const uint8_t rows[6] = { 0, 1, 2, 3, 200, 1 };
@@ -332,7 +333,7 @@ static void beyond_the_palette(void **state)
     assert_fails(decoded(p.bytes, p.size, 3, "p.png"), PM_EDATA, "colour 4 of a palette of 4");
 }
 
-/* Pixels behind another chunk were dropped. */
+/* Pixels after another chunk were once dropped. */
 static void scattered(void **state)
 {
     static const uint8_t rows[60 * 30] = { 7 };
@@ -347,7 +348,7 @@ static void scattered(void **state)
         chunk(&p, "IDAT", data, 10);
         if (between)
             chunk(&p, "tEXt", "a\0b", 3);
-        if (between == 2) /* one without pixels */
+        if (between == 2) /* a chunk without pixels */
             chunk(&p, "IDAT", NULL, 0);
         chunk(&p, "IDAT", data + 10, body - 10);
         chunk(&p, "IEND", NULL, 0);
@@ -357,7 +358,7 @@ static void scattered(void **state)
     }
 }
 
-/* Headers that no picture has: the message has the numbers, the limit and what to do. */
+/* Impossible headers: the message has the numbers, the limit and the remedy. */
 static void headers(void **state)
 {
     static const struct {

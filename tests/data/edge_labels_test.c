@@ -1,6 +1,6 @@
-/* Edge labels: equal to OpenCV's of tests/golden/edge_labels.json (edge_labels.py writes it), at
- * every pixel; then what OpenCV cannot show: numbers of more than 8 bits, and widths beyond the
- * map. */
+/* Edge labels: equal to OpenCV's in tests/golden/edge_labels.json (edge_labels.py writes it) at
+ * every pixel. Then cases that OpenCV does not cover: numbers of more than 8 bits, and widths
+ * larger than the map. */
 #include "preprocessing_common.h"
 
 #include "data/edge_labels.h"
@@ -10,7 +10,7 @@ static uint16_t value_of(char c)
     return c == '.' ? 255 : c == '~' ? 254 : (uint16_t)(c >= 'a' ? c - 'a' + 10 : c - '0');
 }
 
-/* A map of an object's rows of text. */
+/* Builds a map from an object's rows of text. */
 static struct pm_label map_of(const cJSON *o, const char *key)
 {
     const cJSON *rows = cJSON_GetObjectItem(o, key), *row;
@@ -67,8 +67,8 @@ static void golden(void **state)
     cJSON_Delete(all);
 }
 
-/* A step from 0 to 65000 lies where one from 0 to 200 does; all is band under a square as large as
- * the map; an ignored label of 16 bits. */
+/* A step from 0 to 65000 is at the same place as one from 0 to 200. Under a square of the size
+ * of the map everything is band. An ignored label of 16 bits. */
 static void beyond(void **state)
 {
     enum { H = 9, W = 12 };
@@ -96,7 +96,7 @@ static void beyond(void **state)
 
 enum { TALL = 37, LONG = 200, UNSEEN = 9 };
 
-/* Whether one of the pixels that the square at (y, x) covers is set. */
+/* True when a pixel under the square at (y, x) is set. */
 static bool is_near(const bool *mask, int w, int y, int x, int width)
 {
     const int before = width / 2, after = width - 1 - before;
@@ -139,8 +139,8 @@ static void check_bands(const struct pm_label *map, int width, int classes)
     pm_label_free(&l);
 }
 
-/* By the definition: squares laid upon every pixel. More classes than bands that fit leave the last
- * ones empty. */
+/* By the definition: a square on every pixel. With more classes than bands fit, the last ones
+ * are empty. */
 static void many_columns(void **state)
 {
     static const struct { int width, classes;

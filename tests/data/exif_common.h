@@ -1,4 +1,4 @@
-/* EXIF data with an orientation, put into JPEG and PNG files. */
+/* EXIF data with an orientation, inserted into JPEG and PNG files. */
 #ifndef PUMICE_TESTS_EXIF_COMMON_H
 #define PUMICE_TESTS_EXIF_COMMON_H
 
@@ -7,7 +7,7 @@
 
 #include <pumice/data.h>
 
-/* Bytes with more of them put in at a place; freed with pm_free. */
+/* A copy of the bytes with others inserted at a place; free with pm_free. */
 static inline uint8_t *with_bytes(const uint8_t *data, size_t size, size_t at, const void *more,
                                   size_t count)
 {
@@ -20,10 +20,10 @@ static inline uint8_t *with_bytes(const uint8_t *data, size_t size, size_t at, c
 }
 
 enum { EXIF_SIZE = 26 };
-/* Bytes that exif_jpeg and exif_png add with a body of EXIF_SIZE. */
+/* Number of bytes that exif_jpeg and exif_png insert for a body of EXIF_SIZE. */
 enum { EXIF_JPEG_MORE = 10 + EXIF_SIZE, EXIF_PNG_MORE = 12 + EXIF_SIZE };
 
-/* EXIF data with the orientation as its only entry; big: the byte order. */
+/* EXIF data with the orientation as its only entry; big: big-endian. */
 static inline void exif_body(bool big, int orientation, uint8_t out[EXIF_SIZE])
 {
     static const uint8_t large[EXIF_SIZE] = { 'M', 'M', 0,    42, 0, 0, 0, 8, 0,
@@ -35,7 +35,7 @@ static inline void exif_body(bool big, int orientation, uint8_t out[EXIF_SIZE])
     out[big ? 19 : 18] = (uint8_t)orientation;
 }
 
-/* The JPEG with a segment of that body behind its first marker; freed with pm_free. */
+/* The JPEG with a segment of this body after its first marker; free with pm_free. */
 static inline uint8_t *exif_jpeg(const uint8_t *jpeg, size_t size, const uint8_t *body,
                                  size_t length)
 {
@@ -45,7 +45,7 @@ static inline uint8_t *exif_jpeg(const uint8_t *jpeg, size_t size, const uint8_t
     return with_bytes(jpeg, size, 2, segment, 10 + length);
 }
 
-/* The PNG with a chunk eXIf of that body behind its header; freed with pm_free. */
+/* The PNG with a chunk eXIf of this body after its header; free with pm_free. */
 static inline uint8_t *exif_png(const uint8_t *png, size_t size, const uint8_t *body, size_t length)
 {
     uint8_t chunk[64] = { 0, 0, 0, (uint8_t)length, 'e', 'X', 'I', 'f' };

@@ -1,4 +1,4 @@
-/* Fetching from servers that behave and servers that do not. */
+/* Downloads from servers that work and from servers with faults. */
 #include "../base/unit.h"
 
 #include <signal.h>
@@ -54,9 +54,9 @@ static struct page pages[PAGES + 1] = {
     [ALWAYS_BUSY] = { "/always", right, SIZE, BUSY, 1000000 },
 };
 static struct server server;
-static uint64_t most = 1000000, disk_free = UINT64_MAX; /* of the next fetch */
+static uint64_t most = 1000000, disk_free = UINT64_MAX; /* limits of the next download */
 
-/* In the C library's stead: disk_free before the file is written. */
+/* Replaces the C library's function: reports disk_free before the file is written. */
 int fstatvfs(int fd, struct statvfs *v)
 {
     struct stat st;
@@ -76,8 +76,8 @@ static const char *in(const char *name)
     return text[next];
 }
 
-/* Fetches FOLDER/x from one or two pages (the second may be below 0), over a part of these
- * bytes. */
+/* Downloads FOLDER/x from one or two pages (the second may be below 0), continuing a part with
+ * these bytes. */
 static int fetch(int first, int second, const void *part, size_t part_size, bool known_size)
 {
     char address[2][128];
@@ -136,7 +136,7 @@ static void whole(void **state)
     is_right(fetch(DIFFERENT, PLAIN, NULL, 0, true));
 }
 
-/* A file that is there and right is not fetched; one that is wrong is left to its owner. */
+/* An existing correct file is not downloaded. A wrong one is left to the user. */
 static void there(void **state)
 {
     const char *const list[] = { "http://127.0.0.1:1/x", NULL };
@@ -157,20 +157,20 @@ static void resumed(void **state)
     is_right(fetch(PLAIN, -1, right, 40000, true));
     assert_string_equal(pages[PLAIN].range, "40000-");
     is_right(fetch(PLAIN, -1, right, 40000, false));
-    is_right(fetch(PLAIN, -1, right, SIZE, true)); /* whole, but for its name */
+    is_right(fetch(PLAIN, -1, right, SIZE, true)); /* complete, only not renamed yet */
     assert_int_equal(pages[PLAIN].requests, 0);
-    is_right(fetch(PLAIN, -1, right, SIZE, false)); /* 416: there is nothing more, perhaps */
+    is_right(fetch(PLAIN, -1, right, SIZE, false)); /* 416: the server has no more bytes, perhaps */
     is_right(fetch(CUTS, -1, NULL, 0, true));
     assert_int_equal(pages[CUTS].requests, 4);
     assert_string_equal(pages[CUTS].range, "90000-");
     is_right(fetch(SHORTER, -1, NULL, 0, true));
-    is_right(fetch(SAYLONG, -1, NULL, 0, true)); /* an answer cut short, after which nothing is
-                                                  * left */
+    is_right(fetch(SAYLONG, -1, NULL, 0, true)); /* an answer cut short, after which no bytes
+                                                  * remain */
     is_right(fetch(SAYLONG, -1, NULL, 0, false));
-    /* No ranges: from the beginning. */
+    /* Without ranges the download starts again. */
     is_right(fetch(FIXED, -1, right, 40000, true));
     is_right(fetch(CUTWHOLE, -1, NULL, 0, true));
-    /* A part of something else: seen by the checksum, fetched once more. */
+    /* A part of another file: the checksum finds it, and the file is downloaded once more. */
     is_right(fetch(PLAIN, -1, wrong, 40000, true));
     is_right(fetch(PLAIN, -1, wrong, SIZE, true));
     assert_int_equal(pages[PLAIN].requests, 1);
@@ -197,7 +197,7 @@ static void refused(void **state)
     fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
 }
 
-/* A body without a known size: up to the limit, and as long as the disk has room. Nothing stays. */
+/* A body of unknown size is read up to the limit or until the disk is full. No file remains. */
 static void without_end(void **state)
 {
     enum { MIB = 1 << 20 };
@@ -219,7 +219,7 @@ static void without_end(void **state)
     fails(fetch(PLAIN, -1, NULL, 0, true), PM_EFAIL, "97.7 KiB remain, but the disk has 256.1 MiB");
     disk_free++;
     is_right(fetch(PLAIN, -1, NULL, 0, true));
-    disk_free = SIZE; /* nothing is free, and nothing to come */
+    disk_free = SIZE; /* the disk is full, but no byte is missing */
     is_right(fetch(PLAIN, -1, right, SIZE, true));
     disk_free = UINT64_MAX;
     is_right(fetch(PLAIN, -1, NULL, 0, false));
@@ -239,12 +239,12 @@ static void unreachable(void **state)
     assert_contains(pm_error_text(), "; http://no.such.name.invalid/x: ");
     assert_contains(pm_error_text(), "; gopher://127.0.0.1/x: ");
     assert_contains(pm_error_text(), "put the file there yourself: ");
-    assert_false(pm_file_exists(in("x.part"))); /* nothing came */
+    assert_false(pm_file_exists(in("x.part"))); /* no byte arrived */
     fails(fetch(ALWAYS_BUSY, -1, NULL, 0, true), PM_EFAIL, "the server answers 503");
     assert_int_equal(pages[ALWAYS_BUSY].requests, 5);
 }
 
-/* Files can be named too: a folder on a disk that somebody brought. */
+/* An address can also be a folder, for example on an external disk. */
 static void from_disk(void **state)
 {
     char address[600];

@@ -1,4 +1,4 @@
-/* A small web server in a thread of the test, which misbehaves as it is told. */
+/* A small web server in a thread of the test, with faults that the test selects. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -9,20 +9,20 @@
 #include <sys/socket.h>
 
 enum manner {
-    GOOD,         /* ranges are honoured */
-    NO_RANGES,    /* always the whole file */
+    GOOD,         /* supports ranges */
+    NO_RANGES,    /* always sends the whole file */
     CUT,          /* closes after `amount` bytes of each answer */
-    CUT_WHOLE,    /* the first answer is cut, and ranges are not honoured */
-    TOO_LONG,     /* says and sends `amount` bytes more than there are */
-    SAYS_LONGER,  /* says that there are `amount` bytes more, and closes */
-    SAYS_SHORTER, /* says and sends only the first `amount` bytes of what was asked for */
-    OTHER_RANGE,  /* answers ranges with another one */
-    OTHER_TOTAL,  /* ranges with another length of the whole */
+    CUT_WHOLE,    /* cuts the first answer and does not support ranges */
+    TOO_LONG,     /* announces and sends `amount` bytes too many */
+    SAYS_LONGER,  /* announces `amount` bytes too many, and closes */
+    SAYS_SHORTER, /* announces and sends only the first `amount` requested bytes */
+    OTHER_RANGE,  /* answers with another range */
+    OTHER_TOTAL,  /* answers with another total length */
     BUSY,         /* 503 for the first `amount` requests */
     MISSING,      /* 404 */
-    MOVED,        /* to `target` */
+    MOVED,        /* redirects to `target` */
     SLOW,         /* 1,000 bytes, then nothing for a minute */
-    ENDLESS,      /* says no length, and repeats the file until nobody listens */
+    ENDLESS,      /* announces no length and repeats the file until the client closes */
 };
 struct page {
     const char *path;
@@ -32,7 +32,7 @@ struct page {
     size_t amount;
     const char *target;
     atomic_int requests;
-    char range[64]; /* of the last request, "" = none */
+    char range[64]; /* of the last request; "" = none */
 };
 struct server {
     struct page *pages; /* ends with a NULL path */
@@ -42,8 +42,8 @@ struct server {
     atomic_int turns;
 };
 
-/* Where the server and the test take turns at the pages. What orders them is a client in another
- * process, which the thread sanitizer cannot see. */
+/* The server and the test take turns with the pages. A client in another process orders them,
+ * which the thread sanitizer cannot see. */
 static inline void server_turn(struct server *s)
 {
     atomic_fetch_add(&s->turns, 1);
@@ -80,7 +80,7 @@ static inline void send_endless(struct server *s, int fd, const struct page *p)
         continue;
 }
 
-/* Status line, length and bytes from `from` on. */
+/* Sends the status line, the length, and the bytes from `from` on. */
 static inline void send_file(struct server *s, int fd, struct page *p, size_t from)
 {
     size_t length = p->size - from, sent = length;

@@ -1,11 +1,11 @@
-/* Targets of instances against a reference that asks every pixel about every other, in double, and
- * against what Panoptic-DeepLab's own program made. */
+/* Targets of instances compared with a reference in double precision that compares every pixel
+ * with every other, and with results of Panoptic-DeepLab's own program. */
 #include "preprocessing_common.h"
 #include "data/instance_targets.h"
 
 enum { HEIGHT = 70, WIDTH = 90, CLASSES = 5, IGNORED = 255 };
 
-/* Classes 1, 3 and 4 are things; with things_of_0, class 0 is one too. */
+/* Classes 1, 3 and 4 are things; with things_of_0 class 0 is a thing, too. */
 static const int some_things[] = { 1, 3, 4 };
 
 struct maps {
@@ -29,7 +29,7 @@ static void plain(struct maps *m, int height, int width)
         m->labels[i] = m->instances[i] = 0;
 }
 
-/* A box of the class; n -1: a crowd. */
+/* Draws a box of the class; n -1: a crowd. */
 static void box(struct maps *m, int y, int x, int height, int width, int label, int n)
 {
     for (int r = y; r < y + height; r++)
@@ -48,7 +48,7 @@ static bool is_thing(int label)
     return label == 1 || label == 3 || label == 4;
 }
 
-/* -1: of no segment; else a number that tells segments apart, 1000 * class for crowds. */
+/* A number for the segment of pixel i, 1000 * class for crowds; -1 for no segment. */
 static int key_at(const struct maps *m, int i)
 {
     const int label = m->labels[i], n = m->instances[i] - 1000 * label;
@@ -74,7 +74,7 @@ struct wanted {
     double center, center_weight, offset[2], offset_weight, semantic_weight;
 };
 
-/* One pixel's, but for the centre. */
+/* The targets of one pixel, except the centre. */
 static struct wanted want_at(const struct maps *m, int i, bool seed4, double small_area,
                              double small_weight)
 {
@@ -153,7 +153,7 @@ static void compare(const struct maps *m, const struct pm_instance_options *o)
 {
     static struct made got;
     static double centers[HEIGHT * WIDTH];
-    /* float32 of numbers to 255 and of places to 90. */
+    /* Precision of float32 for numbers up to 255 and places up to 90. */
     const double heat = o->mode == PM_INSTANCE_SEED4 ? 0.5 : 1e-7, place = 1e-5;
 
     make(m, o, &got);
@@ -210,7 +210,7 @@ static void square(void **state)
     both_modes(&m);
 }
 
-/* Squares that overlap are never above 1, and each has its peak. */
+/* The sum of overlapping squares is never above 1, and each has its peak. */
 static void overlap(void **state)
 {
     static struct made got;
@@ -223,14 +223,15 @@ static void overlap(void **state)
     make(&m, &o, &got);
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         assert_true(got.center[i] >= 0 && got.center[i] <= 1);
-    for (int i = 0; i < 6; i++) /* the mean, 30.5, is cut */
+    for (int i = 0; i < 6; i++) /* the mean, 30.5, is truncated */
         assert_true(got.center[30 * WIDTH + 40 + 2 * i] == 1);
     near("offset", 0, got.offset[2 * (31 * WIDTH + 40)], -0.5, 0);
     near("offset", 1, got.offset[2 * (31 * WIDTH + 40) + 1], 0.5, 0);
     both_modes(&m);
 }
 
-/* Boxes over every border and corner, as a crop leaves them; those of two parts; one in another. */
+/* Boxes across every border and corner, as after a crop; boxes of two parts; a box inside
+ * another. */
 static void borders(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void borders(void **state)
     both_modes(&m);
 }
 
-/* Crowds, ignored pixels over things, instance numbers on stuff and on the pixels of another
+/* Crowds, ignored pixels over things, and instance numbers on stuff and on the pixels of another
  * class. */
 static void no_instances_of_their_own(void **state)
 {
@@ -259,7 +260,7 @@ static void no_instances_of_their_own(void **state)
     box(&m, 10, 60, 20, 20, 4, 1);
     box(&m, 12, 62, 3, 3, IGNORED, 0);
     for (int x = 0; x < WIDTH; x++) {
-        m.instances[65 * WIDTH + x] = 1;             /* of the ground, class 0, which is no thing */
+        m.instances[65 * WIDTH + x] = 1;             /* background, class 0, which is not a thing */
         m.labels[66 * WIDTH + x] = 2;
         m.instances[66 * WIDTH + x] = 2001;          /* stuff */
         m.labels[67 * WIDTH + x] = 4;
@@ -287,7 +288,7 @@ static void nothing_and_everything(void **state)
     both_modes(&m);
 }
 
-/* One of each number of a class, a pixel each. */
+/* All numbers of a class, with a pixel each. */
 static void many(void **state)
 {
     (void)state;
@@ -295,12 +296,12 @@ static void many(void **state)
     for (int i = 0; i < 999; i++)
         box(&m, i / 40, i % 40, 1, 1, 1, i + 1);
     both_modes(&m);
-    for (int i = 0; i < 30 * 40; i++) /* three of each */
+    for (int i = 0; i < 30 * 40; i++) /* three pixels of each */
         box(&m, i / 40, i % 40, 1, 1, i % 2 ? 3 : 4, 1 + i / 3);
     both_modes(&m);
 }
 
-/* The areas' limit itself is not small; options are followed. */
+/* An area equal to the limit is not small. Options take effect. */
 static void areas(void **state)
 {
     static struct made got;
@@ -324,7 +325,7 @@ static void areas(void **state)
     compare(&m, &o);
 }
 
-/* Any maps at all. */
+/* Random maps. */
 static void any(void **state)
 {
     struct pm_rng r = pm_rng_make(5, 1, 2, 3);
@@ -343,7 +344,7 @@ static void any(void **state)
     }
 }
 
-/* A class that is ignored, as ADE20K's 0 is, and a divisor of 256; class 0 as a thing. */
+/* An ignored class, such as ADE20K's 0, and a divisor of 256; class 0 as a thing. */
 static void other_numbers(void **state)
 {
     static const int things[] = { 0 };
@@ -368,7 +369,7 @@ static void other_numbers(void **state)
         assert_true(semantic_weight[i] == semantic[i]);
     }
     assert_true(center[0] == 1 && center[1] == 1);
-    assert_true(center[3] == 1); /* the crowd's: columns 2 and 5 */
+    assert_true(center[3] == 1); /* the crowd in columns 2 and 5 */
     near("its offset", 2, offset[5], 1.5, 0);
     assert_true(offset_weight[0] == 1 && offset_weight[4] == 0 && offset_weight[10] == 0);
 }
@@ -384,8 +385,8 @@ static double number_of(const cJSON *o, const char *key)
     return v->valuedouble;
 }
 
-/* tests/golden/instance_targets.py says what is kept of an array. Both are float32, and so is
- * each's rounding. */
+/* tests/golden/instance_targets.py describes the summary of an array. Both sides use float32 and
+ * round differently. */
 static void compare_summary(const cJSON *want, const char *name, const float *got, size_t count)
 {
     const cJSON *o = cJSON_GetObjectItem(want, name), *dots = cJSON_GetObjectItem(o, "dots");

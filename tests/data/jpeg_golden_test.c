@@ -1,5 +1,5 @@
-/* JPEG pixels equal TensorFlow's, of tests/golden/jpeg.json (jpeg.py writes it); a build without
- * libjpeg-turbo comes close to them. Then what libjpeg would read, and pumice refuses. */
+/* JPEG pixels equal TensorFlow's in tests/golden/jpeg.json (jpeg.py writes it); a build without
+ * libjpeg-turbo comes close to them. Then files that libjpeg accepts and Pumice refuses. */
 #include "exif_common.h"
 #include "picture_common.h"
 #include "preprocessing_common.h"
@@ -57,7 +57,7 @@ static void tensorflow(void **state)
     cJSON_Delete(all);
 }
 
-/* The fallback's chroma is enlarged in another way. */
+/* The fallback, stb_image, enlarges chroma by another method. */
 static void fallback(void **state)
 {
     static const char *const names[] = { "444", "422", "420", "420_restarts", "progressive_420",
@@ -95,7 +95,7 @@ static size_t find(const char *data, size_t size, size_t from, uint8_t marker)
     return 0;
 }
 
-/* The first scan again and again: each costs a pass over all pixels. */
+/* The first scan repeated many times: each repetition costs a pass over all pixels. */
 static void many_scans(void **state)
 {
     size_t size;
@@ -147,8 +147,8 @@ static void sizes(void **state)
     pm_free(data);
 }
 
-/* Headers that are odd and harmless: EXIF data that means nothing, a short Adobe segment, bytes
- * between segments, a zero for a marker (which stb_image refuses). */
+/* Unusual harmless headers: meaningless EXIF data, a short Adobe segment, bytes between
+ * segments, a zero for a marker (which stb_image refuses). */
 static void odd_segments(void **state)
 {
     static const uint8_t exif[] = "\xff\xe1\0\x0c" "Exif\0\0MM\xff\xff";
@@ -176,8 +176,8 @@ static void odd_segments(void **state)
     pm_free(data);
 }
 
-/* A progressive file without its first scan, which has the DC coefficients, and without that one's
- * table: libjpeg takes the coefficients for zero. */
+/* A progressive file without its first scan, which holds the DC coefficients, and without that
+ * scan's table: libjpeg uses zeros. */
 static void missing_dc(void **state)
 {
     size_t size;
@@ -196,7 +196,7 @@ static void missing_dc(void **state)
     pm_free(data);
 }
 
-/* Every cut is refused; the last two bytes are the end marker. */
+/* A file cut at any place is refused; the last two bytes are the end marker. */
 static void cut_short(void **state)
 {
     static const char *const names[] = { "420", "gray_progressive", "420_restarts", "cmyk" };

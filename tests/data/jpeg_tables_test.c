@@ -1,7 +1,7 @@
-/* JPEG tables that claim more codes than a byte can name, or that a scan uses without their being
- * defined, in the header and between scans. stb_image trusts them and writes beyond its own, so the
- * fallback refuses them first; libjpeg checks its tables, and has default ones for what is
- * missing. */
+/* JPEG tables that claim more codes than a byte can number, or that a scan uses without a
+ * definition, in the header and between scans. stb_image trusts them and would write beyond its
+ * tables, so Pumice checks them first. libjpeg checks its tables and has defaults for missing
+ * ones. */
 #include "picture_common.h"
 
 #include "data/picture.h"
@@ -36,7 +36,7 @@ static size_t find(uint8_t marker)
     return 0;
 }
 
-/* By the fallback; libjpeg must answer, too. */
+/* Decodes with the fallback; libjpeg must also end with a result or an error. */
 static int decode(const uint8_t *data, size_t n)
 {
     const struct pm_picture_file f = { .data = data, .size = n, .max_pixels = 1 << 20,
@@ -81,7 +81,7 @@ static void between_scans(void **state)
     pm_free(longer);
 }
 
-/* Each table in turn becomes a segment that means nothing. */
+/* Each table in turn becomes a segment without meaning. */
 static void not_defined(void **state)
 {
     int tables = 0;

@@ -1,4 +1,4 @@
-/* label_map: protobuf's text form and JSON, each kind of mistake, and the map of a data folder. */
+/* Label maps: protobuf's text form and JSON, each kind of mistake, and the map of a data folder. */
 #include "convert_common.h"
 
 #include <pumice/objects.h>
@@ -74,7 +74,7 @@ static void find(void **state)
     (void)state;
     parsed("item { name: '/m/1' id: 4 display_name: 'cat' } item { name: 'cat' id: 2 }"
            "item { name: 'dog' id: 9 }");
-    assert_int_equal(pm_label_map_find(&map, "cat"), 4); /* the higher of both */
+    assert_int_equal(pm_label_map_find(&map, "cat"), 4); /* the higher of two ids */
     assert_int_equal(pm_label_map_find(&map, "/m/1"), 4);
     assert_int_equal(pm_label_map_find(&map, "dog"), 9);
     assert_int_equal(pm_label_map_find(&map, "Dog"), -1);
@@ -158,7 +158,7 @@ static void refused(void **state)
     }
 }
 
-/* A million levels cost neither stack nor time. */
+/* A million nested levels need little stack and time. */
 static void nested(void **state)
 {
     enum { DEEP = 1000000 };

@@ -1,4 +1,4 @@
-/* Maps of labels: every kind of PNG gives the numbers it stores, what is no map is refused. */
+/* Label maps: every kind of PNG gives the numbers that it stores; other files are refused. */
 #include "png_common.h"
 
 static void kinds(void **state)
@@ -64,7 +64,7 @@ static void refused(void **state)
     assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "CRC");
 }
 
-/* A text that claims to be a gigabyte long ends the file; a whole one is skipped. */
+/* A text chunk that claims a gigabyte is an error; a complete one is skipped. */
 static void texts(void **state)
 {
     static const uint8_t grey[] = { 1, 2, 3, 4, 5, 6 };
@@ -86,7 +86,7 @@ static void texts(void **state)
     pm_label_free(&l);
 }
 
-/* What was written is a grey PNG of so many bits, which reads as these 2 x 3 numbers; frees it. */
+/* The written file must be a grey PNG of this many bits with these 2 x 3 numbers; frees it. */
 static void assert_written(uint8_t *png, size_t size, int bits, const uint16_t *values)
 {
     struct pm_label back;
@@ -117,8 +117,8 @@ static void written(void **state)
     assert_fails(pm_label_encode(&in, "m", &png, &size), PM_EDATA, "256", "row 1, column 1");
 }
 
-/* libpng's own kinds, where those files are: grey and palette ones of every depth, interlaced too,
- * have the numbers that pm_image_decode scales or looks up. */
+/* libpng's own test files, where they are installed: grey and palette files of every depth, also
+ * interlaced, have the numbers that pm_image_decode scales or looks up. */
 static void corner_files(void **state)
 {
     const char *folder = shared_data("images-corner/pngsuite");

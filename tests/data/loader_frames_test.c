@@ -2,7 +2,7 @@
  * their frame; training uses the smallest frame that holds the batch. */
 #include "loader_numbers.h"
 
-/* Number v of step s needs a frame of 1 x (1 + (v + s) % 3); number 2 has none. */
+/* Number v of step s needs a frame of 1 x (1 + (v + s) % 3); number 2 has no size. */
 static int frame_of(void *ctx, const struct pm_loader_record *r, struct pm_frame *out)
 {
     const struct task *t = ctx;
@@ -44,7 +44,7 @@ static struct pm_loader_options framed(struct task *t, bool train, int threads)
     return o;
 }
 
-/* All of a batch's examples lie behind each other, each as wide as the batch's frame. */
+/* The examples of a batch follow each other; each has the width of the batch's frame. */
 static void check_framed(const struct pm_batch *b)
 {
     const float *image = b->field[0];
@@ -55,7 +55,8 @@ static void check_framed(const struct pm_batch *b)
             assert_int_equal((int)image[2 * x], ((const int32_t *)b->field[1])[i]);
 }
 
-/* Every record once, in batches of one frame each; what has no frame joins the first group. */
+/* Every record occurs once, in batches of one frame each. A record without a size joins the
+ * first group. */
 static void groups_of_frames(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -70,7 +71,8 @@ static void groups_of_frames(void **state)
     (void)state;
     pm_frame_groups_create(d, frame_of, &task, (struct pm_frame){ 9, 9 }, &groups);
     assert_int_equal(groups.count, 3);
-    assert_int_equal(groups.list[0].frame.width, 1); /* of record 0, then of 1 */
+    assert_int_equal(groups.list[0].frame.width, 1); /* the frame of record 0, then that of
+                                                      * record 1 */
     assert_int_equal(groups.list[1].frame.width, 2);
     assert_int_equal(groups.list[0].count, 18 + 2);
     assert_int_equal(groups.order[1], 2);
@@ -94,14 +96,14 @@ static void groups_of_frames(void **state)
     assert_int_equal(pm_loader_next(l, &b), PM_OK);
     assert_null(b);
     assert_int_equal(count + skipped, COUNT);
-    assert_int_equal(skipped, 1); /* number 2 can be made */
+    assert_int_equal(skipped, 1); /* the damaged record; number 2 can be made */
     pm_loader_destroy(&l);
     pm_frame_groups_free(&groups);
     pm_dataset_close(&d);
     scratch_remove();
 }
 
-/* A group that is smaller than the batch has arrays of its own length. */
+/* A group smaller than the batch has arrays of its own length. */
 static void small_groups(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -132,7 +134,7 @@ static void small_groups(void **state)
     scratch_remove();
 }
 
-/* The frame that a training batch needs, from the records that it holds. */
+/* The frame that a training batch needs for its records. */
 static int widest(const struct pm_batch *b)
 {
     int most = 1;
@@ -145,8 +147,8 @@ static int widest(const struct pm_batch *b)
     return most;
 }
 
-/* Training takes the smallest of the frames that holds a batch, else the largest, whatever the
- * threads, the slice and the first step. */
+/* Training uses the smallest frame that holds the batch, or else the largest, for any number of
+ * threads, slice and first step. */
 static void frames_in_training(void **state)
 {
     static const struct pm_frame all[] = { { 2, 2 }, { 1, 2 }, { 1, 1 }, { 1, 3 } };

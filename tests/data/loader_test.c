@@ -32,7 +32,8 @@ static void take_steps(struct pm_dataset *d, int threads, uint64_t first, uint64
     assert_null(l);
 }
 
-/* Three slots: when the third batch is asked for while two are out, one can be ready at most. */
+/* Three slots: while two batches are in use and the third is requested, at most one can be
+ * ready. */
 static void fill_of_the_ring(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -49,7 +50,7 @@ static void fill_of_the_ring(void **state)
         assert_int_equal(pm_loader_next(l, &b[i]), PM_OK);
     const double fill = pm_loader_fill(l);
     assert_true(fill >= 0 && fill <= (3 + 2 + 1) / 9.0);
-    assert_true(pm_loader_fill(l) == fill); /* nothing was taken since */
+    assert_true(pm_loader_fill(l) == fill); /* no batch was taken since */
     for (int i = 0; i < 3; i++)
         pm_loader_release(l, b[i]);
     pm_loader_destroy(&l);
@@ -67,11 +68,11 @@ static void same_for_any_threads(void **state)
     take_steps(d, 1, 0, 40, one);
     take_steps(d, 4, 0, 40, four);
     assert_memory_equal(one, four, sizeof *one);
-    /* From the middle: the same from there on. */
+    /* Starting in the middle gives the same batches from there on. */
     take_steps(d, 3, 17, 40, four);
     assert_memory_equal(one->images[17], four->images[17], 23 * sizeof one->images[0]);
     assert_memory_equal(one->record[17], four->record[17], 23 * sizeof one->record[0]);
-    /* Each epoch of 53 holds every record once, though batches straddle them; orders differ. */
+    /* Each epoch of 53 holds every record once, although batches cross its end. Orders differ. */
     int same = 0;
     for (int g = 0; g < 40 * BATCH; g++) {
         const int32_t v = one->labels[g / BATCH][g % BATCH];
@@ -121,7 +122,8 @@ static void eval_pass(void **state)
     scratch_remove();
 }
 
-/* Record 20 is example 4 of batch 2; the batches around it are whole, and the error names it. */
+/* Record 20 is example 4 of batch 2. The batches around it are complete, and the error names the
+ * record. */
 static void error_at_its_batch(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -150,7 +152,7 @@ static void error_at_its_batch(void **state)
     scratch_remove();
 }
 
-/* Several batches out at once, given back in another order. */
+/* Several batches in use at once, released in another order. */
 static void held_batches(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -174,7 +176,7 @@ static void held_batches(void **state)
     scratch_remove();
 }
 
-/* Once every slot and buffer is made, batches cost no allocation. */
+/* After all slots and buffers exist, batches allocate nothing. */
 static void steady_state(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -210,7 +212,7 @@ static void destroyed_while_busy(void **state)
         struct pm_batch *b = NULL;
         assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
         for (int s = 0; s < k % 3; s++)
-            assert_int_equal(pm_loader_next(l, &b), PM_OK); /* not given back */
+            assert_int_equal(pm_loader_next(l, &b), PM_OK); /* this batch is not released */
         pm_loader_destroy(&l);
         assert_null(l);
     }
@@ -218,7 +220,7 @@ static void destroyed_while_busy(void **state)
     scratch_remove();
 }
 
-/* Training without shuffling: the files' order, epoch after epoch, wherever the loader begins. */
+/* Training without shuffling uses the files' order in each epoch, from any first step. */
 static void in_order(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -243,7 +245,7 @@ static void in_order(void **state)
     scratch_remove();
 }
 
-/* Every fifth of 53 records: 0, 5 ... 50, in training once an epoch each. */
+/* Every fifth of 53 records: 0, 5 ... 50; in training each occurs once in an epoch. */
 static void sampled(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -257,7 +259,7 @@ static void sampled(void **state)
     pm_dataset_sample(d, 5);
     assert_int_equal(pm_dataset_get_info(d)->count, 11);
     assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
-    for (int s = 0; s < 11; s++) { /* 8 epochs of 11 */
+    for (int s = 0; s < 11; s++) { /* 8 epochs of 11 records */
         assert_int_equal(pm_loader_next(l, &b), PM_OK);
         for (int i = 0; i < BATCH; i++)
             seen[((const int32_t *)b->field[1])[i]]++;
@@ -271,7 +273,7 @@ static void sampled(void **state)
 }
 
 /* Loaders of two slices give the same bytes as a loader of the whole batch: in training with
- * damaged records, and in evaluation up to a last batch whose second slice has no example. */
+ * damaged records, and in evaluation, where the second slice of the last batch is empty. */
 static void slices_make_the_whole(void **state)
 {
     enum { SLICES = 2, LEFT = 5, STEPS = 20 };
@@ -321,8 +323,8 @@ static void slices_make_the_whole(void **state)
     scratch_remove();
 }
 
-/* Damaged ones of an epoch are replaced by what follows them in its order, whatever the threads and
- * wherever the loader begins. */
+/* In training the next records of the epoch's order replace damaged ones, for any number of
+ * threads and any first step. */
 static void damaged_in_training(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -360,7 +362,7 @@ static void damaged_in_training(void **state)
     scratch_remove();
 }
 
-/* In evaluation they leave no gap: what is there is valid, the rest is zero. */
+/* In evaluation damaged records leave no gap: the valid examples come first, the rest is zero. */
 static void damaged_in_evaluation(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -395,8 +397,8 @@ static void damaged_in_evaluation(void **state)
     scratch_remove();
 }
 
-/* Without the policy the first one stops, and says what would not; with nothing but damage left
- * training stops too. */
+/* Without the policy the first damaged record stops the loader; the message names the policy.
+ * When all records are damaged, training stops, too. */
 static void damaged_all(void **state)
 {
     struct pm_dataset *d = numbers();

@@ -1,11 +1,11 @@
-/* objects: records of boxes written and read back, each kind of damage, and the filter. */
+/* Objects: records of boxes written and read back, each kind of damage, and the filter. */
 #include <math.h>
 
 #include "convert_common.h"
 
 #include <pumice/objects.h>
 
-/* A record under construction, and its parsed form. */
+/* A record being built, and its parsed form. */
 struct record {
     struct pm_example_builder *b;
     uint8_t *data;
@@ -114,7 +114,7 @@ static void there_and_back(void **state)
     drop(&r);
 }
 
-/* A picture without objects has empty lists, and a foreign record none at all. */
+/* A picture without objects has empty lists; a record of other programs has no lists. */
 static void no_objects(void **state)
 {
     struct pm_objects o;
@@ -153,7 +153,7 @@ static struct record boxes(void)
     return r;
 }
 
-/* The record is refused with both texts in the line. */
+/* The record must be refused with both texts in the message. */
 static void refused(struct record r, const char *first, const char *second)
 {
     struct pm_objects o;
@@ -312,7 +312,7 @@ static void filter(void **state)
     put_box(pm_objects_add(&o), 0.5F, 0.6F, 1, 0.5F);      /* reversed */
     put_box(pm_objects_add(&o), -0.5F, -0.1F, 0.5F, 1.2F); /* clipped */
     put_box(pm_objects_add(&o), 1, 0, 1.5F, 1);            /* below the picture */
-    put_box(pm_objects_add(&o), 0, 0.9F, 1, 1.5F);         /* 2 pixels wide once clipped: stays */
+    put_box(pm_objects_add(&o), 0, 0.9F, 1, 1.5F);         /* 2 pixels wide after clipping: kept */
     put_box(pm_objects_add(&o), 0, 0, 1, 0.09F);           /* 1.8 pixels wide */
     o.item[0].is_crowd = true;
     o.item[5].text = "last";
@@ -378,7 +378,7 @@ static void resolve(void **state)
 
 /* ---- records by others ---------------------------------------------------------------------- */
 
-/* Counts boxes of every record of a split of ../shared/data/FOLDER. */
+/* Number of boxes in all records of a split of ../shared/data/FOLDER. */
 static size_t count_boxes(const char *folder, const char *split, unsigned *has)
 {
     struct pm_dataset *d = NULL;

@@ -1,12 +1,13 @@
-/* EXIF orientation: pictures come out upright, for all eight values, of JPEG and of PNG, in both
- * byte orders; damaged EXIF data means upright. */
+/* EXIF orientation: pictures are decoded upright for all eight values, from JPEG and PNG, in
+ * both byte orders. Damaged EXIF data counts as upright. */
 #include "exif_common.h"
 #include "picture_common.h"
 
-enum { HEIGHT = 37, WIDTH = 70, TIFF = EXIF_SIZE }; /* upright; wider than what is turned at once */
+enum { HEIGHT = 37, WIDTH = 70, TIFF = EXIF_SIZE }; /* upright size; wider than the blocks of
+                                                     * the rotation */
 
-/* Where the pixel of an upright picture is stored, from EXIF's table: "the 0th row at the visual
- * top, the 0th column at the visual right" and so on. */
+/* The place where the pixel of an upright picture is stored, from EXIF's table: "the 0th row at
+ * the visual top, the 0th column at the visual right" and so on. */
 static void stored_at(int orientation, int y, int x, int *row, int *column)
 {
     const int bottom = HEIGHT - 1 - y, right = WIDTH - 1 - x;
@@ -75,7 +76,7 @@ static void png(void **state)
     }
 }
 
-/* A JPEG's pixels are turned as they were decoded. */
+/* A JPEG's pixels are rotated after decoding. */
 static void jpeg(void **state)
 {
     struct pm_image8 im = upright(3), plain_pixels;
@@ -93,7 +94,7 @@ static void jpeg(void **state)
         uint8_t *data = exif_jpeg(plain, size, body, TIFF);
         assert_int_equal(pm_image_decode(data, size + EXIF_JPEG_MORE, 0, 0, "turned", &got), PM_OK);
         assert_int_equal(got.height, orientation < 5 ? HEIGHT : WIDTH);
-        /* The stored picture is what belongs to the upright one: here the other way round. */
+        /* Rotates the stored picture back, which gives the upright one. */
         if (orientation < 5) {
             back = stored(&got, orientation);
             assert_memory_equal(back.pixels, plain_pixels.pixels, HEIGHT * WIDTH * 3);
@@ -147,9 +148,9 @@ static void damaged(void **state)
         body[wrong[i].at] = wrong[i].value;
         expect_upright(plain, size, body, TIFF, wrong[i].why);
     }
-    for (size_t n = 0; n < 20; n++) /* the entry's end is at 22, its value at 18 */
+    for (size_t n = 0; n < 20; n++) /* the entry ends at 22, its value lies at 18 */
         expect_upright(plain, size, good, n, "cut short");
-    /* Only the first EXIF segment counts, and none behind the pixels' start. */
+    /* Only the first EXIF segment counts, and none after the start of the pixels. */
     data = exif_jpeg(plain, size, good, TIFF);
     body[0] = 0;
     uint8_t *twice = exif_jpeg(data, size + EXIF_JPEG_MORE, body, TIFF);

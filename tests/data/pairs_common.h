@@ -1,5 +1,4 @@
-/* What the tests of converters of pictures with maps share: pictures of H x W, and their
- * records. */
+/* Shared by the tests of converters of pictures with maps: pictures of H x W, and their records. */
 #ifndef PUMICE_TESTS_PAIRS_COMMON_H
 #define PUMICE_TESTS_PAIRS_COMMON_H
 
@@ -8,7 +7,7 @@
 
 enum { H = 2, W = 3 };
 
-/* The folder that a file will lie in. */
+/* Makes the folder for a file. */
 static inline void make_folder_of(const char *name)
 {
     char folder[400];
@@ -17,7 +16,7 @@ static inline void make_folder_of(const char *name)
     assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
 }
 
-/* A picture of H x W in one grey, and its map; folders are made. */
+/* Writes a picture of H x W in one grey and its folders. */
 static inline void put_picture(const char *name, int value)
 {
     uint8_t pixels[H * W * 3], *png = NULL;
@@ -42,7 +41,8 @@ static inline void put_map(const char *name, int depth, int color, const uint8_t
     assert_int_equal(pm_file_write(in_scratch(name), p.bytes, p.size), PM_OK);
 }
 
-/* Record i of the split is this file, with this map in a grey PNG of 8 bits; NULL: with none. */
+/* Record i of the split must be this file with this map in a grey PNG of 8 bits; NULL: without a
+ * map. */
 static inline void assert_record(const char *folder, const char *split, size_t count, size_t i,
                                  const char *filename, const uint16_t *want)
 {

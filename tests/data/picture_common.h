@@ -1,10 +1,11 @@
-/* What the tests of picture files share. */
+/* Shared by the tests of picture files. */
 #ifndef PUMICE_TESTS_PICTURE_COMMON_H
 #define PUMICE_TESTS_PICTURE_COMMON_H
 
 #include "data_common.h"
 
-/* Branches on every pixel, so that valgrind reports one that was never set (decode_valgrind). */
+/* Branches on every pixel, so that valgrind reports pixels that were never set
+ * (decode_test_valgrind). */
 static inline void read_pixels(const struct pm_image8 *im)
 {
     const size_t count = (size_t)im->height * (size_t)im->width * (size_t)im->channels;
@@ -16,7 +17,7 @@ static inline void read_pixels(const struct pm_image8 *im)
         print_message("a sum of zero\n");
 }
 
-/* The answer of pm_image_decode, whose pixels are looked at and freed. */
+/* Decodes with pm_image_decode, reads the pixels and frees them. Returns the result. */
 static inline int decoded(const void *data, size_t size, int channels, const char *where)
 {
     struct pm_image8 im;

@@ -1,5 +1,5 @@
-/* BMP, PNM, TGA, PSD and HDR: a few pixels of each by hand; what is cut short or is no picture is
- * refused. */
+/* BMP, PNM, TGA, PSD and HDR: a few pixels of each, written by hand. Cut files and other files
+ * are refused. */
 #include "picture_common.h"
 
 struct file {
@@ -7,11 +7,11 @@ struct file {
     const char *bytes;
     size_t size;
     int height, width, channels;
-    uint8_t pixels[12]; /* the first ones */
+    uint8_t pixels[12]; /* the first pixels */
 };
 #define BYTES(text) text, sizeof(text) - 1
 
-/* A BMP's header: 1 pixel wide, so high, 24 bits. */
+/* The header of a BMP: 1 pixel wide, this height, 24 bits. */
 #define BMP(height)                                                                                \
     "BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0" height "\1\0\x18\0" ZEROS ZEROS ZEROS
 #define ZEROS "\0\0\0\0\0\0\0\0"
@@ -25,8 +25,8 @@ static const struct file files[] = {
       1,
       { 1, 2, 3, 4, 5, 6 } },
     { "a.ppm", "pnm", BYTES("P6 1 2 255\n\1\2\3\4\5\6"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
-    /* Blue, green, red, and padding to four bytes a row; the last row first, and the first row
-     * first. */
+    /* Blue, green, red, and padding to four bytes in each row; with the last row first, and with
+     * the first row first. */
     { "a.bmp", "bmp", BYTES(BMP("\2\0\0\0") "\6\5\4\0\3\2\1\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
     { "down.bmp",
       "bmp",
@@ -74,7 +74,7 @@ static const struct file files[] = {
       4,
       3,
       { 255, 255, 255, 136, 136, 136, 255, 255, 255, 0, 0, 0 } },
-    /* A row is packed by channel: a run of 5, then 3 samples. */
+    /* A row is compressed by channel: a run of 5, then 3 samples. */
     { "packed.hdr",
       "hdr",
       BYTES("#?RGBE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 8\n\2\2\0\x08"
@@ -107,8 +107,8 @@ static void whole(void **state)
     }
 }
 
-/* stb_image paints zeros where bytes are missing, and waits for ever for the end of a packed HDR
- * row. */
+/* stb_image fills missing bytes with zeros, and never ends at the missing end of a compressed
+ * HDR row. */
 static void cut_short(void **state)
 {
     (void)state;
@@ -116,7 +116,8 @@ static void cut_short(void **state)
         const size_t padding = strcmp(files[i].format, "bmp") ? 0 : 1; /* of the last row: no
                                                                         * pixel */
         for (size_t n = 0; n < files[i].size - padding; n++) {
-            uint8_t *copy = pm_malloc(n + 1); /* so that the sanitizer sees a read beyond */
+            uint8_t *copy = pm_malloc(n + 1); /* exact size, so that the sanitizer detects a
+                                               * read beyond the end */
             memcpy(copy, files[i].bytes, n);
             if (decoded(copy, n, 0, "cut") != PM_EDATA)
                 fail_msg("%s of %zu bytes is accepted", files[i].name, n);
@@ -150,7 +151,7 @@ static void refused(void **state)
                      "bad.x: ", bad[i].says);
 }
 
-/* TGA has no signature: bytes by chance are rarely taken for one. */
+/* TGA has no signature: random bytes are rarely accepted as TGA. */
 static void chance(void **state)
 {
     struct pm_rng r = pm_rng_make(1, pm_hash("chance"), 0, 0);

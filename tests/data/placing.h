@@ -1,4 +1,4 @@
-/* What tests share that run a named preprocessing with given draws on a picture or on a map. */
+/* Runs a named preprocessing with given random numbers on a picture or on a map. */
 #ifndef PUMICE_TESTS_PLACING_H
 #define PUMICE_TESTS_PLACING_H
 
@@ -31,7 +31,7 @@ static inline int place_picture(const struct pm_preprocessing *p, const void *cf
     return err;
 }
 
-/* fill: of padding. */
+/* fill: the value of padding. */
 static inline int place_map(const struct pm_preprocessing *p, const void *cfg,
                             const struct pm_label *map, const struct pm_image8 *im, bool train,
                             const struct pm_draws *d, int height, int width, int32_t fill,

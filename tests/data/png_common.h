@@ -1,5 +1,4 @@
-/* What the tests of pictures and of maps of labels share: PNGs of any depth and kind, written
- * here. */
+/* Shared by the tests of pictures and of label maps: writes PNGs of any depth and kind. */
 #ifndef PUMICE_TESTS_PNG_COMMON_H
 #define PUMICE_TESTS_PNG_COMMON_H
 
@@ -7,7 +6,7 @@
 
 #include "data_common.h"
 
-/* A PNG of one piece, written by hand so that palettes and depths are as wanted. */
+/* A PNG with one IDAT chunk, built by hand for any palette and depth. */
 struct png {
     uint8_t bytes[4096];
     size_t size;
@@ -31,7 +30,7 @@ static inline void chunk(struct png *p, const char *type, const void *body, size
     p->size += size + 12;
 }
 
-/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette of that many entries, 4 grey and
+/* rows: without filter bytes. color: 0 grey, 2 RGB, 3 palette with this many entries, 4 grey and
  * alpha. */
 static inline struct png png_with(int height, int width, int depth, int color, size_t entries,
                                   const uint8_t *rows)

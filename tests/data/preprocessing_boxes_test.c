@@ -1,6 +1,6 @@
-/* The box sampler beside TensorFlow's own: in tests/golden/preprocessing_boxes.json are histograms
- * of many of its boxes, for pictures with and without objects; as many of ours must be spread
- * alike. */
+/* The box sampler compared with TensorFlow's: tests/golden/preprocessing_boxes.json holds
+ * histograms of many of its boxes, for pictures with and without objects. Pumice's boxes must
+ * have the same distribution. */
 #include <math.h>
 
 #include "preprocessing_common.h"
@@ -28,8 +28,9 @@ static void count(struct counts *c, const int box[4], int height, int width)
         c->bin[k][bin_of(values[k])]++;
 }
 
-/* Two counts of the same n draws: their difference has at most the variance of their sum. Five
- * deviations, since there are 230 of them; and a few draws whose float lies on a bin's edge. */
+/* Two counts of n draws each: the variance of their difference is at most their sum. Five
+ * deviations are allowed, because there are 230 counts, and a few draws more whose float lies on
+ * the edge of a bin. */
 static void same(const char *what, int i, double ours, double theirs)
 {
     if (!(fabs(ours - theirs) <= 5 * sqrt(ours + theirs) + 5))
@@ -75,7 +76,7 @@ static void like_tensorflow(void **state)
     cJSON_Delete(all);
 }
 
-/* Without boxes the whole picture is the object, to the same bits. */
+/* Without boxes the whole picture counts as the object, bit for bit. */
 static void no_boxes(void **state)
 {
     static const float whole[4] = { 0, 0, 1, 1 };
@@ -89,7 +90,7 @@ static void no_boxes(void **state)
         pm_sample_box(&rule, &b, &(struct pm_scene){ 60, 80, 0, whole, 1 }, y);
         assert_memory_equal(x, y, sizeof x);
     }
-    /* Objects smaller than a pixel are none: the whole picture is taken. */
+    /* Objects smaller than a pixel are ignored; then the whole picture is used. */
     static const float dot[4] = { 0.5f, 0.5f, 0.501f, 0.501f };
     struct pm_rng r = pm_rng_make(1, 2, 3, 4);
     int box[4];

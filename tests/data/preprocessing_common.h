@@ -1,4 +1,4 @@
-/* What the preprocessing tests share: a preprocessing with its options, run on one picture. */
+/* Shared by the tests of preprocessings: runs a preprocessing with its options on one picture. */
 #ifndef PUMICE_TESTS_PREPROCESSING_COMMON_H
 #define PUMICE_TESTS_PREPROCESSING_COMMON_H
 
@@ -10,11 +10,11 @@
 #include "data/render.h"
 #include "placing.h"
 
-/* Roundings a value passes through at most, and float32's unit of rounding. */
+/* The most roundings of a value, and float32's unit of rounding. */
 enum { OPS = 64 };
 static const double ulp = 1.0 / (1 << 24);
 
-/* A preprocessing and its options; the arena, which owns cfg, is the caller's to destroy. */
+/* A preprocessing with its options. The arena owns cfg; the caller destroys it. */
 struct config {
     const struct pm_preprocessing *row;
     struct pm_arena *arena;
@@ -31,7 +31,7 @@ static inline struct config config(const char *name, const char *text)
     return c;
 }
 
-/* The result for one picture, which starts as NaN; freed with pm_free. */
+/* The result for one picture; the output starts as NaN. Free with pm_free. */
 static inline float *run_as(const struct config *c, const struct pm_image8 *im, bool train,
                             const struct pm_draws *d, int height, int width, int channels)
 {
@@ -51,7 +51,7 @@ static inline float *run(const struct config *c, const struct pm_image8 *im, boo
     return run_as(c, im, train, d, height, width, im->channels);
 }
 
-/* A file of tests/golden/, parsed; the caller deletes it. */
+/* Parses a file of tests/golden/; the caller deletes it. */
 static inline cJSON *golden_file(const char *name)
 {
     const char *source = getenv("PUMICE_SOURCE");

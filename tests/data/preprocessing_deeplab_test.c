@@ -1,6 +1,6 @@
-/* DeepLab's preprocessing: pictures and maps against TensorFlow's own results in
- * tests/golden/deeplab_preprocessing.json (deeplab_preprocessing.py writes it), the rules of the
- * two together, and what is refused. */
+/* DeepLab's preprocessing: pictures and maps compared with TensorFlow's own results in
+ * tests/golden/deeplab_preprocessing.json (deeplab_preprocessing.py writes it), pictures and
+ * maps together, and mistakes. */
 #include "preprocessing_common.h"
 
 static double number(const cJSON *o, const char *key, double otherwise)
@@ -35,7 +35,7 @@ static struct pm_label labelled(int height, int width)
     return l;
 }
 
-/* The options of a golden's object. */
+/* The options of an object of the golden. */
 static struct config golden_config(const cJSON *o)
 {
     const cJSON *name = cJSON_GetObjectItem(o, "name");
@@ -95,7 +95,7 @@ static void golden(void **state)
     cJSON_Delete(all);
 }
 
-/* Sizes after min_resize, max_resize, resize_factor; the example of 375 x 500 by hand; the
+/* Sizes after min_resize, max_resize and resize_factor; the example of 375 x 500 by hand; the
  * scales. */
 static void sizes(void **state)
 {
@@ -142,7 +142,7 @@ static void sizes(void **state)
             assert_int_equal(place_size(c.row, c.cfg, 1000, 1003, true, &d, 9, 9, "x", &all_of),
                              PM_OK);
             const struct pm_move *first = &all_of.geometry.move[0];
-            const bool same = first->kind == PM_MOVE_WINDOW; /* scale 1 is no move */
+            const bool same = first->kind == PM_MOVE_WINDOW; /* scale 1 has no move */
             assert_int_equal(same ? 1000 : first->height, (int)(1000 * scale));
             assert_int_equal(same ? 1003 : first->width, (int)(1003 * scale));
         }
@@ -151,8 +151,8 @@ static void sizes(void **state)
     cJSON_Delete(all);
 }
 
-/* A picture that tells its own place, and the map of the same: whatever the draws are, map and
- * picture agree to half an element, and both are padded at the same places. */
+/* A picture whose values encode the place, and a map of the same: for any random numbers picture
+ * and map agree to half an element, and both are padded at the same places. */
 static void map_follows_picture(void **state)
 {
     enum { H = 40, W = 52, CROP_H = 33, CROP_W = 29 };
@@ -198,7 +198,8 @@ static void map_follows_picture(void **state)
     assert_in_range(flipped, 40, 110);
 }
 
-/* Corners: 2 to 3 has the middle between, 33 to 513 the values at each 16th place. */
+/* Corners are aligned: from 2 to 3 values the new one is the mean; from 33 to 513 each 16th
+ * value is the same. */
 static void corners(void **state)
 {
     struct config c = config("deeplab_means", "min_resize=513");
@@ -223,7 +224,7 @@ static void corners(void **state)
     pm_arena_destroy(&c.arena);
 }
 
-/* A grey picture as one channel, and a colour one that is wanted grey. */
+/* A grey picture as one channel, and a colour picture converted to grey. */
 static void grey(void **state)
 {
     struct config c = config("deeplab", "");
@@ -278,7 +279,7 @@ static void refusals(void **state)
         pm_arena_destroy(&c.arena);
     }
     pm_image_free(&im);
-    /* Nothing of a side is left, or too much. */
+    /* A side would become 0 or too large. */
     c = config("deeplab", "min_resize=16384 max_resize=10");
     im = patterned(1, 100, 3);
     assert_fails(place_picture(c.row, c.cfg, &im, false, NULL, 25, 25, 3, out, "thin"), PM_EDATA,

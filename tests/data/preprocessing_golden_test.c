@@ -1,5 +1,5 @@
-/* Preprocessings against TensorFlow's own results, in tests/golden/preprocessing.json
- * (tests/golden/preprocessing.py writes it and says how). */
+/* Preprocessings compared with TensorFlow's own results in tests/golden/preprocessing.json
+ * (tests/golden/preprocessing.py writes and describes it). */
 #include "preprocessing_common.h"
 
 static double number(const cJSON *o, const char *key, double otherwise)
@@ -26,8 +26,8 @@ static struct pm_draws golden_draws(const cJSON *o)
     return d;
 }
 
-/* Both sides are float32 here, so twice the allowance; top is the largest number on the way, in
- * units of the result. */
+/* Both sides use float32 here, so the tolerance is doubled. top: the largest number during the
+ * computation, in units of the result. */
 static void golden_case(const cJSON *o, const struct pm_image8 *im)
 {
     const char *name = cJSON_GetObjectItem(o, "name")->valuestring;
@@ -43,7 +43,7 @@ static void golden_case(const cJSON *o, const struct pm_image8 *im)
         in = pm_view_crop(in, 0, 0, (int)number(o, "height", im->height),
                           (int)number(o, "width", im->width));
         pm_resize(in, (enum pm_resize)number(o, "method", 0), 9, 8, out);
-        top = 3 * 255; /* bicubic */
+        top = 3 * 255; /* bicubic weights */
     } else {
         struct config c = config(name, cJSON_GetObjectItem(o, "options")->valuestring);
         const struct pm_draws d = golden_draws(cJSON_GetObjectItem(o, "draws"));
@@ -51,7 +51,7 @@ static void golden_case(const cJSON *o, const struct pm_image8 *im)
         if (!strcmp(name, "cifarnet"))
             top = 573.0 / 10; /* the deviation before standardisation is above 10 */
         else if (strcmp(name, "vgg"))
-            top = 2 * 1.8 * 3 * 1.5 * 6; /* bicubic's weights 3 */
+            top = 2 * 1.8 * 3 * 1.5 * 6; /* bicubic weights add up to 3 */
         pm_arena_destroy(&c.arena);
     }
     for (; v; v = v->next, i++)

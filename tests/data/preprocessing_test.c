@@ -1,8 +1,9 @@
-/* Preprocessings against a double-precision reference written from the rules, sharing no code with
- * src/. Coordinates stay float32 there too: src = dst * (in / out) rounded to float is the rule.
+/* Preprocessings compared with a reference in double precision, written from the rules without
+ * code of src/. Coordinates are float32 there, too: the rule is src = dst * (in / out), rounded
+ * to float.
  *
  * Tolerance: every value passes through at most OPS float roundings of numbers up to `top`, so
- * |difference| <= OPS * 2^-24 * top, times what later steps multiply it by. */
+ * |difference| <= OPS * 2^-24 * top, times the factors of later steps. */
 #include <math.h>
 
 #include "preprocessing_common.h"
@@ -43,7 +44,7 @@ static void ref_crop(struct ref *r, int y, int x, int h, int w)
     free(o);
 }
 
-/* Weight of input sample i for output sample o, one axis. */
+/* The weight of input sample i for output sample o, along one axis. */
 static double ref_weight(int method, int in, int out, int o, int i)
 {
     const float scale = (float)in / (float)out;
@@ -123,8 +124,8 @@ static void ref_add(struct ref *r, double d)
         r->v[i] += d;
 }
 
-/* Saturation times s, held to 0..1 (as it is when s is below 0), hue plus d; by the six-sector form
- * of HSV. */
+/* Multiplies the saturation by s, limited to 0..1 (unchanged when s is below 0), and adds d to
+ * the hue, with the six-sector form of HSV. */
 static void ref_colour(struct ref *r, double s, double d)
 {
     for (int i = 0; i < r->h * r->w; i++) {
@@ -232,8 +233,8 @@ static void resize_methods(void **state)
                 pm_resize(pm_view8_of(&im), (enum pm_resize)method, sizes[k][0], sizes[k][1],
                           out);
                 ref_resize(r, method, sizes[k][0], sizes[k][1]);
-                /* Bicubic weights sum to at most 1.75 in magnitude each way; area adds all inputs.
-                 */
+                /* The magnitudes of bicubic weights add up to at most 1.75 along each axis; area
+                 * adds all inputs. */
                 compare("resize", r, out, OPS * ulp * 255 * (method == 2 ? 3 : 1));
                 pm_free(out);
                 free(r);
@@ -256,7 +257,7 @@ static void lenet(void **state)
         struct pm_image8 im = picture(28, 28, 1, 2);
         struct ref *r = ref_of(&im);
         float *out = run(&c, &im, k % 2, NULL, h, w);
-        /* Offsets floor((n - t) / 2) where it is cut, floor((t - n) / 2) where it is padded. */
+        /* The offset is floor((n - t) / 2) for a cut and floor((t - n) / 2) for padding. */
         ref_crop(r, h < 28 ? (28 - h) / 2 : -((h - 28) / 2),
                  w < 28 ? (28 - w) / 2 : -((w - 28) / 2), h, w);
         for (int i = 0; i < h * w; i++)
@@ -303,7 +304,7 @@ static void cifarnet(void **state)
     compare("cifarnet eval", r, out, OPS * ulp * 255 * scale);
     pm_free(out);
     free(r);
-    /* One colour: the deviation is held at 1 / sqrt(n), nothing is divided by zero. */
+    /* One colour: the deviation is at least 1 / sqrt(n), so nothing is divided by zero. */
     memset(im.pixels, 90, 32 * 32 * 3);
     out = run(&c, &im, false, NULL, 32, 32);
     for (int i = 0; i < 32 * 32 * 3; i++)
@@ -328,7 +329,7 @@ static void vgg(void **state)
         struct pm_draws d = { 0 };
         c.row->draw(c.cfg, &rng, &(struct pm_scene){ 75, 100, 0, NULL, 0 }, &d);
         if (k == 0)
-            d.side = 0.9999999; /* the last side is drawn: 128 */
+            d.side = 0.9999999; /* the last possible side: 128 */
         const int side = k < 0 ? 64 : 64 + (int)floor(d.side * 65);
         const float scale = (float)side / 75;
         const int h = (int)rint(75 * scale), w = (int)rint(100 * scale);
@@ -368,7 +369,7 @@ static void vgg(void **state)
     pm_arena_destroy(&c.arena);
 }
 
-/* Each draw and mode against the reference; slow mode goes through all orders and methods. */
+/* Each draw and mode compared with the reference; slow mode uses all orders and methods. */
 static void inception_case(const struct config *c, const struct pm_image8 *im,
                            const struct pm_draws *d, bool fast)
 {
@@ -396,8 +397,7 @@ static void inception_case(const struct config *c, const struct pm_image8 *im,
     for (int i = 0; i < r->h * r->w * r->c; i++)
         r->v[i] = (fmin(fmax(r->v[i], 0), 1) - 0.5) * 2;
     float *out = run(c, im, true, d, 29, 31);
-    /* Up to 1.8 before clipping, bicubic's weights 3, contrast 1.5; hue is exact to its 6 sectors.
-     */
+    /* Up to 1.8 before clipping, bicubic weights 3, contrast 1.5; hue is exact in its 6 sectors. */
     compare("inception", r, out, OPS * ulp * 2 * 1.8 * 3 * 1.5 * 6);
     pm_free(out);
     free(r);
@@ -427,8 +427,8 @@ static void inception(void **state)
     pm_arena_destroy(&slow.arena);
 }
 
-/* Central crop: of 500 the 438 from 31, of 375 the 329 from 23. A picture whose pixels are their
- * own column (or row) number shows which were taken: at the crop's own size resizing copies. */
+/* The central crop: of 500 the 438 from 31, of 375 the 329 from 23. Pixels equal to their column
+ * (or row) number show which ones were used; at the crop's own size resizing copies them. */
 static void inception_eval(void **state)
 {
     struct config c = config("inception", "");
@@ -451,8 +451,9 @@ static void inception_eval(void **state)
     pm_arena_destroy(&c.arena);
 }
 
-/* The box sampler's bounds over many draws, and its mean area against a plain simulation of the
- * same rule (both means of n draws: the difference's deviation is below 0.3 * sqrt(2 / n)). */
+/* The bounds of the box sampler over many draws, and its mean area compared with a simple
+ * simulation of the same rule (for two means of n draws the deviation of the difference is below
+ * 0.3 * sqrt(2 / n)). */
 static void boxes(void **state)
 {
     static const int sizes[][2] = { { 375, 500 }, { 500, 375 }, { 30, 200 }, { 7, 5 } };
@@ -473,7 +474,7 @@ static void boxes(void **state)
             assert_true(h >= 1 && w >= 1 && y >= 0 && x >= 0 && y + h <= H && x + w <= W);
             assert_true(area >= 0.1 && area <= 1);
             if (h < H || w < W) {
-                /* Width is rounded: half a pixel either way. */
+                /* The width is rounded by up to half a pixel. */
                 assert_true(aspect >= 0.75 - 0.5 / h - 1e-6 && aspect <= 1.33 + 0.5 / h + 1e-6);
                 assert_true(h == H || y + h < H);
                 assert_true(w == W || x + w < W);
@@ -522,8 +523,8 @@ static void table(void **state)
     assert_null(pm_preprocessing_find(""));
 }
 
-/* What export tells other programs of evaluation: for a picture of the size, with nothing to crop,
- * (pixel - mean) / std is what apply makes of it. */
+/* The description of evaluation for exported models: for a picture of the input's size, without
+ * a crop, apply gives (pixel - mean) / std. */
 static void normal_is_described(void **state)
 {
     size_t count;

@@ -1,5 +1,5 @@
-/* torch: pictures prepared as torchvision prepares them (tests/golden/torch_preprocessing.py), to
- * the bit before mean and deviation; what the draws may be; what is refused. */
+/* torch: pictures prepared like torchvision's (tests/golden/torch_preprocessing.py), bit for bit
+ * before mean and deviation; the distribution of random numbers; and mistakes. */
 #include "preprocessing_common.h"
 
 static struct pm_image8 picture(int height, int width)
@@ -64,7 +64,7 @@ static void as_torchvision(void **state)
     cJSON_Delete(all);
 }
 
-/* 0 for a side: what torchvision's weights name for 224 and 299. */
+/* A side of 0 selects the size that torchvision's weights use for 224 and 299. */
 static void sides(void **state)
 {
     static const struct {
@@ -90,7 +90,7 @@ static void sides(void **state)
     pm_image_free(&im);
 }
 
-/* One number for all channels, and pictures that turn grey. */
+/* One number for all channels, and pictures converted to grey. */
 static void lists(void **state)
 {
     struct pm_image8 im = picture(20, 20);
@@ -120,7 +120,8 @@ static void lists(void **state)
     pm_image_free(&im);
 }
 
-/* Boxes lie in the picture, their areas and shapes in the ranges; flips come half of the time. */
+/* Boxes lie inside the picture, their areas and shapes in the ranges; half of the pictures are
+ * flipped. */
 static void draws(void **state)
 {
     enum { DRAWS = 2000 };
@@ -141,10 +142,10 @@ static void draws(void **state)
         flips += d.flip;
         first += d.box[0] == 0;
     }
-    assert_true(abs(flips - DRAWS / 2) < 4 * 23); /* four deviations */
+    assert_true(abs(flips - DRAWS / 2) < 4 * 23); /* four standard deviations */
     assert_true(first > 0 && first < DRAWS / 4);
     pm_arena_destroy(&c.arena);
-    /* No box of these fits: the middle, cut to the widest shape. */
+    /* No such box fits: the middle is used, cut to the widest shape. */
     c = config("torch", "area_min=1 aspect_min=0.9 aspect_max=1.1");
     struct pm_rng r = pm_rng_make(5, 7, 0, 0);
     struct pm_draws d;

@@ -1,11 +1,11 @@
-/* Members of a sample carried through a geometry: points, boxes, keypoints, masks, maps and
- * pictures, against a reference in double precision that follows each move by itself, shares no
- * code with src/, and forwards where the code goes backwards. */
+/* The members of a sample under a geometry: points, boxes, keypoints, masks, maps and pictures
+ * compared with a reference in double precision that follows each move separately. It shares no
+ * code with src/ and maps forwards where the code maps backwards. */
 #include "preprocessing_common.h"
 
 enum { MOST = 6, CASES = 400 };
 
-/* A random list of moves: inner and padded windows, resizes by every method, mirrors. */
+/* Adds random moves: inner and padded windows, resizes by every method, mirrors. */
 static void some_moves(struct pm_rng *r, struct pm_geometry *g)
 {
     const int count = (int)pm_rng_int(r, 0, MOST);
@@ -32,7 +32,7 @@ static void some_moves(struct pm_rng *r, struct pm_geometry *g)
 
 /* ---- points ------------------------------------------------------------------------------ */
 
-/* y, x in parts of the picture, through one move after the other, in pixels. */
+/* Follows y, x, given as shares of the picture, through all moves; the result is in pixels. */
 static void follow(const struct pm_geometry *g, double *y, double *x)
 {
     double height = g->height, width = g->width;
@@ -105,8 +105,7 @@ static void points_and_boxes(void **state)
     assert_in_range(mirrored, CASES / 5, CASES / 5 * 4);
 }
 
-/* Left and right change names in a mirrored picture, and only there; what is not labelled stays so.
- */
+/* Left and right change names in a mirrored picture only. Unlabelled keypoints stay unlabelled. */
 static void keypoints(void **state)
 {
     static const int sides[3] = { 1, 0, 2 };
@@ -145,7 +144,8 @@ static void keypoints(void **state)
 
 /* ---- maps and masks ---------------------------------------------------------------------- */
 
-/* The map after one move, each element looked up by its own rule in double; -1 is padding. */
+/* The map after one move; each element is looked up by its own rule in double precision. -1 is
+ * padding. */
 static int32_t *moved(const struct pm_move *m, const int32_t *in, int height, int width)
 {
     int32_t *out = pm_malloc((size_t)m->height * (size_t)m->width * sizeof *out);
@@ -189,8 +189,8 @@ static int32_t *all_moved(const struct pm_geometry *g, const struct pm_label *ma
     return at;
 }
 
-/* float32 may fall on the other side of a boundary between two elements, as TensorFlow's does: such
- * elements are counted. Rows and columns are independent, so few differ. */
+/* float32 may select the neighbour at a boundary between two elements, as TensorFlow's does.
+ * Such elements are counted; rows and columns are independent, so there are few. */
 static void maps_and_masks(void **state)
 {
     size_t differ = 0, all = 0, padded = 0;
@@ -232,8 +232,8 @@ static void maps_and_masks(void **state)
 
 /* ---- pictures ---------------------------------------------------------------------------- */
 
-/* A picture through moves together is the picture through one move after the other, to the bit,
- * where no resize rounds to 8 bits; and through windows and mirrors it is where the map says. */
+/* A picture under all moves equals the picture under one move after the other, bit for bit, when
+ * no resize rounds to 8 bits. After windows and mirrors its pixels are where the map says. */
 static void pictures(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The built-in shapes: what is drawn is what their boxes and maps say; and the commands that make
- * and show data sets, on them. */
+/* The built-in shapes: pictures agree with their boxes and maps. Also the commands that make and
+ * show data sets, on these shapes. */
 #include "convert_common.h"
 
 static struct pm_label map_of(const struct pm_example *e, const char *key)
@@ -40,7 +40,8 @@ static void check_shape(struct pm_dataset *d, size_t i, int *labels)
     struct pm_label instances = map_of(e, "image/segmentation/instance/encoded");
     for (int p = 0; p < 32 * 32; p++)
         assert_true(mask.pixels[p] == 0 || mask.pixels[p] == label + 1);
-    /* The boxes hold all of the mask, and each object's own mask touches its box's four sides. */
+    /* The boxes contain the whole mask, and each object's own mask touches the four sides of its
+     * box. */
     for (size_t k = 0; k < n; k++) {
         const uint8_t *data = NULL;
         size_t size = 0;
@@ -92,13 +93,13 @@ static void shapes(void **state)
     assert_int_equal(pm_dataset_get_info(d)->thing_classes.v[3], 4);
     for (size_t i = 0; i < 400; i++)
         check_shape(d, i, labels);
-    /* 400 fair draws: each class within six deviations of 100. */
+    /* 400 fair draws: each class within six standard deviations of 100. */
     for (int k = 0; k < 4; k++)
         assert_true(abs(labels[k] - 100) < 6 * 8.7);
     pm_dataset_close(&d);
     d = opened(dst, "validation", 20);
     pm_dataset_close(&d);
-    /* The same seed draws the same bytes, another one others; so does another split. */
+    /* The same seed draws the same bytes; another seed or split draws others. */
     assert_int_equal(pm_shapes_make(again, 32, 400, 0, 0, 1), PM_OK);
     assert_int_equal(pm_shapes_make(other, 32, 400, 0, 0, 2), PM_OK);
     for (int k = 0; k < 2; k++) {
@@ -147,7 +148,7 @@ static void make_wrong_map(const char *dst)
     pm_making_destroy(&m);
 }
 
-/* Pixels of the map of record 1 and of its picture go together: as many colours as instances. */
+/* The map of record 1 and its picture belong together: there are as many colours as instances. */
 static void check_colours(const char *folder, const char *path)
 {
     struct pm_dataset *d = opened(folder, "train", 5);
@@ -195,7 +196,7 @@ static void command(void **state)
     assert_false(pm_file_exists(in_scratch("out/shapes_train_00002.png")));
     assert_true(pm_file_exists(in_scratch("maps/shapes_train_00001.png")));
     check_colours(in_scratch("s"), in_scratch("maps/shapes_train_00001_instances.png"));
-    /* A map that says another size than its record. */
+    /* A map whose size differs from its record's. */
     make_wrong_map(in_scratch("w"));
     text = said("dataset inspect w --check", 3);
     assert_says(text, "record 0");
@@ -206,7 +207,7 @@ static void command(void **state)
     scratch_remove();
 }
 
-/* Every fallible call in turn fails once: the exit code says so, and nothing is left behind. */
+/* Every call that can fail is made to fail once: the exit code reports it, and no file is left. */
 static void every_failure(void **state)
 {
     const char *program = need_program();
@@ -228,9 +229,9 @@ static void every_failure(void **state)
         assert_true(WIFEXITED(status));
         if (WEXITSTATUS(status) == 0)
             break;
-        /* 2 where reading an option's JSON failed, since it is then taken for a text. */
+        /* 2 when reading an option's JSON failed, because the option then counts as text. */
         assert_in_range(WEXITSTATUS(status), 1, 2);
-        /* What failed after the renaming leaves the whole folder. */
+        /* A failure after the renaming leaves the complete folder. */
         const bool made = pm_is_folder(in_scratch("s"));
         assert_only(made);
         if (!made)

@@ -1,4 +1,4 @@
-/* Unpacking: what is taken, and archives that mean harm. */
+/* Unpacking: accepted entries, and hostile archives. */
 #include "../base/unit.h"
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ static const char *in(const char *name)
     return text[next];
 }
 
-/* Unpacks the bytes, which are freed, from a file of this name. */
+/* Unpacks the bytes from a file of this name; frees them. */
 static int unpack(const char *name, struct pm_str *bytes)
 {
     assert_int_equal(pm_file_write(in(name), bytes->text, bytes->length), 0);
@@ -60,7 +60,7 @@ static void good(void **state)
     holds("out/annotations/x.json", "{}");
 }
 
-/* Each is refused with the entry's name, and nothing comes to lie outside out/. */
+/* Each archive is refused with the entry's name, and nothing is written outside out/. */
 static void hostile(void **state)
 {
     static const struct {
@@ -104,7 +104,7 @@ static void hostile(void **state)
     assert_false(pm_file_exists(in("evil")));
 }
 
-/* Sizes that are not true, and files that are cut or no archives. */
+/* False sizes, cut files, and files that are not archives. */
 static void damaged(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void damaged(void **state)
     struct pm_str huge = { 0 };
     tar_add(&huge, "huge", '0', NULL, "x", 1, "77777777777"); /* 8 GiB */
     struct pm_str gz = gzipped(&huge);
-    assert_true(unpack("x.tgz", &gz) < 0); /* by the disk's space, or by the archive's end */
+    assert_true(unpack("x.tgz", &gz) < 0); /* because of the disk's space or the archive's end */
     assert_contains(pm_error_text(), "huge");
 
     /* A size in binary: 2^62 bytes. */
