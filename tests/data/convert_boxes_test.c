@@ -111,6 +111,8 @@ static void csv(void **state)
     r = record_open("g", "train", 1, 0);
     assert_object(&r.o, 0, "cat", 1, 0, 0.5, 1, 1);
     record_close(&r);
+    put_text("c/all.csv", "image,name,x,y,w,h\n\na.jpg,cat,1,0,2,1\n");
+    assert_fails(run_on("boxes", "c", "h", "units=shares"), PM_EDATA, "all.csv:3", "number 3");
     scratch_remove();
 }
 

@@ -1,6 +1,7 @@
 /* boxes: a CSV file with a row per box, as labelling tools and TensorFlow's tutorials write it. The
  * first row names the columns, in any order. A file per split (train.csv), a column with the split,
  * or a part becomes validation. Pictures are in folders beside the file. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,6 +305,16 @@ static bool in_shares(const struct job *j)
     return true;
 }
 
+static int check_shares(const struct row *r)
+{
+    for (int k = 0; k < 4; k++)
+        if (fabs(r->box[k]) > 2)
+            return pm_fail(PM_EDATA, "%s:%u: the box has the number %g; shares of the picture, 0 "
+                           "to 1, are wanted: units=pixels means pixels", r->where, r->line,
+                           r->box[k]);
+    return PM_OK;
+}
+
 static int add_picture(struct job *j, const struct row *r)
 {
     const char *path = pm_path_inside(r->file) ? picture_of(j, r) : NULL;
@@ -333,6 +344,8 @@ static int add_rows(struct job *j)
             pm_annotations_split(&j->s, r->split);
         if (new_split || strcmp(before->file, r->file))
             PM_TRY(add_picture(j, r));
+        if (j->s.unit)
+            PM_TRY(check_shares(r));
         if (r->class >= 0)
             pm_annotations_object(&j->s, (struct pm_annotated_object){
                 .box = { r->box[0], r->box[1], r->box[2], r->box[3] }, .class = r->class });
