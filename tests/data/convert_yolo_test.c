@@ -148,6 +148,42 @@ static void shapes(void **state)
     scratch_remove();
 }
 
+/* Polygons become masks that turn with the pixels; their area counts pixels. */
+static void masks(void **state)
+{
+    char text[300];
+    const double x0 = (double)BRIGHT_X / STORED_W, x1 = (BRIGHT_X + (double)BRIGHT_W) / STORED_W;
+    const double y0 = (double)BRIGHT_Y / STORED_H, y1 = (BRIGHT_Y + (double)BRIGHT_H) / STORED_H;
+
+    (void)state;
+    scratch_make();
+    put_file("u/data.yaml", "train: images\nnames: [x]\n");
+    snprintf(text, sizeof text, "0 %.9f %.9f %.9f %.9f %.9f %.9f %.9f %.9f\n"
+             "0 0.5 0.5 0.2 0.2\n", x0, y0, x1, y0, x1, y1, x0, y1);
+    put_file("u/labels/a.txt", text);
+    for (int k = 1; k <= 8; k++) {
+        put_bright("u/images/a.png", k);
+        convert_ok("yolo", "u", "d", "masks=true");
+        struct record r = record_open("d", "train", 1, 0);
+        struct pm_image8 im = image(r.e, "image/encoded", 1);
+        uint8_t *mask = pm_malloc((size_t)im.height * (size_t)im.width);
+        assert_int_equal(r.o.item[0].area, BRIGHT_H * BRIGHT_W);
+        assert_int_equal(pm_objects_mask(&r.o, 0, "record", mask), PM_OK);
+        for (int i = 0; i < im.height * im.width; i++)
+            assert_int_equal(mask[i], im.pixels[i] == 255);
+        /* A box without a polygon has an empty mask. */
+        assert_true(fabsf(r.o.item[1].area - 24) < 1e-3f);
+        assert_int_equal(pm_objects_mask(&r.o, 1, "record", mask), PM_OK);
+        for (int i = 0; i < im.height * im.width; i++)
+            assert_int_equal(mask[i], 0);
+        pm_free(mask);
+        pm_image_free(&im);
+        record_close(&r);
+        pm_remove_tree(in_scratch("d"));
+    }
+    scratch_remove();
+}
+
 /* Boxes and keypoints turn with a picture that EXIF turns. */
 static void turned(void **state)
 {
@@ -322,7 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yaml),    cmocka_unit_test(ultralytics), cmocka_unit_test(shapes),
         cmocka_unit_test(turned),  cmocka_unit_test(darknet),     cmocka_unit_test(folders),
-        cmocka_unit_test(refused), cmocka_unit_test(real_layouts),
+        cmocka_unit_test(refused), cmocka_unit_test(masks),       cmocka_unit_test(real_layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

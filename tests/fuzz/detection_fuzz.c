@@ -13,7 +13,7 @@ static const struct {
     { "voc", "w", "", { "w/ImageSets/Main/train.txt", "w/Annotations/a.xml" }, 2 },
     { "kitti", "k", "classes=[\"car\",\"dontcare\"]", { "k/label_2/a.txt" }, 1 },
     { "kitti", "k", "bad=error min_side=1", { "k/label_2/a.txt" }, 1 },
-    { "yolo", "y", "", { "y/data.yaml", "y/labels/a.txt", "y/list.txt" }, 3 },
+    { "yolo", "y", "masks=true", { "y/data.yaml", "y/labels/a.txt", "y/list.txt" }, 3 },
     { "yolo", "z", "", { "z/obj.data", "z/obj.names", "z/train.txt", "z/obj/a.txt" }, 4 },
     { "boxes", "b", "", { "b/train.csv", "b/all.csv" }, 2 },
     { "open_images",

@@ -53,6 +53,7 @@ struct pm_annotations {
     const struct pm_detection_cfg *cfg; /* borrowed */
     unsigned has; /* PM_HAS_... lists that records get besides PM_HAS_TEXT and PM_HAS_LABEL */
     bool unit;                /* boxes are in 0..1 */
+    bool masks;               /* write masks and areas, from outlines */
     int points;               /* keypoints per object */
     const char *const *point_names; /* [points], or NULL */
     bool fixed;               /* classes are given: label_map, or the converter's own list */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/coco_mask.h"
 #include "data/convert/annotated.h"
 
 /* One split while it is written; `split` is the first member, because fill gets its address. */
@@ -44,8 +45,36 @@ static void add_keypoints(const struct pm_annotations *s, const float *from, int
     }
 }
 
-static void add_object(const struct pm_annotations *s, const struct pm_annotated_object *from,
-                       int orientation, double height, double width, struct pm_objects *o)
+/* The mask and the area of an object: those of its outline, or of its box. height, width: of the
+ * picture as the annotations see it. */
+static int add_mask(const struct pm_annotated *a, const struct pm_annotated_object *from,
+                    int orientation, int height, int width, struct pm_objects *o,
+                    struct pm_object *out)
+{
+    const size_t count = from->outline_count;
+    int32_t *xy = pm_malloc((2 * count + 1) * sizeof *xy);
+    struct pm_runs runs = { 0 };
+    int err = PM_OK;
+
+    for (size_t i = 0; i < 2 * count; i++)
+        if (!pm_coco_scaled((double)from->outline[i ^ 1] * (i % 2 ? height : width), &xy[i]))
+            PM_TRY(pm_fail(PM_EDATA, "%s: corner %zu of a polygon is too far outside the picture",
+                           a->where, i / 2 + 1));
+    if (count)
+        PM_TRY(pm_runs_polygon(xy, count, height, width, a->where, &runs));
+    PM_TRY(pm_box_mask(&runs, height, width, orientation, a->path, o, out));
+    out->area = count ? (float)pm_runs_area(&runs)
+                      : (out->box[2] - out->box[0]) * (out->box[3] - out->box[1]) *
+                            (float)height * (float)width;
+out:
+    pm_runs_free(&runs);
+    pm_free(xy);
+    return err;
+}
+
+static int add_object(const struct pm_annotations *s, const struct pm_annotated *a,
+                      const struct pm_annotated_object *from, int orientation, int height,
+                      int width, struct pm_objects *o)
 {
     const struct pm_label_item *class = &s->item[from->class];
     struct pm_object *out = pm_objects_add(o);
@@ -63,6 +92,7 @@ static void add_object(const struct pm_annotations *s, const struct pm_annotated
     out->truncated = from->marks & PM_MARK_TRUNCATED;
     out->view = from->view;
     add_keypoints(s, from->keypoints, orientation, o, out);
+    return s->masks ? add_mask(a, from, orientation, height, width, o, out) : PM_OK;
 }
 
 /* Drops and clips boxes. The numbers of dropped and clipped ones remain in `counts`. */
@@ -91,12 +121,12 @@ static int add_record(struct writing *w, const struct pm_annotated *a, const str
     struct pm_objects o;
 
     pm_objects_start(&o, p->image.height, p->image.width);
-    o.has = s->has | PM_HAS_TEXT | PM_HAS_LABEL;
+    o.has = s->has | PM_HAS_TEXT | PM_HAS_LABEL | (s->masks ? PM_HAS_MASK | PM_HAS_AREA : 0u);
     o.points = s->points;
     o.point_names = s->point_names;
     compare_size(w, a, height, width);
     for (size_t i = 0; i < a->count; i++)
-        add_object(s, &s->object[a->first + i], orientation, height, width, &o);
+        PM_TRY(add_object(s, a, &s->object[a->first + i], orientation, height, width, &o));
     PM_TRY(filter(w, a, &o, &counts));
     PM_TRY(pm_box_record(&w->split, b, p, a->filename, NULL, &o, &counts));
 out:

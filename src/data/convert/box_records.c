@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/coco_mask.h"
 #include "data/convert/box_records.h"
+#include "data/picture.h"
 
 enum { MOST_LISTED = 100 }; /* classes of a log line */
 
@@ -96,6 +98,27 @@ void pm_turn_box(int orientation, double box[4])
     box[swap_y ? 0 : 2] = fmax(y[0], y[1]);
     box[swap_x ? 3 : 1] = fmin(x[0], x[1]);
     box[swap_x ? 1 : 3] = fmax(x[0], x[1]);
+}
+
+int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientation,
+                const char *path, struct pm_objects *o, struct pm_object *object)
+{
+    const struct pm_picture_file file = { .where = path, .kind = "mask" };
+    struct pm_image8 mask = { height, width, 1, pm_calloc((size_t)height, (size_t)width) };
+    uint8_t *png = NULL;
+    size_t size = 0;
+    int err = PM_OK;
+
+    if (runs->run)
+        pm_runs_decode(runs, mask.pixels);
+    PM_TRY(pm_picture_turn(&file, &mask, orientation));
+    PM_TRY(pm_image_encode_png(&mask, &png, &size));
+    object->mask = pm_arena_copy(o->arena, png, size);
+    object->mask_size = size;
+out:
+    pm_free(png);
+    pm_image_free(&mask);
+    return err;
 }
 
 /* ---- records -------------------------------------------------------------------------------- */

@@ -42,6 +42,13 @@ void pm_turn_point(int orientation, double *y, double *x);
 /* The same for a box ymin, xmin, ymax, xmax. A reversed box stays reversed. */
 void pm_turn_box(int orientation, double box[4]);
 
+struct pm_runs;
+/* Sets an object's mask: a grey PNG of 0 and 1 in the arena of o. runs: its pixels in the picture
+ * of that size, as the annotations see it; run NULL: it is empty. orientation:
+ * pm_box_orientation's. path: the picture's, for messages. PM_EMEMORY. */
+int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientation,
+                const char *path, struct pm_objects *o, struct pm_object *object);
+
 /* Makes the label map of a data set with these classes. path: a label map file, which must have
  * each of the names; or NULL: the classes as given, where an id of 0 means the place in the list,
  * from 1. The map is in a. PM_EDATA for a name that the file lacks, with the nearest one, and for

@@ -11,7 +11,6 @@
 #include "data/coco_mask.h"
 #include "data/convert/box_records.h"
 #include "data/convert/coco_json.h"
-#include "data/picture.h"
 
 struct coco_cfg {
     const char *annotations, *keypoints, *images, *split, *label_map;
@@ -113,32 +112,20 @@ static int runs_of(const struct pm_coco *c, const struct pm_coco_object *o,
                           o->width, where, out);
 }
 
-/* Adds the mask as a grey PNG of 0 and 1; an object without a segmentation has an empty one. */
+/* Adds the mask; an object without a segmentation has an empty one. */
 static int add_mask(const struct split *s, const struct pm_coco_image *im,
                     const struct pm_coco_object *from, int orientation, const char *path,
                     struct pm_objects *objects, struct pm_object *o)
 {
-    struct pm_image8 mask = { im->height, im->width, 1, NULL };
     struct pm_runs runs = { 0 };
-    uint8_t *png = NULL;
-    size_t size = 0;
     char where[1200];
     int err = PM_OK;
 
     snprintf(where, sizeof where, "%s: annotation %" PRId64, path, from->id);
     if (from->shape != PM_COCO_NONE)
         PM_TRY(runs_of(&s->coco, from, im, where, &runs));
-    mask.pixels = pm_calloc((size_t)im->height, (size_t)im->width);
-    if (runs.run)
-        pm_runs_decode(&runs, mask.pixels);
-    PM_TRY(pm_picture_turn(&(struct pm_picture_file){ .where = path, .kind = "mask" }, &mask,
-                           orientation));
-    PM_TRY(pm_image_encode_png(&mask, &png, &size));
-    o->mask = pm_arena_copy(objects->arena, png, size);
-    o->mask_size = size;
+    PM_TRY(pm_box_mask(&runs, im->height, im->width, orientation, path, objects, o));
 out:
-    pm_free(png);
-    pm_image_free(&mask);
     pm_runs_free(&runs);
     return err;
 }

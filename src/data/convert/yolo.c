@@ -19,12 +19,14 @@
 struct yolo_cfg {
     struct pm_detection_cfg common;
     const char *data;
+    bool masks;
 };
 
 static const struct pm_opt opts[] = {
     PM_STRING(yolo_cfg, data, NULL,
               "file in SRC with classes and splits: *.yaml or *.data; null = data.yaml, obj.data, "
               "or the only such file; else classes.txt and folders"),
+    PM_BOOL(yolo_cfg, masks, false, "write a mask of each object, from polygons"),
     PM_OPT_UNANNOTATED(PM_UNANNOTATED_EMPTY),
     PM_OPTS_DETECTION,
     { 0 },
@@ -424,6 +426,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
         length--;
     j.base = j.src = pm_arena_printf(j.arena, "%.*s", (int)length, src);
     j.s.unit = true;
+    j.s.masks = j.cfg->masks;
     if (!pm_is_folder(src))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
     PM_TRY(read_all(&j));
@@ -443,10 +446,10 @@ const struct pm_converter pm_converter_yolo = {
         "SRC/SPLIT or SRC.\n"
         "Pictures in .../images/... have their label files in .../labels/..., other pictures "
         "beside them. Lines are boxes,\n"
-        "polygons (their box, and a mask) or, with kpt_shape, boxes with keypoints. A picture "
-        "without a label file has\n"
-        "no objects. Class 0 of YOLO becomes the number 1 of the records. Paths are looked up "
-        "below SRC.",
+        "polygons (their box; masks=true adds masks) or, with kpt_shape, boxes with keypoints. "
+        "A picture without a label\n"
+        "file has no objects. Class 0 of YOLO becomes the number 1 of the records. Paths are "
+        "looked up below SRC.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct yolo_cfg),
