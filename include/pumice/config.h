@@ -248,6 +248,9 @@ struct pm_config {
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     const struct pm_open_row *const *augment_rows; /* per entry of input.augment; NULL: unchecked */
+    const int (*buckets)[2]; /* input.buckets, of tasks that have this key: height, width; the first
+                              * has the most pixels */
+    int buckets_count;       /* 0: one size */
     struct pm_config_origins *origins; /* owned */
 };
 
@@ -270,8 +273,8 @@ int pm_config_read(const struct pm_config *c, const char *section, const struct 
 /* Fails if value is NULL; the message names the key and the remedy. For keys that only some
  * commands need. */
 int pm_config_need(const struct pm_config *c, const char *key, const char *value);
-/* Returns height and width for training or evaluation; 0 and 0 if the config sets none (then the
- * net's size is used). */
+/* Returns height and width for training (the first of the buckets) or evaluation; 0 and 0 if the
+ * config sets none (then the net's size is used). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
 
 /* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees

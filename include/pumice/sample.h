@@ -296,6 +296,9 @@ int pm_place_with(const struct pm_preprocessing *p, const void *cfg, const struc
 int pm_place_list(const struct pm_input *in, const struct pm_draws *draws,
                   const struct pm_sample *sample, const struct pm_occasion *o,
                   struct pm_placed *out);
+/* Returns the size that the picture has before the first row that brings it to the input's size:
+ * the smallest input that would hold the whole picture. */
+struct pm_frame pm_placed_need(const struct pm_placed *p);
 /* Computes the input: float [height][width][channels]. picture: the placed picture. */
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out);
 /* Transforms a map of the picture's size with nearest-neighbour sampling; padding is fill. PM_EDATA

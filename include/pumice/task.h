@@ -112,7 +112,7 @@ struct pm_train_metric {
 struct pm_train_output {
     const char *node;     /* every step copies out its values, I32; NULL: none */
     int field;            /* of the batch: the ground truth classes */
-    size_t count;         /* elements of an example */
+    size_t count;         /* elements of an example, in the frame with the most */
     int classes;
     int32_t ignore;       /* the true class of elements that are not counted */
     const struct pm_train_metric *metrics; /* the progress line shows the first */
@@ -183,9 +183,9 @@ struct pm_task_row {
     /* Decodes the record's picture, before any preprocessing. */
     int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
-    /* Sets the values that depend on the net, from its heads for training pictures. NULL: there are
-     * none. */
-    int (*settle)(struct pm_task *t, const struct pm_heads *heads);
+    /* Sets the values that depend on the net, from its heads for training pictures of this frame:
+     * first of the facts' size, then of every other size of input.buckets. NULL: there are none. */
+    int (*settle)(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

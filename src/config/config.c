@@ -467,6 +467,7 @@ static int read_all(const struct load *l)
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_open_keys(l, s, cJSON_GetObjectItemCaseSensitive(c->tree, s->name)));
     PM_TRY(pm_config_check(c));
+    PM_TRY(pm_config_read_buckets(c));
     if (c->task_row && c->task_row->check)
         PM_TRY(c->task_row->check(c));
 out:
@@ -548,4 +549,8 @@ void pm_config_size(const struct pm_config *c, bool train, int *height, int *wid
 
     *height = size.count ? size.v[0] : 0;
     *width = size.count ? size.v[size.count - 1] : 0;
+    if (train && c->buckets_count > 0) {
+        *height = c->buckets[0][0];
+        *width = c->buckets[0][1];
+    }
 }

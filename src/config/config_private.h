@@ -65,6 +65,11 @@ int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *row
 /* Returns an upper bound of the size in bytes of a struct with these options. */
 size_t pm_config_size_of(const struct pm_opt *opts);
 
+/* ---- config_buckets.c: input.buckets ------------------------------------------------------- */
+
+/* Checks the list and fills in the config's buckets. */
+int pm_config_read_buckets(struct pm_config *c);
+
 /* ---- config_augment.c: input.augment ----------------------------------------------------- */
 
 /* Checks the list's names and options, and keeps the rows. */

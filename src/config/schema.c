@@ -72,6 +72,30 @@ static void add_augment(cJSON *augment, const struct pm_open_rows *rows)
     cJSON_AddBoolToObject(items, "additionalProperties", false);
 }
 
+static void add_side(cJSON *v)
+{
+    cJSON_AddStringToObject(v, "type", "integer");
+    cJSON_AddNumberToObject(v, "minimum", 1);
+    cJSON_AddNumberToObject(v, "maximum", 16384);
+}
+
+/* Describes the entries of input.buckets: a side, or [height, width]. */
+static void add_buckets(cJSON *buckets)
+{
+    cJSON *types = cJSON_AddArrayToObject(buckets, "type"), *any, *side, *size;
+
+    cJSON_AddItemToArray(types, cJSON_CreateString("array"));
+    cJSON_AddItemToArray(types, cJSON_CreateString("null"));
+    any = cJSON_AddArrayToObject(cJSON_AddObjectToObject(buckets, "items"), "anyOf");
+    cJSON_AddItemToArray(any, side = cJSON_CreateObject());
+    add_side(side);
+    cJSON_AddItemToArray(any, size = cJSON_CreateObject());
+    cJSON_AddStringToObject(size, "type", "array");
+    add_side(cJSON_AddObjectToObject(size, "items"));
+    cJSON_AddNumberToObject(size, "minItems", 2);
+    cJSON_AddNumberToObject(size, "maxItems", 2);
+}
+
 static cJSON *section_schema(const struct pm_config_section *s, const struct pm_open_sections *open)
 {
     const struct pm_open_rows *rows = pm_config_rows(s, open);
@@ -89,6 +113,8 @@ static cJSON *section_schema(const struct pm_config_section *s, const struct pm_
         limit_names(cJSON_GetObjectItemCaseSensitive(properties, s->row_key), rows);
     if (strcmp(s->name, "input") == 0 && open->augmentations.count)
         add_augment(cJSON_GetObjectItemCaseSensitive(properties, "augment"), &open->augmentations);
+    if (strcmp(s->name, "input") == 0 && cJSON_HasObjectItem(properties, "buckets"))
+        add_buckets(cJSON_GetObjectItemCaseSensitive(properties, "buckets"));
     cJSON_AddBoolToObject(v, "additionalProperties", !rows ? false : rows->count == 0);
     return v;
 }

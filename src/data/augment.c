@@ -298,6 +298,18 @@ int pm_place(const struct pm_input *in, const struct pm_sample *sample, const st
     return pm_place_with(in->preprocessing, in->cfg, &out->rows.draws[0], im, o, out);
 }
 
+struct pm_frame pm_placed_need(const struct pm_placed *p)
+{
+    int moves = 0;
+
+    for (int i = 0; i < p->rows.count && p->rows.at[i].row->sizing != PM_SIZE_INPUT; i++)
+        moves = p->rows.at[i].moves;
+    if (moves == 0)
+        return (struct pm_frame){ p->geometry.height, p->geometry.width };
+    return (struct pm_frame){ p->geometry.move[moves - 1].height,
+                              p->geometry.move[moves - 1].width };
+}
+
 /* ---- members ------------------------------------------------------------------------------ */
 
 /* Converts the canvas to one grey channel in out. */

@@ -224,9 +224,13 @@ static int resolve_sizes(struct pm_experiment *e)
 
 static void resolve_frames(struct pm_experiment *e)
 {
-    e->frames = pm_arena_alloc(e->arena, sizeof *e->frames);
+    const struct pm_config *c = e->config;
+
+    e->frames_count = c->buckets_count > 0 ? c->buckets_count : 1;
+    e->frames = pm_arena_alloc(e->arena, (size_t)e->frames_count * sizeof *e->frames);
     e->frames[0] = (struct pm_frame){ e->facts.height, e->facts.width };
-    e->frames_count = 1;
+    for (int i = 1; i < e->frames_count; i++)
+        e->frames[i] = (struct pm_frame){ c->buckets[i][0], c->buckets[i][1] };
 }
 
 /* ---- opening it all ----------------------------------------------------------------------- */
@@ -308,6 +312,7 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
 {
     const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
+    const bool several = train && e->frames_count > 1;
 
     *sampler = (struct pm_sampler){ e->task, train, e->task_row };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
@@ -315,8 +320,10 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring,
         .frame = pm_experiment_frame(e, train), .groups = groups,
-        .fields_of = groups ? pm_record_fields : NULL, .fields = fields->list,
+        .fields_of = groups || several ? pm_record_fields : NULL, .fields = fields->list,
         .fields_count = fields->count,
+        .frames = e->frames, .frames_count = several ? e->frames_count : 0,
+        .frame_of = several ? pm_record_frame : NULL,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .ctx = sampler }, out);
 }

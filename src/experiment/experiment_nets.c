@@ -126,12 +126,16 @@ out:
 static int build_losses(struct pm_experiment *e, struct pm_built_net *built)
 {
     const struct pm_config *c = e->config;
+    struct pm_field_list fields = { 0 };
     int err = PM_OK;
 
-    PM_TRY(add_losses(e, built->net, &built->heads, &e->train_fields));
+    e->task_row->fields(e->task, true,
+                        (struct pm_frame){ built->want.height, built->want.width }, &fields);
+    PM_TRY(add_losses(e, built->net, &built->heads, &fields));
     PM_TRY(pm_moving_check(built->net, c->devices_count > 1 &&
                            c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
 out:
+    pm_free(fields.list);
     return err;
 }
 
@@ -263,11 +267,11 @@ void pm_experiment_forget(struct pm_experiment *e, struct pm_net_want want)
     e->nets_count = left;
 }
 
-/* Settles the facts that depend on the net. If training builds a net, it continues these heads. */
-int pm_experiment_settle(struct pm_experiment *e)
+/* Settles the facts that depend on the net for this frame. */
+static int settle(struct pm_experiment *e, struct pm_frame frame)
 {
     const struct pm_net_want want = { PM_USE_HEADS, pm_experiment_train_batch(e->config),
-                                      e->facts.height, e->facts.width };
+                                      frame.height, frame.width };
     const struct pm_built_net *built;
     int err = built_net(e, want, &built);
 
@@ -276,7 +280,18 @@ int pm_experiment_settle(struct pm_experiment *e)
     if (err == PM_ECONFIG && want.batch > 1)
         err = built_net(e, (struct pm_net_want){ want.use, 1, want.height, want.width }, &built);
     PM_TRY(err);
-    PM_TRY(e->task_row->settle(e->task, &built->heads));
+    PM_TRY(e->task_row->settle(e->task, frame, &built->heads));
+out:
+    return err;
+}
+
+/* If training builds a net, it continues these heads. */
+int pm_experiment_settle(struct pm_experiment *e)
+{
+    int err = PM_OK;
+
+    for (int i = 0; i < e->frames_count; i++)
+        PM_TRY(settle(e, e->frames[i]));
 out:
     return err;
 }

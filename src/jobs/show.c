@@ -147,11 +147,18 @@ int pm_check_net(const struct pm_config *c, bool *built)
 
     *built = data || (c->model.onnx && !c->model.onnx_new_head) ||
              (c->model.num_classes > 0 &&
-              (c->input.size.count > 0 || c->model.name || c->model.onnx));
+              (c->input.size.count > 0 || c->buckets_count > 0 || c->model.name ||
+               c->model.onnx));
     if (!*built)
         return PM_OK;
     PM_TRY(pm_experiment_open(c, data, &e));
-    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, 0, 0 }, &net, NULL));
+    for (int i = 0; i < e->frames_count; i++) {
+        const struct pm_net_want want = { PM_USE_TRAIN, 1, e->frames[i].height,
+                                          e->frames[i].width };
+
+        PM_TRY(pm_experiment_net(e, want, &net, NULL));
+        pm_net_destroy(&net);
+    }
 out:
     pm_net_destroy(&net);
     pm_experiment_close(&e);

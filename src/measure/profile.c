@@ -278,6 +278,7 @@ int pm_profile(const struct pm_config *c, const struct pm_profile_options *o, st
     int err = PM_OK;
 
     PM_TRY(pm_steps_open(&p.s, c, o->synthetic));
+    pm_steps_one_size(&p.s); /* the times are those of one plan's calls */
     PM_TRY(pm_steps_clones(&p.s, true));
     PM_TRY(pm_steps_loader(&p.s));
     make_list(&p);

@@ -63,6 +63,16 @@ void pm_steps_close(struct pm_steps *s)
     pm_experiment_close(&s->e);
 }
 
+void pm_steps_one_size(struct pm_steps *s)
+{
+    const struct pm_frame f = s->e->frames[0];
+
+    if (s->e->frames_count > 1)
+        PM_INFO("bench", "input.buckets: only the largest size, %d x %d, is measured", f.height,
+                f.width);
+    s->e->frames_count = 1;
+}
+
 int pm_steps_clones(struct pm_steps *s, bool timed)
 {
     struct pm_clones_options options;

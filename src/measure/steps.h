@@ -31,6 +31,9 @@ struct pm_steps {
  * failure close must still be called. */
 int pm_steps_open(struct pm_steps *s, const struct pm_config *c, bool synthetic);
 void pm_steps_close(struct pm_steps *s);
+/* Takes only the largest of several sizes of pictures (input.buckets). Call it before
+ * pm_steps_clones. */
+void pm_steps_one_size(struct pm_steps *s);
 /* Makes clones with initial values, at step 0; ends former clones. */
 int pm_steps_clones(struct pm_steps *s, bool timed);
 /* Starts the loader, unless synthetic. */

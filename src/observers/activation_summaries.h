@@ -15,15 +15,17 @@ struct pm_named_floats {
 };
 
 struct pm_activations;
-/* batch: number of pictures, of the training size. v: values on d, borrowed. heads: list only the
- * heads, the logits first. */
-int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct pm_device *d,
-                          struct pm_variables *v, struct pm_activations **out);
+/* batch: number of pictures. frame: of the pictures to begin with, one of the training sizes. The
+ * plans of several sizes share their memory. v: values on d, borrowed. heads: list only the heads,
+ * the logits first. */
+int pm_activations_create(struct pm_experiment *e, struct pm_frame frame, int batch, bool heads,
+                          struct pm_device *d, struct pm_variables *v,
+                          struct pm_activations **out);
 void pm_activations_destroy(struct pm_activations **a);
-/* Runs the plan. The list has one entry per layer, in the net's order, and is valid until the next
- * run. Losses, views, and layers followed by a batch norm are omitted. The rest are TF-Slim's end
- * points. */
-int pm_activations_run(struct pm_activations *a, const float *pictures,
+/* Runs the plan of this frame, which is made at its first use. The list has one entry per layer, in
+ * the net's order, and is valid until the next run. Losses, views, and layers followed by a batch
+ * norm are omitted. The rest are TF-Slim's end points. */
+int pm_activations_run(struct pm_activations *a, struct pm_frame frame, const float *pictures,
                        const struct pm_named_floats **list, int *count);
 
 #endif

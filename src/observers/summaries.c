@@ -17,14 +17,16 @@ struct pm_summaries {
     bool warned;                      /* about a file that cannot be written */
     bool warned_values;               /* about values that are not finite */
     float *pictures;                  /* the first pictures of the batch; NULL: not wanted */
-    size_t picture_floats, picture_count; /* floats of one picture; number of pictures */
+    size_t picture_floats, picture_count; /* floats of one picture, in the largest frame before a
+                                           * batch was kept; number of pictures */
     uint64_t *records;                /* [picture_count]: their indices in the data */
-    struct pm_activations *activations; /* owned; made at the first summary */
-    bool no_activations;              /* not wanted, or not enough memory */
+    struct pm_frame frame;            /* of the kept batch */
+    struct shown_values {
+        struct pm_activations *made;  /* owned; made at the first summary */
+        bool off;                     /* not wanted, or not enough memory */
+    } activations, heads;
     char **labels;                    /* per field, [picture_count]; NULL for the pictures. NULL:
                                        * not wanted */
-    struct pm_activations *heads;     /* owned; made at the first summary */
-    bool no_heads;
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -71,13 +73,28 @@ static size_t bytes_of(const struct pm_field *f)
     return pm_shape_count(f->shape) * pm_type_size(f->type);
 }
 
+/* Makes room for the labels of the frame that needs most. */
 static void keep_labels(struct pm_summaries *s)
 {
-    const struct pm_field_list *fields = &s->e->train_fields;
+    const struct pm_experiment *e = s->e;
+    const int count = e->train_fields.count;
+    size_t *most = pm_calloc((size_t)count, sizeof *most);
+    struct pm_field_list fields = { 0 };
 
-    s->labels = pm_calloc((size_t)fields->count, sizeof *s->labels);
-    for (int i = 1; i < fields->count; i++)
-        s->labels[i] = pm_calloc(s->picture_count + 1, bytes_of(&fields->list[i]));
+    for (int k = 0; k < e->frames_count; k++) {
+        fields.count = 0;
+        e->task_row->fields(e->task, true, e->frames[k], &fields);
+        for (int i = 1; i < count; i++) {
+            const size_t bytes = bytes_of(&fields.list[i]);
+
+            most[i] = bytes > most[i] ? bytes : most[i];
+        }
+    }
+    s->labels = pm_calloc((size_t)count, sizeof *s->labels);
+    for (int i = 1; i < count; i++)
+        s->labels[i] = pm_calloc(s->picture_count + 1, most[i]);
+    pm_free(fields.list);
+    pm_free(most);
 }
 
 struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated)
@@ -101,7 +118,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
         if (e->task_row->paint)
             keep_labels(s);
     }
-    s->no_activations = c->run.summary_activations == 0;
+    s->activations.off = c->run.summary_activations == 0;
     return s;
 }
 
@@ -129,8 +146,8 @@ void pm_summaries_leave(struct pm_summaries *s)
 {
     if (!s)
         return;
-    pm_activations_destroy(&s->activations);
-    pm_activations_destroy(&s->heads);
+    pm_activations_destroy(&s->activations.made);
+    pm_activations_destroy(&s->heads.made);
 }
 
 /* ---- scalars ---------------------------------------------------------------------------- */
@@ -354,12 +371,14 @@ bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
 
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
+    s->frame = batch->frame;
+    s->picture_floats = pm_shape_count(batch->fields[0].shape);
     memcpy(s->pictures, batch->field[0],
            s->picture_count * s->picture_floats * sizeof *s->pictures);
     memcpy(s->records, batch->record, s->picture_count * sizeof *s->records);
     for (int i = 1; s->labels && i < s->e->train_fields.count; i++)
         memcpy(s->labels[i], batch->field[i],
-               s->picture_count * bytes_of(&s->e->train_fields.list[i]));
+               s->picture_count * bytes_of(&batch->fields[i]));
 }
 
 static int add_picture(struct pm_summaries *s, const char *name, size_t i,
@@ -411,8 +430,7 @@ out:
 
 static int add_pictures(struct pm_summaries *s)
 {
-    const struct pm_task_facts *facts = &s->e->facts;
-    struct pm_image8 im = { facts->height, facts->width, facts->channels,
+    struct pm_image8 im = { s->frame.height, s->frame.width, s->e->facts.channels,
                             pm_malloc(s->picture_floats + 1) };
     const size_t count = shown(s);
     int err = PM_OK;
@@ -429,29 +447,29 @@ out:
     return err;
 }
 
-/* Computes the heads' values for the kept pictures; *list is valid until the next call. *count is 0
- * if there are none. */
-static int run_heads(struct pm_summaries *s, int pictures, struct pm_device *device,
-                     struct pm_variables *variables, const struct pm_named_floats **list,
-                     int *count)
+/* Computes the values of the heads or of all layers for the first pictures of the kept batch; *list
+ * is valid until the next call. *count is 0 if there are none. */
+static int run_values(struct pm_summaries *s, bool heads, int pictures, struct pm_device *device,
+                      struct pm_variables *variables, const struct pm_named_floats **list,
+                      int *count)
 {
+    struct shown_values *w = heads ? &s->heads : &s->activations;
     int err = PM_OK;
 
     *count = 0;
-    if (!s->heads && !s->no_heads) {
-        err = pm_activations_create(s->e, pictures, true, device, variables, &s->heads);
-        if (err == PM_ELOST)
-            return err;
-        s->no_heads = err < 0;
-        if (err < 0)
-            PM_WARN("events", "run.summary_images: %s; continuing without predictions",
-                    pm_error_text());
-        err = PM_OK;
-    }
-    if (s->heads)
-        PM_TRY(pm_activations_run(s->heads, s->pictures, list, count));
-out:
-    return err;
+    if (w->off)
+        return PM_OK;
+    if (!w->made)
+        err = pm_activations_create(s->e, s->frame, pictures, heads, device, variables, &w->made);
+    if (err == PM_OK)
+        err = pm_activations_run(w->made, s->frame, s->pictures, list, count);
+    if (err == PM_OK || err == PM_ELOST)
+        return err;
+    PM_WARN("events", "run.summary_%s: %s; continuing without%s",
+            heads ? "images" : "activations", pm_error_text(), heads ? " predictions" : "");
+    w->off = true;
+    pm_activations_destroy(&w->made);
+    return PM_OK;
 }
 
 /* Adds labels and predictions. */
@@ -461,13 +479,13 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
     const struct pm_named_floats *list = NULL;
     const float **head = NULL;
     struct pm_shape *shape = NULL;
-    struct pm_shown all = { .count = (int)shown(s), .frame = pm_experiment_frame(s->e, true),
+    struct pm_shown all = { .count = (int)shown(s), .frame = s->frame,
                             .field = (const void *const *)s->labels };
     int err = PM_OK;
 
     if (!s->labels || all.count == 0)
         return PM_OK;
-    PM_TRY(run_heads(s, all.count, device, variables, &list, &all.heads));
+    PM_TRY(run_values(s, true, all.count, device, variables, &list, &all.heads));
     head = pm_calloc((size_t)all.heads + 1, sizeof *head);
     shape = pm_calloc((size_t)all.heads + 1, sizeof *shape);
     for (int i = 0; i < all.heads; i++) {
@@ -497,23 +515,12 @@ static int add_activations(struct pm_summaries *s, struct pm_device *device,
                            struct pm_variables *variables)
 {
     const struct pm_config_run *run = &s->e->config->run;
-    const struct pm_named_floats *list;
-    int most = run->summary_activations, count, err = PM_OK;
+    const struct pm_named_floats *list = NULL;
+    const int most = run->summary_activations;
+    int count, err = PM_OK;
 
-    if (s->no_activations)
-        return PM_OK;
-    if (!s->activations) {
-        int batch = most < run->batch_size ? most : run->batch_size;
-
-        err = pm_activations_create(s->e, batch, false, device, variables, &s->activations);
-        if (err < 0 && err != PM_ELOST) {
-            PM_WARN("events", "run.summary_activations: %s; continuing without", pm_error_text());
-            s->no_activations = true;
-            return PM_OK;
-        }
-        PM_TRY(err);
-    }
-    PM_TRY(pm_activations_run(s->activations, s->pictures, &list, &count));
+    PM_TRY(run_values(s, false, most < run->batch_size ? most : run->batch_size, device, variables,
+                      &list, &count));
     add_histograms(s, list, (size_t)count, "activations/", "", true);
 out:
     return err;

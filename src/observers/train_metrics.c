@@ -9,7 +9,8 @@
 struct pm_train_metrics {
     struct pm_train_output of;
     size_t batch;           /* number of examples in a batch */
-    int32_t *labels;        /* [slots][batch][of.count] */
+    int32_t *labels;        /* [slots][batch][of.count], in a smaller frame less per slot */
+    size_t *count;          /* [slots] elements of an example in the slot's frame */
     struct pm_confusion all, one;
     double *values;         /* owned: of the last counted step */
     struct pm_confusion snapshot; /* copy of `all` by the last pm_train_metrics_keep */
@@ -26,6 +27,7 @@ struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int 
     m->of = of;
     m->batch = (size_t)batch;
     m->labels = pm_calloc((size_t)slots * m->batch * of.count, sizeof *m->labels);
+    m->count = pm_calloc((size_t)slots, sizeof *m->count);
     m->values = pm_calloc((size_t)of.metric_count, sizeof *m->values);
     pm_confusion_create(&m->all, classes);
     pm_confusion_create(&m->one, classes);
@@ -40,6 +42,7 @@ void pm_train_metrics_destroy(struct pm_train_metrics **m)
         pm_confusion_free(&(*m)->one);
         pm_confusion_free(&(*m)->snapshot);
         pm_free((*m)->labels);
+        pm_free((*m)->count);
         pm_free((*m)->values);
         pm_free(*m);
     }
@@ -96,13 +99,14 @@ void pm_train_metrics_read(struct pm_train_metrics *m, const char *text)
 
 static int32_t *labels_of(const struct pm_train_metrics *m, int slot, int example)
 {
-    return m->labels + ((size_t)slot * m->batch + (size_t)example) * m->of.count;
+    return m->labels + (size_t)slot * m->batch * m->of.count + (size_t)example * m->count[slot];
 }
 
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch)
 {
+    m->count[slot] = pm_shape_count(batch->fields[m->of.field].shape);
     memcpy(labels_of(m, slot, 0), batch->field[m->of.field],
-           m->batch * m->of.count * sizeof *m->labels);
+           m->batch * m->count[slot] * sizeof *m->labels);
 }
 
 void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
@@ -115,8 +119,8 @@ void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct p
     memset(m->one.count, 0, cells * sizeof *m->one.count);
     for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, first += count)
         pm_confusion_add(&m->one, labels_of(m, slot, first),
-                         pm_clones_output(c, part, slot, m->of.node), (size_t)count * m->of.count,
-                         m->of.ignore);
+                         pm_clones_output(c, part, slot, m->of.node),
+                         (size_t)count * m->count[slot], m->of.ignore);
     for (size_t i = 0; i < cells; i++)
         m->all.count[i] += m->one.count[i];
     all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);

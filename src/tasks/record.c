@@ -43,6 +43,25 @@ int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_s
     return pm_place(&input, sample, &o, out);
 }
 
+int pm_record_need(const struct pm_task_facts *s, const struct pm_occasion *o, int height,
+                   int width, struct pm_frame *out)
+{
+    const struct pm_image8 picture = { height, width, s->channels, NULL };
+    const struct pm_sample sample = { .picture = &picture };
+    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
+    const struct pm_occasion occasion = {
+        .height = s->height, .width = s->width, .channels = s->channels, .train = true,
+        .seed = o->seed, .step = o->step, .example = o->example, .where = o->where,
+    };
+    struct pm_placed placed;
+    int err = PM_OK;
+
+    PM_TRY(pm_place(&input, &sample, &occasion, &placed));
+    *out = pm_placed_need(&placed);
+out:
+    return err;
+}
+
 int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
 {
     char where[512];

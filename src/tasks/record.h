@@ -25,6 +25,10 @@ int pm_record_check_size(const struct pm_task *t,
                          int (*frame)(const struct pm_task *t, const struct pm_occasion *o,
                                       int height, int width, struct pm_frame *out),
                          const struct pm_image8 *picture, const struct pm_loader_record *r);
+/* Computes the frame that a training picture of this size needs: its size after the rows that draw
+ * a size, before those that crop or pad. o: seed, step, example and where are set. */
+int pm_record_need(const struct pm_task_facts *s, const struct pm_occasion *o, int height,
+                   int width, struct pm_frame *out);
 /* Returns PM_ECONFIG if input.augment does not carry these members (PM_CARRIES_... bits). */
 int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries);
 /* Turns PM_EDATA into PM_ECORRUPT: a record that cannot be read says nothing about the others, like

@@ -281,9 +281,13 @@ static int check_nets(const struct pm_trainer *t)
     struct pm_net *net = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(t->run.e, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, &net,
-                             NULL));
-    pm_net_destroy(&net);
+    for (int i = 0; i < t->run.e->frames_count; i++) {
+        const struct pm_frame f = t->run.e->frames[i];
+        const struct pm_net_want want = { PM_USE_TRAIN, batch, f.height, f.width };
+
+        PM_TRY(pm_experiment_net(t->run.e, want, &net, NULL));
+        pm_net_destroy(&net);
+    }
     if (t->run.c->eval.every_steps > 0) {
         PM_TRY(check_best(t));
         PM_TRY(pm_experiment_net(t->run.e, (struct pm_net_want){

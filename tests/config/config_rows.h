@@ -72,4 +72,9 @@ static inline struct pm_config *load(const char *text, const char *const *overri
     return c;
 }
 
+/* A config with this list as input.buckets. */
+#define BUCKETS(list)                                                                             \
+    "{\"task\": \"segmentation\", \"model\": {\"layers\": []},\n\"input\": {\"buckets\": " list  \
+    "}}"
+
 #endif

@@ -305,11 +305,43 @@ static void no_rows(void **state)
     pm_config_destroy(&c);
 }
 
+static void expect_size(const struct pm_config *c, bool train, int height, int width)
+{
+    int h, w;
+
+    pm_config_size(c, train, &h, &w);
+    assert_int_equal(h, height);
+    assert_int_equal(w, width);
+}
+
+/* The size with the most pixels comes first and is that of training; input.size remains that of
+ * evaluation. */
+static void buckets(void **state)
+{
+    struct pm_config *c = load(BUCKETS("[33, [65, 17], [49, 65], [65, 49]]"), NULL, 0);
+    static const int sizes[][2] = { { 49, 65 }, { 33, 33 }, { 65, 17 }, { 65, 49 } };
+
+    (void)state;
+    assert_int_equal(c->buckets_count, 4);
+    assert_memory_equal(c->buckets, sizes, sizeof sizes);
+    expect_size(c, true, 49, 65);
+    expect_size(c, false, 0, 0);
+    pm_config_destroy(&c);
+    c = load(BUCKETS("[33, 65], \"size\": 33"), NULL, 0);
+    expect_size(c, true, 65, 65);
+    expect_size(c, false, 33, 33);
+    pm_config_destroy(&c);
+    c = load(BUCKETS("null, \"size\": 33"), NULL, 0);
+    assert_int_equal(c->buckets_count, 0);
+    expect_size(c, true, 33, 33);
+    pm_config_destroy(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
-        cmocka_unit_test(values),
+        cmocka_unit_test(values), cmocka_unit_test(buckets),
         cmocka_unit_test(segmentation_doubles_biases),
         cmocka_unit_test(segmentation_falls_over_the_run),
         cmocka_unit_test(nets_of_tasks),

@@ -27,9 +27,15 @@
 struct pm_frame pm_segmentation_label_frame(const struct pm_task *s, bool train,
                                             struct pm_frame frame)
 {
-    if (train && !s->pixels.upsample_logits)
-        return (struct pm_frame){ s->pixels.label_height, s->pixels.label_width };
-    return frame;
+    if (!train || s->pixels.upsample_logits)
+        return frame;
+    for (size_t i = 0; i < s->pixels.label_sizes_count; i++) {
+        const struct pm_label_size *l = &s->pixels.label_sizes[i];
+
+        if (l->frame.height == frame.height && l->frame.width == frame.width)
+            return l->map;
+    }
+    return (struct pm_frame){ s->pixels.label_height, s->pixels.label_width };
 }
 
 static void fields(const struct pm_task *s, bool train, struct pm_frame frame,
@@ -250,11 +256,23 @@ static int check_instances(const struct pm_task *s)
     return PM_OK;
 }
 
-static int settle(struct pm_task *s, const struct pm_heads *heads)
+/* Notes the size of the logits in another frame than the facts'. */
+static void add_label_size(struct pm_pixels *p, struct pm_frame frame, struct pm_shape logits)
+{
+    PM_GROW(p->label_sizes, p->label_sizes_count, p->label_sizes_capacity);
+    p->label_sizes[p->label_sizes_count++] =
+        (struct pm_label_size){ frame, { logits.dim[1], logits.dim[2] } };
+}
+
+static int settle(struct pm_task *s, struct pm_frame frame, const struct pm_heads *heads)
 {
     const struct pm_node *edge = pm_heads_find(heads, "edge");
     int err = PM_OK;
 
+    if (frame.height != s->facts.height || frame.width != s->facts.width) {
+        add_label_size(&s->pixels, frame, pm_heads_main(heads)->out_shape);
+        return PM_OK;
+    }
     s->pixels.instance.on = pm_heads_find(heads, "center") && pm_heads_find(heads, "offset");
     s->pixels.edge_classes = edge ? edge->out_shape.dim[3] : 0;
     PM_TRY(pm_segmentation_matting_heads(s));
@@ -362,11 +380,25 @@ static const struct pm_train_metric train_metrics[] = {
     { PM_TRAIN_ACCURACY, true, "batch_pixel_accuracy", "train/batch_acc" },
 };
 
+/* Returns the pixels of a label map in the frame that has the most. */
+static size_t most_labels(const struct pm_pixels *p)
+{
+    size_t most = (size_t)p->label_height * (size_t)p->label_width;
+
+    for (size_t i = 0; !p->upsample_logits && i < p->label_sizes_count; i++) {
+        const struct pm_frame map = p->label_sizes[i].map;
+        const size_t count = (size_t)map.height * (size_t)map.width;
+
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 static void train_output(const struct pm_task *s, struct pm_train_output *out)
 {
     *out = (struct pm_train_output){
         .node = s->pixels.train_classes, .field = 1,
-        .count = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width,
+        .count = most_labels(&s->pixels),
         .classes = s->facts.num_classes, .ignore = s->pixels.ignore_label,
         .metrics = train_metrics, .metric_count = PM_COUNT(train_metrics),
     };

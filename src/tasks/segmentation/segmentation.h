@@ -24,6 +24,9 @@ struct pm_segmentation_data {
     float small_instance_weight; /* of smaller instances, in the classes' loss */
     int edge_width;             /* width of the bands along edges, in the map's pixels */
 };
+struct pm_segmentation_input {
+    const struct cJSON *buckets; /* as in the config */
+};
 enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS, PM_NORMALIZE_TOP_K };
 struct pm_segmentation_loss {
     bool upsample_logits;       /* the loss is taken at the picture's size */
@@ -93,6 +96,10 @@ struct pm_pixels {
     int ignore_label;                 /* label of ignored pixels; -1: none */
     int label_height, label_width;    /* of training's label maps in the facts' frame; set from the
                                        * net */
+    struct pm_label_size {            /* the same in the other frames of training */
+        struct pm_frame frame, map;
+    } *label_sizes;                   /* owned */
+    size_t label_sizes_count, label_sizes_capacity;
     bool upsample_logits;             /* the loss is taken at the picture's size */
     const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the
                                               * defaults */
@@ -256,7 +263,8 @@ void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_s
 int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int height, int width,
                           const char *where, struct pm_framing *out);
 
-/* The hook frame: a picture that keeps its own size needs k * output_stride + 1 pixels per side. */
+/* The hook frame. In training a picture needs its size after the random scale (pm_record_need). In
+ * evaluation a picture that keeps its own size needs k * output_stride + 1 pixels per side. */
 int pm_segmentation_frame(const struct pm_task *s, const struct pm_occasion *o, int height,
                           int width, struct pm_frame *out);
 /* Returns the ratio of the input to the net's map: a power of 2 if one fits. */

@@ -1,6 +1,7 @@
 /* segmentation_maps: resizes and colours maps of classes, and places pictures in the input for
  * evaluation. */
 #include "tasks/colormap.h"
+#include "tasks/record.h"
 #include "tasks/segmentation/segmentation.h"
 
 void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out)
@@ -65,9 +66,10 @@ int pm_segmentation_frame(const struct pm_task *s, const struct pm_occasion *o, 
     const int stride = s->pixels.output_stride;
     int err = PM_OK;
 
-    *out = o->train ? (struct pm_frame){ f->height, f->width }
-                    : (struct pm_frame){ f->eval_height, f->eval_width };
-    if (o->train || !f->own_sizes)
+    if (o->train)
+        return pm_record_need(f, o, height, width, out);
+    *out = (struct pm_frame){ f->eval_height, f->eval_width };
+    if (!f->own_sizes)
         return PM_OK;
     PM_TRY(pm_preprocessing_own_size(f->preprocessing, f->preprocessing_cfg, height, width,
                                      o->where, out));

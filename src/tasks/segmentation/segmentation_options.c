@@ -42,6 +42,15 @@ static const struct pm_opt data[] = {
     { 0 },
 };
 
+/* pm_config.buckets has the sizes. */
+static const struct pm_opt input[] = {
+    PM_JSON(pm_segmentation_input, buckets,
+            "segmentation: list of sizes of training pictures, each one side or [height, width]: a "
+            "batch takes the smallest that holds its pictures, else the largest; null = only "
+            "input.size"),
+    { 0 },
+};
+
 static const struct pm_opt loss[] = {
     PM_BOOL(pm_segmentation_loss, upsample_logits, true,
             "segmentation: compute the loss at the picture's size; false = resize the labels to "
@@ -144,7 +153,8 @@ static const struct pm_opt panoptic[] = {
 };
 
 const struct pm_task_section pm_segmentation_sections[] = {
-    { "model", model }, { "data", data }, { "loss", loss }, { "run", run }, { "eval", eval },
+    { "model", model }, { "data", data },   { "input", input },
+    { "loss", loss },   { "run", run },     { "eval", eval },
     { "eval.panoptic", panoptic }, { "export", export }, { 0 },
 };
 
@@ -366,6 +376,8 @@ out:
 
 void pm_segmentation_close(struct pm_task **t)
 {
+    if (*t)
+        pm_free((*t)->pixels.label_sizes);
     pm_free(*t);
     *t = NULL;
 }
