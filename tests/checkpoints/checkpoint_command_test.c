@@ -184,7 +184,7 @@ static void tells_differences(void **state)
     cJSON_Delete(o);
 }
 
-/* ---- foreign files ---------------------------------------------------------------------- */
+/* ---- files of other programs ------------------------------------------------------------ */
 
 /* The TensorFlow and PyTorch checkpoints in tests/golden: inspect reports the type of each file,
  * or refuses it with one line. */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* ---- the process dies ------------------------------------------------------------------ */
+/* ---- dying process --------------------------------------------------------------------- */
 
 /* Saves without a pause: new steps, and sometimes the same step twice. */
 static void save_for_ever(uint64_t first)
@@ -65,7 +65,7 @@ static void killed_at_any_moment(void **state)
     pm_arena_destroy(&a);
 }
 
-/* ---- the disk fails -------------------------------------------------------------------- */
+/* ---- failing disk ---------------------------------------------------------------------- */
 
 /* Files may not grow beyond 600 bytes, so writing the tensors fails half-way. */
 static void file_size_limit(void **state)

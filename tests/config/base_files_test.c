@@ -37,7 +37,7 @@ static void is_refused(const char *path, const char *why)
     assert_contains(pm_error_text(), why);
 }
 
-/* ---- the same as reading every place ----------------------------------------------------- */
+/* ---- compared with reading at every place ------------------------------------------------ */
 
 /* The definition: each base in turn, each time it is named, then the file. */
 static void merge_into(cJSON *to, const cJSON *from)

@@ -308,7 +308,7 @@ static void grey_input(void **state)
     unlist(&l);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void refuse(const char *list, const char *message)
 {

@@ -257,7 +257,7 @@ static void real_masks(void **state)
     cJSON_Delete(all);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 static void bad_texts(void **state)
 {

@@ -71,7 +71,7 @@ static void assert_mask(const struct pm_objects *o, size_t i, const char *want)
             fail_msg("pixel %d of mask %zu is %d", k, i, out[k]);
 }
 
-/* ---- what is written ------------------------------------------------------------------------ */
+/* ---- written records ------------------------------------------------------------------------ */
 
 static void shapes(void **state)
 {
@@ -336,7 +336,7 @@ static void orientation(void **state)
     scratch_remove();
 }
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 static void broken(void **state)
 {
@@ -466,7 +466,7 @@ static void splits(void **state)
     scratch_remove();
 }
 
-/* ---- data of others ------------------------------------------------------------------------- */
+/* ---- data of other projects ----------------------------------------------------------------- */
 
 static void count(const char *split, size_t records, size_t boxes, size_t crowds)
 {

@@ -273,7 +273,7 @@ static void folder_given(void **state)
     scratch_remove();
 }
 
-/* ---- real ones ------------------------------------------------------------------------------ */
+/* ---- files of the real data sets ------------------------------------------------------------ */
 
 static void real_mnist(void **state)
 {

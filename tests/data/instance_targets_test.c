@@ -374,7 +374,7 @@ static void other_numbers(void **state)
     assert_true(offset_weight[0] == 1 && offset_weight[4] == 0 && offset_weight[10] == 0);
 }
 
-/* ---- Panoptic-DeepLab's own ------------------------------------------------------------------ */
+/* ---- Panoptic-DeepLab's results -------------------------------------------------------------- */
 
 enum { GOLDEN_PIXELS = 128 * 120 };
 

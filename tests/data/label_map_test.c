@@ -35,7 +35,7 @@ static void assert_item(int i, int id, const char *name, const char *display_nam
         assert_string_equal(map.item[i].display_name, display_name);
 }
 
-/* ---- what is read --------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static void text_form(void **state)
 {
@@ -101,7 +101,7 @@ static void printed(void **state)
     pm_str_free(&text);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

@@ -44,7 +44,7 @@ static void assert_box(const struct pm_object *o, float y0, float x0, float y1, 
     assert_memory_equal(o->box, want, sizeof want);
 }
 
-/* ---- there and back ------------------------------------------------------------------------- */
+/* ---- round trips ---------------------------------------------------------------------------- */
 
 static void fill(struct pm_objects *o)
 {
@@ -376,7 +376,7 @@ static void resolve(void **state)
     pm_objects_free(&o);
 }
 
-/* ---- records by others ---------------------------------------------------------------------- */
+/* ---- records of other programs -------------------------------------------------------------- */
 
 /* Number of boxes in all records of a split of ../shared/data/FOLDER. */
 static size_t count_boxes(const char *folder, const char *split, unsigned *has)

@@ -175,7 +175,7 @@ static void test_no_calls(void **state)
     pm_buffer_destroy(d, &x);
 }
 
-/* ---- clocks of few bits, and none --------------------------------------------------- */
+/* ---- clocks with few bits, and without a clock -------------------------------------- */
 
 enum { BITS = 36, BEFORE_WRAP = 250, TICKS = 100 };
 

@@ -356,7 +356,7 @@ static void test_buffer_limit(void **state)
     close_device(d);
 }
 
-/* ---- any place that can fail -------------------------------------------------------- */
+/* ---- every place that can fail ------------------------------------------------------ */
 
 /* Opens, runs and closes a device like a user. Returns the first error, with everything freed. */
 static int whole_life(void)

@@ -223,7 +223,7 @@ static void test_early_outputs(void **state)
     drop_buffer(d, z);
 }
 
-/* ---- work cutting ------------------------------------------------------------------- */
+/* ---- cutting of work ---------------------------------------------------------------- */
 
 static float six_times(size_t i)
 {
@@ -378,7 +378,7 @@ static void test_no_messages(void **state)
     assert_int_equal(pm_device_messages(), 0);
 }
 
-/* ---- one queue as two --------------------------------------------------------------- */
+/* ---- one queue shown as two --------------------------------------------------------- */
 
 /* Software drivers have one queue. These entries add a second family that only copies; its work
  * goes to the one queue. */

@@ -49,7 +49,7 @@ static bool ends(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* ---- against double precision ------------------------------------------------------------- */
+/* ---- compared with double precision ------------------------------------------------------- */
 
 /* average: its value before the run; becomes the value after steps 1 .. last. An update rounds
  * the difference, its product and the sum: 3 roundings of numbers no larger than the largest
@@ -188,7 +188,7 @@ static void test_resume(void **state)
     same_end("whole", "lost");
 }
 
-/* ---- what is evaluated -------------------------------------------------------------------- */
+/* ---- evaluation with averages ------------------------------------------------------------- */
 
 /* Writes TO: a run's last checkpoint without its averages, or with the averages as values. */
 static void write_without(const char *from, const char *to, bool replace)
@@ -342,7 +342,7 @@ static void test_predict(void **state)
     free(raw);
 }
 
-/* ---- where they are not ------------------------------------------------------------------- */
+/* ---- missing averages --------------------------------------------------------------------- */
 
 static void test_on_and_off(void **state)
 {

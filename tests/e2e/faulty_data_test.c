@@ -42,7 +42,7 @@ static const struct {
     [EMPTY_RECORD] = { { "no image/class/label" } },
 };
 
-/* ---- making ------------------------------------------------------------------------------ */
+/* ---- making damaged records -------------------------------------------------------------- */
 
 static void add_label(struct pm_example_builder *b, enum fault f, int i)
 {

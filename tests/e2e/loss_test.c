@@ -119,7 +119,7 @@ static void assert_same_story(const char *one, const char *other)
     pm_free(text_a), pm_free(text_b);
 }
 
-/* ---- losses of any device --------------------------------------------------------------- */
+/* ---- losses on any device --------------------------------------------------------------- */
 
 static void test_lost_and_opened_again(void **state)
 {
@@ -217,7 +217,7 @@ static void test_hanging_cpu(void **state)
     assert_same_bits("whole", "hung");
 }
 
-/* ---- losses of a Vulkan device ---------------------------------------------------------- */
+/* ---- losses on a Vulkan device ---------------------------------------------------------- */
 
 static struct vk real;
 static struct faults {
@@ -490,7 +490,7 @@ static void test_no_memory(void **state)
     assert_contains(pm_error_text(), "devices[0].share");
 }
 
-/* ---- the group -------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {

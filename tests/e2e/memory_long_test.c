@@ -28,7 +28,7 @@ static const char text[] =
     "             \"snapshot_every_steps\": 50, \"save_every_steps\": 100 },"
     "  \"eval\": { \"every_steps\": 100, \"batch_size\": 10 } }";
 
-/* ---- looking ---------------------------------------------------------------------------- */
+/* ---- sampling memory -------------------------------------------------------------------- */
 
 struct sample {
     double blocks;  /* blocks of pm_malloc in use */
@@ -193,7 +193,7 @@ static void test_vulkan(void **state)
     assert_true(samples[2 * SAMPLES].objects > 10);
 }
 
-/* ---- the group -------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {

@@ -101,7 +101,7 @@ static void idle_scopes(void **state)
     assert_false(pm_is_folder(in("nothing")));
 }
 
-/* ---- files of others ---------------------------------------------------------------------- */
+/* ---- files of other programs -------------------------------------------------------------- */
 
 struct file {
     struct pm_checkpoint *of; /* the source, which has the elements */

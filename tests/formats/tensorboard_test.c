@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* ---- an own small reader ---------------------------------------------------------------- */
+/* ---- a small reader --------------------------------------------------------------------- */
 
 enum { MOST = 512 };
 static Pm__Event *event[MOST];
@@ -336,7 +336,7 @@ static void images(void **state)
     end(&e);
 }
 
-/* ---- files made by others --------------------------------------------------------------- */
+/* ---- files of other programs ------------------------------------------------------------ */
 
 static void check_foreign(const char *path, const char *tag, int count, int last_step, double sum)
 {

@@ -388,7 +388,7 @@ static void places(void **state)
     refused(text("%s/m", d), "sets of different sizes");
 }
 
-/* ---- foreign files ----------------------------------------------------------------------- */
+/* ---- files of other programs ------------------------------------------------------------- */
 
 /* The path of a foreign checkpoint; NULL when it is missing. */
 static const char *foreign(const char *name)

@@ -196,7 +196,7 @@ static void blocks(void **state)
     refused(in("t"), "come to more than 64 times the file");
 }
 
-/* ---- packed blocks ----------------------------------------------------------------------- */
+/* ---- compressed blocks ------------------------------------------------------------------- */
 
 struct repack {
     struct pm_str file, index, data;

@@ -6,7 +6,7 @@
 
 #include "formats/torch_common.h"
 
-/* ---- files made here ------------------------------------------------------------------- */
+/* ---- files made by this test ----------------------------------------------------------- */
 
 struct file {
     struct pm_str bytes, directory;

@@ -146,7 +146,7 @@ static void simple_members_are_notes(void **state)
     }
 }
 
-/* ---- foreign files --------------------------------------------------------------------- */
+/* ---- files of other programs ----------------------------------------------------------- */
 
 static const char *foreign(const char *name)
 {

@@ -112,7 +112,7 @@ static const struct window resnet_v1_50_beta[] = { BETA, BOTTLENECKS(6) };
 static const struct window resnet_v1_101[] = { ROOT, BOTTLENECKS(23) };
 static const struct window resnet_v1_101_beta[] = { BETA, BOTTLENECKS(23) };
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all windows ---------------------------------------------------------------------------- */
 
 static const struct {
     const char *net, *scope, *grid;

@@ -439,7 +439,7 @@ static void searched_passes(void **state)
     pm_net_destroy(&net);
 }
 
-/* ---- what a decoder joins ---------------------------------------------------------------- */
+/* ---- maps for a decoder ------------------------------------------------------------------ */
 
 /* The maps that ResNets and Xception give to decoders have no activation. */
 static void low_activations(void **state)

@@ -145,7 +145,7 @@ static void test_messages(void **state)
     refused("drop_path", flat, PM_F32, image, "the second input has shape");
 }
 
-/* ---- labels that are none ---------------------------------------------------------------- */
+/* ---- invalid labels ---------------------------------------------------------------------- */
 
 enum { ROWS = 3, CLASSES = 4 };
 

@@ -219,7 +219,7 @@ static void bombs(void **state)
     pm_net_destroy(&net);
 }
 
-/* ---- named nets, out and in --------------------------------------------------------------- */
+/* ---- named nets, written and read --------------------------------------------------------- */
 
 static void expect_same_node(const struct pm_node *a, const struct pm_node *b)
 {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- what stands where ----------------------------------------------------------------------- */
+/* ---- places of quantised nodes --------------------------------------------------------------- */
 
 static cJSON *parse(const char *text)
 {

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* ---- what is trained ----------------------------------------------------------------------- */
+/* ---- trained values ------------------------------------------------------------------------ */
 
 static const float numbers[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
 
@@ -151,7 +151,7 @@ static void constant_nodes(void **state)
     }
 }
 
-/* ---- what is shared ------------------------------------------------------------------------ */
+/* ---- shared variables ---------------------------------------------------------------------- */
 
 /* Imports x + v, then * v, then + v, and checks which variables it uses. */
 static struct pm_net *thrice(const float *v, const char *producer, struct pm_import **import)
@@ -282,7 +282,7 @@ static void fresh_heads(void **state)
     }
 }
 
-/* ---- there and back ------------------------------------------------------------------------ */
+/* ---- round trips --------------------------------------------------------------------------- */
 
 static int no_values(void *ctx, const struct pm_variable *v, float *data)
 {

@@ -261,7 +261,7 @@ static void test_not_finite_changes_nothing(void **state)
             }
 }
 
-/* ---- against references ------------------------------------------------------------------- */
+/* ---- compared with references ------------------------------------------------------------- */
 
 /* Two layers; the second may be frozen. Weights of 70 x 100, two chunks of 4096 floats, and
  * biases, which are not regularised. */

@@ -124,7 +124,7 @@ def same(a, b):
     return abs(a - b) <= FLOAT_STEPS * max(abs(a), abs(b), 1e-30)
 
 
-# ---- what is checked -----------------------------------------------------------------------
+# ---- checks --------------------------------------------------------------------------------
 
 
 def check_scalars(run, steps, lacks_some=False):

@@ -11,7 +11,7 @@
 
 #include "faulty.spv.h"
 
-/* ---- nothing is left out ------------------------------------------------------------------ */
+/* ---- every kernel is verified ------------------------------------------------------------- */
 
 enum { MOST = 512 };
 static const char *shaders_reached[MOST];
@@ -188,7 +188,7 @@ static void test_everything(void **state)
     pm_device_close(&cpu);
 }
 
-/* ---- a row made to be wrong ---------------------------------------------------------------- */
+/* ---- a row with planted faults ------------------------------------------------------------- */
 
 static const struct pm_device_info *current;
 
@@ -419,7 +419,7 @@ static void test_avoided(void **state)
     close_device(d);
 }
 
-/* ---- memory of verdicts --------------------------------------------------------------------- */
+/* ---- stored verdicts ------------------------------------------------------------------------ */
 
 static char *only_file(const char *folder)
 {

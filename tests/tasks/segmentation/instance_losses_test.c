@@ -66,7 +66,7 @@ static void make_values(void)
         fields.semantic_weight[i] = (float)(1 + number() % 2 * 2);
 }
 
-/* ---- a net that is its heads ------------------------------------------------------------- */
+/* ---- a net of heads only ----------------------------------------------------------------- */
 
 static const struct { const char *name; const void *values; size_t size; } inputs[] = {
     { "labels", fields.labels, sizeof fields.labels },
@@ -122,7 +122,7 @@ static const cJSON *get(const cJSON *o, const char *key)
     return v;
 }
 
-/* ---- beside the golden ------------------------------------------------------------------- */
+/* ---- compared with the golden ------------------------------------------------------------ */
 
 static void check_losses(const struct pm_plan *plan, const cJSON *want)
 {

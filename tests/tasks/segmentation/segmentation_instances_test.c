@@ -238,7 +238,7 @@ static void what_is_refused(void **state)
     REFUSES(&p, HAS_ALL, PM_EDATA, "instance/divisor", "1 is outside 2..");
 }
 
-/* ---- the fork's records ------------------------------------------------------------------ */
+/* ---- records of mode seed4 --------------------------------------------------------------- */
 
 enum part { CENTER = 1, OFFSETS = 2, IDS = 4, WRONG_SIZE = 8 };
 

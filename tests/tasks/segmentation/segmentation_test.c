@@ -302,7 +302,7 @@ static void losses(void **state)
     pm_arena_destroy(&a);
 }
 
-/* ---- what comes out ---------------------------------------------------------------------- */
+/* ---- outputs ----------------------------------------------------------------------------- */
 
 struct answer {
     int32_t classes[SIZE * SIZE];
