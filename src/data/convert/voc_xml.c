@@ -202,9 +202,11 @@ static char *trimmed(struct reading *r)
 
 static void take_number(struct reading *r, const char *text, double least, double *out)
 {
-    if (!pm_number_in_text(text, out) || *out < least || fabs(*out) > 1e9)
-        refuse(r, "<%s> is \"%.40s\"; a number %s is wanted", r->open[r->depth - 1], text,
-               least == 0 ? "of 0 or more" : "of pixels");
+    if (pm_number_in_text(text, out) && *out >= least && *out <= 1e9)
+        return;
+    *out = 0;
+    refuse(r, "<%s> is \"%.40s\"; a number %s is wanted", r->open[r->depth - 1], text,
+           least == 0 ? "of 0 or more" : "of pixels");
 }
 
 static void take_flag(struct reading *r, const char *text, bool *out)

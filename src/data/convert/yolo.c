@@ -216,8 +216,8 @@ static int read_shape(struct job *j, const struct pm_yaml *y)
         if (strcmp(e->key, "kpt_shape"))
             continue;
         const int k = !strcmp(e->sub, "0") ? 0 : !strcmp(e->sub, "1") ? 1 : -1;
-        if (k < 0 || !pm_number_in_text(e->value, &v) || v != (int)v || v < (k ? 2 : 1) ||
-            v > (k ? 3 : 1000))
+        if (k < 0 || !pm_number_in_text(e->value, &v) || v < (k ? 2 : 1) || v > (k ? 3 : 1000) ||
+            v != (int)v)
             return pm_fail(PM_EDATA, "%s:%u: kpt_shape: \"%.40s\"; [points, 2 or 3] is wanted, "
                            "with 1..1000 points", y->path, e->line, e->value);
         got[k] = (int)v;
