@@ -44,7 +44,7 @@ void pm_progress_step(struct pm_progress *p, uint64_t done);
 /* For operations without points: units done, images, and seconds waited for data (< 0: unknown),
  * all since the start, as is the speed. Without a terminal, one line every ten seconds. */
 void pm_progress_count(struct pm_progress *p, uint64_t done, uint64_t images, double waited);
-/* Ends the line and leaves NULL. */
+/* Shows the last numbers, ends the line and leaves NULL. */
 void pm_progress_end(struct pm_progress **p);
 
 /* Formats the line for at most `width` columns; leaves out less important parts first. width < 0:

@@ -366,6 +366,7 @@ void pm_progress_end(struct pm_progress **p)
             wipe(*p);
             draw(outer);
         } else if ((*p)->drawn > 0) {
+            draw(*p); /* the last counts may have come too soon after the one that was drawn */
             fputc('\n', stderr);
         }
         pthread_mutex_unlock(&lock);
