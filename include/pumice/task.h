@@ -175,7 +175,8 @@ struct pm_task_row {
                    struct pm_field_list *out);
     /* Returns the frame that a picture of this size (as decoded, upright) needs in training or
      * evaluation. o: train, seed, step, example and where are set. PM_EDATA if the picture cannot
-     * be brought to a size. NULL: always the facts' size. Thread-safe. */
+     * be brought to a size. Thread-safe. NULL: always the facts' size; eval.resize=false is then
+     * refused. */
     int (*frame)(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
                  struct pm_frame *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */

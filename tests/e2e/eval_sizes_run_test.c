@@ -359,6 +359,11 @@ static void does_not_fit(void **state)
     assert_int_equal(pumice(arguments), 2);
     assert_file_contains("err", "set eval.resize=true");
     assert_file_contains("err", "letters_validation");
+    snprintf(arguments, sizeof arguments, "train %s data.eval_split=validation run.folder=first "
+             "eval.every_steps=5", fixed);
+    assert_int_equal(pumice(arguments), 2); /* before the first step */
+    assert_file_contains("err", "letters_validation");
+    assert_false(pm_is_folder(in_folder("first/checkpoints")));
     snprintf(arguments, sizeof arguments, "predict %s photos/validation/c1/p2.png", fixed);
     assert_int_equal(pumice(arguments), 2);
     assert_file_contains("err", "photos/validation/c1/p2.png: the net cannot take this picture at "
