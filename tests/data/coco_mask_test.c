@@ -1,6 +1,6 @@
-/* coco_mask: masks of polygons, pixels and runs, equal to pycocotools' of
- * tests/golden/coco_masks.json (coco_masks.py writes it): 10,000 drawn ones, and those of COCO's
- * pictures where they are at hand. Then texts and sizes that are refused. */
+/* Masks of polygons, pixels and runs equal pycocotools' in tests/golden/coco_masks.json
+ * (coco_masks.py writes it): 10,000 drawn masks, and those of COCO's pictures where they are
+ * installed. Then texts and sizes that are refused. */
 #include "preprocessing_common.h"
 
 #include "data/coco_mask.h"
@@ -109,7 +109,7 @@ static void print_line(const struct pm_runs *m, struct pm_str *line)
                box[2], box[3]);
 }
 
-/* Adds a mask to a sum. Its text gives the same runs. */
+/* Adds a mask to a sum. Its text must give the same runs. */
 static void add(struct pm_sha256 *sum, const struct pm_runs *m)
 {
     const size_t pixels = (size_t)m->height * (size_t)m->width;
@@ -302,7 +302,7 @@ static void bad_sizes(void **state)
                  pm_coco_scaled(-4e6, &out) || pm_coco_scaled(1e300, &out));
 }
 
-/* Outlines far outside, of one line, or of one point are empty or cut off. */
+/* Outlines far outside the picture, of one line or of one point are empty or clipped. */
 static void odd_polygons(void **state)
 {
     static const int32_t outside[] = { 500, 500, 600, 500, 600, 600 }, point[] = { 7, 7 };

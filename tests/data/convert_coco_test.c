@@ -1,5 +1,6 @@
-/* The converter coco: boxes, polygons, runs, crowds and keypoints into records; pictures that EXIF
- * turns; broken files; COCO's own pictures and the layouts of others where they are at hand. */
+/* The converter coco: boxes, polygons, runs, crowds and keypoints become records; pictures that
+ * EXIF rotates; damaged files; COCO's own pictures and layouts of other projects, where they are
+ * installed. */
 #include "convert_common.h"
 #include "exif_common.h"
 
@@ -36,7 +37,7 @@ static void run_ok(const char *options)
         fail_msg("%s", pm_error_text());
 }
 
-/* The objects of record i; both are freed by the caller. */
+/* The objects of record i; the caller frees both. */
 static struct pm_example *objects(const char *split, size_t count, size_t i, struct pm_objects *o)
 {
     struct pm_dataset *d = opened(in_scratch("d"), split, count);
@@ -112,7 +113,8 @@ static void shapes(void **state)
     scratch_remove();
 }
 
-/* Keypoints of the other file, matched by ids; objects without any have none labelled. */
+/* Keypoints of the other file are matched by ids. Objects without keypoints have no labelled
+ * ones. */
 static void keypoints(void **state)
 {
     struct pm_arena *a = pm_arena_create();
@@ -138,7 +140,7 @@ static void keypoints(void **state)
     assert_string_equal(map.item[1].points[1], "tail");
     pm_objects_free(&o);
     pm_example_destroy(&e);
-    /* A file of keypoints alone. */
+    /* A file of keypoints without an instances file. */
     remove(in_scratch("s/annotations/instances_train2017.json"));
     run_ok(NULL);
     e = objects("train", 1, 0, &o);
@@ -179,7 +181,7 @@ static void filter(void **state)
     struct pm_example *e = objects("train", 1, 0, &o);
     assert_pixels(&o.item[1], &o, 3, 4, 4, 6);
     assert_pixels(&o.item[2], &o, 0, 0, 5, 1);
-    assert_true(o.item[1].area == 4); /* without an area: of the box */
+    assert_true(o.item[1].area == 4); /* without an area: that of the box */
     pm_objects_free(&o);
     pm_example_destroy(&e);
     assert_fails(run("bad=error"), PM_EDATA, "a.png: object 2 (cat): the box ymin 1, xmin 1",
@@ -250,7 +252,7 @@ static void classes(void **state)
 
 enum { HEIGHT = 16, WIDTH = 24 }; /* as stored */
 
-/* A picture whose left third, as stored, is bright. */
+/* Writes a picture whose left third, as stored, is bright. */
 static void put_turned(int orientation)
 {
     struct pm_image8 im = { HEIGHT, WIDTH, 3, pm_malloc(HEIGHT * WIDTH * 3) };
@@ -269,7 +271,8 @@ static void put_turned(int orientation)
     pm_image_free(&im);
 }
 
-/* The mask and the box of object 0 are the bright pixels; object 1's box is around the keypoint. */
+/* The mask and the box of object 0 must cover the bright pixels; the box of object 1 must
+ * surround the keypoint. */
 static void assert_turned(int orientation)
 {
     struct pm_objects o;
@@ -406,7 +409,7 @@ static void broken(void **state)
     scratch_remove();
 }
 
-/* A million levels, or digits, cost neither stack nor memory. */
+/* A million levels or digits need little stack and memory. */
 static void large(void **state)
 {
     enum { DEEP = 1000000 };
@@ -448,7 +451,7 @@ static void splits(void **state)
                  "instances_train2017.json it is \"cat\"");
     put_text("s/annotations/instances_val2017.json",
              "{" IMAGES ",\"categories\":[{\"id\":4,\"name\":\"mouse\"}]}");
-    run_ok(NULL); /* classes of one split only; no annotations at all */
+    run_ok(NULL); /* classes of one split only; no annotations */
     struct pm_dataset *d = opened(in_scratch("d"), "val", 1);
     pm_dataset_close(&d);
     put_text("s/annotations/person_keypoints_train2017.json",

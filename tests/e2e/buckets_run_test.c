@@ -1,7 +1,7 @@
-/* Training with pictures of several sizes (input.buckets) by the real program, on drawn shapes of
- * three sizes in one folder: a batch takes the smallest size that holds it; killed and started
- * again, training ends with the same bits; one bucket trains as input.size does; the memory of
- * each size is shown; what summaries and metrics read has the batch's size; two devices follow. */
+/* Training with pictures of several sizes (input.buckets) by the program, on drawn shapes of
+ * three sizes in one folder. A batch uses the smallest size that holds it. Killed and started
+ * again, training ends with the same bits. One bucket trains like input.size. The memory of each
+ * size is shown. Summaries and metrics use the batch's size. Two devices follow one. */
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 
@@ -71,7 +71,7 @@ static int make_data(void **state)
     return 0;
 }
 
-/* Trains into FOLDER/NAME with more options. */
+/* Trains in FOLDER/NAME with further options. */
 static void train(const char *name, const char *more)
 {
     check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
@@ -110,7 +110,7 @@ static void resumed(void **state)
     same_run(in("whole"), in("torn"));
 }
 
-/* Nothing but config.json says that a list of one size was given. */
+/* With a list of one size only config.json differs. */
 static void one_bucket(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void one_bucket(void **state)
     same_run(in("bucket"), in("size"));
 }
 
-/* The loss at the logits' size, parts of a batch, and an evaluation of another size. */
+/* The loss at the size of the logits, micro-batches, and an evaluation at another size. */
 static void other_options(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* eval.resize=false: in evaluation and predict each picture keeps its own size. Metrics are those
- * of the pictures one by one. predict's maps are evaluation's, and those of pictures that are
- * padded to exactly their frames. The size of batches does not matter. */
+/* eval.resize=false: evaluation and predict keep the size of each picture. Metrics equal those
+ * of the pictures one by one. The maps of predict equal those of evaluation, and those of
+ * pictures padded to exactly their frames. The batch size has no effect. */
 #include "base/command.h"
 
 #include <pumice/data.h>
@@ -49,7 +49,7 @@ static void put(const char *name, const struct pm_image8 *im)
     pm_free(png);
 }
 
-/* Boxes of two classes on a ground, with noise in the picture. */
+/* Writes a scene: boxes of two classes on a background, with noise in the picture. */
 static void put_scene(const char *split, int i, int height, int width)
 {
     static const uint8_t colors[CLASSES][3] = { { 30, 60, 90 }, { 220, 40, 30 }, { 40, 200, 60 } };
@@ -236,7 +236,7 @@ static void same_alone(int i, const cJSON *in_folder_report)
     cJSON_Delete(alone);
 }
 
-/* predict's maps have evaluation's metrics, and are those of each picture alone. */
+/* The maps of predict have evaluation's metrics and equal those of each picture alone. */
 static void one_by_one(void **state)
 {
     cJSON *eval = report_of("eval seg.json --json");
@@ -254,7 +254,7 @@ static void one_by_one(void **state)
     cJSON_Delete(eval);
 }
 
-/* A damaged record is left out, wherever its group is; a damaged file keeps its place. */
+/* A damaged record is left out of any group. A damaged file keeps its place in the list. */
 static void damaged(void **state)
 {
     const char *shard = "mixed/val-00000-of-00001.tfrecord";
@@ -292,7 +292,7 @@ static void damaged(void **state)
     pm_free(bad);
 }
 
-/* The evaluations of a run that was resumed are those of a run in one go. */
+/* The evaluations of a resumed run equal those of an uninterrupted run. */
 static void during_training(void **state)
 {
     static const char options[] = "run.train_metrics=false run.steps=%d eval.every_steps=10 "
@@ -320,7 +320,7 @@ static void during_training(void **state)
     cJSON_Delete(parts);
 }
 
-/* The exported model takes pictures of exactly its size, which must be one that nothing pads. */
+/* The exported model accepts pictures of exactly its size, which must need no padding. */
 static void exported(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void classes(void **state)
     cJSON_Delete(predicted);
 }
 
-/* A net whose weights depend on the size of its input takes no other one. */
+/* A net whose weights depend on the input size refuses other sizes. */
 static void does_not_fit(void **state)
 {
     static const char fixed[] = "net.json data.folder=letters run.folder=fixed eval.resize=false";

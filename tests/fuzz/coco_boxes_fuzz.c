@@ -1,4 +1,4 @@
-/* The coco converter: the input is the instances file and, behind a byte of 1, the file of
+/* The coco converter. The input holds the instances file and, after a byte of 1, the file of
  * keypoints. The picture a.png has 3 x 4 pixels. Masks are written. */
 #include "fuzz.h"
 

@@ -1,6 +1,7 @@
-/* Masks of COCO. The first byte is the kind, the next two are height and width, from 1. The rest is
- * a compressed text, runs of 16 bits, or corners of 16 bits each. A mask that is read has pixels
- * that add up, a text that reads as the same mask, and unites with itself. */
+/* COCO's masks. The first byte selects the kind; the next two are height and width, from 1. The
+ * rest is a compressed text, runs of 16 bits, or corners of 16 bits each. For a mask that is
+ * read, the runs add up to the pixels, its text reads as the same mask, and its union with
+ * itself is the same mask. */
 #include "data/coco_mask.h"
 
 #include <stdlib.h>

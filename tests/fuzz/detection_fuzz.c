@@ -1,5 +1,6 @@
-/* The text files of the converters of boxes: the first byte selects the converter. The rest of the
- * input, cut at FUZZ_BETWEEN, is the files of that converter; an empty part leaves no file. */
+/* The text files of the converters of boxes. The first byte selects the converter. The rest of
+ * the input, separated by FUZZ_BETWEEN, holds the files of that converter; an empty part leaves
+ * no file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
@@ -38,7 +39,7 @@ static void make_folder_of(const char *name)
         abort();
 }
 
-/* A picture of 3 x 2 pixels in every layout. */
+/* Writes a picture of 3 x 2 pixels in every layout. */
 static void make_pictures(void)
 {
     static const char *const pictures[] = {

@@ -1,4 +1,4 @@
-/* Label maps, both forms. A map that is read prints as text that reads as the same map. */
+/* Label maps in both forms. The printed form of a map reads as the same map. */
 #include <pumice/objects.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Objects of a record: a tf.Example, whose objects are read with their masks, filtered and written;
- * the new record has the same number of objects. */
+/* Objects of a record: reads the objects of a tf.Example with their masks, filters and writes
+ * them. The new record must have the same number of objects. */
 #include <pumice/objects.h>
 
 #include <string.h>

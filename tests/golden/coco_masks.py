@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""coco_masks.json: masks of polygons and runs as COCO's own program makes them, pycocotools.
+"""Makes coco_masks.json: masks of polygons and runs, computed by COCO's own program, pycocotools.
 
     python3 tests/golden/coco_masks.py COCO_MINI     # pycocotools 2.0.11, NumPy 2.4.6
 
-COCO_MINI: a folder with annotations/instances_{train,val}2017.json, whose masks are hashed, too.
-Drawn masks come from numbers n -> (n 1103515245 + 12345) mod 2^31, of which n >> 16 counts. A few
-masks are listed; of the others, sums of SHA-256 for every hundred are kept. A line of a sum is
-"TEXT AREA X Y W H", the compressed text, the area and the bounding box, followed by the pixels, row
-by row."""
+COCO_MINI is a folder with annotations/instances_{train,val}2017.json, whose masks are hashed, too.
+The drawn masks use n >> 16 of the sequence n -> (n 1103515245 + 12345) mod 2^31. The file lists a
+few masks; of the others it holds a SHA-256 for every hundred. A line of that sum is "TEXT AREA X Y
+W H", the compressed text, the area and the bounding box, followed by the pixels, row by row."""
 
 import hashlib
 import json
@@ -29,7 +28,7 @@ def size(r, index):
 
 
 def polygon(r, height, width):
-    """Corners in hundredths of a pixel, some of whole pixels, some repeated, some outside."""
+    """Draws corners in hundredths of a pixel: some on whole pixels, some repeated, some outside."""
     points = []
     whole = r(4) == 0
     for k in range(3 + r(12)):
@@ -43,7 +42,7 @@ def polygon(r, height, width):
 
 
 def drawn(index):
-    """A mask of one of four kinds: polygons, pixels, runs."""
+    """Draws mask `index` from polygons, pixels or runs."""
     r = Numbers(index + 1)
     height, width = size(r, index)
     kind = index % 4
@@ -73,7 +72,7 @@ def add(sums, mask):
 
 
 def real(folder, name):
-    """The sum of all annotations of a file, in its order."""
+    """The sum of all annotations of a file, in their order."""
     with open(os.path.join(folder, "annotations", name)) as f:
         data = json.load(f)
     sizes = {im["id"]: (im["height"], im["width"]) for im in data["images"]}

@@ -21,7 +21,7 @@ static void curve_is_bounded(void **state)
         sum += curve->bins[i].sum;
         count += curve->bins[i].count;
     }
-    assert_int_equal(count, steps); /* nothing is lost, */
+    assert_int_equal(count, steps); /* all values are counted */
     assert_true(fabs(sum - (steps - 2)) < 1e-6);
 
     const int n = pm_curve_points(curve, points);
@@ -29,7 +29,7 @@ static void curve_is_bounded(void **state)
     assert_true(n <= 1000);
     for (int i = 0; i < n; i++) {
         assert_true(i == 0 || points[i].step >= points[i - 1].step);
-        up |= points[i].value == 50 && points[i].step == spike; /* spikes stand where they were, */
+        up |= points[i].value == 50 && points[i].step == spike; /* spikes stay at their steps */
         down |= points[i].value == -50 && points[i].step == spike + 1;
     }
     assert_true(up && down);
@@ -49,7 +49,7 @@ static void few_values_stay_as_they_are(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(values); i++)
         pm_curves_add(&c, "eval", "loss", 1000 * (i + 1), values[i]);
-    pm_curves_add(&c, "eval", "loss", 10, 77); /* a step that was before: not taken */
+    pm_curves_add(&c, "eval", "loss", 10, 77); /* a step before the last one is ignored */
     const struct pm_curve *curve = pm_curves_find(&c, "eval", "loss");
     assert_non_null(curve);
     assert_int_equal(curve->not_finite, 2);
@@ -62,7 +62,7 @@ static void few_values_stay_as_they_are(void **state)
     pm_curves_free(&c);
 }
 
-/* Steps far apart widen bins until some meet. */
+/* When steps are far apart, bins grow until some hold several steps. */
 static void sparse_steps(void **state)
 {
     struct pm_curves c = { 0 };
@@ -84,7 +84,7 @@ static void reads_what_is_new(void **state)
 
     (void)state;
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
-    pm_curves_read(&c, path); /* no file yet */
+    pm_curves_read(&c, path); /* the file does not exist yet */
     assert_int_equal(c.count, 0);
     put(folder, "metrics.jsonl",
         "{\"kind\": \"train\", \"step\": 1, \"loss\": 2}\n"
@@ -97,12 +97,12 @@ static void reads_what_is_new(void **state)
     assert_non_null(curve);
     assert_true(curve->count == 1 && curve->not_finite == 1 && c.last_step == 2);
     assert_non_null(f = fopen(path, "a"));
-    fputs("ss\": 7}\n", f); /* the line's end arrives */
+    fputs("ss\": 7}\n", f); /* the rest of the line is written */
     fclose(f);
     pm_curves_read(&c, path);
     curve = pm_curves_find(&c, "train", "loss");
     assert_true(curve->count == 2 && curve->last == 7);
-    /* another file */
+    /* another file replaces it */
     put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 4}\n");
     pm_curves_read(&c, path);
     curve = pm_curves_find(&c, "train", "loss");

@@ -1,4 +1,5 @@
-/* Text of report.html: foreign text is escaped, numbers are written for people, bytes in base64. */
+/* Text of report.html: text from files is escaped, numbers are rounded for people, bytes become
+ * base64. */
 #include "report/run_folder.h"
 
 #include "report/page.h"

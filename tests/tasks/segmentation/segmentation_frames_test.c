@@ -24,7 +24,8 @@ static void make_record(uint8_t **out, size_t *size)
     pm_example_builder_destroy(&b);
 }
 
-/* Makes a training example in this frame; returns how many pixels of the map are not padding. */
+/* Makes a training example in this frame. Returns the number of pixels of the map that are not
+ * padding. */
 static int pixels_in_frame(const struct pm_task *s, struct pm_frame frame, uint32_t example)
 {
     static float image[MOST * MOST * 3];
@@ -44,9 +45,9 @@ static int pixels_in_frame(const struct pm_task *s, struct pm_frame frame, uint3
     return count;
 }
 
-/* The frame that a training picture needs is its size after the random scale of this example, with
- * the draws that make it: it holds the whole picture and nothing else, by the preprocessing's rows
- * and by a list. */
+/* The frame that a training picture needs is its size after the random scale of this example,
+ * with the same random numbers. It holds the whole picture and nothing else, for the named
+ * preprocessing and for a list. */
 static void frames_of_training(void **state)
 {
     static const char *const lists[] = {
@@ -78,7 +79,7 @@ static void frames_of_training(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The size of a label map at the logits' size depends on the frame. */
+/* The size of a reduced label map depends on the frame. */
 static void label_sizes(void **state)
 {
     struct pm_task s = { .facts = { .height = 33, .width = 17 },
