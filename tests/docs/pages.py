@@ -6,7 +6,10 @@ tests/docs/README.md lists the comments."""
 import dataclasses
 import os
 import re
-import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from source_files import source_files  # noqa: E402
 
 MARKS = ("not run", "long", "fails", "file", "output", "not checked", "base")
 COMMENT = re.compile(r"<!--\s*(.*?)\s*-->", re.S)
@@ -37,26 +40,8 @@ class Page:
 
 
 def all_pages(root):
-    """Paths of all pages of the repository, relative to root. Without git: all .md files outside
-    build/ and hidden folders."""
-    got = subprocess.run(
-        ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
-    if got.returncode == 0:
-        return sorted(
-            path for path in set(got.stdout.split()) if os.path.exists(os.path.join(root, path))
-        )
-    found = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [f for f in folders if not f.startswith(".") and f != "build"]
-        found += [
-            os.path.relpath(os.path.join(folder, f), root) for f in files if f.endswith(".md")
-        ]
-    return sorted(found)
+    """Paths of all pages of the repository, relative to root."""
+    return [path for path in source_files(root) if path.endswith(".md")]
 
 
 def _marks(comments, page):

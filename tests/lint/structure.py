@@ -8,7 +8,7 @@
 - a file name occurs once in src, include, shaders and tests;
 - a line has at most 100 columns, a file at most 650 lines.
 
-Prints a line for each finding. Exits with 1 if there is one, with 77 outside a git checkout."""
+Prints a line for each finding. Exits with 1 if there is one."""
 import collections
 import os
 import re
@@ -16,23 +16,17 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+from source_files import source_files  # noqa: E402
+
 CODE = (".c", ".h", ".def", ".cpp", ".comp", ".glsl", ".cmake", ".py", ".sh")
 BY_NAME = ("CMakeLists.txt", "dev")
 COLUMNS, LINES = 100, 650
 
 
 def tracked(source):
-    got = subprocess.run(["git", "-C", source, "ls-files", "-co", "--exclude-standard"],
-                         stdout=subprocess.PIPE, text=True)
-    if got.returncode != 0:
-        print("structure: skipped: git does not list the files of", source)
-        sys.exit(77)
-    return [
-        f
-        for f in got.stdout.split("\n")
-        if (f.endswith(CODE) or os.path.basename(f) in BY_NAME)
-        and os.path.isfile(os.path.join(source, f))
-    ]
+    return [f for f in source_files(source)
+            if f.endswith(CODE) or os.path.basename(f) in BY_NAME]
 
 
 def lines_of(source, file):
