@@ -301,6 +301,13 @@ static void wake_words(void **state)
         "{\"images\": [{\"id\": 5, \"file_name\": \"../7.jpg\", \"height\": 8, \"width\": 8}]}");
     assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA,
                  "train2014.json:1", "within the folder");
+    put_text("raw/annotations/instances_train2014.json",
+             "{\"categories\": [{\"id\": 1, \"name\": \"person\"}], \"images\": ["
+             "{\"id\": 5, \"file_name\": \"7.jpg\", \"height\": 8, \"width\": 8}],"
+             "\"annotations\": [{\"id\": 3, \"image_id\": 5, \"category_id\": 1,"
+             "\"bbox\": [0, 0, 1, 1]}]}");
+    assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA,
+                 "train2014.json: annotation 3 (place 1 in the list) has no area");
     /* A file cut at any place is refused with its line. */
     for (size_t cut = 0; cut + 2 < sizeof coco; cut += 7) {
         assert_int_equal(pm_file_write(in_scratch("raw/annotations/instances_train2014.json"), coco,

@@ -164,7 +164,7 @@ static int add_object(struct split *s, const struct pm_coco_image *im,
     pm_turn_box(orientation, box);
     for (int k = 0; k < 4; k++)
         o->box[k] = (float)box[k];
-    o->text = s->coco.category[from->category].name;
+    o->text = s->coco.category[from->kind].name;
     o->area = (float)(from->area >= 0 ? from->area : b[2] * b[3]);
     o->is_crowd = from->crowd;
     if (objects->points)
@@ -314,6 +314,7 @@ static int read_split(struct job *j, const char *path, const char *points, const
                        "others",
                        images, path));
     PM_TRY(pm_coco_read(path, j->cfg->masks, j->arena, &s->coco));
+    PM_TRY(pm_coco_check_kinds(&s->coco, path));
     if (points)
         PM_TRY(read_points(j, s));
     if (s->coco.strays)
@@ -413,6 +414,8 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     struct pm_label_map map;
     int err = PM_OK;
 
+    if (cfg->label_map) /* a mistake in it shows before the large files are read */
+        PM_TRY(pm_label_map_read(j.arena, cfg->label_map, &map));
     PM_TRY(cfg->annotations || cfg->images || cfg->keypoints ? read_named(&j, src)
                                                              : read_usual(&j, src));
     PM_TRY(make_classes(&j, &map));

@@ -14,7 +14,8 @@
 #include "data/inside.h"
 
 static const int64_t most_id = (int64_t)1 << 53;
-enum { MOST_SIDE = 1 << 20, MOST_POINTS = 1000, MOST_TEXT = 64 << 20 };
+enum { MOST_SIDE = 1 << 20, MOST_POINTS = 1000 };
+enum { MOST_TEXT = 64 << 20, MOST_NUMBERS = 1 << 24 }; /* of one mask, or one polygon */
 
 struct file {
     struct pm_json_reader r;
@@ -146,13 +147,20 @@ static void push_value(struct pm_coco *out, int32_t v)
     out->value[out->values++] = v;
 }
 
+/* Counts the numbers of a list and refuses a list that is too long. */
+static int count_number(struct file *f, size_t *count, size_t most)
+{
+    return ++*count <= most ? PM_OK
+                            : pm_json_reader_fail(&f->r, "at most %zu numbers in a list", most);
+}
+
 static int read_corner(struct file *f, void *ctx)
 {
     double v = 0;
     int32_t scaled = 0;
     int err = PM_OK;
 
-    (void)ctx;
+    PM_TRY(count_number(f, ctx, MOST_NUMBERS));
     PM_TRY(pm_json_number(&f->r, &v));
     if (!pm_coco_scaled(v, &scaled))
         PM_TRY(pm_json_reader_fail(&f->r, "a coordinate in pixels, not %g", v));
@@ -165,13 +173,13 @@ static int read_polygon(struct file *f, void *ctx)
 {
     struct pm_coco *out = f->out;
     const size_t begin = out->values;
+    size_t numbers = 0;
     int err = PM_OK;
 
     (void)ctx;
     push_value(out, 0);
-    PM_TRY(read_list(f, NULL, read_corner));
-    const size_t numbers = out->values - begin - 1;
-    if (numbers % 2 || numbers > INT32_MAX)
+    PM_TRY(read_list(f, &numbers, read_corner));
+    if (numbers % 2)
         PM_TRY(pm_json_reader_fail(&f->r, "a polygon of pairs x, y, not %zu numbers", numbers));
     out->value[begin] = (int32_t)(numbers / 2);
     if (numbers < 6) {
@@ -187,7 +195,7 @@ static int read_run(struct file *f, void *ctx)
     int64_t v = 0;
     int err = PM_OK;
 
-    (void)ctx;
+    PM_TRY(count_number(f, ctx, MOST_NUMBERS));
     PM_TRY(pm_json_whole(&f->r, (int64_t)PM_COCO_PIXELS, &v));
     push_value(f->out, (int32_t)v);
 out:
@@ -216,7 +224,7 @@ static int read_runs(struct file *f, struct pm_coco_object *o)
 {
     struct pm_json_reader *r = &f->r;
     struct pm_coco *out = f->out;
-    size_t n = 0;
+    size_t n = 0, runs = 0;
     int err = PM_OK;
 
     PM_TRY(pm_json_enter(r, '{'));
@@ -231,7 +239,7 @@ static int read_runs(struct file *f, struct pm_coco_object *o)
             pm_str_bytes(&out->texts, "", 1);
         } else if (!strcmp(r->text, "counts")) {
             o->shape = PM_COCO_RUNS;
-            PM_TRY(read_list(f, NULL, read_run));
+            PM_TRY(read_list(f, &runs, read_run));
         } else {
             PM_TRY(pm_json_skip(r));
         }
@@ -290,7 +298,7 @@ static int read_coordinate(struct file *f, void *ctx)
     double v = 0;
     int err = PM_OK;
 
-    (void)ctx;
+    PM_TRY(count_number(f, ctx, (size_t)3 * MOST_POINTS));
     PM_TRY(pm_json_number(&f->r, &v));
     PM_GROW(out->point, out->points, out->points_room);
     out->point[out->points++] = v;
@@ -301,14 +309,13 @@ out:
 static int read_points(struct file *f, struct pm_coco_object *o)
 {
     struct pm_coco *out = f->out;
+    size_t numbers = 0;
     int err = PM_OK;
 
     o->point = out->points;
-    PM_TRY(read_list(f, NULL, read_coordinate));
-    const size_t numbers = out->points - o->point;
-    if (numbers % 3 || numbers / 3 > MOST_POINTS)
-        PM_TRY(pm_json_reader_fail(&f->r, "at most %d keypoints x, y, visibility, not %zu numbers",
-                                   MOST_POINTS, numbers));
+    PM_TRY(read_list(f, &numbers, read_coordinate));
+    if (numbers % 3)
+        PM_TRY(pm_json_reader_fail(&f->r, "keypoints x, y, visibility, not %zu numbers", numbers));
     for (size_t i = o->point + 2; i < out->points; i += 3)
         if (out->point[i] != 0 && out->point[i] != 1 && out->point[i] != 2)
             PM_TRY(pm_json_reader_fail(&f->r, "a keypoint's visibility of 0, 1 or 2, not %g",
@@ -427,17 +434,12 @@ static int compare_objects(const void *x, const void *y)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static int find_category(const struct pm_coco *c, struct pm_coco_object *o, const char *path)
+static int find_category(const struct pm_coco *c, int64_t id)
 {
     for (size_t k = 0; k < c->categories; k++)
-        if (c->category[k].id == o->category) {
-            o->category = (int64_t)k;
-            return PM_OK;
-        }
-    return pm_fail(PM_EDATA,
-                   "%s: annotation %" PRId64 " (place %zu in the list) has the category "
-                   "id %" PRId64 ", which is not in the list of %zu categories: add it to the list",
-                   path, o->id, o->place + 1, o->category, c->categories);
+        if (c->category[k].id == id)
+            return (int)k;
+    return -1;
 }
 
 /* Sorts the objects by image and gives each image its own. */
@@ -457,7 +459,7 @@ static int settle(struct pm_coco *c, const char *path)
     if (c->objects)
         qsort(c->object, c->objects, sizeof *c->object, compare_objects);
     for (size_t i = 0; i < c->objects; i++)
-        PM_TRY(find_category(c, &c->object[i], path));
+        c->object[i].kind = find_category(c, c->object[i].category);
     for (size_t i = 0; i < c->images; i++) {
         for (; k < c->objects && c->object[k].image < by_id[i]->id; k++)
             c->strays++;
@@ -482,6 +484,20 @@ int pm_coco_read(const char *path, bool shapes, struct pm_arena *a, struct pm_co
     PM_TRY(settle(out, path));
 out:
     return err;
+}
+
+int pm_coco_check_kinds(const struct pm_coco *c, const char *path)
+{
+    for (size_t i = 0; i < c->objects; i++) {
+        const struct pm_coco_object *o = &c->object[i];
+
+        if (o->kind < 0)
+            return pm_fail(PM_EDATA,
+                           "%s: annotation %" PRId64 " (place %zu in the list) has the category id "
+                           "%" PRId64 ", which is not in the list of %zu categories: add it to the "
+                           "list", path, o->id, o->place + 1, o->category, c->categories);
+    }
+    return PM_OK;
 }
 
 void pm_coco_free(struct pm_coco *c)

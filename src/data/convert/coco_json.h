@@ -20,7 +20,8 @@ struct pm_coco_image {
 enum pm_coco_shape { PM_COCO_NONE, PM_COCO_POLYGONS, PM_COCO_RUNS, PM_COCO_TEXT };
 struct pm_coco_object {
     int64_t id, image; /* id: -1 if the file has none */
-    int64_t category;  /* id in the file; finally the index of the category */
+    int64_t category;  /* its id in the file */
+    int kind;          /* index of the category; -1: the file does not list it */
     double area;       /* -1: not in the file */
     double box[4];     /* x, y, width, height in pixels */
     bool crowd;
@@ -51,9 +52,11 @@ struct pm_coco {
 };
 /* Reads a file. shapes: keep segmentations, else skip them. Names are in a. PM_EDATA with the line
  * for: broken JSON, missing members, numbers out of range, file names outside the folder, names
- * that are not one line, odd polygons, two images of one id, an unknown category id. The caller
- * frees out with pm_coco_free, also after an error. */
+ * that are not one line, odd polygons, two images of one id. The caller frees out with
+ * pm_coco_free, also after an error. */
 int pm_coco_read(const char *path, bool shapes, struct pm_arena *a, struct pm_coco *out);
+/* PM_EDATA if an annotation has a category that the file does not list. */
+int pm_coco_check_kinds(const struct pm_coco *c, const char *path);
 /* Moves the keypoints of the annotations in `from` to those in `to` with the same id, and their
  * names to the categories. *unknown: annotations of `from` that `to` lacks. PM_EDATA if an id
  * appears twice. */

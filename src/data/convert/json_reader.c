@@ -183,28 +183,37 @@ static size_t escape(struct pm_json_reader *r, char *out)
     return u ? put_utf8(u, out) : 0;
 }
 
+/* Reads the next character of a string. Returns the number of its bytes, 0 at the closing quote. */
+static int string_part(struct pm_json_reader *r, char bytes[4])
+{
+    const int c = next_char(r);
+
+    if (c == '"')
+        return 0;
+    bytes[0] = (char)c;
+    const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
+    return count ? (int)count : pm_json_reader_fail(r, "the end of a string");
+}
+
 /* Reads a string. wanted: stores all of it in r->text; otherwise skips it. */
 static int string(struct pm_json_reader *r, bool wanted)
 {
     size_t n = 0;
-    int c, err = take(r, '"', "a string");
+    char bytes[4];
+    int count, err = take(r, '"', "a string");
 
     if (err < 0)
         return err;
-    while ((c = next_char(r)) != '"') {
-        char bytes[4] = { (char)c };
-        const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
-        if (count == 0)
-            return pm_json_reader_fail(r, "the end of a string");
+    while ((count = string_part(r, bytes)) > 0) {
         if (!wanted)
             continue;
-        if (n + count >= sizeof r->text)
+        if (n + (size_t)count >= sizeof r->text)
             return pm_json_reader_fail(r, "a string of at most 4095 bytes");
-        memcpy(r->text + n, bytes, count);
-        n += count;
+        memcpy(r->text + n, bytes, (size_t)count);
+        n += (size_t)count;
     }
     r->text[n] = '\0';
-    return PM_OK;
+    return count;
 }
 
 int pm_json_string(struct pm_json_reader *r)
@@ -215,20 +224,17 @@ int pm_json_string(struct pm_json_reader *r)
 int pm_json_long_string(struct pm_json_reader *r, size_t most, struct pm_str *out)
 {
     const size_t begin = out->length;
-    int c, err = take(r, '"', "a string");
+    char bytes[4];
+    int count, err = take(r, '"', "a string");
 
     if (err < 0)
         return err;
-    while ((c = next_char(r)) != '"') {
-        char bytes[4] = { (char)c };
-        const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
-        if (count == 0)
-            return pm_json_reader_fail(r, "the end of a string");
-        if (out->length - begin + count > most)
+    while ((count = string_part(r, bytes)) > 0) {
+        if (out->length - begin + (size_t)count > most)
             return pm_json_reader_fail(r, "a string of at most %zu bytes", most);
-        pm_str_bytes(out, bytes, count);
+        pm_str_bytes(out, bytes, (size_t)count);
     }
-    return PM_OK;
+    return count;
 }
 
 int pm_json_next(struct pm_json_reader *r)

@@ -1,15 +1,12 @@
 /* visualwakewords: is there a person in the picture? Made from COCO's pictures and boxes like
  * TF-Slim's converter. The label is 1 if an object of the class covers more than the threshold
  * share of the picture, by the area in the annotation. The boxes of these objects are stored, too.
- * Records go to the files in turn. The annotations (hundreds of megabytes) are read in one pass
- * that keeps only the needed numbers. */
+ * Records go to the files in turn. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "data/convert/coco_json.h"
 #include "data/convert/convert.h"
-#include "data/convert/json_reader.h"
-#include "data/inside.h"
 
 struct vww_cfg {
     const char *foreground_class, *train_directory, *validation_directory, *train_annotations,
@@ -34,238 +31,50 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-struct image {
-    int64_t id;
-    const char *name; /* in the arena */
-    int height, width;
-    size_t first, count; /* its objects */
-};
-
-struct object {
-    int64_t image, category; /* ids */
-    double area, box[4];     /* x, y, width, height in pixels */
-    size_t place;            /* in the file */
-};
-
-struct coco {
-    struct pm_arena *arena;
-    struct image *image; /* owned */
-    size_t images, images_room;
-    struct object *object; /* owned; finally only the objects that count, sorted by image */
-    size_t objects, objects_room;
-    int64_t category;
-    bool found; /* the category */
+struct split {
+    struct pm_coco coco;
+    int kind; /* index of the category */
+    double threshold;
     const char *folder;
     int bad;
 };
 
 /* ---- the annotations ------------------------------------------------------------------------ */
 
-static const int64_t most_id = (int64_t)1 << 53;
-
-static int read_image(struct pm_json_reader *r, struct coco *c)
+static int read_annotations(struct pm_arena *a, const char *path, const char *wanted,
+                            struct split *s)
 {
+    struct pm_coco *c = &s->coco;
     int err = PM_OK;
-    struct image im = { .id = -1 };
-    int64_t height = 0, width = 0;
-    size_t n = 0;
 
-    PM_TRY(pm_json_enter(r, '{'));
-    while ((err = pm_json_member(r, &n)) == 1) {
-        if (!strcmp(r->text, "id")) {
-            PM_TRY(pm_json_whole(r, most_id, &im.id));
-        } else if (!strcmp(r->text, "height")) {
-            PM_TRY(pm_json_whole(r, 1 << 20, &height));
-        } else if (!strcmp(r->text, "width")) {
-            PM_TRY(pm_json_whole(r, 1 << 20, &width));
-        } else if (!strcmp(r->text, "file_name")) {
-            PM_TRY(pm_json_string(r));
-            im.name = pm_arena_strdup(c->arena, r->text);
-        } else {
-            PM_TRY(pm_json_skip(r));
-        }
-    }
-    PM_TRY(err);
-    if (im.id < 0 || height < 1 || width < 1 || !im.name)
-        PM_TRY(pm_json_reader_fail(r, "an image with id, height, width and file_name"));
-    if (!pm_is_inside(im.name))
-        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder, not \"%.200s\"", im.name));
-    im.height = (int)height, im.width = (int)width;
-    PM_GROW(c->image, c->images, c->images_room);
-    c->image[c->images++] = im;
+    PM_TRY(pm_coco_read(path, false, a, c));
+    s->kind = -1;
+    for (size_t k = 0; k < c->categories; k++)
+        if (!strcmp(c->category[k].name, wanted))
+            s->kind = (int)k;
+    if (s->kind < 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: no category \"%s\": set foreground_class", path, wanted));
+    for (size_t i = 0; i < c->objects; i++)
+        if (c->object[i].area < 0)
+            PM_TRY(pm_fail(PM_EDATA, "%s: annotation %" PRId64 " (place %zu in the list) has no "
+                           "area of 0 or more: add it", path, c->object[i].id,
+                           c->object[i].place + 1));
 out:
     return err;
 }
 
-static int read_box(struct pm_json_reader *r, double box[4])
+/* Whether an object is of the class and large enough. */
+static bool counts(const struct split *s, const struct pm_coco_object *o,
+                   const struct pm_coco_image *im)
 {
-    int err = pm_json_enter(r, '[');
-    size_t n = 0;
-
-    while (err == PM_OK && (err = pm_json_item(r, &n)) == 1) {
-        double v = 0;
-        err = pm_json_number(r, &v);
-        if (n <= 4)
-            box[n - 1] = v;
-    }
-    return err == PM_OK && n != 4 ? pm_json_reader_fail(r, "a box of four numbers") : err;
-}
-
-static int read_object(struct pm_json_reader *r, struct coco *c)
-{
-    int err = PM_OK;
-    struct object o = { .image = -1, .category = -1, .area = -1, .place = c->objects };
-    bool boxed = false;
-    size_t n = 0;
-
-    PM_TRY(pm_json_enter(r, '{'));
-    while ((err = pm_json_member(r, &n)) == 1) {
-        if (!strcmp(r->text, "image_id"))
-            PM_TRY(pm_json_whole(r, most_id, &o.image));
-        else if (!strcmp(r->text, "category_id"))
-            PM_TRY(pm_json_whole(r, most_id, &o.category));
-        else if (!strcmp(r->text, "area"))
-            PM_TRY(pm_json_number(r, &o.area));
-        else if (!strcmp(r->text, "bbox"))
-            PM_TRY((boxed = true, read_box(r, o.box)));
-        else
-            PM_TRY(pm_json_skip(r));
-    }
-    PM_TRY(err);
-    if (o.image < 0 || o.category < 0 || o.area < 0 || !boxed)
-        PM_TRY(pm_json_reader_fail(r, "an annotation with image_id, category_id, area and bbox"));
-    PM_GROW(c->object, c->objects, c->objects_room);
-    c->object[c->objects++] = o;
-out:
-    return err;
-}
-
-static int read_category(struct pm_json_reader *r, struct coco *c, const char *wanted)
-{
-    int err = PM_OK;
-    int64_t id = -1;
-    bool this_one = false;
-    size_t n = 0;
-
-    PM_TRY(pm_json_enter(r, '{'));
-    while ((err = pm_json_member(r, &n)) == 1) {
-        if (!strcmp(r->text, "id")) {
-            PM_TRY(pm_json_whole(r, most_id, &id));
-        } else if (!strcmp(r->text, "name")) {
-            PM_TRY(pm_json_string(r));
-            this_one = !strcmp(r->text, wanted);
-        } else {
-            PM_TRY(pm_json_skip(r));
-        }
-    }
-    PM_TRY(err);
-    if (this_one) {
-        c->category = id;
-        c->found = true;
-    }
-out:
-    return err;
-}
-
-static int read_list(struct pm_json_reader *r, struct coco *c, const char *key, const char *wanted)
-{
-    const int which = !strcmp(key, "images") ? 0 : !strcmp(key, "annotations") ? 1 : 2;
-    size_t n = 0;
-    int err = pm_json_enter(r, '[');
-
-    while (err == PM_OK && (err = pm_json_item(r, &n)) == 1)
-        err = which == 0 ? read_image(r, c) : which == 1 ? read_object(r, c)
-                                                         : read_category(r, c, wanted);
-    return err;
-}
-
-static int read_annotations(const char *path, const char *wanted, struct coco *c)
-{
-    int err = PM_OK;
-    struct pm_json_reader r;
-    size_t n = 0;
-
-    r.f = NULL;
-    PM_TRY(pm_json_reader_open(path, &r));
-    PM_TRY(pm_json_enter(&r, '{'));
-    while ((err = pm_json_member(&r, &n)) == 1) {
-        if (!strcmp(r.text, "images") || !strcmp(r.text, "annotations") ||
-            !strcmp(r.text, "categories"))
-            PM_TRY(read_list(&r, c, r.text, wanted));
-        else
-            PM_TRY(pm_json_skip(&r));
-    }
-    PM_TRY(err);
-    PM_TRY(pm_json_end(&r));
-    if (!c->found)
-        PM_TRY(pm_fail(
-            PM_EDATA,
-            "%s: there is no category \"%s\": set foreground_class to a category of this file",
-            path, wanted));
-    if (c->images == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the file lists no images", path));
-out:
-    pm_json_reader_close(&r);
-    return err;
-}
-
-/* ---- which objects count -------------------------------------------------------------------- */
-
-static int compare_ids(const void *x, const void *y)
-{
-    const int64_t a = (*(struct image *const *)x)->id, b = (*(struct image *const *)y)->id;
-    return a < b ? -1 : a > b;
-}
-
-static int compare_objects(const void *x, const void *y)
-{
-    const struct object *a = x, *b = y;
-    if (a->image != b->image)
-        return a->image < b->image ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
-}
-
-/* Keeps the objects of the class that are large enough, sorted by image, and gives each image its
- * own. */
-static int choose_objects(struct coco *c, double threshold, const char *path)
-{
-    int err = PM_OK;
-    struct image **by_id = pm_malloc((c->images + 1) * sizeof *by_id);
-    size_t left = 0;
-
-    for (size_t i = 0; i < c->images; i++)
-        by_id[i] = &c->image[i];
-    qsort(by_id, c->images, sizeof *by_id, compare_ids);
-    for (size_t i = 1; i < c->images; i++)
-        if (by_id[i]->id == by_id[i - 1]->id)
-            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %" PRId64, path, by_id[i]->id));
-    for (size_t i = 0; i < c->objects; i++) {
-        const struct object *o = &c->object[i];
-        const struct image key = { .id = o->image }, *wanted = &key;
-        struct image **at = bsearch(&wanted, by_id, c->images, sizeof *by_id, compare_ids);
-        if (at && o->category == c->category &&
-            o->area / ((double)(*at)->height * (*at)->width) > threshold)
-            c->object[left++] = *o;
-    }
-    c->objects = left;
-    if (left)
-        qsort(c->object, left, sizeof *c->object, compare_objects);
-    for (size_t i = 0, k = 0; i < c->images; i++) {
-        while (k < left && c->object[k].image < by_id[i]->id)
-            k++;
-        by_id[i]->first = k;
-        while (k < left && c->object[k].image == by_id[i]->id)
-            k++;
-        by_id[i]->count = k - by_id[i]->first;
-    }
-out:
-    pm_free(by_id);
-    return err;
+    return o->kind == s->kind && o->area / ((double)im->height * im->width) > s->threshold;
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-static void add_boxes(struct pm_example_builder *b, const struct coco *c, const struct image *im)
+/* Adds the boxes that count. */
+static void add_boxes(struct pm_example_builder *b, const struct split *s,
+                      const struct pm_coco_image *im)
 {
     static const char *const keys[] = { "image/object/bbox/xmin", "image/object/bbox/xmax",
                                         "image/object/bbox/ymin", "image/object/bbox/ymax",
@@ -273,35 +82,40 @@ static void add_boxes(struct pm_example_builder *b, const struct coco *c, const 
     float *v = pm_malloc((im->count + 1) * sizeof *v);
 
     for (int k = 0; k < 5; k++) {
-        for (size_t i = 0; i < im->count; i++) {
-            const struct object *o = &c->object[im->first + i];
+        size_t n = 0;
+        for (size_t i = im->first; i < im->first + im->count; i++) {
+            const struct pm_coco_object *o = &s->coco.object[i];
             const double values[5] = { o->box[0] / im->width, (o->box[0] + o->box[2]) / im->width,
                                        o->box[1] / im->height,
                                        (o->box[1] + o->box[3]) / im->height, o->area };
-            v[i] = (float)values[k];
+            if (counts(s, o, im))
+                v[n++] = (float)values[k];
         }
-        pm_example_add_floats(b, keys[k], v, im->count);
+        pm_example_add_floats(b, keys[k], v, n);
     }
     pm_free(v);
 }
 
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
-    const struct coco *c = ctx;
-    const struct image *im = &c->image[i];
+    const struct split *s = ctx;
+    const struct pm_coco_image *im = &s->coco.image[i];
     struct pm_picture p = { 0 };
     struct pm_sha256 hash;
     struct pm_str path = { 0 };
     char hex[65], id[24];
+    bool found = false;
     int err = PM_OK;
 
-    pm_str_add(&path, "%s/%s", c->folder, im->name);
+    pm_str_add(&path, "%s/%s", s->folder, im->name);
     PM_TRY(pm_picture_read(path.text, &p));
     if (p.image.height != im->height || p.image.width != im->width)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: the picture is %d x %d pixels, but its annotations give %d x %d",
                        path.text, p.image.height, p.image.width, im->height, im->width));
-    pm_picture_add(b, &p, p.format, im->count > 0);
+    for (size_t k = im->first; k < im->first + im->count; k++)
+        found |= counts(s, &s->coco.object[k], im);
+    pm_picture_add(b, &p, p.format, found);
     pm_sha256_start(&hash);
     pm_sha256_add(&hash, p.data, p.size);
     pm_sha256_end(&hash, hex);
@@ -309,12 +123,12 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     pm_add_text(b, "image/filename", im->name);
     pm_add_text(b, "image/source_id", id);
     pm_add_text(b, "image/key/sha256", hex);
-    add_boxes(b, c, im);
+    add_boxes(b, s, im);
     err = 1;
 out:
     pm_str_free(&path);
     pm_picture_free(&p);
-    return pm_picture_failed(err, c->bad);
+    return pm_picture_failed(err, s->bad);
 }
 
 /* The path that an option names, else SRC/NAME2014, else SRC/NAME2017. */
@@ -335,20 +149,20 @@ static int write_split(const struct vww_cfg *cfg, bool train, const char *annota
                        const char *folder, struct pm_making *m)
 {
     int err = PM_OK;
-    struct coco c = { .arena = pm_arena_create(), .folder = folder, .bad = cfg->bad };
+    struct pm_arena *a = pm_arena_create();
+    struct split s = { .threshold = cfg->small_object_area_threshold, .folder = folder,
+                       .bad = cfg->bad };
     const struct pm_sharding sharding = {
         PM_CUT_DEAL, (size_t)(train ? cfg->train_shards : cfg->validation_shards), PM_NAMES_RECORD
     };
 
     if (!pm_is_folder(folder))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", folder));
-    PM_TRY(read_annotations(annotations, cfg->foreground_class, &c));
-    PM_TRY(choose_objects(&c, cfg->small_object_area_threshold, annotations));
-    PM_TRY(pm_making_split(m, train ? "train" : "val", c.images, &sharding, fill, &c));
+    PM_TRY(read_annotations(a, annotations, cfg->foreground_class, &s));
+    PM_TRY(pm_making_split(m, train ? "train" : "val", s.coco.images, &sharding, fill, &s));
 out:
-    pm_free(c.image);
-    pm_free(c.object);
-    pm_arena_destroy(&c.arena);
+    pm_coco_free(&s.coco);
+    pm_arena_destroy(&a);
     return err;
 }
 
