@@ -100,6 +100,12 @@ int pm_annotations_missing(struct pm_annotations *s, const char *picture,
                            const char *missing);
 /* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes. */
 int pm_annotations_write(struct pm_annotations *s, struct pm_making *m);
+/* A whole converter: starts s, calls add, which adds the pictures of the folder src with their
+ * objects, writes the records and frees s. ctx: add's, usually a struct that contains s. PM_EDATA,
+ * also if src is no folder. */
+int pm_annotations_convert(struct pm_annotations *s, const struct pm_detection_cfg *cfg,
+                           const char *src, int (*add)(void *ctx, const char *src), void *ctx,
+                           struct pm_making *m);
 
 /* ---- files -------------------------------------------------------------------------------- */
 

@@ -259,3 +259,19 @@ int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
 out:
     return err;
 }
+
+int pm_annotations_convert(struct pm_annotations *s, const struct pm_detection_cfg *cfg,
+                           const char *src, int (*add)(void *ctx, const char *src), void *ctx,
+                           struct pm_making *m)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_annotations_start(s, cfg));
+    if (!pm_is_folder(src))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
+    PM_TRY(add(ctx, src));
+    PM_TRY(pm_annotations_write(s, m));
+out:
+    pm_annotations_free(s);
+    return err;
+}

@@ -354,21 +354,26 @@ out:
     return err;
 }
 
-static int convert(const void *config, const char *src, struct pm_making *m)
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
 {
     int err = PM_OK;
-    struct job j = { .cfg = config, .src = src };
+    struct job *j = ctx;
 
-    PM_TRY(pm_annotations_start(&j.s, config));
-    j.arena = j.s.arena;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    PM_TRY(read_all(&j));
-    PM_TRY(add_rows(&j));
-    PM_TRY(pm_annotations_write(&j.s, m));
+    j->arena = j->s.arena;
+    j->src = src;
+    PM_TRY(read_all(j));
+    PM_TRY(add_rows(j));
 out:
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    struct job j = { .cfg = config };
+    const int err = pm_annotations_convert(&j.s, config, src, add_all, &j, m);
+
     pm_free(j.row);
-    pm_annotations_free(&j.s);
     return err;
 }
 

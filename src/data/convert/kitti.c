@@ -134,15 +134,19 @@ out:
     return err;
 }
 
-static int add_all(struct job *j, const char *src)
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
 {
     int err = PM_OK;
+    struct job *j = ctx;
     struct pm_sources list = { 0 };
     static const char *const inside[] = { "training", NULL };
     static const char *const label_names[] = { "label_2", "labels", NULL };
     static const char *const picture_names[] = { "image_2", "images", NULL };
-    const char *root = pm_first_folder(j->arena, src, inside);
 
+    j->arena = j->s.arena;
+    j->s.has = PM_HAS_TRUNCATED;
+    const char *root = pm_first_folder(j->arena, src, inside);
     root = root ? root : src;
     const char *labels = pm_first_folder(j->arena, root, label_names);
     const char *pictures = pm_first_folder(j->arena, root, picture_names);
@@ -169,19 +173,10 @@ out:
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    int err = PM_OK;
     struct job j = { .cfg = config };
+    const int err = pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 
-    PM_TRY(pm_annotations_start(&j.s, config));
-    j.arena = j.s.arena;
-    j.s.has = PM_HAS_TRUNCATED;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    PM_TRY(add_all(&j, src));
-    PM_TRY(pm_annotations_write(&j.s, m));
-out:
     pm_free(j.object);
-    pm_annotations_free(&j.s);
     return err;
 }
 

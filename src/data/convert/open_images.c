@@ -339,15 +339,20 @@ out:
     return err;
 }
 
-static int add_all(struct job *j, const char *src)
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
 {
     int err = PM_OK;
+    struct job *j = ctx;
     bool any = false;
     static const char *const annotations[] = { "annotations", NULL };
     static const char *const images[] = { "images", NULL };
+
+    j->arena = j->s.arena;
+    j->s.unit = true;
+    j->s.has = PM_HAS_GROUP_OF | PM_HAS_TRUNCATED;
     const char *own = pm_first_folder(j->arena, src, annotations);
     const char *root = pm_first_folder(j->arena, src, images);
-
     j->annotations = own ? own : src;
     PM_TRY(read_names(j));
     PM_TRY(read_hierarchy(j));
@@ -368,23 +373,13 @@ out:
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    int err = PM_OK;
     struct job j = { .cfg = config, .csv = pm_calloc(1, sizeof *j.csv) };
+    const int err = pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 
-    PM_TRY(pm_annotations_start(&j.s, config));
-    j.arena = j.s.arena;
-    j.s.unit = true;
-    j.s.has = PM_HAS_GROUP_OF | PM_HAS_TRUNCATED;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    PM_TRY(add_all(&j, src));
-    PM_TRY(pm_annotations_write(&j.s, m));
-out:
     pm_free(j.csv);
     pm_free(j.label);
     pm_free(j.edge);
     pm_free(j.row);
-    pm_annotations_free(&j.s);
     return err;
 }
 

@@ -267,13 +267,17 @@ static size_t list_roots(struct job *j, const char *src, const char *roots[2])
     return count;
 }
 
-static int add_all(struct job *j, const char *src)
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
 {
     int err = PM_OK;
+    struct job *j = ctx;
     struct lists l = { 0 };
     const char *roots[2];
-    const size_t count = list_roots(j, src, roots);
 
+    j->arena = j->s.arena;
+    j->s.has = PM_HAS_DIFFICULT | PM_HAS_TRUNCATED | PM_HAS_VIEW;
+    const size_t count = list_roots(j, src, roots);
     for (size_t i = 0; i < count; i++)
         PM_TRY(list_lists(j, roots[i], &l));
     PM_TRY(choose_lists(j, src, &l));
@@ -292,19 +296,9 @@ out:
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    int err = PM_OK;
     struct job j = { .cfg = config };
 
-    PM_TRY(pm_annotations_start(&j.s, config));
-    j.arena = j.s.arena;
-    j.s.has = PM_HAS_DIFFICULT | PM_HAS_TRUNCATED | PM_HAS_VIEW;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    PM_TRY(add_all(&j, src));
-    PM_TRY(pm_annotations_write(&j.s, m));
-out:
-    pm_annotations_free(&j.s);
-    return err;
+    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 }
 
 const struct pm_converter pm_converter_voc = {

@@ -397,8 +397,18 @@ static const char *data_file(const struct job *j)
     return found;
 }
 
-static int read_all(struct job *j)
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
 {
+    struct job *j = ctx;
+    size_t length = strlen(src);
+
+    while (length > 1 && src[length - 1] == '/')
+        length--;
+    j->arena = j->s.arena;
+    j->base = j->src = pm_arena_printf(j->arena, "%.*s", (int)length, src);
+    j->s.unit = true;
+    j->s.masks = j->cfg->masks;
     const char *data = data_file(j);
 
     if (data && pm_ends_with(data, ".data"))
@@ -413,27 +423,12 @@ static int read_all(struct job *j)
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    int err = PM_OK;
     struct job j = { .cfg = config };
-    size_t length = strlen(src);
 
     if (j.cfg->common.label_map)
         return pm_fail(PM_ECONFIG, "dataset convert yolo: label_map: classes of YOLO have the "
                        "numbers and names of data.yaml, obj.names or classes.txt; edit that file");
-    PM_TRY(pm_annotations_start(&j.s, config));
-    j.arena = j.s.arena;
-    while (length > 1 && src[length - 1] == '/')
-        length--;
-    j.base = j.src = pm_arena_printf(j.arena, "%.*s", (int)length, src);
-    j.s.unit = true;
-    j.s.masks = j.cfg->masks;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    PM_TRY(read_all(&j));
-    PM_TRY(pm_annotations_write(&j.s, m));
-out:
-    pm_annotations_free(&j.s);
-    return err;
+    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 }
 
 const struct pm_converter pm_converter_yolo = {
