@@ -44,7 +44,7 @@ struct pm_open_rows {
     const char *(*refusal)(const char *name);
     const char *(*known_as)(const char *name); /* row's name for an alias, or NULL; may be NULL */
 };
-/* Options that a task adds to a section. section: "loss", or "eval.panoptic" for the keys of an
+/* Options that a task adds to a section. section: "loss", or "loss.NAME" for the keys of an
  * object inside a section, which the task reads. */
 struct pm_task_section {
     const char *section;

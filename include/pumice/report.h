@@ -15,12 +15,12 @@ extern "C" {
  * of updates, including that of the line. Each (kind, step) occurs once, also after a resume.
  *
  * "train": loss (the total), loss_average (smoothed, as the Inception trainer did), l2 (weight
- * decay's part), main_loss and, where there are such, aux_loss, edge_loss, loss_center, loss_offset
- * (of the heads; any other loss by its layer's name), lr, gradient_norm, images_per_second,
+ * decay's part), main_loss and, if the net has further loss layers, the loss of each by the
+ * layer's name, such as aux_loss; lr, gradient_norm, images_per_second,
  * seconds_per_step, wait_share, queue_fill (of the ring of prepared batches), seconds_... (below),
  * skipped (damaged records, where data.on_corrupt passes over them), and with run.train_metrics
- * miou, pixel_accuracy (of the logged steps so far), batch_miou, batch_pixel_accuracy. "eval": the
- * task's metrics. */
+ * the metrics of the task's pm_train_output, over all logged steps so far or of the last one.
+ * "eval": the task's metrics. */
 struct pm_metric {
     const char *name; /* borrowed */
     double value;     /* written with enough digits to read it back exactly; null if not finite */

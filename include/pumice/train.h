@@ -22,7 +22,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
  * checkpoint tells none), count, metrics, per_class (a list of label, name, support, predicted,
- * right, precision, recall, f1; of a segmentation, whose support is in pixels, also iou),
+ * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),
  * checkpoint, averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 /* Stores a report of pm_evaluate in the folder RUN/eval_SPLIT: in an event file for TensorBoard,

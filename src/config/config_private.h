@@ -18,7 +18,7 @@ struct pm_config_section {
 extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
 extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
 const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
-/* Returns the task's own options in a section, or in an object inside it ("eval.panoptic"); NULL:
+/* Returns the task's own options in a section, or in an object inside it ("eval.NAME"); NULL:
  * none. */
 const struct pm_opt *pm_config_task_opts(const struct pm_open_task *t, const char *section);
 /* Finds the table of a task other than `not` that has this key of the section, and the task. NULL:

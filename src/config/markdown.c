@@ -318,7 +318,7 @@ static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, 
     }
 }
 
-/* Finds the section's or a task's table that has a key ("eval." or "eval.panoptic."), and the key's
+/* Finds the section's or a task's table that has a key ("eval." or "eval.NAME."), and the key's
  * name in it. NULL: the key is top-level, of an open row, or not available yet. */
 static const struct pm_opt *closed_table(const struct pm_open_sections *open, const char *key,
                                          const char **name)

@@ -29,7 +29,7 @@ struct pm_trainer_saving {
     struct cJSON *metrics;      /* owned; of the last evaluation */
     double saved_at, folder_checked_at; /* pm_seconds */
 };
-/* trainer.c: the loop. */
+/* trainer.c: the loop. trainer_results.c writes loss and decay. */
 struct pm_trainer_loop {
     double started_at;          /* pm_seconds */
     double loss, decay;         /* last collected total loss, and the part from weight decay */
@@ -47,8 +47,8 @@ struct pm_trainer_start {
 };
 
 struct pm_trainer {
-    /* Facts for observers, made by trainer_open.c. Later trainer.c writes step and collected, and
-     * trainer_save.c writes saved_step and evaluated_step. After a device is lost,
+    /* Facts for observers, made by trainer_open.c. Later trainer.c writes step, trainer_results.c
+     * collected, and trainer_save.c saved_step and evaluated_step. After a device is lost,
      * trainer_snapshot.c resets the steps, and trainer_loss.c removes its specs. The balancer sets
      * their shares. */
     struct pm_run_facts run;

@@ -156,6 +156,12 @@ static void same(const struct outcome *a, const struct outcome *b)
     assert_true(sqrt(difference) <= 1e-4 * sqrt(norm));
 }
 
+static void drop(struct outcome *r)
+{
+    pm_loss_averages_free(&r->averages);
+    pm_free(r->values);
+}
+
 static void test_clones_equal_one(void **state)
 {
     struct outcome one = train((double[]){ 1 }, 1, 1, false, "momentum");
@@ -170,8 +176,7 @@ static void test_clones_equal_one(void **state)
     same(&one, &three);
     same(&one, &micro);
     same(&one, &both);
-    pm_free(one.values), pm_free(two.values), pm_free(three.values);
-    pm_free(micro.values), pm_free(both.values);
+    drop(&one), drop(&two), drop(&three), drop(&micro), drop(&both);
 }
 
 /* Norms over whole variables are computed where the master copy is. */
@@ -183,7 +188,7 @@ static void test_clones_of_lamb(void **state)
     (void)state;
     assert_true(one.loss[STEPS - 1] < 0.8 * one.loss[0]);
     same(&one, &two);
-    pm_free(one.values), pm_free(two.values);
+    drop(&one), drop(&two);
 }
 
 static void test_same_bits_again(void **state)
@@ -193,7 +198,7 @@ static void test_same_bits_again(void **state)
 
     (void)state;
     assert_memory_equal(a.values, b.values, a.count * sizeof(float));
-    pm_free(a.values), pm_free(b.values);
+    drop(&a), drop(&b);
 }
 
 static void test_frozen_variable_stays(void **state)
@@ -208,7 +213,7 @@ static void test_frozen_variable_stays(void **state)
     pm_variable_initial(net->vars[0], 3, initial);
     assert_memory_equal(r.values, initial, sizeof initial);
     pm_net_destroy(&net);
-    pm_free(r.values);
+    drop(&r);
 }
 
 static void test_refuses_a_batch_too_small(void **state)

@@ -71,6 +71,7 @@ static void read_state(const struct pm_checkpoint *c)
         for (int i = 0; i < info.num_classes; i++)
             if (info.labels && info.labels[i] && strlen(info.labels[i]) > 1 << 20)
                 __builtin_trap();
+    pm_loss_averages_free(&averages);
     cJSON_Delete(state);
     pm_arena_destroy(&a);
 }

@@ -213,7 +213,7 @@ static void named_nets(void **state)
     (void)state;
     for (size_t i = 0; i < count; i++) {
         const struct pm_net_row *row = rows[i];
-        const int size = row->task ? 97 : row->default_size;
+        const int size = strcmp(row->task, "segmentation") == 0 ? 97 : row->default_size;
         struct pm_net *net = pm_net_create();
         void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
         struct pm_heads heads = { 0 };

@@ -96,6 +96,12 @@ struct net_options {
     bool fold, beside, size, pixels, probabilities;
 };
 
+/* Whether the net's outputs are maps. */
+static bool segments(const struct pm_net_row *row)
+{
+    return strcmp(row->task, "segmentation") == 0;
+}
+
 static struct pm_net *build(const struct pm_net_row *row, int batch, int size, bool any_size,
                             struct pm_heads *heads)
 {
@@ -107,7 +113,7 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int size, b
 
     if (any_size && row->opts && pm_opts_find(row->opts, "global_pool") >= 0)
         cJSON_AddTrueToObject(options, "global_pool");
-    if (row->task && strcmp(row->name, "deeplab_mobilenet_edgetpu") != 0) {
+    if (segments(row) && strcmp(row->name, "deeplab_mobilenet_edgetpu") != 0) {
         cJSON_AddNumberToObject(options, "decoder_strides", 4);
         cJSON_AddNumberToObject(options, "aspp_rates", 2);
     }
@@ -270,7 +276,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
         { vgg ? 123.68f : 127.5f, vgg ? 116.78f : 127.5f, vgg ? 103.94f : 127.5f },
         { vgg ? 64 : 127.5f, vgg ? 64 : 127.5f, vgg ? 64 : 127.5f }
     };
-    const int batch = 2, size = row->task ? 97 : row->default_size;
+    const int batch = 2, size = segments(row) ? 97 : row->default_size;
     const int run_size = o->size ? size + 37 : size;
     const int channels = row->default_channels;
     const size_t count = (size_t)batch * run_size * run_size * channels;
