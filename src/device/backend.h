@@ -69,7 +69,7 @@ struct pm_program {
     size_t in_count, out_count, calls_count;
     int slots;
     bool timed;
-    bool is_train; /* called "train" */
+    bool is_train; /* a training step, by its name */
     struct pm_timeline_names *names; /* kept by timeline.c */
 };
 

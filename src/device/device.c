@@ -299,6 +299,12 @@ static void check_call(const struct pm_bound_call *c)
     }
 }
 
+/* Whether the program is a training step: "train", or "train 97x97" if there are several sizes. */
+static bool is_train(const char *name)
+{
+    return name && strncmp(name, "train", 5) == 0 && (name[5] == '\0' || name[5] == ' ');
+}
+
 int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                       struct pm_program **out)
 {
@@ -321,7 +327,7 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
     (*out)->calls_count = desc->calls_count;
     (*out)->slots = desc->slots;
     (*out)->timed = desc->timed;
-    (*out)->is_train = desc->name && strcmp(desc->name, "train") == 0;
+    (*out)->is_train = is_train(desc->name);
     pm_timeline_program(*out, desc);
 out:
     return err;

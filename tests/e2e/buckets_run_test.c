@@ -1,7 +1,8 @@
 /* Training with pictures of several sizes (input.buckets) by the program, on drawn shapes of
  * three sizes in one folder. A batch uses the smallest size that holds it. Killed and started
- * again, training ends with the same bits. One bucket trains like input.size. The memory of each
- * size is shown. Summaries and metrics use the batch's size. Two devices follow one. */
+ * again, or after a lost device, training ends with the same bits. One bucket trains like
+ * input.size. The memory of each size is shown. Summaries and metrics use the batch's size. Two
+ * devices give the same bits each time. */
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 
@@ -110,6 +111,19 @@ static void resumed(void **state)
     same_run(in("whole"), in("torn"));
 }
 
+/* Training resumes from its snapshot after a device is lost, with the same bits. */
+static void lost_device(void **state)
+{
+    struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
+                          "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
+                          in("lost"));
+
+    (void)state;
+    assert_contains(r.err, "was lost, as PM_LOSE requests");
+    check(r, 0);
+    same_run(in("whole"), in("lost"));
+}
+
 /* With a list of one size only config.json differs. */
 static void one_bucket(void **state)
 {
@@ -180,9 +194,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed),       cmocka_unit_test(one_bucket),
+        cmocka_unit_test(resumed),       cmocka_unit_test(lost_device),
+        cmocka_unit_test(one_bucket),    cmocka_unit_test(refusals),
         cmocka_unit_test(other_options), cmocka_unit_test(two_devices),
-        cmocka_unit_test(shown),         cmocka_unit_test(refusals),
+        cmocka_unit_test(shown),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);
