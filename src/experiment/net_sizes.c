@@ -184,8 +184,3 @@ out:
     pm_net_destroy(&net);
     return err;
 }
-
-uint64_t pm_net_sizes_made(const struct pm_net_sizes *s)
-{
-    return pm_sizes_made(s->sizes);
-}

@@ -38,6 +38,5 @@ void pm_net_sizes_destroy(struct pm_net_sizes **s);
  * frame is that of the last call. PM_ECONFIG if the net cannot be built for this size, PM_EMEMORY;
  * with groups, the message names a picture and the remedy. */
 int pm_net_sizes_get(struct pm_net_sizes *s, struct pm_frame frame, struct pm_net_of_size *out);
-uint64_t pm_net_sizes_made(const struct pm_net_sizes *s); /* plans made so far */
 
 #endif
