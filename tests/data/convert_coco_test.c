@@ -469,6 +469,29 @@ static void splits(void **state)
     scratch_remove();
 }
 
+/* Roboflow's layout, whose first category has the id 0 and no boxes. */
+static void beside(void **state)
+{
+    static const char json[] = "{" IMAGES ",\"annotations\":[" BOX_OF("0,0,1,1") "],"
+                               "\"categories\":[{\"id\":0,\"name\":\"pets\"},"
+                               "{\"id\":3,\"name\":\"cat\"}]}";
+    struct pm_objects o;
+
+    (void)state;
+    scratch_make();
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(pm_make_folders(in_scratch(k ? "s/valid" : "s/train")), PM_OK);
+        put_png(in_scratch(k ? "s/valid/a.png" : "s/train/a.png"), 9, 5);
+        put_text(k ? "s/valid/_annotations.coco.json" : "s/train/_annotations.coco.json", json);
+    }
+    run_ok(NULL);
+    struct pm_example *e = objects("val", 1, 0, &o);
+    assert_true(o.count == 1 && o.item[0].label == 4);
+    pm_objects_free(&o);
+    pm_example_destroy(&e);
+    scratch_remove();
+}
+
 /* ---- data of other projects ----------------------------------------------------------------- */
 
 static void count(const char *split, size_t records, size_t boxes, size_t crowds)
@@ -511,28 +534,39 @@ static void mini(void **state)
 
 static void layouts(void **state)
 {
-    static const struct {
-        const char *folder, *options;
-        bool val;
-        size_t train_boxes, val_boxes, val_crowds;
-    } some[] = {
-        { "coco", "masks=true", true, 1, 2, 1 },
-        { "coco_instances", "masks=true", true, 1, 2, 1 },
-        { "coco_person_keypoints", "masks=true", true, 1, 2, 1 },
-    };
-    char name[300];
+    static const char *const folders[] = { "coco", "coco_instances", "coco_person_keypoints" };
+    static const char *const others[] = { "labels", "captions", "image_info", "panoptic" };
+    char name[300], options[300];
 
     (void)state;
-    for (size_t i = 0; i < PM_COUNT(some); i++) {
-        snprintf(name, sizeof name, "layouts/coco_dataset/%s", some[i].folder);
+    for (size_t i = 0; i < PM_COUNT(folders); i++) {
+        snprintf(name, sizeof name, "layouts/coco_dataset/%s", folders[i]);
         const char *src = shared_data(name);
         scratch_make();
-        if (pm_dataset_convert("coco", src, in_scratch("d"), some[i].options) < 0)
+        if (pm_dataset_convert("coco", src, in_scratch("d"), "masks=true") < 0)
             fail_msg("%s: %s", name, pm_error_text());
-        count("train", 1, some[i].train_boxes, 0);
-        count("val", 1, some[i].val_boxes, some[i].val_crowds);
+        count("train", 1, 1, 0);
+        count("val", 1, 2, 1);
         scratch_remove();
     }
+    const char *src = shared_data("layouts/coco_dataset/coco_stuff");
+    scratch_make();
+    assert_int_equal(pm_dataset_convert("coco", src, in_scratch("d"),
+                                        "annotations=annotations/stuff_val.json images=images/val "
+                                        "split=val masks=true"), PM_OK);
+    count("val", 1, 1, 1);
+    /* Files without boxes are refused. */
+    for (size_t i = 0; i < PM_COUNT(others); i++) {
+        snprintf(name, sizeof name, "layouts/coco_dataset/coco_%s", others[i]);
+        src = shared_data(name);
+        assert_fails(pm_dataset_convert("coco", src, in_scratch("e"), NULL), PM_EDATA,
+                     "has neither annotations/instances", "give annotations and images");
+        snprintf(options, sizeof options, "annotations=annotations/%s_val.json images=images/val",
+                 others[i]);
+        assert_fails(pm_dataset_convert("coco", src, in_scratch("e"), options), PM_EDATA,
+                     "is this a file of instances?");
+    }
+    scratch_remove();
 }
 
 int main(void)
@@ -541,7 +575,7 @@ int main(void)
         cmocka_unit_test(shapes),  cmocka_unit_test(keypoints), cmocka_unit_test(filter),
         cmocka_unit_test(printed), cmocka_unit_test(classes),   cmocka_unit_test(orientation),
         cmocka_unit_test(broken),  cmocka_unit_test(large),     cmocka_unit_test(splits),
-        cmocka_unit_test(mini),    cmocka_unit_test(layouts),
+        cmocka_unit_test(beside),      cmocka_unit_test(mini),    cmocka_unit_test(layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
+enum { MOST_SPLITS = 4 };
 struct split {
     const char *path, *points_path, *images, *name; /* points_path: or NULL; in the arena */
     struct pm_coco coco;
@@ -47,7 +48,7 @@ struct job {
     const struct coco_cfg *cfg;
     struct pm_making *m;
     struct pm_arena *arena;
-    struct split split[3];
+    struct split split[MOST_SPLITS];
     int splits;
 };
 
@@ -346,10 +347,28 @@ static const char *find_images(struct pm_arena *a, const char *src, const char *
     return found ? found : pm_arena_printf(a, "%s/%s", src, names[0]);
 }
 
+/* Reads Roboflow's layout, with each split's file beside its pictures. */
+static int read_beside(struct job *j, const char *src)
+{
+    static const char *const folders[MOST_SPLITS] = { "train", "valid", "val", "test" };
+    static const char *const names[MOST_SPLITS] = { "train", "val", "val", "test" };
+    int err = PM_OK;
+
+    for (size_t i = 0; i < MOST_SPLITS; i++) {
+        const char *images = pm_arena_printf(j->arena, "%s/%s", src, folders[i]);
+        const char *path = pm_arena_printf(j->arena, "%s/_annotations.coco.json", images);
+
+        if (pm_file_exists(path))
+            PM_TRY(read_split(j, path, NULL, images, names[i]));
+    }
+out:
+    return err;
+}
+
 static int read_usual(struct job *j, const char *src)
 {
-    static const char *const names[] = { "train", "val", "test" }, *const years[] = { "2017",
-                                                                                      "2014", "" };
+    static const char *const names[] = { "train", "val", "test" };
+    static const char *const years[] = { "2017", "2014", "" };
     int err = PM_OK;
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
@@ -364,9 +383,12 @@ static int read_usual(struct job *j, const char *src)
             break;
         }
     if (!j->splits)
+        PM_TRY(read_beside(j, src));
+    if (!j->splits)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: has neither annotations/instances_{train,val}2017.json nor "
-                       "person_keypoints_{train,val}2017.json: give annotations and images",
+                       "person_keypoints_{train,val}2017.json nor train/_annotations.coco.json: "
+                       "give annotations and images",
                        src));
 out:
     return err;
@@ -433,9 +455,11 @@ const struct pm_converter pm_converter_coco = {
     .help = "COCO's boxes, masks and keypoints",
     .layout = "SRC/annotations/instances_{train,val}2017.json and SRC/{train,val}2017/* (or 2014, "
               "or without a\n"
-              "year; pictures also in SRC/images/), and person_keypoints_*.json beside it. Other "
-              "files of this\n"
-              "form by annotations and images. Records for TensorFlow's Object Detection API, "
+              "year; pictures also in SRC/images/), and person_keypoints_*.json beside it; or "
+              "Roboflow's\n"
+              "SRC/{train,valid,test}/_annotations.coco.json beside the pictures. Other files of "
+              "this form by\n"
+              "annotations and images. Records for TensorFlow's Object Detection API, "
               "train.record-00000-\n"
               "of-00010; class numbers are the category ids. label_map.pbtxt has their names.",
     .opts = opts,
