@@ -167,17 +167,17 @@ void pm_annotations_size(struct pm_annotations *s, int height, int width)
     s->picture[s->pictures - 1].width = width;
 }
 
-int pm_annotations_missing(struct pm_annotations *s, const char *picture,
+int pm_annotations_missing(struct pm_annotations *s, int rule, const char *picture,
                            const char *missing)
 {
-    if (s->cfg->unannotated == PM_UNANNOTATED_ERROR)
+    if (rule == PM_UNANNOTATED_ERROR)
         return pm_fail(PM_EDATA,
                        "%s has no annotations: %s; add them, or set unannotated=empty (no "
                        "objects in the picture) or unannotated=skip",
                        picture, missing);
     if (s->missing++ == 0)
         s->first_missing = missing;
-    return s->cfg->unannotated == PM_UNANNOTATED_EMPTY;
+    return rule == PM_UNANNOTATED_EMPTY;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -94,9 +94,10 @@ void pm_annotations_object(struct pm_annotations *s, struct pm_annotated_object 
 /* Sets the size that the annotations of the last picture state. */
 void pm_annotations_size(struct pm_annotations *s, int height, int width);
 /* For a picture without annotations: returns 1 if it is kept without objects, 0 if it is skipped,
- * or PM_EDATA. missing: what it lacks, as in "x.txt does not exist", in the arena.
+ * or PM_EDATA. rule: enum pm_unannotated. missing: what it lacks, as in "x.txt does not exist", in
+ * the arena.
  * pm_annotations_write logs their number, and fails if no picture has annotations. */
-int pm_annotations_missing(struct pm_annotations *s, const char *picture,
+int pm_annotations_missing(struct pm_annotations *s, int rule, const char *picture,
                            const char *missing);
 /* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes. */
 int pm_annotations_write(struct pm_annotations *s, struct pm_making *m);

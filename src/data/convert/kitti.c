@@ -111,7 +111,7 @@ static int add_picture(struct job *j, const struct pm_source *picture, const cha
 
     j->count = 0;
     if (!pm_file_exists(where)) {
-        PM_TRY(pm_annotations_missing(&j->s, picture->path,
+        PM_TRY(pm_annotations_missing(&j->s, j->cfg->common.unannotated, picture->path,
                                       pm_arena_printf(j->arena, "%s does not exist", where)));
         if (err == 1)
             pm_annotations_picture(&j->s, of);

@@ -290,7 +290,8 @@ static int add_pictures(struct job *j, const struct stem *stems, size_t count, c
     for (size_t i = 0; i < count; i++) {
         const bool found = k < j->rows && j->row[k].picture == i;
 
-        err = found ? 1 : pm_annotations_missing(&j->s, stems[i].path, lacks);
+        err = found ? 1 : pm_annotations_missing(&j->s, j->cfg->common.unannotated,
+                                                 stems[i].path, lacks);
         PM_TRY(err);
         if (err == 1)
             pm_annotations_picture(&j->s, (struct pm_annotated){

@@ -64,9 +64,10 @@ static int add_picture(struct job *j, const char *picture, const char *xml, bool
                                      .where = xml };
 
     if (!pm_file_exists(xml)) {
-        err = test && j->cfg->common.unannotated == PM_UNANNOTATED_ERROR
-            ? 1 : pm_annotations_missing(&j->s, picture,
-                                     pm_arena_printf(j->arena, "%s does not exist", xml));
+        const int given = j->cfg->common.unannotated;
+        err = pm_annotations_missing(
+            &j->s, test && given == PM_UNANNOTATED_ERROR ? PM_UNANNOTATED_EMPTY : given, picture,
+            pm_arena_printf(j->arena, "%s does not exist", xml));
         if (err == 1)
             pm_annotations_picture(&j->s, of);
         return err < 0 ? err : PM_OK;

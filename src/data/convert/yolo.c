@@ -66,7 +66,8 @@ static int add_picture(struct job *j, const char *picture)
     const char *labels = label_of(j, picture);
     const bool found = pm_file_exists(labels);
     const int keep = found ? 1 : pm_annotations_missing(
-        &j->s, picture, pm_arena_printf(j->arena, "%s does not exist", labels));
+        &j->s, j->cfg->common.unannotated, picture,
+        pm_arena_printf(j->arena, "%s does not exist", labels));
 
     if (keep == 1)
         pm_annotations_picture(&j->s, (struct pm_annotated){
