@@ -102,8 +102,8 @@ static void release_net(void *ctx, struct pm_net *net)
     pm_experiment_forget(s->o.e, want);
 }
 
-/* Returns the group with the largest picture or, planned, with the most pixels at once. */
-static const struct pm_frame_group *largest(const struct pm_net_sizes *s, bool planned)
+/* Returns the group with the largest picture or, at_once, with the most pixels in a batch. */
+static const struct pm_frame_group *largest(const struct pm_net_sizes *s, bool at_once)
 {
     const struct pm_frame_group *best = NULL;
     double most = -1;
@@ -111,7 +111,7 @@ static const struct pm_frame_group *largest(const struct pm_net_sizes *s, bool p
     for (size_t i = 0; i < s->o.groups->count; i++) {
         const struct pm_frame_group *g = &s->o.groups->list[i];
         const double pixels =
-            (double)g->frame.height * g->frame.width * (planned ? pictures_of(s, g) : 1);
+            (double)g->frame.height * g->frame.width * (at_once ? pictures_of(s, g) : 1);
 
         if (pixels > most)
             best = g, most = pixels;
@@ -119,22 +119,31 @@ static const struct pm_frame_group *largest(const struct pm_net_sizes *s, bool p
     return best;
 }
 
+static int plan_group(struct pm_net_sizes *s, const struct pm_frame_group *g)
+{
+    const int size[1][2] = { { g->frame.height, g->frame.width } };
+    const int err = pm_sizes_prepare(s->sizes, size, 1);
+
+    return err < 0 ? explain(s, err, g->frame.height, g->frame.width) : PM_OK;
+}
+
+/* Many small pictures may need more memory than the largest one. */
 static int plan_largest(struct pm_net_sizes *s)
 {
     const struct pm_frame_group *g = largest(s, true), *most = largest(s, false);
-    const int size[1][2] = { { g->frame.height, g->frame.width } };
     char bytes[24];
-    int err = pm_sizes_prepare(s->sizes, size, 1);
+    int err = PM_OK;
 
-    if (err < 0)
-        return explain(s, err, g->frame.height, g->frame.width);
+    PM_TRY(plan_group(s, most));
+    PM_TRY(plan_group(s, g));
     PM_INFO(s->o.use == PM_USE_EVAL ? "eval" : "predict",
             "%zu input size%s, the largest %d x %d; %d of %d x %d at once need most: %s for "
             "activations",
             s->o.groups->count, s->o.groups->count == 1 ? "" : "s", most->frame.height,
             most->frame.width, pictures_of(s, g), g->frame.height, g->frame.width,
             pm_bytes_text(pm_sizes_bytes(s->sizes), bytes));
-    return PM_OK;
+out:
+    return err;
 }
 
 int pm_net_sizes_create(const struct pm_net_sizes_options *o, struct pm_net_sizes **out)

@@ -29,9 +29,9 @@ struct pm_net_of_size {
 };
 /* Not thread-safe. */
 struct pm_net_sizes;
-/* Plans the frame that needs most first, so that a picture that is too large is found before any
- * work. With groups, logs the number of sizes, the largest one and the memory. All pointers in the
- * options are borrowed. Errors are those of pm_net_sizes_get. */
+/* Plans the largest frame and the one with the most pixels in a batch first, so that a picture that
+ * is too large is found before any work. With groups, logs the number of sizes, the largest one and
+ * the memory. All pointers in the options are borrowed. Errors are those of pm_net_sizes_get. */
 int pm_net_sizes_create(const struct pm_net_sizes_options *o, struct pm_net_sizes **out);
 void pm_net_sizes_destroy(struct pm_net_sizes **s);
 /* Returns the net of a frame of the groups, with a loaded plan. No run may be under way, unless the
