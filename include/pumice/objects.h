@@ -68,6 +68,7 @@ const char *pm_label_map_nearest(const struct pm_label_map *map, const char *tex
 struct pm_keypoint {
     float y, x;     /* 0..1 spans the picture; 0, 0 if it is not labelled */
     int visibility; /* 0: not labelled, 1: labelled but hidden, 2: visible */
+    float z, z_weight; /* depth and its weight, with PM_HAS_DEPTH */
 };
 struct pm_object {
     float box[4];        /* ymin, xmin, ymax, xmax; 0..1 spans the upright picture */
@@ -88,6 +89,7 @@ struct pm_object {
     float mask_weight;             /* >= 0; usually 1 */
     struct pm_keypoint *keypoints; /* [points of the picture]; NULL without keypoints */
     const float *scores;           /* [score_count of the picture]: soft labels; or NULL */
+    int64_t track;                 /* number of the object in a video, >= 0 */
 };
 /* The lists that a record has, apart from the boxes. */
 enum {
@@ -104,6 +106,8 @@ enum {
     PM_HAS_MASK_WEIGHT = 1 << 10,
     PM_HAS_KEYPOINTS = 1 << 11,
     PM_HAS_SCORES = 1 << 12,
+    PM_HAS_TRACK = 1 << 13,
+    PM_HAS_DEPTH = 1 << 14,
 };
 struct pm_objects {
     struct pm_object *item; /* [count], owned: pm_objects_free */
@@ -130,9 +134,9 @@ struct pm_keypoint *pm_objects_points(struct pm_objects *o);
 
 /* Reads the objects of a record: image/object/bbox/{ymin,xmin,ymax,xmax}, class/{text,label,
  * multiclass_scores}, area, is_crowd, difficult, group_of, truncated, view, weight, mask,
- * mask/weight, keypoint/{x,y,visibility,text}, and image/{height,width,neg_category_ids,
- * not_exhaustive_category_ids}. A record without boxes has no objects. Keypoints without visibility
- * are visible.
+ * mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, and image/{height,width,
+ * neg_category_ids,not_exhaustive_category_ids}. A record without boxes has no objects. Keypoints
+ * without visibility are visible.
  *
  * masks: read masks, too; they are borrowed from e and not decoded. where: the record's name.
  * PM_ECORRUPT, with record, object (from 1) and value, for: lists of unequal lengths or of another

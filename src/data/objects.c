@@ -1,52 +1,14 @@
-/* objects: reads and writes the objects of a record, which stores each property as one list with
+/* objects: reads the objects of a record, which stores each property as one list with
  * one value per object. All lists must have as many values as there are boxes: a shorter list
  * would give values to the wrong objects. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include <pumice/objects.h>
+#include "data/object_keys.h"
 
 /* Coordinates are 0..1, and slightly beyond for objects at the border. Larger ones are pixels. */
 static const float most_coordinate = 10;
-
-static const char *const box_keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
-                                         "image/object/bbox/ymax", "image/object/bbox/xmax" };
-static const char label_key[] = "image/object/class/label";
-static const char scores_key[] = "image/object/class/multiclass_scores";
-static const char mask_key[] = "image/object/mask";
-static const char point_y_key[] = "image/object/keypoint/y";
-static const char point_x_key[] = "image/object/keypoint/x";
-static const char visibility_key[] = "image/object/keypoint/visibility";
-static const char point_text_key[] = "image/object/keypoint/text";
-static const char point_count_key[] = "image/object/keypoint/num";
-
-/* A property with one value per object: its key and its place in struct pm_object. */
-struct property {
-    unsigned bit;
-    const char *key;
-    size_t at;
-};
-static const struct property texts[] = {
-    { PM_HAS_TEXT, "image/object/class/text", offsetof(struct pm_object, text) },
-    { PM_HAS_VIEW, "image/object/view", offsetof(struct pm_object, view) },
-};
-static const struct property numbers[] = {
-    { PM_HAS_AREA, "image/object/area", offsetof(struct pm_object, area) },
-    { PM_HAS_WEIGHT, "image/object/weight", offsetof(struct pm_object, weight) },
-    { PM_HAS_MASK_WEIGHT, "image/object/mask/weight", offsetof(struct pm_object, mask_weight) },
-};
-static const struct property flags[] = {
-    { PM_HAS_CROWD, "image/object/is_crowd", offsetof(struct pm_object, is_crowd) },
-    { PM_HAS_DIFFICULT, "image/object/difficult", offsetof(struct pm_object, difficult) },
-    { PM_HAS_GROUP_OF, "image/object/group_of", offsetof(struct pm_object, group_of) },
-    { PM_HAS_TRUNCATED, "image/object/truncated", offsetof(struct pm_object, truncated) },
-};
-
-static void *field(struct pm_object *o, const struct property *p)
-{
-    return (char *)o + p->at;
-}
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
@@ -279,7 +241,7 @@ out:
 static int read_classes(const struct reading *r)
 {
     struct pm_objects *o = r->o;
-    const int64_t *labels = NULL;
+    const int64_t *labels = NULL, *tracks = NULL;
     const float *scores = NULL;
     bool floats;
     int err = PM_OK;
@@ -288,6 +250,10 @@ static int read_classes(const struct reading *r)
     for (size_t i = 0; labels && err == 1 && i < o->count; i++)
         o->item[i].label = labels[i];
     o->has |= err == 1 ? PM_HAS_LABEL : 0;
+    PM_TRY(int_list(r, track_key, 1, INT64_MAX, &tracks));
+    for (size_t i = 0; tracks && err == 1 && i < o->count; i++)
+        o->item[i].track = tracks[i];
+    o->has |= err == 1 ? PM_HAS_TRACK : 0;
     const size_t all = value_count(r->e, scores_key, &floats), per = o->count ? all / o->count : 0;
     if (all == 0)
         return PM_OK;
@@ -355,6 +321,29 @@ out:
     return err;
 }
 
+/* Depths of keypoints; without weights they weigh 1. */
+static int read_depths(const struct reading *r)
+{
+    struct pm_objects *o = r->o;
+    const size_t per = (size_t)o->points;
+    const float *z = NULL, *weight = NULL;
+    int err = PM_OK;
+
+    PM_TRY(float_list(r, depth_key, per, &z));
+    if (err == 0)
+        return PM_OK;
+    PM_TRY(float_list(r, depth_weight_key, per, &weight));
+    const bool given = err == 1;
+    for (size_t at = 0; at < o->count * per; at++) {
+        o->item[at / per].keypoints[at % per].z = z[at];
+        o->item[at / per].keypoints[at % per].z_weight = given ? weight[at] : 1;
+    }
+    o->has |= PM_HAS_DEPTH;
+    err = PM_OK;
+out:
+    return err;
+}
+
 static int read_points(const struct reading *r)
 {
     struct pm_objects *o = r->o;
@@ -384,6 +373,7 @@ static int read_points(const struct reading *r)
     }
     o->has |= PM_HAS_KEYPOINTS;
     PM_TRY(read_point_names(r));
+    PM_TRY(read_depths(r));
 out:
     return err;
 }
@@ -450,120 +440,6 @@ int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
                                    &o->incomplete_count));
 out:
     return err;
-}
-
-/* ---- writing -------------------------------------------------------------------------------- */
-
-static void write_floats(const struct pm_objects *o, struct pm_example_builder *b, const char *key,
-                         size_t at)
-{
-    float *v = pm_malloc((o->count + 1) * sizeof *v);
-
-    for (size_t i = 0; i < o->count; i++)
-        memcpy(&v[i], (const char *)&o->item[i] + at, sizeof *v);
-    pm_example_add_floats(b, key, v, o->count);
-    pm_free(v);
-}
-
-static void write_ints(const struct pm_objects *o, struct pm_example_builder *b)
-{
-    int64_t *v = pm_malloc((o->count + 1) * sizeof *v);
-
-    for (size_t i = 0; i < o->count; i++)
-        v[i] = o->item[i].label;
-    if (o->has & PM_HAS_LABEL)
-        pm_example_add_ints(b, label_key, v, o->count);
-    for (size_t k = 0; k < PM_COUNT(flags); k++) {
-        for (size_t i = 0; i < o->count; i++)
-            v[i] = *(bool *)field(&o->item[i], &flags[k]);
-        if (o->has & flags[k].bit)
-            pm_example_add_ints(b, flags[k].key, v, o->count);
-    }
-    pm_free(v);
-}
-
-static void write_text(struct pm_example_builder *b, const char *key, const char *text)
-{
-    pm_example_add_bytes(b, key, text ? text : "", text ? strlen(text) : 0);
-}
-
-static void write_points(const struct pm_objects *o, struct pm_example_builder *b)
-{
-    const size_t per = (size_t)o->points, all = o->count * per;
-    float *x = pm_malloc((all + 1) * sizeof *x), *y = pm_malloc((all + 1) * sizeof *y);
-    int64_t *seen = pm_malloc((all + 1) * sizeof *seen),
-            *labelled = pm_calloc(o->count + 1, sizeof *labelled);
-
-    for (size_t at = 0; at < all; at++) {
-        const struct pm_keypoint *from = o->item[at / per].keypoints;
-        const struct pm_keypoint p = from ? from[at % per] : (struct pm_keypoint){ 0 };
-        x[at] = p.x, y[at] = p.y, seen[at] = p.visibility;
-        labelled[at / per] += p.visibility > 0;
-    }
-    pm_example_add_floats(b, point_x_key, x, all);
-    pm_example_add_floats(b, point_y_key, y, all);
-    pm_example_add_ints(b, visibility_key, seen, all);
-    pm_example_add_ints(b, point_count_key, labelled, o->count);
-    for (size_t at = 0; o->point_names && at < all; at++)
-        write_text(b, point_text_key, o->point_names[at % per]);
-    pm_free(labelled);
-    pm_free(seen);
-    pm_free(y);
-    pm_free(x);
-}
-
-/* The soft labels of all objects, one after the other. */
-static void write_scores(const struct pm_objects *o, struct pm_example_builder *b)
-{
-    const size_t per = (size_t)o->score_count;
-    float *v = pm_calloc(o->count * per + 1, sizeof *v);
-
-    for (size_t i = 0; i < o->count; i++)
-        if (o->item[i].scores)
-            memcpy(v + i * per, o->item[i].scores, per * sizeof *v);
-    pm_example_add_floats(b, scores_key, v, o->count * per);
-    pm_free(v);
-}
-
-static void write_masks(const struct pm_objects *o, struct pm_example_builder *b)
-{
-    const size_t pixels = (size_t)o->height * (size_t)o->width;
-
-    if (o->count == 0 || !o->item[0].mask_values) {
-        for (size_t i = 0; i < o->count; i++)
-            pm_example_add_bytes(b, mask_key, o->item[i].mask, o->item[i].mask_size);
-        return;
-    }
-    float *v = pm_calloc(o->count * pixels + 1, sizeof *v);
-    for (size_t i = 0; i < o->count; i++)
-        if (o->item[i].mask_values)
-            memcpy(v + i * pixels, o->item[i].mask_values, pixels * sizeof *v);
-    pm_example_add_floats(b, mask_key, v, o->count * pixels);
-    pm_free(v);
-}
-
-void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b)
-{
-    for (size_t k = 0; k < 4; k++)
-        write_floats(o, b, box_keys[k], offsetof(struct pm_object, box) + k * sizeof(float));
-    for (size_t k = 0; k < PM_COUNT(texts); k++)
-        for (size_t i = 0; o->has & texts[k].bit && i < o->count; i++)
-            write_text(b, texts[k].key, *(const char **)field(&o->item[i], &texts[k]));
-    for (size_t k = 0; k < PM_COUNT(numbers); k++)
-        if (o->has & numbers[k].bit)
-            write_floats(o, b, numbers[k].key, numbers[k].at);
-    write_ints(o, b);
-    if (o->has & PM_HAS_SCORES)
-        write_scores(o, b);
-    if (o->has & PM_HAS_KEYPOINTS)
-        write_points(o, b);
-    if (o->has & PM_HAS_MASK)
-        write_masks(o, b);
-    if (o->absent_count)
-        pm_example_add_ints(b, "image/neg_category_ids", o->absent, o->absent_count);
-    if (o->incomplete_count)
-        pm_example_add_ints(b, "image/not_exhaustive_category_ids", o->incomplete,
-                            o->incomplete_count);
 }
 
 /* ---- masks and classes ---------------------------------------------------------------------- */

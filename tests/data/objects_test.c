@@ -63,16 +63,17 @@ static void fill(struct pm_objects *o)
     put_box(one, 0, 0, 1, 1);
     one->text = "dog", one->label = 90;
     one->difficult = one->truncated = true;
+    one->track = 77;
     one->scores = scores[1];
     o->points = 2;
     o->point_names = names;
     o->item[1].keypoints = pm_objects_points(o);
-    o->item[1].keypoints[0] = (struct pm_keypoint){ 0.5F, 0.125F, 2 };
+    o->item[1].keypoints[0] = (struct pm_keypoint){ 0.5F, 0.125F, 2, 3.5F, 0.5F };
     o->item[1].keypoints[1] = (struct pm_keypoint){ 1, 0, 1 };
     o->score_count = 3;
     o->absent = absent, o->absent_count = 2;
     o->incomplete = incomplete, o->incomplete_count = 1;
-    o->has = (PM_HAS_SCORES << 1) - 1;
+    o->has = (PM_HAS_DEPTH << 1) - 1;
 }
 
 static void there_and_back(void **state)
@@ -103,6 +104,8 @@ static void there_and_back(void **state)
     assert_true(a->mask_size == 3 && !memcmp(a->mask, "abc", 3) && b->mask_size == 0);
     assert_true(a->keypoints[0].visibility == 0 && b->keypoints[0].visibility == 2);
     assert_true(b->keypoints[0].y == 0.5F && b->keypoints[0].x == 0.125F);
+    assert_true(b->keypoints[0].z == 3.5F && b->keypoints[0].z_weight == 0.5F);
+    assert_true(a->track == 0 && b->track == 77);
     assert_string_equal(to.point_names[1], "left_eye");
     assert_true(to.score_count == 3 && a->scores[2] == 0.75F && b->scores[0] == 1);
     assert_true(to.absent_count == 2 && to.absent[1] == 9 && to.incomplete[0] == 7);
@@ -210,6 +213,7 @@ static void damaged_ints(void **state)
         { "image/object/class/label", 1, { 1 }, "class/label has 1 values for 2 boxes", "2 are" },
         { "image/object/class/label", 2, { 1, -4 }, "object 2: ", "class/label is -4, outside 0" },
         { "image/object/is_crowd", 2, { 0, 2 }, "object 2: image/object/is_crowd is 2", "0..1" },
+        { "image/object/track/label", 2, { 0, -1 }, "object 2: ", "track/label is -1" },
         { "image/object/group_of", 3, { 0 }, "group_of has 3 values", "2 are needed" },
         { "image/object/area", 2, { 1, 2 }, "image/object/area holds integers", "floats" },
         { "image/height", 1, { -1 }, "image/height is -1", "outside 0..1048576" },
