@@ -67,7 +67,7 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
     };
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1])
-            return pm_fail(PM_ECONFIG, "command line: %s knows no flag '%s' (pumice %s --help)",
+            return pm_fail(PM_ECONFIG, "command line: %s has no flag '%s' (pumice %s --help)",
                            command, argv[i], command);
         if (is_override(argv[i]))
             out->overrides[out->overrides_count++] = argv[i];
@@ -102,7 +102,7 @@ int app_options(const struct app_args *args, const char *command, int words, str
     struct pm_str s = { 0 };
 
     if (args->words_count > words)
-        return pm_fail(PM_ECONFIG, "command line: %s does not know what to do with '%s'", command,
+        return pm_fail(PM_ECONFIG, "command line: %s takes no argument '%s'", command,
                        args->words[words]);
     for (size_t i = 0; i < args->overrides_count; i++)
         add_option(&s, args->overrides[i]);
@@ -158,9 +158,10 @@ int app_load_config(const struct app_args *args, const char *command, int words,
                        "configs/lenet_mnist.json",
                        command, command);
     if (args->words_count > words)
-        return pm_fail(PM_ECONFIG,
-                       "command line: %s takes one config file and key=value; what is '%s'?",
-                       command, args->words[words]);
+        return pm_fail(
+            PM_ECONFIG,
+            "command line: %s takes one config file and key=value arguments, but not '%s'", command,
+            args->words[words]);
     const struct pm_open_sections open = pm_train_choices(a);
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }

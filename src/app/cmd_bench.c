@@ -23,7 +23,7 @@ static int take_number(int *argc, char **argv, const char *flag, double low, dou
         return PM_OK;
     v = strtod(text, &end);
     if (end == text || *end || !(v >= low && v <= high))
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is no number of %g to %g", flag, text,
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is not a number of %g to %g", flag, text,
                        low, high));
     *value = v;
 out:
@@ -347,7 +347,9 @@ static int bench_kernels(int argc, char **argv, struct pm_arena *a, struct app_g
         PM_TRY(pm_fail(PM_ECONFIG, "command line: bench kernels takes one device at most, as in "
                        "pumice bench kernels vulkan:0"));
     if (csv && o.list_only)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: --csv has nothing to write with --list"));
+        PM_TRY(
+            pm_fail(PM_ECONFIG,
+                    "command line: --list measures nothing, so it cannot be combined with --csv"));
     o.batch = (int)batch;
     o.seconds = seconds;
     PM_TRY(open_device(args.words_count > 1 ? args.words[1] : "auto", &d));

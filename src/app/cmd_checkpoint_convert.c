@@ -16,7 +16,7 @@ static int print_conversion(const struct pm_checkpoint *from, const char *dst,
             pm_tensor_file_format(from->tensors), dst, made->format, made->tensors,
             made->left_out);
     if (made->texts)
-        PM_WARN("checkpoint", "%zu of them hold texts or other things that are no numbers",
+        PM_WARN("checkpoint", "%zu of them are texts or other values that are not numbers",
                 made->texts);
     if (!g->json)
         return PM_OK;

@@ -125,10 +125,10 @@ static int take_most(const char *text, uint64_t *most)
     const long long megabytes = text ? strtoll(text, &end, 10) : 0;
 
     if (text && (end == text || *end || megabytes < 1 || megabytes > 1000000000))
-        return pm_fail(PM_ECONFIG,
-                       "command line: --max-megabytes %s: a whole number from 1 to 1000000000 is "
-                       "wanted",
-                       text);
+        return pm_fail(
+            PM_ECONFIG,
+            "command line: --max-megabytes %s: a whole number from 1 to 1000000000 is needed",
+            text);
     *most = (uint64_t)megabytes * 1000000;
     return PM_OK;
 }
@@ -161,7 +161,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(app_take_value(&argc, argv, "--pictures", &flags.pictures));
         PM_TRY(app_take_value(&argc, argv, "--maps", &flags.maps));
         if (records && sscanf(records, "%d", &flags.records) != 1)
-            PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
+            PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is not a number", records));
     }
     if (downloading || !strcmp(what, "convert"))
         app_flags_to_options(&argc, argv, a);
@@ -176,9 +176,10 @@ static int run(int argc, char **argv, struct app_globals *g)
     else if (!strcmp(what, "make"))
         PM_TRY(make(&args, a, g));
     else
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "command line: dataset %s: convert, download, make or inspect is wanted",
-                       what[0] ? what : "(nothing)"));
+        PM_TRY(pm_fail(
+            PM_ECONFIG,
+            "command line: dataset %s: the subcommands are convert, download, make and inspect",
+            what[0] ? what : "(nothing)"));
 out:
     pm_arena_destroy(&a);
     if (err < 0 && stopped) {

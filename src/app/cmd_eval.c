@@ -85,8 +85,8 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(app_args(argc, argv, "eval", a, &args));
     PM_TRY(app_load_config(&args, "eval", 1, a, &c));
     if (watching && g->json)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: --watch prints many results, --json one; take "
-                       "one of them"));
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: --watch prints many results, --json one; use "
+                                   "only one of the two flags"));
     PM_TRY(watching ? watch(c, g) : evaluate(c, g, false, &events));
 out:
     pm_events_close(&events);

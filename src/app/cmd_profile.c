@@ -277,7 +277,7 @@ static int take_count(int *argc, char **argv, const char *flag, int low, int *va
         return PM_OK;
     v = strtol(given, &end, 10);
     if (end == given || *end || v < low || v > 100000)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is no whole number of %d to 100000",
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is not a whole number of %d to 100000",
                        flag, given, low));
     *value = (int)v;
 out:

@@ -13,8 +13,10 @@ static int open_runs(const struct app_args *args, struct pm_report **runs, int *
         return pm_fail(PM_ECONFIG, "command line: report needs a run folder, as in pumice report "
                        "runs/shapes_classification");
     if (args->overrides_count > 0)
-        return pm_fail(PM_ECONFIG, "command line: report takes run folders, and reads no config: "
-                       "what is '%s'?", args->overrides[0]);
+        return pm_fail(
+            PM_ECONFIG,
+            "command line: report takes run folders and no config or key=value, but not '%s'",
+            args->overrides[0]);
     if (args->words_count > PM_MAX_REPORTS)
         return pm_fail(PM_ECONFIG, "command line: %d run folders; report compares at most %d",
                        args->words_count, PM_MAX_REPORTS);
@@ -22,11 +24,13 @@ static int open_runs(const struct app_args *args, struct pm_report **runs, int *
         const char *folder = args->words[i];
 
         if (!pm_is_folder(folder))
-            return pm_fail(PM_EDATA, "%s: there is no such folder", folder);
+            return pm_fail(PM_EDATA, "%s: no such folder", folder);
         runs[*count] = pm_report_open(folder, pm_run_is_locked(folder));
         if (pm_report_empty(runs[(*count)++]))
-            return pm_fail(PM_EDATA, "%s: is no run folder: it has no run.json, config.json or "
-                           "metrics.jsonl", folder);
+            return pm_fail(
+                PM_EDATA,
+                "%s: this is not a run folder: it has no run.json, config.json or metrics.jsonl",
+                folder);
     }
     return PM_OK;
 }

@@ -169,7 +169,8 @@ static int split_words(struct app_args *args, struct pm_arena *a, struct pm_conf
     }
     args->words_count = left;
     if (!*c && args->overrides_count > 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s changes a config, but none is named",
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "command line: %s needs a config that it changes, but none is named",
                        args->overrides[0]));
 out:
     return err;
@@ -187,8 +188,10 @@ static int find_devices(const struct app_args *args, const struct pm_device_info
     for (int i = 0; i < args->words_count; i++) {
         PM_TRY(pm_device_find(list, known, args->words[i], "command line", &out[*count]));
         if (!list[out[*count]].caps.needs_verification)
-            PM_TRY(pm_fail(PM_ECONFIG, "command line: \"%s\" is the CPU, which the others are "
-                           "compared with; name a GPU", args->words[i]));
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "command line: \"%s\" is the CPU, with which other devices are "
+                           "compared; name a GPU",
+                           args->words[i]));
         ++*count;
     }
 out:
@@ -217,8 +220,10 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (g->json)
         PM_TRY(app_print_json(g, o));
     if (t.wrong > 0)
-        PM_TRY(pm_fail(PM_EDEVICE, "%d of %d variants give wrong results; training avoids them, "
-                       "please report them with this output", t.wrong, t.kernels));
+        PM_TRY(pm_fail(PM_EDEVICE,
+                       "%d of %d variants give wrong results; training avoids them; please report "
+                       "them with this output",
+                       t.wrong, t.kernels));
 out:
     cJSON_Delete(o);
     pm_free(list);

@@ -83,7 +83,10 @@ bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count)
     ok = true;
 out:
     if (!ok)
-        PM_WARN("clones", "%s is not for these devices: measuring again, so bits may differ", path);
+        PM_WARN("clones",
+                "%s is from other devices: measuring their speed again, so results can differ in "
+                "the last bits",
+                path);
     cJSON_Delete(json);
     pm_free(text);
     return ok;

@@ -19,10 +19,11 @@ static int share_out(struct pm_clones *c)
     double total = 0;
 
     if (c->slice.count % unit != 0 || units < c->o.count)
-        return pm_fail(PM_ECONFIG, "run.batch_size: %d cannot be shared by %d clone%s in %d "
-                       "micro-batches; it must be a multiple of run.micro_batches and hold one of "
-                       "each for every clone", c->o.batch, c->o.count,
-                       c->o.count == 1 ? "" : "s", unit);
+        return pm_fail(PM_ECONFIG,
+                       "run.batch_size: %d cannot be shared by %d clone%s in %d micro-batches; it "
+                       "must be a multiple of run.micro_batches and give every clone at least one "
+                       "example per micro-batch",
+                       c->o.batch, c->o.count, c->o.count == 1 ? "" : "s", unit);
     for (int i = 0; i < c->o.count; i++)
         total += c->specs[i].share;
     for (int i = 0; i < c->o.count; i++) {
@@ -60,9 +61,11 @@ static int explain(const struct pm_clones *c, int i, int err)
 {
     if (err != PM_EMEMORY || c->o.count == 1)
         return err;
-    return pm_fail(err, "%s; clone %d of %d (%s) takes %d of the batch's %d examples: a smaller "
-                   "devices[%d].share also needs less", pm_error_text(), i + 1, c->o.count,
-                   c->specs[i].info.name, c->clone[i].count, c->o.batch, c->specs[i].place);
+    return pm_fail(err,
+                   "%s; clone %d of %d (%s) gets %d of the batch's %d examples: a smaller "
+                   "devices[%d].share also needs less memory",
+                   pm_error_text(), i + 1, c->o.count, c->specs[i].info.name, c->clone[i].count,
+                   c->o.batch, c->specs[i].place);
 }
 
 static int index_of(const struct clone *k)
@@ -100,16 +103,19 @@ static int check_variables(const struct clone *k, const struct pm_net *net, int 
     for (int i = 0; i < v->count && i < net->var_count; i++)
         if (strcmp(v->list[i].name, net->vars[i]->name) != 0 ||
             !pm_shape_equal(v->list[i].shape, net->vars[i]->shape))
-            return pm_fail(PM_ECONFIG, "input.buckets: for pictures of %d x %d the net has %s %s, "
-                           "but for %d x %d %s %s: this net learns from pictures of one size only; "
-                           "leave input.buckets out", height, width, net->vars[i]->name,
-                           pm_shape_text(net->vars[i]->shape, is), first.height, first.width,
-                           v->list[i].name, pm_shape_text(v->list[i].shape, wanted));
+            return pm_fail(
+                PM_ECONFIG,
+                "input.buckets: for pictures of %d x %d the net has %s %s, but for %d x %d %s %s: "
+                "this net can be trained with one size of pictures only; remove input.buckets",
+                height, width, net->vars[i]->name, pm_shape_text(net->vars[i]->shape, is),
+                first.height, first.width, v->list[i].name,
+                pm_shape_text(v->list[i].shape, wanted));
     if (v->count == net->var_count)
         return PM_OK;
-    return pm_fail(PM_ECONFIG, "input.buckets: for pictures of %d x %d the net has %d variables, "
-                   "but for %d x %d %d: leave input.buckets out", height, width, net->var_count,
-                   first.height, first.width, v->count);
+    return pm_fail(PM_ECONFIG,
+                   "input.buckets: for pictures of %d x %d the net has %d variables, but for %d x "
+                   "%d %d: remove input.buckets",
+                   height, width, net->var_count, first.height, first.width, v->count);
 }
 
 int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame)

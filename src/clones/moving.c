@@ -30,16 +30,15 @@ int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
         if (!n->layer->update || n->layer->moving_decay)
             continue;
         if (all)
-            return pm_fail(
-                PM_ECONFIG,
-                "%s: run.batch_norm_update \"all\" makes moving averages of every "
-                "device's, but a %s layer's ranges cannot be made so: set it to \"first\", or "
-                "train on one device",
-                n->name, n->layer->name);
+            return pm_fail(PM_ECONFIG,
+                           "%s: run.batch_norm_update \"all\" combines the moving averages of all "
+                           "devices, but the ranges of a %s layer cannot be combined: set it to "
+                           "\"first\", or train on one device",
+                           n->name, n->layer->name);
         if (micro_batches > 1)
             return pm_fail(PM_ECONFIG,
-                           "%s: run.micro_batches: %d, but a %s layer takes its ranges of "
-                           "the whole batch: set it to 1",
+                           "%s: run.micro_batches: %d, but a %s layer computes its ranges from the "
+                           "whole batch: set it to 1",
                            n->name, micro_batches, n->layer->name);
     }
     return PM_OK;

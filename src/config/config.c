@@ -208,7 +208,7 @@ static int check_foreign(const struct load *l, const struct pm_open_task *other,
     PM_TRY(pm_opt_set(opt, v, scratch, c->arena, place_of(c, section, opt->key)));
     pm_opts_dump(one, scratch, changed, true);
     if (changed->child)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.%s: is of %s, but task is %s: leave it out",
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.%s: this key is for %s, but task is %s: remove it",
                        place_of(c, section, opt->key), opt->key, other->name, c->task));
 out:
     cJSON_Delete(changed);
@@ -387,7 +387,7 @@ static int read_devices(struct pm_config *c)
         shares += out[count - 1].share > 0;
     }
     if (count == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] takes the best one",
+        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] selects the best one",
                        pm_config_place(c, "devices")));
     if (shares != 0 && shares != count)
         PM_TRY(pm_fail(PM_ECONFIG,

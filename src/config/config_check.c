@@ -21,15 +21,14 @@ static int check_model(const struct pm_config *c)
 
     if (given > 1)
         return pm_fail(PM_ECONFIG,
-                       "%s model: %s and %s are both given; one of them makes the network",
+                       "%s model: %s and %s are both given; give only one, which defines the net",
                        pm_config_place(c, c->model.onnx ? "model.onnx" : "model.layers"),
                        c->model.name ? "name" : "layers", c->model.onnx ? "onnx" : "layers");
     if (given == 0)
-        return pm_fail(
-            PM_ECONFIG,
-            "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
-            "network, as in model.name=lenet",
-            c->path);
+        return pm_fail(PM_ECONFIG,
+                       "%s: model.name is not given (nor model.layers, nor model.onnx); it selects "
+                       "the net, as in model.name=lenet",
+                       c->path);
     const char *of = c->model_row ? c->model_row->task : NULL;
     const char *also = c->task_row ? c->task_row->nets_of : NULL;
 
@@ -37,10 +36,10 @@ static int check_model(const struct pm_config *c)
         return pm_fail(PM_ECONFIG, "%s model.name: %s is a net for %s, but task is %s",
                        pm_config_place(c, "model.name"), c->model.name, of, c->task);
     if (!c->model.onnx && (c->model.onnx_logits || c->model.onnx_new_head))
-        return pm_fail(PM_ECONFIG, "%s model.%s: is of an ONNX model, but model.onnx is not given",
-                       pm_config_place(c, c->model.onnx_logits ? "model.onnx_logits"
-                                                               : "model.onnx_new_head"),
-                       c->model.onnx_logits ? "onnx_logits" : "onnx_new_head");
+        return pm_fail(
+            PM_ECONFIG, "%s model.%s: this key is for ONNX models, but model.onnx is not given",
+            pm_config_place(c, c->model.onnx_logits ? "model.onnx_logits" : "model.onnx_new_head"),
+            c->model.onnx_logits ? "onnx_logits" : "onnx_new_head");
     return PM_OK;
 }
 
@@ -52,16 +51,16 @@ static int check_quantized(const struct pm_config *c)
     if (c->devices_count > 1)
         return pm_fail(PM_ECONFIG,
                        "%s devices: %d are given, but a net that is quantised in training "
-                       "(model.quantize_delay %d) has its ranges on one: give one, or set "
-                       "model.quantize_delay to -1",
+                       "(model.quantize_delay %d) can be trained on one device only: give one, or "
+                       "set model.quantize_delay to -1",
                        pm_config_place(c, "devices"), c->devices_count, c->model.quantize_delay);
     if (c->run.micro_batches > 1)
-        return pm_fail(
-            PM_ECONFIG,
-            "%s run.micro_batches: %d, but a net that is quantised in training "
-            "(model.quantize_delay %d) takes its ranges of the whole batch: set it to 1, or "
-            "model.quantize_delay to -1",
-            pm_config_place(c, "run.micro_batches"), c->run.micro_batches, c->model.quantize_delay);
+        return pm_fail(PM_ECONFIG,
+                       "%s run.micro_batches: %d, but a net that is quantised in training "
+                       "(model.quantize_delay %d) computes its ranges from the whole batch: set it "
+                       "to 1, or model.quantize_delay to -1",
+                       pm_config_place(c, "run.micro_batches"), c->run.micro_batches,
+                       c->model.quantize_delay);
     return PM_OK;
 }
 
@@ -76,7 +75,7 @@ static int check_best(const struct pm_config *c)
         names = pm_arena_printf(c->arena, "%s%s%s", names, *names ? ", " : "", m->name);
     }
     if (!is)
-        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is no metric of %s (%s)",
+        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is not a metric of %s (%s)",
                        pm_config_place(c, "run.keep_best"), c->run.keep_best, c->task, names);
     if (c->run.keep_best && c->eval.every_steps == 0)
         return pm_fail(PM_ECONFIG,
@@ -92,8 +91,8 @@ static int check_balance(const struct pm_config *c)
     if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)
         return PM_OK;
     return pm_fail(PM_ECONFIG,
-                   "%s run.balance: \"auto\" measures the shares, but devices name theirs; give "
-                   "one or the other",
+                   "%s run.balance: \"auto\" measures the shares, but devices sets them; use one "
+                   "of the two keys",
                    pm_config_place(c, "run.balance"));
 }
 

@@ -181,7 +181,7 @@ static int check_reading(const struct reading *r)
 {
     for (const struct reading *o = r->outer; o; o = o->outer)
         if (o->real && r->real && strcmp(o->real, r->real) == 0)
-            return pm_fail(PM_ECONFIG, "%s: base: the file is its own base, by way of %s", r->path,
+            return pm_fail(PM_ECONFIG, "%s: base: the file is its own base, through %s", r->path,
                            r->outer->path);
     if (r->level > MOST_LEVELS)
         return pm_fail(PM_ECONFIG,
@@ -337,7 +337,7 @@ static int step_into(cJSON **v, const char *segment, const char *key)
         int count = cJSON_GetArraySize(*v);
         if (*end || !isdigit((unsigned char)segment[0]) || index >= count)
             return pm_fail(PM_ECONFIG,
-                           "command line: %s: '%s' is no index of this list of %d "
+                           "command line: %s: '%s' is not an index of this list of %d entries "
                            "(counted from 0)",
                            key, segment, count);
         *v = cJSON_GetArrayItem(*v, (int)index);
@@ -356,8 +356,9 @@ static int check_container(const cJSON *v, const char *segment, const char *key)
 {
     if (cJSON_IsObject(v) || cJSON_IsArray(v))
         return PM_OK;
-    return pm_fail(PM_ECONFIG, "command line: %s: what holds '%s' is neither an object nor a list",
-                   key, segment);
+    return pm_fail(PM_ECONFIG,
+                   "command line: %s: the parent of '%s' is neither an object nor a list", key,
+                   segment);
 }
 
 /* Stores *value under a segment of v; takes ownership on success. */
@@ -393,7 +394,7 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     if (!segment || strstr(key, "..") || key[0] == '.' || key[strlen(key) - 1] == '.')
         PM_TRY(pm_fail(PM_ECONFIG, "command line: '%s' is not a dotted key", key));
     if (strcmp(segment, "base") == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: base: belongs into a file"));
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: base: this key is allowed in files only"));
     for (char *next; (next = strtok_r(NULL, ".", &save)); segment = next) {
         PM_TRY(step_into(&v, segment, key));
         PM_TRY(check_container(v, next, key));

@@ -79,16 +79,16 @@ int pm_augment_check(const struct pm_augment *a, unsigned carries, const char *w
         for (int k = 0; missing && k < 4; k++)
             if (missing & 1u << k)
                 return pm_fail(PM_ECONFIG,
-                               "%s.%d: %s does not carry %s, which this task needs: leave it "
-                               "out",
+                               "%s.%d: %s does not transform %s, which this task needs: remove it "
+                               "from the list",
                                where, i, row->name, members[k]);
         last = row->sizing == PM_SIZE_KEPT ? last : i;
     }
     if (last < 0 || a->entry[last].row->sizing == PM_SIZE_INPUT)
         return PM_OK;
     return pm_fail(PM_ECONFIG,
-                   "%s.%d: after %s the picture has a size of its own: add random_crop, "
-                   "crop_or_pad or resize behind it, which make it as large as the input",
+                   "%s.%d: after %s the picture does not have the input's size: add random_crop, "
+                   "crop_or_pad or resize after it",
                    where, last, a->entry[last].row->name);
 }
 
@@ -368,10 +368,10 @@ int pm_placed_map(const struct pm_placed *p, const struct pm_label *map, int32_t
     const struct pm_geometry *g = &p->geometry;
 
     if (map->height != g->height || map->width != g->width)
-        return pm_fail(PM_EDATA,
-                       "%s: the image is %d x %d and its label is %d x %d: they must be of "
-                       "one size",
-                       p->target.where, g->height, g->width, map->height, map->width);
+        return pm_fail(
+            PM_EDATA,
+            "%s: the image is %d x %d and its label is %d x %d: both must have the same size",
+            p->target.where, g->height, g->width, map->height, map->width);
     pm_geometry_map(g, map, fill, out);
     return PM_OK;
 }

@@ -122,8 +122,8 @@ int pm_check_range(const struct resize_to_range_cfg *c, const char *where)
 {
     if (!c->min_resize && (c->max_resize || c->resize_factor || !c->keep_aspect_ratio))
         return pm_fail(PM_ECONFIG,
-                       "%s: max_resize, resize_factor and keep_aspect_ratio say how "
-                       "min_resize resizes, which is not set: set %s.min_resize",
+                       "%s: max_resize, resize_factor and keep_aspect_ratio have an effect only "
+                       "with min_resize, which is not set: set %s.min_resize",
                        where, where);
     return PM_OK;
 }

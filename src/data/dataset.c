@@ -68,7 +68,7 @@ static int index_shard(struct shard *s)
         if (length > UINT32_MAX)
             PM_TRY(pm_fail(PM_EDATA,
                            "%s: record %" PRIu64 " (offset %" PRIu64 ") has %" PRIu64
-                           " bytes; up to 4 GiB a record are supported",
+                           " bytes; at most 4 GiB per record are supported",
                            s->path, count, offset, length));
         PM_GROW(s->length, count, capacity);
         s->length[count++] = (uint32_t)length;
@@ -198,7 +198,7 @@ static void cache_save(const struct pm_dataset *d, const char *path)
     const uint32_t crc = pm_crc32c(out.text, out.length);
     pm_str_bytes(&out, &crc, 4);
     if (pm_file_write(path, out.text, out.length) < 0)
-        PM_DEBUG("data", "the index is not kept: %s", pm_error_text());
+        PM_DEBUG("data", "the index is not stored: %s", pm_error_text());
     pm_str_free(&out);
 }
 
@@ -211,8 +211,8 @@ static int check_count(const struct pm_dataset *d, const cJSON *o, const char *s
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(splits, split);
     if (cJSON_IsNumber(v) && v->valuedouble != (double)d->info.count)
         return pm_fail(PM_EDATA,
-                       "%s: split %s has %zu records, dataset.json says %.0f: files are missing or "
-                       "from another conversion",
+                       "%s: split %s has %zu records, but dataset.json lists %.0f: files are "
+                       "missing or come from another conversion",
                        d->folder, split, d->info.count, v->valuedouble);
     return PM_OK;
 }

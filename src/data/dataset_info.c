@@ -15,7 +15,7 @@ static int json_int(const cJSON *o, const char *key, int most, const char *path,
         return PM_OK;
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= most) ||
         v->valuedouble != (int)v->valuedouble)
-        return pm_fail(PM_EDATA, "%s: %s is no whole number of 0..%d", path, key, most);
+        return pm_fail(PM_EDATA, "%s: %s is not a whole number of 0..%d", path, key, most);
     *out = (int)v->valuedouble;
     return PM_OK;
 }
@@ -44,8 +44,8 @@ static int read_things(struct pm_arena *a, const cJSON *list, const char *path, 
     for (const cJSON *v = count ? list->child : NULL; v; v = v->next) {
         if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > 65535 ||
             v->valuedouble != (double)(int)v->valuedouble)
-            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is no number of 0..65535", path,
-                           i + 1);
+            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is not a number of 0..65535",
+                           path, i + 1);
         things[i++] = v->valueint;
     }
     *out = (struct pm_ints){ count, things };
@@ -106,7 +106,7 @@ static int read_json(struct pm_arena *a, const char *folder, cJSON **json,
     PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, json));
     if (!cJSON_IsObject(*json))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no JSON object", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the file is not a JSON object", path));
     PM_TRY(read_members(a, *json, path, out));
 out:
     pm_free(text);
@@ -129,8 +129,8 @@ static int read_labels(struct pm_arena *a, const char *folder, struct pm_dataset
         const long id = strtol(line, &end, 10);
         line_number++;
         if (end == line || *end != ':' || id < 0 || id >= MOST_CLASSES)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is no \"id:name\" with an id of 0..%d", path,
-                           line_number, line, MOST_CLASSES - 1));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" must be \"id:name\" with an id of 0..%d",
+                           path, line_number, line, MOST_CLASSES - 1));
         for (size_t had = capacity; (size_t)id >= capacity; had = capacity) {
             capacity = capacity ? 2 * capacity : 16;
             labels = pm_realloc(labels, capacity * sizeof *labels);
@@ -224,7 +224,7 @@ int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const 
 
     *out = (struct pm_dataset_info){ .ignore_label = -1 };
     if (!cJSON_IsObject(object))
-        PM_TRY(pm_fail(PM_EDATA, "%s: data: no JSON object", where));
+        PM_TRY(pm_fail(PM_EDATA, "%s: data: this is not a JSON object", where));
     PM_TRY(read_members(a, object, where, out));
     read_names(a, cJSON_GetObjectItemCaseSensitive(object, "labels"), &count, &names);
     settle(a, names, count, out);

@@ -153,16 +153,16 @@ static int open_file(const void *data, size_t size, size_t max_pixels, const cha
     };
     *out = kind;
     if (size == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: an image of no bytes. Fetch or export it again, or remove it",
+        PM_TRY(pm_fail(PM_EDATA, "%s: the image is empty. Fetch or export it again, or remove it",
                        where));
     if (!kind)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: %zu bytes that are no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
+                       "%s: the %zu bytes are not a JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
                        "Save the picture as JPEG or PNG, or remove the file",
                        where, size));
     if (size > INT_MAX)
-        PM_TRY(
-            pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where, size));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the image has %zu bytes; less than 2 GiB is supported", where,
+                       size));
 out:
     return err;
 }

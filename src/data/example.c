@@ -73,15 +73,15 @@ int pm_example_parse(const void *data, size_t size, const char *where, struct pm
     memcpy(e->where, where, where_size);
     e->message = pm__example__unpack(&allocator, size, data);
     if (!e->message) {
-        const int err = pm_fail(PM_EDATA, "%s: %zu bytes that are no tf.Example", where, size);
+        const int err = pm_fail(PM_EDATA, "%s: the %zu bytes are not a tf.Example", where, size);
         pm_example_destroy(&e);
         return err;
     }
     if (is_sequence(e->message)) {
         pm_example_destroy(&e);
         return pm_fail(PM_EDATA,
-                       "%s: a tf.SequenceExample, whose pictures would be a sequence; records of "
-                       "tf.Example with a picture each are needed",
+                       "%s: the record is a tf.SequenceExample, a sequence of pictures; a "
+                       "tf.Example with one picture is needed",
                        where);
     }
     *out = e;
@@ -132,8 +132,8 @@ static int find_kind(const struct pm_example *e, const char *key, int kind, cons
     if (!f || f->kind_case == PM__FEATURE__KIND__NOT_SET)
         return 0;
     if ((int)f->kind_case != kind)
-        return pm_fail(PM_EDATA, "%s: feature %s holds %s, %s are wanted", e->where, key,
-                       kind_name(f->kind_case), kind_name(kind));
+        return pm_fail(PM_EDATA, "%s: feature %s has the type %s, but the type %s is needed",
+                       e->where, key, kind_name(f->kind_case), kind_name(kind));
     *out = f;
     return 1;
 }

@@ -39,9 +39,9 @@ static int numbers(const struct pm_png *p, struct pm_label *out)
                     v[c] = row[3 * x + c];
             if (v[0] != v[1] || v[0] != v[2])
                 return pm_fail(PM_EDATA,
-                               "%s: the map of labels is a picture of colours (%d, %d, %d at "
-                               "row %d, column %d); labels are grey PNGs or indices of a palette: "
-                               "pumice dataset convert pairs colours=FILE makes such of colours",
+                               "%s: the label map has colours (%d, %d, %d at row %d, column %d); a "
+                               "label map must be a grey PNG or a PNG with a palette: convert "
+                               "colours with 'pumice dataset convert pairs colours=FILE'",
                                p->file->where, v[0], v[1], v[2], y, x);
             to[x] = v[0];
         }
@@ -61,7 +61,7 @@ int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char
 
     *out = (struct pm_label){ 0 };
     if (size < 8 || png_sig_cmp(data, 0, 8))
-        return pm_fail(PM_EDATA, "%s: the map of labels, %zu bytes, is no PNG. Save it as PNG",
+        return pm_fail(PM_EDATA, "%s: the label map, %zu bytes, is not a PNG. Save it as PNG",
                        where, size);
     PM_TRY(pm_png_read(&p, &f, as_numbers));
     *out = (struct pm_label){ p.height, p.width, NULL };
@@ -105,9 +105,7 @@ int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, 
 
     for (size_t i = 0; i < count; i++)
         if (l->values[i] > 255)
-            return pm_fail(PM_EDATA,
-                           "%s: a label of %d at row %zu, column %zu: maps of classes have "
-                           "0..255",
+            return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is outside 0..255",
                            where, l->values[i], i / (size_t)l->width, i % (size_t)l->width);
     im.pixels = pm_malloc(count);
     for (size_t i = 0; i < count; i++)

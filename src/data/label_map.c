@@ -58,7 +58,7 @@ static int json_text(const struct pm_label_reading *r, const cJSON *o, const cha
     if (!v)
         return PM_OK;
     if (!cJSON_IsString(v))
-        return pm_label_fail(r, place, "%s is no text", key);
+        return pm_label_fail(r, place, "%s is not a text", key);
     *out = pm_arena_strdup(r->arena, v->valuestring);
     return PM_OK;
 }

@@ -165,8 +165,7 @@ static void tell_damage(struct pm_loader *l, struct slot *s)
 
     atomic_fetch_add(&s->skipped, 1);
     if ((n & (n - 1)) == 0)
-        PM_WARN("data", "%s; passed over, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(),
-                n);
+        PM_WARN("data", "%s; skipped, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
 }
 
 static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)
@@ -176,8 +175,7 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
     for (uint64_t k = 0; k < most && !l->stop; k++) {
         const int err = make_from(l, s, w, example, record_of(l, s->batch.step, example, k));
         if (err == PM_ECORRUPT && !l->o.skip_corrupt)
-            return pm_fail(err, "%s; data.on_corrupt: \"skip\" passes over such records",
-                           pm_error_text());
+            return pm_fail(err, "%s; data.on_corrupt=skip skips such records", pm_error_text());
         if (err != PM_ECORRUPT)
             return err;
         tell_damage(l, s);
@@ -186,7 +184,7 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
         s->empty[example] = true;
         return PM_OK;
     }
-    return pm_fail(PM_EDATA, "%" PRIu64 " records in a row are damaged, the last: %s", most,
+    return pm_fail(PM_EDATA, "%" PRIu64 " consecutive records are damaged; the last one: %s", most,
                    pm_error_text());
 }
 

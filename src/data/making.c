@@ -63,11 +63,10 @@ static int check_name(enum pm_error err, const char *what, const char *name)
 {
     if (pm_is_line(name))
         return PM_OK;
-    return pm_fail(
-        err,
-        "%s is named \"%.200s\": a name is one line without control characters, as it goes "
-        "into files of lines such as labels.txt; rename it",
-        what, name);
+    return pm_fail(err,
+                   "%s is named \"%.200s\": a name must be one line without control characters, "
+                   "because labels.txt has one name per line: rename it",
+                   what, name);
 }
 
 /* Whether dst is free. It may be an empty folder, because rename replaces it. */
@@ -76,7 +75,8 @@ static int check_free(const struct pm_making *m)
     if (m->replace && pm_file_exists(pm_arena_printf(m->arena, "%s/dataset.json", m->dst)))
         return PM_OK;
     if (pm_file_exists(m->dst) || (pm_is_folder(m->dst) && rmdir(m->dst) != 0))
-        return pm_fail(PM_EFAIL, "%s: exists already: remove it or name another folder", m->dst);
+        return pm_fail(PM_EFAIL, "%s: the folder exists already: remove it, or name another one",
+                       m->dst);
     return PM_OK;
 }
 
@@ -309,7 +309,7 @@ static int write_block(struct pm_making *m, struct split *split, struct shards *
         while (s->next < s->total && k->first + i >= file_start(s->sharding, k->total, s->next))
             PM_TRY(next_shard(m, split->name, s));
         if (made->status == 0) {
-            PM_WARN("data", "passed over: %s", made->text);
+            PM_WARN("data", "skipped: %s", made->text);
             split->skipped++;
             continue;
         }
@@ -346,7 +346,8 @@ static int write_split(struct pm_making *m, struct split *split, struct block *k
     for (size_t n = 0; k->first < k->total; k->first += n) {
         n = k->total - k->first < most ? k->total - k->first : most;
         if (interrupted)
-            PM_TRY(pm_fail(PM_EFAIL, "%s: stopped by a signal; nothing is left of it", m->dst));
+            PM_TRY(pm_fail(PM_EFAIL, "%s: stopped by a signal; the unfinished folder was removed",
+                           m->dst));
         pm_parallel(n, 1, make_some, k);
         err = write_block(m, split, &s, k, n);
         most = next_block(k, n);
@@ -374,8 +375,8 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
 
     PM_TRY(check_name(PM_EDATA, "a split", split));
     if (m->splits == MOST_SPLITS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst,
-                       split, MOST_SPLITS));
+        PM_TRY(pm_fail(PM_EDATA, "%s: split %s exceeds the limit of %d splits", m->dst, split,
+                       MOST_SPLITS));
     k->first = 0;
     k->total = count;
     k->sharding = sharding ? *sharding : (struct pm_sharding){ .cut = PM_CUT_NONE };
@@ -390,9 +391,10 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
         to->labels = pm_arena_alloc(m->arena, (size_t)m->num_classes * sizeof *to->labels);
     PM_TRY(write_split(m, to, k));
     if (to->count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "none of the %zu pictures of split %s decodes", count, split));
+        PM_TRY(
+            pm_fail(PM_EDATA, "none of the %zu pictures of split %s can be decoded", count, split));
     if (to->skipped)
-        PM_WARN("data", "split %s: %zu of %zu records are passed over", split, to->skipped, count);
+        PM_WARN("data", "split %s: %zu of %zu records were skipped", split, to->skipped, count);
     m->splits++;
 out:
     pm_free(k);
@@ -576,7 +578,7 @@ static int put_in_place(struct pm_making *m)
         const int why = errno;
         if (replaced && rename(old, m->dst) != 0)
             PM_WARN("data", "%s: the former data folder is now %s", m->dst, old);
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be given its name: %s", m->dst, strerror(why)));
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be renamed: %s", m->dst, strerror(why)));
     }
     m->temporary = NULL;
     if (replaced)
@@ -590,7 +592,7 @@ int pm_making_finish(struct pm_making *m)
     int err = PM_OK;
 
     if (m->splits == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: nothing was found to put in", m->dst));
+        PM_TRY(pm_fail(PM_EDATA, "%s: no records: nothing to convert was found", m->dst));
     if (m->num_classes)
         PM_TRY(write_labels(m));
     if (m->boxes.count)

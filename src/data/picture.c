@@ -9,8 +9,8 @@ int pm_picture_size(const struct pm_picture_file *f, int64_t width, int64_t heig
 {
     if (width < 1 || height < 1)
         return pm_fail(PM_EDATA,
-                       "%s: the %s is %lld x %lld pixels (width x height) by its header, which "
-                       "must be at least 1 each. Fetch or export it again, or remove it",
+                       "%s: the %s is %lld x %lld pixels (width x height) by its header; each side "
+                       "must be at least 1. Fetch or export it again, or remove it",
                        f->where, f->kind, (long long)width, (long long)height);
     if ((uint64_t)width > f->max_pixels / (uint64_t)height)
         return pm_fail(PM_EDATA,
@@ -22,18 +22,15 @@ int pm_picture_size(const struct pm_picture_file *f, int64_t width, int64_t heig
 
 int pm_picture_damaged(const struct pm_picture_file *f, const char *text)
 {
-    return pm_fail(PM_EDATA,
-                   "%s: the %s is damaged; its decoder says \"%s\". Fetch or export it again, "
-                   "or remove it",
+    return pm_fail(PM_EDATA, "%s: the %s is damaged: %s. Fetch or export it again, or remove it",
                    f->where, f->kind, text);
 }
 
 int pm_picture_unsupported(const struct pm_picture_file *f, const char *text)
 {
-    return pm_fail(PM_EDATA,
-                   "%s: this sort of %s is not supported; its decoder says \"%s\". Save it as "
-                   "an ordinary JPEG or as PNG",
-                   f->where, f->kind, text);
+    return pm_fail(
+        PM_EDATA, "%s: this kind of %s is not supported: %s. Save it as an ordinary JPEG or as PNG",
+        f->where, f->kind, text);
 }
 
 int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t height)

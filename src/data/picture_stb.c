@@ -209,8 +209,8 @@ int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out)
         return pm_picture_damaged(f, "its header lacks width, height or largest value");
     if (most != 255) /* stb_image neither scales other ranges nor swaps 16-bit bytes */
         return pm_fail(PM_EDATA,
-                       "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
-                       "with 8 bits a sample, or as PNG",
+                       "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it with "
+                       "8 bits per sample, or as PNG",
                        f->where, most);
     return pm_picture_stb(f, out);
 }
@@ -349,8 +349,9 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
                                "progressive are): convert it",
                                where, marker - 0xc0);
             if (length < 8 || body[0] != 8)
-                return pm_fail(PM_EDATA, "%s: the JPEG has %d bits a sample, 8 are supported",
-                               where, length < 8 ? 0 : body[0]);
+                return pm_fail(PM_EDATA,
+                               "%s: the JPEG has %d bits per sample; only 8 are supported", where,
+                               length < 8 ? 0 : body[0]);
             components = body[5];
             progressive = marker == 0xc2;
         }

@@ -56,8 +56,8 @@ static int check_header(const struct pm_picture_file *f)
         return PM_EDATA;
     if (type > 6 || !(depths[type] & depth) || (depth & (depth - 1)))
         return pm_fail(PM_EDATA,
-                       "%s: the %s's header has %d bits a sample with colour type %d, which no "
-                       "PNG has. Fetch or export it again, or remove it",
+                       "%s: the %s's header has %d bits per sample with colour type %d, which PNG "
+                       "does not allow. Fetch or export it again, or remove it",
                        f->where, f->kind, depth, type);
     return PM_OK;
 }
@@ -73,9 +73,10 @@ static int check_order(const struct pm_picture_file *f)
         const size_t length = png_get_uint_32(p);
         const bool pixels = !memcmp(p + 4, "IDAT", 4);
         if (pixels && over && length > 0)
-            return pm_fail(PM_EDATA, "%s: the %s is damaged: byte %zu has pixels (IDAT) behind "
-                           "another chunk. Fetch or export it again, or remove it", f->where,
-                           f->kind, at);
+            return pm_fail(PM_EDATA,
+                           "%s: the %s is damaged: byte %zu has pixels (IDAT) after another chunk. "
+                           "Fetch or export it again, or remove it",
+                           f->where, f->kind, at);
         over |= begun && !pixels;
         begun |= pixels;
         if (length > f->size - at - 12)

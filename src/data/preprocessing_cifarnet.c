@@ -29,7 +29,7 @@ static int list_train(int padding, const struct pm_request *r, struct pm_augment
     if (r->image_height + 2 * padding < t->height || r->image_width + 2 * padding < t->width)
         return pm_fail(PM_EDATA,
                        "%s: an image of %d x %d with %d pixels of padding is smaller than the "
-                       "input of %d x %d: raise the padding or take another preprocessing",
+                       "input of %d x %d: raise the padding, or use another preprocessing",
                        t->where, r->image_height, r->image_width, padding, t->height, t->width);
     PM_ADD(out, random_crop, .padding = padding, .fill = { 1, &zero });
     pm_augment_add(out, &pm_row_grey, NULL, 0);

@@ -113,12 +113,14 @@ static int nothing_found(struct pm_arena *a, const char *folder, const char *spl
 
     list_splits(a, names, count, &there);
     if (there.length)
-        err = pm_fail(PM_EDATA, "%s: no split %s; there is: %s", folder, split, there.text);
+        err = pm_fail(PM_EDATA, "%s: there is no split %s; the splits are: %s", folder, split,
+                      there.text);
     else
-        err = pm_fail(PM_EDATA,
-                      "%s: no split %s, and no TFRecord files at all (such as NAME_%s.tfrecord or "
-                      "%s-00000-of-00008): make them with pumice dataset convert",
-                      folder, split, split, split);
+        err =
+            pm_fail(PM_EDATA,
+                    "%s: there is no split %s, and there are no TFRecord files (such as "
+                    "NAME_%s.tfrecord or %s-00000-of-00008): make them with pumice dataset convert",
+                    folder, split, split, split);
     pm_str_free(&there);
     return err;
 }
@@ -174,12 +176,13 @@ static int check_complete(const char *folder, const char *split, char **names, s
     for (size_t i = 0; i < count; i++) {
         pm_shard_parse(names[i], &s);
         if (s.index >= first.total)
-            return pm_fail(PM_EDATA, "%s: shard %s has a number of 0..%d by its own name", folder,
-                           names[i], first.total - 1);
+            return pm_fail(PM_EDATA,
+                           "%s: the number of shard %s is outside 0..%d, the range in its name",
+                           folder, names[i], first.total - 1);
         if ((size_t)s.index >= count)
             continue;
         if (sorted[s.index])
-            return pm_fail(PM_EDATA, "%s: shard %d of split %s is there twice: %s and %s", folder,
+            return pm_fail(PM_EDATA, "%s: shard %d of split %s exists twice: %s and %s", folder,
                            s.index, split, sorted[s.index], names[i]);
         sorted[s.index] = names[i];
     }

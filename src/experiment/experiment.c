@@ -25,11 +25,10 @@ static int resolve_steps(struct pm_experiment *e)
     const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
     const int64_t steps = (int64_t)((double)examples * (double)epochs / c->run.batch_size);
     if (steps < 1)
-        return pm_fail(
-            PM_ECONFIG,
-            "%s: data.num_epochs: %d passes over %lld examples are less than one batch of "
-            "run.batch_size %d",
-            c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.num_epochs: %d epochs of %lld examples are less than one batch of "
+                       "run.batch_size %d: raise data.num_epochs or lower run.batch_size",
+                       c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
     e->steps = c->run.steps == 0 || steps < c->run.steps ? steps : c->run.steps;
     return PM_OK;
 }
@@ -69,9 +68,8 @@ int pm_experiment_need_onnx(const struct pm_config *c)
 {
     if (!pm_file_exists(c->model.onnx))
         return pm_fail(PM_EDATA,
-                       "%s: model.onnx: %s is not there; the net is built from this file each "
-                       "time, its weights are read when a run begins: give its place with "
-                       "model.onnx=FILE",
+                       "%s: model.onnx: %s does not exist; every command builds the net from this "
+                       "file: set model.onnx=FILE to its place",
                        c->path, c->model.onnx);
     return PM_OK;
 }
@@ -159,14 +157,12 @@ static int resolve_onnx_classes(struct pm_experiment *e)
     PM_TRY(pm_import_classes(e->onnx, PM_SHAPE3(s->height, s->width, s->channels), &options,
                              &s->num_classes));
     if (wanted > 0 && wanted != s->num_classes)
-        PM_TRY(pm_fail(
-            PM_ECONFIG,
-            "%s: model.onnx: %s gives %d classes, but %s %d; set "
-            "model.onnx_new_head=true for a fresh last layer, or model.num_classes=%d to keep "
-            "it",
-            c->path, c->model.onnx, s->num_classes,
-            c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
-            s->num_classes));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: model.onnx: %s has %d classes, but %s %d; set model.onnx_new_head=true "
+                       "for a new last layer, or model.num_classes=%d to keep the last layer",
+                       c->path, c->model.onnx, s->num_classes,
+                       c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
+                       s->num_classes));
 out:
     return err;
 }
@@ -191,9 +187,9 @@ static int resolve_sizes(struct pm_experiment *e)
     s->eval_height = first_of(h, s->height, 0, 0);
     s->eval_width = first_of(w, s->width, 0, 0);
     if (s->height < 1 || s->width < 1)
-        return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]%s",
+        return pm_fail(PM_ECONFIG, "%s: input.size: not set, and %s; set it to [height, width]%s",
                        c->path, pm_experiment_silence(e),
-                       e->from ? ", or give the place of the data with data.folder=FOLDER" : "");
+                       e->from ? ", or set data.folder=FOLDER to the place of the data" : "");
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels
                            : onnx.channels ? onnx.channels : 3);
@@ -209,11 +205,11 @@ static int resolve_sizes(struct pm_experiment *e)
         return err;
     if (s->num_classes < 1 && d->num_classes > 0)
         return pm_fail(PM_ECONFIG,
-                       "%s: data.labels_offset: %d leaves none of the %d classes of the "
-                       "data: it must be below %d",
+                       "%s: data.labels_offset: %d leaves none of the %d classes of the data; it "
+                       "must be less than %d",
                        c->path, s->labels_offset, d->num_classes, d->num_classes - 1);
     if (s->num_classes < 1)
-        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path,
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not set, and %s; %s", c->path,
                        pm_experiment_silence(e), pm_experiment_remedy(e));
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;

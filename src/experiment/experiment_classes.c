@@ -10,7 +10,7 @@ int pm_experiment_make_data(const struct pm_config *c)
 {
     if (pm_is_folder(c->data.folder) || c->data.make != PM_MAKE_SHAPES)
         return PM_OK;
-    PM_INFO("data", "%s is not there: drawing the built-in shapes", c->data.folder);
+    PM_INFO("data", "%s does not exist: drawing the built-in shapes", c->data.folder);
     return pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
 }
 
@@ -59,7 +59,7 @@ int pm_experiment_find_classes(struct pm_experiment *e, const struct pm_checkpoi
     if (from && !known)
         PM_TRY(read_note(e, from, &known));
     if (known && c->data.folder && !pm_is_folder(c->data.folder))
-        PM_INFO("data", "%s is not there: the classes are those that %s names", c->data.folder,
+        PM_INFO("data", "%s does not exist: the class names come from %s", c->data.folder,
                 from->path);
     if (known || !c->data.folder)
         goto out;
@@ -79,17 +79,19 @@ const char *pm_experiment_silence(struct pm_experiment *e)
     const bool there = folder && pm_is_folder(folder);
 
     if (e->from)
-        return pm_arena_printf(e->arena, "%s does not say it, nor does %s%s", e->from,
-                               folder ? folder : "a data folder (data.folder is not given)",
-                               folder && !there ? ", which is not there" : "");
+        return pm_arena_printf(e->arena, "neither %s nor %s%s contains it", e->from,
+                               folder ? folder : "a data folder (data.folder is not set)",
+                               folder && !there ? ", which does not exist," : "");
     if (there)
-        return "the data does not say it";
-    return !folder ? "no data.folder is given to say it"
-                   : pm_arena_printf(e->arena, "%s, which would say it, is not there", folder);
+        return "the data does not contain it";
+    return !folder
+               ? "data.folder, which would contain it, is not set"
+               : pm_arena_printf(e->arena, "%s, which would contain it, does not exist", folder);
 }
 
 const char *pm_experiment_remedy(const struct pm_experiment *e)
 {
-    return e->from ? "give the place of the data with data.folder=FOLDER, or set model.num_classes "
-                     "(classes are then numbers)" : "set it";
+    return e->from ? "set data.folder=FOLDER to the place of the data, or set model.num_classes "
+                     "(the class names are then numbers)"
+                   : "set it";
 }

@@ -22,8 +22,8 @@ static int compile(const struct pm_config *c, const char *key, const char *patte
     if (!bad)
         return PM_OK;
     regerror(bad, out, message, sizeof message);
-    return pm_fail(PM_ECONFIG, "%s: %s: \"%s\" is no regular expression: %s", c->path, key, pattern,
-                   message);
+    return pm_fail(PM_ECONFIG, "%s: %s: \"%s\" is not a regular expression: %s", c->path, key,
+                   pattern, message);
 }
 
 int pm_experiment_compile_scopes(struct pm_experiment *e)
@@ -87,8 +87,9 @@ int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm
         return pm_fail(PM_ECONFIG, "%s: the net has nothing to train: no layer of it has weights",
                        e->config->path);
     if (trained == 0)
-        return pm_fail(PM_ECONFIG, "%s: init.trainable_scopes and optim.freeze leave nothing to "
-                       "train of the net's %d variables, which are called %s and the like",
+        return pm_fail(PM_ECONFIG,
+                       "%s: init.trainable_scopes and optim.freeze exclude all %d variables of the "
+                       "net from training; names are like %s",
                        e->config->path, trainable, net->vars[0]->name);
     for (int k = 0; k < r->scopes && !r->scopes_logged; k++) {
         int hits = 0;

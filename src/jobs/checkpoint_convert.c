@@ -153,14 +153,13 @@ static int list_tensors(struct conversion *c)
     }
     /* A checkpoint that holds only the step is written, because every format has the step. */
     if (c->out->tensors == 0 && (c->out->left_out > 0 || !c->from->has_step))
-        return pm_fail(PM_EDATA,
-                       "%s: none of its %zu tensors is to be written (only, exclude, keep)", path,
+        return pm_fail(PM_EDATA, "%s: only, exclude and keep select none of its %zu tensors", path,
                        all);
     qsort(c->list, c->out->tensors, sizeof *c->list, by_name);
     for (size_t i = 0; i < c->out->tensors; i++) {
         if (!c->list[i].name[0])
             return pm_fail(PM_ECONFIG,
-                           "checkpoint convert: strip=%s leaves nothing of a tensor's name",
+                           "checkpoint convert: strip=%s removes the whole name of a tensor",
                            c->o->strip);
         if (i > 0 && by_name(&c->list[i - 1], &c->list[i]) == 0)
             return pm_fail(PM_ECONFIG,
@@ -185,8 +184,9 @@ static int translate(struct pm_checkpoint *from, const char *file, struct pm_are
 
     PM_TRY(pm_config_load(file, NULL, 0, &open, &config));
     if (!pm_names_are_torch(from->tensors))
-        PM_TRY(pm_fail(PM_ECONFIG, "checkpoint convert: net=%s: the names in %s are not PyTorch's; "
-                       "leave it out", file, from->path));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "checkpoint convert: net=%s: the names in %s are not PyTorch's; remove net",
+                       file, from->path));
     PM_TRY(pm_experiment_open(config, pm_experiment_if_there(config, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, 0, 0 }, &net, NULL));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* only its list is used */
@@ -261,7 +261,7 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
             .name = "global_step", .type = is_short ? PM_DTYPE_I32 : PM_DTYPE_I64,
             .data = is_short ? (const void *)&short_step : &step };
     if (!alone)
-        PM_INFO("checkpoint", "%s is there and stays as it is", state);
+        PM_INFO("checkpoint", "%s exists and is not changed", state);
     return pm_tf_bundle_write(dst, c->list, count, alone);
 }
 
@@ -301,9 +301,10 @@ static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
     for (size_t i = 0; i < PM_COUNT(writers); i++)
         if (o->to ? o->to == writers[i].to : writers[i].is(dst))
             return *out = &writers[i], PM_OK;
-    return pm_fail(PM_ECONFIG, "checkpoint convert: the ending of %s names no format that can be "
-                   "written: let it end with .safetensors or .ckpt, or say to=safetensors or "
-                   "to=tensorflow", dst);
+    return pm_fail(PM_ECONFIG,
+                   "checkpoint convert: the ending of %s does not select a format: end the name "
+                   "with .safetensors or .ckpt, or set to=safetensors or to=tensorflow",
+                   dst);
 }
 
 static int check_free(const struct conversion *c, const struct writer *w, const char *dst)
@@ -314,11 +315,11 @@ static int check_free(const struct conversion *c, const struct writer *w, const 
         const char *path = pm_arena_printf(c->arena, "%s%s", dst, *end);
 
         if (pm_tensor_file_reads(c->from->tensors, path))
-            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is what is read from; name another "
-                           "DST", path);
+            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is SRC itself; name another DST",
+                           path);
         if (!c->o->force && (pm_file_exists(path) || pm_is_folder(path)))
-            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is there already; force=true "
-                           "replaces it", path);
+            return pm_fail(PM_ECONFIG,
+                           "checkpoint convert: %s exists already; force=true replaces it", path);
     }
     return PM_OK;
 }

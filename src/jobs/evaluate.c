@@ -101,6 +101,6 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
         PM_TRY(pm_per_class_write(folder, step, rows));
 out:
     if (err < 0)
-        PM_WARN("eval", "%s; the run folder lacks this evaluation", pm_error_text());
+        PM_WARN("eval", "%s; this evaluation is not stored in the run folder", pm_error_text());
     pm_free(folder);
 }

@@ -65,8 +65,8 @@ static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int 
 
         if (fine % to)
             return pm_fail(PM_ECONFIG,
-                           "%s: export.output_stride: %d makes %g of the rate %d in "
-                           "model.aspp_rates, which is no whole number",
+                           "%s: export.output_stride: %d gives %g for the rate %d in "
+                           "model.aspp_rates, but rates must be whole numbers",
                            c->path, to, (double)fine / to, rate->valueint);
         cJSON_SetNumberValue(rate, whole);
     }
@@ -85,10 +85,10 @@ static int set_stride(struct exporter *x)
     if (!stride)
         return PM_OK;
     if (!opts || pm_opts_find(opts, "output_stride") < 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: export.output_stride: %d, but the net has no model.output_stride: "
-                       "leave it out",
-                       x->c->path, stride);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: export.output_stride: %d, but the net has no model.output_stride: remove the key",
+            x->c->path, stride);
     all = cJSON_CreateObject();
     pm_opts_dump(opts, e->net_cfg, all, false);
     old = cJSON_GetObjectItem(all, "output_stride");
@@ -202,18 +202,18 @@ static int check_any_size(struct exporter *x)
     err = graph_of(x, height, width, &net, &other);
     x->outputs = outputs;
     if (err < 0)
-        PM_TRY(pm_fail((enum pm_error)err,
-                       "%s (export.any_size wants the net at other sizes, here %d x "
-                       "%d: leave it out)",
-                       pm_error_text(), height, width));
+        PM_TRY(pm_fail(
+            (enum pm_error)err,
+            "%s (export.any_size builds the net for other sizes, here %d x %d: remove the key)",
+            pm_error_text(), height, width));
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s: export.any_size: the net depends on the size of its input, "
-                       "first in %.*s: leave any_size out%s",
+                       "%s: export.any_size: the net depends on the size of its input, first in "
+                       "%.*s: remove the key%s",
                        x->c->path, (int)strcspn(where, ":"), where,
                        x->e->task_row->spatial
-                           ? ": without it, too, pictures up to export.size are taken"
-                       : x->e->net_row ? ", or set model.global_pool where the net has it"
+                           ? "; the model accepts pictures up to export.size without it, too"
+                       : x->e->net_row ? ", or set model.global_pool if the net has this option"
                                        : ""));
 out:
     pm_export_destroy(&other);
@@ -243,11 +243,10 @@ static int settle_pictures(struct exporter *x)
     x->options.any_batch = err == PM_OK && !where;
     x->pictures = x->options.any_batch ? 2 : 1;
     if (err == PM_ECONFIG || where) {
-        PM_WARN(
-            "export",
-            "the graph is another one for another number of pictures (%s): the file takes one at "
-            "a time; export.batch_size makes it for so many",
-            where ? where : pm_error_text());
+        PM_WARN("export",
+                "the graph depends on the number of pictures (%s): the model takes one picture at "
+                "a time; set export.batch_size for another number",
+                where ? where : pm_error_text());
         err = PM_OK;
     }
     for (int i = 0; i < 2; i++) {
@@ -398,7 +397,7 @@ static int check_target(const struct exporter *x)
     const char *model = x->c->model.onnx;
 
     if (pm_same_file(x->from->path, x->path) || (model && pm_same_file(model, x->path)))
-        return pm_fail(PM_ECONFIG, "export: %s is what is read from; name another OUT.onnx",
+        return pm_fail(PM_ECONFIG, "export: %s is an input of this command; name another OUT.onnx",
                        x->path);
     return PM_OK;
 }

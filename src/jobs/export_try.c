@@ -108,8 +108,7 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(pm_import_open(file, &import));
     err = pm_import_net(import, read, images, &whole, &heads);
     if (err == PM_ECONFIG) {
-        PM_INFO("export", "the file was not read again to be compared with the net: %s",
-                pm_error_text());
+        PM_INFO("export", "the exported model was not compared with the net: %s", pm_error_text());
         err = PM_OK;
         goto out;
     }
@@ -123,8 +122,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
         if (!isfinite(a[i]))
             PM_TRY(pm_fail(
                 PM_EFAIL,
-                "%s: the net's own output for a sample is not finite, so nothing "
-                "can be compared. The file was not written. Look at the checkpoint's training",
+                "%s: the net's own output for a sample is not finite, so it cannot be compared "
+                "with the model's. The file was not written. Check the training of this checkpoint",
                 name));
     *difference = count == again ? distance(a, b, count) : INFINITY;
     if (!(*difference <= bound))

@@ -55,8 +55,8 @@ static int check_out(const struct files *f)
 
         if (pm_same_file(folder, f->out))
             return pm_fail(PM_ECONFIG,
-                           "--out: %s is the folder of %s itself, which may be overwritten: "
-                           "name another one",
+                           "--out: %s is also the folder of %s, which could be overwritten: name "
+                           "another folder",
                            f->out, f->path[i]);
     }
     return PM_OK;
@@ -357,11 +357,12 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 
     for (size_t i = 0; i < count; i++) {
         if (!pm_file_exists(paths[i]) && !pm_is_folder(paths[i]))
-            PM_TRY(pm_fail(PM_EDATA, "%s: there is no such file or folder", paths[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", paths[i]));
         PM_TRY(add_path(&f, paths[i]));
     }
     if (f.count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "no image files (" PM_IMAGE_ENDINGS ") in what was named"));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "no image files (" PM_IMAGE_ENDINGS ") in the given files and folders"));
     PM_TRY(check_out(&f));
     p.files = f.path;
     PM_TRY(pm_session_open(c, false, (struct pm_net_want){ PM_USE_PREDICT, batch, 0, 0 }, &p.s));

@@ -33,15 +33,16 @@ int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out,
     PM_TRY(pm_experiment_need_onnx(c));
     if (c->model.onnx_new_head)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the last layer is a fresh one (onnx_new_head), which has no values "
-                       "before training: train first, or set model.onnx_new_head=false",
+                       "%s: the last layer is new (model.onnx_new_head) and has no values before "
+                       "training: train first, or set model.onnx_new_head=false",
                        where));
     PM_TRY(pm_checkpoint_open(NULL, own, where, out));
     if (c->eval.checkpoint && c->eval.checkpoint[0])
-        PM_INFO("onnx", "%s: the values are the model's own (eval.checkpoint is its file)", own);
+        PM_INFO("onnx", "%s: the weights are those of the model file (eval.checkpoint names it)",
+                own);
     else
-        PM_INFO("onnx", "%s: the values are the model's own: %s%s", own,
-                folder ? folder : "run.folder", folder ? " holds no checkpoint" : " is not given");
+        PM_INFO("onnx", "%s: the weights are those of the model file: %s%s", own,
+                folder ? folder : "run.folder", folder ? " has no checkpoint" : " is not set");
 out:
     return err;
 }

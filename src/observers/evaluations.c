@@ -119,7 +119,7 @@ int pm_evaluations_write(const char *run, const char *folder, const struct pm_ev
 
     text = cJSON_PrintUnformatted(object);
     if (!text)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: no memory to write an evaluation", run));
+        PM_TRY(pm_fail(PM_EFAIL, "%s: not enough memory to write the evaluation", run));
     pm_str_add(&path, "%s/", e->training ? run : folder);
     if (e->training)
         pm_str_add(&path, "evaluation.json");

@@ -38,7 +38,7 @@ static int write_json(const char *folder, const char *name, const cJSON *object)
 {
     char *text = cJSON_PrintUnformatted(object);
     int err = text ? write_text(folder, name, text, strlen(text))
-                   : pm_fail(PM_EFAIL, "%s/%s: no memory to write it", folder, name);
+                   : pm_fail(PM_EFAIL, "%s/%s: not enough memory to write it", folder, name);
 
     cJSON_free(text);
     return err;
@@ -201,7 +201,8 @@ static void write_all(struct pm_run_page *p, const struct pm_run_facts *f, const
     PM_TRY(write_page(p->folder, p->report));
 out:
     if (err < 0 && !p->warned)
-        PM_WARN("report", "%s; training goes on, report.html is not up to date", pm_error_text());
+        PM_WARN("report", "%s; training continues, but report.html is not up to date",
+                pm_error_text());
     p->warned |= err < 0;
     const double end = pm_seconds(), pause = TIMES_THE_COST * (end - start);
     p->next_at = end + (pause > EVERY_SECONDS ? pause : EVERY_SECONDS);
@@ -264,7 +265,7 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f,
     snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",
              (unsigned long long)f->step);
     if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned) {
-        PM_WARN("report", "%s; training goes on", pm_error_text());
+        PM_WARN("report", "%s; training continues", pm_error_text());
         p->warned = true;
     }
 }

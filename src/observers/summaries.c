@@ -34,7 +34,7 @@ struct pm_summaries {
 static void warn(struct pm_summaries *s, int err)
 {
     if (err < 0 && !s->warned)
-        PM_WARN("events", "%s; training goes on, TensorBoard lacks what could not be written",
+        PM_WARN("events", "%s; training continues, but TensorBoard lacks values from here",
                 pm_error_text());
     s->warned |= err < 0;
 }
@@ -312,7 +312,9 @@ static void add_histograms(struct pm_summaries *s, const struct pm_named_floats 
         if (!c.bad[i])
             pm_events_histogram(s->train, tag.text, &c.histogram[i]);
         else if (!s->warned_values)
-            PM_WARN("events", "%s holds values that are not finite: no histogram (said once)",
+            PM_WARN("events",
+                    "%s has values that are not finite: no histogram is written (this warning "
+                    "appears once)",
                     tag.text);
         s->warned_values |= c.bad[i];
         if (!sparsity)

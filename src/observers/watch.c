@@ -54,7 +54,7 @@ void pm_watch_destroy(struct pm_watch **w)
 static void fail_metrics(struct pm_watch *w)
 {
     if (!w->metrics_failed)
-        PM_WARN("train", "%s; training goes on, lines of metrics.jsonl are missing from here",
+        PM_WARN("train", "%s; training continues, but metrics.jsonl lacks lines from here",
                 pm_error_text());
     w->metrics_failed = true;
 }
@@ -237,7 +237,7 @@ static void write_per_class(struct pm_watch *w, const struct pm_run_facts *run,
 
     pm_str_add(&folder, "%s/eval", run->c->run.folder);
     if (rows && !w->per_class_failed && pm_per_class_write(folder.text, run->step, rows) < 0) {
-        PM_WARN("eval", "%s; training goes on without it", pm_error_text());
+        PM_WARN("eval", "%s; training continues without it", pm_error_text());
         w->per_class_failed = true;
     }
     pm_str_free(&folder);

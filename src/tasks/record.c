@@ -11,14 +11,15 @@ int pm_record_damage(int err)
 int pm_record_check(const struct pm_task_facts *s)
 {
     if (s->channels != 1 && s->channels != 3)
-        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
+        return pm_fail(PM_ECONFIG, "input.channels: %d; allowed are 1 (grey) and 3 (colour)",
                        s->channels);
     if (s->num_classes < 2 && s->labels_offset == 0)
-        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
+        return pm_fail(PM_ECONFIG,
+                       "model.num_classes: %d in the config or the data; at least 2 are needed",
                        s->num_classes);
     if (s->num_classes < 2)
         return pm_fail(PM_ECONFIG,
-                       "data.labels_offset: %d leaves %d classes, at least 2 are needed",
+                       "data.labels_offset: %d leaves %d classes; at least 2 are needed",
                        s->labels_offset, s->num_classes);
     return PM_OK;
 }
@@ -102,8 +103,8 @@ static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size
     const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
     if (!fits || area * (uint64_t)c != size)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
-                       "(%s channels are wanted)",
+                       "%s: image/encoded: %zu raw bytes do not make a picture of %lldx%lldx%lld "
+                       "(%s channels are needed)",
                        where, size, (long long)h, (long long)w, (long long)c,
                        channels == 3   ? "3"
                        : channels == 1 ? "1"
@@ -125,7 +126,7 @@ static int find_image(const struct pm_example *e, const char *where, const uint8
     if (found < 0)
         return found;
     if (found == 0 || *size == 0)
-        return pm_fail(PM_EDATA, "%s: has no image/encoded", where);
+        return pm_fail(PM_EDATA, "%s: the record has no image/encoded", where);
     if ((found = pm_example_bytes(e, "image/format", &format, &format_size)) < 0)
         return found;
     *raw = format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0);

@@ -144,11 +144,14 @@ static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch
 static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t skipped)
 {
     if (skipped && !count)
-        return pm_fail(PM_EDATA, "%s: split %s: all %llu records are damaged (the first are named "
-                       "above): nothing is left to evaluate", ev->e->config->data.folder,
-                       ev->e->config->data.eval_split, (unsigned long long)skipped);
+        return pm_fail(PM_EDATA,
+                       "%s: split %s: all %llu records are damaged (the first ones are listed "
+                       "above): there is nothing to evaluate",
+                       ev->e->config->data.folder, ev->e->config->data.eval_split,
+                       (unsigned long long)skipped);
     if (skipped)
-        PM_WARN("eval", "%llu damaged records were left out, %llu pictures count (data.on_corrupt)",
+        PM_WARN("eval",
+                "%llu damaged records were skipped, %llu pictures were evaluated (data.on_corrupt)",
                 (unsigned long long)skipped, (unsigned long long)count);
     return PM_OK;
 }

@@ -211,8 +211,10 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
 static int check_messages(const struct pm_trainer *t)
 {
     if (t->run.c->run.validate && pm_device_messages() > 0)
-        return pm_fail(PM_EDEVICE, "run.validate: the validation layer had %llu messages (see "
-                       "above); the run is saved", (unsigned long long)pm_device_messages());
+        return pm_fail(PM_EDEVICE,
+                       "run.validate: the validation layer reported %llu messages (see above); the "
+                       "run is saved",
+                       (unsigned long long)pm_device_messages());
     return PM_OK;
 }
 
@@ -236,11 +238,15 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     *signal_number = stop_signal;
     pm_watch_stop(t.watch);
     if (stop_signal)
-        PM_INFO("train", "stopped by a signal at step %llu, saved; run the same command to resume",
-                (unsigned long long)t.run.step);
+        PM_INFO(
+            "train",
+            "stopped by a signal at step %llu; the run is saved: run the same command to resume",
+            (unsigned long long)t.run.step);
     if (t.loop.skipped)
-        PM_WARN("data", "%llu damaged records were passed over since step 0, others stood in "
-                "(data.on_corrupt)", (unsigned long long)t.loop.skipped);
+        PM_WARN("data",
+                "%llu damaged records were skipped since step 0 and replaced by other records "
+                "(data.on_corrupt)",
+                (unsigned long long)t.loop.skipped);
     if (summary)
         summarise(&t, summary);
 out:

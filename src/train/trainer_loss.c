@@ -61,8 +61,9 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
                        "one needs a larger run.hang_seconds. The run is saved up to step %llu", why,
                        s->info.address, s->info.name, s->first_hangs, saved_up_to(t));
     if (s->losses > MOST_LOSSES)
-        return pm_fail(PM_ELOST, "%s; that was loss number %d of %s (%s), with submissions down to "
-                       "%g ms: is the driver or the card broken? The run is saved up to step %llu",
+        return pm_fail(PM_ELOST,
+                       "%s; this was loss number %d of %s (%s), with submissions down to %g ms: is "
+                       "the driver or the card broken? The run is saved up to step %llu",
                        why, s->losses, s->info.address, s->info.name, s->segment_ms,
                        saved_up_to(t));
     s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->run.c->run.segment_ms) / 2;
@@ -82,8 +83,10 @@ static int decide(struct pm_trainer *t, const char *why)
     bool refused = !t->run.clones, several = t->run.spec_count > 1;
 
     if (f.clone < 0)
-        return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to "
-                       "resume from the newest checkpoint", why);
+        return pm_fail(PM_ELOST,
+                       "%s; only this device had the values that all devices need: run the same "
+                       "command to resume from the newest checkpoint",
+                       why);
     if (s->losses > 0 && t->run.step >= s->lost_at + LAPSE)
         s->losses = 0;
     s->losses++;
@@ -93,8 +96,8 @@ static int decide(struct pm_trainer *t, const char *why)
         leave_out(t, f.clone, why);
     else if (f.caught)
         return pm_fail(PM_ELOST,
-                       "%s; the thread that waits for it cannot be ended from within: run "
-                       "the same command to resume from the newest checkpoint",
+                       "%s; the thread that waits for it cannot be ended: run the same command to "
+                       "resume from the newest checkpoint",
                        why);
     else
         return open_again(t, s, refused, why);

@@ -46,8 +46,10 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
         const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
 
         if (a && b && !cJSON_Compare(a, b, true))
-            PM_WARN("train", "%s changed since the checkpoint: the run resumes, but not with the "
-                    "bits it would have had", keys[i]);
+            PM_WARN("train",
+                    "%s changed since the checkpoint: the run resumes, but its results differ from "
+                    "those of an uninterrupted run",
+                    keys[i]);
     }
     cJSON_Delete(was);
     cJSON_Delete(is);
@@ -72,7 +74,7 @@ static int start_values(struct pm_trainer *t)
                 (unsigned long long)from->step);
         warn_of_changes(t, from);
         if (c->init.checkpoint)
-            PM_INFO("train", "init.checkpoint is not used: the run has a checkpoint of its own");
+            PM_INFO("train", "init.checkpoint is ignored: the run resumes from its own checkpoint");
         PM_TRY(pm_trainer_restore(t));
     } else {
         PM_TRY(pm_optimizer_init(t->run.e->optimizer, t->run.e->optimizer_cfg, v,
@@ -139,8 +141,10 @@ static int check_config(const struct pm_config *c)
     const struct pm_ints *trace = &c->run.trace_steps;
 
     if (trace->count > 2 || (trace->count == 2 && trace->v[0] > trace->v[1]))
-        return pm_fail(PM_ECONFIG, "%s: run.trace_steps: one step, or the first and the last "
-                       "([100, 105])", c->path);
+        return pm_fail(
+            PM_ECONFIG,
+            "%s: run.trace_steps: give one step, or the first and the last one, such as [100, 105]",
+            c->path);
     if (c->eval.averages == PM_AVERAGES_ON && c->eval.every_steps > 0 &&
         c->optim.moving_average_decay == 0)
         return pm_fail(PM_ECONFIG,
@@ -266,7 +270,7 @@ static int check_best(const struct pm_trainer *t)
     }
     if (!is)
         err = pm_fail(PM_ECONFIG,
-                      "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
+                      "%s: run.keep_best: '%s' is not a metric of this net's evaluation (%s)",
                       t->run.c->path, best, all.text);
     pm_str_free(&all);
     pm_free(metrics.list);

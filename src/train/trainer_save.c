@@ -39,10 +39,9 @@ int pm_trainer_check_folder(struct pm_trainer *t)
         snprintf(last, sizeof last, "step %llu", (unsigned long long)t->run.saved_step);
     return pm_fail(
         PM_EFAIL,
-        "%s: the run folder was removed, moved or replaced while this run "
-        "trained in it: the steps up to %llu since its last checkpoint (%s) are lost; put "
-        "a moved folder back and run the same command to resume from that checkpoint; "
-        "without it the same command begins anew",
+        "%s: the run folder was removed, moved or replaced while this run trained in it: the steps "
+        "up to %llu since its last checkpoint (%s) are lost; put a moved folder back and run the "
+        "same command to resume from that checkpoint; without it the same command starts a new run",
         t->run.c->run.folder, (unsigned long long)t->run.collected, last);
 }
 

@@ -40,7 +40,8 @@ static void messages(void **state)
         { "{\"input\": {\"augment\": [\n{\"angle\": 1}]}}",
           "t.json:2: input.augment.0: an object { \"name\"" },
         { "{\"input\": {\"augment\": [{\"name\": \"flip\"},\n{\"name\": \"tern\"}]}}",
-          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you mean "
+          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you "
+          "mean "
           "'turn'? "
           "(known: turn, flip)" },
         { "{\"input\": {\"augment\": [{\"name\": \"turn\", \"angle\": 200}]}}",
@@ -50,7 +51,8 @@ static void messages(void **state)
         { "{\"input\": {\"size\": [1, 2, 3]}}",
           "input.size: 3 numbers; a side or [height, width]" },
         { "{\"model\": {\"name\": \"lenet\"},\n\"input\": {\"buckets\": [32]}}",
-          "t.json:2: input.buckets: is of segmentation, but task is classification: leave it out" },
+          "t.json:2: input.buckets: this key is for segmentation, but task is classification: "
+          "remove it" },
         { BUCKETS("32"), "t.json:2: input.buckets: a list of sizes is needed" },
         { BUCKETS("[]"), "t.json:2: input.buckets: a list of sizes is needed" },
         { BUCKETS("[33,\n0]"),
@@ -74,7 +76,7 @@ static void messages(void **state)
         { "{\"run\": {\"batch_size\": 0}}", "t.json:1: run.batch_size: 0 is outside 1..1000000" },
         { "{\"run\": {\"batch_size\": 10, \"micro_batches\": 4}}",
           "run.micro_batches: 4 does not divide run.batch_size 10" },
-        { "{\"run\": {\"keep_best\": \"acuracy\"}}", "run.keep_best: 'acuracy' is no metric" },
+        { "{\"run\": {\"keep_best\": \"acuracy\"}}", "run.keep_best: 'acuracy' is not a metric" },
         { "{\"run\": {\"keep_best\": \"accuracy\"}}", "set eval.every_steps" },
         { "{\"runn\": {}}", "t.json:1: runn: unknown key, did you mean 'run'?" },
         { "{\"batch_size\": 3}", "t.json:1: batch_size: unknown key, did you mean "
@@ -116,31 +118,34 @@ static void messages(void **state)
           "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
           "\"eval\": {\"flip\": true}}",
-          "t.json:1: eval.flip: a quantised net (model.quantize_delay 0) sees a picture once" },
+          "t.json:1: eval.flip: a quantised net (model.quantize_delay 0) evaluates a picture "
+          "once" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 5}, "
           "\"export\": {\"scales\": [0.5, 1]}}",
-          "t.json:1: export.scales: a quantised net (model.quantize_delay 5) sees a picture once" },
+          "t.json:1: export.scales: a quantised net (model.quantize_delay 5) evaluates a picture "
+          "once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
         { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
-        { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: is of segmentation, but" },
+        { "{\"eval\": {\"panoptic\": {}}}",
+          "t.json:1: eval.panoptic: this key is for segmentation, but" },
 #define PANOPTIC(o) \
     "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"eval\": {\"panoptic\": " o "}}"
         { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
         { PANOPTIC("{\"nms\": 3}"),
           "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
-        { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
+        { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 is even" },
         { PANOPTIC("{\"precision\": \"voc\"}"),
           "t.json:1: eval.panoptic.precision: \"voc\" is not one of "
           "cityscapes|coco" },
         { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
-          "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },
+          "eval.panoptic.top_k: 256 instances of a class need as many" },
         { PANOPTIC("{\"top_k\": 300, \"label_divisor\": 256}"),
-          "eval.panoptic.top_k: 300 instances of a class cannot be told apart" },
+          "eval.panoptic.top_k: 300 instances of a class need as many" },
         { "{\"run\": {\"keep_best\": \"miou\"}, \"eval\": {\"every_steps\": 1}}",
-          "run.keep_best: 'miou' is no metric of classification (accuracy, recall_at_5, loss)" },
+          "run.keep_best: 'miou' is not a metric of classification (accuracy, recall_at_5, loss)" },
         { "{\"task\": \"segmentation\", \"run\": {\"keep_best\": \"accuracy\"}, "
           "\"model\": {\"layers\": []}, \"eval\": {\"every_steps\": 1}}",
-          "run.keep_best: 'accuracy' is no metric of segmentation (miou, pixel_accuracy, " },
+          "run.keep_best: 'accuracy' is not a metric of segmentation (miou, pixel_accuracy, " },
         { "{\"task\": \"segmentation\", \"model\": {\"name\": \"lenet\"}}",
           "t.json:1: model.name: lenet is a net for classification, but task is segmentation" },
         { "{\"optim\": {\"trainable\": []}}",
@@ -186,14 +191,15 @@ static void keys_of_other_tasks(void **state)
     (void)state;
     pm_config_destroy(&c);
     refuses(lenet, "eval.flip=false",
-            "t.json:2: loss.top_k_percent: is of segmentation, but task is "
-            "classification: leave it out");
+            "t.json:2: loss.top_k_percent: this key is for segmentation, but task is "
+            "classification: remove it");
     refuses("{\"model\": {\"name\": \"lenet\"}}", "eval.scales=[1]",
-            "command line: eval.scales: is of "
+            "command line: eval.scales: this key is for "
             "segmentation, but task is");
-    refuses(layers, "data.labels_offset=1", "data.labels_offset: is of classification, but task is "
-                                            "segmentation");
-    refuses(layers, "export.output=probabilities", "export.output: is of classification");
+    refuses(layers, "data.labels_offset=1",
+            "data.labels_offset: this key is for classification, but task is "
+            "segmentation");
+    refuses(layers, "export.output=probabilities", "export.output: this key is for classification");
 }
 
 static void left_behind(void **state)

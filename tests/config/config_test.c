@@ -172,13 +172,14 @@ static void overrides(void **state)
         { "=3", "command line: '=3' is not key=value" },
         { "run..steps=3", "command line: 'run..steps' is not a dotted key" },
         { "run.steps.=3", "is not a dotted key" },
-        { "run.seed.x=3", "command line: run.seed.x: what holds 'x' is neither an object nor" },
-        { "model.layers.2.filters=3", "'2' is no index of this list of 2 (counted from 0)" },
-        { "model.layers.x=3", "'x' is no index" },
-        { "model.layers.-1=3", "'-1' is no index" },
+        { "run.seed.x=3", "command line: run.seed.x: the parent of 'x' is neither an object nor" },
+        { "model.layers.2.filters=3",
+          "'2' is not an index of this list of 2 entries (counted from 0)" },
+        { "model.layers.x=3", "'x' is not an index" },
+        { "model.layers.-1=3", "'-1' is not an index" },
         { "run.steps=many", "command line: run.steps: \"many\" is not an integer" },
         { "run.stesp=3", "command line: run.stesp: unknown key, did you mean 'steps'?" },
-        { "base=x.json", "base: belongs into a file" },
+        { "base=x.json", "base: this key is allowed in files only" },
     };
     static const char text[] =
         "{\"model\": {\"layers\": [{\"layer\": \"a\"}, {\"layer\": \"b\"}]},\n"
@@ -249,7 +250,7 @@ static void bases(void **state)
 
     write_text(a, folder, "base/c.json", "{\"base\": \"../x.json\"}");
     assert_int_equal(pm_config_load(path, NULL, 0, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "base: the file is its own base, by way of ");
+    assert_contains(pm_error_text(), "base: the file is its own base, through ");
     write_text(a, folder, "base/c.json", "{\"run\": {\n\"stesp\": 1}}");
     assert_int_equal(pm_config_load(path, NULL, 0, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "/base/c.json:2: run.stesp: unknown key");

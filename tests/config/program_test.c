@@ -67,7 +67,7 @@ static void help(void **state)
     expect("zzz 2>&1", 2, "'zzz' is no command (pumice help lists them)");
     expect("config 2>&1", 2, "config needs check, show or schema first");
     expect("config check 2>&1", 2, "needs a config file");
-    expect("config check --frob x 2>&1", 2, "knows no flag '--frob'");
+    expect("config check --frob x 2>&1", 2, "has no flag '--frob'");
     expect("config check configs/lenet_mnist.json model.name=i3d 2>&1", 2,
            "model.name: 'i3d' is a net for videos, whose input has five axes");
     expect("config check configs/lenet_mnist.json model.name=s3dg 2>&1", 2, "not supported");
@@ -125,12 +125,13 @@ static void too_few_classes(void **state)
     expect(pm_arena_printf(a, "dataset make shapes %s/s size=16 train=8 validation=1 test=1 2>&1",
                            folder),
            0, "4 classes");
-    expect(pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=9 2>&1", show, folder), 2,
-           "data.labels_offset: 9 leaves none of the 4 classes of the data: it must be below 3");
+    expect(
+        pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=9 2>&1", show, folder), 2,
+        "data.labels_offset: 9 leaves none of the 4 classes of the data; it must be less than 3");
     expect(pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=3 2>&1", show, folder), 2,
-           "data.labels_offset: 3 leaves 1 classes, at least 2 are needed");
+           "data.labels_offset: 3 leaves 1 classes; at least 2 are needed");
     expect(pm_arena_printf(a, "%s data.folder=%s/s model.num_classes=1 2>&1", show, folder), 2,
-           "model.num_classes: 1 by config or data, at least 2 are needed");
+           "model.num_classes: 1 in the config or the data; at least 2 are needed");
     pm_remove_tree(folder);
     pm_arena_destroy(&a);
 }
@@ -215,10 +216,11 @@ static void plan(void **state)
     expect("config show configs/lenet_mnist.json --plan model.num_classes=10 data.folder=null "
            "devices=cpu",
            0, "calls, batch 100 x 1\n  activations ");
-    expect("config show configs/lenet_mnist.json --plan data.folder=null 2>&1", 2,
-           "model.num_classes: not given, and no data.folder is given to say it; set it");
+    expect(
+        "config show configs/lenet_mnist.json --plan data.folder=null 2>&1", 2,
+        "model.num_classes: not set, and data.folder, which would contain it, is not set; set it");
     expect("config show configs/lenet_mnist.json --layers data.folder=/nowhere 2>&1", 2,
-           "model.num_classes: not given, and /nowhere, which would say it, is not there");
+           "model.num_classes: not set, and /nowhere, which would contain it, does not exist");
     expect("config show configs/lenet_mnist.json --layers --plan 2>&1", 2, "not both");
     expect("config check configs/lenet_mnist.json model.num_classes=10", 0, "nothing wrong\n");
     expect("config check configs/lenet_mnist.json data.folder=/none", 0, "the net was not built");
@@ -227,14 +229,14 @@ static void plan(void **state)
            "the net was not built");
     expect("config check configs/resnet_cifar10.json model.num_classes=10 "
            "model.layers='[{\"layer\": \"slice\", \"inputs\": [\"nowhere\"]}]' 2>&1", 2, "nowhere");
-    expect(
-        "config check configs/resnet_cifar10.json model.num_classes=10 run.micro_batches=2 "
-        "model.layers='[{\"layer\": \"fake_quant\"}, {\"layer\": \"global_pool\"}, "
-        "{\"layer\": \"flatten\"}, {\"layer\": \"fully_connected\", \"units\": 10}]' 2>&1",
-        2,
-        "fake_quant_1: run.micro_batches: 2, but a fake_quant layer takes its ranges of the whole");
-    expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
-    expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "knows no flag '--layers'");
+    expect("config check configs/resnet_cifar10.json model.num_classes=10 run.micro_batches=2 "
+           "model.layers='[{\"layer\": \"fake_quant\"}, {\"layer\": \"global_pool\"}, "
+           "{\"layer\": \"flatten\"}, {\"layer\": \"fully_connected\", \"units\": 10}]' 2>&1",
+           2,
+           "fake_quant_1: run.micro_batches: 2, but a fake_quant layer computes its ranges from "
+           "the whole");
+    expect("config check configs/lenet_mnist.json more 2>&1", 2, "but not 'more'");
+    expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "has no flag '--layers'");
     expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");
 }
 

@@ -349,12 +349,13 @@ static void refusals(void **state)
     refuse("[{\"name\": \"random_crop\", \"fill\": [1, 2]}]", "input.augment.0.fill: 2 numbers");
     refuse(
         "[{\"name\": \"random_crop\"}, {\"name\": \"random_scale\"}, {\"name\": \"random_flip\"}]",
-        "input.augment.1: after random_scale the picture has a size of its own");
+        "input.augment.1: after random_scale the picture does not have the input's size");
     assert_int_equal(pm_augment_check(&list, 0, "x"), PM_OK);
     assert_int_equal(pm_augment_check(&list, PM_CARRIES_MASKS, "x"), PM_OK);
     assert_int_equal(pm_augment_check(&list, PM_CARRIES_MAPS, "x.json: input.augment"), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(),
-                           "x.json: input.augment.0: picture_only does not carry maps of labels"));
+    assert_non_null(
+        strstr(pm_error_text(),
+               "x.json: input.augment.0: picture_only does not transform maps of labels"));
     assert_int_equal(pm_augment_check(&list, PM_CARRIES_KEYPOINTS, "x"), PM_ECONFIG);
     struct listed l = listed("lenet", "", "[{\"name\": \"random_flip\"}]");
     assert_fails(pm_place(&l.input, &sample, &occasion, &placed), PM_EDATA, "picture", "41 x 57",

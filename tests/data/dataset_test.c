@@ -126,7 +126,7 @@ static void sharded(void **state)
     assert_int_equal(pm_dataset_get_info(d)->count, 2);
     pm_dataset_close(&d);
     assert_fails(pm_dataset_open(scratch, "test", &d), PM_EDATA, scratch, "test",
-                 "there is: train, validation");
+                 "the splits are: train, validation");
     assert_fails(pm_dataset_open(scratch, "rain", &d), PM_EDATA, "no split rain");
     assert_fails(pm_dataset_open(scratch, "g_*", &d), PM_EDATA, "g_*", "train, validation");
     unlink(in_scratch("f_train_00001-of-00003.tfrecord"));
@@ -290,7 +290,7 @@ static void described(void **state)
     pm_dataset_close(&d);
     put_text("dataset.json", "{\"splits\": {\"train\": 4}}");
     assert_fails(pm_dataset_open(scratch, "train", &d), PM_EDATA, "3 records",
-                 "dataset.json says 4");
+                 "dataset.json lists 4");
     put_text("dataset.json", "{\"num_classes\": -1}");
     assert_fails(pm_dataset_open(scratch, "train", &d), PM_EDATA, "dataset.json", "num_classes");
     put_text("dataset.json", "{\"num_classes\": 5e9}"); /* more than an int holds */

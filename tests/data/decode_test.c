@@ -309,9 +309,9 @@ static void refused(void **state)
     struct pm_image8 im;
 
     (void)state;
-    assert_fails(pm_image_decode("", 0, 3, 0, "r", &im), PM_EDATA, "r: ", "no bytes");
+    assert_fails(pm_image_decode("", 0, 3, 0, "r", &im), PM_EDATA, "r: ", "the image is empty");
     assert_fails(pm_image_decode("RIFF....WEBP", 12, 3, 0, "r", &im), PM_EDATA, "12 bytes",
-                 "no JPEG");
+                 "not a JPEG");
 }
 
 /* A palette index beyond the end once read a pixel from the stack. */
@@ -354,7 +354,7 @@ static void scattered(void **state)
         chunk(&p, "IEND", NULL, 0);
         assert_int_equal(decoded(p.bytes, p.size, 0, "s.png"), between ? PM_EDATA : PM_OK);
         if (between)
-            assert_non_null(strstr(pm_error_text(), "pixels (IDAT) behind another chunk"));
+            assert_non_null(strstr(pm_error_text(), "pixels (IDAT) after another chunk"));
     }
 }
 
@@ -370,10 +370,10 @@ static void headers(void **state)
         { 0, 10, 8, 0, "0 x 10 pixels" },
         { 10, 0, 8, 0, "10 x 0 pixels" },
         { 0x80000000u, 1, 8, 0, "2147483648 x 1 pixels" },
-        { 3, 2, 3, 0, "3 bits a sample with colour type 0" },
-        { 3, 2, 16, 3, "16 bits a sample with colour type 3" },
-        { 3, 2, 8, 5, "8 bits a sample with colour type 5" },
-        { 3, 2, 0, 0, "0 bits a sample" },
+        { 3, 2, 3, 0, "3 bits per sample with colour type 0" },
+        { 3, 2, 16, 3, "16 bits per sample with colour type 3" },
+        { 3, 2, 8, 5, "8 bits per sample with colour type 5" },
+        { 3, 2, 0, 0, "0 bits per sample" },
     };
     static const uint8_t rows[6];
 

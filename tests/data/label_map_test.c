@@ -146,7 +146,7 @@ static void refused(void **state)
           "m: item 2: id is no whole number", "" },
         { "[{\"id\": 1, \"name\": \"a\"}, {\"id\": 1, \"name\": \"b\"}]",
           "m: item 2: \"b\" has the id 1, which \"a\" (item 1)", "unique" },
-        { "[{\"id\": 1, \"name\": 5}]", "m: item 1: name is no text", "" },
+        { "[{\"id\": 1, \"name\": 5}]", "m: item 1: name is not a text", "" },
         { "[{\"id\": 1", "m:1", "" },
     };
 

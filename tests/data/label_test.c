@@ -59,7 +59,7 @@ static void refused(void **state)
     for (size_t cut = 0; cut < p.size; cut++)
         assert_int_equal(pm_label_decode(p.bytes, cut, 0, "a.png", &l), PM_EDATA);
     assert_fails(pm_label_decode("\xff\xd8\xff\xe0 JPEG", 9, 0, "a.jpg", &l), PM_EDATA, "a.jpg",
-                 "no PNG");
+                 "is not a PNG");
     p.bytes[p.size - 12 - 1] ^= 1; /* IDAT's checksum */
     assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "CRC");
 }

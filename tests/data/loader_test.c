@@ -413,7 +413,7 @@ static void damaged_all(void **state)
     pm_loader_destroy(&l);
     o.skip_corrupt = true;
     assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
-    assert_fails(pm_loader_next(l, &b), PM_EDATA, "53 records in a row are damaged", "(offset");
+    assert_fails(pm_loader_next(l, &b), PM_EDATA, "53 consecutive records are damaged", "(offset");
     pm_loader_destroy(&l);
     pm_dataset_close(&d);
     scratch_remove();

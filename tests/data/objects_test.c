@@ -191,7 +191,7 @@ static void damaged_floats(void **state)
         { "image/object/keypoint/x", 2, { 0 }, "keypoint/y has 0 values for 2 boxes", "needed" },
         { "image/object/class/multiclass_scores", 3, { 0 }, "scores has 3 values", "2 boxes" },
         { "image/object/mask", 3, { 0 }, "mask has 3 values for 2 boxes", "12 are needed" },
-        { "image/object/class/label", 2, { 1, 2 }, "class/label holds floats", "integers" },
+        { "image/object/class/label", 2, { 1, 2 }, "class/label has the type floats", "integers" },
     };
 
     (void)state;
@@ -215,7 +215,7 @@ static void damaged_ints(void **state)
         { "image/object/is_crowd", 2, { 0, 2 }, "object 2: image/object/is_crowd is 2", "0..1" },
         { "image/object/track/label", 2, { 0, -1 }, "object 2: ", "track/label is -1" },
         { "image/object/group_of", 3, { 0 }, "group_of has 3 values", "2 are needed" },
-        { "image/object/area", 2, { 1, 2 }, "image/object/area holds integers", "floats" },
+        { "image/object/area", 2, { 1, 2 }, "image/object/area has the type integers", "floats" },
         { "image/height", 1, { -1 }, "image/height is -1", "outside 0..1048576" },
         { "image/neg_category_ids", 1, { -3 }, "neg_category_ids: value 1 is -3", "outside" },
     };

@@ -201,7 +201,7 @@ static void command(void **state)
     text = said("dataset inspect w --check", 3);
     assert_says(text, "record 0");
     assert_says(text, "image/encoded: ");
-    assert_says(text, "the map of labels is 5 x 6, image/height and image/width say 4 x 6");
+    assert_says(text, "the label map is 5 x 6, but image/height and image/width give 4 x 6");
     said("dataset inspect none", 3);
     said("dataset make shapes t sise=16", 2);
     scratch_remove();

@@ -85,14 +85,15 @@ static void mistakes(void **state)
 {
     static const char *const cases[][3] = {
         { "net.json", "[{\"name\":\"random_flop\"}]",
-          "input.augment.0.name: 'random_flop' is no augmentation of this version, did you mean "
+          "input.augment.0.name: 'random_flop' is no augmentation of this version, did you "
+          "mean "
           "'random_flip'?" },
         { "net.json", "[{\"name\":\"random_flip\",\"probability\":2}]",
           "input.augment.0.probability: 2 is outside 0..1" },
         { "net.json", "[{\"name\":\"random_flip\",\"probabilty\":1}]",
           "did you mean 'probability'?" },
         { "net.json", "[{\"name\":\"random_flip\"},{\"name\":\"random_scale\"}]",
-          "input.augment.1: after random_scale the picture has a size of its own" },
+          "input.augment.1: after random_scale the picture does not have the input's size" },
         { "maps.json", "[{\"name\":\"random_contrast\",\"min\":2,\"max\":1}]",
           "input.augment.0.min: 2 is above" },
         { "maps.json", "{\"name\":\"random_flip\"}", "input.augment: a list" },

@@ -155,7 +155,7 @@ static void steps(void **state)
     made("long.safetensors", "long.ckpt", "");
     step_is("long.ckpt", UINT64_C(4294967303), PM_DTYPE_I64);
     check(convert("short.ckpt", "none.ckpt", "only=v"), 3,
-          "none of its 2 tensors is to be written");
+          "select none of its 2 tensors");
 }
 
 static void endings(void **state)
@@ -164,7 +164,8 @@ static void endings(void **state)
     made("run", "x.ckpt.ckpt", "");
     step_is("x.ckpt.ckpt", 3, PM_DTYPE_I64);
     check(run(NULL, "checkpoint diff %s %s", in("run"), in("x.ckpt.ckpt")), 0);
-    check(convert("run", "x.ckpt.pt", ""), 2, "the ending of", "x.ckpt.pt names no format");
+    check(convert("run", "x.ckpt.pt", ""), 2, "the ending of",
+          "x.ckpt.pt does not select a format");
     check(convert("run", "x.ckpt/y", ""), 2, "the ending of");
 }
 
@@ -239,32 +240,32 @@ static void refusals(void **state)
     made("run", "there.safetensors", "");
     made("run", "there.ckpt", "");
     put_text(in("half.ckpt.data-00000-of-00001"), "of another");
-    check(convert("run", "there.safetensors", ""), 2, "there.safetensors is there already",
+    check(convert("run", "there.safetensors", ""), 2, "there.safetensors exists already",
           "force=true");
-    check(convert("run", "there.ckpt", ""), 2, "there.ckpt.index is there already");
-    check(convert("run", "half.ckpt", ""), 2, "half.ckpt.data-00000-of-00001 is there already");
-    check(convert("there.safetensors", "there.safetensors", "--force"), 2, "is what is read from");
-    check(convert("there.ckpt", "there.ckpt", "--force"), 2, "is what is read from");
+    check(convert("run", "there.ckpt", ""), 2, "there.ckpt.index exists already");
+    check(convert("run", "half.ckpt", ""), 2, "half.ckpt.data-00000-of-00001 exists already");
+    check(convert("there.safetensors", "there.safetensors", "--force"), 2, "is SRC itself");
+    check(convert("there.ckpt", "there.ckpt", "--force"), 2, "is SRC itself");
     assert_int_equal(symlink(in("there.safetensors"), in("link.safetensors")), 0);
-    check(convert("there.safetensors", "link.safetensors", "--force"), 2, "is what is read from");
+    check(convert("there.safetensors", "link.safetensors", "--force"), 2, "is SRC itself");
     check(run(NULL, "export %s %s export.weights=beside", in("run"), in("m.onnx")), 0);
     assert_int_equal(pm_glob(a, in("m.onnx-*.data"), &data, &count), PM_OK);
     assert_int_equal(count, 1);
     assert_int_equal(link(data[0], in("hard.safetensors")), 0);
-    check(convert("m.onnx", "m.onnx", "to=safetensors force=true"), 2, "is what is read from");
+    check(convert("m.onnx", "m.onnx", "to=safetensors force=true"), 2, "is SRC itself");
     check(convert("m.onnx", strrchr(data[0], '/') + 1, "to=safetensors force=true"), 2,
-          "is what is read from");
+          "is SRC itself");
     pm_arena_destroy(&a);
-    check(convert("m.onnx", "hard.safetensors", "force=true"), 2, "is what is read from");
+    check(convert("m.onnx", "hard.safetensors", "force=true"), 2, "is SRC itself");
     check(convert("run", "data", "to=safetensors"), 2, "is a folder");
-    check(convert("run", "model.pt", ""), 2, "model.pt names no format that can be written",
+    check(convert("run", "model.pt", ""), 2, "model.pt does not select a format",
           "to=tensorflow");
     check(convert("run", "no/such/a.safetensors", ""), 1, "a.safetensors", "No such file");
     check(convert("run", "no/such/a.ckpt", ""), 1, "a.ckpt", "No such file");
     check(convert("nowhere", "a.safetensors", ""), 3, "nowhere");
     check(convert("run", "a.safetensors", "only=Lenet"), 3, "none of its 24 tensors");
     check(convert("run", "a.safetensors", "strip=LeNet/fc3/weights only=LeNet/fc3"), 2,
-          "strip=LeNet/fc3/weights leaves nothing");
+          "strip=LeNet/fc3/weights removes the whole name");
     check(convert("back.safetensors", "a.safetensors", "kepe=variables"), 2, "kepe", "keep");
     check(convert("variables.safetensors", "a.safetensors", "averages=on"), 3, "averages is on");
     check(convert("run", "a.safetensors", "net=lenet.json"), 2, "lenet.json");

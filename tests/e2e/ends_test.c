@@ -85,7 +85,8 @@ static void connection_lost(void **state)
     }
     assert_int_equal(ended(pid), 129);
     char *text = get_text(in("gone.err")), stopped[64];
-    snprintf(stopped, sizeof stopped, "stopped by a signal at step %d, saved", newest("gone"));
+    snprintf(stopped, sizeof stopped, "stopped by a signal at step %d; the run is saved",
+             newest("gone"));
     assert_contains(text, stopped);
     pm_free(text);
     assert_int_equal(temporaries(in("gone")), 0);

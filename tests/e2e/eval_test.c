@@ -179,7 +179,7 @@ static void without_the_folder(void **state)
     pm_remove_tree(in("run/eval_test"));
     put_text(in("run/eval_test"), "in the way\n");
     struct result r = evaluate("");
-    assert_non_null(strstr(r.err, "lacks this evaluation"));
+    assert_non_null(strstr(r.err, "this evaluation is not stored"));
     assert_non_null(strstr(r.out, "accuracy"));
     check(r, 0);
     assert_int_equal(unlink(in("run/eval_test")), 0);

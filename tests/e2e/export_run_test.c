@@ -50,7 +50,7 @@ static void values_and_averages(void **state)
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s eval.averages=off", in("source"), in("off.onnx")), 0);
     check(run(NULL, "export %s %s eval.checkpoint=%s", in("source"), in("off.onnx"),
-              in("off.onnx")), 2, "off.onnx is what is read from");
+              in("off.onnx")), 2, "off.onnx is an input of this command");
     m = model_of(in("off.onnx"));
     assert_true(has_values(m, "conv1/biases", "conv1/biases", six));
     assert_false(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
@@ -150,7 +150,7 @@ static void quantized(void **state)
     r = run(NULL, "export %s %s", in("quantized"), in("quantized.onnx"));
     assert_null(strstr(r.out, "read again"));
     assert_true(pm_file_exists(in("quantized.onnx")));
-    check(r, 0, "the file was not read again to be compared with the net: ", "DequantizeLinear");
+    check(r, 0, "the exported model was not compared with the net: ", "DequantizeLinear");
 }
 
 /* For a net that has diverged nothing can be compared, and no file is left. */

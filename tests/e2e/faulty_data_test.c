@@ -24,16 +24,16 @@ static const struct {
     [CUT_PNG] = { { "the PNG is damaged", "cut short" } },
     [CUT_JPEG] = { { "the JPEG is cut short" } },
     [DAMAGED_PNG] = { { "the PNG is damaged" } },
-    [NO_PICTURE] = { { "has no image/encoded" } },
-    [NOT_A_PICTURE] = { { "no JPEG, PNG, GIF, BMP" } },
-    [EMPTY_PICTURE] = { { "has no image/encoded" } },
+    [NO_PICTURE] = { { "the record has no image/encoded" } },
+    [NOT_A_PICTURE] = { { "not a JPEG, PNG, GIF, BMP" } },
+    [EMPTY_PICTURE] = { { "the record has no image/encoded" } },
     [PICTURE_IS_A_NUMBER] = { { "image/encoded", "integers" } },
     [NO_ROWS] = { { "the PNG is 16 x 0 pixels" } },
-    [RAW_TOO_SHORT] = { { "raw bytes are no picture of 16x16x3" } },
-    [RAW_CHANNELS] = { { "raw bytes are no picture of 16x16x1", "3 channels are wanted" } },
-    [NOT_AN_EXAMPLE] = { { "no tf.Example" } },
+    [RAW_TOO_SHORT] = { { "raw bytes do not make a picture of 16x16x3" } },
+    [RAW_CHANNELS] = { { "raw bytes do not make a picture of 16x16x1", "3 channels are needed" } },
+    [NOT_AN_EXAMPLE] = { { "not a tf.Example" } },
     [A_SEQUENCE] = { { "a tf.SequenceExample",
-                       "records of tf.Example with a picture each are needed" } },
+                       "a tf.Example with one picture is needed" } },
     [NO_LABEL] = { { "has no image/class/label" } },
     [NEGATIVE_LABEL] = { { "image/class/label: -1 is outside 0..3" } },
     [LARGE_LABEL] = { { "image/class/label: 4 is outside 0..3", "4 classes" } },
@@ -199,7 +199,7 @@ static void evaluation_counts_them_out(void **state)
     assert_int_equal(number_of(json, "count"), COUNT - 2);
     assert_int_equal(number_of(json, "skipped"), 2);
     assert_true(number_of(cJSON_GetObjectItem(json, "metrics"), "loss") > 0);
-    assert_contains(r.err, "2 damaged records were left out, 22 pictures count");
+    assert_contains(r.err, "2 damaged records were skipped, 22 pictures were evaluated");
     cJSON_Delete(json);
     drop(&r);
 }
@@ -232,7 +232,7 @@ static void passing_over_repeats(void **state)
     skipped = number_of(json, "skipped");
     assert_true(skipped > 5);
     assert_true(last_skipped() == skipped);
-    assert_contains(r.err, "damaged records were passed over since step 0");
+    assert_contains(r.err, "damaged records were skipped since step 0");
     cJSON_Delete(json);
     drop(&r);
     assert_int_equal(rename(in("r"), in("whole")), 0);
@@ -250,7 +250,7 @@ static void nothing_left(void **state)
     fresh(NOT_A_PICTURE, 0);
     check(train(""), 0);
     fresh(NOT_A_PICTURE, UINT32_MAX);
-    check(train("data.on_corrupt=skip"), 3, "24 records in a row are damaged", "(offset ");
+    check(train("data.on_corrupt=skip"), 3, "24 consecutive records are damaged", "(offset ");
     make_split("x_train.tfrecord", GOOD, 0);
     check(train("data.on_corrupt=skip"), 0);
     check(eval("data.on_corrupt=skip"), 3, "split test: all 24 records are damaged");
@@ -311,7 +311,7 @@ static void damaged_shards(void **state)
     put_shard(bytes, 0);
     check(train(""), 3, "split train has no records");
     assert_int_equal(unlink(in("data/x_train.tfrecord")), 0);
-    check(train(""), 3, "no split train; there is: test");
+    check(train(""), 3, "no split train; the splits are: test");
     pm_free(bytes);
 }
 
@@ -327,7 +327,7 @@ static void missing_and_empty_shards(void **state)
     put_text(in("data/x_train_00001-of-00002.tfrecord"), "this is no TFRecord file");
     check(train(""), 3, "x_train_00001-of-00002.tfrecord", "not a TFRecord file, or damaged");
     put_text(in("data/dataset.json"), "{ \"splits\": { \"test\": 25 } }");
-    check(eval(""), 3, "split test has 24 records, dataset.json says 25");
+    check(eval(""), 3, "split test has 24 records, but dataset.json lists 25");
 }
 
 /* The index of an earlier run is not used after the shard changed. */

@@ -108,7 +108,7 @@ static void disk_of_one_megabyte(void **state)
     pid = start(NULL, name, arguments);
     for (int i = 0; i < 3000; i++, usleep(20000)) {
         text = pm_file_exists(in("filled.err")) ? get_text(in("filled.err")) : pm_strdup("");
-        const bool warned = strstr(text, "metrics.jsonl are missing");
+        const bool warned = strstr(text, "metrics.jsonl lacks lines");
         if (strstr(text, "step 3 ") && !pm_file_exists(in("disk/filler")))
             fill(0);
         pm_free(text);
@@ -120,7 +120,7 @@ static void disk_of_one_megabyte(void **state)
     kill(pid, SIGTERM);
     r = finish(pid, name);
     assert_int_equal(r.code, 143);
-    assert_int_equal(count_text(r.err, "metrics.jsonl are missing"), 1);
+    assert_int_equal(count_text(r.err, "metrics.jsonl lacks lines"), 1);
     assert_true(count_text(r.err, "warning: ") <= 3);
     drop(&r);
     text = get_text(in("disk/run/metrics.jsonl"));

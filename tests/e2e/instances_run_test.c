@@ -168,7 +168,7 @@ static void refused(void **state)
     check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=cityscapes",
               in("instances.json"), in("no")),
           2,
-          "'ar_small' is none of what this net is evaluated by (pq, sq, rq, pc, ap, ap50, miou,");
+          "'ar_small' is not a metric of this net's evaluation (pq, sq, rq, pc, ap, ap50, miou,");
     check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=voc", in("instances.json"),
               in("no")), 2, "eval.panoptic.precision: \"voc\" is not one of cityscapes|coco");
     assert_false(pm_is_folder(in("no")));

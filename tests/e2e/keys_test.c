@@ -32,7 +32,7 @@ static void epochs(void **state)
         0, "step 2/2");
     check(run(NULL, "train %s run.folder=%s run.batch_size=100 data.num_epochs=2", in("net.json"),
               in("d")),
-          2, "net.json: data.num_epochs: 2 passes over 40 examples are less than one batch");
+          2, "net.json: data.num_epochs: 2 epochs of 40 examples are less than one batch");
 }
 
 /* Values for several machines give exit code 2 before the run folder is changed. */

@@ -168,13 +168,13 @@ static void predicted(void **state)
         const bool weights = i < 2;
 
         check_predicted(in("%s.json", models[i]), weights,
-                        "the values are the model's own: run.folder is not given");
+                        "the weights are those of the model file: run.folder is not set");
         snprintf(arguments, sizeof arguments, "%s run.folder=%s", in("%s.json", models[i]),
                  in("none"));
-        check_predicted(arguments, weights, "none holds no checkpoint");
+        check_predicted(arguments, weights, "none has no checkpoint");
         snprintf(arguments, sizeof arguments, "%s eval.checkpoint=%s", in("%s.json", models[i]),
                  in("%s.onnx", models[i]));
-        check_predicted(arguments, weights, "eval.checkpoint is its file");
+        check_predicted(arguments, weights, "eval.checkpoint names it");
     }
 }
 
@@ -190,10 +190,10 @@ static void exported(void **state)
         cJSON_Delete(json);
         check(r, 0);
         put_config(in("again.json"), in("again.onnx"));
-        check_predicted(in("again.json"), i < 2, "the values are the model's own");
+        check_predicted(in("again.json"), i < 2, "the weights are those of the model file");
     }
     check(run(NULL, "export %s %s", in("straight.json"), in("straight.onnx")), 2,
-          "straight.onnx is what is read from");
+          "straight.onnx is an input of this command");
 }
 
 static double first_probability(const char *config)
@@ -223,7 +223,7 @@ static void one_picture_at_a_time(void **state)
     put_config(in("again.json"), in("vit_again.onnx"));
     r = run(NULL, "export %s %s input.size=32", in("vit.json"), in("vit_again.onnx"));
     assert_contains(r.out, "input images: float32 [1, 3, 32, 32]");
-    assert_contains(r.err, "the file takes one at a time");
+    assert_contains(r.err, "the model takes one picture at a time");
     check(r, 0);
     assert_float_equal(first_probability(in("again.json")), first_probability(in("vit.json")),
                        1e-6);
@@ -272,7 +272,7 @@ static void trained(void **state)
     check(run(NULL, "predict %s %s model.onnx_new_head=true model.num_classes=3", in("turned.json"),
               in("picture.png")), 3, "model.onnx", "has no values before training: train first");
     check(run(NULL, "predict %s %s model.onnx=%s", in("turned.json"), in("picture.png"),
-              in("nowhere.onnx")), 3, "nowhere.onnx is not there");
+              in("nowhere.onnx")), 3, "nowhere.onnx does not exist");
 }
 
 int main(void)

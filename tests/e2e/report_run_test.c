@@ -278,7 +278,7 @@ static void the_command(void **state)
     pm_free(page);
     check(run(NULL, "report"), 2, "needs a run folder");
     check(run(NULL, "report %s", in("nowhere")), 3, in("nowhere"), "no such folder");
-    check(run(NULL, "report %s", in("data")), 3, in("data"), "is no run folder");
+    check(run(NULL, "report %s", in("data")), 3, in("data"), "this is not a run folder");
     check(run(NULL, "report %s run.steps=3", in("one")), 2, "run.steps=3");
     check(run(NULL, "report %s --out %s", in("one"), in("nowhere/x.html")), 1,
           in("nowhere/x.html"));

@@ -187,7 +187,7 @@ static void pictures(void **state)
     cJSON_Delete(json);
     drop(&r);
     check(run(NULL, "predict %s %s --out %s", in("seg.json"), in("pictures"), in("pictures")), 2,
-          "itself, which may be overwritten");
+          "which could be overwritten");
     check(run(NULL, "predict %s %s --out %s eval.batch_size=3", in("seg.json"), in("pictures"),
               in("pictures/out")), 0);
     r = run(NULL, "predict %s %s --out %s --json", in("seg.json"), in("pictures"),
@@ -305,7 +305,7 @@ static void other_stride(void **state)
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s run.folder=%s %s export.output_stride=32", in("seg.json"),
               in("seg.onnx"), in("stride"), net_of),
-          2, "makes 1.5 of the rate 3 in model.aspp_rates");
+          2, "gives 1.5 for the rate 3 in model.aspp_rates");
 }
 
 /* Training uses the loss options of the config. */

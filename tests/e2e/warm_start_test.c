@@ -43,7 +43,7 @@ static void values_are_taken(void **state)
           "2 excluded, 0 missing");
     assert_true(same("source", "but_logits", "conv1/weights", conv));
     assert_false(same("source", "but_logits", "logits/weights", logits));
-    check(train("all", "run.steps=4"), 0, "resuming", "init.checkpoint is not used");
+    check(train("all", "run.steps=4"), 0, "resuming", "init.checkpoint is ignored");
 }
 
 /* All mismatches are listed; then the run ends before it changed anything. */
@@ -95,9 +95,10 @@ static void idle_scopes(void **state)
     assert_true(same("source", "scopes", "conv1/weights", conv));
     assert_true(same("source", "scopes", "norm1/gamma", PM_SHAPE1(4)));
     assert_false(same("source", "scopes", "logits/weights", logits));
-    check(train("nothing", "init.trainable_scopes='[\"head\"]'"), 2, "nothing to train",
-          "init.trainable_scopes", "conv1/weights");
-    check(train("nothing", "optim.freeze='[\".*\"]'"), 2, "nothing to train", "optim.freeze");
+    check(train("nothing", "init.trainable_scopes='[\"head\"]'"), 2,
+          "exclude all 6 variables of the net", "init.trainable_scopes", "conv1/weights");
+    check(train("nothing", "optim.freeze='[\".*\"]'"), 2, "exclude all 6 variables of the net",
+          "optim.freeze");
     assert_false(pm_is_folder(in("nothing")));
 }
 

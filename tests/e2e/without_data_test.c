@@ -86,8 +86,8 @@ static void the_checkpoint_knows(void **state)
 
     (void)state;
     snprintf(arguments, sizeof arguments, "%s run.folder=%s", in("net.json"), in("run"));
-    check_names(arguments, "top", 4, "is not there: the classes are those that ");
-    check_names(in("seg.json"), "classes", 0, "is not there: the classes are those that ");
+    check_names(arguments, "top", 4, "does not exist: the class names come from ");
+    check_names(in("seg.json"), "classes", 0, "does not exist: the class names come from ");
     check(run(NULL, "export %s %s", in("run"), in("named.onnx")), 0);
     if (pm_onnx_read(in("named.onnx"), &m) < 0)
         fail_msg("%s", pm_error_text());
@@ -97,7 +97,7 @@ static void the_checkpoint_knows(void **state)
     check(run(NULL, "export %s %s", in("seg"), in("seg.onnx")), 0);
     snprintf(arguments, sizeof arguments, "%s eval.checkpoint=%s", in("net.json"),
              in("named.onnx"));
-    check_names(arguments, "top", 4, "named.onnx names");
+    check_names(arguments, "top", 4, "named.onnx");
 }
 
 /* A checkpoint without names of classes: the data folder gives them, with any split. */
@@ -119,16 +119,17 @@ static void one_split_will_do(void **state)
 static void nobody_knows(void **state)
 {
     (void)state;
-    check(run(NULL, "predict %s %s eval.checkpoint=%s", in("net.json"), in("pictures"),
-              in("bare.safetensors")), 2,
-          "model.num_classes: not given, and ", "bare.safetensors does not say it, nor does ",
-          "data, which is not there; give the place of the data with data.folder=FOLDER");
+    check(
+        run(NULL, "predict %s %s eval.checkpoint=%s", in("net.json"), in("pictures"),
+            in("bare.safetensors")),
+        2, "model.num_classes: not set, and ", "bare.safetensors nor ",
+        "data, which does not exist, contains it; set data.folder=FOLDER to the place of the data");
     check(run(NULL, "predict %s %s eval.checkpoint=%s input.size=null", in("net.json"),
               in("pictures"), in("bare.safetensors")),
-          2, "input.size: not given, and ",
-          "or give the place of the data with data.folder=FOLDER");
+          2, "input.size: not set, and ",
+          "or set data.folder=FOLDER to the place of the data");
     check(run(NULL, "predict %s %s eval.checkpoint=%s data.folder=null", in("net.json"),
-              in("pictures"), in("bare.safetensors")), 2, "data.folder is not given");
+              in("pictures"), in("bare.safetensors")), 2, "data.folder is not set");
     check(run(NULL, "predict %s %s eval.checkpoint=%s model.num_classes=4", in("net.json"),
               in("pictures"), in("bare.safetensors")), 0);
 }
@@ -147,7 +148,7 @@ static void damaged_note(void **state)
     changed = cJSON_Print(json);
     put_text(in("run/checkpoints/step-000003.json"), changed);
     check(run(NULL, "predict %s %s run.folder=%s", in("net.json"), in("pictures"), in("run")), 3,
-          "height is no whole number");
+          "height is not a whole number");
     put_text(in("run/checkpoints/step-000003.json"), text);
     cJSON_free(changed);
     cJSON_Delete(json);

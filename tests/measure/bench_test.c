@@ -139,7 +139,7 @@ static void mistakes(void **state)
 {
     (void)state;
     assert_int_equal(pumice("bench net.json --steps none --synthetic"), 2);
-    assert_file_contains("err", "--steps: 'none' is no number of 1 to 1e+06");
+    assert_file_contains("err", "--steps: 'none' is not a number of 1 to 1e+06");
     assert_int_equal(pumice("bench --synthetic"), 2);
     assert_int_equal(pumice("bench net.json --steps 3 data.folder=null"), 2);
 }

@@ -80,9 +80,10 @@ int pm_classification_check(const struct pm_task *t)
     if (err < 0)
         return err;
     if (wants && wants != s->channels)
-        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
-                       "%d: set input.channels or another preprocessing", s->preprocessing->name,
-                       wants, s->channels);
+        return pm_fail(PM_ECONFIG,
+                       "input.preprocessing: \"%s\" needs %d channels, but the input has %d: set "
+                       "input.channels, or another preprocessing",
+                       s->preprocessing->name, wants, s->channels);
     return pm_record_check_augment(s, 0);
 }
 
@@ -132,7 +133,7 @@ static int read_label(const struct pm_example *e, const struct pm_task *s, const
     if (found < 0)
         return found;
     if (found == 0)
-        return pm_fail(PM_EDATA, "%s: has no image/class/label", where);
+        return pm_fail(PM_EDATA, "%s: the record has no image/class/label", where);
     if (label < s->facts.labels_offset || label - s->facts.labels_offset >= s->facts.num_classes)
         return pm_fail(PM_EDATA,
                        "%s: image/class/label: %lld is outside %d..%d (%d classes, "
@@ -233,10 +234,10 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
     const size_t count = pm_shape_count(logits->out_shape);
 
     if (count != (size_t)batch * (size_t)s->facts.num_classes)
-        return pm_fail(PM_ECONFIG,
-                       "the layer of the net's logits, %s, gives %zu values per picture, "
-                       "but there are %d classes",
-                       logits->name, count / (size_t)batch, s->facts.num_classes);
+        return pm_fail(
+            PM_ECONFIG,
+            "the net's last layer, %s, gives %zu values per picture, but there are %d classes",
+            logits->name, count / (size_t)batch, s->facts.num_classes);
     return PM_OK;
 }
 
@@ -266,8 +267,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
     const struct pm_shape shape = logits->out_shape;
     if (shape.rank != 2 || shape.dim[1] != s->facts.num_classes) {
         net->error = pm_fail(PM_ECONFIG,
-                             "%s: the net's logits are %s, but the data has %d classes: "
-                             "the last layer must give %d values an image",
+                             "%s: the net's logits are %s, but the data has %d classes: the last "
+                             "layer must give %d values per picture",
                              logits->name, pm_shape_text(shape, text), s->facts.num_classes,
                              s->facts.num_classes);
         return;
@@ -401,7 +402,7 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
     struct pm_class_example list[PM_MAX_SAMPLES];
 
     if (i >= pm_class_detail_samples(m->detail, list))
-        return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
+        return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
     cJSON_AddNumberToObject(object, "label", list[i].label);
     cJSON_AddNumberToObject(object, "predicted", list[i].predicted);
     cJSON_AddBoolToObject(object, "right", list[i].right);

@@ -67,7 +67,7 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, c
     *out = (struct pm_label){ 0 };
     PM_TRY(found);
     if (found == 0 || size == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the record has no %s", where, key));
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, out)));
     if (s->pixels.matting) {
         pm_segmentation_degrees(out, pm_label_bits(data));
@@ -193,7 +193,7 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
     if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
               (channels && n->out_shape.dim[3] != channels)))
         return pm_fail(PM_ECONFIG,
-                       "the net's layer %s gives %s, but %s are [%d, height, width, %s]", n->name,
+                       "the net's layer %s gives %s, but %s need [%d, height, width, %s]", n->name,
                        pm_shape_text(n->out_shape, text), what, batch,
                        channels == 1   ? "1"
                        : channels == 2 ? "2"
@@ -213,14 +213,14 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
 
     if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->facts.num_classes)
         return pm_fail(PM_ECONFIG,
-                       "the layer of the net's logits, %s, gives %s, but segmentation into "
-                       "%d classes needs [%d, height, width, %d]",
+                       "the net's last layer, %s, gives %s, but segmentation into %d classes needs "
+                       "[%d, height, width, %d]",
                        logits->name, pm_shape_text(shape, text), s->facts.num_classes, batch,
                        s->facts.num_classes);
     if (!center != !offset)
         return pm_fail(PM_ECONFIG,
-                       "the net has the head %s, but none for %s: instances need both (of a "
-                       "list, layers called instance_center and instance_offset)",
+                       "the net has the head %s, but no head for %s: instances need both (in a "
+                       "layer list, the layers instance_center and instance_offset)",
                        center ? center->name : offset->name, center ? "offsets" : "centres");
     PM_TRY(check_head(center, "centres of instances", batch, 1));
     PM_TRY(check_head(offset, "offsets to them", batch, 2));
@@ -228,9 +228,8 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
     if (edge && edge->out_shape.dim[3] < 2)
         PM_TRY(pm_fail(
             PM_ECONFIG,
-            "the net's layer %s gives edges of one class, but edges and what is "
-            "none are two: give it 2 channels or more, or, where it is no such head, another "
-            "name",
+            "the net's layer %s is a head for edges and has 1 channel, but needs one for edges and "
+            "one for the rest: give it 2 channels or more, or rename it if it is not such a head",
             edge->name));
 out:
     return err;
@@ -243,16 +242,16 @@ static int check_instances(const struct pm_task *s)
 
     if (!things.count)
         return pm_fail(PM_ECONFIG,
-                       "data.thing_classes: not given, and the data does not say of which "
-                       "classes instances are: set it, or model.instance to false");
+                       "data.thing_classes: not set, and the data does not list the classes that "
+                       "have instances: set it, or set model.instance to false");
     for (int i = 0; i < things.count; i++)
         if (things.v[i] >= s->facts.num_classes)
-            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes",
+            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is not one of the %d classes",
                            things.v[i], s->facts.num_classes);
     if (!s->pixels.upsample_logits)
-        return pm_fail(PM_ECONFIG,
-                       "loss.upsample_logits: false, but centres and offsets have no labels at "
-                       "the logits' size: leave it out, or set model.instance to false");
+        return pm_fail(PM_ECONFIG, "loss.upsample_logits: false is not possible with instances, "
+                                   "whose centres and offsets have labels only at the picture's "
+                                   "size: remove the key, or set model.instance to false");
     return PM_OK;
 }
 

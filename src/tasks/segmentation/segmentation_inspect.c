@@ -80,10 +80,11 @@ static int check(const struct pm_example *e, const struct pm_dataset_info *info,
     PM_TRY(pm_example_int(e, "image/height", &height));
     PM_TRY(pm_example_int(e, "image/width", &width));
     if (height != map.height || width != map.width)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the map of labels is %d x %d, image/height and image/width say "
-                       "%" PRId64 " x %" PRId64,
-                       where, map.height, map.width, height, width));
+        PM_TRY(
+            pm_fail(PM_EDATA,
+                    "%s: the label map is %d x %d, but image/height and image/width give %" PRId64
+                    " x %" PRId64,
+                    where, map.height, map.width, height, width));
     PM_TRY(check_instances(e, &map, info, where));
     for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
         (*(map.values[i] < counted ? &counts[map.values[i]] : more))++;

@@ -46,9 +46,8 @@ static int no_map(const char *where, const char *key)
 {
     return pm_fail(
         PM_EDATA,
-        "%s: has no %s, which a net with heads of instances learns from: make the "
-        "data anew with maps of instances (remove the folder first: a finished one is left as "
-        "it is), or leave these heads out (model.instance false)",
+        "%s: the record has no %s, which a net with instances needs for training: remove the data "
+        "folder and convert the data again with instance maps, or set model.instance to false",
         where, key);
 }
 
@@ -79,17 +78,18 @@ static int check_classes(const struct pm_recorded_instances *m, const struct pm_
         if (v >= m->divisor && v % m->divisor >= DIVISOR)
             return pm_fail(
                 PM_EDATA,
-                "%s: image/segmentation/instance/encoded: %d at row %zu, column "
-                "%zu is the class's instance %d (it is divided by %d): number them 1..%d",
+                "%s: image/segmentation/instance/encoded: %d at row %zu, column %zu is instance %d "
+                "of its class (the number is divided by %d): number the instances 1..%d",
                 where, v, i / (size_t)label->width, i % (size_t)label->width, v % m->divisor,
                 m->divisor, DIVISOR - 1);
 
         if (v >= m->divisor && v / m->divisor != class && class != s->pixels.ignore_label)
-            return pm_fail(PM_EDATA,
-                           "%s: image/segmentation/instance/encoded: %d at row %zu, column "
-                           "%zu is of class %d (it is divided by %d), but the pixel is of class %d",
-                           where, v, i / (size_t)label->width, i % (size_t)label->width,
-                           v / m->divisor, m->divisor, class);
+            return pm_fail(
+                PM_EDATA,
+                "%s: image/segmentation/instance/encoded: %d at row %zu, column %zu is of class %d "
+                "(the number is divided by %d), but the pixel's label is class %d",
+                where, v, i / (size_t)label->width, i % (size_t)label->width, v / m->divisor,
+                m->divisor, class);
     }
     return PM_OK;
 }
@@ -104,8 +104,8 @@ static int read_map(const struct pm_example *e, const struct pm_task *s,
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, &out->map)));
     if (out->map.height != label->height || out->map.width != label->width)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the map of classes is %d x %d and that of instances %d x %d: they "
-                       "must be of one size",
+                       "%s: the label map is %d x %d and the instance map %d x %d: both must have "
+                       "the same size",
                        where, label->height, label->width, out->map.height, out->map.width));
     PM_TRY(check_classes(out, label, s, where));
 out:

@@ -19,22 +19,22 @@ int pm_segmentation_matting_check(const struct pm_task *s)
         return PM_OK;
     if (s->facts.num_classes != 2)
         return pm_fail(PM_ECONFIG,
-                       "loss.matting: has two classes, background and foreground, but there "
-                       "are %d: set model.num_classes to 2",
+                       "loss.matting: needs two classes, background and foreground, but there are "
+                       "%d: set model.num_classes to 2",
                        s->facts.num_classes);
     if (s->pixels.ignore_label >= 0)
         return pm_fail(PM_ECONFIG,
-                       "data.ignore_label: %d, but with loss.matting every number of a map is a "
-                       "degree: leave it out, or set it to -1",
+                       "data.ignore_label: %d, but with loss.matting every number in a label map "
+                       "is an alpha value: remove the key, or set it to -1",
                        s->pixels.ignore_label);
     if (c && c->label_weights.count)
         return pm_fail(PM_ECONFIG,
-                       "loss.label_weights: degrees of foreground have no weights of classes: "
-                       "leave it out, or loss.matting");
+                       "loss.label_weights: with loss.matting labels are alpha values, for which "
+                       "class weights do not exist: remove one of the two keys");
     if (s->label_smoothing > 0)
         return pm_fail(PM_ECONFIG,
-                       "loss.label_smoothing: %g, but degrees of foreground are taken as they "
-                       "are: leave it out, or loss.matting",
+                       "loss.label_smoothing: %g, but with loss.matting labels are alpha values, "
+                       "which are not smoothed: remove one of the two keys",
                        (double)s->label_smoothing);
     return PM_OK;
 }
@@ -45,8 +45,8 @@ int pm_segmentation_matting_heads(const struct pm_task *s)
 
     if (s->pixels.matting && (instances || s->pixels.edge_classes))
         return pm_fail(PM_ECONFIG,
-                       "loss.matting: degrees of foreground say nothing of %s: set model.%s, or "
-                       "leave it out",
+                       "loss.matting: alpha values have no labels for %s: set model.%s, or remove "
+                       "loss.matting",
                        instances ? "instances" : "edges",
                        instances ? "instance to false" : "edge_classes to 0");
     return PM_OK;

@@ -183,15 +183,16 @@ static int read_panoptic(const struct pm_config *c, const struct cJSON *object,
     int err = PM_OK;
 
     if (object && !cJSON_IsObject(object))
-        return pm_fail(PM_ECONFIG, "%s: an object is needed, as { \"stuff_area\": 2048 }", where);
+        return pm_fail(PM_ECONFIG, "%s: an object is needed, such as { \"stuff_area\": 2048 }",
+                       where);
     PM_TRY(pm_opts_parse(panoptic, object, NULL, out, c->arena, where));
     if (out->nms_kernel % 2 == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d has no middle: it must be odd", where,
-                       out->nms_kernel));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d is even; the side of the window must be odd",
+                       where, out->nms_kernel));
     if (out->top_k >= out->label_divisor)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s.top_k: %d instances of a class cannot be told apart by numbers "
-                       "below label_divisor, %d: raise that or lower this",
+                       "%s.top_k: %d instances of a class need as many different numbers below "
+                       "label_divisor, %d: raise label_divisor or lower top_k",
                        where, out->top_k, out->label_divisor));
 out:
     return err;
@@ -209,8 +210,8 @@ int pm_segmentation_check_config(const struct pm_config *c)
     const char *key = modes_key(&e, &x);
     if (key && c->model.quantize_delay >= 0)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s: a quantised net (model.quantize_delay %d) sees a picture once, as "
-                       "it is: leave this out",
+                       "%s: a quantised net (model.quantize_delay %d) evaluates a picture once, at "
+                       "one scale: remove the key",
                        place_of(c, key), c->model.quantize_delay));
     PM_TRY(read_panoptic(c, e.panoptic, &grouping));
 out:
@@ -291,28 +292,32 @@ int pm_segmentation_check(const struct pm_task *s)
         return err;
     if (!s->facts.preprocessing->maps)
         return pm_fail(PM_ECONFIG,
-                       "input.preprocessing: \"%s\" is for pictures without label maps: "
-                       "task segmentation takes deeplab or deeplab_means",
+                       "input.preprocessing: \"%s\" is for pictures without label maps: for task "
+                       "segmentation set deeplab or deeplab_means",
                        s->facts.preprocessing->name);
     if (s->facts.labels_offset)
-        return pm_fail(PM_ECONFIG,
-                       "data.labels_offset: %d, but segmentation takes labels as they are: "
-                       "leave it out",
-                       s->facts.labels_offset);
+        return pm_fail(
+            PM_ECONFIG,
+            "data.labels_offset: %d, but task segmentation has no offset: remove the key",
+            s->facts.labels_offset);
     if (s->facts.num_classes > entries)
-        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: %s",
-                       entries, s->facts.num_classes, s->facts.num_classes <= most
+        return pm_fail(PM_ECONFIG,
+                       "eval.colormap: it has colours for %d classes, but there are %d: %s",
+                       entries, s->facts.num_classes,
+                       s->facts.num_classes <= most
                            ? "choose pascal, which has 512"
-                           : "no palette has more than 512, the data needs fewer classes");
+                           : "no palette has more than 512; use data with fewer classes");
     if (s->pixels.loss && s->pixels.loss->label_weights.count &&
         s->pixels.loss->label_weights.count != s->facts.num_classes)
-        return pm_fail(PM_ECONFIG,
-                       "loss.label_weights: %d numbers, but there are %d classes: each needs "
-                       "one",
-                       s->pixels.loss->label_weights.count, s->facts.num_classes);
+        return pm_fail(
+            PM_ECONFIG,
+            "loss.label_weights: %d numbers, but there are %d classes: give one number per class",
+            s->pixels.loss->label_weights.count, s->facts.num_classes);
     if (s->pixels.save_raw && s->facts.num_classes > 256)
-        return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
-                       s->facts.num_classes);
+        return pm_fail(
+            PM_ECONFIG,
+            "eval.save_raw: pictures of 8 bits have at most 256 classes, but there are %d",
+            s->facts.num_classes);
     return pm_segmentation_matting_check(s);
 }
 

@@ -419,7 +419,7 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
     int err = PM_OK;
 
     if (i >= samples_of(m, list))
-        return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
+        return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
     cJSON_AddNumberToObject(object, "pixel_accuracy", list[i]->accuracy);
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
     PM_TRY(paint_sample(m, list[i], record, size, where, drawings));

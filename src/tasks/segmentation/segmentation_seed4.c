@@ -34,7 +34,7 @@ static int check_size(const char *key, int height, int width, const struct pm_la
     if (height == label->height && width == label->width)
         return PM_OK;
     return pm_fail(PM_EDATA,
-                   "%s: %s is %d x %d and the map of classes %d x %d: they must be of one size",
+                   "%s: %s is %d x %d and the label map %d x %d: both must have the same size",
                    where, key, height, width, label->height, label->width);
 }
 
@@ -94,7 +94,8 @@ int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const str
         if (found == 0 && k == 0)
             break; /* then it is computed from the map */
         if (found == 0 || size == 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: has no %s, but %s", where, keys[k], keys[0]));
+            PM_TRY(
+                pm_fail(PM_EDATA, "%s: the record has no %s, but has %s", where, keys[k], keys[0]));
         PM_TRY(pm_record_damage(pm_image_decode(data, size, k ? 3 : 1, 0, where, &out->seed4[k])));
         PM_TRY(check_size(keys[k], out->seed4[k].height, out->seed4[k].width, label, where));
     }

@@ -141,7 +141,7 @@ static void bad_records(void **state)
         { { "png", 1, 11, false }, "image/class/label: 11 is outside 1..10" },
         { { "png", 1, 0, false }, "image/class/label: 0 is outside 1..10" },
         { { "png", 1, -1, false }, "has no image/class/label" },
-        { { NULL, 1, 3, false }, "has no image/encoded" },
+        { { NULL, 1, 3, false }, "the record has no image/encoded" },
         { { "png", 1, 3, true }, "" },
         { { "raw", 1, 3, true }, "18 raw bytes" },
         { { "raw", 2, 3, false }, "72 raw bytes" },

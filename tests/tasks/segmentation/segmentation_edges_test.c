@@ -341,7 +341,7 @@ static void one_class(void **state)
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_OK);
     heads.list[1].node = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "layer single gives edges of one class"));
+    assert_non_null(strstr(pm_error_text(), "layer single is a head for edges and has 1 channel"));
     pm_net_destroy(&net);
     pm_arena_destroy(&a);
 }

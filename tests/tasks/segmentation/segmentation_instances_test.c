@@ -228,12 +228,12 @@ static void what_is_refused(void **state)
 
     (void)state;
     scene(&p, 24, 29, 0);
-    REFUSES(&p, HAS_NONE, PM_EDATA, "image/segmentation/instance/encoded", "remove the folder",
+    REFUSES(&p, HAS_NONE, PM_EDATA, "image/segmentation/instance/encoded", "remove the data folder",
             "model.instance");
-    REFUSES(&p, HAS_SMALLER, PM_EDATA, "classes is 24 x 29", "instances 23 x 29");
-    REFUSES(&p, HAS_RUBBISH, PM_ECORRUPT, "no PNG");
+    REFUSES(&p, HAS_SMALLER, PM_EDATA, "the label map is 24 x 29", "the instance map 23 x 29");
+    REFUSES(&p, HAS_RUBBISH, PM_ECORRUPT, "is not a PNG");
     p.instances[5 * 29 + 4] = 3004;
-    REFUSES(&p, HAS_ALL, PM_EDATA, "3004 at row 5, column 4 is of class 3", "of class 1");
+    REFUSES(&p, HAS_ALL, PM_EDATA, "3004 at row 5, column 4 is of class 3", "label is class 1");
     scene(&p, 24, 29, 1);
     REFUSES(&p, HAS_ALL, PM_EDATA, "instance/divisor", "1 is outside 2..");
 }
@@ -373,10 +373,11 @@ static void seed4_numbers(void **state)
     assert_memory_equal(b.offset, w.offset, sizeof b.offset);
     /* Missing or mismatching parts of a record. */
     assert_int_equal(make_seed4(&reference, true, &p, CENTER | OFFSETS, 3, out), PM_EDATA);
-    assert_non_null(
-        strstr(pm_error_text(), "record 5: has no image/instance_ids_data/class/encoded"));
+    assert_non_null(strstr(pm_error_text(),
+                           "record 5: the record has no image/instance_ids_data/class/encoded"));
     assert_int_equal(make_seed4(&seed4, true, &p, CENTER | IDS, 3, out), PM_EDATA);
-    assert_non_null(strstr(pm_error_text(), "record 5: has no image/offsety/class/encoded"));
+    assert_non_null(
+        strstr(pm_error_text(), "record 5: the record has no image/offsety/class/encoded"));
     assert_int_equal(make_seed4(&seed4, true, &p, CENTER | OFFSETS | WRONG_SIZE, 3, out), PM_EDATA);
     assert_non_null(strstr(pm_error_text(), "image/center/class/encoded is 23 x 29"));
     p.instances[29] = 26999;

@@ -192,20 +192,21 @@ static void refusals(void **state)
     struct pm_task other = s;
 
     other.facts.num_classes = 3;
-    refused(other, "loss.matting: has two classes");
+    refused(other, "loss.matting: needs two classes");
     other = s, other.pixels.ignore_label = 255;
     refused(other, "data.ignore_label: 255");
     other = s, other.pixels.loss = &weights;
-    refused(other, "loss.label_weights: degrees of foreground have no weights");
+    refused(other, "loss.label_weights: with loss.matting labels are alpha values");
     other = s, other.label_smoothing = 0.1f;
     refused(other, "loss.label_smoothing: 0.1");
     other = s, other.pixels.edge_classes = 2;
     assert_int_equal(pm_segmentation_matting_heads(&other), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "say nothing of edges: set model.edge_classes to 0"));
+    assert_non_null(
+        strstr(pm_error_text(), "have no labels for edges: set model.edge_classes to 0"));
     other.pixels.instance.on = true;
     assert_int_equal(pm_segmentation_matting_heads(&other), PM_ECONFIG);
     assert_non_null(
-        strstr(pm_error_text(), "say nothing of instances: set model.instance to false"));
+        strstr(pm_error_text(), "have no labels for instances: set model.instance to false"));
     other.pixels.matting = false;
     assert_int_equal(pm_segmentation_matting_heads(&other), PM_OK);
     pm_arena_destroy(&a);

@@ -222,9 +222,10 @@ static void what_does_not_fit(void **state)
     other = s, other.facts.num_classes = 1;
     refused(other, "model.num_classes: 1");
     other = s, other.facts.num_classes = 152, other.pixels.colormap = PM_COLORMAP_ADE20K;
-    refused(other, "eval.colormap: has colours for 151 classes, there are 152: choose pascal");
+    refused(other,
+            "eval.colormap: it has colours for 151 classes, but there are 152: choose pascal");
     other.facts.num_classes = 513, other.pixels.colormap = PM_COLORMAP_PASCAL;
-    refused(other, "has colours for 512 classes, there are 513: no palette has more");
+    refused(other, "has colours for 512 classes, but there are 513: no palette has more");
     other = s, other.facts.num_classes = 300, other.pixels.save_raw = true;
     refused(other, "eval.save_raw");
     const struct pm_segmentation_loss loss = { .label_weights = { 2, (float[]){ 1, 2 } } };
