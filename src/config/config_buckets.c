@@ -78,7 +78,7 @@ static int check_size(const struct pm_config *c, int (*list)[2], int count)
         return PM_OK;
     return fail(c, "input.size",
                 pm_arena_printf(c->arena, "%d x %d is none of input.buckets: add it to them, or "
-                                "leave input.size out", size.v[0], size.v[size.count - 1]));
+                                "set input.size to null", size.v[0], size.v[size.count - 1]));
 }
 
 int pm_config_read_buckets(struct pm_config *c)

@@ -218,11 +218,12 @@ static int resolve_sizes(struct pm_experiment *e)
     return PM_OK;
 }
 
-static void resolve_frames(struct pm_experiment *e)
+/* training: the nets of training may be built. */
+static void resolve_frames(struct pm_experiment *e, bool training)
 {
     const struct pm_config *c = e->config;
 
-    e->frames_count = c->buckets_count > 0 ? c->buckets_count : 1;
+    e->frames_count = training && c->buckets_count > 0 ? c->buckets_count : 1;
     e->frames = pm_arena_alloc(e->arena, (size_t)e->frames_count * sizeof *e->frames);
     e->frames[0] = (struct pm_frame){ e->facts.height, e->facts.width };
     for (int i = 1; i < e->frames_count; i++)
@@ -248,7 +249,7 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
     if (open)
         PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
-    resolve_frames(e);
+    resolve_frames(e, !classes && open != PM_OPEN_EVAL);
     PM_TRY(e->task_row->open(&e->facts, &e->task));
     if (e->task_row->settle)
         PM_TRY(pm_experiment_settle(e));

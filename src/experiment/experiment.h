@@ -21,7 +21,7 @@ struct pm_experiment {
     struct pm_task_facts facts;
     struct pm_field_list train_fields, eval_fields; /* owned: the arrays of a batch */
     struct pm_frame *frames;          /* sizes of training pictures, the largest first: that of the
-                                       * facts; in the arena */
+                                       * facts, the only one if nothing is trained; in the arena */
     int frames_count;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
     struct pm_dataset_info data;      /* of the opened split, else the facts that

@@ -66,8 +66,8 @@ static void messages(void **state)
         { BUCKETS("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]"),
           "t.json:2: input.buckets: 17 sizes; at most 16 are possible" },
         { BUCKETS("[33, [65, 49]], \"size\": [49, 65]"),
-          "t.json:2: input.size: 49 x 65 is none of input.buckets: add it to them, or leave "
-          "input.size out" },
+          "t.json:2: input.size: 49 x 65 is none of input.buckets: add it to them, or set "
+          "input.size to null" },
         { "{\"run\": {\"base_lr\": 1}}", "run.base_lr: unknown key, did you mean "
                                          "'schedule.base_lr'?" },
         { "{\"run\": {\"train_dir\": \"x\"}}", "did you mean 'run.folder'?" },

@@ -147,6 +147,23 @@ static void other_options(void **state)
     check(run(NULL, "profile %s --steps 2", in("net.json")), 0);
 }
 
+/* The losses of instances and edges have the batch's size, too. */
+static void heads(void **state)
+{
+    (void)state;
+    train("heads",
+          "run.steps=12 optim.clip_norm=1 schedule.base_lr=0.001 "
+          "'model.layers=[{\"name\": \"a\", \"layer\": \"conv2d\", "
+          "\"filters\": 8, \"stride\": 2}, "
+          "{\"name\": \"instance_center\", \"layer\": \"conv2d\", \"filters\": 1}, "
+          "{\"name\": \"instance_offset\", \"layer\": \"conv2d\", \"filters\": 2, "
+          "\"inputs\": [\"a\"]}, "
+          "{\"name\": \"edge\", \"layer\": \"conv2d\", \"filters\": 2, "
+          "\"inputs\": [\"a\"]}, "
+          "{\"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, "
+          "\"inputs\": [\"a\"]}]'");
+}
+
 static void two_devices(void **state)
 {
     (void)state;
@@ -196,7 +213,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed),       cmocka_unit_test(lost_device),
         cmocka_unit_test(one_bucket),    cmocka_unit_test(refusals),
-        cmocka_unit_test(other_options), cmocka_unit_test(two_devices),
+        cmocka_unit_test(other_options), cmocka_unit_test(heads),
+        cmocka_unit_test(two_devices),
         cmocka_unit_test(shown),
     };
 

@@ -101,16 +101,15 @@ void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *
     struct pm_node *heat = pm_heads_find(heads, "center"),
                    *lengths = pm_heads_find(heads, "offset");
     const struct pm_shape map = lengths->out_shape;
-    struct pm_node *center =
-        pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"), heat,
-                                s->facts.height, s->facts.width, "bilinear");
-    struct pm_node *offset =
-        pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"), lengths,
-                                s->facts.height, s->facts.width, "bilinear");
+    const struct pm_shape target = pm_net_find(net, "center")->out_shape;
+    const int height = target.dim[1], width = target.dim[2];
+    struct pm_node *center = pm_segmentation_resized(
+        net, pm_segmentation_own(net, "loss_center_map"), heat, height, width, "bilinear");
+    struct pm_node *offset = pm_segmentation_resized(
+        net, pm_segmentation_own(net, "loss_offset_map"), lengths, height, width, "bilinear");
 
     if (!is_seed4(s))
-        offset = stretched(net, offset, ratio_of(s->facts.height, map.dim[1]),
-                           ratio_of(s->facts.width, map.dim[2]));
+        offset = stretched(net, offset, ratio_of(height, map.dim[1]), ratio_of(width, map.dim[2]));
     add_loss(net, "loss_center", "squared_error", weight_of(c ? c->center_weight : NAN, 200, s),
              center, "center", s);
     add_loss(net, "loss_offset", "absolute_error", weight_of(c ? c->offset_weight : NAN, 0.01f, s),
