@@ -393,7 +393,7 @@ static void split_text(struct pm_str *s, const cJSON *split)
                         cJSON_GetObjectItem(split, task[i]->inspect->counts));
 }
 
-/* Adds " (ants, bees, ...)", at most twenty names of a list of texts or of objects with a name. */
+/* Adds " (ants, bees, ...)", at most twenty names of a list of texts or of objects with names. */
 static void names_text(struct pm_str *s, const cJSON *labels)
 {
     int n = 0;
@@ -401,7 +401,8 @@ static void names_text(struct pm_str *s, const cJSON *labels)
     for (const cJSON *l = labels ? labels->child : NULL; l && n < 20; l = l->next, n++)
     {
         pm_str_add(s, n ? ", " : " (");
-        const cJSON *name = cJSON_IsObject(l) ? cJSON_GetObjectItem(l, "name") : l;
+        const cJSON *shown = cJSON_GetObjectItem(l, "display_name");
+        const cJSON *name = shown ? shown : cJSON_IsObject(l) ? cJSON_GetObjectItem(l, "name") : l;
         pm_str_name(s, cJSON_IsString(name) ? name->valuestring : "?", 0);
     }
     if (n > 0)

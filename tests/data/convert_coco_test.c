@@ -231,6 +231,7 @@ static void classes(void **state)
     assert_string_equal(o.item[0].text, "cat");
     assert_int_equal(pm_label_map_of_folder(a, in_scratch("d"), &map), PM_OK);
     assert_string_equal(map.item[0].name, "/m/1");
+    assert_says(said("dataset inspect d", 0), "d: 2 classes of boxes (cat, dog)");
     pm_objects_free(&o);
     pm_example_destroy(&e);
     put_text("map", "item { name: 'cats' id: 12 } item { name: 'dog' id: 4 }");

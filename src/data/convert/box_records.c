@@ -201,9 +201,13 @@ static void log_classes(const char *split, const struct pm_box_split *s)
     struct pm_str text = { 0 };
     int used = 0;
 
-    for (int k = 0; k < s->map->count; k++)
+    for (int k = 0; k < s->map->count; k++) {
+        const struct pm_label_item *item = &s->map->item[k];
+        const char *name = item->display_name ? item->display_name : item->name;
+
         if (s->counts->per_class[k])
-            list[used++] = (struct used){ s->map->item[k].name, s->counts->per_class[k], k };
+            list[used++] = (struct used){ name, s->counts->per_class[k], k };
+    }
     qsort(list, (size_t)used, sizeof *list, by_count);
     for (int k = 0; k < used && k < MOST_LISTED; k++)
         pm_str_add(&text, "%s%s %zu", k ? ", " : "", list[k].name, list[k].count);
