@@ -111,6 +111,13 @@ static void csv(void **state)
     r = record_open("g", "train", 1, 0);
     assert_object(&r.o, 0, "cat", 1, 0, 0.5, 1, 1);
     record_close(&r);
+    /* Without the ending of the picture. */
+    put_text("c/all.csv", "image_id,name,x,y,w,h\ntrain/e,cat,0,0,1,1\n");
+    convert_ok("boxes", "c", "h", NULL);
+    r = record_open("h", "train", 1, 0);
+    assert_text(r.e, "image/format", "png");
+    record_close(&r);
+    pm_remove_tree(in_scratch("h"));
     put_text("c/all.csv", "image,name,x,y,w,h\n\na.jpg,cat,1,0,2,1\n");
     assert_fails(run_on("boxes", "c", "h", "units=shares"), PM_EDATA, "all.csv:3", "number 3");
     scratch_remove();

@@ -245,30 +245,40 @@ out:
     return err;
 }
 
+/* The picture in a folder, by its name with or without its ending; NULL: there is none. */
+static const char *in_folder(const struct job *j, const char *folder, const char *name)
+{
+    const char *path = pm_arena_printf(j->arena, "%s/%s", folder, name);
+
+    if (pm_image_named(name))
+        return pm_file_exists(path) ? path : NULL;
+    return pm_picture_of_stem(j->arena, folder, name);
+}
+
 /* The picture that a row names, wherever it is. */
 static const char *picture_of(const struct job *j, const struct row *r)
 {
+    struct pm_arena *a = j->arena;
     const char *split = r->split ? r->split : "train";
-    const char *slash = strrchr(r->file, '/');
+    const char *slash = strrchr(r->file, '/'), *end = strrchr(r->where, '/');
     const char *names[] = { r->file, slash ? slash + 1 : NULL };
-    const char *folders[] = { "/images", pm_arena_printf(j->arena, "/%s", split),
-                              pm_arena_printf(j->arena, "/images/%s", split), "/JPEGImages", "" };
-    const char *beside = pm_arena_printf(j->arena, "%.*s", (int)(strrchr(r->where, '/') - r->where),
-                                         r->where);
+    const char *given[] = { pm_arena_printf(a, "%s/%s", j->src,
+                                            j->cfg->images ? j->cfg->images : "") };
+    const char *usual[] = {
+        pm_arena_printf(a, "%s/images", j->src),
+        pm_arena_printf(a, "%s/%s", j->src, split),
+        pm_arena_printf(a, "%s/images/%s", j->src, split),
+        pm_arena_printf(a, "%s/JPEGImages", j->src),
+        j->src,
+        pm_arena_printf(a, "%.*s", (int)(end - r->where), r->where), /* beside the file */
+    };
+    const char **folders = j->cfg->images ? given : usual, *found = NULL;
+    const size_t count = j->cfg->images ? PM_COUNT(given) : PM_COUNT(usual);
 
-    for (size_t n = 0; n < PM_COUNT(names) && names[n]; n++) {
-        for (size_t k = 0; k < (j->cfg->images ? 1 : PM_COUNT(folders)); k++) {
-            const char *folder = j->cfg->images ? pm_arena_printf(j->arena, "/%s", j->cfg->images)
-                                                : folders[k];
-            const char *path = pm_arena_printf(j->arena, "%s%s/%s", j->src, folder, names[n]);
-            if (pm_file_exists(path))
-                return path;
-        }
-        const char *path = pm_arena_printf(j->arena, "%s/%s", beside, names[n]);
-        if (!j->cfg->images && pm_file_exists(path))
-            return path;
-    }
-    return NULL;
+    for (size_t n = 0; n < PM_COUNT(names) && names[n]; n++)
+        for (size_t k = 0; k < count && !found; k++)
+            found = in_folder(j, folders[k], names[n]);
+    return found;
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */

@@ -256,7 +256,7 @@ static int read_boxes(struct job *j, const char *path, const struct stem *stems,
     PM_TRY(pm_csv_open(path, j->csv));
     for (int k = 0; k < COLUMNS; k++) {
         at[k] = pm_csv_find(j->csv, columns[k]);
-        if (at[k] < 0 && k < TRUNCATED)
+        if (k < TRUNCATED && at[k] < 0)
             PM_TRY(pm_fail(PM_EDATA, "%s:1: has no column %s; ImageID,Source,LabelName,Confidence,"
                            "XMin,XMax,YMin,YMax,... is wanted", path, columns[k][0]));
     }
