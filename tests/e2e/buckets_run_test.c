@@ -133,6 +133,21 @@ static void one_bucket(void **state)
     same_run(in("bucket"), in("size"));
 }
 
+/* Where every picture fits into the smaller size, training is the same as with only this size. */
+static void smaller_bucket(void **state)
+{
+    char more[2048];
+
+    (void)state;
+    snprintf(more, sizeof more, "data.folder=%s input.eval_size=17 run.steps=8", in("s17"));
+    train("fits", more);
+    snprintf(more, sizeof more,
+             "data.folder=%s input.buckets=null input.size=17 input.eval_size=17 run.steps=8",
+             in("s17"));
+    train("only", more);
+    same_run(in("fits"), in("only"));
+}
+
 /* The loss at the size of the logits, micro-batches, and an evaluation at another size. */
 static void other_options(void **state)
 {
@@ -212,10 +227,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed),       cmocka_unit_test(lost_device),
-        cmocka_unit_test(one_bucket),    cmocka_unit_test(refusals),
+        cmocka_unit_test(one_bucket),    cmocka_unit_test(smaller_bucket),
         cmocka_unit_test(other_options), cmocka_unit_test(heads),
-        cmocka_unit_test(two_devices),
-        cmocka_unit_test(shown),
+        cmocka_unit_test(two_devices),   cmocka_unit_test(shown),
+        cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);
