@@ -137,7 +137,7 @@ static void sizes(void **state)
                  "1..268435456 pixels", "Scale it down");
 #ifdef PUMICE_TURBO
     memcpy(data + at + 5, "\0\10\xff\xff", 4);
-    assert_fails(decoded(data, size, 3, "wide.jpg"), PM_EDATA, "wide.jpg: this sort of JPEG",
+    assert_fails(decoded(data, size, 3, "wide.jpg"), PM_EDATA, "wide.jpg: this kind of JPEG",
                  "65500 pixels");
     data[at + 9] = 0;
     memcpy(data + at + 5, "\0\10\0\10", 4);
