@@ -207,7 +207,7 @@ void pm_field_add(struct pm_field_list *l, struct pm_field f);
 struct pm_frame {
     int height, width;
 };
-/* A record of which the loader makes an example. All pointers are borrowed. */
+/* A record that the loader makes an example from. All pointers are borrowed. */
 struct pm_loader_record {
     const uint8_t *bytes;
     size_t size;

@@ -105,17 +105,17 @@ static int check_variables(const struct clone *k, const struct pm_net *net, int 
             !pm_shape_equal(v->list[i].shape, net->vars[i]->shape))
             return pm_fail(
                 PM_ECONFIG,
-                "input.buckets: for pictures of %d x %d the net has %s %s, but for %d x %d %s %s: "
-                "this net can be trained with one size of pictures only; remove input.buckets",
-                height, width, net->vars[i]->name, pm_shape_text(net->vars[i]->shape, is),
-                first.height, first.width, v->list[i].name,
-                pm_shape_text(v->list[i].shape, wanted));
+                "input.buckets: the variables of this net depend on the size of pictures: %s %s for "
+                "%d x %d, %s %s for %d x %d. Remove input.buckets",
+                net->vars[i]->name, pm_shape_text(net->vars[i]->shape, is), height, width,
+                v->list[i].name, pm_shape_text(v->list[i].shape, wanted), first.height,
+                first.width);
     if (v->count == net->var_count)
         return PM_OK;
     return pm_fail(PM_ECONFIG,
-                   "input.buckets: for pictures of %d x %d the net has %d variables, but for %d x "
-                   "%d %d: remove input.buckets",
-                   height, width, net->var_count, first.height, first.width, v->count);
+                   "input.buckets: the number of variables of this net depends on the size of "
+                   "pictures: %d for %d x %d, %d for %d x %d. Remove input.buckets",
+                   net->var_count, height, width, v->count, first.height, first.width);
 }
 
 int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame)

@@ -3,7 +3,7 @@
  * Evaluation: central crop, bilinear resize, (x - 0.5) * 2.
  *
  * fast_mode resizes bilinearly and distorts brightness, then saturation. Before February 2018,
- * fast_mode also drew one of four orders, three of which begin with saturation. Without fast_mode,
+ * fast_mode also drew one of four orders; three of them begin with saturation. Without fast_mode,
  * one of four resize methods is drawn, and one of four orders of all four colour distortions. The
  * whole picture is the box sampler's only object.
  *

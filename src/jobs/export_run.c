@@ -317,10 +317,10 @@ static cJSON *preprocessing_note(const struct exporter *x)
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
     cJSON_AddStringToObject(o, "fit",
-                            x->options.frame ? "as they are: pictures of at most this size are "
-                                               "resized and padded inside"
+                            x->options.frame ? "unchanged: the model resizes and pads pictures of at "
+                                               "most this size"
                             : s->own_sizes && !x->normal.range.min
-                                ? "as they are: pictures of exactly this size"
+                                ? "unchanged: pictures of exactly this size"
                                 : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",

@@ -146,7 +146,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(c, &p, p.k, p.n, p.m, a, !p.a_across, dy, false, n->dxs[1]);
 }
 
-/* Exports input i with the net's axis order and its matrices as they are multiplied. */
+/* Exports input i with the net's axis order and with the matrices in the order of the product. */
 static const char *export_input(const struct pm_node *n, struct pm_export *g, int i, bool transpose)
 {
     const struct pm_shape s = n->in[i]->out_shape;

@@ -1,5 +1,5 @@
 /* names: maps the tensors of a PyTorch file to the variables of a net, and presents the file under
- * the net's names. Tensors are reordered piece by piece as they are read. */
+ * the net's names. Tensors are reordered piece by piece while they are read. */
 #include "nets/names_private.h"
 
 #include <ctype.h>

@@ -213,7 +213,7 @@ static void best_stays(void **state)
     assert_holds(c, 2);
     pm_checkpoint_close(&c);
     assert_newest(5);
-    /* Another metric, of which lower values are better. */
+    /* Another metric; lower values of it are better. */
     assert_int_equal(pm_checkpoint_keep_best(run, 5, "loss", 3, false, &is), 0);
     assert_true(is);
     save(6, 1);

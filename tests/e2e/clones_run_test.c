@@ -154,8 +154,8 @@ static void test_unlike_clones_follow_the_cpu(void **state)
             fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
 }
 
-/* Uses all threads at once, for the thread sanitizer: clones of different kinds, one of which is
- * lost during the run, loaders, evaluation, checkpoints, event files and the trace. Then the run
+/* Uses all threads at once, for the thread sanitizer: clones of different kinds (one is lost
+ * during the run), loaders, evaluation, checkpoints, event files and the trace. Then the run
  * is resumed. */
 static void test_all_threads_at_once(void **state)
 {

@@ -28,7 +28,7 @@ static void add_row(struct pm_panoptic_metrics *m, const int32_t *truth, int32_t
 
 #define V PM_VOID
 
-/* Class 2: one segment of 6 pixels; the prediction has 5, of which 4 match (IoU 4/7). Class 0: 4
+/* Class 2: one segment of 6 pixels; the prediction has 5, and 4 of them match (IoU 4/7). Class 0: 4
  * of 4 pixels match, and one more lies on void. */
 static void quality_by_hand(void **state)
 {
