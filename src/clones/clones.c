@@ -105,8 +105,8 @@ static int check_variables(const struct clone *k, const struct pm_net *net, int 
             !pm_shape_equal(v->list[i].shape, net->vars[i]->shape))
             return pm_fail(
                 PM_ECONFIG,
-                "input.buckets: the variables of this net depend on the size of pictures: %s %s for "
-                "%d x %d, %s %s for %d x %d. Remove input.buckets",
+                "input.buckets: the variables of this net depend on the size of pictures: %s %s "
+                "for %d x %d, %s %s for %d x %d. Remove input.buckets",
                 net->vars[i]->name, pm_shape_text(net->vars[i]->shape, is), height, width,
                 v->list[i].name, pm_shape_text(v->list[i].shape, wanted), first.height,
                 first.width);

@@ -317,8 +317,8 @@ static cJSON *preprocessing_note(const struct exporter *x)
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
     cJSON_AddStringToObject(o, "fit",
-                            x->options.frame ? "unchanged: the model resizes and pads pictures of at "
-                                               "most this size"
+                            x->options.frame ? "unchanged: the model resizes and pads pictures of "
+                                               "at most this size"
                             : s->own_sizes && !x->normal.range.min
                                 ? "unchanged: pictures of exactly this size"
                                 : x->normal.fit);
