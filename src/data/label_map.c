@@ -33,7 +33,7 @@ static int json_id(const struct pm_label_reading *r, const cJSON *o, unsigned pl
         return PM_OK;
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= -1e15 && v->valuedouble <= 1e15) ||
         v->valuedouble != (double)(int64_t)v->valuedouble)
-        return pm_label_fail(r, place, "id is no whole number");
+        return pm_label_fail(r, place, "id is not a whole number");
     *out = (int64_t)v->valuedouble;
     return PM_OK;
 }
@@ -44,7 +44,7 @@ static int json_points(const struct pm_label_reading *r, const cJSON *list,
     int err = PM_OK;
 
     if (list && !cJSON_IsArray(list))
-        PM_TRY(pm_label_fail(r, item->place, "keypoints is no list"));
+        PM_TRY(pm_label_fail(r, item->place, "keypoints is not a list"));
     for (const cJSON *v = list ? list->child : NULL; v; v = v->next) {
         int64_t id = -1;
         const char *name = "";
@@ -230,6 +230,7 @@ int pm_label_map_parse(struct pm_arena *a, const char *text, const char *where,
                        struct pm_label_map *out)
 {
     struct pm_label_reading r = { .arena = a, .where = where };
+    text += strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3; /* byte order mark */
     const char first = text[strspn(text, " \t\r\n")];
     int err = PM_OK;
 

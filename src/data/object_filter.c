@@ -49,7 +49,7 @@ int pm_objects_filter(struct pm_objects *o, const struct pm_object_filter *f, co
         if (fate == DEGENERATE && f->error)
             return pm_fail(PM_EDATA,
                            "%s: object %zu%s%s%s: the box ymin %g, xmin %g, ymax %g, "
-                           "xmax %g (pixels) has no area: mend it, or bad=skip drops such boxes",
+                           "xmax %g (pixels) has no area: correct it, or set bad=skip to drop it",
                            where, i + 1, one.text ? " (" : "", one.text ? one.text : "",
                            one.text ? ")" : "", (double)b[0] * o->height, (double)b[1] * o->width,
                            (double)b[2] * o->height, (double)b[3] * o->width);

@@ -179,7 +179,7 @@ static void csv_refused(void **state)
         { "file,class,xmin,ymin,xmax,ymax\na.jpg,,0,0,1,1\n", "t.csv: line 2 has the class name" },
         { "file,class,xmin,ymin,xmax,ymax\n,x,0,0,1,1\n", "t.csv:2: has no filename" },
         { "file,class,xmin,ymin,xmax,ymax\nb.jpg,x,0,0,1,1\n", "t.csv:2: the picture \"b.jpg\"" },
-        { "file,class,xmin,ymin,xmax,ymax\n../c/a.jpg,x,0,0,1,1\n", "t.csv:2: the picture" },
+        { "file,class,xmin,ymin,xmax,ymax\n../c/a.jpg,x,0,0,1,1\n", "a.jpg\" is outside" },
         { "file,class,xmin,ymin,xmax,ymax,width\na.jpg,x,0,0,1,1,-3\n", "t.csv:2: width is -3" },
         { "file,class,xmin,ymin,xmax,ymax,split\na.jpg,x,0,0,1,1,../x\n", "t.csv:2: split is" },
     };

@@ -378,6 +378,12 @@ static void broken(void **state)
           "annotation 4: the mask's text has an unknown character", "" },
         { FILE_OF(BOX ",\"keypoints\":[1,2]}"), "keypoints x, y, visibility, not 2 numbers", "" },
         { FILE_OF(BOX ",\"keypoints\":[1,2,3]}"), "visibility of 0, 1 or 2, not 3", "" },
+        { FILE_OF(BOX ",\"keypoints\":[1e300,2,2]}"), "a number of pixels, not 1e+300", "" },
+        { FILE_OF(BOX ",\"area\":1e39}"), "a number of pixels, not 1e+39", "" },
+        { FILE_OF("{\"image_id\":8,\"category_id\":3,\"bbox\":[1,1,2,3],\"segmentation\":{"
+                  "\"size\":[5,6],\"counts\":\"00000000\"}}," BOX ",\"id\":4,\"segmentation\":{"
+                  "\"size\":[5,6],\"counts\":\"0\",\"counts\":[]}}"),
+          "a.png: annotation 4: its runs add up to 0 pixels", "5 x 6 has 30" },
         { FILE_OF(BOX ",\"iscrowd\":2}"), "a whole number of 0..1, not 2", "" },
         { "{" IMAGES ",\"categories\":[{\"id\":1,\"name\":\"a\\nb\"}]}", "a name of one line",
           "\"a\\x0Ab\"" },
@@ -445,7 +451,8 @@ static void splits(void **state)
     put_json(FILE_OF(BOX ",\"id\":5}"));
     put_text("s/annotations/instances_val2017.json",
              "{" IMAGES ",\"categories\":[{\"id\":3,\"name\":\"mouse\"}]}");
-    assert_fails(run(NULL), PM_EDATA, "val2017: no such folder", "annotations and images");
+    assert_fails(run(NULL), PM_EDATA, "val2017: no such folder",
+                 "annotations=FILE and images=FOLDER");
     assert_int_equal(pm_make_folders(in_scratch("s/images/val2017")), PM_OK);
     put_png(in_scratch("s/images/val2017/a.png"), 9, 5);
     assert_fails(run(NULL), PM_EDATA, "instances_val2017.json: the category 3 is \"mouse\"",

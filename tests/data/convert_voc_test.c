@@ -263,7 +263,7 @@ static void refused(void **state)
         { "<annotation>\n<object><name>x<b/></name>BOX</object></annotation>",
           "<name> contains an element <b>" },
         { "<annotation>\n\n<object><name>x</name><difficult>yes</difficult>BOX</object>"
-          "</annotation>", "a.xml:3: <difficult> is \"yes\"; 0 or 1" },
+          "</annotation>", "a.xml:3: <difficult> is \"yes\"; write 0 or 1" },
         { "<annotation><size><width>-1</width></size></annotation>", "<width> is \"-1\"" },
         { "<annotation><size><width>1e125</width></size></annotation>", "<width> is \"1e125\"" },
         { "<annotation>\n<object><name>x</name><bndbox><xmin>nan</xmin></bndbox></object>"

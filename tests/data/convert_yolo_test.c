@@ -38,7 +38,7 @@ static void yaml(void **state)
         { "---\na: b\n---\na: c\n", "a/=b@2 " },
         { "a: &x b\nc: *x\n", "x.yaml:2: has an alias" },
         { "- a\n", "x.yaml:1: begins with a list" },
-        { "abc", "x.yaml:1: a map with keys" },
+        { "abc", "x.yaml:1: is not a map" },
         { "", "x.yaml: is empty" },
         { "a: [b\nc: d", "not YAML" },
         { "a: b: c\n", "x.yaml:1: not YAML" },
@@ -225,6 +225,18 @@ static void turned(void **state)
 
 /* ---- darknet and folders ------------------------------------------------------------------- */
 
+/* A list with one path of many folders: trying each part of it would need 10 GB. */
+static void put_long_path(const char *name)
+{
+    struct pm_str s = { 0 };
+
+    for (int i = 0; i < 100000; i++)
+        pm_str_add(&s, "a/");
+    pm_str_add(&s, "x.jpg\n");
+    put_text(name, s.text);
+    pm_str_free(&s);
+}
+
 static void darknet(void **state)
 {
     (void)state;
@@ -245,6 +257,8 @@ static void darknet(void **state)
     assert_int_equal(boxes_of(in_scratch("d"), "validation", 1), 2);
     put_text("k/train.txt", "data/obj/a.jpg\n\ndata/obj/none.jpg\n");
     assert_fails(run_on("yolo", "k", "e", NULL), PM_EDATA, "train.txt:3", "data/obj/none.jpg");
+    put_long_path("k/train.txt");
+    assert_fails(run_on("yolo", "k", "e", NULL), PM_EDATA, "train.txt:1", "is not a picture");
     put_text("k/train.txt", "../../../obj/a.jpg\n"); /* stays inside the folder */
     convert_ok("yolo", "k", "e", NULL);
     put_text("k/obj.data", "train = train.txt\nnames = none.names\n");
@@ -268,8 +282,11 @@ static void folders(void **state)
         snprintf(name, sizeof name, "f/labels/%d.txt", i);
         put_file(name, "0 0.5 0.5 1 1\n");
     }
-    put_text("f/classes.txt", "cell\n");
+    put_text("f/classes.txt", "\xef\xbb\xbf" "cell\r\n"); /* as Notepad writes it */
     convert_ok("yolo", "f", "d", "validation=0.25");
+    struct record r = record_open("d", "train", 3, 0);
+    assert_object(&r.o, 0, "cell", 1, 0, 0, 2, 3);
+    record_close(&r);
     assert_int_equal(boxes_of(in_scratch("d"), "train", 3), 3);
     assert_int_equal(boxes_of(in_scratch("d"), "validation", 1), 1);
     put_picture("g/valid/images/x.jpg", 1);
@@ -295,7 +312,7 @@ static void refused(void **state)
         { "train: ../../etc\nnames: [x]\n", NULL, "\"../../etc\" is not a path below" },
         { "train: images/train\nnames: [x]\nnc: 2\n", NULL, "nc is \"2\", but names has 1" },
         { "train: images/train\nnames: {0: x, 2: y}\n", NULL, "has 2 classes, but class 1" },
-        { "train: images/train\nnames: {a: x}\n", NULL, "data.yaml:2: names: \"a\" is no number" },
+        { "train: images/train\nnames: {a: x}\n", NULL, "names: \"a\" is not a number" },
         { "train: images/train\nnames: [x, x]\n", NULL, "data.yaml: class 2 is named \"x\"" },
         { "train: images/train\nnames: [x]\nkpt_shape: [2, 4]\n", NULL, "data.yaml:3: kpt_shape" },
         { "train: images/train\nnames: [x]\nkpt_shape: [2]\n", NULL, "kpt_shape" },
@@ -304,7 +321,7 @@ static void refused(void **state)
         { NULL, "\n1 0.5 0.5 1 1\n", "a.txt:2: class 1 is not one of 0..0" },
         { NULL, "-1 0.5 0.5 1 1\n", "class -1" },
         { NULL, "0.5 0.5 0.5 1 1\n", "class 0.5" },
-        { NULL, "0 320 200 10 10\n", "a.txt:1: number 2 is 320; shares" },
+        { NULL, "0 320 200 10 10\n", "a.txt:1: number 2 is 320; write shares" },
         { NULL, "0 nan 0.5 1 1\n", "a.txt:1: \"nan\" is not a number" },
         { NULL, "cat 0.5 0.5 1 1\n", "\"cat\" is not a number" },
     };
@@ -318,6 +335,9 @@ static void refused(void **state)
         put_file("u/labels/train/a.txt", cases[i].labels ? cases[i].labels : "");
         assert_fails(run_on("yolo", "u", "d", NULL), PM_EDATA, cases[i].wanted);
     }
+    put_text("u/data.yaml", "train: images/train\nnames: [x]\nkpt_shape: [1, 2]\n");
+    put_file("u/labels/train/a.txt", "0 0.5 0.5 1 1 0.5 1e300\n");
+    assert_fails(run_on("yolo", "u", "d", NULL), PM_EDATA, "a.txt:1: keypoint 1 is at 0.5 1e+300");
     assert_fails(run_on("yolo", "u", "d", "label_map=x.pbtxt"), PM_ECONFIG, "label_map");
     scratch_remove();
 }

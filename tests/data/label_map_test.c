@@ -40,6 +40,10 @@ static void assert_item(int i, int id, const char *name, const char *display_nam
 static void text_form(void **state)
 {
     (void)state;
+    parsed("\xef\xbb\xbf" "item { name: 'cat' id: 1 }"); /* a byte order mark */
+    assert_item(0, 1, "cat", NULL);
+    parsed("\xef\xbb\xbf" "[{\"name\": \"dog\", \"id\": 1}]");
+    assert_item(0, 1, "dog", NULL);
     parsed("# classes\n"
            "item { name: 'cat' id: 1 display_name: \"a \\\"cat\\\"\" }\n"
            "item:<id:0x5a,name:\"d\" 'o' \"g\\303\\xa9\";>\n"
@@ -143,7 +147,7 @@ static void refused(void **state)
         { "{}", "m: a label map is a list", "id and name" },
         { "[3]", "m: item 1: no object", "id and name" },
         { "[{\"id\": 1, \"name\": \"a\"}, {\"id\": 1.5, \"name\": \"b\"}]",
-          "m: item 2: id is no whole number", "" },
+          "m: item 2: id is not a whole number", "" },
         { "[{\"id\": 1, \"name\": \"a\"}, {\"id\": 1, \"name\": \"b\"}]",
           "m: item 2: \"b\" has the id 1, which \"a\" (item 1)", "unique" },
         { "[{\"id\": 1, \"name\": 5}]", "m: item 1: name is not a text", "" },

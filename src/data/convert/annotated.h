@@ -113,7 +113,8 @@ int pm_annotations_convert(struct pm_annotations *s, const struct pm_detection_c
 /* The picture FOLDER/STEM with one of the endings of PM_IMAGE_ENDINGS, in the arena; NULL if there
  * is none. */
 const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const char *stem);
-/* Lines of a text file in the arena, empty ones included, without spaces at their ends. */
+/* Lines of a text file in the arena, empty ones included, without spaces at their ends and without
+ * a byte order mark. */
 int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *count);
 /* Whether a path from a file of a data set stays inside its folder: it is not absolute and has no
  * part "..". */

@@ -103,7 +103,7 @@ static int filter(struct writing *w, const struct pm_annotated *a, struct pm_obj
 
     counts->pictures = counts->empty = counts->boxes = counts->crowds = 0; /* counted later */
     if (counts->degenerate && ++w->flat <= MOST_WARNINGS)
-        PM_WARN("data", "%s: dropped %zu box%s without an area of %s; bad=error refuses them",
+        PM_WARN("data", "%s: dropped %zu box%s without an area of %s; set bad=error to refuse them",
                 a->where, counts->degenerate, counts->degenerate > 1 ? "es" : "", a->path);
     return err;
 }
@@ -181,7 +181,8 @@ static int write_split(struct writing *w, struct pm_making *m, const char *name)
         return write_part(w, m, name, 0, w->count);
     const size_t held_out = (size_t)((double)w->count * w->s->cfg->validation + 0.5);
     if (held_out >= w->count)
-        PM_TRY(pm_fail(PM_ECONFIG, "validation=%g leaves nothing of %zu pictures for training",
+        PM_TRY(pm_fail(PM_ECONFIG, "validation=%g leaves none of the %zu pictures for training: "
+                       "set a smaller validation",
                        w->s->cfg->validation, w->count));
     PM_TRY(write_part(w, m, "train", held_out, w->count - held_out));
     if (held_out)

@@ -139,8 +139,8 @@ static int take_split(const struct job *j, const struct pm_csv *c, const char *t
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
     if (!text[0] || strlen(text) > 64 || text[strspn(text, letters)])
-        return pm_fail(PM_EDATA, "%s:%u: split is \"%.40s\"; a name of 1 to 64 letters, digits, _ "
-                       "and - is wanted, as in train", c->path, c->line, text);
+        return pm_fail(PM_EDATA, "%s:%u: split is \"%.40s\"; write a name of 1 to 64 letters, "
+                       "digits, _ and -, such as train", c->path, c->line, text);
     *out = pm_arena_strdup(j->arena, text);
     return PM_OK;
 }
@@ -239,8 +239,8 @@ static int read_all(struct job *j)
     if (only)
         PM_TRY(read_csv(j, only, NULL));
     else if (!found)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has neither train.csv nor exactly one file *.csv: csv=FILE "
-                       "names one", j->src));
+        PM_TRY(pm_fail(PM_EDATA, "%s: has neither train.csv nor exactly one file *.csv: set "
+                       "csv=FILE", j->src));
 out:
     return err;
 }
@@ -319,19 +319,23 @@ static int check_shares(const struct row *r)
 {
     for (int k = 0; k < 4; k++)
         if (fabs(r->box[k]) > 2)
-            return pm_fail(PM_EDATA, "%s:%u: the box has the number %g; shares of the picture, 0 "
-                           "to 1, are wanted: units=pixels means pixels", r->where, r->line,
+            return pm_fail(PM_EDATA, "%s:%u: the box has the number %g; shares of the picture are "
+                           "0 to 1. Set units=pixels if the numbers are pixels", r->where, r->line,
                            r->box[k]);
     return PM_OK;
 }
 
 static int add_picture(struct job *j, const struct row *r)
 {
-    const char *path = pm_path_inside(r->file) ? picture_of(j, r) : NULL;
+    const bool inside = pm_path_inside(r->file);
+    const char *path = inside ? picture_of(j, r) : NULL;
 
+    if (!inside)
+        return pm_fail(PM_EDATA, "%s:%u: the picture \"%.200s\" is outside %s; write a path in "
+                       "that folder, without ..", r->where, r->line, r->file, j->src);
     if (!path)
-        return pm_fail(PM_EDATA, "%s:%u: the picture \"%.200s\" is not in %s%s%s: images=FOLDER "
-                       "names its folder", r->where, r->line, r->file, j->src,
+        return pm_fail(PM_EDATA, "%s:%u: the picture \"%.200s\" is not in %s%s%s; set "
+                       "images=FOLDER to its folder in SRC", r->where, r->line, r->file, j->src,
                        j->cfg->images ? "/" : "", j->cfg->images ? j->cfg->images : "");
     pm_annotations_picture(&j->s, (struct pm_annotated){
         .path = path, .filename = r->file, .where = r->where, .width = r->width,

@@ -311,8 +311,8 @@ static int read_split(struct job *j, const char *path, const char *points, const
     };
     if (!pm_is_folder(images))
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: no such folder, which %s needs: annotations and images name "
-                       "others",
+                       "%s: no such folder, but %s needs it; set annotations=FILE and "
+                       "images=FOLDER",
                        images, path));
     PM_TRY(pm_coco_read(path, j->cfg->masks, j->arena, &s->coco));
     PM_TRY(pm_coco_check_kinds(&s->coco, path));

@@ -4,6 +4,7 @@
 #include "data/convert/coco_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "data/inside.h"
 
 static const int64_t most_id = (int64_t)1 << 53;
+enum { MOST_PIXELS = 1 << 30 };
 enum { MOST_SIDE = 1 << 20, MOST_POINTS = 1000 };
 enum { MOST_TEXT = 64 << 20, MOST_NUMBERS = 1 << 24 }; /* of one mask, or one polygon */
 
@@ -239,7 +241,8 @@ static int read_runs(struct file *f, struct pm_coco_object *o)
             pm_str_bytes(&out->texts, "", 1);
         } else if (!strcmp(r->text, "counts")) {
             o->shape = PM_COCO_RUNS;
-            PM_TRY(read_list(f, &runs, read_run));
+            o->value = out->values; /* also after a text */
+            PM_TRY((runs = 0, read_list(f, &runs, read_run)));
         } else {
             PM_TRY(pm_json_skip(r));
         }
@@ -292,6 +295,16 @@ out:
     return err;
 }
 
+/* Reads a number of pixels. Larger numbers would become infinite in a record. */
+static int read_pixels(struct pm_json_reader *r, double *out)
+{
+    const int err = pm_json_number(r, out);
+
+    if (err == PM_OK && !(fabs(*out) <= MOST_PIXELS))
+        return pm_json_reader_fail(r, "a number of pixels, not %g", *out);
+    return err;
+}
+
 static int read_coordinate(struct file *f, void *ctx)
 {
     struct pm_coco *out = f->out;
@@ -299,7 +312,7 @@ static int read_coordinate(struct file *f, void *ctx)
     int err = PM_OK;
 
     PM_TRY(count_number(f, ctx, (size_t)3 * MOST_POINTS));
-    PM_TRY(pm_json_number(&f->r, &v));
+    PM_TRY(read_pixels(&f->r, &v));
     PM_GROW(out->point, out->points, out->points_room);
     out->point[out->points++] = v;
 out:
@@ -350,7 +363,7 @@ static int read_object_member(struct file *f, struct pm_coco_object *o, struct b
     if (!strcmp(key, "iscrowd"))
         return read_crowd(r, o);
     if (!strcmp(key, "area") && pm_json_next(r) != 'n')
-        return pm_json_number(r, &o->area);
+        return read_pixels(r, &o->area);
     if (!strcmp(key, "bbox"))
         return box->count = 0, read_list(f, box, read_box_side);
     if (!strcmp(key, "segmentation"))

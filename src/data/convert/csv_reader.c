@@ -37,7 +37,7 @@ static int end_field(struct pm_csv *c, struct row *r)
 static int take(struct pm_csv *c, struct row *r, int k)
 {
     if (k == 0)
-        return fail_row(c, "holds a zero byte; it is no text");
+        return fail_row(c, "has a zero byte: it is not a text file");
     if (r->n + 2 >= sizeof c->text)
         return fail_row(c, "the row is longer than 65534 bytes: is a quote not closed?");
     if (r->state == START && (k == ' ' || k == '\r'))
@@ -126,8 +126,8 @@ int pm_csv_open(const char *path, struct pm_csv *c)
     sniff(c);
     PM_TRY(pm_csv_row(c));
     if (err == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; a first row with the names of the columns is "
-                       "wanted", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; the first row must have the names of the "
+                       "columns", path));
     err = PM_OK;
 out:
     if (err < 0 && c->f)
@@ -179,6 +179,6 @@ int pm_csv_number(const struct pm_csv *c, int column, const char *name, double *
 
     if (text && pm_number_in_text(text, out))
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s:%u: %s is \"%.40s\"; a number is wanted", c->path, c->line, name,
+    return pm_fail(PM_EDATA, "%s:%u: %s is \"%.40s\"; write a number", c->path, c->line, name,
                    text ? text : "");
 }

@@ -238,7 +238,7 @@ static int read_row(struct job *j, const int at[COLUMNS], const struct stem *ste
     for (int k = 0; k < 4; k++) {
         PM_TRY(pm_csv_number(c, at[YMIN + k], columns[YMIN + k][0], &r.box[k]));
         if (fabs(r.box[k]) > 2)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%u: %s is %g; a share of the picture, 0 to 1, is wanted",
+            PM_TRY(pm_fail(PM_EDATA, "%s:%u: %s is %g; write a share of the picture, 0 to 1",
                            c->path, c->line, columns[YMIN + k][0], r.box[k]));
     }
     PM_TRY(add_class_row(j, r, id));
@@ -257,8 +257,8 @@ static int read_boxes(struct job *j, const char *path, const struct stem *stems,
     for (int k = 0; k < COLUMNS; k++) {
         at[k] = pm_csv_find(j->csv, columns[k]);
         if (k < TRUNCATED && at[k] < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s:1: has no column %s; ImageID,Source,LabelName,Confidence,"
-                           "XMin,XMax,YMin,YMax,... is wanted", path, columns[k][0]));
+            PM_TRY(pm_fail(PM_EDATA, "%s:1: has no column %s; the columns are ImageID,Source,"
+                           "LabelName,Confidence,XMin,XMax,YMin,YMax,...", path, columns[k][0]));
     }
     while ((err = pm_csv_row(j->csv)) == 1)
         PM_TRY(read_row(j, at, stems, count));

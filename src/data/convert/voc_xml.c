@@ -147,7 +147,8 @@ static void on_open(void *ctx, const xmlChar *name, const xmlChar *prefix, const
     (void)prefix, (void)uri, (void)namespaces, (void)namespace_list, (void)attributes;
     (void)defaulted, (void)attribute_list;
     if (r->field != NONE) {
-        refuse(r, "<%s> contains an element <%.40s>; text is wanted", r->open[r->depth - 1],
+        refuse(r, "<%s> contains an element <%.40s>; it must contain text only",
+               r->open[r->depth - 1],
                (const char *)name);
         return;
     }
@@ -205,7 +206,7 @@ static void take_number(struct reading *r, const char *text, double least, doubl
     if (pm_number_in_text(text, out) && *out >= least && *out <= 1e9)
         return;
     *out = 0;
-    refuse(r, "<%s> is \"%.40s\"; a number %s is wanted", r->open[r->depth - 1], text,
+    refuse(r, "<%s> is \"%.40s\"; write a number %s", r->open[r->depth - 1], text,
            least == 0 ? "of 0 or more" : "of pixels");
 }
 
@@ -213,7 +214,7 @@ static void take_flag(struct reading *r, const char *text, bool *out)
 {
     *out = !strcmp(text, "1");
     if (!*out && text[0] && strcmp(text, "0") && strcmp(text, "Unspecified"))
-        refuse(r, "<%s> is \"%.40s\"; 0 or 1 is wanted", r->open[r->depth - 1], text);
+        refuse(r, "<%s> is \"%.40s\"; write 0 or 1", r->open[r->depth - 1], text);
 }
 
 static void take_value(struct reading *r)

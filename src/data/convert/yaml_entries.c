@@ -73,7 +73,7 @@ static int on_scalar(struct reading *r, const yaml_event_t *e)
     char index[24];
 
     if (r->depth == 0)
-        return refuse(r, e, "a map with keys such as train, val and names is wanted");
+        return refuse(r, e, "is not a map; write keys such as train:, val: and names:");
     const size_t level = r->depth - 1;
     if (strlen(text) != e->data.scalar.length)
         return refuse(r, e, "holds a zero byte");
@@ -102,8 +102,7 @@ static int open_level(struct reading *r, const yaml_event_t *e, bool map)
     if (r->depth == MOST_LEVELS)
         return refuse(r, e, "has more than 64 levels of lists and maps");
     if (r->depth == 0 && !map)
-        return refuse(r, e, "begins with a list; a map with keys such as train, val and names is "
-                            "wanted");
+        return refuse(r, e, "begins with a list; write keys such as train:, val: and names:");
     if (r->depth > 0 && r->map[r->depth - 1] && !r->at_value[r->depth - 1])
         return refuse(r, e, "has a list or map as a key");
     r->map[r->depth] = map;
@@ -164,7 +163,7 @@ int pm_yaml_read(struct pm_arena *a, const char *path, struct pm_yaml *out)
     yaml->input(&p, (const unsigned char *)text, strlen(text));
     PM_TRY(parse(yaml, &p, &r));
     if (out->count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; keys such as train, val and names are wanted",
+        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; write keys such as train:, val: and names:",
                        path));
 out:
     if (made)

@@ -108,9 +108,13 @@ static const char *below(const struct job *j, const char *folder, const char *pa
     return pm_path_inside(part) && (pm_file_exists(path) || pm_is_folder(path)) ? path : NULL;
 }
 
+enum { MOST_PATH = 4096 }; /* each part is tried, so the time grows with the square */
+
 /* The path below SRC, with as few leading parts left out as possible; NULL: there is none. */
 static const char *find(const struct job *j, const char *path)
 {
+    if (strlen(path) > MOST_PATH)
+        return NULL;
     char *clean = pm_arena_strdup(j->arena, path);
     const char *part = clean, *found;
 
@@ -187,7 +191,8 @@ static int read_names(struct job *j, const struct pm_yaml *y)
         if (end == e->sub || *end || k < 0 || (size_t)k >= y->count || names[k])
             return pm_fail(PM_EDATA, "%s:%u: names: \"%.40s\" is %s; the classes are a list, or "
                            "have the numbers 0, 1 and so on", y->path, e->line, e->sub,
-                           k >= 0 && (size_t)k < y->count && names[k] ? "used twice" : "no number");
+                           k >= 0 && (size_t)k < y->count && names[k] ? "used twice"
+                                                                           : "not a number");
         names[k] = e->value;
         count++;
     }
@@ -219,12 +224,12 @@ static int read_shape(struct job *j, const struct pm_yaml *y)
         const int k = !strcmp(e->sub, "0") ? 0 : !strcmp(e->sub, "1") ? 1 : -1;
         if (k < 0 || !pm_number_in_text(e->value, &v) || v < (k ? 2 : 1) || v > (k ? 3 : 1000) ||
             v != (int)v)
-            return pm_fail(PM_EDATA, "%s:%u: kpt_shape: \"%.40s\"; [points, 2 or 3] is wanted, "
-                           "with 1..1000 points", y->path, e->line, e->value);
+            return pm_fail(PM_EDATA, "%s:%u: kpt_shape: \"%.40s\"; write [points, 2 or 3] with "
+                           "1..1000 points", y->path, e->line, e->value);
         got[k] = (int)v;
     }
     if (!got[0] != !got[1])
-        return pm_fail(PM_EDATA, "%s: kpt_shape: [points, 2 or 3] is wanted", y->path);
+        return pm_fail(PM_EDATA, "%s: kpt_shape: has one number; write [points, 2 or 3]", y->path);
     j->shape = (struct pm_yolo_shape){ got[0], got[1] };
     j->s.points = got[0];
     j->s.has |= got[0] ? PM_HAS_KEYPOINTS : 0u;
@@ -269,7 +274,7 @@ static int read_yaml(struct job *j, const char *path)
     for (int k = 0; k < PM_SPLITS; k++)
         PM_TRY(add_yaml_split(j, &y, keys[k], pm_split_names[k], &any));
     if (!any)
-        PM_TRY(pm_fail(PM_EDATA, "%s: names no pictures: train, val or test is wanted", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: names no pictures; add train, val or test", path));
 out:
     pm_yaml_free(&y);
     return err;
@@ -287,7 +292,7 @@ static int read_name_file(struct job *j, const char *path)
     while (count && !lines[count - 1][0])
         count--;
     if (count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; a line per class is wanted", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: is empty; write the name of each class in a line", path));
     j->names = path;
     PM_TRY(pm_annotations_classes(&j->s, (const char *const *)lines, count, path));
 out:
@@ -337,7 +342,7 @@ static int read_darknet(struct job *j, const char *path)
         PM_TRY(add_entry(j, path, at[k], values[k]));
     }
     if (!j->s.splits)
-        PM_TRY(pm_fail(PM_EDATA, "%s: names no pictures: train = FILE is wanted", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: names no pictures; add train = FILE", path));
 out:
     return err;
 }
@@ -419,7 +424,7 @@ static int add_all(void *ctx, const char *src)
     if (pm_file_exists(pm_arena_printf(j->arena, "%s/classes.txt", j->src)))
         return read_folders(j);
     return pm_fail(PM_EDATA, "%s: has neither data.yaml, obj.data nor classes.txt, nor exactly one "
-                   "file *.yaml or *.data: data=FILE names one", j->src);
+                   "file *.yaml or *.data; set data=FILE", j->src);
 }
 
 static int convert(const void *config, const char *src, struct pm_making *m)

@@ -47,8 +47,8 @@ static int check_share(const struct reading *r, size_t i)
 {
     if (r->v[i] >= -1 && r->v[i] <= 2)
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s:%u: number %zu is %g; shares of the picture's width and height, 0 "
-                   "to 1, are wanted, not pixels", r->path, r->line, i + 1, r->v[i]);
+    return pm_fail(PM_EDATA, "%s:%u: number %zu is %g; write shares of the picture's width and "
+                   "height, 0 to 1, not pixels", r->path, r->line, i + 1, r->v[i]);
 }
 
 /* Files have six digits: a corner that rounding moved beyond the border is moved back. */
@@ -87,6 +87,8 @@ static void take_outline(const struct reading *r, struct pm_annotated_object *o)
     o->outline = outline;
 }
 
+enum { FAR = 10 }; /* farthest coordinate of a keypoint: objects may reach beyond the picture */
+
 /* Points without a visibility are visible, except 0 0. */
 static int take_keypoints(const struct reading *r, struct pm_annotated_object *o)
 {
@@ -97,9 +99,13 @@ static int take_keypoints(const struct reading *r, struct pm_annotated_object *o
     for (int k = 0; k < points; k++, v += dims) {
         const double seen = dims == 3 ? v[2] : v[0] != 0 || v[1] != 0 ? 2 : 0;
 
+        if (!(fabs(v[0]) <= FAR && fabs(v[1]) <= FAR))
+            return pm_fail(PM_EDATA, "%s:%u: keypoint %d is at %g %g; write shares of the "
+                           "picture's width and height, 0 to 1, not pixels", r->path, r->line,
+                           k + 1, v[0], v[1]);
         if (seen != 0 && seen != 1 && seen != 2)
-            return pm_fail(PM_EDATA, "%s:%u: keypoint %d has the visibility %g; 0, 1 or 2 is "
-                           "wanted", r->path, r->line, k + 1, seen);
+            return pm_fail(PM_EDATA, "%s:%u: keypoint %d has the visibility %g; write 0, 1 "
+                           "or 2", r->path, r->line, k + 1, seen);
         out[3 * k] = (float)v[1];
         out[3 * k + 1] = (float)v[0];
         out[3 * k + 2] = (float)seen;
@@ -111,11 +117,11 @@ static int take_keypoints(const struct reading *r, struct pm_annotated_object *o
 static int wrong_count(const struct reading *r)
 {
     if (r->shape.points)
-        return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; 5 (a box) or %d (kpt_shape: [%d, %d]) "
-                       "are wanted", r->path, r->line, r->count,
+        return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; a line has 5 (a box) or %d "
+                       "(kpt_shape: [%d, %d])", r->path, r->line, r->count,
                        5 + r->shape.points * r->shape.dims, r->shape.points, r->shape.dims);
-    return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; 5 (a box), or 7 and more, an odd number (a "
-                   "polygon), are wanted; lines with keypoints need kpt_shape in data.yaml",
+    return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; a line has 5 (a box), or an odd number from "
+                   "7 (a polygon); lines with keypoints need kpt_shape in data.yaml",
                    r->path, r->line, r->count);
 }
 
