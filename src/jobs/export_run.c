@@ -211,10 +211,11 @@ static int check_any_size(struct exporter *x)
                        "%s: export.any_size: the net depends on the size of its input, first in "
                        "%.*s: remove the key%s",
                        x->c->path, (int)strcspn(where, ":"), where,
-                       x->e->task_row->spatial
+                       x->of_task.pads
                            ? "; the model accepts pictures up to export.size without it, too"
-                       : x->e->net_row ? ", or set model.global_pool if the net has this option"
-                                       : ""));
+                       : x->e->net_row && !x->e->task_row->spatial
+                           ? ", or set model.global_pool if the net has this option"
+                           : ""));
 out:
     pm_export_destroy(&other);
     pm_net_destroy(&net);
@@ -320,7 +321,8 @@ static cJSON *preprocessing_note(const struct exporter *x)
                             x->options.frame ? "unchanged: the model resizes and pads pictures of "
                                                "at most this size"
                             : s->own_sizes && !x->normal.range.min
-                                ? "unchanged: pictures of exactly this size"
+                                ? x->options.any_size ? "unchanged: pictures of any size"
+                                                      : "unchanged: pictures of exactly this size"
                                 : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",

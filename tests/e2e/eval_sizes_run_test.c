@@ -320,13 +320,33 @@ static void during_training(void **state)
     cJSON_Delete(parts);
 }
 
-/* The exported model accepts pictures of exactly its size, which must need no padding. */
+/* Whether a binary file holds the text. */
+static bool holds(const char *name, const char *part)
+{
+    const size_t length = strlen(part);
+    size_t size, i = 0;
+    char *data;
+
+    assert_int_equal(pm_file_read(in_folder(name), &data, &size), PM_OK);
+    while (i + length <= size && memcmp(data + i, part, length) != 0)
+        i++;
+    pm_free(data);
+    return i + length <= size;
+}
+
+/* The exported model accepts pictures of exactly its size, which must need no padding. With
+ * export.any_size a net that allows it accepts every size. */
 static void exported(void **state)
 {
     (void)state;
     assert_int_equal(pumice("export seg.json export.file=m.onnx export.size=[64,48]"), 2);
     assert_file_contains("err", "set export.size=[65,49]");
     assert_int_equal(pumice("export seg.json export.file=m.onnx export.size=[65,49]"), 0);
+    assert_int_equal(pumice("export seg.json export.file=m.onnx export.any_size=true"), 2);
+    assert_file_contains("err", "the net depends on the size of its input");
+    assert_null(strstr(read_text("err"), "up to export.size"));
+    assert_int_equal(pumice("export let.json export.file=let.onnx export.any_size=true"), 0);
+    assert_true(holds("let.onnx", "unchanged: pictures of any size"));
 }
 
 /* ---- classification ------------------------------------------------------------------------ */
