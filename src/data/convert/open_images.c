@@ -96,7 +96,7 @@ static int read_names(struct job *j)
         err = 1;
     for (; err == 1; err = pm_csv_row(c)) {
         if (c->count < 2 || !c->field[0][0])
-            PM_TRY(pm_fail(PM_EDATA, "%s:%u: LabelName,DisplayName is wanted, as in /m/01g317,"
+            PM_TRY(pm_fail(PM_EDATA, "%s:%u: expected LabelName,DisplayName, as in /m/01g317,"
                            "Person", path, c->line));
         PM_GROW(j->label, j->labels, j->labels_capacity);
         j->label[j->labels++] = (struct label){ pm_arena_strdup(j->arena, c->field[0]),
