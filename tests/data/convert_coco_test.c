@@ -195,14 +195,14 @@ static void printed(void **state)
     folder();
     put_json(FILE_OF(BOX ",\"iscrowd\":1}," BOX_OF("1,1,0,3") "," BOX_OF(
         "4,3,4,1") ",{\"image_id\":8,\"category_id\":3,\"bbox\":[0,0,1,1]}"));
-    const char *text = said("dataset convert coco s d masks=true", 0);
+    const char *text = output_of("dataset convert coco s d masks=true", 0);
     assert_says(text, "train: 1 pictures (0 without boxes), 2 boxes (1 crowds), 1 clipped at the "
                       "border, 1 dropped without area");
     assert_says(text, "train: 1 of 2 classes have boxes: cat 2");
     assert_says(text, "1 annotations belong to images that it does not list");
     assert_says(text, "3 boxes have no segmentation; their masks are empty");
     assert_says(text, "d: train 1; 2 classes");
-    text = said("dataset inspect d", 0);
+    text = output_of("dataset inspect d", 0);
     assert_says(text, "d: 2 classes of boxes (dog, cat)");
     assert_says(text, "image/object/class/text              bytes       2  \"cat\", \"cat\"");
     scratch_remove();
@@ -231,7 +231,7 @@ static void classes(void **state)
     assert_string_equal(o.item[0].text, "cat");
     assert_int_equal(pm_label_map_of_folder(a, in_scratch("d"), &map), PM_OK);
     assert_string_equal(map.item[0].name, "/m/1");
-    assert_says(said("dataset inspect d", 0), "d: 2 classes of boxes (cat, dog)");
+    assert_says(output_of("dataset inspect d", 0), "d: 2 classes of boxes (cat, dog)");
     pm_objects_free(&o);
     pm_example_destroy(&e);
     put_text("map", "item { name: 'cats' id: 12 } item { name: 'dog' id: 4 }");

@@ -146,7 +146,7 @@ static inline const char *need_program(void)
 
 /* Runs the program with arguments in shell syntax in the scratch folder. It must end with this
  * code. Returns its output and errors, in static storage. */
-static inline const char *said(const char *arguments, int code)
+static inline const char *output_of(const char *arguments, int code)
 {
     static char text[1 << 16];
     char line[1200];

@@ -542,9 +542,9 @@ static void inspect(void **state)
     scratch_make();
     make_halves("a", right);
     make_halves("b", wrong);
-    assert_says(said("dataset inspect a --check --maps maps", 0),
+    assert_says(output_of("dataset inspect a --check --maps maps", 0),
                 "png 2 x 3, instances 0 1 2 256 257");
-    assert_says(said("dataset inspect b --check", 3),
+    assert_says(output_of("dataset inspect b --check", 3),
                 "257 at row 1, column 1 is of class 1 (the number is divided by 256), but the "
                 "pixel's label is class 0");
     assert_int_equal(pm_file_read(in_scratch("maps/a_train_00000_instances.png"), &data, &size),

@@ -82,7 +82,7 @@ static void signals(void **state)
         assert_int_equal(WEXITSTATUS(status), 128 + numbers[k]);
         assert_only(0);
     }
-    said("dataset make shapes s size=16 train=4", 0);
+    output_of("dataset make shapes s size=16 train=4", 0);
     assert_only(1);
     scratch_remove();
 }
@@ -100,15 +100,15 @@ static void command(void **state)
     need_program();
     scratch_make();
     make_class("my raw/train set/b", 1, 4);
-    said(convert, 0);
+    output_of(convert, 0);
     struct pm_dataset *d = opened(in_scratch("out"), "train", 4);
     assert_int_equal(pm_dataset_get_info(d)->files, 3);
     pm_dataset_close(&d);
     put_text("out/mine", "x");
     snprintf(line, sizeof line, "%s --force", convert);
-    said(line, 0);
+    output_of(line, 0);
     assert_false(pm_file_exists(in_scratch("out/mine")));
-    const char *text = said("dataset convert --help", 0);
+    const char *text = output_of("dataset convert --help", 0);
     const struct pm_converter *const *rows = pm_converters(&count);
     for (size_t i = 0; i < count; i++) {
         char wanted[300];

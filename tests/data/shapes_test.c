@@ -181,9 +181,9 @@ static void command(void **state)
     (void)state;
     need_program();
     scratch_make();
-    text = said("dataset make shapes s size=16 train=5 validation=0 test=0 --json", 0);
+    text = output_of("dataset make shapes s size=16 train=5 validation=0 test=0 --json", 0);
     assert_says(text, "\"train\": 5");
-    text = said("dataset inspect s --check", 0);
+    text = output_of("dataset inspect s --check", 0);
     assert_says(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, "
                       "triangle, ring), 255 is "
                       "ignored, instances of 1 2 3 4, 16 x 16 x 3");
@@ -191,19 +191,19 @@ static void command(void **state)
     assert_says(text, "every map is whole; pixels of labels: 0 x ");
     assert_says(text, "shapes_train: 5 records in 1 file");
     assert_says(text, "every record is whole");
-    said("dataset inspect s --pictures out --maps maps --records 2", 0);
+    output_of("dataset inspect s --pictures out --maps maps --records 2", 0);
     assert_true(pm_file_exists(in_scratch("out/shapes_train_00001.png")));
     assert_false(pm_file_exists(in_scratch("out/shapes_train_00002.png")));
     assert_true(pm_file_exists(in_scratch("maps/shapes_train_00001.png")));
     check_colours(in_scratch("s"), in_scratch("maps/shapes_train_00001_instances.png"));
     /* A map whose size differs from its record's. */
     make_wrong_map(in_scratch("w"));
-    text = said("dataset inspect w --check", 3);
+    text = output_of("dataset inspect w --check", 3);
     assert_says(text, "record 0");
     assert_says(text, "image/encoded: ");
     assert_says(text, "the label map is 5 x 6, but image/height and image/width give 4 x 6");
-    said("dataset inspect none", 3);
-    said("dataset make shapes t sise=16", 2);
+    output_of("dataset inspect none", 3);
+    output_of("dataset make shapes t sise=16", 2);
     scratch_remove();
 }
 

@@ -98,7 +98,7 @@ failures = []
 with tempfile.TemporaryDirectory(prefix="pumice-docs-") as root:
     page = os.path.join(root, "page.md")
 
-    def said(script, text, *arguments):
+    def run_check(script, text, *arguments):
         with open(page, "w", encoding="utf-8") as f:
             f.write(text)
         got = subprocess.run(
@@ -112,15 +112,15 @@ with tempfile.TemporaryDirectory(prefix="pumice-docs-") as root:
 
     for script, argument, cases in (("run_page.py", page, RUN), ("check_pages.py", root, CHECK)):
         for text, message in cases:
-            code, printed = said(script, text, argument)
+            code, printed = run_check(script, text, argument)
             if code != 1 or message not in printed:
                 failures.append(
                     f"{script}: expected '{message}' of\n{text}but exit code {code}:\n{printed}"
                 )
-        code, printed = said(script, GOOD, argument)
+        code, printed = run_check(script, GOOD, argument)
         if code != 0:
             failures.append(f"{script}: a good page: exit code {code}:\n{printed}")
-    if said("run_page.py", GOOD, "--long", page)[0] != 1:
+    if run_check("run_page.py", GOOD, "--long", page)[0] != 1:
         failures.append("run_page.py --long: the long block was not run")
 print("\n".join(failures) or f"{len(RUN) + len(CHECK)} mistakes found")
 sys.exit(1 if failures else 0)

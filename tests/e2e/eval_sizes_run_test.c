@@ -168,14 +168,14 @@ static void count_pixels(int i, uint64_t matrix[CLASSES][CLASSES])
     snprintf(name, sizeof name, "scenes/labels/val/p%02d.png", i);
     struct pm_image8 truth = picture(name);
     snprintf(name, sizeof name, "predicted/p%02d_raw.png", i);
-    struct pm_image8 said = picture(name);
+    struct pm_image8 predicted = picture(name);
 
-    assert_int_equal(said.height, sizes[i][0]);
-    assert_int_equal(said.width, sizes[i][1]);
-    for (size_t k = 0; k < (size_t)said.height * (size_t)said.width; k++)
-        matrix[truth.pixels[k]][said.pixels[k]]++;
+    assert_int_equal(predicted.height, sizes[i][0]);
+    assert_int_equal(predicted.width, sizes[i][1]);
+    for (size_t k = 0; k < (size_t)predicted.height * (size_t)predicted.width; k++)
+        matrix[truth.pixels[k]][predicted.pixels[k]]++;
     pm_image_free(&truth);
-    pm_image_free(&said);
+    pm_image_free(&predicted);
 }
 
 static double mean_iou(uint64_t m[CLASSES][CLASSES])
@@ -227,11 +227,12 @@ static void same_alone(int i, const cJSON *in_folder_report)
                        cJSON_GetArrayItem(cJSON_GetObjectItem(alone, "images"), 0), true))
         fail_msg("picture %d is predicted otherwise alone", i);
     snprintf(name, sizeof name, "predicted/p%02d_raw.png", i);
-    struct pm_image8 said = picture(name);
+    struct pm_image8 predicted = picture(name);
     snprintf(name, sizeof name, "alone/p%02d_raw.png", i);
     struct pm_image8 again = picture(name);
-    assert_memory_equal(said.pixels, again.pixels, (size_t)said.height * (size_t)said.width);
-    pm_image_free(&said);
+    assert_memory_equal(predicted.pixels, again.pixels,
+                        (size_t)predicted.height * (size_t)predicted.width);
+    pm_image_free(&predicted);
     pm_image_free(&again);
     cJSON_Delete(alone);
 }

@@ -152,7 +152,7 @@ static double growth(size_t member)
         memcpy(&first[i], a + member, sizeof *first);
         memcpy(&last[i], b + member, sizeof *last);
     }
-    print_message("    least of the first looks %.0f, of the last %.0f\n", least(first),
+    print_message("    least of the first measurements %.0f, of the last %.0f\n", least(first),
                   least(last));
     return least(last) - least(first);
 }

@@ -49,7 +49,7 @@ NET = {
     "run": {"folder": "run", "steps": 100, "batch_size": 8, "summary_every_steps": 0},
     "eval": {"save_raw": True},
 }
-LOOKS = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
+EVAL_MODES = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
 RANGE = ["input.min_resize=33", "input.max_resize=49", "input.resize_factor=8"]
 FINE = ["model.output_stride=8", "model.aspp_rates=[4]"]
 # A second net, with instances. A low threshold and a small area keep many segments, although the
@@ -65,7 +65,10 @@ GROUPING = {"threshold": 0.01, "nms_kernel": 3, "stuff_area": 20}
 # Options of `pumice export` and of `pumice predict` for each case.
 CASES = {
     "plain": ([], []),
-    "looks": ([s.format("export") for s in LOOKS], [s.format("eval") for s in LOOKS]),
+    "eval_modes": (
+        [s.format("export") for s in EVAL_MODES],
+        [s.format("eval") for s in EVAL_MODES],
+    ),
     "mirrored": (["export.flip=true"], ["eval.flip=true"]),
     "pixels": (["export.preprocessing=fold"], []),
     "range": (RANGE, RANGE),

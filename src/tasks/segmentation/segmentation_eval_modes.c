@@ -88,7 +88,7 @@ static int add_modes(const struct modes_net *v, int *count, struct pm_node **sum
     int err = PM_OK;
 
     for (*count = 0; *count < n; ++*count) {
-        const char *pass = pm_arena_printf(net->arena, "look_%d", *count + 1);
+        const char *pass = pm_arena_printf(net->arena, "mode_%d", *count + 1);
         const struct mode mode = { .scale = is_unscaled(s) ? 0 : s->scales.v[*count / each],
                                    .mirrored = *count % each == 1,
                                    .pass = *count ? pass : NULL,

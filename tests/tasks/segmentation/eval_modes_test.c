@@ -1,5 +1,5 @@
 /* Predictions at several scales and mirrored, compared with the original program
- * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it applies
+ * (tests/golden/deeplab_eval_modes.py): the averaged probabilities, and the softmax that it applies
  * to them. The bound is 10 times the error of the original's own float32 run, and at least the
  * rounding of sums in another order. */
 #include "tasks/segmentation/segmentation.h"
@@ -199,7 +199,7 @@ static int set_up(void **state)
     size_t size, count, index;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/golden/deeplab_looks.json", source ? source : ".");
+    snprintf(path, sizeof path, "%s/tests/golden/deeplab_eval_modes.json", source ? source : ".");
     if (pm_file_read(path, &text, &size))
         return -1;
     file = cJSON_Parse(text);

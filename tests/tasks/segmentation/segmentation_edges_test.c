@@ -236,7 +236,7 @@ static void outputs(void **state)
         if (cases[i / 2].use == PM_USE_EXPORT)
             assert_true(option(net, "EdgeProbabilities", "scale") ==
                         (s.pixels.eval_modes.flip ? 0.5f : 1));
-        assert_true(!s.pixels.eval_modes.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
+        assert_true(!s.pixels.eval_modes.flip == !pm_net_find(net, "mode_2/edges_mirrored_back"));
         pm_net_destroy(&net);
     }
     pm_arena_destroy(&a);
@@ -294,7 +294,7 @@ static void names_are_own(void **state)
             fail_msg("%s", pm_error_text());
         assert_string_equal(made.node[made.count - 1],
                             use == PM_USE_EXPORT ? "EdgePredictions" : "edge_predictions_2");
-        assert_non_null(pm_net_find(net, "look_2/offset_turned_2"));
+        assert_non_null(pm_net_find(net, "mode_2/offset_turned_2"));
         pm_net_destroy(&net);
     }
     pm_arena_destroy(&a);

@@ -422,13 +422,13 @@ static void several_modes(void **state)
 
     s.pixels.eval_modes.flip = true;
     run(&s, "logits_enlarged", &one);
-    run(&s, "look_2/logits_enlarged", &mirrored);
-    run(&s, "look_2/sum", &all);
+    run(&s, "mode_2/logits_enlarged", &mirrored);
+    run(&s, "mode_2/sum", &all);
     assert_summed(&one, &mirrored, &all);
     s.pixels.eval_modes.scales = (struct pm_floats){ 2, scales };
     s.pixels.eval_modes.flip = false;
-    run(&s, "look_2/logits_enlarged", &half);
-    run(&s, "look_2/sum", &all);
+    run(&s, "mode_2/logits_enlarged", &half);
+    run(&s, "mode_2/sum", &all);
     assert_summed(&one, &half, &all);
     pm_arena_destroy(&a);
 }

@@ -1,7 +1,7 @@
-"""Makes tests/golden/deeplab_looks.json: predictions of the original program, DeepLab on
+"""Makes tests/golden/deeplab_eval_modes.json: predictions of the original program, DeepLab on
 TensorFlow, with evaluation at several scales and mirrored (predict_labels_multi_scale), on the CPU.
 
-    python3 tests/golden/deeplab_looks.py RESEARCH
+    python3 tests/golden/deeplab_eval_modes.py RESEARCH
 
 deeplab_nets.py describes RESEARCH, the packages and the operations that replace those without
 float64. Variables and pictures are drawn by name from Philox streams of the case's seed, all from
@@ -128,7 +128,7 @@ if __name__ == "__main__":
                         f"Python {platform.python_version()}",
              "columns": "values, norm, relative error of float32, 16 dot products",
              "cases": [make(program, c) for c in CASES]}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deeplab_looks.json")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deeplab_eval_modes.json")
     with open(path, "w") as f:
         json.dump(whole, f, indent=1)
         f.write("\n")
