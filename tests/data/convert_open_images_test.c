@@ -100,6 +100,13 @@ static void hierarchy(void **state)
     assert_object(&r.o, 2, "/m/y", 1, 1, 0, 2, 3);
     assert_object(&r.o, 3, "Animal", 2, 0, 0, 2, 3);
     record_close(&r);
+    /* A cycle: each of the 3 boxes gets the other label once. */
+    put_file("o/annotations/h.hierarchy.json",
+             "{\"LabelName\": \"/m/x\", \"Subcategory\": [{\"LabelName\": \"/m/0\", "
+             "\"Subcategory\": [{\"LabelName\": \"/m/1\", "
+             "\"Subcategory\": [{\"LabelName\": \"/m/0\"}]}]}]}");
+    convert_ok("open_images", "o", "c", "expand_hierarchy=true");
+    assert_int_equal(boxes_of(in_scratch("c"), "train", 2), 6);
     put_file("o/annotations/h.hierarchy.json", "{\"LabelName\": \"/m/x\", \"Subcategory\": [{}]}");
     assert_fails(run_on("open_images", "o", "e", "expand_hierarchy=true"), PM_EDATA,
                  "hierarchy.json", "no LabelName");

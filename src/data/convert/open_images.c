@@ -24,7 +24,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-enum { MOST_ANCESTORS = 64 };
+enum { MOST_LABELS = 64 };
 
 /* A label such as /m/01g317 and its name. */
 struct label {
@@ -172,11 +172,11 @@ out:
     return err;
 }
 
-/* Appends the ancestors of a label to list, each once. */
+/* Appends the ancestors of a label to list, each label once. */
 static void add_ancestors(const struct job *j, const char *id, const char **list, size_t *count)
 {
     for (size_t i = 0; i < j->edges; i++) {
-        bool known = strcmp(j->edge[i].child, id) != 0 || *count == MOST_ANCESTORS;
+        bool known = strcmp(j->edge[i].child, id) != 0 || *count == MOST_LABELS;
 
         for (size_t k = 0; k < *count && !known; k++)
             known = !strcmp(list[k], j->edge[i].parent);
@@ -221,9 +221,9 @@ static int read_row(struct job *j, const int at[COLUMNS], const struct stem *ste
 {
     int err = PM_OK;
     const struct pm_csv *c = j->csv;
-    const char *id = pm_csv_at(c, at[LABEL]), *ancestors[MOST_ANCESTORS];
+    const char *id = pm_csv_at(c, at[LABEL]), *labels[MOST_LABELS];
     const struct stem key = { .stem = pm_csv_at(c, at[IMAGE]) };
-    size_t above = 0;
+    size_t count_labels = 1;
     struct row r = { .marks = (is_one(c, at[TRUNCATED]) ? PM_MARK_TRUNCATED : 0u) |
                               (is_one(c, at[GROUP_OF]) ? PM_MARK_GROUP_OF : 0u) };
 
@@ -241,10 +241,10 @@ static int read_row(struct job *j, const int at[COLUMNS], const struct stem *ste
             PM_TRY(pm_fail(PM_EDATA, "%s:%u: %s is %g; write a share of the picture, 0 to 1",
                            c->path, c->line, columns[YMIN + k][0], r.box[k]));
     }
-    PM_TRY(add_class_row(j, r, id));
-    add_ancestors(j, id, ancestors, &above);
-    for (size_t i = 0; i < above; i++)
-        PM_TRY(add_class_row(j, r, ancestors[i]));
+    labels[0] = id; /* first, so that a cycle in the hierarchy does not add it again */
+    add_ancestors(j, id, labels, &count_labels);
+    for (size_t i = 0; i < count_labels; i++)
+        PM_TRY(add_class_row(j, r, labels[i]));
 out:
     return err;
 }
