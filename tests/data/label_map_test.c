@@ -135,7 +135,7 @@ static void refused(void **state)
         { "item{name:'a' id:1e3}", "a whole number", "1e3" },
         { "item{name:'a' id:99999999999999999999}", "at most 64 bits", "m:1" },
         { "item{name:'a' id:3", "the name of a field", "the end of the file" },
-        { "item{name: 3 id:3}", "a text in quotes", "found: \"3 id:3}\"" },
+        { "item{name: 3 id:3}", "a text in quotes", "found: \"3\"" },
         { "item 'a'", "expected '{'", "m:1" },
         { "item{name:'a' id:3 keypoints{id:-1 label:'x'}}", "the keypoint has the id -1",
           "0..999" },
