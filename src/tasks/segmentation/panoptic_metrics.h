@@ -3,7 +3,7 @@
 #ifndef PM_PANOPTIC_METRICS_H
 #define PM_PANOPTIC_METRICS_H
 
-#include "tasks/segmentation/coco_metrics.h"
+#include "tasks/coco_metrics.h"
 #include "tasks/segmentation/instance_group.h"
 
 struct pm_panoptic_metrics_options {

@@ -2,7 +2,7 @@
  * Also creates the task's object from them and from the data. */
 #include "tasks/colormap.h"
 #include "tasks/record.h"
-#include "tasks/segmentation/coco_metrics.h"
+#include "tasks/coco_metrics.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include "data/instance_targets.h"

@@ -1,7 +1,7 @@
 /* COCO's metrics: cases counted by hand, and scenes compared with
  * tests/golden/coco_metrics.json, which coco_metrics.py computed with COCO's own evaluation:
  * masks through panoptic_metrics, boxes directly. */
-#include "tasks/segmentation/coco_metrics.h"
+#include "tasks/coco_metrics.h"
 #include "tasks/segmentation/drawn_segments.h"
 #include "tasks/segmentation/panoptic_metrics.h"
 

@@ -11,7 +11,7 @@
  * (right + wrong) and recall is right / true objects. The precision at a recall is the best one at
  * that or a larger recall. AP is its mean over the recalls 0, 0.01 ... 1; AR is the recall of all
  * detections. */
-#include "tasks/segmentation/coco_metrics.h"
+#include "tasks/coco_metrics.h"
 
 #include <pumice/base.h>
 
