@@ -20,9 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THRESHOLDS = 10, AT_075 = 5, RECALLS = 101, MOST = 100 };
-static const double thresholds[THRESHOLDS] = { 0.5,  0.55, 0.6,  0.65, 0.7,
-                                               0.75, 0.8,  0.85, 0.9,  0.95 };
+enum { THRESHOLDS = 10, AT_075 = 5, RECALLS = PM_COCO_RECALLS, MOST = 100 };
+/* As NumPy's linspace makes them for pycocotools. */
+static const double thresholds[THRESHOLDS] = { 0.5,  0.55, 0.6,  0.65,               0.7,
+                                               0.75, 0.8,  0.85, 0.8999999999999999, 0.95 };
 
 enum range { ALL, SMALL, MEDIUM, LARGE, RANGES };
 static const struct {
@@ -41,10 +42,14 @@ const char *const pm_coco_names[PM_COCO_FIGURES] = { PM_COCO_NAMES(NAME) };
 /* A detection: a bit for each threshold. If neither right nor wrong is set, it is ignored. */
 struct verdict {
     double score;
-    uint32_t at; /* its index in the class, in the order of addition */
-    uint8_t rank; /* by score in its picture, from 0 */
+    uint64_t at; /* its place among equal scores: picture's order, class, rank in the picture */
     uint16_t right[RANGES], wrong[RANGES];
 };
+/* By score in its picture, from 0. */
+static int rank_of(const struct verdict *v)
+{
+    return (int)(v->at & 255);
+}
 struct of_class {
     struct verdict *list; /* owned */
     size_t count, capacity;
@@ -180,7 +185,8 @@ void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_c
     for (int k = 0; k < l.count; k++) {
         PM_GROW(of->list, of->count, of->capacity);
         of->list[of->count] = (struct verdict){ .score = score_of(&p->said[l.surest[k]]),
-                                                .at = (uint32_t)of->count, .rank = (uint8_t)k };
+                                                .at = p->order << 24 | (uint64_t)label << 8 |
+                                                      (uint64_t)k };
         of->count++;
     }
     for (int r = 0; r < RANGES; r++) {
@@ -206,19 +212,19 @@ static int by_score(const void *a, const void *b)
 /* list: by descending score. Goes from the last one back: the best precision so far holds for all
  * recalls that this detection reaches and the ones before it do not. If nothing counts, precision
  * is 0. */
-static double precision_of(const struct verdict *list, size_t count, double truths,
-                           enum range range, int threshold)
+static void find_precisions(const struct verdict *list, size_t count, double truths,
+                            enum range range, int threshold, double precisions[RECALLS])
 {
     const unsigned bit = 1u << threshold;
-    double right = 0, wrong = 0, best = 0, sum = 0;
+    double right = 0, wrong = 0, best = 0;
     int r = RECALLS - 1;
 
     for (size_t i = 0; i < count; i++) {
         right += (list[i].right[range] & bit) != 0;
         wrong += (list[i].wrong[range] & bit) != 0;
     }
-    while (r >= 0 && r * 0.01 > right / truths)
-        r--;
+    for (; r >= 0 && r * 0.01 > right / truths; r--)
+        precisions[r] = 0;
     for (size_t i = count; i-- > 0;) {
         const double precision = right > 0 ? right / (right + wrong) : 0;
 
@@ -226,8 +232,21 @@ static double precision_of(const struct verdict *list, size_t count, double trut
         right -= (list[i].right[range] & bit) != 0;
         wrong -= (list[i].wrong[range] & bit) != 0;
         for (; r >= 0 && (i == 0 || r * 0.01 > right / truths); r--)
-            sum += best;
+            precisions[r] = best;
     }
+    for (; r >= 0; r--)
+        precisions[r] = 0;
+}
+
+/* Adds from the largest recall down. */
+static double precision_of(const struct verdict *list, size_t count, double truths,
+                           enum range range, int threshold)
+{
+    double precisions[RECALLS], sum = 0;
+
+    find_precisions(list, count, truths, range, threshold, precisions);
+    for (int r = RECALLS - 1; r >= 0; r--)
+        sum += precisions[r];
     return sum / RECALLS;
 }
 
@@ -238,19 +257,28 @@ static double recall_of(const struct verdict *list, size_t count, double truths,
     double right = 0;
 
     for (size_t i = 0; i < count; i++)
-        for (unsigned bits = list[i].rank < most ? list[i].right[range] : 0; bits; bits &= bits - 1)
-            right++;
+        if (rank_of(&list[i]) < most)
+            for (unsigned bits = list[i].right[range]; bits; bits &= bits - 1)
+                right++;
     return right / truths / THRESHOLDS;
 }
 
-static struct pm_coco_figures figures_of(const struct of_class *of)
+/* Returns a copy of the list by descending score; the caller frees it. */
+static struct verdict *sorted(const struct of_class *of)
 {
     struct verdict *list = pm_malloc((of->count + 1) * sizeof *list);
-    struct pm_coco_figures out;
 
     if (of->count)
         memcpy(list, of->list, of->count * sizeof *list);
     qsort(list, of->count, sizeof *list, by_score);
+    return list;
+}
+
+static struct pm_coco_figures figures_of(const struct of_class *of)
+{
+    struct verdict *list = sorted(of);
+    struct pm_coco_figures out;
+
     for (int k = 0; k < PM_COCO_FIGURES; k++)
         out.v[k] = NAN;
     for (int r = 0; r < RANGES; r++) {
@@ -293,4 +321,71 @@ struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, 
     for (int k = 0; k < PM_COCO_FIGURES; k++)
         sum.v[k] = classes[k] ? sum.v[k] / classes[k] : NAN;
     return sum;
+}
+
+/* ---- curves ------------------------------------------------------------------------------ */
+
+/* A threshold below `kept` that drops `next`: their middle, or next itself if 32 bits hold no
+ * number between them. */
+static double threshold_between(double kept, double next)
+{
+    const double middle = isinf(next) ? kept - 1 : (double)(float)(kept + (next - kept) / 2);
+
+    return middle < kept && middle >= next ? middle : next;
+}
+
+/* list: by descending score. Equal scores are kept or dropped together, so F1 is computed at the
+ * last one of each score. Among equal F1 the highest score is taken. */
+static void find_best_f1(const struct verdict *list, size_t count, struct pm_coco_curve *out)
+{
+    const double truths = (double)out->truths;
+    double right = 0, wrong = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const double next = i + 1 < count        ? list[i + 1].score
+                            : list[i].score > 0 ? 0
+                                                : -INFINITY;
+
+        right += (list[i].right[ALL] & 1) != 0;
+        wrong += (list[i].wrong[ALL] & 1) != 0;
+        if (i + 1 < count && next == list[i].score)
+            continue;
+        if (2 * right / (right + wrong + truths) <= out->f1)
+            continue;
+        out->f1 = 2 * right / (right + wrong + truths);
+        out->precision_at = right / (right + wrong);
+        out->recall_at = right / truths;
+        out->score = threshold_between(list[i].score, next);
+    }
+}
+
+void pm_coco_metrics_curve(const struct pm_coco_metrics *m, int label, struct pm_coco_curve *out)
+{
+    struct of_class all = { 0 };
+    const struct of_class *of = label < 0 ? &all : &m->of[label];
+    struct verdict *list;
+
+    for (int c = 0; label < 0 && c < m->classes; c++) {
+        all.truths[ALL] += m->of[c].truths[ALL];
+        all.capacity += m->of[c].count;
+    }
+    all.list = pm_malloc((all.capacity + 1) * sizeof *all.list);
+    for (int c = 0; label < 0 && c < m->classes; c++) {
+        if (m->of[c].count)
+            memcpy(all.list + all.count, m->of[c].list, m->of[c].count * sizeof *all.list);
+        all.count += m->of[c].count;
+    }
+    list = sorted(of);
+    *out = (struct pm_coco_curve){ .precision_at = NAN, .score = NAN, .truths = of->truths[ALL] };
+    for (size_t i = 0; i < of->count; i++)
+        out->detections += ((list[i].right[ALL] | list[i].wrong[ALL]) & 1) != 0;
+    find_precisions(list, of->count, (double)out->truths, ALL, 0, out->precision);
+    if (out->truths)
+        find_best_f1(list, of->count, out);
+    else
+        out->f1 = out->recall_at = NAN;
+    for (int r = 0; r < RECALLS && !out->truths; r++)
+        out->precision[r] = NAN;
+    pm_free(list);
+    pm_free(all.list);
 }

@@ -4,6 +4,7 @@
 #define PM_COCO_METRICS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Means over the overlap thresholds 0.5, 0.55 ... 0.95, except AP50 and AP75. Objects are of any
  * area, or up to 32 * 32 (SMALL), from there to 96 * 96 (MEDIUM), or from there on (LARGE), both
@@ -22,7 +23,7 @@ extern const char *const pm_coco_names[PM_COCO_FIGURES]; /* "ap", "ap50", ... "a
 
 /* Running sums; 32 bytes per detection, nothing per picture. */
 struct pm_coco_metrics;
-struct pm_coco_metrics *pm_coco_metrics_create(int classes);
+struct pm_coco_metrics *pm_coco_metrics_create(int classes); /* up to 65,536 */
 void pm_coco_metrics_destroy(struct pm_coco_metrics **m);
 
 /* A crowd is never missed, and any number of detections may match it. */
@@ -36,9 +37,26 @@ struct pm_coco_picture {
     /* [found][truths]: intersection over union; for a crowd, intersection over the detection's
      * area. */
     const double *overlap;
+    uint64_t order; /* the picture's place among all, below 2^40: the same for all its classes */
 };
-/* Adds one class of one picture. Detections with equal scores keep the order of addition. */
+/* Adds one class of one picture. Among equal scores the detection of the picture with the lower
+ * order comes first, then the one that is first in the list; so pictures can be added in any
+ * order. */
 void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p);
+
+/* Precision and recall of one class at an overlap of 0.5, for objects of any area. */
+enum { PM_COCO_RECALLS = 101 };
+struct pm_coco_curve {
+    double precision[PM_COCO_RECALLS]; /* [k]: the best one at a recall of at least k / 100 */
+    /* The largest F1, 2 PR / (P + R), and P and R there. It is that of the detections with scores
+     * above `score`; detections exactly at it are dropped. score is exact in 32 bits if the scores
+     * are. Without a right detection f1 and recall_at are 0, score and precision_at NAN. */
+    double f1, score, precision_at, recall_at;
+    uint64_t truths, detections; /* number of those that count */
+};
+/* Computes the curve of a class, or (label -1) of the detections of all classes in one list. If
+ * there is no true object, all its numbers are NAN. */
+void pm_coco_metrics_curve(const struct pm_coco_metrics *m, int label, struct pm_coco_curve *out);
 
 /* Returns the figures of a class, or (label -1) each figure's mean over the classes that have it.
  * NAN: there is no true object. */

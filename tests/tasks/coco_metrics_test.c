@@ -10,10 +10,18 @@
 /* ---- by hand ----------------------------------------------------------------------------- */
 
 /* Adds a picture with instances of class 0 of 2. */
+static void add_at(struct pm_coco_metrics *m, uint64_t order, int truths,
+                   const struct pm_coco_true *truth, int found, const struct pm_coco_said *said,
+                   const double *overlap)
+{
+    pm_coco_metrics_add(m, 0, &(struct pm_coco_picture){ truths, found, truth, said, overlap,
+                                                         order });
+}
+
 static void add(struct pm_coco_metrics *m, int truths, const struct pm_coco_true *truth, int found,
                 const struct pm_coco_said *said, const double *overlap)
 {
-    pm_coco_metrics_add(m, 0, &(struct pm_coco_picture){ truths, found, truth, said, overlap });
+    add_at(m, 0, truths, truth, found, said, overlap);
 }
 
 static double figure(const struct pm_coco_metrics *m, enum pm_coco_figure which)
@@ -111,21 +119,62 @@ static void many(void **state)
     }
 }
 
-/* Predictions of equal score come in the order of the pictures. */
+/* Predictions of equal score come in the order of the pictures, not in that of addition. */
 static void ties(void **state)
 {
     const struct pm_coco_true truth[] = { { 100, false } };
     const struct pm_coco_said said[] = { { 100, 0.5 } };
 
     (void)state;
-    for (int first = 0; first < 2; first++) {
+    for (int k = 0; k < 4; k++) {
+        const int first = k % 2, reversed = k / 2;
         struct pm_coco_metrics *m = pm_coco_metrics_create(2);
 
-        for (int i = 0; i < 2; i++)
-            add(m, i == first, truth, 1, said, (double[]){ 1 });
+        for (int i = 0; i < 2; i++) {
+            const int picture = reversed ? 1 - i : i;
+
+            add_at(m, (uint64_t)picture, picture == first, truth, 1, said, (double[]){ 1 });
+        }
         near(figure(m, PM_COCO_AP), first == 0 ? 1 : 0.5);
         pm_coco_metrics_destroy(&m);
     }
+}
+
+/* Scores 0.9 right, 0.8 twice (right and wrong), 0.5 wrong, of three true instances: the best F1
+ * is that of the upper three, and the score drops the fourth. A class without a right prediction
+ * has F1 0. */
+static void curves(void **state)
+{
+    const struct pm_coco_true truth[] = { { 100, false }, { 100, false }, { 100, false } };
+    const struct pm_coco_said said[] = { { 100, 0.8 }, { 100, 0.9 }, { 100, 0.5 }, { 100, 0.8 } };
+    const double overlap[] = { 0.1, 0, 0, 0.6, 0, 0, 0, 0, 0, 0, 0.5, 0 };
+    struct pm_coco_metrics *m = pm_coco_metrics_create(2);
+    struct pm_coco_curve c;
+
+    (void)state;
+    pm_coco_metrics_curve(m, 0, &c);
+    assert_true(isnan(c.f1) && isnan(c.score) && isnan(c.precision[0]) && c.truths == 0);
+    add(m, 3, truth, 4, said, overlap);
+    for (int label = -1; label < 1; label++) {
+        pm_coco_metrics_curve(m, label, &c);
+        near(c.f1, 2.0 * 2 / (3 + 3));
+        near(c.score, (double)0.65f);
+        near(c.precision_at, 2.0 / 3);
+        near(c.recall_at, 2.0 / 3);
+        near(c.precision[0], 1);
+        near(c.precision[33], 1);
+        near(c.precision[34], 2.0 / 3);
+        near(c.precision[66], 2.0 / 3);
+        near(c.precision[67], 0);
+        assert_true(c.truths == 3 && c.detections == 4);
+    }
+    pm_coco_metrics_add(m, 1, &(struct pm_coco_picture){ 1, 1, truth, said, (double[]){ 0.3 }, 0 });
+    pm_coco_metrics_curve(m, 1, &c);
+    assert_true(c.f1 == 0 && c.recall_at == 0 && isnan(c.score) && isnan(c.precision_at));
+    near(c.precision[0], 0);
+    pm_coco_metrics_curve(m, -1, &c);
+    near(c.f1, 2.0 * 2 / (4 + 4));
+    pm_coco_metrics_destroy(&m);
 }
 
 /* COCO computes recalls as 0.01 times whole numbers. 57 times 0.01 is slightly more than 57 of
@@ -305,7 +354,7 @@ static void boxes(void **state)
                     overlap[d * b.truths + g] =
                         overlap_of(&b.said[d], &b.truth[g], b.of_truth[g].crowd);
             pm_coco_metrics_add(m, c, &(struct pm_coco_picture){ b.truths, b.found, b.of_truth,
-                                                                 b.of_said, overlap });
+                                                                 b.of_said, overlap, (uint64_t)i });
             full |= b.found > 100;
         }
     }
@@ -319,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thresholds), cmocka_unit_test(crowds), cmocka_unit_test(areas),
         cmocka_unit_test(many),       cmocka_unit_test(ties),   cmocka_unit_test(recalls),
+        cmocka_unit_test(curves),
         cmocka_unit_test(masks),      cmocka_unit_test(boxes),
     };
 

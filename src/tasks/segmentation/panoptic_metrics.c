@@ -49,6 +49,7 @@ struct pm_panoptic_metrics {
     int *slot;               /* [classes * label_divisor]: 1 + index of a segment in the current
                               * picture */
     struct pm_coco_metrics *coco; /* of instances; NULL: not wanted */
+    uint64_t pictures;            /* number of those added to it */
 };
 
 struct pm_panoptic_metrics *pm_panoptic_metrics_create(const struct pm_panoptic_metrics_options *o)
@@ -373,7 +374,8 @@ struct instances {
 static void add_coco_class(struct pm_panoptic_metrics *m, const struct overlap *v,
                            const struct pm_segment_map *said, int label, struct instances *s)
 {
-    struct pm_coco_picture p = { .truth = s->truth, .said = s->said, .overlap = s->overlap };
+    struct pm_coco_picture p = { .truth = s->truth, .said = s->said, .overlap = s->overlap,
+                                 .order = m->pictures };
     double *to = s->overlap;
 
     for (int g = 1; g < v->truths; g++)
@@ -407,6 +409,7 @@ static void add_coco(struct pm_panoptic_metrics *m, const struct overlap *v,
 
     for (int i = 0; i < m->o.things.count; i++)
         add_coco_class(m, v, said, m->o.things.v[i], &s);
+    m->pictures++;
     pm_arena_destroy(&a);
 }
 
