@@ -1,0 +1,158 @@
+/* box_metrics: evaluation of detected boxes: the metrics of COCO, Pascal VOC and Open Images, the
+ * score with the best F1, precision-recall curves, kinds of errors, and the confusion matrix.
+ *
+ * Pictures are added in any order; no result depends on it. The object keeps all boxes: 56 bytes
+ * per detection, 64 per true object, and 32 more per detection for COCO's metrics. Functions with a
+ * const object may run in several threads at once, but not together with pm_box_metrics_add. */
+#ifndef PM_BOX_METRICS_H
+#define PM_BOX_METRICS_H
+
+#include "tasks/coco_metrics.h"
+#include "tasks/confusion.h"
+
+/* Corners in pixels of the file: ymin, xmin, ymax, xmax. */
+struct pm_box { double v[4]; };
+
+/* A true object. The metrics read different flags:
+ *             crowd                     difficult        group_of
+ * COCO        ignored; matches any      counts           counts
+ *             number of detections
+ * Pascal      as difficult              ignored          counts
+ * Open Images counts                    counts           see PM_BOX_OPEN_IMAGES
+ * errors      ignored, like crowd: all three */
+struct pm_box_truth {
+    struct pm_box box;
+    double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
+    int label;   /* 0 .. classes - 1 */
+    bool crowd, difficult, group_of;
+};
+struct pm_box_detection {
+    struct pm_box box;
+    double score; /* NAN: below all others */
+    int label;
+};
+/* One picture. The arrays are copied. */
+struct pm_box_picture {
+    uint64_t record;  /* its index in the dataset; among equal scores the lower record comes first,
+                       * then the detection that is first in the list */
+    const char *name; /* its id in the file of detections, copied; NULL: the record's number */
+    const struct pm_box_truth *truth;
+    const struct pm_box_detection *detection;
+    int truths, detections;
+    /* Open Images' challenge: classes that somebody looked for in this picture (those of its true
+     * objects are added). Detections of other classes are not counted. NULL: all classes. */
+    const int *verified;
+    int verified_count;
+};
+
+struct pm_box_metrics_options {
+    int classes;
+    double recall_lower, recall_upper; /* of precision_at_recall; 0 and 1: the same as voc_map */
+};
+struct pm_box_metrics;
+struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options *o);
+void pm_box_metrics_destroy(struct pm_box_metrics **m); /* accepts NULL in *m */
+/* Adds a picture. A record may be added once only. */
+void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p);
+
+/* ---- metrics ----------------------------------------------------------------------------- */
+
+/* map ... ar_large: COCO's twelve, by the rules of coco_metrics.h.
+ * voc_map: Pascal VOC from 2010 on: the area under the precision-recall curve at an IoU of 0.5;
+ * difficult objects are ignored. Only the object with the largest IoU can match a detection.
+ * voc07_map: the same, mean over the recalls 0, 0.1 ... 1. weighted_map: voc_map of the detections
+ * of all classes in one list. precision_at_recall: voc_map of the curve's points whose recall is
+ * between recall_lower and recall_upper. corloc: share of the pictures with the class in which the
+ * detection with the highest score has an IoU of at least 0.5 with an object of the class.
+ * open_images_map: voc_map, where detections with at least half of their area in a group_of box are
+ * ignored. open_images_challenge_map: each group_of box is an object instead, found by the best
+ * of these detections; detections of classes not verified are not counted. */
+#define PM_BOX_METRIC_NAMES(X) \
+    X(MAP, "map") X(MAP_50, "map_50") X(MAP_75, "map_75") X(MAP_SMALL, "map_small") \
+    X(MAP_MEDIUM, "map_medium") X(MAP_LARGE, "map_large") X(AR_1, "ar_1") X(AR_10, "ar_10") \
+    X(AR_100, "ar_100") X(AR_SMALL, "ar_small") X(AR_MEDIUM, "ar_medium") \
+    X(AR_LARGE, "ar_large") X(VOC_MAP, "voc_map") X(VOC07_MAP, "voc07_map") \
+    X(WEIGHTED_MAP, "weighted_map") X(PRECISION_AT_RECALL, "precision_at_recall") \
+    X(CORLOC, "corloc") X(OPEN_IMAGES_MAP, "open_images_map") \
+    X(OPEN_IMAGES_CHALLENGE_MAP, "open_images_challenge_map")
+#define PM_BOX_ENUM(id, name) PM_BOX_##id,
+enum pm_box_metric { PM_BOX_METRIC_NAMES(PM_BOX_ENUM) PM_BOX_METRICS };
+#undef PM_BOX_ENUM
+extern const char *const pm_box_metric_names[PM_BOX_METRICS];
+
+/* The sets that can be asked for, as bits. */
+enum pm_box_set {
+    PM_BOX_COCO = 1,
+    PM_BOX_PASCAL = 2,                /* voc_map ... corloc */
+    PM_BOX_OPEN_IMAGES = 4,           /* open_images_map */
+    PM_BOX_OPEN_IMAGES_CHALLENGE = 8, /* open_images_challenge_map */
+};
+/* NAN: not in the sets, or there is no true object that counts. */
+struct pm_box_values { double v[PM_BOX_METRICS]; };
+/* Computes the metrics of these sets. Returns in *mean the means over the classes with true
+ * objects, and, unless it is NULL, in per_class [classes] those of each class (in weighted_map NAN).
+ */
+void pm_box_metrics_values(const struct pm_box_metrics *m, unsigned sets,
+                           struct pm_box_values *mean, struct pm_box_values *per_class);
+
+/* Computes the precision-recall curve and the score with the best F1 at an IoU of 0.5, of a class
+ * or (label -1) of the detections of all classes in one list. */
+void pm_box_metrics_curve(const struct pm_box_metrics *m, int label, struct pm_coco_curve *out);
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+/* The kind of a detection with a score above the threshold. Kinds, their order and IoUs are those
+ * of TIDE (Bolya and others, ECCV 2020). First, in each class, detections are matched to true
+ * objects by COCO's rules at an IoU of 0.5. Then the first kind that fits holds for the others:
+ *   loose          the largest IoU with objects of its class is 0.1 to 0.5
+ *   wrong class    IoU of at least 0.5 with an object of another class
+ *   double         IoU of at least 0.5 with an object of its class that another detection matches
+ *   background     no IoU with any object is 0.1 or more
+ *   both           the rest: wrong class and loose
+ * Of the true objects, those that no detection matches, and that no loose or wrong detection has as
+ * its nearest, are missed. Ignored are detections that match an ignored object. */
+enum pm_box_kind {
+    PM_BOX_RIGHT, PM_BOX_LOOSE, PM_BOX_WRONG_CLASS, PM_BOX_DOUBLE, PM_BOX_BACKGROUND, PM_BOX_BOTH,
+    PM_BOX_MISSED, PM_BOX_IGNORED, PM_BOX_KINDS
+};
+/* "right", "loose", "wrong_class", "double", "background", "both", "missed", "ignored" */
+extern const char *const pm_box_kind_names[PM_BOX_KINDS];
+
+/* Counts of the kinds: of detections by their class, missed objects by theirs. */
+struct pm_box_errors { uint64_t count[PM_BOX_KINDS]; };
+/* total: of all classes. per_class [classes], or NULL. confusion: NULL, or made with classes + 1
+ * classes, the last of which is the background; its counts are added to. In it each true object is
+ * paired first by COCO's rules with a detection of its class, else with the best free detection of
+ * another class whose IoU is at least 0.5 (in the order of scores), else with the background. */
+void pm_box_metrics_errors(const struct pm_box_metrics *m, double threshold,
+                           struct pm_box_errors *total, struct pm_box_errors *per_class,
+                           struct pm_confusion *confusion);
+
+/* One picture with its verdicts. All arrays are owned; free with pm_box_judged_free. */
+struct pm_box_judged {
+    int truths, detections;
+    struct pm_box_truth *truth;
+    struct pm_box_detection *detection; /* those above the threshold, the highest score first */
+    enum pm_box_kind *truth_kind;       /* [truths] right (found), missed, ignored; or the kind of
+                                         * the error nearest to it: loose, wrong class */
+    enum pm_box_kind *kind;             /* [detections] */
+};
+/* Returns false if no picture has this record; then *out is zeros. */
+bool pm_box_metrics_judge(const struct pm_box_metrics *m, uint64_t record, double threshold,
+                          struct pm_box_judged *out);
+void pm_box_judged_free(struct pm_box_judged *j);
+/* Selects up to `most` pictures: two thirds with the most errors above the threshold, the worst
+ * first, then pictures without an error, by the hash of their record. Returns their number. */
+int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int most,
+                           uint64_t *records);
+
+/* ---- detections.json --------------------------------------------------------------------- */
+
+/* Writes all detections in COCO's form for results: [{"image_id", "category_id", "bbox": [x, y, w,
+ * h], "score"}, ...] by record and in the order of each picture's list, so that pycocotools finds
+ * the same metrics. image_id is the picture's name, as a number if it is one. ids [classes]:
+ * category ids; NULL: label + 1. Other numbers are exact; scores that are not finite are 0. The
+ * file appears whole or not at all. PM_EFAIL. */
+int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const char *path);
+
+#endif
