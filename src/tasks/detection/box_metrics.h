@@ -89,9 +89,8 @@ enum pm_box_set {
 };
 /* NAN: not in the sets, or there is no true object that counts. */
 struct pm_box_values { double v[PM_BOX_METRICS]; };
-/* Computes the metrics of these sets. Returns in *mean the means over the classes with true
- * objects, and, unless it is NULL, in per_class [classes] those of each class (in weighted_map NAN).
- */
+/* Computes the metrics of these sets: in *mean the means over the classes with true objects, in
+ * per_class [classes], unless it is NULL, those of each class (weighted_map: NAN). */
 void pm_box_metrics_values(const struct pm_box_metrics *m, unsigned sets,
                            struct pm_box_values *mean, struct pm_box_values *per_class);
 
