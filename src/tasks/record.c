@@ -8,19 +8,19 @@ int pm_record_damage(int err)
     return err == PM_EDATA ? PM_ECORRUPT : err;
 }
 
-int pm_record_check(const struct pm_task_facts *s)
+int pm_record_check(const struct pm_task_facts *s, int least)
 {
     if (s->channels != 1 && s->channels != 3)
         return pm_fail(PM_ECONFIG, "input.channels: %d; allowed are 1 (grey) and 3 (colour)",
                        s->channels);
-    if (s->num_classes < 2 && s->labels_offset == 0)
+    if (s->num_classes < least && s->labels_offset == 0)
         return pm_fail(PM_ECONFIG,
-                       "model.num_classes: %d in the config or the data; at least 2 are needed",
-                       s->num_classes);
-    if (s->num_classes < 2)
+                       "model.num_classes: %d in the config or the data; at least %d %s needed",
+                       s->num_classes, least, least > 1 ? "are" : "is");
+    if (s->num_classes < least)
         return pm_fail(PM_ECONFIG,
-                       "data.labels_offset: %d leaves %d classes; at least 2 are needed",
-                       s->labels_offset, s->num_classes);
+                       "data.labels_offset: %d leaves %d classes; at least %d %s needed",
+                       s->labels_offset, s->num_classes, least, least > 1 ? "are" : "is");
     return PM_OK;
 }
 

@@ -11,9 +11,9 @@ int pm_record_image(const struct pm_example *e, int channels, const char *where,
 /* Decodes the record's picture, before any preprocessing. */
 int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,
                       const char *where, struct pm_image8 *out);
-/* Returns PM_ECONFIG if pictures are neither grey nor in colour, or if there are fewer than two
- * classes. */
-int pm_record_check(const struct pm_task_facts *s);
+/* Returns PM_ECONFIG if pictures are neither grey nor in colour, or if there are fewer than `least`
+ * classes. least: 1 if the task adds a background or scores each class by itself, else 2. */
+int pm_record_check(const struct pm_task_facts *s, int least);
 /* Returns field 0 of a batch of this frame, the pictures. */
 struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame);
 /* Places the sample of a batch's example in the batch's frame: pm_place with these facts. */

@@ -75,7 +75,7 @@ static void close_task(struct pm_task **t)
 int pm_classification_check(const struct pm_task *t)
 {
     const struct pm_task_facts *s = &t->facts;
-    const int wants = s->preprocessing->channels, err = pm_record_check(s);
+    const int wants = s->preprocessing->channels, err = pm_record_check(s, 2);
 
     if (err < 0)
         return err;

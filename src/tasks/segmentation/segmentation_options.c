@@ -284,7 +284,7 @@ int pm_segmentation_check(const struct pm_task *s)
 {
     const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
     const int most = pm_colormap_entries(PM_COLORMAP_PASCAL);
-    int err = pm_record_check(&s->facts);
+    int err = pm_record_check(&s->facts, 2);
 
     if (err < 0)
         return err;
