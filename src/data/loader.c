@@ -28,27 +28,12 @@
 #include <string.h>
 
 #include "data/frames.h"
+#include "data/loader_slot.h"
 
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
-enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = 1024 };
-
-enum state { SLOT_FREE, SLOT_FRAMING, SLOT_FRAMED, SLOT_FILLING, SLOT_READY, SLOT_OUT };
-
-struct slot {
-    struct pm_batch batch; /* first member, so that a batch pointer is its slot pointer */
-    enum state state;
-    int left;         /* number of unfinished examples */
-    uint64_t *record; /* [slice], owned; batch.record */
-    struct pm_field_list fields; /* owned; batch.fields */
-    size_t *bytes;    /* [fields], owned; bytes per example of each field */
-    bool *empty;      /* [slice], owned: true if the record was skipped (evaluation only) */
-    atomic_int skipped;
-    int err;          /* error of the failing example with the lowest index */
-    int err_example;
-    char text[ERROR_TEXT];
-};
+enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = PM_SLOT_TEXT };
 
 struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
@@ -56,7 +41,7 @@ struct pm_loader {
     uint64_t count, batches; /* records of the dataset; batches per pass */
     struct pm_field *field;      /* owned; o.fields */
     struct pm_group_batches grouped; /* owned; zeros without o.groups */
-    struct slot *slot;           /* [ring], owned */
+    struct pm_slot *slot;           /* [ring], owned */
     int grain;                   /* number of tickets that a worker takes at once */
 
     pthread_mutex_t lock;
@@ -143,7 +128,7 @@ static int read_record(struct pm_loader *l, struct worker *w, uint64_t step, int
     return PM_OK;
 }
 
-static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,
+static int make_from(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example,
                      uint64_t record)
 {
     struct pm_loader_record r;
@@ -159,7 +144,7 @@ static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int 
 }
 
 /* Logs a corrupt record: the first, second, fourth, eighth ... */
-static void tell_damage(struct pm_loader *l, struct slot *s)
+static void tell_damage(struct pm_loader *l, struct pm_slot *s)
 {
     const uint64_t n = atomic_fetch_add(&l->skipped, 1) + 1;
 
@@ -168,7 +153,7 @@ static void tell_damage(struct pm_loader *l, struct slot *s)
         PM_WARN("data", "%s; skipped, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
 }
 
-static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)
+static int make_one(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example)
 {
     const uint64_t most = !l->o.train ? 1 : l->count < MOST_DAMAGED ? l->count : MOST_DAMAGED;
 
@@ -188,24 +173,10 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
                    pm_error_text());
 }
 
-/* Fills places begin..end-1 of each field with the value for missing examples. */
-static void blank(struct slot *s, int begin, int end)
-{
-    for (int k = 0; k < s->fields.count && begin < end; k++) {
-        char *field = (char *)s->batch.field[k] + s->bytes[k] * (size_t)begin;
-        const size_t bytes = s->bytes[k] * (size_t)(end - begin);
-        const int32_t absent = s->fields.list[k].absent;
-
-        memset(field, 0, bytes);
-        for (size_t i = 0; absent && i < bytes; i += sizeof absent)
-            memcpy(field + i, &absent, sizeof absent);
-    }
-}
-
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 /* Sets the slot's frame and the places in its batch. */
-static void set_frame(const struct pm_loader *l, struct slot *s, struct pm_frame frame,
+static void set_frame(const struct pm_loader *l, struct pm_slot *s, struct pm_frame frame,
                       int examples)
 {
     s->fields.count = 0;
@@ -261,7 +232,7 @@ static struct pm_frame choose_frame(struct pm_loader *l, struct worker *w, uint6
 
 /* Gives the next step's free slot its frame. Returns false if there is nothing to do. Called with
  * the lock held, which it releases while it reads. */
-static bool frame_slot(struct pm_loader *l, struct slot *s, struct worker *w)
+static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct worker *w)
 {
     const uint64_t step = l->ticket_step;
 
@@ -293,7 +264,7 @@ static bool frame_slot(struct pm_loader *l, struct slot *s, struct worker *w)
 
 /* Opens the slot of the next step if it has a frame. Returns true if tickets can be taken. Called
  * with the lock held. */
-static bool open_slot(struct pm_loader *l, struct slot *s)
+static bool open_slot(struct pm_loader *l, struct pm_slot *s)
 {
     if (l->ticket_example > 0)
         return true;
@@ -310,24 +281,24 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     memset(s->empty, 0, (size_t)l->o.slice.count * sizeof *s->empty);
     for (int i = real; i < l->o.slice.count; i++)
         s->record[i] = 0;
-    blank(s, real, s->batch.examples);
+    pm_slot_blank(s, real, s->batch.examples);
     return true;
 }
 
 /* Marks the slot ready after its last example. Called with the lock held. */
-static void set_ready(struct pm_loader *l, struct slot *s)
+static void set_ready(struct pm_loader *l, struct pm_slot *s)
 {
     s->state = SLOT_READY;
     pthread_cond_broadcast(&l->ready);
 }
 
 /* Waits for work; returns NULL if no work is left. Called with the lock held. */
-static struct slot *take(struct pm_loader *l, struct worker *w, int *begin, int *end)
+static struct pm_slot *take(struct pm_loader *l, struct worker *w, int *begin, int *end)
 {
     for (;;) {
         if (l->stop || (!l->o.train && l->ticket_step >= l->batches))
             return NULL;
-        struct slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
+        struct pm_slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
         if (frame_slot(l, s, w))
             continue;
         if (open_slot(l, s)) {
@@ -350,7 +321,7 @@ static struct slot *take(struct pm_loader *l, struct worker *w, int *begin, int 
     }
 }
 
-static void give(struct pm_loader *l, struct slot *s, int made, int err, int example,
+static void give(struct pm_loader *l, struct pm_slot *s, int made, int err, int example,
                  const char *text)
 {
     pthread_mutex_lock(&l->lock);
@@ -379,7 +350,7 @@ static void *work(void *arg)
     for (;;) {
         int begin = 0, end = 0, err = PM_OK, failed = 0;
         pthread_mutex_lock(&l->lock);
-        struct slot *s = take(l, &w, &begin, &end);
+        struct pm_slot *s = take(l, &w, &begin, &end);
         pthread_mutex_unlock(&l->lock);
         if (!s)
             break;
@@ -399,7 +370,7 @@ static void *work(void *arg)
 /* ---- the caller's side ----------------------------------------------------------------------- */
 
 /* Adds the bytes of each field in this frame to the most so far. */
-static void most_bytes(const struct pm_loader *l, struct slot *s, struct pm_frame frame,
+static void most_bytes(const struct pm_loader *l, struct pm_slot *s, struct pm_frame frame,
                        int examples, size_t *most)
 {
     set_frame(l, s, frame, examples);
@@ -411,7 +382,7 @@ static void most_bytes(const struct pm_loader *l, struct slot *s, struct pm_fram
 }
 
 /* Returns the bytes of each field's array: as many as the frame that needs most has. */
-static size_t *array_bytes(const struct pm_loader *l, struct slot *s)
+static size_t *array_bytes(const struct pm_loader *l, struct pm_slot *s)
 {
     size_t *most = pm_calloc((size_t)l->o.fields_count + 1, sizeof *most);
 
@@ -426,18 +397,13 @@ static size_t *array_bytes(const struct pm_loader *l, struct slot *s)
 
 static void make_slots(struct pm_loader *l)
 {
-    const size_t count = (size_t)l->o.slice.count;
     size_t *most = NULL;
 
     l->slot = pm_calloc((size_t)l->o.ring, sizeof *l->slot);
     for (int i = 0; i < l->o.ring; i++) {
-        struct slot *s = &l->slot[i];
-        s->record = pm_calloc(count, sizeof *s->record);
-        s->empty = pm_calloc(count, sizeof *s->empty);
-        s->batch.record = s->record;
-        s->batch.slot = i;
-        s->batch.field = pm_calloc((size_t)l->o.fields_count + 1, sizeof *s->batch.field);
-        s->bytes = pm_calloc((size_t)l->o.fields_count + 1, sizeof *s->bytes);
+        struct pm_slot *s = &l->slot[i];
+
+        pm_slot_create(s, i, l->o.slice.count, l->o.fields_count);
         if (!most)
             most = array_bytes(l, s);
         set_frame(l, s, l->o.frame, l->o.slice.count);
@@ -522,15 +488,8 @@ void pm_loader_destroy(struct pm_loader **p)
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->threads; i++)
         pthread_join(l->thread[i], NULL);
-    for (int i = 0; i < l->o.ring; i++) {
-        for (int k = 0; k < l->o.fields_count; k++)
-            pm_free(l->slot[i].batch.field[k]);
-        pm_free(l->slot[i].batch.field);
-        pm_free(l->slot[i].fields.list);
-        pm_free(l->slot[i].bytes);
-        pm_free(l->slot[i].record);
-        pm_free(l->slot[i].empty);
-    }
+    for (int i = 0; i < l->o.ring; i++)
+        pm_slot_free(&l->slot[i], l->o.fields_count);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
@@ -542,36 +501,10 @@ void pm_loader_destroy(struct pm_loader **p)
     *p = NULL;
 }
 
-static void free_slot(struct pm_loader *l, struct slot *s)
+static void free_slot(struct pm_loader *l, struct pm_slot *s)
 {
     s->state = SLOT_FREE;
     pthread_cond_broadcast(&l->freed);
-}
-
-static void move_example(struct slot *s, int from, int to)
-{
-    for (int k = 0; k < s->fields.count; k++) {
-        char *field = s->batch.field[k];
-        memcpy(field + s->bytes[k] * (size_t)to, field + s->bytes[k] * (size_t)from, s->bytes[k]);
-    }
-    s->record[to] = s->record[from];
-}
-
-/* Moves good examples into the places of corrupt ones, and blanks the remaining places. */
-static void close_up(struct slot *s)
-{
-    const int had = s->batch.valid;
-    int n = 0;
-
-    for (int i = 0; i < had; i++) {
-        if (s->empty[i])
-            continue;
-        if (n < i)
-            move_example(s, i, n);
-        n++;
-    }
-    blank(s, n, had);
-    s->batch.valid = n;
 }
 
 /* Called with the lock held. */
@@ -592,7 +525,7 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
     if (!l->o.train && l->next_step >= l->batches)
         return PM_OK;
     pthread_mutex_lock(&l->lock);
-    struct slot *s = &l->slot[l->next_step % (uint64_t)l->o.ring];
+    struct pm_slot *s = &l->slot[l->next_step % (uint64_t)l->o.ring];
     count_ready(l);
     while (s->state != SLOT_READY || s->batch.step != l->next_step)
         pthread_cond_wait(&l->ready, &l->lock);
@@ -609,14 +542,14 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
     }
     pthread_mutex_unlock(&l->lock);
     if (*out && (*out)->skipped && !l->o.train)
-        close_up(s);
+        pm_slot_close_up(s);
     return err < 0 ? pm_fail(err, "%s", text) : PM_OK;
 }
 
 void pm_loader_release(struct pm_loader *l, struct pm_batch *b)
 {
     pthread_mutex_lock(&l->lock);
-    free_slot(l, (struct slot *)b);
+    free_slot(l, (struct pm_slot *)b);
     pthread_mutex_unlock(&l->lock);
 }
 
