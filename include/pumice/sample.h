@@ -89,6 +89,9 @@ void pm_geometry_points(const struct pm_geometry *g, float *points, size_t count
 /* Transforms [count][4] boxes in place. Boxes are neither clipped nor removed. The task decides
  * from these coordinates which boxes a crop drops (least overlap). */
 void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count);
+/* Transforms [count][4] boxes from the picture after the moves to the picture before them, in
+ * place. This brings a net's boxes back to the file's picture. */
+void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [objects][points][2] keypoints in place. If the picture is mirrored, exchanges points
  * by `mirrored` (may be NULL). */
 void pm_geometry_keypoints(const struct pm_geometry *g, float *keypoints, size_t objects,

@@ -116,6 +116,21 @@ void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count)
     }
 }
 
+void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t count)
+{
+    const struct affine a = affine_of(g);
+    const bool mirrored = pm_geometry_is_mirrored(g);
+
+    for (size_t i = 0; i < 4 * count; i++)
+        boxes[i] = (float)(((double)boxes[i] - a.shift[i % 2]) / a.scale[i % 2]);
+    for (float *b = boxes; mirrored && b < boxes + 4 * count; b += 4) {
+        const float left = b[3];
+
+        b[3] = b[1];
+        b[1] = left;
+    }
+}
+
 void pm_geometry_keypoints(const struct pm_geometry *g, float *keypoints, size_t objects,
                            int points, const int *mirrored)
 {

@@ -58,6 +58,26 @@ static void near(double ours, double theirs)
         fail_msg("%.9g, the reference says %.9g", ours, theirs);
 }
 
+/* Boxes after the moves return to their places. A coordinate after the moves is rounded to half a
+ * unit of its last place; the way back divides this error by the scale and rounds once more. */
+static void check_back(const struct pm_geometry *g, const float *before, const float *after)
+{
+    float back[8];
+
+    memcpy(back, after, sizeof back);
+    pm_geometry_boxes_back(g, back, 2);
+    for (int k = 0; k < 2; k++)
+        for (int n = 0; n < 2; n++) {
+            const float *b = before + 4 * k + n, *a = after + 4 * k + n;
+            const double scale = ((double)a[2] - (double)a[0]) / ((double)b[2] - (double)b[0]);
+            const double size = fmax(fabs((double)a[0]), fabs((double)a[2]));
+            const double tolerance = 0x1p-24 * (2 * size / scale + 2);
+
+            assert_true(fabs((double)back[4 * k + n] - (double)b[0]) <= tolerance);
+            assert_true(fabs((double)back[4 * k + 2 + n] - (double)b[2]) <= tolerance);
+        }
+}
+
 static void points_and_boxes(void **state)
 {
     int mirrored = 0;
@@ -90,6 +110,7 @@ static void points_and_boxes(void **state)
             near(boxed[4 * k + 2], y1);
             near(boxed[4 * k + 3], fmax(x0, x1));
         }
+        check_back(&g, boxes, boxed);
         float carried[8];
         memcpy(carried, points, sizeof points);
         pm_geometry_points(&g, carried, 4);
