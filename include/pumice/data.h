@@ -215,6 +215,10 @@ struct pm_loader_record {
     uint64_t seed, step;   /* of the run; of the batch */
     uint32_t example;      /* its index in the whole batch, so draws do not depend on the slice */
     struct pm_frame frame; /* of the batch; not set when frame_of is called */
+    /* Where make may store data of any size that stays in host memory: the batch hands it over as
+     * host[i], and the loader frees it with free_host. make stores it only if it succeeds. NULL:
+     * nobody wants it. */
+    void **host;
 };
 /* The records of a dataset, grouped by the frame that each needs. Groups are in the order of their
  * first records; the records of a group are in file order. */
@@ -251,6 +255,8 @@ struct pm_batch {
     int valid;              /* number of real examples; the rest (eval's last batch) hold fill */
     int skipped;            /* corrupt records skipped for this batch */
     const uint64_t *record; /* [slice] index in the dataset */
+    void **host;            /* [slice] what make stored for each example, or NULL; owned by the
+                             * loader, valid until the batch is released */
     uint64_t step;
     int slot;
 };
@@ -288,6 +294,12 @@ struct pm_loader_options {
      * is pm_rng_make(seed, pm_hash("augmentation"), step, example). Returns PM_ECORRUPT if the
      * record is corrupt. */
     int (*make)(void *ctx, const struct pm_loader_record *r, void *const *out);
+    /* Called once per batch, from the thread that made its last example, before pm_loader_next
+     * returns it. It may write fields of all the slice's examples, including missing ones: values
+     * that depend on the whole batch. Corrupt records have been removed. It must depend on the
+     * batch only. NULL: nothing to do. */
+    void (*whole_batch)(void *ctx, struct pm_batch *b);
+    void (*free_host)(void *host); /* frees what make stores in host; NULL: it stores nothing */
     void *ctx;
 };
 struct pm_loader;

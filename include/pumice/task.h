@@ -181,6 +181,12 @@ struct pm_task_row {
                  struct pm_frame *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const struct pm_loader_record *r, void *const *out);
+    /* pm_loader_options.whole_batch with ctx = struct pm_sampler: writes fields that depend on all
+     * examples of a batch. NULL: there are none. */
+    void (*whole_batch)(void *sampler, struct pm_batch *b);
+    /* pm_loader_options.free_host, for evaluation: make stores data of any size for score_add, for
+     * example every true box of a picture. NULL: it stores none. */
+    void (*free_host)(void *host);
     /* Decodes the record's picture, before any preprocessing. */
     int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);

@@ -18,7 +18,7 @@
  *
  * If corrupt records are skipped, place p of a training epoch takes the first good record of the
  * order's places p, p + 1, ... That also depends only on the data and the number. In evaluation,
- * the good examples of the slice are moved together before the batch is returned. */
+ * the good examples of the slice are moved together when the batch is complete. */
 #include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -138,6 +138,7 @@ static int make_from(struct pm_loader *l, struct pm_slot *s, struct worker *w, i
     if (err < 0)
         return err;
     r.frame = s->batch.frame;
+    r.host = l->o.free_host ? &s->batch.host[example] : NULL;
     for (int k = 0; k < s->fields.count; k++)
         w->out[k] = (char *)s->batch.field[k] + s->bytes[k] * (size_t)example;
     return l->o.make(l->o.ctx, &r, w->out);
@@ -277,7 +278,7 @@ static bool open_slot(struct pm_loader *l, struct pm_slot *s)
     s->err_example = l->o.slice.count;
     s->batch.step = l->ticket_step;
     s->batch.valid = real;
-    s->skipped = 0;
+    s->skipped = s->batch.skipped = 0;
     memset(s->empty, 0, (size_t)l->o.slice.count * sizeof *s->empty);
     for (int i = real; i < l->o.slice.count; i++)
         s->record[i] = 0;
@@ -321,6 +322,18 @@ static struct pm_slot *take(struct pm_loader *l, struct worker *w, int *begin, i
     }
 }
 
+/* Completes a batch whose examples are all made. Only the thread that made the last one is here. */
+static void complete(struct pm_loader *l, struct pm_slot *s)
+{
+    if (s->err < 0 || l->stop)
+        return;
+    s->batch.skipped = s->skipped;
+    if (s->batch.skipped && !l->o.train)
+        pm_slot_close_up(s);
+    if (l->o.whole_batch)
+        l->o.whole_batch(l->o.ctx, &s->batch);
+}
+
 static void give(struct pm_loader *l, struct pm_slot *s, int made, int err, int example,
                  const char *text)
 {
@@ -331,8 +344,13 @@ static void give(struct pm_loader *l, struct pm_slot *s, int made, int err, int 
         snprintf(s->text, sizeof s->text, "%s", text);
     }
     s->left -= made;
-    if (s->left == 0)
-        set_ready(l, s);
+    const bool last = s->left == 0;
+    pthread_mutex_unlock(&l->lock);
+    if (!last)
+        return;
+    complete(l, s);
+    pthread_mutex_lock(&l->lock);
+    set_ready(l, s);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -489,7 +507,7 @@ void pm_loader_destroy(struct pm_loader **p)
     for (int i = 0; i < l->threads; i++)
         pthread_join(l->thread[i], NULL);
     for (int i = 0; i < l->o.ring; i++)
-        pm_slot_free(&l->slot[i], l->o.fields_count);
+        pm_slot_free(&l->slot[i], l->o.fields_count, l->o.free_host);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
@@ -503,6 +521,7 @@ void pm_loader_destroy(struct pm_loader **p)
 
 static void free_slot(struct pm_loader *l, struct pm_slot *s)
 {
+    pm_slot_free_host(s, l->o.free_host);
     s->state = SLOT_FREE;
     pthread_cond_broadcast(&l->freed);
 }
@@ -537,12 +556,9 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
         free_slot(l, s);
     } else {
         s->state = SLOT_OUT;
-        s->batch.skipped = s->skipped;
         *out = &s->batch;
     }
     pthread_mutex_unlock(&l->lock);
-    if (*out && (*out)->skipped && !l->o.train)
-        pm_slot_close_up(s);
     return err < 0 ? pm_fail(err, "%s", text) : PM_OK;
 }
 

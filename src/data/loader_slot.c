@@ -5,16 +5,29 @@
 
 void pm_slot_create(struct pm_slot *s, int index, int count, int fields)
 {
+    s->slice = count;
     s->record = pm_calloc((size_t)count, sizeof *s->record);
     s->empty = pm_calloc((size_t)count, sizeof *s->empty);
     s->batch.record = s->record;
+    s->batch.host = pm_calloc((size_t)count, sizeof *s->batch.host);
     s->batch.slot = index;
     s->batch.field = pm_calloc((size_t)fields + 1, sizeof *s->batch.field);
     s->bytes = pm_calloc((size_t)fields + 1, sizeof *s->bytes);
 }
 
-void pm_slot_free(struct pm_slot *s, int fields)
+void pm_slot_free_host(struct pm_slot *s, void (*free_host)(void *host))
 {
+    for (int i = 0; free_host && i < s->slice; i++) {
+        if (s->batch.host[i])
+            free_host(s->batch.host[i]);
+        s->batch.host[i] = NULL;
+    }
+}
+
+void pm_slot_free(struct pm_slot *s, int fields, void (*free_host)(void *host))
+{
+    pm_slot_free_host(s, free_host);
+    pm_free(s->batch.host);
     for (int k = 0; k < fields; k++)
         pm_free(s->batch.field[k]);
     pm_free(s->batch.field);
@@ -44,6 +57,8 @@ static void move_example(struct pm_slot *s, int from, int to)
         memcpy(field + s->bytes[k] * (size_t)to, field + s->bytes[k] * (size_t)from, s->bytes[k]);
     }
     s->record[to] = s->record[from];
+    s->batch.host[to] = s->batch.host[from];
+    s->batch.host[from] = NULL;
 }
 
 void pm_slot_close_up(struct pm_slot *s)

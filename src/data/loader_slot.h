@@ -16,6 +16,7 @@ struct pm_slot {
     struct pm_batch batch; /* first member, so that a batch pointer is its slot pointer */
     enum pm_slot_state state;
     int left;         /* number of unfinished examples */
+    int slice;        /* number of examples of the loader's slice */
     uint64_t *record; /* [slice], owned; batch.record */
     struct pm_field_list fields; /* owned; batch.fields */
     size_t *bytes;    /* [fields], owned; bytes per example of each field */
@@ -29,8 +30,10 @@ struct pm_slot {
 /* Allocates the slot's lists, except the arrays of the fields. index: its place in the ring; count:
  * examples of the loader's slice. */
 void pm_slot_create(struct pm_slot *s, int index, int count, int fields);
-/* Frees the lists and the arrays of the fields. */
-void pm_slot_free(struct pm_slot *s, int fields);
+/* Frees the lists, the arrays of the fields and the host data. */
+void pm_slot_free(struct pm_slot *s, int fields, void (*free_host)(void *host));
+/* Frees the batch's host data. free_host NULL: there is none. */
+void pm_slot_free_host(struct pm_slot *s, void (*free_host)(void *host));
 /* Fills places begin..end-1 of each field with the value for missing examples. */
 void pm_slot_blank(struct pm_slot *s, int begin, int end);
 /* Moves good examples into the places of corrupt ones, and blanks the remaining places. */

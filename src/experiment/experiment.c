@@ -322,7 +322,8 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
         .frames = e->frames, .frames_count = several ? e->frames_count : 0,
         .frame_of = several ? pm_record_frame : NULL,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
-        .ctx = sampler }, out);
+        .whole_batch = e->task_row->whole_batch,
+        .free_host = train ? NULL : e->task_row->free_host, .ctx = sampler }, out);
 }
 
 /* ---- plans ------------------------------------------------------------------------------- */
