@@ -58,6 +58,7 @@ void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *
 /* ---- datasets -------------------------------------------------------------------------- */
 
 struct pm_dataset;
+struct pm_label_map;
 struct pm_dataset_info {
     const char *name;            /* folder's dataset.json "name", else the folder's name */
     size_t count;                /* records of the split */
@@ -73,6 +74,9 @@ struct pm_dataset_info {
     int ignore_label;            /* from dataset.json: label of ignored pixels; -1: unknown */
     struct pm_ints thing_classes; /* from dataset.json: classes that have instances; may be empty */
     const char *colormap;        /* from dataset.json: a name for eval.colormap, or NULL */
+    /* The classes of boxes (objects.h). Opening a data folder leaves NULL, because only some tasks
+     * need them: those read them with pm_label_map_of_folder. A checkpoint stores them. */
+    const struct pm_label_map *box_labels;
 };
 /* Opens the shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
  * SPLIT-00000-of-00008, SPLIT.record-...; split may also be a glob pattern. The index is cached in

@@ -155,8 +155,9 @@ struct pm_task_row {
     const char *prediction; /* for `pumice predict --help`: what is printed and drawn, lines of at
                              * most 80 characters that end in a newline */
     /* Sets the number and names of the classes in `data` if they are not the data's num_classes and
-     * labels. NULL: they are. */
-    void (*classes)(struct pm_dataset_info *data);
+     * labels. May also set box_labels, which checkpoints then store. What it adds is allocated in
+     * a. PM_ECONFIG, PM_EDATA. NULL: they are the data's. */
+    int (*classes)(const struct pm_config *c, struct pm_arena *a, struct pm_dataset_info *data);
     /* Computes the offset that is subtracted from labels. NULL: 0. PM_ECONFIG. */
     int (*labels_offset)(const struct pm_config *c, int *out);
     /* Creates the task of an experiment; the facts are copied. PM_ECONFIG if the facts contradict

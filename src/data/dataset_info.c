@@ -3,6 +3,8 @@
  * and labels.txt as "labels". */
 #include "data/dataset_info.h"
 
+#include <pumice/objects.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,6 +208,8 @@ struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info)
             cJSON_CreateIntArray(info->thing_classes.v, info->thing_classes.count));
     if (info->ignore_label >= 0)
         cJSON_AddNumberToObject(o, "ignore_label", info->ignore_label);
+    if (info->box_labels)
+        cJSON_AddItemToObject(o, "box_labels", pm_label_map_json(info->box_labels));
     if (info->colormap)
         cJSON_AddStringToObject(o, "colormap", info->colormap);
     if (info->height) {
@@ -214,6 +218,23 @@ struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info)
         cJSON_AddNumberToObject(o, "channels", info->channels);
     }
     return o;
+}
+
+static int read_box_labels(struct pm_arena *a, const cJSON *o, const char *where,
+                           struct pm_dataset_info *out)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, "box_labels");
+    char *text = list ? pm_json_print(list) : NULL;
+    int err = PM_OK;
+
+    if (text) {
+        struct pm_label_map *map = pm_arena_alloc(a, sizeof *map);
+
+        err = pm_label_map_parse(a, text, pm_arena_printf(a, "%s: data.box_labels", where), map);
+        out->box_labels = map;
+    }
+    pm_free(text);
+    return err;
 }
 
 int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const char *where,
@@ -228,6 +249,7 @@ int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const 
     PM_TRY(read_members(a, object, where, out));
     read_names(a, cJSON_GetObjectItemCaseSensitive(object, "labels"), &count, &names);
     settle(a, names, count, out);
+    PM_TRY(read_box_labels(a, object, where, out));
 out:
     return err;
 }

@@ -176,8 +176,9 @@ static int resolve_sizes(struct pm_experiment *e)
     int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
     struct pm_import_facts onnx = { 0 };
 
-    if (e->task_row->classes)
-        e->task_row->classes(&info);
+    if (e->task_row->classes && (err = e->task_row->classes(c, e->arena, &info)) < 0)
+        return err;
+    e->data.box_labels = info.box_labels;
     if (e->onnx && (err = pm_import_facts(e->onnx, &onnx)) < 0)
         return err;
     pm_config_size(c, true, &h, &w);

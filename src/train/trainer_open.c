@@ -305,7 +305,7 @@ out:
 
 static void note_data(struct pm_trainer *t)
 {
-    struct cJSON *data = pm_dataset_info_dump(pm_dataset_get_info(t->run.e->train));
+    struct cJSON *data = pm_dataset_info_dump(&t->run.e->data);
 
     t->start.data_json = pm_json_print(data);
     cJSON_Delete(data);

@@ -3,6 +3,8 @@
 
 #include <pumice/objects.h>
 
+#include <cjson/cJSON.h>
+
 static struct pm_arena *arena;
 static struct pm_label_map map;
 
@@ -251,6 +253,26 @@ static void real(void **state)
     }
 }
 
+/* A checkpoint stores the classes of boxes with the facts about its data. */
+static void stored(void **state)
+{
+    struct pm_dataset_info info = { .ignore_label = -1, .box_labels = &map }, read;
+    struct cJSON *object;
+
+    (void)state;
+    parsed("item { name: 'cat' id: 1 } item { name: \"a'b\" id: 9 display_name: 'x' }");
+    object = pm_dataset_info_dump(&info);
+    assert_int_equal(pm_dataset_info_parse(arena, object, "s", &read), PM_OK);
+    map = *read.box_labels;
+    assert_int_equal(map.count, 2);
+    assert_item(0, 1, "cat", NULL);
+    assert_item(1, 9, "a'b", "x");
+    cJSON_ReplaceItemInObject(object, "box_labels", cJSON_Parse("[{\"id\":-1,\"name\":\"x\"}]"));
+    assert_int_equal(pm_dataset_info_parse(arena, object, "s", &read), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "s: data.box_labels"));
+    cJSON_Delete(object);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -258,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(text_form), TEST(json_form), TEST(find),   TEST(printed),
         TEST(refused),   TEST(nested),    TEST(folder), TEST(real),
+        TEST(stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

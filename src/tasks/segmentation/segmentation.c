@@ -356,10 +356,14 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
 
 /* ---- the row ------------------------------------------------------------------------------ */
 
-static void take_map_classes(struct pm_dataset_info *data)
+static int take_map_classes(const struct pm_config *c, struct pm_arena *a,
+                            struct pm_dataset_info *data)
 {
+    (void)c;
+    (void)a;
     data->num_classes = data->map_classes;
     data->labels = data->map_labels;
+    return PM_OK;
 }
 
 /* Appends "5 classes, 2 of edges, instances". */
