@@ -1,4 +1,5 @@
-/* draw: draws text, boxes and bars on 8-bit images, for the pictures of predict and report.
+/* draw: draws text, boxes, masks and bars on 8-bit images, for the pictures of predict, report and
+ * dataset inspect.
  * Everything is clipped to the image. On images with one channel, colours are converted to their
  * luma. */
 #ifndef PUMICE_DRAW_H
@@ -32,6 +33,33 @@ void pm_draw_label(struct pm_image8 *im, int y, int x, int scale, struct pm_colo
  * that makes it visible on any picture. */
 void pm_draw_box(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick,
                  struct pm_color c);
+
+/* A box of pm_draw_boxes. */
+struct pm_marked_box {
+    float box[4];           /* ymin, xmin, ymax, xmax; 0..1 spans the image */
+    const char *text;       /* caption, borrowed; cut when it is wider than the image; NULL: none */
+    struct pm_color color;  /* of the outline and of the caption's background */
+    bool dashed;            /* a dashed outline, e.g. for crowds */
+};
+/* Draws boxes with captions. Lines and letters grow with the image, so that they are as readable
+ * on a photo of 4000 pixels that is shown reduced as on one of 600. Smaller boxes are drawn over
+ * larger ones, and captions over all boxes. A caption is placed where it hides the least of
+ * captions of earlier boxes, so sort important boxes to the front. A box without an area is drawn
+ * as a dot or a line; one that is not finite is left out. Enlarge an image below 600 pixels with
+ * pm_draw_canvas first. */
+void pm_draw_boxes(struct pm_image8 *im, const struct pm_marked_box *boxes, size_t count);
+/* Returns the width of lines that pm_draw_boxes draws on this image, in pixels. */
+int pm_draw_line_width(const struct pm_image8 *im);
+/* Tints the pixels where mask[height * width] is not 0 and draws their outline. The mask is
+ * stretched to the image. */
+void pm_draw_mask(struct pm_image8 *im, const uint8_t *mask, int height, int width,
+                  struct pm_color c);
+/* Draws a disc around y, x (0..1 spans the image) with a dark rim; hollow: a ring. Nothing if y or
+ * x is not finite. */
+void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, bool hollow);
+/* Copies `in` to RGB, enlarged by the smallest whole factor that makes its longer side at least
+ * `least` pixels. Free out with pm_image_free. */
+void pm_draw_canvas(const struct pm_image8 *in, int least, struct pm_image8 *out);
 
 /* One line of a bar chart: a label, a bar for share 0..1, and the share in per cent. */
 struct pm_bar {

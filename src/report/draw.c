@@ -123,12 +123,14 @@ void pm_draw_box(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick
 {
     static const struct pm_color black = { 0, 0, 0 };
 
+    const int rim = (thick + 3) / 4;
+
     if (y1 <= y0 || x1 <= x0)
         return;
-    frame(im, y0 - 1, x0 - 1, y1 + 1, x1 + 1, 1, black, 0.6);
+    frame(im, y0 - rim, x0 - rim, y1 + rim, x1 + rim, rim, black, 0.6);
     frame(im, y0, x0, y1, x1, thick, c, 1);
-    if (y1 - y0 > 2 * thick + 2 && x1 - x0 > 2 * thick + 2)
-        frame(im, y0 + thick, x0 + thick, y1 - thick, x1 - thick, 1, black, 0.6);
+    if (y1 - y0 > 2 * (thick + rim) && x1 - x0 > 2 * (thick + rim))
+        frame(im, y0 + thick, x0 + thick, y1 - thick, x1 - thick, rim, black, 0.6);
 }
 
 enum { BAR_LINE = 11 }; /* squares of scale pixels a line is high */
@@ -194,6 +196,17 @@ static void enlarge(const struct pm_image8 *in, int factor, struct pm_image8 *ou
             for (int c = 0; c < 3; c++)
                 to[c] = from[in->channels < 3 ? 0 : c];
         }
+}
+
+void pm_draw_canvas(const struct pm_image8 *in, int least, struct pm_image8 *out)
+{
+    const int side = in->height > in->width ? in->height : in->width;
+    const int factor = side < least ? (least + side - 1) / side : 1;
+
+    *out = (struct pm_image8){ .height = in->height * factor, .width = in->width * factor,
+                               .channels = 3 };
+    out->pixels = pm_malloc((size_t)out->height * (size_t)out->width * 3);
+    enlarge(in, factor, out);
 }
 
 void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
