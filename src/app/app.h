@@ -68,7 +68,8 @@ int app_dataset_help(int argc, char **argv, struct pm_str *text);
 /* Flags of pumice dataset inspect (dataset_inspect.c). */
 struct app_inspect {
     int records; /* number of records to show per split */
-    const char *pictures, *maps; /* folders for the records' pictures and label maps, or NULL */
+    /* Folders for the records' pictures, label maps and pictures with boxes, or NULL. */
+    const char *pictures, *maps, *boxes;
     bool check;  /* read every record */
 };
 int app_dataset_inspect(const struct app_args *args, const struct app_inspect *flags,

@@ -160,6 +160,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(app_take_value(&argc, argv, "--records", &records));
         PM_TRY(app_take_value(&argc, argv, "--pictures", &flags.pictures));
         PM_TRY(app_take_value(&argc, argv, "--maps", &flags.maps));
+        PM_TRY(app_take_value(&argc, argv, "--boxes", &flags.boxes));
         if (records && sscanf(records, "%d", &flags.records) != 1)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is not a number", records));
     }
@@ -196,7 +197,8 @@ const struct pm_command pm_command_dataset = {
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
              "                        [--max-megabytes N] [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
-             "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER] [--check]",
+             "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER]\n"
+             "                        [--boxes FOLDER] [--check]",
     .details =
         "convert writes TFRecord files with labels.txt and dataset.json from a folder of\n"
         "pictures. The files are named as TF-Slim and the Inception trainer name them. A\n"
@@ -217,6 +219,8 @@ const struct pm_command pm_command_dataset = {
         "  --records N       number of records to print per split\n"
         "  --pictures FOLDER writes the pictures of these records as files\n"
         "  --maps FOLDER     writes their label maps and other maps under the same names\n"
+        "  --boxes FOLDER    writes the pictures with boxes, class names, masks and keypoints\n"
+        "                    drawn in\n"
         "  --check           reads every record and counts the labels, in maps the pixels\n",
     .more = app_dataset_help,
     .run = run,

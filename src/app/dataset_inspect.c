@@ -1,5 +1,6 @@
 /* pumice dataset inspect: shows the contents of TFRecord files, as JSON or as text made from it. */
 #include "app/app.h"
+#include "app/dataset_boxes.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -260,6 +261,29 @@ out:
     return err;
 }
 
+/* Saves the picture with its boxes as FOLDER/SPLIT_00003.png. folder NULL: saves nothing. */
+static int save_boxes(const struct pm_example *e, const struct pm_label_map *map, const char *where,
+                      const char *path, const char *folder)
+{
+    int err = PM_OK, found = 0;
+    struct pm_image8 im = { 0 };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    if (!folder)
+        return PM_OK;
+    PM_TRY(pm_make_folders(folder));
+    PM_TRY(found = app_draw_objects(e, map, where, &im));
+    if (!found)
+        return PM_OK;
+    PM_TRY(pm_image_encode_png(&im, &png, &size));
+    PM_TRY(pm_file_write(path, png, size));
+out:
+    pm_free(png);
+    pm_image_free(&im);
+    return err < 0 ? err : PM_OK;
+}
+
 static cJSON *names_json(const char *const *names, int count)
 {
     cJSON *list = cJSON_CreateArray();
@@ -289,18 +313,13 @@ static void add_info(cJSON *out, const struct pm_dataset_info *info)
     cJSON_AddNumberToObject(out, "channels", info->channels);
 }
 
-/* Adds the classes of boxes, if the folder has a label map. */
-static int add_box_labels(cJSON *out, const char *folder, struct pm_arena *a)
+/* Reads the classes of boxes; none if the folder has no label map. */
+static int read_box_labels(const char *folder, struct pm_arena *a, struct pm_label_map *map)
 {
-    struct pm_label_map map;
-    int err = PM_OK;
-
+    *map = (struct pm_label_map){ 0 };
     if (!pm_file_exists(pm_arena_printf(a, "%s/label_map.pbtxt", folder)))
         return PM_OK;
-    PM_TRY(pm_label_map_of_folder(a, folder, &map));
-    cJSON_AddItemToObject(out, "box_labels", pm_label_map_json(&map));
-out:
-    return err;
+    return pm_label_map_of_folder(a, folder, map);
 }
 
 static int inspect_split(const char *folder, const char *name, const struct app_inspect *flags,
@@ -311,8 +330,11 @@ static int inspect_split(const char *folder, const char *name, const struct app_
     struct pm_example *e = NULL;
     uint8_t *buf = NULL;
     size_t capacity = 0;
+    struct pm_label_map map;
     cJSON *splits = cJSON_GetObjectItem(out, "splits"), *split = NULL, *records;
+    char where[512];
 
+    PM_TRY(read_box_labels(folder, a, &map));
     PM_TRY(pm_dataset_open(folder, name, &d));
     const struct pm_dataset_info *info = pm_dataset_get_info(d);
     split = cJSON_CreateObject();
@@ -327,13 +349,17 @@ static int inspect_split(const char *folder, const char *name, const struct app_
         cJSON_AddItemToArray(records, features_json(e, a));
         PM_TRY(save(e, "image/encoded", name, i, flags->pictures, a));
         PM_TRY(save_parts(e, info, name, i, flags->maps, a));
+        PM_TRY(save_boxes(e, &map, pm_dataset_where(d, i, where, sizeof where),
+                          pm_arena_printf(a, "%s/%s_%05zu.png", flags->boxes, name, i),
+                          flags->boxes));
         pm_example_destroy(&e);
     }
     if (flags->check)
         PM_TRY(check_all(d, split, &buf, &capacity));
     if (!cJSON_GetObjectItem(out, "num_classes")) {
         add_info(out, info);
-        PM_TRY(add_box_labels(out, folder, a));
+        if (map.count)
+            cJSON_AddItemToObject(out, "box_labels", pm_label_map_json(&map));
     }
 out:
     pm_example_destroy(&e);
