@@ -219,7 +219,8 @@ struct pm_step *pm_plan_step(struct pm_plan *p, int slot);
 int pm_plan_submit(struct pm_plan *p, int slot);
 int pm_plan_wait(struct pm_plan *p, int slot);
 /* Returns an output's host memory, of micro-batch m, or NULL if there is none. Call it after
- * pm_plan_wait. */
+ * pm_plan_wait. A node whose value is a constant of the plan, such as anchors, is no transfer: all
+ * micro-batches share its memory. */
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
 /* Returns the sum of all loss scalars (their shares of the batch's loss), in double. */
 double pm_plan_loss(const struct pm_plan *p, int slot);

@@ -406,11 +406,24 @@ int pm_plan_wait(struct pm_plan *p, int slot)
     return pm_program_wait(p->program, slot);
 }
 
+/* Returns the contents of a constant node that is an output of the plan, such as anchors. */
+static const void *constant_output(const struct pm_plan *p, const char *name)
+{
+    for (const char *const *o = p->options.outputs; o && *o; o++)
+        for (int i = 0; strcmp(*o, name) == 0 && i < p->calls->value_count; i++) {
+            const struct pm_value *v = &p->calls->values[i];
+
+            if (v->kind == PM_VALUE_CONSTANT && strcmp(v->name, name) == 0)
+                return v->constant;
+        }
+    return NULL;
+}
+
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m)
 {
     size_t i = find_value(p, p->outputs, p->output_count, name, m);
 
-    return i < p->output_count ? pm_program_out(p->program, slot, i) : NULL;
+    return i < p->output_count ? pm_program_out(p->program, slot, i) : constant_output(p, name);
 }
 
 double pm_plan_loss(const struct pm_plan *p, int slot)
