@@ -187,8 +187,10 @@ struct pm_augment {
 int pm_augment_open(const struct cJSON *list, const char *where, struct pm_arena *a,
                     const struct pm_augment **out);
 /* Checks the list. PM_ECONFIG if a row cannot transform all members in `carries`, or if the picture
- * does not have the input's size after the last row. a may be NULL. */
-int pm_augment_check(const struct pm_augment *a, unsigned carries, const char *where);
+ * does not have the input's size after the last row. resized: the preprocessing has `resizes`, so
+ * any size is allowed. a may be NULL. */
+int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized,
+                     const char *where);
 
 /* ---- preprocessings ----------------------------------------------------------------------- */
 
@@ -204,6 +206,7 @@ struct pm_framing {
 struct pm_normal {
     const char *fit, *interpolation;
     bool own;
+    int multiple; /* pictures of their own size are padded to multiples of this; 0: not padded */
     float mean[4], std[4];
     bool padded;  /* smaller pictures are allowed; pad and range are then exact */
     float pad[4]; /* padding pixel, below and at the right */
@@ -218,6 +221,7 @@ struct pm_request {
     bool train;
     const struct pm_draws *draws; /* from draw below; NULL in evaluation */
     const struct pm_target *target;
+    bool own_size; /* evaluation: the picture keeps its own size */
 };
 struct pm_augment_rows;
 struct pm_preprocessing {
@@ -228,6 +232,8 @@ struct pm_preprocessing {
     size_t cfg_size;
     bool wants_boxes; /* draws depend on the record's boxes */
     bool maps;        /* supports maps; evaluation then keeps the whole picture */
+    bool resizes;     /* values brings pictures of any size to the input's size, so input.augment
+                       * need not; evaluation keeps the whole picture */
     /* Makes all draws of the example, in an order that must never change. */
     void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out);
     /* Adds the ordered rows of training or evaluation with pm_augment_add (src/data/augment.h). If
@@ -235,7 +241,7 @@ struct pm_preprocessing {
      * pm_row_grey row among them. PM_EDATA if the picture cannot be brought to the size. */
     int (*list)(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out);
     /* Adds the last rows of training and evaluation, which also follow input.augment. They convert
-     * pixel values 0..255 to the input's values. */
+     * pixel values 0..255 to the input's values, and with `resizes` the size to the input's. */
     void (*values)(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out);
     /* Describes evaluation in words and numbers, for pictures of 1 or 3 channels. PM_ECONFIG if
      * options contradict each other or do not fit the channels. */
@@ -317,14 +323,15 @@ void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *number
 void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
                        struct pm_arena *a, struct pm_sample *out);
 /* Computes the size that a picture of this size has in evaluation if it keeps its own size: after
- * min_resize and max_resize of a preprocessing with maps, else unchanged. PM_EDATA if it would be
- * too large. */
+ * min_resize and max_resize of a preprocessing with maps, after the resizer and its padding of one
+ * that resizes, else unchanged. PM_EDATA if it would be too large. */
 int pm_preprocessing_own_size(const struct pm_preprocessing *p, const void *cfg, int image_height,
                               int image_width, const char *where, struct pm_frame *out);
-/* Computes where evaluation places a picture of this size. For preprocessings with maps. */
+/* Computes where evaluation places a picture of this size. For preprocessings with maps and those
+ * that resize. own_size: as in struct pm_occasion. */
 int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, int image_height,
-                           int image_width, int height, int width, const char *where,
-                           struct pm_framing *out);
+                           int image_width, int height, int width, bool own_size,
+                           const char *where, struct pm_framing *out);
 
 #ifdef __cplusplus
 }

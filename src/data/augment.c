@@ -67,7 +67,7 @@ out:
     return err;
 }
 
-int pm_augment_check(const struct pm_augment *a, unsigned carries, const char *where)
+int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized, const char *where)
 {
     static const char *const members[] = { "maps of labels", "boxes", "masks", "keypoints" };
     int last = -1;
@@ -84,7 +84,7 @@ int pm_augment_check(const struct pm_augment *a, unsigned carries, const char *w
                                where, i, row->name, members[k]);
         last = row->sizing == PM_SIZE_KEPT ? last : i;
     }
-    if (last < 0 || a->entry[last].row->sizing == PM_SIZE_INPUT)
+    if (resized || last < 0 || a->entry[last].row->sizing == PM_SIZE_INPUT)
         return PM_OK;
     return pm_fail(PM_ECONFIG,
                    "%s.%d: after %s the picture does not have the input's size: add random_crop, "
@@ -129,9 +129,15 @@ static int begin(const struct pm_preprocessing *p, const void *cfg, const struct
     return PM_OK;
 }
 
-static struct pm_request request_of(const struct pm_placed *p, bool train, const struct pm_draws *d)
+static struct pm_request request_of(const struct pm_placed *p, const struct pm_occasion *o,
+                                    const struct pm_draws *d)
 {
-    return (struct pm_request){ p->geometry.height, p->geometry.width, train, d, &p->target };
+    return (struct pm_request){ .image_height = p->geometry.height,
+                                .image_width = p->geometry.width,
+                                .train = o->train,
+                                .draws = d,
+                                .target = &p->target,
+                                .own_size = o->own_size && !o->train };
 }
 
 static int place_step(struct pm_placed *p, int i)
@@ -144,16 +150,18 @@ static int place_step(struct pm_placed *p, int i)
     return err;
 }
 
-static void finish(const struct pm_preprocessing *p, const void *cfg, bool train,
-                   struct pm_placed *out)
+static int finish(const struct pm_preprocessing *p, const void *cfg, const struct pm_occasion *o,
+                  struct pm_placed *out)
 {
-    const struct pm_request r = request_of(out, train, NULL);
+    const struct pm_request r = request_of(out, o, NULL);
     const int from = out->rows.count;
+    int err = PM_OK;
 
     pm_augment_add(&out->rows, &pm_row_grey, NULL, 0);
     p->values(cfg, &r, &out->rows);
-    for (int i = from; i < out->rows.count; i++)
-        out->rows.at[i].moves = out->geometry.count;
+    for (int i = from; i < out->rows.count && err == PM_OK; i++)
+        err = place_step(out, i);
+    return err;
 }
 
 /* The size of the picture must be that of the input. */
@@ -175,15 +183,15 @@ int pm_place_with(const struct pm_preprocessing *p, const void *cfg, const struc
     int err = PM_OK;
 
     PM_TRY(begin(p, cfg, picture, o, out));
-    const struct pm_request r = request_of(out, o->train, d);
+    const struct pm_request r = request_of(out, o, d);
     out->rows.shared = d;
-    if (o->own_size && !o->train && !p->maps)
+    if (r.own_size && !p->maps && !p->resizes)
         PM_TRY(check_own(out));
     else
         PM_TRY(p->list(cfg, &r, &out->rows));
     for (int i = 0; i < out->rows.count; i++)
         PM_TRY(place_step(out, i));
-    finish(p, cfg, o->train, out);
+    PM_TRY(finish(p, cfg, o, out));
 out:
     return err;
 }
@@ -267,8 +275,9 @@ static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
         PM_TRY(place_step(out, i));
         PM_TRY(check_area(&out->geometry, o->where));
     }
-    PM_TRY(check_fit(out));
-    finish(in->preprocessing, in->cfg, true, out);
+    if (!in->preprocessing->resizes)
+        PM_TRY(check_fit(out));
+    PM_TRY(finish(in->preprocessing, in->cfg, o, out));
 out:
     return err;
 }
@@ -357,6 +366,8 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
         s->row->values(s->cfg, s->draws, &x);
         white = x.white;
     }
+    if (done < p->geometry.count)
+        pm_canvas_move(&c, &p->geometry, done, p->geometry.count, out);
     if (c.values != out)
         memcpy(out, c.values,
                (size_t)t->height * (size_t)t->width * (size_t)t->channels * sizeof *out);
@@ -421,12 +432,12 @@ void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample
 
 /* If evaluation's last move is a window, it pads the picture to the input. */
 int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, int image_height,
-                           int image_width, int height, int width, const char *where,
-                           struct pm_framing *out)
+                           int image_width, int height, int width, bool own_size,
+                           const char *where, struct pm_framing *out)
 {
     const struct pm_image8 im = { image_height, image_width, 3, NULL };
     const struct pm_occasion o = {
-        .height = height, .width = width, .channels = 3, .where = where
+        .height = height, .width = width, .channels = 3, .own_size = own_size, .where = where
     };
     struct pm_placed placed;
     const int err = pm_place_with(p, cfg, NULL, &im, &o, &placed);
@@ -440,15 +451,27 @@ int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, in
     return PM_OK;
 }
 
+/* Pads a frame to multiples of a number; 0 keeps it. */
+static void pad_frame(struct pm_framing *f, int multiple)
+{
+    int *const side[2] = { &f->height, &f->width };
+
+    for (int k = 0; multiple > 1 && k < 2; k++)
+        *side[k] = (int)(((int64_t)*side[k] + multiple - 1) / multiple * multiple);
+}
+
 int pm_preprocessing_own_size(const struct pm_preprocessing *p, const void *cfg, int image_height,
                               int image_width, const char *where, struct pm_frame *out)
 {
     struct pm_framing f = { image_height, image_width };
+    struct pm_normal n;
     int err = PM_OK;
 
-    if (p->maps)
-        PM_TRY(pm_preprocessing_frame(p, cfg, image_height, image_width, INT_MAX, INT_MAX, where,
-                                      &f));
+    PM_TRY(p->normal(cfg, 3, &n));
+    if (p->maps || p->resizes)
+        PM_TRY(pm_preprocessing_frame(p, cfg, image_height, image_width, INT_MAX, INT_MAX, true,
+                                      where, &f));
+    pad_frame(&f, n.multiple);
     if ((size_t)f.height * (size_t)f.width > PM_PICTURE_PIXELS)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: an image of %d x %d, %d x %d when resized: at most %zu pixels are "

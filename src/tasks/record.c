@@ -70,7 +70,7 @@ int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
     if (!s->augment)
         return PM_OK;
     snprintf(where, sizeof where, "%s: input.augment", s->config->path);
-    return pm_augment_check(s->augment, carries, where);
+    return pm_augment_check(s->augment, carries, s->preprocessing->resizes, where);
 }
 
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,

@@ -318,7 +318,7 @@ static void refuse(const char *list, const char *message)
     int err = pm_augment_open(json, "x.json: input.augment", a, &out);
 
     if (err == PM_OK)
-        err = pm_augment_check(out, PM_CARRIES_MAPS, "x.json: input.augment");
+        err = pm_augment_check(out, PM_CARRIES_MAPS, false, "x.json: input.augment");
     if (err != PM_ECONFIG || !strstr(pm_error_text(), message))
         fail_msg("%s: \"%s\" is not in: %s", list, message, err < 0 ? pm_error_text() : "no error");
     cJSON_Delete(json);
@@ -350,13 +350,14 @@ static void refusals(void **state)
     refuse(
         "[{\"name\": \"random_crop\"}, {\"name\": \"random_scale\"}, {\"name\": \"random_flip\"}]",
         "input.augment.1: after random_scale the picture does not have the input's size");
-    assert_int_equal(pm_augment_check(&list, 0, "x"), PM_OK);
-    assert_int_equal(pm_augment_check(&list, PM_CARRIES_MASKS, "x"), PM_OK);
-    assert_int_equal(pm_augment_check(&list, PM_CARRIES_MAPS, "x.json: input.augment"), PM_ECONFIG);
+    assert_int_equal(pm_augment_check(&list, 0, false, "x"), PM_OK);
+    assert_int_equal(pm_augment_check(&list, PM_CARRIES_MASKS, false, "x"), PM_OK);
+    assert_int_equal(pm_augment_check(&list, PM_CARRIES_MAPS, false, "x.json: input.augment"),
+                     PM_ECONFIG);
     assert_non_null(
         strstr(pm_error_text(),
                "x.json: input.augment.0: picture_only does not transform maps of labels"));
-    assert_int_equal(pm_augment_check(&list, PM_CARRIES_KEYPOINTS, "x"), PM_ECONFIG);
+    assert_int_equal(pm_augment_check(&list, PM_CARRIES_KEYPOINTS, false, "x"), PM_ECONFIG);
     struct listed l = listed("lenet", "", "[{\"name\": \"random_flip\"}]");
     assert_fails(pm_place(&l.input, &sample, &occasion, &placed), PM_EDATA, "picture", "41 x 57",
                  "32 x 32", "add random_crop");

@@ -112,7 +112,8 @@ static void sizes(void **state)
             for (int i = 0; i < 4; i++)
                 n[i] = cJSON_GetArrayItem(s, i)->valueint;
             assert_int_equal(
-                pm_preprocessing_frame(c.row, c.cfg, n[0], n[1], 20000, 20000, "x", &p), PM_OK);
+                pm_preprocessing_frame(c.row, c.cfg, n[0], n[1], 20000, 20000, false, "x", &p),
+                PM_OK);
             if (p.height != n[2] || p.width != n[3])
                 fail_msg("%d x %d: %d x %d, TensorFlow gives %d x %d", n[0], n[1], p.height,
                          p.width, n[2], n[3]);
@@ -128,7 +129,8 @@ static void sizes(void **state)
     }
     assert_int_equal(count, 5 * 12 * 12);
     struct config c = config("deeplab", "min_resize=513 max_resize=513 resize_factor=16");
-    assert_int_equal(pm_preprocessing_frame(c.row, c.cfg, 375, 500, 513, 513, "x", &p), PM_OK);
+    assert_int_equal(pm_preprocessing_frame(c.row, c.cfg, 375, 500, 513, 513, false, "x", &p),
+                     PM_OK);
     assert_int_equal(p.height, 385);
     assert_int_equal(p.width, 513);
     pm_arena_destroy(&c.arena);

@@ -38,7 +38,7 @@ int pm_segmentation_place(const struct pm_task *s, struct pm_frame frame, int he
                           const char *where, struct pm_framing *out)
 {
     return pm_preprocessing_frame(s->facts.preprocessing, s->facts.preprocessing_cfg, height, width,
-                                  frame.height, frame.width, where, out);
+                                  frame.height, frame.width, s->facts.own_sizes, where, out);
 }
 
 int pm_segmentation_stride(int input, int map)
