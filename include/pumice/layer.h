@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-enum { PM_MAX_INPUTS = 8, PM_MAX_NODE_OUTPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
+enum { PM_MAX_INPUTS = 24, PM_MAX_NODE_OUTPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
+enum { PM_MAX_JOINED = 8 }; /* most inputs of the layers concat and add */
 
 /* ---- variables ------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-enum { INPUTS = 8, Y = INPUTS };
+enum { INPUTS = PM_MAX_JOINED, Y = INPUTS };
 
 PM_INLINE void fwd_loop(const struct pm_args *a, int act, int inputs, size_t begin, size_t end)
 {

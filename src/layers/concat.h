@@ -7,7 +7,7 @@
 
 #include "concat.params.h"
 
-enum { PM_CONCAT_PARTS = 8 };
+enum { PM_CONCAT_PARTS = PM_MAX_JOINED };
 
 /* Returns the node's option `axis` as an axis of input 0. Fails with PM_ECONFIG and the allowed
  * range if there is no such axis. */

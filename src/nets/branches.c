@@ -135,7 +135,7 @@ struct pm_node *pm_branches_block(const struct pm_branches *b, const char *name,
                                   const char *const *branches)
 {
     struct pm_arena *a = b->net->arena;
-    struct pm_node *out[PM_MAX_INPUTS];
+    struct pm_node *out[PM_MAX_JOINED];
     int count = 0;
 
     for (; branches[count]; count++)

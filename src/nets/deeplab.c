@@ -13,7 +13,7 @@ static struct pm_node *logits(const struct pm_deeplab *d, const char *name, stru
 {
     const struct pm_ints rates = d->o->aspp_rates;
     const int count = d->o->aspp_batch_norm || !rates.count ? 1 : rates.count;
-    struct pm_node *made[PM_MAX_INPUTS];
+    struct pm_node *made[PM_MAX_JOINED];
     struct pm_arena *a = d->net->arena;
 
     name = pm_arena_printf(a, "logits/%s", name);
@@ -152,7 +152,7 @@ static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm
     const struct pm_floats scales = scales_of(d);
     const int count = scales.count;
     const char *outer = d->net->pass;
-    struct pm_node *semantic[PM_MAX_INPUTS], *edges[PM_MAX_INPUTS]; /* merge() joins them */
+    struct pm_node *semantic[PM_MAX_JOINED], *edges[PM_MAX_JOINED]; /* merge() joins them */
     struct outputs out = { 0 };
     int size[2];
 

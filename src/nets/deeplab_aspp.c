@@ -44,7 +44,7 @@ static struct pm_node *at_rate(const struct pm_deeplab *d, int branch, struct pm
 struct pm_node *pm_deeplab_aspp(const struct pm_deeplab *d, struct pm_node *x)
 {
     const struct pm_deeplab_options *o = d->o;
-    struct pm_node *branches[PM_MAX_INPUTS], *level = NULL;
+    struct pm_node *branches[PM_MAX_JOINED], *level = NULL;
     int count = 0;
 
     if (!o->aspp_batch_norm)

@@ -97,9 +97,9 @@ static int read_list(struct pm_arena *a, const char *path, const cJSON *list,
 
     *count = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) < 1 ||
-        cJSON_GetArraySize(list) > PM_MAX_INPUTS)
+        cJSON_GetArraySize(list) > PM_MAX_JOINED)
         PM_TRY(
-            pm_fail(PM_ECONFIG, "%s: a cell is a list of 1 to %d branches", path, PM_MAX_INPUTS));
+            pm_fail(PM_ECONFIG, "%s: a cell is a list of 1 to %d branches", path, PM_MAX_JOINED));
     for (const cJSON *v = list->child; v; v = v->next, ++*count)
         PM_TRY(read_branch(pm_arena_printf(a, "%s: [%d]", path, *count), v, *count,
                            &branches[*count]));
@@ -165,8 +165,8 @@ struct pm_node *pm_deeplab_cell(const struct pm_deeplab *d, struct pm_node *x)
 {
     struct pm_net *net = d->net;
     const char *scope = pm_arena_printf(net->arena, "meta_architecture%s", d->instance), *name;
-    struct branch branches[PM_MAX_INPUTS];
-    struct pm_node *made[PM_MAX_INPUTS];
+    struct branch branches[PM_MAX_JOINED];
+    struct pm_node *made[PM_MAX_JOINED];
     int count = 0;
 
     if (!net->error && d->o->nets.output_stride > 16)

@@ -8,7 +8,7 @@ static bool is_pyramid(const struct pm_floats scales)
         for (int k = 0; k < i; k++)
             if (scales.v[i] == scales.v[k])
                 return false;
-    return scales.count <= PM_MAX_INPUTS; /* of the layer that merges them */
+    return scales.count <= PM_MAX_JOINED; /* of the layer that merges them */
 }
 
 static bool descends(const struct pm_ints strides)
@@ -27,7 +27,7 @@ static const char *aspp_problem(const struct pm_deeplab_options *o, const char *
         return "is only for summed logits: set it to 1, or set model.aspp_batch_norm to false and "
                "model.aspp_rates";
     *key = "aspp_rates";
-    if (o->aspp_rates.count > PM_MAX_INPUTS - 2)
+    if (o->aspp_rates.count > PM_MAX_JOINED - 2)
         return "has more than 6 rates: remove some";
     if (o->aspp_rates.count && o->dense_prediction_cell)
         return "cannot be combined with model.dense_prediction_cell: remove one of them";

@@ -440,7 +440,7 @@ int import_op_gather(struct import *m)
 
 /* ---- joins --------------------------------------------------------------------------------- */
 
-enum { AT_ONCE = PM_MAX_INPUTS };
+enum { AT_ONCE = PM_MAX_JOINED };
 
 int import_op_concat(struct import *m)
 {
