@@ -166,7 +166,7 @@ static void messages(void **state)
           { "model.layers[0].layers[0].as", "placeholder" } },
         { "[{'layer': 'add', 'inputs': ['images', '@input']}]",
           { "model.layers[0].inputs", "inside a repeat" } },
-        { "[{'layer': 'relu', 'inputs': []}]", { "model.layers[0].inputs", "1..8" } },
+        { "[{'layer': 'relu', 'inputs': []}]", { "model.layers[0].inputs", "1..24" } },
         { "[{'layer': 'relu', 'inputs': [3]}]", { "model.layers[0].inputs", "name" } },
         { "[{'name': 'a'}]", { "model.layers[0]", "\"layer\"" } },
         { "[{'name': '', 'layer': 'relu'}]", { "model.layers[0].name", "non-empty" } },

@@ -1,0 +1,33 @@
+/* box_coder: reads the options of a box coder. The coders' defaults are those of TensorFlow's
+ * Object Detection API. */
+#include "layers/box_coder.h"
+
+static const struct {
+    const char *name;
+    int scales, size;
+    float scale[4];
+} coders[] = {
+    [PM_CODER_FASTER_RCNN] = { "faster_rcnn", 4, 4, { 10, 10, 5, 5 } },
+    [PM_CODER_MEAN_STDDEV] = { "mean_stddev", 1, 4, { 0.01f, 1, 1, 1 } },
+    [PM_CODER_SQUARE] = { "square", 3, 3, { 10, 10, 5, 1 } },
+};
+
+int pm_box_coder_make(int kind, struct pm_floats scales, const char *where,
+                      struct pm_box_coder *out)
+{
+    if (kind < 0 || kind >= (int)PM_COUNT(coders))
+        return pm_fail(PM_ECONFIG, "%s: the keypoint coder is not available yet. Use faster_rcnn, "
+                                   "mean_stddev or square", where);
+    if (scales.count && scales.count != coders[kind].scales)
+        return pm_fail(PM_ECONFIG, "%s: coder_scales has %d numbers, but the coder %s has %d",
+                       where, scales.count, coders[kind].name, coders[kind].scales);
+    out->kind = kind;
+    for (int i = 0; i < 4; i++)
+        out->scales[i] = i < scales.count ? scales.v[i] : coders[kind].scale[i];
+    return PM_OK;
+}
+
+int pm_box_coder_size(const struct pm_box_coder *coder)
+{
+    return coders[coder->kind].size;
+}

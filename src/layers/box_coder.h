@@ -1,0 +1,117 @@
+/* box_coder: the code of a box relative to an anchor, and the box of a code. A detector predicts
+ * codes. Boxes and anchors are corners ymin, xmin, ymax, xmax in any unit; both have the same unit.
+ * An anchor has the centre (ya, xa) and the sides ha, wa.
+ *
+ *     faster_rcnn  4 codes  (y - ya) / ha, (x - xa) / wa, ln(h / ha), ln(w / wa), each times its
+ *                           scale: y, x, height, width (10, 10, 5, 5)
+ *     mean_stddev  4 codes  (corner - anchor's corner) / stddev (0.01)
+ *     square       3 codes  (y - ya) / la, (x - xa) / la, ln(l / la), la = sqrt(ha wa),
+ *                           l = sqrt(h w), each times its scale: y, x, length (10, 10, 5); the
+ *                           decoded box is a square
+ *
+ * As in TensorFlow's Object Detection API, encoding adds 1e-8 to the sides, and decoding does not.
+ * Boxes with a side of 0 thus have finite codes. Decoding limits the logarithms of sides to
+ * PM_BOX_MOST_LOG: without a limit, large codes give infinite sides and NaN in overlaps.
+ *
+ * shaders/lib/box_coder.glsl is the twin. All functions are thread-safe. */
+#ifndef PUMICE_BOX_CODER_H
+#define PUMICE_BOX_CODER_H
+
+#include <math.h>
+
+#include <pumice/layer.h>
+
+#include "box_coder.params.h"
+
+struct pm_box_coder {
+    int kind;        /* PM_CODER_... of box_coder.params.h */
+    float scales[4]; /* see above; mean_stddev: stddev in [0]. Unused ones are 1 */
+};
+
+/* Options of a layer that encodes or decodes boxes, for a struct with members coder and
+ * coder_scales. */
+#define PM_BOX_CODER_OPTIONS(tag)                                                                  \
+    PM_ENUM(tag, coder, PM_CODER_FASTER_RCNN, "faster_rcnn|mean_stddev|square|keypoint",           \
+            "how boxes are coded relative to anchors; keypoint is not available yet"),             \
+        PM_FLOATS(tag, coder_scales, "[]", 1e-6, 1e6,                                              \
+                  "factors of the codes: y, x, height, width (faster_rcnn), y, x, length "         \
+                  "(square) or the standard deviation (mean_stddev); []: the coder's own")
+
+/* Makes a coder from these two options. scales.count is 0 (the coder's own scales) or the coder's
+ * number of scales. where names the place in messages. Returns PM_ECONFIG for another count and for
+ * the keypoint coder. */
+int pm_box_coder_make(int kind, struct pm_floats scales, const char *where,
+                      struct pm_box_coder *out);
+/* Returns the number of codes of a box: 3 or 4. */
+int pm_box_coder_size(const struct pm_box_coder *coder);
+
+/* Centre and sides of a box of corners. */
+struct pm_box_middle { float y, x, h, w; };
+static inline struct pm_box_middle pm_box_middle_of(const float box[4])
+{
+    const float h = box[2] - box[0], w = box[3] - box[1];
+
+    return (struct pm_box_middle){ box[0] + h / 2, box[1] + w / 2, h, w };
+}
+
+/* Writes the pm_box_coder_size() codes of a box. */
+static inline void pm_box_encode(const struct pm_box_coder *coder, const float box[4],
+                                 const float anchor[4], float code[])
+{
+    const float *s = coder->scales;
+    struct pm_box_middle a = pm_box_middle_of(anchor), b = pm_box_middle_of(box);
+
+    if (coder->kind == PM_CODER_MEAN_STDDEV) {
+        for (int i = 0; i < 4; i++)
+            code[i] = (box[i] - anchor[i]) / s[0];
+    } else if (coder->kind == PM_CODER_SQUARE) {
+        const float side = sqrtf(a.h * a.w) + PM_BOX_EPSILON;
+
+        code[0] = (b.y - a.y) / side * s[0];
+        code[1] = (b.x - a.x) / side * s[1];
+        code[2] = logf((sqrtf(b.h * b.w) + PM_BOX_EPSILON) / side) * s[2];
+    } else {
+        a.h += PM_BOX_EPSILON, a.w += PM_BOX_EPSILON;
+        code[0] = (b.y - a.y) / a.h * s[0];
+        code[1] = (b.x - a.x) / a.w * s[1];
+        code[2] = logf((b.h + PM_BOX_EPSILON) / a.h) * s[2];
+        code[3] = logf((b.w + PM_BOX_EPSILON) / a.w) * s[3];
+    }
+}
+
+/* Returns the factor of a side for the logarithm v. NaN stays NaN. */
+static inline float pm_box_grow(float v)
+{
+    return expf(v > PM_BOX_MOST_LOG ? PM_BOX_MOST_LOG : v);
+}
+
+/* Writes the corners of a code. */
+static inline void pm_box_decode(const struct pm_box_coder *coder, const float code[],
+                                 const float anchor[4], float box[4])
+{
+    const float *s = coder->scales;
+    const struct pm_box_middle a = pm_box_middle_of(anchor);
+    float y, x, h, w;
+
+    if (coder->kind == PM_CODER_MEAN_STDDEV) {
+        for (int i = 0; i < 4; i++)
+            box[i] = code[i] * s[0] + anchor[i];
+        return;
+    }
+    if (coder->kind == PM_CODER_SQUARE) {
+        const float side = sqrtf(a.h * a.w);
+
+        y = code[0] / s[0] * side + a.y;
+        x = code[1] / s[1] * side + a.x;
+        h = w = pm_box_grow(code[2] / s[2]) * side;
+    } else {
+        y = code[0] / s[0] * a.h + a.y;
+        x = code[1] / s[1] * a.w + a.x;
+        h = pm_box_grow(code[2] / s[2]) * a.h;
+        w = pm_box_grow(code[3] / s[3]) * a.w;
+    }
+    box[0] = y - h / 2, box[1] = x - w / 2;
+    box[2] = y + h / 2, box[3] = x + w / 2;
+}
+
+#endif
