@@ -200,6 +200,27 @@ void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_c
     pm_free(l.taken);
 }
 
+void pm_coco_match(const struct pm_coco_picture *p, double least, int *match)
+{
+    struct matching l = { .p = p, .range = ALL };
+
+    l.order = pm_malloc(((size_t)p->truths + 1) * sizeof *l.order);
+    l.taken = pm_calloc((size_t)p->truths + 1, sizeof *l.taken);
+    take_surest(&l);
+    order_truths(&l);
+    for (int d = 0; d < p->found; d++)
+        match[d] = -2;
+    for (int k = 0; k < l.count; k++) {
+        const int found = match_of(&l, l.surest[k], least);
+
+        match[l.surest[k]] = found < 0 ? -1 : l.order[found];
+        if (found >= 0)
+            l.taken[found] = true;
+    }
+    pm_free(l.order);
+    pm_free(l.taken);
+}
+
 /* ---- reporting --------------------------------------------------------------------------- */
 
 static int by_score(const void *a, const void *b)

@@ -44,6 +44,10 @@ struct pm_coco_picture {
  * order. */
 void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p);
 
+/* Matches the detections of a picture to its true objects of any area at this overlap, by the same
+ * rules. match [found]: index of the true object; -1: none; -2: not among the 100 best. */
+void pm_coco_match(const struct pm_coco_picture *p, double least, int *match);
+
 /* Precision and recall of one class at an overlap of 0.5, for objects of any area. */
 enum { PM_COCO_RECALLS = 101 };
 struct pm_coco_curve {

@@ -3,22 +3,10 @@
 #ifndef PM_DRAWN_SEGMENTS_H
 #define PM_DRAWN_SEGMENTS_H
 
-#include "base/unit.h"
+#include "base/golden_file.h"
 #include "tasks/segmentation/instance_group.h"
 
-#include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
-
 enum { DIVISOR = 1000, MOST_SEGMENTS = 32, FIRST_THING = 2 };
-
-/* The next number of the sequence n -> (n 1103515245 + 12345) mod 2^31, reduced to 0 .. below -
- * 1. */
-static inline int number(uint32_t *n, int below)
-{
-    *n = (*n * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)(*n >> 16) % below;
-}
 
 struct canvas { int32_t *map; int height, width; };
 
@@ -57,29 +45,6 @@ static inline void list_segments(struct said *s, struct canvas c, int last_thing
         }
         at->area++;
     }
-}
-
-static inline void near(double a, double b)
-{
-    if (!(fabs(a - b) < 1e-12))
-        fail_msg("%.17g is not %.17g", a, b);
-}
-
-/* Reads tests/golden/NAME; free with cJSON_Delete. */
-static inline cJSON *read_golden(const char *name)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    char path[1024], *text = NULL;
-    cJSON *all;
-
-    snprintf(path, sizeof path, "%s/tests/golden/%s", source ? source : ".", name);
-    if (pm_file_read(path, &text, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    all = cJSON_Parse(text);
-    pm_free(text);
-    if (!all)
-        fail_msg("%s is no JSON", path);
-    return all;
 }
 
 #endif

@@ -1,0 +1,317 @@
+/* box_voc: average precision by the rules of Pascal VOC's development kit, and what Open Images
+ * makes of them, as evaluated by TensorFlow's Object Detection API (object_detection_evaluation.py,
+ * per_image_evaluation.py, metrics.py). In each class of each picture:
+ *
+ * Detections come by descending score. Each looks at the one object with the largest IoU, used or
+ * not. If the IoU is at least 0.5, the detection is ignored for a difficult object, right for one
+ * that no other detection has used, else wrong. Detections without height or width are dropped.
+ *
+ * Open Images: an unmatched detection with half of its area or more in a group_of box is ignored.
+ * In the challenge such a box counts as one object, and the highest of these scores as one right
+ * detection.
+ *
+ * With the k best detections of all pictures, precision is right / (right + wrong) and recall is
+ * right / objects. The area under the curve takes, at each recall, the best precision at that or a
+ * larger recall. */
+#include "tasks/detection/box_lists.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double least = 0.5;
+
+enum rules { VOC, OPEN_IMAGES, CHALLENGE };
+
+/* A detection that is right or wrong. */
+struct mark {
+    double score;
+    uint64_t at; /* its place among equal scores: picture, class, rank */
+    bool right;
+};
+struct marks {
+    struct mark *list; /* owned */
+    size_t count, capacity;
+    double truths;                 /* number of those that count */
+    uint64_t pictures, localized;  /* with the class; in which its best detection is right */
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct mark *x = a, *y = b;
+
+    return x->score == y->score ? (x->at > y->at) - (x->at < y->at) : x->score < y->score ? 1 : -1;
+}
+
+static void add_mark(struct marks *to, double score, uint64_t at, bool right)
+{
+    PM_GROW(to->list, to->count, to->capacity);
+    to->list[to->count++] = (struct mark){ score, at, right };
+}
+
+/* ---- one class of one picture ------------------------------------------------------------ */
+
+struct boxes {
+    const struct pm_box_truth *truth;
+    const struct pm_box_detection *detection; /* by descending score */
+    int truths, detections;
+    bool *used;    /* [truths] */
+    double *best;  /* [truths] highest score in a group_of box; -INFINITY: none */
+};
+
+static bool is_group(enum rules rules, const struct pm_box_truth *t)
+{
+    return rules != VOC && t->group_of;
+}
+
+static bool is_difficult(enum rules rules, const struct pm_box_truth *t)
+{
+    return rules == VOC && (t->difficult || t->crowd);
+}
+
+/* Returns the index of the first object with the largest overlap of at least 0.5, or -1. */
+static int match_of(const struct boxes *b, enum rules rules, int d, bool groups)
+{
+    double most = 0;
+    int match = -1;
+
+    for (int g = 0; g < b->truths; g++) {
+        if (is_group(rules, &b->truth[g]) != groups)
+            continue;
+        const double overlap = pm_box_overlap(&b->detection[d].box, &b->truth[g].box, groups);
+
+        if (overlap > most)
+            most = overlap, match = g;
+    }
+    return most >= least ? match : -1;
+}
+
+static bool has_area(const struct pm_box *b)
+{
+    return b->v[2] > b->v[0] && b->v[3] > b->v[1];
+}
+
+static void add_detection(struct boxes *b, enum rules rules, int d, uint64_t at, struct marks *to)
+{
+    const double score = pm_box_score(&b->detection[d]);
+    const int match = match_of(b, rules, d, false);
+
+    if (match >= 0 && is_difficult(rules, &b->truth[match]))
+        return;
+    if (match >= 0 && !b->used[match]) {
+        b->used[match] = true;
+        add_mark(to, score, at, true);
+        return;
+    }
+    const int group = match_of(b, rules, d, true);
+
+    if (group < 0)
+        add_mark(to, score, at, false);
+    else if (score > b->best[group])
+        b->best[group] = score;
+}
+
+/* at: the place of the first detection. */
+static void add_class(struct boxes *b, enum rules rules, uint64_t at, struct marks *to)
+{
+    bool first = true;
+    int localized = 0;
+
+    for (int g = 0; g < b->truths; g++) {
+        b->used[g] = false;
+        b->best[g] = -INFINITY;
+        to->truths += is_group(rules, &b->truth[g]) ? rules == CHALLENGE
+                                                    : !is_difficult(rules, &b->truth[g]);
+    }
+    for (int d = 0; d < b->detections; d++) {
+        if (!has_area(&b->detection[d].box))
+            continue;
+        for (int g = 0; first && g < b->truths; g++)
+            localized |= pm_box_overlap(&b->detection[d].box, &b->truth[g].box, false) >= least;
+        first = false;
+        add_detection(b, rules, d, at + (uint64_t)d, to);
+    }
+    for (int g = 0; g < b->truths; g++)
+        if (rules == CHALLENGE && b->best[g] > 0)
+            add_mark(to, b->best[g], at + (uint64_t)(b->detections + g), true);
+    to->pictures += b->truths > 0;
+    to->localized += b->truths > 0 && localized;
+}
+
+/* ---- all pictures ------------------------------------------------------------------------ */
+
+/* Whether detections of this class count in this picture. */
+static bool is_verified(const struct pm_box_metrics *m, const struct pm_kept_picture *p, int label)
+{
+    for (int i = 0; i < p->verified_count; i++)
+        if (m->verified[p->verified + (size_t)i] == label)
+            return true;
+    return p->verified_count < 0;
+}
+
+static void add_picture(const struct pm_box_metrics *m, const struct pm_kept_picture *p,
+                        const struct pm_boxes_by_class *by_class, enum rules rules,
+                        struct marks *marks)
+{
+    bool *used = pm_malloc((size_t)p->truths + 1);
+    double *best = pm_malloc(((size_t)p->truths + 1) * sizeof *best);
+
+    for (int c = 0; c < m->o.classes; c++) {
+        const int g = by_class->first_truth[c], d = by_class->first_detection[c];
+        struct boxes b = { by_class->truth + g, by_class->detection + d,
+                           by_class->first_truth[c + 1] - g, by_class->first_detection[c + 1] - d,
+                           used, best };
+
+        if (rules == CHALLENGE && b.truths == 0 && !is_verified(m, p, c))
+            b.detections = 0;
+        if (b.truths || b.detections)
+            add_class(&b, rules, p->record << 24 | (uint64_t)d, &marks[c]);
+    }
+    pm_free(used);
+    pm_free(best);
+}
+
+/* Returns the marks of each class, and after them those of all classes with true objects, each list
+ * by descending score. Free with free_marks. */
+static struct marks *mark_all(const struct pm_box_metrics *m, enum rules rules)
+{
+    const size_t classes = (size_t)m->o.classes;
+    struct marks *marks = pm_calloc(classes + 1, sizeof *marks);
+    struct pm_boxes_by_class by_class;
+
+    pm_boxes_by_class_create(&by_class, m->o.classes);
+    for (size_t i = 0; i < m->count; i++) {
+        const struct pm_kept_picture *p = &m->pictures[i];
+
+        pm_boxes_by_class_set(&by_class, m->truth + p->truth, p->truths,
+                              m->detection + p->detection, p->detections);
+        add_picture(m, p, &by_class, rules, marks);
+    }
+    pm_boxes_by_class_free(&by_class);
+    for (size_t c = 0; c < classes; c++) {
+        for (size_t i = 0; marks[c].truths > 0 && i < marks[c].count; i++)
+            add_mark(&marks[classes], marks[c].list[i].score, marks[c].list[i].at,
+                     marks[c].list[i].right);
+        marks[classes].truths += marks[c].truths;
+    }
+    for (size_t c = 0; c <= classes; c++)
+        if (marks[c].count)
+            qsort(marks[c].list, marks[c].count, sizeof *marks[c].list, by_score);
+    return marks;
+}
+
+static void free_marks(struct marks *marks, int classes)
+{
+    for (int c = 0; c <= classes; c++)
+        pm_free(marks[c].list);
+    pm_free(marks);
+}
+
+/* ---- curves ------------------------------------------------------------------------------ */
+
+/* The points of a curve, one for each mark. Both arrays are owned. */
+struct curve {
+    double *recall, *precision;
+    size_t count;
+};
+
+/* Keeps points with a recall from lower to upper, and raises each precision to the best one at that
+ * or a larger recall. */
+static struct curve curve_of(const struct marks *marks, double lower, double upper)
+{
+    struct curve c = { pm_malloc((marks->count + 1) * sizeof(double)),
+                       pm_malloc((marks->count + 1) * sizeof(double)), 0 };
+    double right = 0;
+
+    for (size_t i = 0; i < marks->count; i++) {
+        right += marks->list[i].right;
+        const double recall = right / marks->truths;
+
+        if (recall < lower || recall > upper)
+            continue;
+        c.recall[c.count] = recall;
+        c.precision[c.count++] = right / (double)(i + 1);
+    }
+    for (size_t i = c.count; i-- > 1;)
+        c.precision[i - 1] = fmax(c.precision[i - 1], c.precision[i]);
+    return c;
+}
+
+static void free_curve(struct curve *c)
+{
+    pm_free(c->recall);
+    pm_free(c->precision);
+}
+
+/* From a recall of 0. */
+static double area_under(const struct marks *marks, double lower, double upper)
+{
+    struct curve c = curve_of(marks, lower, upper);
+    double area = 0, last = 0;
+
+    for (size_t i = 0; i < c.count; i++) {
+        area += (c.recall[i] - last) * c.precision[i];
+        last = c.recall[i];
+    }
+    free_curve(&c);
+    return marks->truths > 0 ? area : NAN;
+}
+
+/* Recalls are compared as whole numbers: a recall of exactly 0.3 reaches 0.3. */
+static double mean_at_11_recalls(const struct marks *marks)
+{
+    struct curve c = curve_of(marks, 0, 1);
+    double sum = 0;
+
+    for (int k = 0; k <= 10; k++) {
+        size_t i = 0;
+
+        while (i < c.count && round(c.recall[i] * marks->truths) * 10 < k * marks->truths)
+            i++;
+        sum += i < c.count ? c.precision[i] : 0;
+    }
+    free_curve(&c);
+    return marks->truths > 0 ? sum / 11 : NAN;
+}
+
+static void set_values(const struct marks *marks, int classes, enum rules rules,
+                       const struct pm_box_metrics_options *o, struct pm_box_values *mean,
+                       struct pm_box_values *per_class)
+{
+    for (int c = 0; c < classes; c++) {
+        double *v = per_class[c].v;
+        const double area = area_under(&marks[c], 0, 1);
+
+        if (rules == OPEN_IMAGES)
+            v[PM_BOX_OPEN_IMAGES_MAP] = area;
+        if (rules == CHALLENGE)
+            v[PM_BOX_OPEN_IMAGES_CHALLENGE_MAP] = area;
+        if (rules != VOC)
+            continue;
+        v[PM_BOX_VOC_MAP] = area;
+        v[PM_BOX_VOC07_MAP] = mean_at_11_recalls(&marks[c]);
+        v[PM_BOX_PRECISION_AT_RECALL] = area_under(&marks[c], o->recall_lower, o->recall_upper);
+        v[PM_BOX_CORLOC] = marks[c].pictures
+                               ? (double)marks[c].localized / (double)marks[c].pictures
+                               : NAN;
+    }
+    if (rules == VOC)
+        mean->v[PM_BOX_WEIGHTED_MAP] = area_under(&marks[classes], 0, 1);
+}
+
+void pm_box_voc_values(const struct pm_box_metrics *m, unsigned sets, struct pm_box_values *mean,
+                       struct pm_box_values *per_class)
+{
+    static const unsigned wanted[] = { [VOC] = PM_BOX_PASCAL, [OPEN_IMAGES] = PM_BOX_OPEN_IMAGES,
+                                       [CHALLENGE] = PM_BOX_OPEN_IMAGES_CHALLENGE };
+
+    mean->v[PM_BOX_WEIGHTED_MAP] = NAN;
+    for (int rules = VOC; rules <= CHALLENGE; rules++) {
+        if (!(sets & wanted[rules]))
+            continue;
+        struct marks *marks = mark_all(m, (enum rules)rules);
+
+        set_values(marks, m->o.classes, (enum rules)rules, &m->o, mean, per_class);
+        free_marks(marks, m->o.classes);
+    }
+}
