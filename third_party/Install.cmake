@@ -77,7 +77,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, \
-libprotobuf-c-dev, libpng-dev, zlib1g-dev, libsnappy-dev")
+libprotobuf-c-dev, libpcre2-dev, libpng-dev, zlib1g-dev, libsnappy-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
     "The static library libpumice, its headers and its pkg-config file, for programs
 that train or run nets themselves.")

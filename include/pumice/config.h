@@ -123,7 +123,9 @@ struct pm_config_optim {
     float weight_decay;         /* NAN = the net's */
     float clip_norm;            /* norm of all gradients together; 0 = off */
     float clip_variable_norm;   /* norm of each variable's gradient; 0 = off */
-    struct pm_strings freeze;   /* regular expressions matched at the start of a variable's name */
+    struct pm_strings trainable; /* regular expressions matched at the start of a variable's name;
+                                  * none = all */
+    struct pm_strings freeze;   /* the same: variables that are not trained */
     const struct cJSON *multipliers; /* as written; parsed below */
     const struct pm_config_multiplier *multiplier; /* in written order; the first match counts */
     int multiplier_count;

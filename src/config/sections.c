@@ -74,12 +74,16 @@ static const struct pm_opt optim[] = {
              "clip the norm of all gradients together; 0 = off"),
     PM_FLOAT(pm_config_optim, clip_variable_norm, 0, 0, INFINITY,
              "clip the norm of each variable's gradient; 0 = off"),
+    PM_STRINGS(pm_config_optim, trainable, NULL,
+               "regular expressions (Python's, matched at the start of names) of variables to "
+               "train; none = all; optim.freeze then excludes some of them"),
     PM_STRINGS(pm_config_optim, freeze, NULL,
-               "regular expressions (matched at the start of names) of variables that are not "
-               "trained"),
+               "regular expressions (Python's, matched at the start of names) of variables that "
+               "are not trained; their weight decay stays in the reported loss"),
     PM_JSON(pm_config_optim, multipliers,
-            "{regular expression: factor for the gradient}; the first match counts; null = "
-            "segmentation doubles the gradients of biases, classification changes none"),
+            "{regular expression: factor for the gradient}; the first match counts, and each must "
+            "match a variable; null = segmentation doubles the gradients of biases, the other "
+            "tasks change none"),
     PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
              "decay of the variables' moving averages; 0 = no averages"),
     PM_BOOL(pm_config_optim, moving_average_ramp, true,
@@ -136,7 +140,8 @@ static const struct pm_opt init[] = {
             "restore the variables from its moving averages; auto = if it has any"),
     PM_STRINGS(
         pm_config_init, trainable_scopes, NULL,
-        "regular expressions (matched at the start of names) of variables to train; none = all"),
+        "regular expressions (matched at the start of names) of variables to train; none = all; "
+        "optim.trainable is the same"),
     { 0 },
 };
 

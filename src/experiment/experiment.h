@@ -11,8 +11,6 @@
 #include <pumice/import.h>
 #include <pumice/task.h>
 
-#include <regex.h>
-
 struct pm_experiment {
     const struct pm_config *config;   /* borrowed */
     struct pm_arena *arena;           /* owned */
@@ -41,7 +39,7 @@ struct pm_experiment {
                                        * printing */
     struct pm_built_net *nets;        /* owned; every net built so far */
     size_t nets_count, nets_capacity;
-    struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
+    struct pm_experiment_regexes *regexes; /* of experiment_scopes.c; NULL: not compiled */
 };
 /* The splits of the data to open. */
 enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };

@@ -6,13 +6,14 @@
 
 #include "experiment/experiment.h"
 
-/* Compiles optim.freeze, optim.multipliers and init.trainable_scopes into e->regexes. PM_ECONFIG
- * names an invalid expression. */
+/* Compiles optim.trainable, init.trainable_scopes, optim.freeze and optim.multipliers into
+ * e->regexes. PM_ECONFIG names an invalid expression. */
 int pm_experiment_compile_scopes(struct pm_experiment *e);
 /* Frees them; e->regexes may be NULL. */
 void pm_experiment_free_scopes(struct pm_experiment *e);
-/* Returns PM_ECONFIG if no variable of the net is trained. Logs once the scopes that match no
- * variable. */
+/* Returns PM_ECONFIG if no variable of the net is trained, if a factor of optim.multipliers matches
+ * no variable, or if an expression takes too many steps. Logs once the other expressions that match
+ * no variable. */
 int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm_net *net);
 
 /* Returns the options for importing the model of model.onnx. */

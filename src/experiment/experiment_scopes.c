@@ -1,83 +1,103 @@
-/* experiment_scopes: selects the trained variables and their factors, by optim.freeze,
- * optim.multipliers and init.trainable_scopes. Each is a regular expression that must match at the
- * beginning of a variable's name. */
+/* experiment_scopes: selects the trained variables and their factors, by optim.trainable,
+ * init.trainable_scopes, optim.freeze and optim.multipliers. Each is a regular expression that must
+ * match at the beginning of a variable's name (base/patterns.h). */
 #include "experiment/experiment_parts.h"
 
+#include "base/patterns.h"
+
+/* Lists that allow come before the list that freezes. */
+enum list { TRAINABLE, SCOPES, FREEZE, MULTIPLIERS, LISTS };
+static const char *const keys[LISTS] = { "optim.trainable", "init.trainable_scopes", "optim.freeze",
+                                         "optim.multipliers" };
+
 struct pm_experiment_regexes {
-    regex_t *freeze, *multiplier, *scope;
-    int freezes, multipliers, scopes; /* compiled so far */
-    bool scopes_logged;               /* scopes without a match were logged */
+    struct pm_patterns *list[LISTS];
+    struct pm_strings texts[LISTS];
+    bool checked;
 };
-
-/* Compiles a pattern that must match at the start of a name, as TF-Slim's scopes do. */
-static int compile(const struct pm_config *c, const char *key, const char *pattern, regex_t *out)
-{
-    char message[256];
-    struct pm_str text = { 0 };
-    int bad;
-
-    pm_str_add(&text, "^(%s)", pattern);
-    bad = regcomp(out, text.text, REG_EXTENDED | REG_NOSUB);
-    pm_str_free(&text);
-    if (!bad)
-        return PM_OK;
-    regerror(bad, out, message, sizeof message);
-    return pm_fail(PM_ECONFIG, "%s: %s: \"%s\" is not a regular expression: %s", c->path, key,
-                   pattern, message);
-}
 
 int pm_experiment_compile_scopes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
     struct pm_experiment_regexes *r = pm_arena_alloc(e->arena, sizeof *r);
-    size_t size = sizeof(regex_t);
+    const char **factors = pm_arena_alloc(e->arena, ((size_t)c->optim.multiplier_count + 1)
+                                                        * sizeof *factors);
     int err = PM_OK;
 
+    for (int i = 0; i < c->optim.multiplier_count; i++)
+        factors[i] = c->optim.multiplier[i].pattern;
+    *r = (struct pm_experiment_regexes) {
+        .texts = { c->optim.trainable, c->init.trainable_scopes, c->optim.freeze,
+                   { c->optim.multiplier_count, factors } },
+    };
     e->regexes = r;
-    r->freeze = pm_arena_alloc(e->arena, size * ((size_t)c->optim.freeze.count + 1));
-    r->scope = pm_arena_alloc(e->arena, size * ((size_t)c->init.trainable_scopes.count + 1));
-    r->multiplier = pm_arena_alloc(e->arena, size * ((size_t)c->optim.multiplier_count + 1));
-    for (; r->freezes < c->optim.freeze.count; r->freezes++)
-        PM_TRY(compile(c, "optim.freeze", c->optim.freeze.v[r->freezes], &r->freeze[r->freezes]));
-    for (; r->scopes < c->init.trainable_scopes.count; r->scopes++)
-        PM_TRY(compile(c, "init.trainable_scopes", c->init.trainable_scopes.v[r->scopes],
-                       &r->scope[r->scopes]));
-    for (; r->multipliers < c->optim.multiplier_count; r->multipliers++)
-        PM_TRY(compile(c, "optim.multipliers", c->optim.multiplier[r->multipliers].pattern,
-                       &r->multiplier[r->multipliers]));
+    for (int i = 0; i < LISTS; i++)
+        PM_TRY(pm_patterns_compile(r->texts[i].v, r->texts[i].count,
+                                   pm_arena_printf(e->arena, "%s: %s", c->path, keys[i]),
+                                   &r->list[i]));
 out:
     return err;
 }
 
-static bool matches(const regex_t *r, const char *name)
+static bool allowed(const struct pm_patterns *p, const char *name)
 {
-    return regexec(r, name, 0, NULL, 0) == 0;
+    return pm_patterns_count(p) == 0 || pm_patterns_find(p, name) >= 0;
 }
 
 float pm_experiment_multiplier(const char *variable, void *ctx)
 {
     const struct pm_experiment *e = ctx;
     const struct pm_experiment_regexes *r = e->regexes;
-    bool trained = r->scopes == 0;
+    int factor;
 
-    for (int i = 0; i < r->scopes && !trained; i++)
-        trained = matches(&r->scope[i], variable);
-    for (int i = 0; i < r->freezes && trained; i++)
-        trained = !matches(&r->freeze[i], variable);
-    if (!trained)
+    if (!allowed(r->list[TRAINABLE], variable) || !allowed(r->list[SCOPES], variable) ||
+        pm_patterns_find(r->list[FREEZE], variable) >= 0)
         return 0;
-    for (int i = 0; i < r->multipliers; i++)
-        if (matches(&r->multiplier[i], variable))
-            return e->config->optim.multiplier[i].factor;
-    return 1;
+    factor = pm_patterns_find(r->list[MULTIPLIERS], variable);
+    return factor >= 0 ? e->config->optim.multiplier[factor].factor : 1;
 }
 
-/* Checks that some variable is trained. Logs once the scopes that match nothing. */
+/* Checks that each pattern of a list matches a variable. A factor for no variable is an error, as
+ * in TF-Slim; the other lists only get a warning. A task's own factors may match nothing. */
+static int check_list(const struct pm_experiment *e, const struct pm_net *net, enum list which)
+{
+    const struct pm_experiment_regexes *r = e->regexes;
+    const struct pm_strings *texts = &r->texts[which];
+
+    for (int k = 0; k < texts->count; k++) {
+        int hits = 0;
+
+        for (int i = 0; i < net->var_count; i++)
+            hits += pm_patterns_one(r->list[which], k, net->vars[i]->name);
+        if (hits || !*texts->v[k])
+            continue;
+        if (which != MULTIPLIERS)
+            PM_WARN("train", "%s: no variable's name begins with \"%s\"", keys[which],
+                    texts->v[k]);
+        else if (e->config->optim.multipliers)
+            return pm_fail(PM_ECONFIG, "%s: %s: no variable's name begins with \"%s\", so its "
+                           "factor changes nothing; names are like %s", e->config->path,
+                           keys[which], texts->v[k], net->vars[0]->name);
+    }
+    return PM_OK;
+}
+
+/* Checks that every pattern can be matched within the limits. */
+static int check_limits(const struct pm_experiment_regexes *r, const struct pm_net *net)
+{
+    for (int k = 0; k < LISTS; k++)
+        for (int i = 0; i < net->var_count; i++)
+            if (pm_patterns_find(r->list[k], net->vars[i]->name) == PM_ECONFIG)
+                return PM_ECONFIG;
+    return PM_OK;
+}
+
 int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm_net *net)
 {
     struct pm_experiment_regexes *r = e->regexes;
-    int trainable = 0, trained = 0;
+    int trainable = 0, trained = 0, err = PM_OK;
 
+    PM_TRY(check_limits(r, net));
     for (int i = 0; i < net->var_count; i++) {
         const bool is = net->vars[i]->trainable;
         trainable += is;
@@ -88,29 +108,21 @@ int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm
                        e->config->path);
     if (trained == 0)
         return pm_fail(PM_ECONFIG,
-                       "%s: init.trainable_scopes and optim.freeze exclude all %d variables of the "
-                       "net from training; names are like %s",
+                       "%s: optim.trainable, init.trainable_scopes, optim.freeze and "
+                       "optim.multipliers exclude all %d variables of the net from training; names "
+                       "are like %s",
                        e->config->path, trainable, net->vars[0]->name);
-    for (int k = 0; k < r->scopes && !r->scopes_logged; k++) {
-        int hits = 0;
-        for (int i = 0; i < net->var_count; i++)
-            hits += matches(&r->scope[k], net->vars[i]->name);
-        if (hits == 0)
-            PM_WARN("train", "init.trainable_scopes: no variable's name begins with \"%s\"",
-                    e->config->init.trainable_scopes.v[k]);
-    }
-    r->scopes_logged = true;
-    return PM_OK;
+    for (int k = 0; k < LISTS && !r->checked; k++)
+        PM_TRY(check_list(e, net, k));
+    r->checked = true;
+out:
+    return err;
 }
 
 void pm_experiment_free_scopes(struct pm_experiment *e)
 {
     struct pm_experiment_regexes *r = e->regexes;
 
-    for (int i = 0; r && i < r->freezes; i++)
-        regfree(&r->freeze[i]);
-    for (int i = 0; r && i < r->scopes; i++)
-        regfree(&r->scope[i]);
-    for (int i = 0; r && i < r->multipliers; i++)
-        regfree(&r->multiplier[i]);
+    for (int i = 0; r && i < LISTS; i++)
+        pm_patterns_destroy(&r->list[i]);
 }

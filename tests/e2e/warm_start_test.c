@@ -99,7 +99,26 @@ static void idle_scopes(void **state)
           "exclude all 6 variables of the net", "init.trainable_scopes", "conv1/weights");
     check(train("nothing", "optim.freeze='[\".*\"]'"), 2, "exclude all 6 variables of the net",
           "optim.freeze");
+    check(train("nothing", "optim.multipliers='{\".*/gamma\": 2, \"head\": 3}'"), 2,
+          "net.json: optim.multipliers: no variable's name begins with \"head\"");
+    check(train("nothing", "optim.freeze='[\"conv(\"]'"), 2,
+          "net.json: optim.freeze: \"conv(\" is not a regular expression", "at character 6");
     assert_false(pm_is_folder(in("nothing")));
+}
+
+/* The list that allows comes first, then the one that freezes. Empty expressions are dropped, and
+ * the expressions are Python's. */
+static void trainable(void **state)
+{
+    const char *options = "optim.trainable='[\"\", \"conv\\\\d/\", \"logits\"]' "
+                          "optim.freeze='[\"\", \"logits/bias(?:es)?$\"]' schedule.base_lr=0.1";
+
+    (void)state;
+    check(train("allowed", options), 0);
+    assert_false(same("source", "allowed", "conv1/weights", conv));
+    assert_true(same("source", "allowed", "norm1/gamma", PM_SHAPE1(4)));
+    assert_false(same("source", "allowed", "logits/weights", logits));
+    assert_true(same("source", "allowed", "logits/biases", PM_SHAPE1(4)));
 }
 
 /* ---- files of other programs -------------------------------------------------------------- */
@@ -363,6 +382,7 @@ int main(void)
         cmocka_unit_test(shapes_and_names_must_fit),
         cmocka_unit_test(nothing_in_common),
         cmocka_unit_test(idle_scopes),
+        cmocka_unit_test(trainable),
         cmocka_unit_test(beside_the_variables),
         cmocka_unit_test(scopes_to_paste),
         cmocka_unit_test(files_that_are_refused),
