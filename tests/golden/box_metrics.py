@@ -3,7 +3,7 @@
 
     python3 tests/golden/box_metrics.py SHARED PACKAGE
 
-    # pycocotools 2.0.11, NumPy 2.4.6, tf-object-detection 0.0.3
+    # pycocotools 2.0.11, NumPy 2.4.6, tf-object-detection 0.0.3, tidecv 1.0.1
 
 SHARED: the folder of coco-mini, a part of COCO 2017. PACKAGE: the unpacked wheel of
 tf-object-detection, of which only evaluation in NumPy runs; TensorFlow is not needed.
@@ -13,7 +13,9 @@ pycocotools, then the average precision of each class. coco_mini: the twelve for
 coco-mini with moved true boxes as detections. voc: for each drawn scene voc_map, voc07_map (own
 code), weighted_map, precision_at_recall from 0.2 to 0.8, corloc, open_images_map and
 open_images_challenge_map, by object_detection_evaluation.py; crowds are difficult, as in
-box_metrics. Numbers have 8 digits."""
+box_metrics. errors: for each drawn scene but every 25th, without flags and objects drawn twice, and
+with detections wider by 0.25, the counts of right, loose, wrong_class, double, background, both and
+missed by tidecv. Numbers have 8 digits."""
 
 import contextlib
 import io
@@ -25,6 +27,7 @@ import types
 import warnings
 
 import numpy as np
+import tidecv
 from importlib.metadata import version
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
@@ -157,6 +160,29 @@ def voc_scene(module, scene):
             add_scene(module.OpenImagesDetectionChallengeEvaluator(categories), scene).mean_ap]
 
 
+# ---- errors ----------------------------------------------------------------------------------
+
+
+def error_scene(scene):
+    truth, found = tidecv.Data("truth"), tidecv.Data("found")
+    for c in range(CLASSES):
+        truth.add_class(c, str(c))
+    for i, (truths, detections, _) in enumerate(scene.pictures):
+        truth.add_image(i, str(i))
+        for k, t in enumerate(truths):
+            if k == 0 or t[:4] != truths[k - 1][:4]:
+                truth.add_ground_truth(i, t[5], box=list(t[:4]))
+        for x, y, w, h, label, score in detections:
+            found.add_detection(i, label, score, box=[x, y, w + 0.25, h])
+    tidecv.ap.ClassedAPDataObject.get_mAP = lambda self: 0  # it cannot do without objects
+    run = tidecv.quantify.TIDERun(truth, found, 0.5, 0.1, tidecv.TIDE.BOX, 100)
+    right = sum(len([p for p in o.data_points.values() if p[1]]) for o in run.ap_data.objs.values())
+    kinds = ("BoxError", "ClassError", "DuplicateError", "BackgroundError", "OtherError",
+             "MissedError")
+    counts = {kind.__name__: len(errors) for kind, errors in run.error_dict.items()}
+    return [right] + [counts[k] for k in kinds]
+
+
 # ---- the file --------------------------------------------------------------------------------
 
 
@@ -177,12 +203,13 @@ def main():
         os.path.join(shared, "annotations", f"instances_{name}.json")))[:1]]
     module = load_evaluation(package)
     voc = [row(voc_scene(module, Scene(i, True))) for i in range(VOC_SCENES)]
+    errors = [error_scene(Scene(i, True)) for i in range(VOC_SCENES) if i % 25]
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "box_metrics.json")
     with open(path, "w") as f:
-        f.write('{"pycocotools":"%s","numpy":"%s","tf_object_detection":"0.0.3",\n'
-                % (version("pycocotools"), np.__version__))
-        f.write('"coco":[\n%s\n],\n"coco_mini":[\n%s\n],\n"voc":[\n%s\n]}\n'
-                % (lines(coco), lines(mini), lines(voc)))
+        f.write('{"pycocotools":"%s","numpy":"%s","tf_object_detection":"0.0.3",'
+                '"tidecv":"%s",\n' % (version("pycocotools"), np.__version__, version("tidecv")))
+        f.write('"coco":[\n%s\n],\n"coco_mini":[\n%s\n],\n"voc":[\n%s\n],\n"errors":[\n%s\n]}\n'
+                % tuple(map(lines, (coco, mini, voc, errors))))
     print(f"{path}: {len(coco)} + {len(mini)} + {len(voc)} scenes", file=sys.stderr)
 
 

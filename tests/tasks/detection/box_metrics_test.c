@@ -14,6 +14,11 @@ static void check(const char *what, int at, double v, const cJSON *want)
         fail_msg("%s of scene %d: %.17g is not %s", what, at, v, cJSON_PrintUnformatted(want));
 }
 
+static double item(const cJSON *list, int at)
+{
+    return cJSON_GetArrayItem(list, at)->valuedouble;
+}
+
 static struct pm_box_metrics *new_metrics(int classes)
 {
     return pm_box_metrics_create(&(struct pm_box_metrics_options){ .classes = classes,
@@ -87,12 +92,66 @@ static void voc_scenes(void **state)
     cJSON_Delete(all);
 }
 
-/* ---- coco-mini --------------------------------------------------------------------------- */
-
-static double item(const cJSON *list, int at)
+/* The same changes to a scene as in box_metrics.py. */
+static void plain_scene(struct scene *s)
 {
-    return cJSON_GetArrayItem(list, at)->valuedouble;
+    for (int i = 0; i < s->count; i++) {
+        struct scene_picture *p = &s->picture[i];
+        int kept = 0;
+
+        for (int g = 0; g < p->truths; g++) {
+            const struct pm_box_truth t = { .box = p->truth[g].box, .area = NAN,
+                                            .label = p->truth[g].label };
+
+            if (kept == 0 || memcmp(&p->truth[kept - 1].box, &t.box, sizeof t.box) != 0)
+                p->truth[kept++] = t;
+        }
+        p->truths = kept;
+        for (int d = 0; d < p->detections; d++)
+            p->detection[d].box.v[3] += 0.25;
+    }
 }
+
+static void error_scenes(void **state)
+{
+    static struct scene s;
+    cJSON *all = read_golden("box_metrics.json");
+    const cJSON *list = cJSON_GetObjectItem(all, "errors"), *want = list->child;
+    int total[PM_BOX_KINDS] = { 0 };
+
+    (void)state;
+    for (int index = 0; index < 300; index++) {
+        struct pm_box_errors errors, each[SCENE_CLASSES];
+        struct pm_box_metrics *m;
+
+        if (index % 25 == 0)
+            continue;
+        draw_scene(&s, index, true);
+        plain_scene(&s);
+        m = add_scene(&s, index % 2);
+        pm_box_metrics_errors(m, -1, &errors, each, NULL);
+        for (int k = 0; k < PM_BOX_IGNORED; k++) {
+            uint64_t sum = 0;
+
+            for (int c = 0; c < SCENE_CLASSES; c++)
+                sum += each[c].count[k];
+            assert_true(sum == errors.count[k]);
+            if (errors.count[k] != (uint64_t)item(want, k))
+                fail_msg("scene %d: %d %s, expected %g", index, (int)errors.count[k],
+                         pm_box_kind_names[k], item(want, k));
+            total[k] += (int)errors.count[k];
+        }
+        assert_true(errors.count[PM_BOX_IGNORED] == 0);
+        pm_box_metrics_destroy(&m);
+        want = want->next;
+    }
+    assert_null(want);
+    for (int k = 0; k < PM_BOX_IGNORED; k++)
+        assert_true(total[k] > 20);
+    cJSON_Delete(all);
+}
+
+/* ---- coco-mini --------------------------------------------------------------------------- */
 
 static double member(const cJSON *object, const char *name)
 {
@@ -336,6 +395,7 @@ int main(void)
         cmocka_unit_test(coco_scenes),    cmocka_unit_test(coco_mini), cmocka_unit_test(voc_scenes),
         cmocka_unit_test(two_detections), cmocka_unit_test(ranges),    cmocka_unit_test(empty),
         cmocka_unit_test(difficult),      cmocka_unit_test(odd_boxes),
+        cmocka_unit_test(error_scenes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
