@@ -50,6 +50,14 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *c
 /* Builds the config's training net for one example, to find layers that do not fit. *built: false
  * if neither the data nor the config give picture size and classes, so nothing was built. */
 int pm_check_net(const struct pm_config *c, bool *built);
+/* Makes a config from pipeline configs of TensorFlow's Object Detection API, in protobuf's text
+ * form: one whole file, or files of its parts (model, training, input reader). config: a new object
+ * for a config file, without checks of its values. notes: a new array, one object per field that
+ * has no counterpart: file, line, field, differs (the run differs from the original's), why. Both
+ * are freed with cJSON_Delete. PM_EDATA with file and line for a syntax error, a field that the
+ * format does not have, or a value of another kind. */
+int pm_convert_pipeline(const char *const *paths, size_t count, struct cJSON **config,
+                        struct cJSON **notes);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 

@@ -65,6 +65,9 @@ int app_load_config(const struct app_args *args, const char *command, int words,
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* Adds the formats to pumice dataset convert [FORMAT] --help (dataset_help.c). */
 int app_dataset_help(int argc, char **argv, struct pm_str *text);
+/* pumice config convert (config_convert.c). Words: pipeline configs, then the file to write. force:
+ * an existing file is replaced. */
+int app_config_convert(const struct app_args *args, bool force, struct app_globals *g);
 /* Flags of pumice dataset inspect (dataset_inspect.c). */
 struct app_inspect {
     int records; /* number of records to show per split */

@@ -251,6 +251,8 @@ static int run(int argc, char **argv, struct app_globals *g)
     bool shows = strcmp(what, "show") == 0, prints = strcmp(what, "schema") == 0;
     bool layers = shows && app_take_flag(&argc, argv, "--layers");
     bool plan = shows && app_take_flag(&argc, argv, "--plan");
+    bool converts = strcmp(what, "convert") == 0;
+    bool force = converts && app_take_flag(&argc, argv, "--force");
 
     if (prints) {
         PM_TRY(app_take_value(&argc, argv, "--update", &folder));
@@ -266,6 +268,8 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(check(&args, a, g));
     else if (shows)
         PM_TRY(show(&args, layers ? SHOW_LAYERS : plan ? SHOW_PLAN : SHOW_VALUES, a, g));
+    else if (converts)
+        PM_TRY(app_config_convert(&args, force, g));
     else if (prints && args.words_count + (int)args.overrides_count > 0)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "command line: config schema takes no file; to write files, use "
@@ -273,8 +277,8 @@ static int run(int argc, char **argv, struct app_globals *g)
     else if (prints)
         PM_TRY(schema(a, page, folder));
     else
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: config needs check, show or schema first, as in "
-                                   "pumice config check configs/lenet_mnist.json"));
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: config needs check, show, convert or schema "
+                                   "first, as in pumice config check configs/lenet_mnist.json"));
 out:
     pm_arena_destroy(&a);
     return err;
@@ -285,6 +289,7 @@ const struct pm_command pm_command_config = {
     .help = "checks and shows config files; prints the memory of a step",
     .usage = "check CONFIG.json [key=value ...]\n"
              "show CONFIG.json [--layers | --plan] [key=value ...]\n"
+             "convert PIPELINE.config ... OUT.json [--force]\n"
              "schema [--markdown keys|flags|operators | --update FOLDER]",
     .details =
         "check   reads the config with its base files and key=value arguments, builds the net,\n"
@@ -293,6 +298,9 @@ const struct pm_command pm_command_config = {
         "        --layers prints the net as a list of layers for model.layers. Set input.size,\n"
         "        input.preprocessing and optim.weight_decay beside such a list, which does not\n"
         "        contain them. --plan prints the memory of a training step on each device\n"
+        "convert writes a config from a pipeline config of TensorFlow's Object Detection API, or\n"
+        "        from the separate files of its parts. It names every field that has no\n"
+        "        counterpart, with its line and the reason\n"
         "schema  prints the JSON Schema for editors. With --markdown it prints the tables of\n"
         "        docs/keys.md (keys), docs/migrating.md (flags) or docs/onnx.md (operators).\n"
         "        --update FOLDER writes them and configs/schema.json in a source folder\n"

@@ -16,6 +16,7 @@ import sys
 import box_seeds
 import detection_seeds
 import folder_seeds
+import pipeline_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
 from wire_format import example, feature, field, masked
@@ -503,6 +504,7 @@ def main():
         "archive": folder_seeds.archives(),
         "pipeline_cache": folder_seeds.pipeline_caches(),
         "detection": detection_seeds.detections(),
+        "pipeline": pipeline_seeds.pipelines(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")

@@ -1,0 +1,101 @@
+/* The rows of all fields, and the defaults that differ from Pumice's. */
+#include "jobs/pipeline/fields.h"
+
+#include <string.h>
+
+#define V(m, f, t, h, to) { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_##h, to, NULL, NULL },
+#define S(m, f, of, h, to) \
+    { #m, #f, PM_PIPELINE_MESSAGE, #of, PM_PIPELINE_##h, to, NULL, NULL },
+#define C(m, f, t, call) \
+    { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_CALL_OF, NULL, NULL, pm_pipeline_##call },
+#define CS(m, f, of, call) \
+    { #m, #f, PM_PIPELINE_MESSAGE, #of, PM_PIPELINE_CALL_OF, NULL, NULL, pm_pipeline_##call },
+#define USED(m, f, t) { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_USED, NULL, NULL, NULL },
+#define NONE(m, f, t, same, why) \
+    { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_NONE, why, same, NULL },
+#define LOST(m, f, t, same, why) \
+    { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_LOST, why, same, NULL },
+
+static const struct pm_pipeline_row rows[] = {
+#include "jobs/pipeline/model.def"
+
+#include "jobs/pipeline/train.def"
+
+#include "jobs/pipeline/augment.def"
+};
+
+const struct pm_pipeline_row *pm_pipeline_rows(size_t *count)
+{
+    *count = PM_COUNT(rows);
+    return rows;
+}
+
+const struct pm_pipeline_row *pm_pipeline_row(const char *message, const char *field)
+{
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (strcmp(rows[i].message, message) == 0 && strcmp(rows[i].field, field) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* Values of the protos' fields when the file does not have them, where Pumice's own default may
+ * differ. */
+static const struct {
+    const char *message, *field, *value;
+} defaults[] = {
+    { "FixedShapeResizer", "height", "300" },
+    { "FixedShapeResizer", "width", "300" },
+    { "KeepAspectRatioResizer", "min_dimension", "600" },
+    { "KeepAspectRatioResizer", "max_dimension", "1024" },
+    { "SsdFeatureExtractor", "min_depth", "16" },
+    { "Hyperparams", "activation", "RELU" },
+    { "BatchNorm", "decay", "0.999" },
+    { "BatchNorm", "scale", "false" },
+    { "BatchNorm", "epsilon", "0.001" },
+    { "L2Regularizer", "weight", "1" },
+    { "ArgMaxMatcher", "force_match_for_each_row", "false" },
+    { "ConvolutionalBoxPredictor", "use_dropout", "true" },
+    { "ConvolutionalBoxPredictor", "dropout_keep_probability", "0.8" },
+    { "ConvolutionalBoxPredictor", "kernel_size", "1" },
+    { "WeightSharedConvolutionalBoxPredictor", "num_layers_before_predictor", "0" },
+    { "WeightSharedConvolutionalBoxPredictor", "depth", "0" },
+    { "WeightSharedConvolutionalBoxPredictor", "kernel_size", "3" },
+    { "WeightSharedConvolutionalBoxPredictor", "class_prediction_bias_init", "0" },
+    { "SsdAnchorGenerator", "min_scale", "0.2" },
+    { "SsdAnchorGenerator", "max_scale", "0.95" },
+    { "PostProcessing", "score_converter", "IDENTITY" },
+    { "BatchNonMaxSuppression", "score_threshold", "0" },
+    { "BatchNonMaxSuppression", "iou_threshold", "0.6" },
+    { "BatchNonMaxSuppression", "max_detections_per_class", "100" },
+    { "BatchNonMaxSuppression", "max_total_detections", "100" },
+    { "HardExampleMiner", "num_hard_examples", "64" },
+    { "HardExampleMiner", "iou_threshold", "0.7" },
+    { "HardExampleMiner", "loss_type", "BOTH" },
+    { "HardExampleMiner", "max_negatives_per_positive", "0" },
+    { "HardExampleMiner", "min_negatives_per_image", "0" },
+    { "AdamOptimizer", "epsilon", "1e-8" },
+    { "ConstantLearningRate", "learning_rate", "0.002" },
+    { "ExponentialDecayLearningRate", "initial_learning_rate", "0.002" },
+    { "ExponentialDecayLearningRate", "decay_steps", "4000000" },
+    { "ExponentialDecayLearningRate", "decay_factor", "0.95" },
+    { "ManualStepLearningRate", "initial_learning_rate", "0.002" },
+    { "LearningRateSchedule", "learning_rate", "0.002" },
+    { "CosineDecayLearningRate", "learning_rate_base", "0.002" },
+    { "CosineDecayLearningRate", "total_steps", "4000000" },
+    { "CosineDecayLearningRate", "warmup_learning_rate", "0.0002" },
+    { "CosineDecayLearningRate", "warmup_steps", "10000" },
+    { "Quantization", "delay", "500000" },
+};
+
+const char *pm_pipeline_default(const char *message, size_t *i)
+{
+    for (; *i < PM_COUNT(defaults); ++*i)
+        if (strcmp(defaults[*i].message, message) == 0)
+            return defaults[*i].field;
+    return NULL;
+}
+
+const char *pm_pipeline_default_value(size_t i)
+{
+    return defaults[i].value;
+}

@@ -1,0 +1,167 @@
+/* Calls of the model's rows: sizes, nets, hyperparameters. */
+#include "jobs/pipeline/fields.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+PM_PIPELINE_CALL(two_stages)
+{
+    (void)row, (void)object;
+    return pm_fail(PM_ECONFIG,
+                   "%s:%u: %s: detectors of two stages are not available in this version: convert "
+                   "a config with model { ssd }",
+                   p->file, f->line, f->name);
+}
+
+/* height, width of fixed_shape_resizer: input.size. */
+PM_PIPELINE_CALL(size)
+{
+    cJSON *side = NULL, *size = pm_pipeline_get(p, "input.size");
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &side));
+    if (!size) {
+        pm_pipeline_set(p, "input.size", cJSON_CreateIntArray((const int[]){ 300, 300 }, 2));
+        size = pm_pipeline_get(p, "input.size");
+    }
+    cJSON_ReplaceItemInArray(size, strcmp(row->field, "width") == 0, side);
+out:
+    return err;
+}
+
+/* max_dimension of keep_aspect_ratio_resizer: the input is a square of the longer side. */
+PM_PIPELINE_CALL(longer_side)
+{
+    cJSON *side = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &side));
+    pm_pipeline_set(p, "input.size", side);
+    pm_pipeline_set(p, "input.resizer", cJSON_CreateString("keep_aspect_ratio"));
+out:
+    return err;
+}
+
+PM_PIPELINE_CALL(grey)
+{
+    cJSON *grey = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &grey));
+    if (cJSON_IsTrue(grey))
+        pm_pipeline_set(p, "input.channels", cJSON_CreateNumber(1));
+out:
+    cJSON_Delete(grey);
+    return err;
+}
+
+/* Feature extractors and the nets that contain them. */
+static const struct {
+    const char *type, *net;
+} nets[] = {
+    { "ssd_mobilenet_v1", "ssd_mobilenet_v1" },
+    { "ssd_mobilenet_v1_fpn", "ssd_mobilenet_v1_fpn" },
+    { "ssd_mobilenet_v1_ppn", "ssd_mobilenet_v1_ppn" },
+    { "ssd_mobilenet_v2", "ssd_mobilenet_v2" },
+    { "ssd_mobilenet_v2_fpn", "ssd_mobilenet_v2_fpn" },
+    { "ssd_mobilenet_v3_large", "ssd_mobilenet_v3_large" },
+    { "ssd_mobilenet_v3_small", "ssd_mobilenet_v3_small" },
+    { "ssd_inception_v2", "ssd_inception_v2" },
+    { "ssd_inception_v3", "ssd_inception_v3" },
+    { "ssd_resnet50_v1_fpn", "ssd_resnet_v1_50_fpn" },
+    { "ssd_resnet101_v1_fpn", "ssd_resnet_v1_101_fpn" },
+    { "ssd_resnet152_v1_fpn", "ssd_resnet_v1_152_fpn" },
+    { "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1" },
+};
+
+PM_PIPELINE_CALL(net)
+{
+    (void)row, (void)object;
+    if (f->kind != PM_PROTO_TEXT_STRING)
+        return pm_pipeline_fail(p, f, "a text in quotes is needed, found: %.40s",
+                                f->kind == PM_PROTO_TEXT_MESSAGE ? "{" : f->value);
+    for (size_t i = 0; i < PM_COUNT(nets); i++)
+        if (strcmp(nets[i].type, f->value) == 0) {
+            pm_pipeline_set(p, "model.name", cJSON_CreateString(nets[i].net));
+            return PM_OK;
+        }
+    pm_pipeline_note(p, f, true, "\"%s\" is not among the nets here: set model.name", f->value);
+    return PM_OK;
+}
+
+/* The weight of an L2 regulariser. optim.weight_decay holds for the whole net: the first weight,
+ * which is the feature extractor's or the predictor's, is used. */
+PM_PIPELINE_CALL(weight_decay)
+{
+    const cJSON *set = pm_pipeline_get(p, "optim.weight_decay");
+    cJSON *weight = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &weight));
+    if (!set) {
+        pm_pipeline_set(p, "optim.weight_decay", weight);
+        weight = NULL;
+    } else if (cJSON_GetNumberValue(set) != cJSON_GetNumberValue(weight)) {
+        pm_pipeline_note(p, f, true, "optim.weight_decay is already %g: one value holds for the "
+                         "whole net", cJSON_GetNumberValue(set));
+    }
+out:
+    cJSON_Delete(weight);
+    return err;
+}
+
+/* One of the initialisers: "initializer" of the hyperparameters, in the form of struct pm_init. */
+PM_PIPELINE_CALL(initializer)
+{
+    const struct pm_proto_text *mode = pm_pipeline_find(f, "mode");
+    const struct pm_proto_text *uniform = pm_pipeline_find(f, "uniform");
+    const bool scaling = strcmp(row->field, "variance_scaling_initializer") == 0;
+    const char *kind = strcmp(row->field, "random_normal_initializer") ? "truncated" : "normal";
+    double value = 0, mean = 0;
+    bool flat = false;
+    char text[64], number[32];
+    int err = PM_OK;
+
+    PM_TRY(pm_pipeline_number_of(p, f, scaling ? "factor" : "stddev", scaling ? 2 : 1, &value));
+    PM_TRY(pm_pipeline_number_of(p, f, "mean", 0, &mean));
+    if (mean != 0)
+        pm_pipeline_note(p, f, true, "weights start around 0, not around %g", mean);
+    if (uniform && !pm_proto_text_bool(uniform, &flat))
+        PM_TRY(pm_pipeline_fail(p, uniform, "true or false is needed"));
+    if (scaling && mode && mode->kind == PM_PROTO_TEXT_WORD && !strcmp(mode->value, "FAN_AVG"))
+        pm_pipeline_note(p, f, true, "mode FAN_AVG is not available: FAN_IN is used");
+    if (scaling)
+        kind = flat ? "variance_scaling_uniform"
+               : mode && mode->kind == PM_PROTO_TEXT_WORD && !strcmp(mode->value, "FAN_OUT")
+                   ? "variance_scaling_fan_out"
+                   : "variance_scaling";
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(number, sizeof number, "%.*g", digits, value);
+        if ((float)strtod(number, NULL) == (float)value)
+            break;
+    }
+    snprintf(text, sizeof text, "%s(%s)", kind, number);
+    cJSON_DeleteItemFromObjectCaseSensitive(object, "initializer");
+    cJSON_AddStringToObject(object, "initializer", text);
+out:
+    return err;
+}
+
+PM_PIPELINE_CALL(freeze_batchnorm)
+{
+    cJSON *frozen = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &frozen));
+    if (cJSON_IsTrue(frozen))
+        pm_pipeline_set(p, "model.batch_norm_train", cJSON_CreateFalse());
+out:
+    cJSON_Delete(frozen);
+    return err;
+}

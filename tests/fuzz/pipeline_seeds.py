@@ -1,0 +1,22 @@
+"""Seeds of the fuzz target of pipeline configs."""
+
+
+def pipelines():
+    yield "model", (
+        b"model { ssd { num_classes: 3 image_resizer { fixed_shape_resizer { width: 320 } }\n"
+        b"feature_extractor { type: 'ssd_mobilenet_v2' conv_hyperparams { activation: RELU_6\n"
+        b"initializer { variance_scaling_initializer { mode: FAN_OUT uniform: true } }\n"
+        b"regularizer { l2_regularizer { weight: 4e-5 } } batch_norm { scale: true } } }\n"
+        b"anchor_generator { ssd_anchor_generator { aspect_ratios: [1, 0.5] } }\n"
+        b"matcher { argmax_matcher { } } similarity_calculator { iou_similarity { } }\n"
+        b"loss { hard_example_miner { loss_type: BOTH } } } }")
+    yield "training", (
+        b"train_config: < batch_size: 24 optimizer { adam_optimizer: { learning_rate {\n"
+        b"manual_step_learning_rate { schedule { step: 3 learning_rate: .1 } warmup: true } } } }\n"
+        b"data_augmentation_options { ssd_random_crop { operations { min_area: 1 } } }\n"
+        b"fine_tune_checkpoint: \"a\\m\" freeze_variables: 'x' >\n"
+        b"train_input_reader { tf_record_input_reader { input_path: '/d/a*' } }\n"
+        b"eval_input_reader { sample_1_of_n_examples: 2 } eval_config { metrics_set: 'x' }")
+    yield "part", b"label_map_path: 'x' load_instance_masks: true # c"
+    yield "stages", b"model { faster_rcnn { } }"
+    yield "quantised", b"graph_rewriter { quantization { delay: 0x10 weight_bits: 8 } }"

@@ -1,0 +1,300 @@
+/* Conversion of pipeline configs: every field of the protos has a row, values arrive at their keys,
+ * and mistakes are named with their lines. */
+#include "base/unit.h"
+#include "data/preprocessing_common.h"
+#include "jobs/pipeline/fields.h"
+
+#include <cjson/cJSON.h>
+#include <pumice/train.h>
+
+static struct pm_pipeline p;
+
+static int set_up(void **state)
+{
+    (void)state;
+    p = (struct pm_pipeline){ .arena = pm_arena_create(), .config = cJSON_CreateObject(),
+                              .notes = cJSON_CreateArray() };
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cJSON_Delete(p.config);
+    cJSON_Delete(p.notes);
+    pm_arena_destroy(&p.arena);
+    return 0;
+}
+
+static void converted(const char *text)
+{
+    if (pm_pipeline_text(&p, "p.config", text) < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+static void has(const char *key, const char *json)
+{
+    cJSON *value = pm_pipeline_get(&p, key);
+    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+
+    if (!text || strcmp(text, json) != 0)
+        fail_msg("%s: %s instead of %s", key, text ? text : "nothing", json);
+    free(text);
+}
+
+/* ---- the protos ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *kind;
+    enum pm_pipeline_type type;
+} kinds[] = {
+    { "int", PM_PIPELINE_INT },       { "number", PM_PIPELINE_NUMBER },
+    { "bool", PM_PIPELINE_BOOL },     { "text", PM_PIPELINE_TEXT },
+    { "word", PM_PIPELINE_WORD },     { "ints", PM_PIPELINE_INTS },
+    { "numbers", PM_PIPELINE_NUMBERS }, { "texts", PM_PIPELINE_TEXTS },
+    { "message", PM_PIPELINE_MESSAGE }, { "messages", PM_PIPELINE_MESSAGE },
+};
+
+/* Checks the rows of a message and of those inside, as far as they are converted. */
+static int walk(const cJSON *messages, const char *message, cJSON *seen)
+{
+    const cJSON *field;
+    int fields = 0;
+
+    if (cJSON_HasObjectItem(seen, message))
+        return 0;
+    cJSON_AddNullToObject(seen, message);
+    cJSON_ArrayForEach(field, cJSON_GetObjectItemCaseSensitive(messages, message)) {
+        const char *name = cJSON_GetArrayItem(field, 0)->valuestring;
+        const char *kind = cJSON_GetArrayItem(field, 1)->valuestring;
+        const char *of = cJSON_GetArrayItem(field, 2)->valuestring;
+        const struct pm_pipeline_row *row = pm_pipeline_row(message, name);
+        size_t k = 0;
+
+        if (!row)
+            fail_msg("%s.%s has no row", message, name);
+        while (strcmp(kinds[k].kind, kind) != 0)
+            k++;
+        if (row->type != kinds[k].type)
+            fail_msg("%s.%s is %s", message, name, kind);
+        fields++;
+        if (row->type != PM_PIPELINE_MESSAGE || row->how == PM_PIPELINE_LOST ||
+            row->how == PM_PIPELINE_NONE || row->call == pm_pipeline_two_stages)
+            continue;
+        assert_string_equal(row->of, of);
+        fields += walk(messages, of, seen);
+    }
+    return fields;
+}
+
+static void every_field_has_a_row(void **state)
+{
+    size_t count;
+    const struct pm_pipeline_row *rows = pm_pipeline_rows(&count);
+    cJSON *golden = golden_file("pipeline_fields.json"), *seen = cJSON_CreateObject();
+
+    (void)state;
+    const int fields = walk(cJSON_GetObjectItem(golden, "messages"), "TrainEvalPipelineConfig",
+                            seen);
+    assert_in_range(fields, 380, 500);
+    for (size_t i = 0; i < count; i++)
+        assert_ptr_equal(pm_pipeline_row(rows[i].message, rows[i].field), &rows[i]); /* once */
+    cJSON_Delete(golden);
+    cJSON_Delete(seen);
+}
+
+static void defaults_have_rows(void **state)
+{
+    size_t count;
+    const struct pm_pipeline_row *rows = pm_pipeline_rows(&count);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        size_t d = 0;
+        for (const char *f; (f = pm_pipeline_default(rows[i].message, &d)) != NULL; d++)
+            assert_non_null(pm_pipeline_row(rows[i].message, f));
+    }
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void model(void **state)
+{
+    (void)state;
+    converted("model { ssd { num_classes: 3\n"
+              "  image_resizer { fixed_shape_resizer { height: 320 } }\n"
+              "  feature_extractor { type: 'ssd_resnet50_v1_fpn'\n"
+              "    conv_hyperparams { regularizer { l2_regularizer { weight: 0.0004 } }\n"
+              "      initializer { truncated_normal_initializer { stddev: 0.03 } }\n"
+              "      activation: RELU_6 batch_norm { decay: 0.997 } } }\n"
+              "  anchor_generator { ssd_anchor_generator { aspect_ratios: [1, 0.3333] } }\n"
+              "  loss { classification_loss { weighted_sigmoid_focal { gamma: 1.5 } } } } }");
+    has("model.num_classes", "3");
+    has("input.size", "[320,300]");
+    has("model.name", "\"ssd_resnet_v1_50_fpn\"");
+    has("optim.weight_decay", "0.0004");
+    has("model.hyperparams",
+        "{\"initializer\":\"truncated(0.03)\",\"activation\":\"relu6\",\"batch_norm_decay\":0.997,"
+        "\"batch_norm_scale\":false,\"batch_norm_epsilon\":0.001}");
+    has("model.anchors", "{\"type\":\"ssd\",\"aspect_ratios\":[1,0.3333],\"min_scale\":0.2,"
+                         "\"max_scale\":0.95}");
+    has("loss.classification", "{\"type\":\"weighted_sigmoid_focal\",\"gamma\":1.5}");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 0);
+}
+
+static void training(void **state)
+{
+    (void)state;
+    converted("train_config { batch_size: 24 num_steps: 200 bias_grad_multiplier: 2\n"
+              "  fine_tune_checkpoint: 'C:/x\\model.ckpt' from_detection_checkpoint: true\n"
+              "  freeze_variables: '.*conv1.*' freeze_variables: 'b'\n"
+              "  data_augmentation_options { random_horizontal_flip { } }\n"
+              "  data_augmentation_options { ssd_random_crop { operations { min_area: 0.5 } } }\n"
+              "  optimizer { momentum_optimizer { learning_rate { manual_step_learning_rate {\n"
+              "    initial_learning_rate: .0003 schedule { step: 9 learning_rate: .00003 }\n"
+              "    schedule { step: 20 learning_rate: 3e-6 } warmup: true } } }\n"
+              "    use_moving_average: false } }\n"
+              "train_input_reader { tf_record_input_reader { input_path: '/d/a-[0-9]*-of-00010' }\n"
+              "  label_map_path: '/d/m.pbtxt' }\n"
+              "eval_input_reader { tf_record_input_reader { input_path: '/d/b.record' }\n"
+              "  label_map_path: '/d/m.pbtxt' sample_1_of_n_examples: 3 }\n"
+              "eval_config { metrics_set: 'coco_detection_metrics' use_moving_averages: true }");
+    has("run.batch_size", "24");
+    has("optim.multipliers", "{\".*/biases\":2}");
+    has("init.checkpoint", "\"C:/x\\\\model.ckpt\"");
+    has("init.type", "\"detection\"");
+    has("optim.freeze", "[\".*conv1.*\",\"b\"]");
+    has("input.augment", "[{\"name\":\"random_horizontal_flip\"},"
+                         "{\"name\":\"ssd_random_crop\",\"operations\":[{\"min_area\":0.5}]}]");
+    has("optim.name", "\"momentum\"");
+    has("optim.moving_average_decay", "0");
+    has("schedule.boundaries", "[9,20]");
+    has("schedule.rates", "[3e-05,3e-06]");
+    has("schedule.warmup_steps", "9");
+    has("data.folder", "\"/d\"");
+    has("data.train_split", "\"a-[0-9]*-of-00010\"");
+    has("data.eval_split", "\"b.record\"");
+    has("eval.sample_1_of_n", "3");
+    has("eval.averages", "\"on\"");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 0);
+}
+
+static void rates(void **state)
+{
+    (void)state;
+    converted("train_config { optimizer { rms_prop_optimizer { learning_rate {\n"
+              "  exponential_decay_learning_rate { burnin_steps: 5 } } } } }");
+    has("schedule", "{\"policy\":\"exponential\",\"warmup_steps\":5,\"base_lr\":0.002,"
+                    "\"decay_steps\":4000000,\"decay_factor\":0.95,\"warmup_shape\":\"constant\","
+                    "\"warmup_shift\":true,\"warmup_lr\":0.002}");
+    has("optim.moving_average_decay", "0.9999");
+}
+
+/* ---- notes and mistakes ---------------------------------------------------------------------- */
+
+static void noted(const char *text, unsigned line, const char *field, bool differs)
+{
+    cJSON *note;
+
+    cJSON_Delete(p.notes);
+    p.notes = cJSON_CreateArray();
+    converted(text);
+    note = cJSON_GetArrayItem(p.notes, 0);
+    if (cJSON_GetArraySize(p.notes) != 1)
+        fail_msg("%s: %d notes", text, cJSON_GetArraySize(p.notes));
+    assert_string_equal(cJSON_GetObjectItem(note, "file")->valuestring, "p.config");
+    assert_int_equal(cJSON_GetObjectItem(note, "line")->valueint, line);
+    assert_string_equal(cJSON_GetObjectItem(note, "field")->valuestring, field);
+    assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(note, "differs")), differs);
+}
+
+static void notes(void **state)
+{
+    (void)state;
+    noted("model { ssd {\n use_confidences_as_targets: true } }", 2, "use_confidences_as_targets",
+          true);
+    noted("train_config {\n\n batch_queue_capacity: 3 }", 3, "batch_queue_capacity", false);
+    noted("model { ssd { feature_extractor { type: 'ssd_pnasnet' } } }", 1, "type", true);
+    noted("eval_config { metrics_set: 'x' }", 1, "metrics_set", true);
+    converted("model { ssd { use_confidences_as_targets: false } }");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 1); /* without effect: no second note */
+}
+
+static void refused(const char *text, int code, const char *wanted)
+{
+    if (pm_pipeline_text(&p, "p.config", text) != code || !strstr(pm_error_text(), wanted))
+        fail_msg("%s: %s", text, pm_error_text());
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    refused("", PM_EDATA, "p.config:1: nothing is not a field of a pipeline config");
+    refused("item { id: 1 }", PM_EDATA, "p.config:1: item is not a field of a pipeline config");
+    refused("model { ssd {\n num_class: 3 } }", PM_EDATA,
+            "p.config:2: num_class: Ssd has no such field (did you mean num_classes?)");
+    refused("model { ssd { num_classes: 'x' } }", PM_EDATA,
+            "p.config:1: num_classes: a whole number is needed, found: x");
+    refused("model { ssd { num_classes: { } } }", PM_EDATA, "a whole number is needed, found: {");
+    refused("model: 3", PM_EDATA, "p.config:1: model: '{' is needed, found: 3");
+    refused("train_config { optimizer: 3 }", PM_EDATA, "optimizer: '{' is needed");
+    refused("train_config: { fine_tune_checkpoint: 3 }", PM_EDATA, "a text in quotes is needed");
+    refused("model { ssd { add_background_class: 2 } }", PM_EDATA, "true or false is needed");
+    refused("model {\n faster_rcnn { } }", PM_ECONFIG,
+            "p.config:2: faster_rcnn: detectors of two stages are not available");
+    refused("model { ssd", PM_EDATA, "p.config:1: expected '{' or ':'");
+}
+
+static void parts(void **state)
+{
+    (void)state;
+    converted("ssd { num_classes: 7 }");
+    converted("batch_size: 5");
+    converted("label_map_path: 'm.pbtxt'");
+    converted("num_examples: 5");
+    has("model.num_classes", "7");
+    has("run.batch_size", "5");
+    has("data.label_map", "\"m.pbtxt\"");
+}
+
+/* ---- real files ------------------------------------------------------------------------------ */
+
+static void real(void **state)
+{
+    char **paths = NULL;
+    size_t count = 0, ssd = 0;
+    const char *folder = shared_data("pipeline-configs");
+
+    (void)state;
+    assert_int_equal(pm_glob(p.arena, pm_arena_printf(p.arena, "%s/configs/*.config", folder),
+                             &paths, &count), PM_OK);
+    for (size_t i = 0; i < count; i++) {
+        cJSON *config = NULL, *list = NULL;
+        const int err = pm_convert_pipeline((const char *const *)&paths[i], 1, &config, &list);
+
+        if (err < 0 && !strstr(pm_error_text(), "two stages"))
+            fail_msg("%s", pm_error_text());
+        ssd += err == PM_OK;
+        cJSON_Delete(config);
+        cJSON_Delete(list);
+    }
+    assert_int_equal(count, 19);
+    assert_int_equal(ssd, 11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_has_a_row),
+        cmocka_unit_test(defaults_have_rows),
+        cmocka_unit_test_setup_teardown(model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(training, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(notes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mistakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(real, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
