@@ -58,6 +58,8 @@ int pm_check_net(const struct pm_config *c, bool *built);
  * format does not have, or a value of another kind. */
 int pm_convert_pipeline(const char *const *paths, size_t count, struct cJSON **config,
                         struct cJSON **notes);
+/* Returns the table of these fields for docs/migrating.md, as Markdown. Free it with pm_free. */
+char *pm_convert_pipeline_markdown(void);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 

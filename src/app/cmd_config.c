@@ -167,11 +167,23 @@ static const struct {
     { "operators", "docs/onnx.md" },
 };
 
+/* Flags of the original programs, then fields of pipeline configs. */
+static char *migration(const struct pm_open_sections *open)
+{
+    struct pm_str s = { 0 };
+    char *flags = pm_config_flags_markdown(open), *fields = pm_convert_pipeline_markdown();
+
+    pm_str_add(&s, "%s%s", flags, fields);
+    pm_free(flags);
+    pm_free(fields);
+    return s.text;
+}
+
 /* Returns the generated part of pages[i]; free with pm_free. */
 static char *page_text(size_t i, const struct pm_open_sections *open)
 {
     return i == 0 ? pm_config_keys_markdown(open) :
-           i == 1 ? pm_config_flags_markdown(open) :
+           i == 1 ? migration(open) :
                     pm_import_markdown();
 }
 

@@ -1,15 +1,17 @@
 /* The rows of all fields, and the defaults that differ from Pumice's. */
 #include "jobs/pipeline/fields.h"
 
+#include <pumice/train.h>
+
 #include <string.h>
 
 #define V(m, f, t, h, to) { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_##h, to, NULL, NULL },
 #define S(m, f, of, h, to) \
     { #m, #f, PM_PIPELINE_MESSAGE, #of, PM_PIPELINE_##h, to, NULL, NULL },
-#define C(m, f, t, call) \
-    { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_CALL_OF, NULL, NULL, pm_pipeline_##call },
-#define CS(m, f, of, call) \
-    { #m, #f, PM_PIPELINE_MESSAGE, #of, PM_PIPELINE_CALL_OF, NULL, NULL, pm_pipeline_##call },
+#define C(m, f, t, call, what) \
+    { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_CALL_OF, what, NULL, pm_pipeline_##call },
+#define CS(m, f, of, call, what) \
+    { #m, #f, PM_PIPELINE_MESSAGE, #of, PM_PIPELINE_CALL_OF, what, NULL, pm_pipeline_##call },
 #define USED(m, f, t) { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_USED, NULL, NULL, NULL },
 #define NONE(m, f, t, same, why) \
     { #m, #f, PM_PIPELINE_##t, NULL, PM_PIPELINE_NONE, why, same, NULL },
@@ -98,4 +100,53 @@ const char *pm_pipeline_default(const char *message, size_t *i)
 const char *pm_pipeline_default_value(size_t i)
 {
     return defaults[i].value;
+}
+
+/* ---- the table of docs/migrating.md ---------------------------------------------------------- */
+
+/* Appends what becomes of a field. */
+static void add_place(struct pm_str *s, const struct pm_pipeline_row *r)
+{
+    const char *name = r->to ? r->to : r->field;
+
+    switch (r->how) {
+    case PM_PIPELINE_KEY: pm_str_add(s, "`%s`", name); break;
+    case PM_PIPELINE_MEMBER: pm_str_add(s, "member `%s`", name); break;
+    case PM_PIPELINE_CALL_OF: pm_str_add(s, "%s", name); break;
+    case PM_PIPELINE_USED: pm_str_add(s, "part of the value above"); break;
+    case PM_PIPELINE_THROUGH: pm_str_add(s, "the fields of %s", r->of); break;
+    case PM_PIPELINE_AT: pm_str_add(s, "object `%s`: the fields of %s", name, r->of); break;
+    case PM_PIPELINE_INSIDE: pm_str_add(s, "member `%s`: the fields of %s", name, r->of); break;
+    case PM_PIPELINE_TYPE:
+        pm_str_add(s, "member `type`: \"%s\"; the fields of %s", name, r->of);
+        break;
+    case PM_PIPELINE_WORD_OF:
+        pm_str_add(s, "member `similarity`: \"%s\"; the fields of %s", name, r->of);
+        break;
+    case PM_PIPELINE_STEP:
+        pm_str_add(s, "`input.augment`: \"%s\"; the fields of %s", name, r->of);
+        break;
+    case PM_PIPELINE_ITEM: pm_str_add(s, "list `%s`: the fields of %s", name, r->of); break;
+    case PM_PIPELINE_NONE: pm_str_add(s, "not needed: %s", name); break;
+    case PM_PIPELINE_LOST: pm_str_add(s, "not converted: %s", name); break;
+    }
+}
+
+char *pm_convert_pipeline_markdown(void)
+{
+    struct pm_str s = { 0 };
+    const char *message = "";
+
+    pm_str_add(&s, "\n## Fields of pipeline configs\n\n"
+                   "`pumice config convert` reads pipeline configs of TensorFlow's Object "
+                   "Detection API. \"member\" is a member of the object that the message becomes.\n");
+    for (size_t i = 0; i < PM_COUNT(rows); i++) {
+        if (strcmp(rows[i].message, message) != 0)
+            pm_str_add(&s, "\n### %s\n\n| field | here |\n|---|---|\n", rows[i].message);
+        message = rows[i].message;
+        pm_str_add(&s, "| `%s` | ", rows[i].field);
+        add_place(&s, &rows[i]);
+        pm_str_add(&s, " |\n");
+    }
+    return s.text;
 }
