@@ -107,11 +107,14 @@ int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_tex
 PM_PIPELINE_CALL(two_stages);
 PM_PIPELINE_CALL(size);
 PM_PIPELINE_CALL(longer_side);
+PM_PIPELINE_CALL(threshold);
 PM_PIPELINE_CALL(grey);
 PM_PIPELINE_CALL(net);
 PM_PIPELINE_CALL(weight_decay);
 PM_PIPELINE_CALL(initializer);
 PM_PIPELINE_CALL(freeze_batchnorm);
+PM_PIPELINE_CALL(batch_norm_train);
+PM_PIPELINE_CALL(clip_range);
 PM_PIPELINE_CALL(train_reader);
 PM_PIPELINE_CALL(eval_reader);
 PM_PIPELINE_CALL(optimizer);

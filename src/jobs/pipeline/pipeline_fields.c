@@ -49,7 +49,9 @@ static const struct {
     { "FixedShapeResizer", "width", "300" },
     { "KeepAspectRatioResizer", "min_dimension", "600" },
     { "KeepAspectRatioResizer", "max_dimension", "1024" },
+    { "ConditionalShapeResizer", "size_threshold", "300" },
     { "SsdFeatureExtractor", "min_depth", "16" },
+    { "SsdFeatureExtractor", "override_base_feature_extractor_hyperparams", "false" },
     { "Hyperparams", "activation", "RELU" },
     { "BatchNorm", "decay", "0.999" },
     { "BatchNorm", "scale", "false" },
@@ -139,7 +141,8 @@ char *pm_convert_pipeline_markdown(void)
 
     pm_str_add(&s, "\n## Fields of pipeline configs\n\n"
                    "`pumice config convert` reads pipeline configs of TensorFlow's Object "
-                   "Detection API. \"member\" is a member of the object that the message becomes.\n");
+                   "Detection API. \"member\" is a member of the object that the message "
+                   "becomes.\n");
     for (size_t i = 0; i < PM_COUNT(rows); i++) {
         if (strcmp(rows[i].message, message) != 0)
             pm_str_add(&s, "\n### %s\n\n| field | here |\n|---|---|\n", rows[i].message);

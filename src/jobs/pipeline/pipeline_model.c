@@ -45,6 +45,22 @@ out:
     return err;
 }
 
+/* size_threshold of conditional_shape_resizer: pictures are shrunk to it, so they fit into a square
+ * of that side. */
+PM_PIPELINE_CALL(threshold)
+{
+    cJSON *side = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &side));
+    pm_pipeline_set(p, "input.size", cJSON_Duplicate(side, true));
+    pm_pipeline_set(p, "input.size_threshold", side);
+    pm_pipeline_set(p, "input.resizer", cJSON_CreateString("conditional"));
+out:
+    return err;
+}
+
 PM_PIPELINE_CALL(grey)
 {
     cJSON *grey = NULL;
@@ -163,5 +179,39 @@ PM_PIPELINE_CALL(freeze_batchnorm)
         pm_pipeline_set(p, "model.batch_norm_train", cJSON_CreateFalse());
 out:
     cJSON_Delete(frozen);
+    return err;
+}
+
+/* batch_norm { train: false }: the same for the whole net. */
+PM_PIPELINE_CALL(batch_norm_train)
+{
+    cJSON *train = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &train));
+    if (cJSON_IsFalse(train))
+        pm_pipeline_set(p, "model.batch_norm_train", cJSON_CreateFalse());
+out:
+    cJSON_Delete(train);
+    return err;
+}
+
+/* box_encodings_clip_range: a list of its two numbers. */
+PM_PIPELINE_CALL(clip_range)
+{
+    double min = 0, max = 0;
+    cJSON *range;
+    int err = PM_OK;
+
+    if (f->kind != PM_PROTO_TEXT_MESSAGE)
+        PM_TRY(pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value));
+    PM_TRY(pm_pipeline_number_of(p, f, "min", 0, &min));
+    PM_TRY(pm_pipeline_number_of(p, f, "max", 0, &max));
+    cJSON_DeleteItemFromObjectCaseSensitive(object, row->field);
+    range = cJSON_AddArrayToObject(object, row->field);
+    cJSON_AddItemToArray(range, pm_pipeline_number(min));
+    cJSON_AddItemToArray(range, pm_pipeline_number(max));
+out:
     return err;
 }
