@@ -50,6 +50,10 @@ struct pm_net {
      * mirrored images. pm_net_find searches the pass's own nodes first. Borrowed while it is set;
      * NULL: none. */
     const char *pass;
+    /* While this is set, names of new nodes begin with PREFIX/, after a pass's name. pm_net_find
+     * searches these nodes first. A detector builds the layers of a classifier this way. Borrowed
+     * while it is set; NULL: none. */
+    const char *prefix;
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale. A net that builds a pyramid of several scales builds only this scale. */
     struct pm_eval_scale eval_scale;
@@ -76,12 +80,20 @@ struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node 
                            const char *spec, ...) PM_PRINTF(4, 5);
 struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *spec, ...) PM_PRINTF(5, 6);
+/* Adds a node that uses the variables of `share`, a node of the same layer; NULL: it has its own.
+ * Heads of a detector read several maps with the same weights this way. */
+struct pm_node *pm_net_add_shared(struct pm_net *net, const char *name, struct pm_node *x,
+                                  const struct pm_node *share, const char *spec, ...)
+    PM_PRINTF(5, 6);
 /* Adds a node from a JSON object of options; its members name, layer, inputs and share are ignored.
  * share: node of the same layer whose variables are used, or NULL. where: place for messages. */
 struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *layer, const struct cJSON *options,
                                 const struct pm_node *share, const char *where);
 struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
+/* Returns the name that a new node would have, with the prefix but without the pass's name: the
+ * beginning of its variables' names. The result is in the net's arena or is `name` itself. */
+const char *pm_net_scope(const struct pm_net *net, const char *name);
 
 /* ---- quantisation-aware training ---------------------------------------------------------- */
 

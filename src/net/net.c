@@ -127,6 +127,11 @@ int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role)
     return count;
 }
 
+const char *pm_net_scope(const struct pm_net *net, const char *name)
+{
+    return net->prefix ? pm_arena_printf(net->arena, "%s/%s", net->prefix, name) : name;
+}
+
 static const char *name_in_pass(const struct pm_net *net, const char *name)
 {
     return net->pass ? pm_arena_printf(net->arena, "%s/%s", net->pass, name) : name;
@@ -140,15 +145,22 @@ static struct pm_node *find(const struct pm_net *net, const char *name)
     return NULL;
 }
 
-struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
+static struct pm_node *find_in_pass(const struct pm_net *net, const char *name)
 {
     struct pm_node *n = net->pass ? find(net, name_in_pass(net, name)) : NULL;
 
     return n ? n : find(net, name);
 }
 
+struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
+{
+    struct pm_node *n = net->prefix ? find_in_pass(net, pm_net_scope(net, name)) : NULL;
+
+    return n ? n : find_in_pass(net, name);
+}
+
 /* Makes and adds a node in every case, so that builders can continue after an error. name is the
- * whole name, including the pass's name. */
+ * whole name, including the names of pass and prefix. */
 static struct pm_node *append_node(struct pm_net *net, const char *name,
                                    const struct pm_layer *layer)
 {
@@ -177,8 +189,10 @@ static struct pm_node *append_node(struct pm_net *net, const char *name,
 
 static struct pm_node *new_node(struct pm_net *net, const char *name, const struct pm_layer *layer)
 {
-    struct pm_node *n = append_node(net, name_in_pass(net, name), layer);
+    struct pm_node *n;
 
+    name = pm_net_scope(net, name);
+    n = append_node(net, name_in_pass(net, name), layer);
     if (net->pass && !net->given_count) /* given variables are found by name */
         n->share = find(net, name);
     return n;
@@ -343,7 +357,7 @@ static const struct pm_layer *find_layer(struct pm_net *net, const char *name, c
 
 /* Specs have no length limit: one may contain a list with an entry per class. */
 static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node *const *xs,
-                           int count, const char *spec, va_list args)
+                           int count, const struct pm_node *share, const char *spec, va_list args)
 {
     struct pm_str text = { 0 };
     char layer_name[64];
@@ -356,6 +370,8 @@ static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node 
     snprintf(layer_name, sizeof layer_name, "%.*s", (int)length, text.text);
     layer = find_layer(net, layer_name, name);
     n = new_node(net, name, layer);
+    if (share)
+        n->share = (struct pm_node *)share;
     if (!net->error)
         net->error =
             pm_opts_parse_text(layer->opts, text.text + length, n->cfg, net->arena, n->name);
@@ -371,7 +387,7 @@ struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_
     va_list args;
 
     va_start(args, spec);
-    n = add(net, name, xs, count, spec, args);
+    n = add(net, name, xs, count, NULL, spec, args);
     va_end(args);
     return n;
 }
@@ -383,7 +399,19 @@ struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node 
     va_list args;
 
     va_start(args, spec);
-    n = add(net, name, &x, 1, spec, args);
+    n = add(net, name, &x, 1, NULL, spec, args);
+    va_end(args);
+    return n;
+}
+
+struct pm_node *pm_net_add_shared(struct pm_net *net, const char *name, struct pm_node *x,
+                                  const struct pm_node *share, const char *spec, ...)
+{
+    struct pm_node *n;
+    va_list args;
+
+    va_start(args, spec);
+    n = add(net, name, &x, 1, share, spec, args);
     va_end(args);
     return n;
 }

@@ -161,11 +161,59 @@ static void another_layer_of_that_name_is_refused(void **state)
     pm_net_destroy(&net);
 }
 
+/* Layers of a classifier inside a detector: names begin with the prefix, also in a pass. */
+static void prefixes(void **state)
+{
+    (void)state;
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32), *x;
+
+    net->prefix = "FeatureExtractor";
+    x = build(net, images);
+    assert_string_equal(x->name, "FeatureExtractor/net/last");
+    assert_ptr_equal(pm_net_find(net, "net/last"), x);
+    assert_string_equal(pm_net_scope(net, "net/last"), x->name);
+    net->pass = "half";
+    x = build(net, images);
+    assert_string_equal(x->name, "half/FeatureExtractor/net/last");
+    assert_ptr_equal(pm_net_find(net, "net/last"), x);
+    net->pass = net->prefix = NULL;
+    assert_null(pm_net_find(net, "net/last"));
+    assert_string_equal(pm_net_scope(net, "net/last"), "net/last");
+    assert_int_equal(net->error, PM_OK);
+    assert_int_equal(net->var_count, 2 + 4 + 2);
+    assert_string_equal(net->vars[0]->name, "FeatureExtractor/net/conv/weights");
+    pm_net_destroy(&net);
+}
+
+/* One convolution on two maps, with a batch norm for each. */
+static void heads_share_weights(void **state)
+{
+    (void)state;
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32);
+    struct pm_node *half = pm_net_add(net, "pool", images, "max_pool kernel=2 stride=2"), *x, *y;
+
+    x = pm_net_add_shared(net, "conv", images, NULL, "conv2d filters=4 bias=false");
+    y = pm_net_add_shared(net, "conv/1", half, x, "conv2d filters=4 bias=false");
+    pm_net_add(net, "conv/BatchNorm/feature_0", x, "batch_norm");
+    pm_net_add(net, "conv/BatchNorm/feature_1", y, "batch_norm");
+    assert_int_equal(net->error, PM_OK);
+    assert_int_equal(net->var_count, 1 + 4 + 4);
+    assert_int_equal(y->vars[0], x->vars[0]);
+    assert_string_equal(net->vars[8]->name, "conv/BatchNorm/feature_1/moving_variance");
+    pm_net_add_shared(net, "wrong", half, x, "conv2d filters=5 bias=false");
+    assert_int_equal(net->error, PM_ECONFIG);
+    pm_net_destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_are_shared),
         cmocka_unit_test(names_are_found_in_the_pass_first),
+        cmocka_unit_test(prefixes),
+        cmocka_unit_test(heads_share_weights),
         cmocka_unit_test(a_list_says_what_is_shared),
         cmocka_unit_test(a_list_is_read_again_in_a_pass),
         cmocka_unit_test(ranges_are_shared),
