@@ -19,13 +19,17 @@ struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, 
                                  int filters, int kernel_h, int kernel_w, int stride, bool valid,
                                  const char *weights_init)
 {
+    const bool own = !b->options->conventions && !b->options->override;
+
     name = pm_arena_printf(b->net->arena, "%s/%s", b->scope, name);
     return pm_nets_conv_bn(b->net, b->options, name, x,
-                           b->options->conventions ? "activation=relu"
-                                                   : "scale=false activation=relu",
+                           pm_arena_printf(b->net->arena, "%sactivation=%s",
+                                           own ? "scale=false " : "",
+                                           pm_nets_activation(b->options, "relu")),
                            "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s weights_init=%s",
                            pm_branches_depth(b, filters), kernel_h, kernel_w, stride,
-                           valid ? "valid" : "same", weights_init ? weights_init : b->weights_init);
+                           valid ? "valid" : "same",
+                           weights_init ? weights_init : pm_nets_init(b->options, b->weights_init));
 }
 
 struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,

@@ -1,8 +1,8 @@
 /* inception_v2: like inception_v1, with two 3x3 windows instead of each 5x5 window and reductions
  * by strided convolutions. The first layer filters each colour separately: depthwise 7x7 with eight
- * outputs per channel, then 1x1. It has bias and relu, but neither batch norm nor weight decay. All
- * padding is SAME. */
-#include "nets/nets.h"
+ * outputs per channel, then 1x1. It has bias and relu, but neither batch norm nor weight decay; a
+ * detector's has both. All padding is SAME. */
+#include "nets/extractors.h"
 
 static const struct pm_opt opts[] = {
     PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL,
@@ -41,16 +41,26 @@ static struct pm_node *first_layer(const struct pm_branches *b, struct pm_node *
 {
     static const char name[] = "InceptionV2/Conv2d_1a_7x7";
     const int filters = pm_branches_depth(b, 64), room = filters / x->out_shape.dim[3];
+    const char *regularize = b->options->override ? "true" : "false";
+    const char *scope = pm_net_scope(b->net, name);
 
     if (!b->options->separable_conv)
         return pm_branches_chain(b, "", x, "Conv2d_1a_7x7/2 64 truncated(1)");
     x = pm_net_add(b->net, name, x,
-                   "depthwise_conv2d kernel=7 stride=2 multiplier=%d bias=false regularize=false "
-                   "weights_init=truncated(1)", room < 1 ? 1 : room > 8 ? 8 : room);
-    return pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/pointwise", name), x,
-                      "conv2d filters=%d kernel=1 bias=true activation=relu regularize=false "
-                      "weights_init=truncated(1) scope=%s weights_name=pointwise_weights", filters,
-                      name);
+                   "depthwise_conv2d kernel=7 stride=2 multiplier=%d bias=false regularize=%s "
+                   "weights_init=truncated(1)", room < 1 ? 1 : room > 8 ? 8 : room, regularize);
+    x = pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/pointwise", name), x,
+                   "conv2d filters=%d kernel=1 bias=%s activation=%s regularize=%s "
+                   "weights_init=%s scope=%s weights_name=pointwise_weights", filters,
+                   b->options->override ? "false" : "true",
+                   b->options->override ? "none" : "relu", regularize,
+                   pm_nets_init(b->options, "truncated(1)"), scope);
+    if (!b->options->override)
+        return x;
+    return pm_nets_batch_norm(b->net, b->options,
+                              pm_arena_printf(b->net->arena, "%s/BatchNorm", name), x, NULL,
+                              pm_arena_printf(b->net->arena, "activation=%s",
+                                              b->options->override->activation));
 }
 
 static const struct pm_nets_end end = {
@@ -58,10 +68,9 @@ static const struct pm_nets_end end = {
     "InceptionV2/Logits/Conv2d_1c_1x1", "variance_scaling(2)", 7, 2,
 };
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
-                  struct pm_heads *heads)
+static struct pm_node *base(struct pm_net *net, struct pm_node *images,
+                            const struct pm_nets_options *o)
 {
-    const struct pm_nets_options *o = options;
     const struct pm_branches b = { net, o, "InceptionV2", "variance_scaling(2)", false };
     struct pm_node *x = first_layer(&b, images);
 
@@ -70,6 +79,21 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
+    return x;
+}
+
+static const struct pm_extractor_map maps[] = { { "Mixed_4c", "InceptionV2/Mixed_4c" },
+                                                { "Mixed_5c", "InceptionV2/Mixed_5c" } };
+const struct pm_extractor pm_extractor_inception_v2 = {
+    .scope = "InceptionV2", .least = 33, .build = base, .maps = maps, .count = PM_COUNT(maps),
+};
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
+                  struct pm_heads *heads)
+{
+    const struct pm_nets_options *o = options;
+    struct pm_node *x = base(net, images, o);
+
     pm_heads_add(net, heads, "logits",
                  pm_nets_average_end(net, o, "inception_v2", &end, x, num_classes));
 }

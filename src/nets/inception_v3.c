@@ -3,7 +3,7 @@
  * batch norm (no gamma) and relu. An auxiliary head uses Mixed_6e. Some names repeat mistakes of
  * the original, so that its checkpoints load. With PyTorch's conventions batch norm has gammas, the
  * averages in blocks count the zeros around the map, and the last average covers the whole map. */
-#include "nets/nets.h"
+#include "nets/extractors.h"
 
 #include <string.h>
 
@@ -66,6 +66,24 @@ static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x,
     return pm_nets_logits(b->net, "InceptionV3/AuxLogits/Conv2d_2b_1x1", x, num_classes,
                           "truncated(0.001)");
 }
+
+static struct pm_node *features(struct pm_net *net, struct pm_node *images,
+                                const struct pm_nets_options *o)
+{
+    const struct pm_branches b = { net, o, "InceptionV3", "variance_scaling(2)", false };
+    struct pm_node *x = pm_branches_stem(&b, images);
+
+    for (int i = 0; i < (int)PM_COUNT(blocks); i++)
+        x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
+    return x;
+}
+
+static const struct pm_extractor_map maps[] = { { "Mixed_5d", "InceptionV3/Mixed_5d" },
+                                                { "Mixed_6e", "InceptionV3/Mixed_6e" },
+                                                { "Mixed_7c", "InceptionV3/Mixed_7c" } };
+const struct pm_extractor pm_extractor_inception_v3 = {
+    .scope = "InceptionV3", .least = 75, .build = features, .maps = maps, .count = PM_COUNT(maps),
+};
 
 static const struct pm_nets_end end = {
     "InceptionV3/Logits/AvgPool_1a_8x8", "InceptionV3/Logits/Dropout_1b",

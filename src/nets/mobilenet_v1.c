@@ -4,7 +4,7 @@
  *
  * The head averages over 7x7 pixels, or over all if there are fewer. Larger maps (images above 256
  * pixels, or a smaller output_stride) need global_pool. */
-#include "nets/nets.h"
+#include "nets/extractors.h"
 
 #define OPTS(factor)                                                                               \
     {                                                                                              \
@@ -24,13 +24,22 @@ static int depth(const struct pm_nets_options *o, int width)
     return scaled < o->min_depth ? o->min_depth : scaled;
 }
 
+/* Returns the width of pair i. FPNLite's last two pairs have half and a quarter of it. */
+static int width_of(const struct pm_nets_options *o, int i)
+{
+    const int from_end = (int)PM_COUNT(pairs) - 1 - i;
+
+    return depth(o, o->narrow_end && from_end < 2 ? 256 << from_end : pairs[i].width);
+}
+
 static struct pm_node *pointwise(struct pm_net *net, const struct pm_nets_options *o, int i,
-                                 struct pm_node *x)
+                                 struct pm_node *x, const char *activation)
 {
     return pm_nets_conv_bn(
         net, o, pm_arena_printf(net->arena, "MobilenetV1/Conv2d_%d_pointwise", i + 1), x,
-        "activation=relu6", "conv2d filters=%d kernel=1 weights_init=truncated(0.09)",
-        depth(o, pairs[i].width));
+        pm_arena_printf(net->arena, "activation=%s", activation),
+        "conv2d filters=%d kernel=1 weights_init=%s", width_of(o, i),
+        pm_nets_init(o, "truncated(0.09)"));
 }
 
 static const struct pm_nets_end end = {
@@ -38,22 +47,39 @@ static const struct pm_nets_end end = {
     "MobilenetV1/Logits/Conv2d_1c_1x1", "truncated(0.09)", 7, 2,
 };
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
-                  struct pm_heads *heads)
+static struct pm_node *base(struct pm_net *net, struct pm_node *images,
+                            const struct pm_nets_options *o)
 {
-    const struct pm_nets_options *o = options;
+    const char *activation = pm_nets_activation(o, "relu6");
     struct pm_nets_atrous atrous;
     struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v1", o, "MobilenetV1/Conv2d_0", images,
-                                             depth(o, 32), "relu6", &atrous);
+                                             depth(o, 32), activation, &atrous);
 
     for (int i = 0; i < (int)PM_COUNT(pairs); i++) {
         int stride = pairs[i].stride, rate;
         pm_nets_atrous_step(&atrous, &stride, &rate);
         x = pm_nets_depthwise_bn(
             net, o, pm_arena_printf(net->arena, "MobilenetV1/Conv2d_%d_depthwise", i + 1), x, 3,
-            stride, rate, "relu6");
-        x = pointwise(net, o, i, x);
+            stride, rate, activation);
+        x = pointwise(net, o, i, x, activation);
     }
+    return x;
+}
+
+#define MAP(n) { "Conv2d_" #n "_pointwise", "MobilenetV1/Conv2d_" #n "_pointwise/BatchNorm" }
+static const struct pm_extractor_map maps[] = { MAP(11), MAP(13) };
+const struct pm_extractor pm_extractor_mobilenet_v1 = {
+    .scope = "MobilenetV1", .least = 33, .build = base, .regularize_depthwise = true,
+    .maps = maps, .count = PM_COUNT(maps),
+    .levels = { MAP(3), MAP(5), MAP(11), MAP(13) }, .coarse = "bottom_up_Conv2d_", .first = 14,
+};
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
+                  struct pm_heads *heads)
+{
+    const struct pm_nets_options *o = options;
+    struct pm_node *x = base(net, images, o);
+
     pm_heads_add(net, heads, "logits",
                  pm_nets_average_end(net, o, "mobilenet_v1", &end, x, num_classes));
 }

@@ -8,6 +8,7 @@
  * As a backbone of DeepLab it ends with the last block's 320 linear channels. If the multiplier is
  * not 1, widths are not rounded to 8, as in the original. */
 #include "nets/deeplab.h"
+#include "nets/extractors.h"
 
 #define OPTS(factor, last, torch, decay, epsilon)                                                  \
     {                                                                                              \
@@ -30,7 +31,8 @@ static struct pm_node *conv_bn(struct pm_net *net, const struct pm_nets_options 
 {
     return pm_nets_conv_bn(net, o, name, x,
                            pm_arena_printf(net->arena, "activation=%s", activation),
-                           "conv2d filters=%d kernel=1 weights_init=truncated(0.09)", filters);
+                           "conv2d filters=%d kernel=1 weights_init=%s", filters,
+                           pm_nets_init(o, "truncated(0.09)"));
 }
 
 static struct pm_node *block(struct pm_net *net, const struct pm_nets_options *o, int i,
@@ -88,6 +90,28 @@ const struct pm_backbone pm_backbone_mobilenet_v2 = {
     .low = { "MobilenetV2/expanded_conv_2/depthwise/BatchNorm",
              "MobilenetV2/expanded_conv_5/depthwise/BatchNorm",
              "MobilenetV2/expanded_conv_12/depthwise/BatchNorm" },
+};
+
+/* As in the original, a multiplier also scales the last convolution. */
+static struct pm_node *features(struct pm_net *net, struct pm_node *images,
+                                const struct pm_nets_options *o)
+{
+    struct pm_node *x = base(net, images, o);
+
+    return conv_bn(net, o, "MobilenetV2/Conv_1", x, pm_nets_depth(o, o->narrow_end ? 256 : 1280),
+                   "relu6");
+}
+
+#define LAST { "layer_19", "MobilenetV2/Conv_1/BatchNorm" }
+#define SUM(layer, block) { "layer_" #layer, "MobilenetV2/expanded_conv_" #block "/output" }
+static const struct pm_extractor_map maps[] = {
+    { "layer_15/expansion_output", "MobilenetV2/expanded_conv_13/expand/BatchNorm" }, LAST
+};
+const struct pm_extractor pm_extractor_mobilenet_v2 = {
+    .scope = "MobilenetV2", .least = 33, .build = features, .own_scale = true,
+    .maps = maps, .count = PM_COUNT(maps),
+    .levels = { SUM(4, 2), SUM(7, 5), SUM(14, 12), LAST }, .coarse = "bottom_up_Conv2d_",
+    .first = 20,
 };
 
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,

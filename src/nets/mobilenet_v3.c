@@ -5,8 +5,11 @@
  * depthwise. Widths are base x depth_multiplier, rounded to multiples of 8 but never below nine
  * tenths. Depthwise weights have no weight decay. Works at any size. With PyTorch's conventions
  * strided windows are padded symmetrically. Backbones of DeepLab end with the 1x1 convolution
- * before the average. The two "_seg" backbones have half the width in their last blocks. */
+ * before the average. The two "_seg" backbones have half the width in their last blocks. Detectors
+ * end there too; their last blocks' outputs have half the width, but the first of these blocks
+ * expands as in the classifier. */
 #include "nets/deeplab.h"
+#include "nets/extractors.h"
 
 /* A block: expansion = rounded(factor x its input's width), output width, window, stride. */
 enum { GATE = 1, SWISH = 2, FUSED = 4, APART = 8 /* never adds its input */ };
@@ -47,6 +50,8 @@ static const struct row large[] = { LARGE, LAST(6, 160) };
 static const struct row small[] = { SMALL, LAST(6, 96) };
 static const struct row large_seg[] = { LARGE, LAST(3, 80) };
 static const struct row small_seg[] = { SMALL, LAST(3, 48) };
+static const struct row large_detection[] = { LARGE, LAST(6, 80) };
+static const struct row small_detection[] = { SMALL, LAST(6, 48) };
 static const struct row edgetpu[] = {
     { 1, 16, 3, 1, FUSED, 1 },
     { 8, 32, 3, 2, FUSED, 1 },
@@ -80,22 +85,24 @@ static struct pm_node *conv_bn(const struct maker *m, const char *name, struct p
 {
     return pm_nets_conv_bn(m->net, m->o, name, x,
                            pm_arena_printf(m->net->arena, "activation=%s", activation),
-                           "conv2d filters=%d %s weights_init=truncated(0.09)", filters,
-                           pm_nets_window(m->net->arena, m->o, kernel, stride, rate));
+                           "conv2d filters=%d %s weights_init=%s", filters,
+                           pm_nets_window(m->net->arena, m->o, kernel, stride, rate),
+                           pm_nets_init(m->o, "truncated(0.09)"));
 }
 
 /* y = x times a gate per channel: relu6(w2 relu(w1 average(x)) + 3) / 6. */
 static struct pm_node *gate(const struct maker *m, const char *scope, struct pm_node *x)
 {
     const int c = x->out_shape.dim[3];
+    const char *init = pm_nets_init(m->o, "truncated(0.09)");
     struct pm_node *g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/average"), x,
                                    "global_pool");
 
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/Conv"), g, "conv2d filters=%d "
-                   "kernel=1 activation=relu weights_init=truncated(0.09)",
-                   pm_nets_divisible(c / 4.0, 8, 8));
+                   "kernel=1 activation=relu weights_init=%s", pm_nets_divisible(c / 4.0, 8, 8),
+                   init);
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/Conv_1"), g, "conv2d filters=%d "
-                   "kernel=1 weights_init=truncated(0.09)", c);
+                   "kernel=1 weights_init=%s", c, init);
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/gate"), g, "hard_sigmoid");
     return pm_net_add_many(m->net, name_of(m, scope, "squeeze_excite/product"),
                            (struct pm_node *[]){ x, g }, 2, "multiply");
@@ -257,3 +264,29 @@ BACKBONE(mobilenet_v3_small_seg, 4, LOW("V3/expanded_conv"), LOW("V3/expanded_co
          PM_COUNT(small_seg), false);
 BACKBONE(mobilenet_edgetpu, 8, NULL, NULL, NULL, "MobilenetEdgeTPU", "relu", 32, 1280, 0, edgetpu,
          PM_COUNT(edgetpu), false);
+
+#define EXTRACTOR(id, layer, block, end, ...)                                                      \
+    static struct pm_node *features_##id(struct pm_net *net, struct pm_node *images,               \
+                                         const struct pm_nets_options *o)                          \
+    {                                                                                              \
+        static const struct form form = { #id, __VA_ARGS__ };                                      \
+        struct maker m = { net, &form, o, { 0 } };                                                 \
+        struct pm_node *x = blocks(&m, images);                                                    \
+                                                                                                   \
+        return conv_bn(&m, name_of(&m, form.scope, "Conv_1"), x, pm_nets_depth(o, form.last), 1,   \
+                       1, 1, form.first);                                                          \
+    }                                                                                              \
+    static const struct pm_extractor_map maps_##id[] = {                                           \
+        { "layer_" #layer "/expansion_output",                                                     \
+          "MobilenetV3/expanded_conv_" #block "/expand/BatchNorm" },                               \
+        { "layer_" #end, "MobilenetV3/Conv_1/BatchNorm" },                                         \
+    };                                                                                             \
+    const struct pm_extractor pm_extractor_##id = {                                                \
+        .scope = "MobilenetV3", .least = 33, .build = features_##id, .own_scale = true,            \
+        .maps = maps_##id, .count = PM_COUNT(maps_##id),                                           \
+    }
+
+EXTRACTOR(mobilenet_v3_large, 14, 12, 17, "MobilenetV3", "hard_swish", 16, 480, 0, large_detection,
+          PM_COUNT(large_detection), false);
+EXTRACTOR(mobilenet_v3_small, 10, 8, 13, "MobilenetV3", "hard_swish", 16, 288, 0, small_detection,
+          PM_COUNT(small_detection), false);

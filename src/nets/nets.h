@@ -6,6 +6,12 @@
 
 /* ---- options ---------------------------------------------------------------------------- */
 
+/* Settings of a detector that replace those of the classifier that it is based on. */
+struct pm_nets_override {
+    const char *init;       /* initial weights */
+    const char *activation; /* where the net has its usual one */
+    bool scale, center;     /* of batch norm */
+};
 /* Options of all named nets. Each net's table lists the options that it supports. */
 struct pm_nets_options {
     float keep_prob;
@@ -23,6 +29,11 @@ struct pm_nets_options {
     double drop_path_keep; /* double, because 1 - keep is used */
     int drop_path_steps;
     int conventions; /* enum: 0 tensorflow, 1 torch */
+    /* Set by detectors; else zeros. */
+    const struct pm_nets_override *override; /* NULL: the net's own settings */
+    bool regularize_depthwise;  /* weight decay of depthwise weights */
+    bool use_explicit_padding;  /* pad strided windows symmetrically */
+    bool narrow_end;            /* the last layers are narrower: 512 and 256 channels */
 };
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \
@@ -91,10 +102,15 @@ struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
  * *rate of later layers grows instead. */
 void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate);
 
+/* Returns the override's initial weights or activation; without one `own`. */
+const char *pm_nets_init(const struct pm_nets_options *o, const char *own);
+const char *pm_nets_activation(const struct pm_nets_options *o, const char *own);
+
 /* ---- layers (units.c) -------------------------------------------------------------------- */
 
 /* Builds batch norm as the options request. rest: its further options, "scale=false
- * activation=relu". residual is added before the activation; may be NULL. */
+ * activation=relu"; with an override, neither scale nor center. residual is added before the
+ * activation; may be NULL. */
 struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
                                    const char *name, struct pm_node *x, struct pm_node *residual,
                                    const char *rest);

@@ -16,6 +16,7 @@
  * multiplied by multi_grid. The beta backbones start with three 3x3 convolutions instead of the 7x7
  * one. Those of 18 layers have units of two 3x3 convolutions with the stride on the second. */
 #include "nets/deeplab.h"
+#include "nets/extractors.h"
 
 #include <string.h>
 
@@ -52,6 +53,8 @@ struct maker {
     struct pm_nets_atrous atrous;
     const struct pm_backbone *backbone; /* NULL: a classifier */
     const int *grid;                    /* dilations of block 4's units; NULL: 1 */
+    bool whole;                         /* the last unit of a block has its input's size; its output
+                                         * is subsampled for the next block */
 };
 
 static const char *name_of(const struct maker *m, const char *scope, const char *end)
@@ -71,8 +74,9 @@ static int depth(const struct maker *m, int width)
 static struct pm_node *conv_bn(const struct maker *m, const char *name, struct pm_node *x,
                                int filters, int kernel, int stride, int rate, const char *rest)
 {
-    return pm_nets_conv_bn(m->net, m->o, name, x, rest, "conv2d filters=%d %s" INIT, filters,
-                           pm_nets_window_same(m->net->arena, kernel, stride, rate));
+    return pm_nets_conv_bn(m->net, m->o, name, x, rest, "conv2d filters=%d %s weights_init=%s",
+                           filters, pm_nets_window_same(m->net->arena, kernel, stride, rate),
+                           pm_nets_init(m->o, "variance_scaling(2)"));
 }
 
 /* Builds a convolution with bias and without batch norm. */
@@ -131,15 +135,22 @@ static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct
     return sum_v1(m, scope, last, x, in);
 }
 
+/* Returns the activation inside a unit. After its sum it is always relu. */
+static const char *inner(const struct maker *m)
+{
+    return pm_arena_printf(m->net->arena, "activation=%s", pm_nets_activation(m->o, "relu"));
+}
+
 static struct pm_node *bottleneck_v1(const struct maker *m, const char *scope, struct pm_node *x,
                                      int width, int out, int stride, int rate)
 {
-    const char *last = name_of(m, scope, "conv3");
+    const char *last = name_of(m, scope, "conv3"), *activation = inner(m);
     struct pm_node *in = shortcut_v1(m, scope, x, out, stride);
 
-    x = conv_bn(m, name_of(m, scope, "conv1"), x, width, 1, 1, 1, "activation=relu");
-    x = conv_bn(m, name_of(m, scope, "conv2"), x, width, 3, stride, rate, "activation=relu");
-    x = pm_net_add(m->net, last, x, "conv2d filters=%d kernel=1 bias=false" INIT, out);
+    x = conv_bn(m, name_of(m, scope, "conv1"), x, width, 1, 1, 1, activation);
+    x = conv_bn(m, name_of(m, scope, "conv2"), x, width, 3, stride, rate, activation);
+    x = pm_net_add(m->net, last, x, "conv2d filters=%d kernel=1 bias=false weights_init=%s", out,
+                   pm_nets_init(m->o, "variance_scaling(2)"));
     return sum_v1(m, scope, last, x, in);
 }
 
@@ -167,7 +178,9 @@ static struct pm_node *first_layers(const struct maker *m, struct pm_node *x)
     if (m->d->kind == PREACT)
         return conv_bias(m, name, x, 64, 7, 2);
     if (width == 0)
-        return conv_bn(m, name, x, 64, 7, 2, 1, "activation=relu");
+        return conv_bn(m, name, x, 64, 7, 2, 1,
+                       pm_arena_printf(m->net->arena, "activation=%s",
+                                       pm_nets_activation(m->o, "relu")));
     for (int i = 0; i < 3; i++)
         x = conv_bn(m, name_of(m, m->d->scope, ends[i]), x, i == 2 ? 2 * width : width, 3,
                     i == 0 ? 2 : 1, 1, "activation=relu");
@@ -208,7 +221,9 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
             pm_nets_atrous_step(&m->atrous, &stride, &rate);
             if (m->grid && block == BLOCKS - 1)
                 rate *= m->grid[unit - 1];
-            x = makers[kind](m, scope, x, width, out, stride, rate);
+            x = makers[kind](m, scope, x, width, out, m->whole ? 1 : stride, rate);
+            if (m->whole)
+                x = subsampled(m, name_of(m, scope, "subsampled"), x, stride);
         }
     return x;
 }
@@ -312,3 +327,32 @@ BACKBONE(v1_50, v1_50, 0, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 5, 3, 4, 6, 3
 BACKBONE(v1_50_beta, v1_50, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 5, 3, 4, 6, 3);
 BACKBONE(v1_101, v1_101, 0, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3, 4, 23, 3);
 BACKBONE(v1_101_beta, v1_101, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3, 4, 23, 3);
+
+/* unit1..4: the last unit of each block. */
+#define BLOCK(depth, n, unit)                                                                      \
+    { "block" #n, "resnet_v1_" #depth "/block" #n "/unit_" #unit "/bottleneck_v1/conv3/BatchNorm" }
+#define EXTRACTOR(depth, unit1, unit2, unit3, unit4)                                               \
+    static struct pm_node *features_##depth(struct pm_net *net, struct pm_node *x,                 \
+                                            const struct pm_nets_options *o)                       \
+    {                                                                                              \
+        static const struct depths d = {                                                           \
+            "resnet_v1_" #depth, { unit1, unit2, unit3, unit4 }, BOTTLENECK, 0                     \
+        };                                                                                         \
+        struct maker m = { .net = net, .d = &d, .o = o, .atrous = { 0, 1, 1 },                     \
+                           .whole = !o->conventions };                                             \
+                                                                                                   \
+        pm_nets_begin(net, o);                                                                     \
+        return blocks(&m, root(&m, x));                                                            \
+    }                                                                                              \
+    static const struct pm_extractor_map maps_##depth[] = { BLOCK(depth, 3, unit3) };              \
+    const struct pm_extractor pm_extractor_resnet_v1_##depth = {                                   \
+        .scope = "resnet_v1_" #depth, .least = 129, .build = features_##depth, .own_scale = true,  \
+        .own_norm = true, .maps = maps_##depth, .count = 1,                                        \
+        .levels = { BLOCK(depth, 1, unit1), BLOCK(depth, 2, unit2), BLOCK(depth, 3, unit3),        \
+                    BLOCK(depth, 4, unit4) },                                                      \
+        .coarse = "bottom_up_block", .first = 0,                                                   \
+    }
+
+EXTRACTOR(50, 3, 4, 6, 3);
+EXTRACTOR(101, 3, 4, 23, 3);
+EXTRACTOR(152, 3, 8, 36, 3);

@@ -12,6 +12,16 @@ static double epsilon_of(const struct pm_nets_options *o)
     return (double)(o->batch_norm_epsilon < least ? least : o->batch_norm_epsilon);
 }
 
+const char *pm_nets_init(const struct pm_nets_options *o, const char *own)
+{
+    return o->override ? o->override->init : own;
+}
+
+const char *pm_nets_activation(const struct pm_nets_options *o, const char *own)
+{
+    return o->override ? o->override->activation : own;
+}
+
 void pm_nets_begin(struct pm_net *net, const struct pm_nets_options *o)
 {
     net->conventions = o->conventions ? PM_CONVENTIONS_TORCH : PM_CONVENTIONS_TENSORFLOW;
@@ -22,11 +32,15 @@ struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_opti
                                    const char *name, struct pm_node *x, struct pm_node *residual,
                                    const char *rest)
 {
+    const struct pm_nets_override *v = o->override;
+    const char *scale = v && !v->scale ? " scale=false" : "";
+    const char *center = v && !v->center ? " center=false" : "";
+
     return pm_net_add_many(net, name, (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
-                           "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s frozen=%s %s",
-                           o->batch_norm_decay, epsilon_of(o),
+                           "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s frozen=%s "
+                           "%s%s%s", o->batch_norm_decay, epsilon_of(o),
                            o->moving_variance ? "biased" : "unbiased",
-                           o->batch_norm_train ? "false" : "true", rest);
+                           o->batch_norm_train ? "false" : "true", rest, scale, center);
 }
 
 struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options *o,
@@ -50,8 +64,10 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
 {
     return pm_nets_conv_bn(net, o, name, x,
                            pm_arena_printf(net->arena, "activation=%s", activation),
-                           "depthwise_conv2d %s regularize=false weights_init=truncated(0.09)",
-                           pm_nets_window(net->arena, o, kernel, stride, rate));
+                           "depthwise_conv2d %s regularize=%s weights_init=%s",
+                           pm_nets_window(net->arena, o, kernel, stride, rate),
+                           o->regularize_depthwise ? "true" : "false",
+                           pm_nets_init(o, "truncated(0.09)"));
 }
 
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
@@ -68,9 +84,10 @@ const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int 
 const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, int kernel,
                            int stride, int rate)
 {
-    return o->conventions ? pm_nets_window_same(a, kernel, stride, rate)
-                          : pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same",
-                                            kernel, stride, rate);
+    return o->conventions || o->use_explicit_padding
+               ? pm_nets_window_same(a, kernel, stride, rate)
+               : pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same", kernel, stride,
+                                 rate);
 }
 
 bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
@@ -113,6 +130,7 @@ struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
     pm_nets_atrous_step(a, &stride, &rate);
     return pm_nets_conv_bn(net, o, name, images,
                            pm_arena_printf(net->arena, "activation=%s", activation),
-                           "conv2d filters=%d %s weights_init=truncated(0.09)", filters,
-                           pm_nets_window(net->arena, o, 3, stride, rate));
+                           "conv2d filters=%d %s weights_init=%s", filters,
+                           pm_nets_window(net->arena, o, 3, stride, rate),
+                           pm_nets_init(o, "truncated(0.09)"));
 }

@@ -1,0 +1,103 @@
+/* box_predictor_shared: the predictor whose weights are the same for all maps (Lin et al. 2017, the
+ * heads of RetinaNet): two towers of convolutions, or one for both, then BoxPredictor and
+ * ClassPredictor. Each map has batch norms of its own, because the statistics of maps differ. Maps
+ * that differ in their channels are first projected to the commonest number. */
+#include "nets/ssd.h"
+
+#define SCOPE "WeightSharedConvolutionalBoxPredictor"
+
+const struct pm_opt pm_predictor_shared_opts[] = {
+    PM_PREDICTOR_OPTIONS(4, 3, -4.6),
+    PM_INT(pm_predictor, depth, 256, 1, 1 << 16, "channels of the towers"),
+    PM_BOOL(pm_predictor, share_prediction_tower, false, "one tower for boxes and classes"),
+    { 0 },
+};
+
+/* ---- maps of different channels -------------------------------------------------------------- */
+
+static int times(const struct pm_ssd *s, int channels)
+{
+    int n = 0;
+
+    for (int i = 0; i < s->count; i++)
+        n += s->maps[i]->out_shape.dim[3] == channels;
+    return n;
+}
+
+/* Returns the commonest number of channels, the first of equally common ones. 0: all are equal. */
+static int commonest(const struct pm_ssd *s)
+{
+    int best = s->maps[0]->out_shape.dim[3];
+
+    for (int i = 1; i < s->count; i++)
+        if (times(s, s->maps[i]->out_shape.dim[3]) > times(s, best))
+            best = s->maps[i]->out_shape.dim[3];
+    return times(s, best) == s->count ? 0 : best;
+}
+
+static struct pm_node *projected(const struct pm_ssd *s, const struct pm_predictor *p, int k,
+                                 int channels)
+{
+    const struct pm_unit u = {
+        .name = pm_arena_printf(s->net->arena, SCOPE "/ProjectionLayer/conv2d_%d", k - 1),
+        .filters = channels, .kernel = 1, .linear = true,
+    };
+
+    return channels ? pm_unit_build(s, &p->h, &u, s->maps[k - 1]) : s->maps[k - 1];
+}
+
+/* ---- the predictor --------------------------------------------------------------------------- */
+
+static struct pm_node *tower(const struct pm_ssd *s, const struct pm_predictor *p, const char *name,
+                             int k, struct pm_node *x)
+{
+    for (int i = 0; i < p->num_layers_before_predictor; i++) {
+        const struct pm_unit u = {
+            .name = pm_arena_printf(s->net->arena, SCOPE "/%s/conv2d_%d", name, i),
+            .filters = p->depth, .kernel = p->kernel_size, .separable = p->use_depthwise,
+            .activation = p->tower_activation ? p->tower_activation : "relu6", .level = k,
+        };
+        x = pm_unit_build(s, &p->h, &u, x);
+    }
+    return x;
+}
+
+static struct pm_unit predicting(const struct pm_predictor *p, const char *name, int k)
+{
+    return (struct pm_unit){
+        .name = name, .kernel = p->kernel_size, .separable = p->use_depthwise, .level = k,
+    };
+}
+
+/* Whether all maps have the same number of anchors per cell, as shared weights need. Sets the net's
+ * error if not. */
+static bool anchors_agree(struct pm_ssd *s)
+{
+    const int first = pm_anchors_per_cell(s->anchors, 1);
+
+    for (int k = 2; k <= s->count && !s->net->error; k++)
+        if (pm_anchors_per_cell(s->anchors, k) != first)
+            s->net->error = pm_fail(
+                PM_ECONFIG, "model.anchors: map %d has %d anchors per cell and map 1 has %d, but "
+                "a weight_shared predictor needs equal numbers: set \"reduce_boxes_in_lowest_"
+                "layer\" to false, or choose a convolutional predictor", k,
+                pm_anchors_per_cell(s->anchors, k), first);
+    return !s->net->error;
+}
+
+void pm_predictor_shared(struct pm_ssd *s, const struct pm_predictor *p)
+{
+    const bool one = p->share_prediction_tower;
+    const int channels = anchors_agree(s) ? commonest(s) : 0;
+
+    for (int k = 1; k <= s->count && !s->net->error; k++) {
+        struct pm_node *x = projected(s, p, k, channels);
+        struct pm_node *boxes = tower(s, p, one ? "PredictionTower" : "BoxPredictionTower", k, x);
+        struct pm_node *classes = one ? boxes : tower(s, p, "ClassPredictionTower", k, x);
+        const char *dropout = pm_arena_printf(s->net->arena, SCOPE "/Dropout_%d", k - 1);
+
+        pm_predictor_boxes(s, p, k, predicting(p, SCOPE "/BoxPredictor", k), boxes);
+        classes = pm_predictor_dropout(s, p, dropout, classes);
+        pm_predictor_classes(s, p, k, predicting(p, SCOPE "/ClassPredictor", k), classes);
+    }
+}

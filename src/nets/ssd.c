@@ -1,0 +1,161 @@
+/* ssd: builds a one-stage detector from its parts; ssd.h names them. */
+#include "nets/ssd.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- options that are objects ---------------------------------------------------------------- */
+
+static bool same_type(const cJSON *a, const cJSON *b)
+{
+    a = cJSON_GetObjectItemCaseSensitive(a, "type");
+    b = cJSON_GetObjectItemCaseSensitive(b, "type");
+    return !b || (cJSON_IsString(a) && cJSON_IsString(b) &&
+                  strcmp(a->valuestring, b->valuestring) == 0);
+}
+
+/* Puts the members of `given` into object. */
+static void merge(cJSON *object, const cJSON *given)
+{
+    const cJSON *v;
+
+    cJSON_ArrayForEach(v, given) {
+        cJSON *own = cJSON_GetObjectItemCaseSensitive(object, v->string);
+
+        if (cJSON_IsNull(v))
+            continue;
+        if (cJSON_IsObject(own) && cJSON_IsObject(v))
+            merge(own, v);
+        else if (own)
+            cJSON_ReplaceItemInObjectCaseSensitive(object, v->string, cJSON_Duplicate(v, true));
+        else
+            cJSON_AddItemToObject(object, v->string, cJSON_Duplicate(v, true));
+    }
+}
+
+struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const cJSON *defaults,
+                            const cJSON *given)
+{
+    cJSON *object;
+
+    if (given && !cJSON_IsObject(given) && !cJSON_IsNull(given) && !net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.%s: must be an object {\"key\": value, ...}, or "
+                             "null for the net's own", option);
+    object = same_type(defaults, given) ? cJSON_Duplicate(defaults, true) : cJSON_CreateObject();
+    if (cJSON_IsObject(given))
+        merge(object, given);
+    return object;
+}
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+/* Builds the extractor, below the scope FeatureExtractor. */
+static void extract(struct pm_ssd *s)
+{
+    const struct pm_extractor *e = s->form->extractor;
+    const struct pm_hyperparams *h = &s->hyperparams;
+    const struct pm_nets_override override = {
+        h->initializer, pm_hyperparams_activation(h), e->own_scale || h->batch_norm_scale,
+        e->own_scale || h->batch_norm_center,
+    };
+    const bool overrides = s->o->override_base_feature_extractor_hyperparams;
+    struct pm_nets_options o = s->nets;
+
+    o.override = overrides ? &override : NULL;
+    o.regularize_depthwise = overrides ? h->regularize : e->regularize_depthwise;
+    if (overrides && !e->own_norm && !isnan(h->batch_norm_decay))
+        o.batch_norm_decay = h->batch_norm_decay;
+    if (overrides && !e->own_norm && !isnan(h->batch_norm_epsilon))
+        o.batch_norm_epsilon = h->batch_norm_epsilon;
+    s->net->prefix = "FeatureExtractor";
+    e->build(s->net, s->images, &o);
+    s->net->prefix = NULL;
+}
+
+/* The anchors of a top-down pyramid have its levels, unless the config gives others. */
+static void add_levels(const struct pm_ssd *s, const char *type, cJSON *object)
+{
+    if (s->form->pyramid != PM_SSD_TOP_DOWN || strcmp(type, "multiscale") != 0)
+        return;
+    if (!cJSON_HasObjectItem(object, "min_level"))
+        cJSON_AddNumberToObject(object, "min_level", s->o->fpn_min_level);
+    if (!cJSON_HasObjectItem(object, "max_level"))
+        cJSON_AddNumberToObject(object, "max_level", s->o->fpn_max_level);
+}
+
+static struct pm_node *add_anchors(struct pm_ssd *s)
+{
+    static const char *const types[] = { "ssd", "multiscale", "grid", "flexible_grid" };
+    struct pm_node *inputs[1 + PM_MAX_LEVELS] = { s->images }, *anchors = NULL;
+    cJSON *defaults = cJSON_Parse(s->form->anchors);
+    cJSON *object = pm_ssd_merged(s->net, "anchors", defaults, s->o->anchors);
+    cJSON *type = cJSON_DetachItemFromObjectCaseSensitive(object, "type");
+    const char *name = NULL;
+
+    for (int i = 0; i < s->count; i++)
+        inputs[1 + i] = s->maps[i];
+    for (size_t i = 0; i < PM_COUNT(types) && cJSON_IsString(type); i++)
+        if (strcmp(type->valuestring, types[i]) == 0)
+            name = types[i];
+    if (name) {
+        add_levels(s, name, object);
+        anchors = pm_net_add_json(s->net, "anchors", inputs, 1 + s->count,
+                                  pm_arena_printf(s->net->arena, "%s_anchors", name), object, NULL,
+                                  "model.anchors");
+    } else if (!s->net->error) {
+        s->net->error = pm_fail(PM_ECONFIG, "model.anchors.type: must be \"ssd\", \"multiscale\", "
+                                "\"grid\" or \"flexible_grid\"");
+    }
+    cJSON_Delete(type);
+    cJSON_Delete(object);
+    cJSON_Delete(defaults);
+    return anchors;
+}
+
+void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads)
+{
+    struct pm_net *net = s->net;
+
+    if (!net->error)
+        s->anchors = add_anchors(s);
+    if (!net->error)
+        pm_predictor_build(s);
+    for (int k = 1; k <= s->count && !net->error; k++) {
+        const char *boxes = pm_arena_printf(net->arena, "boxes_%d", k);
+        const char *classes = pm_arena_printf(net->arena, "classes_%d", k);
+
+        pm_heads_add(net, heads, boxes, pm_net_find(net, boxes));
+        pm_heads_add(net, heads, classes, pm_net_find(net, classes));
+    }
+    if (!net->error)
+        pm_heads_add(net, heads, "anchors", s->anchors);
+}
+
+void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
+                  int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
+{
+    static void (*const pyramids[])(struct pm_ssd *) = {
+        [PM_SSD_EXTRA] = pm_pyramid_extra, [PM_SSD_TOP_DOWN] = pm_pyramid_top_down,
+        [PM_SSD_POOLING] = pm_pyramid_pooling,
+    };
+    cJSON *defaults = cJSON_Parse(form->hyperparams);
+    struct pm_ssd s = {
+        .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
+        .columns = num_classes + o->background_class,
+        .scope = pm_arena_printf(net->arena, "FeatureExtractor/%s/", form->extractor->scope),
+        .hyperparams_json = pm_ssd_merged(net, "hyperparams", defaults, o->hyperparams),
+    };
+
+    s.nets.divisible_by = 8;
+    s.nets.separable_conv = true; /* of inception_v2 */
+    s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
+    pm_hyperparams_read(net, s.hyperparams_json, "model.hyperparams", &s.hyperparams);
+    if (pm_nets_fits(net, form->name, images, form->extractor->least))
+        extract(&s);
+    if (!net->error)
+        pyramids[form->pyramid](&s);
+    pm_ssd_finish(&s, heads);
+    cJSON_Delete(s.hyperparams_json);
+    cJSON_Delete(defaults);
+}
