@@ -117,17 +117,17 @@ struct pm_node *pm_unit_build(const struct pm_ssd *s, const struct pm_hyperparam
     const char *activation = u->plain || u->linear ? "none"
                              : u->activation       ? u->activation
                                                    : pm_hyperparams_activation(h);
-    const bool apart = !norm && activation == activations[SWISH];
+    const bool apart = activation == activations[SWISH]; /* a layer of its own */
+    const char *fused = apart ? "none" : activation;
     const char *tail = norm ? "bias=false"
-                            : pm_arena_printf(a, "bias=true activation=%s bias_init=%s",
-                                              apart ? "none" : activation,
+                            : pm_arena_printf(a, "bias=true activation=%s bias_init=%s", fused,
                                               u->bias_init ? u->bias_init : "constant(0)");
 
     if (u->separable)
         x = depthwise(s, h, u, "bias=false", x);
     x = u->filters ? full(s, h, u, tail, x) : depthwise(s, h, u, tail, x);
     if (norm)
-        return normalized(s, h, u, activation, x);
+        x = normalized(s, h, u, fused, x);
     return apart ? pm_net_add(s->net, of_level(s, u, pm_arena_printf(a, "%s/activation", u->name)),
                               x, "swish")
                  : x;

@@ -26,8 +26,9 @@ struct pm_ssd_options {
 };
 
 #define PM_SSD_HELP_ANCHORS                                                                        \
-    "anchors: {\"type\": \"ssd\", \"multiscale\", \"grid\" or \"flexible_grid\", and options of "  \
-    "the layer ..._anchors}; missing members and null: the net's own"
+    "boxes that the predicted codes refer to: {\"type\": \"ssd\", \"multiscale\", \"grid\" or "    \
+    "\"flexible_grid\", and options of the layer TYPE_anchors}; missing members and null: the "    \
+    "net's own"
 #define PM_SSD_HELP_PREDICTOR                                                                      \
     "layers that predict boxes and classes: {\"type\": \"convolutional\" or \"weight_shared\", "   \
     "\"kernel_size\", \"num_layers_before_predictor\", \"use_depthwise\", \"use_dropout\", "       \
@@ -35,9 +36,9 @@ struct pm_ssd_options {
     "\"hyperparams\"}; convolutional has \"min_depth\" and \"max_depth\", weight_shared "          \
     "\"depth\" and \"share_prediction_tower\"; missing members and null: the net's own"
 #define PM_SSD_HELP_HYPERPARAMS                                                                    \
-    "layers added to the classifier: {\"activation\", \"initializer\", \"regularize\", "           \
-    "\"batch_norm\", \"batch_norm_scale\", \"batch_norm_center\", \"batch_norm_decay\", "          \
-    "\"batch_norm_epsilon\"}; missing members and null: the net's own"
+    "settings of the layers added to the classifier: {\"activation\", \"initializer\", "           \
+    "\"regularize\", \"batch_norm\", \"batch_norm_scale\", \"batch_norm_center\", "                \
+    "\"batch_norm_decay\", \"batch_norm_epsilon\"}; missing members and null: the net's own"
 
 /* The options of all detectors here. overrides: the default of override_base... */
 #define PM_SSD_OPTIONS(decay, epsilon, overrides, background)                                      \

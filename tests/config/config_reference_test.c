@@ -76,7 +76,7 @@ static void schema(void **state)
     assert_contains(text,
                     "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
     assert_contains(text, "### optim of adam");
-    assert_contains(text, "| `model.hyperparams` | object | `null` | ");
+    assert_contains(text, "| `export.frames` | int | `null` | ");
     pm_free(text);
 }
 
