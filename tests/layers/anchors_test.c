@@ -1,6 +1,6 @@
 /* The anchor layers by their definitions in TensorFlow's documentation: boxes are made one by one,
- * in pixels, and then divided by the sides of the images. tests/net/anchors_test.c has the known
- * counts and the messages. */
+ * in pixels, and then divided by the sides of the images. tests/net/detection_anchors_test.c has
+ * the known counts and the messages. */
 #include "check.h"
 
 struct centers {

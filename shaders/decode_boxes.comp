@@ -1,0 +1,60 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "decode_boxes.params.h"
+layout(local_size_x_id = 0) in;
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
+    decode_boxes_params p;
+};
+layout(push_constant, scalar) uniform Push {
+    InF32 anchors;
+    InF32 x1;
+    InF32 x2;
+    InF32 x3;
+    InF32 x4;
+    InF32 x5;
+    InF32 x6;
+    InF32 x7;
+    OutF32 y;
+    WideParams at;
+};
+#define LEVELS at.p
+#include "lib/box_coder.glsl"
+#include "lib/levels.glsl"
+
+float code_at(uint level, uint i)
+{
+    switch (level) {
+    case 1: return x1.v[i];
+    case 2: return x2.v[i];
+    case 3: return x3.v[i];
+    case 4: return x4.v[i];
+    case 5: return x5.v[i];
+    case 6: return x6.v[i];
+    default: return x7.v[i];
+    }
+}
+
+void main()
+{
+    uint size = at.p.kind == PM_CODER_SQUARE ? 3 : 4;
+    vec4 scales = vec4(at.p.s0, at.p.s1, at.p.s2, at.p.s3);
+
+    for (uint row = pm_first(); row < uint(at.p.rows); row += pm_stride()) {
+        LevelRow from = level_row(row);
+        vec4 code = vec4(0), anchor, box;
+
+        for (uint i = 0; i < 4; i++) {
+            anchor[i] = anchors.v[4 * from.anchor + i];
+            if (i < size) {
+                float v = code_at(from.level, from.at * size + i);
+
+                v = v < at.p.low ? at.p.low : v; /* NaN stays NaN */
+                code[i] = v > at.p.high ? at.p.high : v;
+            }
+        }
+        box = box_decode(at.p.kind, scales, code, anchor);
+        for (uint i = 0; i < 4; i++)
+            y.v[4 * row + i] = box[i];
+    }
+}

@@ -1,0 +1,25 @@
+/* The push block of the row suppress. Lanes read what other lanes of the group kept before, so
+ * `kept` is coherent. */
+layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer KeptI32 { int v[]; };
+layout(push_constant, scalar) uniform Push {
+    InF32 boxes;
+    InF32 scores;
+    InOutU32 work;
+    KeptI32 kept;
+    OutF32 kept_scores;
+    suppress_params p;
+};
+
+vec4 box_at(uint list, uint i)
+{
+    uint at = 4 * (list / uint(p.classes) * uint(p.n) + i);
+
+    return box_ordered(vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]));
+}
+
+uint score_at(uint list, uint i)
+{
+    uint classes = uint(p.classes);
+
+    return (list / classes * uint(p.n) + i) * classes + list % classes;
+}

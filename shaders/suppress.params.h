@@ -1,0 +1,32 @@
+/* suppress: parameters of the rows of src/layers/suppress_rows.c. */
+struct suppress_params {
+    int lists;             /* images * classes; list = image * classes + class */
+    int n;                 /* boxes of an image */
+    int classes;
+    int most;              /* boxes kept of a list, at most */
+    float score_threshold; /* candidates have a higher score */
+    float iou_threshold;   /* a larger overlap suppresses */
+    float decay;           /* soft suppression: -0.5 / sigma; 0: hard */
+};
+
+struct suppress_best_params {
+    int rows, classes;
+};
+
+struct suppress_classes_params {
+    int images, n, classes;
+    int most;              /* kept boxes of an image */
+    int each;              /* classes of a box */
+    float score_threshold;
+};
+
+struct suppress_merge_params {
+    int images, n;
+    int entries;           /* of an image */
+    int most;              /* entries of a class; each class has that many */
+    int each;              /* entries of a kept box */
+    int outputs;           /* detections of an image, at most */
+    int has_classes;       /* 1: each entry has its class; 0: class = entry / most */
+    int windows;           /* 1: each image has a window; 0: it is 0, 0, 1, 1 */
+    int change_frame;      /* 1: boxes are relative to the window */
+};

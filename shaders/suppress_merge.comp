@@ -1,0 +1,94 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "suppress.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 boxes;
+    InI32 kept;
+    InF32 entry_scores;
+    InI32 entry_classes;
+    InF32 windows;
+    OutF32 y;
+    OutF32 y_scores;
+    OutI32 y_classes;
+    OutI32 y_count;
+    OutI32 y_anchors;
+    suppress_merge_params p;
+};
+#include "lib/select.glsl"
+uint image;
+vec4 window;
+
+uint anchor_of(uint entry)
+{
+    return uint(kept.v[(image * uint(p.entries) + entry) / uint(p.each)]);
+}
+
+vec4 clipped(uint anchor)
+{
+    uint at = 4 * (image * uint(p.n) + anchor);
+    vec4 b = vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]);
+
+    return max(min(b, window.zwzw), window.xyxy);
+}
+
+/* Entries are absent, or their box is empty in the window, or they count by their score. */
+uint candidate_key(uint entry)
+{
+    uint at = image * uint(p.entries) + entry;
+
+    if (kept.v[at / uint(p.each)] < 0 || (p.has_classes != 0 && entry_classes.v[at] < 0))
+        return 0;
+    vec4 b = clipped(anchor_of(entry));
+
+    if (!(b.z > b.x && b.w > b.y))
+        return 0;
+    return score_key(floatBitsToUint(entry_scores.v[at]));
+}
+
+void put(uint at, uint entry)
+{
+    uint anchor = anchor_of(entry);
+    vec4 b = clipped(anchor);
+
+    if (p.change_frame != 0 && p.windows != 0)
+        b = (b - window.xyxy) / (window.zwzw - window.xyxy);
+    for (uint i = 0; i < 4; i++)
+        y.v[4 * at + i] = b[i];
+    y_scores.v[at] = entry_scores.v[image * uint(p.entries) + entry];
+    y_classes.v[at] = p.has_classes != 0 ? entry_classes.v[image * uint(p.entries) + entry]
+                                         : int(entry / uint(p.most));
+    y_anchors.v[at] = int(anchor);
+}
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x, outputs = uint(p.outputs);
+
+    for (image = gl_WorkGroupID.x; image < uint(p.images); image += gl_NumWorkGroups.x) {
+        uvec2 last = uvec2(0xffffffffu);
+        uint m, count = 0;
+
+        window = p.windows == 0 ? vec4(0, 0, 1, 1)
+                                : vec4(windows.v[4 * image], windows.v[4 * image + 1],
+                                       windows.v[4 * image + 2], windows.v[4 * image + 3]);
+        do {
+            m = select_next(uint(p.entries), last);
+            for (uint i = lane; i < min(m, outputs - count); i += LANES)
+                put(image * outputs + count + i, select_at[i]);
+            count = min(count + m, outputs);
+            last = uvec2(select_key[SELECT - 1], ~select_at[SELECT - 1]);
+            barrier();
+        } while (m == SELECT && count < outputs);
+        if (lane == 0)
+            y_count.v[image] = int(count);
+        for (uint i = count + lane; i < outputs; i += LANES) {
+            for (uint k = 0; k < 4; k++)
+                y.v[4 * (image * outputs + i) + k] = 0.0;
+            y_scores.v[image * outputs + i] = 0.0;
+            y_classes.v[image * outputs + i] = 0;
+            y_anchors.v[image * outputs + i] = 0;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+/* class_scores: the scores of a detector's classes. Inputs: the maps of class logits of levels 1 to
+ * L [n,h,w,A * columns], columns = classes, and one more in front with background. Output:
+ * [n,N,classes], the sigmoid or softmax of logits / logit_scale. The softmax is over all columns;
+ * then the background is dropped. For evaluation: there is no gradient. */
+#include "decode_boxes.params.h"
+#include "layers/levels.h"
+#include "layers/vmath.h"
+#include "onnx/export_nodes.h"
+
+struct scores_cfg {
+    int classes, converter;
+    bool background;
+    float logit_scale;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(scores_cfg, classes, 1, 1, 100000, "number of classes without the background"),
+    PM_BOOL(scores_cfg, background, true, "logits have a column 0 for the background"),
+    PM_ENUM(scores_cfg, converter, CLASS_SCORES_IDENTITY, "identity|sigmoid|softmax",
+            "function that makes scores of logits"),
+    PM_FLOAT(scores_cfg, logit_scale, 1, 1e-6, 1e6, "logits are divided by this number first"),
+    { 0 },
+};
+
+PM_INLINE void convert(const struct class_scores_params *p, const float *x, float *y)
+{
+    const int columns = p->columns, skip = p->background;
+    float most = -INFINITY, sum = 0;
+
+    if (p->converter == CLASS_SCORES_IDENTITY) {
+        for (int k = skip; k < columns; k++)
+            y[k - skip] = x[k] * p->scale;
+        return;
+    }
+    if (p->converter == CLASS_SCORES_SIGMOID) {
+        for (int k = skip; k < columns; k++)
+            y[k - skip] = 1 / (1 + pm_expf(-x[k] * p->scale));
+        return;
+    }
+    for (int k = 0; k < columns; k++)
+        most = x[k] * p->scale > most ? x[k] * p->scale : most;
+    if (skip)
+        sum = pm_expf(x[0] * p->scale - most);
+    for (int k = skip; k < columns; k++)
+        y[k - skip] = pm_expf(x[k] * p->scale - most);
+    for (int k = skip; k < columns; k++)
+        sum += y[k - skip];
+    for (int k = skip; k < columns; k++)
+        y[k - skip] /= sum;
+}
+
+PM_CLONES static void scores_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct class_scores_params *p = a->params;
+    const size_t columns = (size_t)p->columns, classes = columns - (size_t)p->background;
+    const int first[] = { 0, p->first2, p->first3, p->first4, p->first5, p->first6, p->first7,
+                          p->anchors };
+    float *y = a->buf[7];
+    int level = 0;
+
+    for (size_t i = begin; i < end; i++) {
+        const int anchor = (int)(i % (size_t)p->anchors);
+
+        for (level = anchor == 0 ? 0 : level; anchor >= first[level + 1];)
+            level++;
+        const size_t at = i / (size_t)p->anchors * (size_t)(first[level + 1] - first[level]) +
+                          (size_t)(anchor - first[level]);
+
+        convert(p, (const float *)a->buf[level] + at * columns, y + i * classes);
+    }
+}
+
+static double scores_flops(const void *params, size_t count)
+{
+    return 10.0 * ((const struct class_scores_params *)params)->columns * (double)count;
+}
+
+static const struct pm_kernel scores = {
+    .name = "class_scores", .bufs = "r:x1 r?:x2 r?:x3 r?:x4 r?:x5 r?:x6 r?:x7 w:y",
+    .params_size = sizeof(struct class_scores_params), .cpu = scores_cpu, .grain = 64,
+    .flops = scores_flops,
+};
+
+static int infer(struct pm_node *n)
+{
+    const struct scores_cfg *cfg = n->cfg;
+    int first[PM_MAX_LEVELS + 1], err = PM_OK;
+
+    PM_TRY(pm_levels_read(n, 0, n->inputs, cfg->classes + cfg->background, first));
+    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[n->inputs], cfg->classes);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct scores_cfg *cfg = n->cfg;
+    const int columns = cfg->classes + cfg->background;
+    struct pm_tensor x[PM_MAX_LEVELS];
+    int first[PM_MAX_LEVELS + 1];
+
+    pm_levels_read(n, 0, n->inputs, columns, first); /* infer() checked it */
+    for (int k = 0; k < PM_MAX_LEVELS; k++)
+        x[k] = k < n->inputs ? n->xs[k] : PM_NO_TENSOR;
+    const struct class_scores_params p = {
+        .rows = n->y.shape.dim[0] * first[PM_MAX_LEVELS], .anchors = first[PM_MAX_LEVELS],
+        .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
+        .first6 = first[5], .first7 = first[6], .columns = columns,
+        .background = cfg->background, .converter = cfg->converter,
+        .scale = 1 / cfg->logit_scale,
+    };
+
+    pm_call(c, &scores, (size_t)p.rows, &p,
+            PM_BUFS(x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
+}
+
+const struct pm_layer pm_layer_class_scores = {
+    .name = "class_scores",
+    .help = "scores of a detector's classes from the logits of all levels; no gradient",
+    .opts = opts, .cfg_size = sizeof(struct scores_cfg), .min_inputs = 1,
+    .max_inputs = PM_MAX_LEVELS, .infer = infer, .forward = forward,
+};

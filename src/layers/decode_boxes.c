@@ -1,0 +1,116 @@
+/* decode_boxes: the boxes that a detector's codes stand for. Inputs: the maps of codes of levels 1
+ * to L [n,h,w,A * code size], then the anchors [N,4]. Output: [n,N,4], ymin, xmin, ymax, xmax in
+ * the anchors' unit; box_coder.h has the formulas. For evaluation: there is no gradient. */
+#include <pumice/net.h>
+
+#include "decode_boxes.params.h"
+#include "layers/box_coder.h"
+#include "layers/levels.h"
+#include "layers/vmath.h"
+#include "onnx/export_nodes.h"
+
+struct decode_cfg {
+    int coder;
+    struct pm_floats coder_scales, box_encodings_clip_range;
+};
+
+static const struct pm_opt opts[] = {
+    PM_BOX_CODER_OPTIONS(decode_cfg),
+    PM_FLOATS(decode_cfg, box_encodings_clip_range, "[]", -1e6, 1e6,
+              "least and greatest code; []: codes are not limited"),
+    { 0 },
+};
+
+static void decode_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct decode_boxes_params *p = a->params;
+    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3 } };
+    const size_t size = (size_t)pm_box_coder_size(&coder), anchors = (size_t)p->anchors;
+    const int first[] = { 0, p->first2, p->first3, p->first4, p->first5, p->first6, p->first7,
+                          p->anchors };
+    float *y = a->buf[8];
+    int level = 0;
+
+    for (size_t i = begin; i < end; i++) {
+        const int anchor = (int)(i % anchors);
+        float code[4];
+
+        for (level = anchor == 0 ? 0 : level; anchor >= first[level + 1];)
+            level++;
+        const size_t at = i / anchors * (size_t)(first[level + 1] - first[level]) +
+                          (size_t)(anchor - first[level]);
+        const float *x = (const float *)a->buf[1 + level] + at * size;
+
+        for (size_t k = 0; k < size; k++)
+            code[k] = x[k] < p->low ? p->low : x[k] > p->high ? p->high : x[k];
+        pm_box_decode(&coder, code, (const float *)a->buf[0] + 4 * (size_t)anchor, y + 4 * i);
+    }
+}
+
+static double decode_flops(const void *params, size_t count)
+{
+    (void)params;
+    return 60.0 * (double)count;
+}
+
+static const struct pm_kernel decode = {
+    .name = "decode_boxes",
+    .bufs = "r:anchors r:x1 r?:x2 r?:x3 r?:x4 r?:x5 r?:x6 r?:x7 w:y",
+    .params_size = sizeof(struct decode_boxes_params), .cpu = decode_cpu, .grain = 256,
+    .flops = decode_flops,
+};
+
+static int infer(struct pm_node *n)
+{
+    const struct decode_cfg *cfg = n->cfg;
+    const int levels = n->inputs - 1;
+    const struct pm_floats range = cfg->box_encodings_clip_range;
+    const struct pm_shape anchors = n->in[levels]->out_shape;
+    int first[PM_MAX_LEVELS + 1], err = PM_OK;
+    struct pm_box_coder coder;
+    char text[64];
+
+    PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
+    if (range.count && (range.count != 2 || range.v[0] > range.v[1]))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: box_encodings_clip_range must be two numbers, the least "
+                       "and the greatest code, or []", n->name));
+    PM_TRY(pm_levels_read(n, 0, levels, pm_box_coder_size(&coder), first));
+    if (anchors.rank != 2 || anchors.dim[1] != 4 || anchors.dim[0] != first[levels])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: its last input must be the anchors of its maps, %dx4, not "
+                       "%s", n->name, first[levels], pm_shape_text(anchors, text)));
+    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[levels], 4);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct decode_cfg *cfg = n->cfg;
+    const struct pm_floats range = cfg->box_encodings_clip_range;
+    const int levels = n->inputs - 1;
+    struct pm_tensor x[PM_MAX_LEVELS];
+    struct pm_box_coder coder;
+    int first[PM_MAX_LEVELS + 1];
+
+    pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder); /* infer() checked both */
+    pm_levels_read(n, 0, levels, pm_box_coder_size(&coder), first);
+    for (int k = 0; k < PM_MAX_LEVELS; k++)
+        x[k] = k < levels ? n->xs[k] : PM_NO_TENSOR;
+    const struct decode_boxes_params p = {
+        .rows = (int)(pm_count(n->y) / 4), .anchors = first[levels],
+        .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
+        .first6 = first[5], .first7 = first[6], .kind = coder.kind, .s0 = coder.scales[0],
+        .s1 = coder.scales[1], .s2 = coder.scales[2], .s3 = coder.scales[3],
+        .low = range.count ? range.v[0] : -INFINITY, .high = range.count ? range.v[1] : INFINITY,
+    };
+
+    pm_call(c, &decode, (size_t)p.rows, &p,
+            PM_BUFS(n->xs[levels], x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
+}
+
+const struct pm_layer pm_layer_decode_boxes = {
+    .name = "decode_boxes", .help = "boxes of a detector's codes and anchors; no gradient",
+    .opts = opts, .cfg_size = sizeof(struct decode_cfg), .min_inputs = 2,
+    .max_inputs = 1 + PM_MAX_LEVELS, .infer = infer, .forward = forward,
+};

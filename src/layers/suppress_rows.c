@@ -1,0 +1,528 @@
+/* suppress_rows: see suppress_rows.h. The C functions take candidates from a heap of 64-bit
+ * numbers, score above index, so that few of many candidates cost little. The shaders take 256
+ * candidates at a time (lib/select.glsl). This file is compiled without fused multiply-add: an
+ * overlap that equals the threshold must do so on every machine. */
+#include "layers/suppress_rows.h"
+
+#include <assert.h>
+
+#include "layers/vmath.h"
+#include "suppress.params.h"
+
+enum { AT_ONCE = 16 }; /* kept boxes compared together */
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+/* Returns the score's place in the floats' order; 0 for NaN. */
+PM_INLINE uint32_t key_of(float score)
+{
+    uint32_t bits, magnitude;
+
+    memcpy(&bits, &score, sizeof bits);
+    magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return 0;
+    return bits > 0x80000000u ? 0x80000000u - magnitude : 0x80000000u + magnitude;
+}
+
+struct heap {
+    uint64_t *v; /* key << 32 | ~index, the largest first */
+    size_t count;
+};
+
+PM_INLINE void sift(struct heap *h, size_t at)
+{
+    const uint64_t x = h->v[at];
+
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        child += child + 1 < h->count && h->v[child + 1] > h->v[child];
+        if (h->v[child] < x)
+            break;
+        h->v[at] = h->v[child];
+    }
+    h->v[at] = x;
+}
+
+PM_INLINE void heapify(struct heap *h)
+{
+    for (size_t i = h->count / 2; i-- > 0;)
+        sift(h, i);
+}
+
+/* Removes the best candidate and returns its index. */
+PM_INLINE uint32_t pop(struct heap *h)
+{
+    const uint64_t top = h->v[0];
+
+    h->v[0] = h->v[--h->count];
+    if (h->count > 1)
+        sift(h, 0);
+    return ~(uint32_t)top;
+}
+
+PM_INLINE void add_candidate(struct heap *h, uint32_t key, size_t index)
+{
+    h->v[h->count] = (uint64_t)key << 32 | (uint32_t)~index;
+    h->count += key != 0;
+}
+
+/* ---- overlaps ------------------------------------------------------------------------------- */
+
+/* Boxes by coordinate, with corners in order. Room is a multiple of AT_ONCE. */
+struct boxes {
+    float *y0, *x0, *y1, *x1, *area;
+};
+
+static struct boxes boxes_of(float *memory, size_t room)
+{
+    return (struct boxes){ memory, memory + room, memory + 2 * room, memory + 3 * room,
+                           memory + 4 * room };
+}
+
+PM_INLINE void put_box(struct boxes b, size_t i, const float box[4])
+{
+    b.y0[i] = box[0] < box[2] ? box[0] : box[2];
+    b.x0[i] = box[1] < box[3] ? box[1] : box[3];
+    b.y1[i] = box[0] < box[2] ? box[2] : box[0];
+    b.x1[i] = box[1] < box[3] ? box[3] : box[1];
+    b.area[i] = (b.y1[i] - b.y0[i]) * (b.x1[i] - b.x0[i]);
+}
+
+/* Intersection over union of box i and the box in a[0]; NaN or 0 if one has no area. */
+PM_INLINE float overlap(struct boxes b, size_t i, struct boxes a)
+{
+    float h = (a.y1[0] < b.y1[i] ? a.y1[0] : b.y1[i]) - (a.y0[0] > b.y0[i] ? a.y0[0] : b.y0[i]);
+    float w = (a.x1[0] < b.x1[i] ? a.x1[0] : b.x1[i]) - (a.x0[0] > b.x0[i] ? a.x0[0] : b.x0[i]);
+
+    h = h > 0 ? h : 0, w = w > 0 ? w : 0;
+    return h * w / (a.area[0] + b.area[i] - h * w);
+}
+
+/* Whether a's box overlaps one of the first `count` boxes by more than the limit. */
+PM_INLINE bool overlaps_any(struct boxes b, size_t count, struct boxes a, float limit)
+{
+    for (size_t i = 0; i < count; i += AT_ONCE) {
+        int hits = 0;
+
+        for (size_t k = i; k < i + AT_ONCE; k++)
+            hits += overlap(b, k, a) > limit;
+        if (hits)
+            return true;
+    }
+    return false;
+}
+
+/* ---- suppress ------------------------------------------------------------------------------- */
+
+struct work {
+    struct heap heap;
+    float *memory, *score; /* score: soft suppression's current scores */
+    struct boxes kept, all; /* all: soft suppression's */
+    float one[5];
+};
+
+static struct work work_make(const struct suppress_params *p)
+{
+    const size_t n = (size_t)p->n, most = (size_t)(p->most < p->n ? p->most : p->n);
+    const size_t room = ((p->decay < 0 ? n : most) + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    struct work w = { .heap = { .v = pm_malloc((n + 1) * sizeof(uint64_t)) },
+                      .memory = pm_malloc(room * 5 * sizeof(float)) };
+
+    w.kept = w.all = boxes_of(w.memory, room);
+    w.score = p->decay < 0 ? pm_malloc((n + 1) * sizeof *w.score) : NULL;
+    for (size_t i = 0; i < room * 5; i++)
+        w.memory[i] = 0; /* boxes without area overlap none */
+    return w;
+}
+
+static void work_free(struct work *w)
+{
+    pm_free(w->heap.v);
+    pm_free(w->memory);
+    pm_free(w->score);
+}
+
+PM_CLONES static int suppress_list(const struct suppress_params *p, struct work *w,
+                                   const float *boxes, const float *scores, int *kept,
+                                   float *kept_scores)
+{
+    const uint32_t limit = key_of(p->score_threshold);
+    const struct boxes one = boxes_of(w->one, 1);
+    int count = 0;
+
+    w->heap.count = 0;
+    for (int i = 0; i < p->n; i++) {
+        const uint32_t key = key_of(scores[(size_t)i * (size_t)p->classes]);
+
+        add_candidate(&w->heap, key > limit ? key : 0, (size_t)i);
+    }
+    heapify(&w->heap);
+    while (w->heap.count > 0 && count < p->most) {
+        const size_t i = pop(&w->heap);
+
+        put_box(one, 0, boxes + 4 * i);
+        if (overlaps_any(w->kept, (size_t)count, one, p->iou_threshold))
+            continue;
+        put_box(w->kept, (size_t)count, boxes + 4 * i);
+        kept[count] = (int)i;
+        kept_scores[count++] = scores[i * (size_t)p->classes];
+    }
+    for (int i = 0; i < count; i++) /* for the next list */
+        w->kept.y0[i] = w->kept.y1[i] = w->kept.x0[i] = w->kept.x1[i] = w->kept.area[i] = 0;
+    return count;
+}
+
+/* Lowers the scores of the boxes that overlap box i. Dropped ones get NaN. */
+PM_INLINE void decay(const struct suppress_params *p, struct work *w, size_t taken,
+                     const float *boxes)
+{
+    const struct boxes one = boxes_of(w->one, 1);
+
+    put_box(one, 0, boxes + 4 * taken);
+    w->score[taken] = NAN;
+    for (size_t i = 0; i < (size_t)p->n; i++) {
+        const float iou = overlap(w->all, i, one);
+
+        w->score[i] *= iou > p->iou_threshold ? 0 : iou > 0 ? pm_expf(p->decay * iou * iou) : 1;
+    }
+}
+
+PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work *w,
+                                   const float *boxes, const float *scores, int *kept,
+                                   float *kept_scores)
+{
+    const uint32_t limit = key_of(p->score_threshold);
+    int count = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        const float score = scores[(size_t)i * (size_t)p->classes];
+
+        w->score[i] = key_of(score) > limit ? score : NAN;
+        put_box(w->all, (size_t)i, boxes + 4 * (size_t)i);
+    }
+    while (count < p->most) {
+        uint32_t best = limit;
+        int at = -1;
+
+        for (int i = 0; i < p->n; i++)
+            if (key_of(w->score[i]) > best)
+                best = key_of(w->score[i]), at = i;
+        if (at < 0)
+            break;
+        kept[count] = at;
+        kept_scores[count++] = w->score[at];
+        decay(p, w, (size_t)at, boxes);
+    }
+    return count;
+}
+
+static void suppress_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct suppress_params *p = a->params;
+    const size_t n = (size_t)p->n, classes = (size_t)p->classes, most = (size_t)p->most;
+    struct work w = work_make(p);
+
+    for (size_t list = begin; list < end; list++) {
+        const size_t image = list / classes;
+        const float *boxes = (const float *)a->buf[0] + image * n * 4;
+        const float *scores = (const float *)a->buf[1] + image * n * classes + list % classes;
+        int *kept = (int *)a->buf[3] + list * most;
+        float *kept_scores = (float *)a->buf[4] + list * most;
+        int count = p->decay < 0 ? suppress_soft(p, &w, boxes, scores, kept, kept_scores)
+                                 : suppress_list(p, &w, boxes, scores, kept, kept_scores);
+
+        for (; count < p->most; count++)
+            kept[count] = -1, kept_scores[count] = 0;
+    }
+    work_free(&w);
+}
+
+static size_t no_scratch(const void *params, int buf)
+{
+    (void)params, (void)buf;
+    return 0;
+}
+
+enum { LANES = 128 }; /* of lib/select.glsl and suppress_soft.comp */
+
+static void pick_groups(const char *shader, size_t groups, struct pm_picks *out)
+{
+    out->d[0] = (struct pm_dispatch){ .shader = shader, .spec = { LANES }, .specs = 1,
+                                      .groups = { groups < 65535 ? (uint32_t)groups : 65535, 1,
+                                                  1 } };
+    out->count = 1;
+    out->variant = shader;
+}
+
+static bool suppress_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                          struct pm_picks *out)
+{
+    const struct suppress_params *p = params;
+
+    (void)caps;
+    if (level > 0)
+        return false;
+    pick_groups(p->decay < 0 ? "suppress_soft" : "suppress", count, out);
+    out->scratch[2] = p->decay < 0 ? count * (size_t)p->n * sizeof(uint32_t) : 0;
+    return true;
+}
+
+/* Soft: each kept box visits all. Hard: a selection of 256 candidates visits all about 6 times. */
+static double suppress_flops(const void *params, size_t count)
+{
+    const struct suppress_params *p = params;
+    const double n = p->n, most = p->most < p->n ? p->most : p->n;
+
+    return (double)count * (p->decay < 0 ? 20 * n * most : n * (8 + most / 4) + most * most);
+}
+
+static const struct pm_kernel suppress = {
+    .name = "suppress", .bufs = "r:boxes r:scores t:work w:kept w:kept_scores",
+    .params_size = sizeof(struct suppress_params), .cpu = suppress_cpu, .grain = 1,
+    .cpu_scratch = no_scratch, .pick = suppress_pick, .flops = suppress_flops,
+};
+
+void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxes,
+                 struct pm_tensor scores, struct pm_tensor kept, struct pm_tensor kept_scores)
+{
+    const int images = boxes.shape.dim[0], n = boxes.shape.dim[1];
+    const struct suppress_params p = {
+        .n = n,
+        .classes = (int)(pm_count(scores) / ((size_t)images * (size_t)n)),
+        .lists = (int)(pm_count(scores) / (size_t)n),
+        .most = kept.shape.dim[kept.shape.rank - 1],
+        .score_threshold = s.score_threshold,
+        .iou_threshold = s.iou_threshold,
+        .decay = s.sigma > 0 ? -0.5f / s.sigma : 0,
+    };
+
+    assert(boxes.shape.rank == 3 && boxes.shape.dim[2] == 4);
+    assert(pm_count(kept) == (size_t)p.lists * (size_t)p.most);
+    pm_call(c, &suppress, (size_t)p.lists, &p,
+            PM_BUFS(boxes, scores, PM_NO_TENSOR, kept, kept_scores));
+}
+
+/* ---- the best of all classes ---------------------------------------------------------------- */
+
+static void best_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const size_t classes = (size_t)((const struct suppress_best_params *)a->params)->classes;
+    const float *scores = a->buf[0];
+    float *best = a->buf[1];
+
+    for (size_t i = begin; i < end; i++) {
+        uint32_t most = 0;
+
+        best[i] = NAN;
+        for (size_t k = 0; k < classes; k++)
+            if (key_of(scores[i * classes + k]) > most)
+                best[i] = scores[i * classes + k], most = key_of(best[i]);
+    }
+}
+
+static double best_flops(const void *params, size_t count)
+{
+    return 2.0 * ((const struct suppress_best_params *)params)->classes * (double)count;
+}
+
+static const struct pm_kernel best = {
+    .name = "suppress_best", .bufs = "r:scores w:best",
+    .params_size = sizeof(struct suppress_best_params), .cpu = best_cpu, .grain = 256,
+    .flops = best_flops,
+};
+
+void pm_suppress_best(struct pm_calls *c, struct pm_tensor scores, struct pm_tensor y)
+{
+    const struct suppress_best_params p = {
+        .rows = (int)pm_count(y), .classes = (int)(pm_count(scores) / pm_count(y))
+    };
+
+    pm_call(c, &best, (size_t)p.rows, &p, PM_BUFS(scores, y));
+}
+
+static void classes_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct suppress_classes_params *p = a->params;
+    const int *kept = a->buf[1];
+    const float *kept_scores = a->buf[2];
+    const uint32_t limit = key_of(p->score_threshold);
+    float *entry_scores = a->buf[3];
+    int *entry_classes = a->buf[4];
+
+    for (size_t i = begin; i < end; i++) {
+        const size_t anchor = kept[i] < 0 ? 0 : (size_t)kept[i];
+        const float *scores = (const float *)a->buf[0] +
+                              (i / (size_t)p->most * (size_t)p->n + anchor) * (size_t)p->classes;
+        uint32_t last = UINT32_MAX;
+        int at = -1;
+
+        for (int j = 0; j < p->each; j++) {
+            const size_t e = i * (size_t)p->each + (size_t)j;
+            uint32_t top = 0;
+            int place = 0;
+
+            for (int k = 0; k < p->classes; k++) {
+                const uint32_t key = key_of(scores[k]);
+
+                if (key > top && (key < last || (key == last && k > at)))
+                    top = key, place = k;
+            }
+            const bool has = kept[i] >= 0 && (j == 0 || top > limit);
+
+            entry_classes[e] = has ? place : -1;
+            entry_scores[e] = !has ? 0 : j == 0 ? kept_scores[i] : scores[place];
+            last = top, at = place;
+        }
+    }
+}
+
+static double classes_flops(const void *params, size_t count)
+{
+    const struct suppress_classes_params *p = params;
+
+    return 2.0 * p->classes * p->each * (double)count;
+}
+
+static const struct pm_kernel classes_row = {
+    .name = "suppress_classes",
+    .bufs = "r:scores r:kept r:kept_scores w:entry_scores w:entry_classes",
+    .params_size = sizeof(struct suppress_classes_params), .cpu = classes_cpu, .grain = 16,
+    .flops = classes_flops,
+};
+
+void pm_suppress_classes(struct pm_calls *c, float score_threshold, struct pm_tensor scores,
+                         struct pm_tensor kept, struct pm_tensor kept_scores,
+                         struct pm_tensor entry_scores, struct pm_tensor entry_classes)
+{
+    const struct suppress_classes_params p = {
+        .images = scores.shape.dim[0],
+        .n = scores.shape.dim[1],
+        .classes = scores.shape.dim[2],
+        .most = (int)(pm_count(kept) / (size_t)scores.shape.dim[0]),
+        .each = (int)(pm_count(entry_scores) / pm_count(kept)),
+        .score_threshold = score_threshold,
+    };
+
+    pm_call(c, &classes_row, pm_count(kept), &p,
+            PM_BUFS(scores, kept, kept_scores, entry_scores, entry_classes));
+}
+
+/* ---- merge ---------------------------------------------------------------------------------- */
+
+static void clip(const float box[4], const float window[4], float out[4])
+{
+    for (int i = 0; i < 4; i++) {
+        const float low = window[i % 2], high = window[2 + i % 2];
+        const float v = box[i] < high ? box[i] : high;
+
+        out[i] = v > low ? v : low;
+    }
+}
+
+static void put(const struct suppress_merge_params *p, const struct pm_args *a, size_t image,
+                size_t entry, const float window[4], size_t at)
+{
+    const size_t e = image * (size_t)p->entries + entry;
+    const int anchor = ((const int *)a->buf[1])[e / (size_t)p->each];
+    float *y = (float *)a->buf[5] + 4 * at;
+
+    clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, y);
+    for (int i = 0; i < 4 && p->change_frame && p->windows; i++)
+        y[i] = (y[i] - window[i % 2]) / (window[2 + i % 2] - window[i % 2]);
+    ((float *)a->buf[6])[at] = ((const float *)a->buf[2])[e];
+    ((int *)a->buf[7])[at] = p->has_classes ? ((const int *)a->buf[3])[e]
+                                            : (int)(entry / (size_t)p->most);
+    ((int *)a->buf[9])[at] = anchor;
+}
+
+/* Fills the heap with the entries whose box has an area in the window. */
+static void collect(const struct suppress_merge_params *p, const struct pm_args *a, size_t image,
+                    const float window[4], struct heap *h)
+{
+    const size_t first = image * (size_t)p->entries;
+    const int *kept = a->buf[1], *classes = a->buf[3];
+
+    h->count = 0;
+    for (size_t entry = 0; entry < (size_t)p->entries; entry++) {
+        const int anchor = kept[(first + entry) / (size_t)p->each];
+        float b[4];
+
+        if (anchor < 0 || (p->has_classes && classes[first + entry] < 0))
+            continue;
+        clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, b);
+        if (b[2] > b[0] && b[3] > b[1])
+            add_candidate(h, key_of(((const float *)a->buf[2])[first + entry]), entry);
+    }
+    heapify(h);
+}
+
+static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    static const float whole[4] = { 0, 0, 1, 1 };
+    const struct suppress_merge_params *p = a->params;
+    struct heap h = { .v = pm_malloc(((size_t)p->entries + 1) * sizeof *h.v) };
+
+    for (size_t image = begin; image < end; image++) {
+        const float *window = p->windows ? (const float *)a->buf[4] + 4 * image : whole;
+        int count = 0;
+        size_t at = image * (size_t)p->outputs;
+
+        collect(p, a, image, window, &h);
+        for (; count < p->outputs && h.count > 0; count++)
+            put(p, a, image, pop(&h), window, at++);
+        ((int *)a->buf[8])[image] = count;
+        for (; count < p->outputs; count++, at++) {
+            memset((float *)a->buf[5] + 4 * at, 0, 4 * sizeof(float));
+            ((float *)a->buf[6])[at] = 0;
+            ((int *)a->buf[7])[at] = ((int *)a->buf[9])[at] = 0;
+        }
+    }
+    pm_free(h.v);
+}
+
+static bool merge_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                       struct pm_picks *out)
+{
+    (void)caps, (void)params;
+    if (level > 0)
+        return false;
+    pick_groups("suppress_merge", count, out);
+    return true;
+}
+
+static double merge_flops(const void *params, size_t count)
+{
+    const struct suppress_merge_params *p = params;
+
+    return (double)count * p->entries * (20 + 6.0 * p->outputs / 256);
+}
+
+static const struct pm_kernel merge = {
+    .name = "suppress_merge",
+    .bufs = "r:boxes r:kept r:entry_scores r?:entry_classes r?:windows w:y w:scores w:classes "
+            "w:count w:anchors",
+    .params_size = sizeof(struct suppress_merge_params), .cpu = merge_cpu, .grain = 1,
+    .pick = merge_pick, .flops = merge_flops,
+};
+
+void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_tensor kept,
+                       struct pm_tensor entry_scores, struct pm_tensor entry_classes,
+                       struct pm_tensor windows, bool change_frame, const struct pm_tensor out[5])
+{
+    const int images = boxes.shape.dim[0];
+    const struct suppress_merge_params p = {
+        .images = images,
+        .n = boxes.shape.dim[1],
+        .entries = (int)(pm_count(entry_scores) / (size_t)images),
+        .most = kept.shape.dim[kept.shape.rank - 1],
+        .each = (int)(pm_count(entry_scores) / pm_count(kept)),
+        .outputs = out[0].shape.dim[1],
+        .has_classes = pm_has(entry_classes),
+        .windows = pm_has(windows),
+        .change_frame = change_frame,
+    };
+
+    pm_call(c, &merge, (size_t)images, &p,
+            PM_BUFS(boxes, kept, entry_scores, entry_classes, windows, out[0], out[1], out[2],
+                    out[3], out[4]));
+}

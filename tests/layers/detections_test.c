@@ -1,0 +1,347 @@
+/* decode_boxes, class_scores and suppress by their definitions: one box at a time, in double
+ * precision. tests/net/suppress_values_test.c has scores and boxes that random inputs never hold:
+ * NaN, exact overlaps, boxes without area. */
+#include "check.h"
+
+#include <stdlib.h>
+
+/* ---- decode_boxes --------------------------------------------------------------------------- */
+
+enum { MOST_LEVELS = 7 };
+
+/* Finds level and row of an anchor. Maps of `size` numbers an anchor begin at input 0. */
+static const double *numbers_of(const struct ref *r, int maps, int size, int image, size_t anchor)
+{
+    for (int k = 0; k < maps; k++) {
+        const size_t rows = r->in[k].count / (size_t)r->in[k].shape.dim[0] / (size_t)size;
+
+        if (anchor < rows)
+            return r->in[k].v + ((size_t)image * rows + anchor) * (size_t)size;
+        anchor -= rows;
+    }
+    return NULL;
+}
+
+static size_t all_anchors(const struct ref *r, int maps, int size)
+{
+    size_t count = 0;
+
+    for (int k = 0; k < maps; k++)
+        count += r->in[k].count / (size_t)r->in[k].shape.dim[0] / (size_t)size;
+    return count;
+}
+
+static void decode_one(const struct ref *r, const double *code, const double *anchor, double *box)
+{
+    double s[4] = { 10, 10, 5, 5 }, c[4], range[2] = { -INFINITY, INFINITY };
+    const double side[] = { anchor[2] - anchor[0], anchor[3] - anchor[1] };
+    const bool square = ref_says(r, "coder", "square", "faster_rcnn");
+
+    ref_numbers(r, "box_encodings_clip_range", range, 2);
+    for (int i = 0; i < (square ? 3 : 4); i++)
+        c[i] = fmin(fmax(code[i], range[0]), range[1]);
+    if (ref_says(r, "coder", "mean_stddev", "faster_rcnn")) {
+        s[0] = 0.01;
+        ref_numbers(r, "coder_scales", s, 1);
+        for (int i = 0; i < 4; i++)
+            box[i] = anchor[i] + c[i] * s[0];
+        return;
+    }
+    ref_numbers(r, "coder_scales", s, 4);
+    for (int i = 0; i < 2; i++) {
+        const double unit = square ? sqrt(side[0] * side[1]) : side[i];
+        const double middle = c[i] / s[i] * unit + (anchor[i] + anchor[2 + i]) / 2;
+        const double length = exp(square ? c[2] / s[2] : c[2 + i] / s[2 + i]) * unit;
+
+        box[i] = middle - length / 2;
+        box[2 + i] = middle + length / 2;
+    }
+}
+
+static void decode_boxes(struct ref *r)
+{
+    const int maps = r->inputs - 1, size = ref_says(r, "coder", "square", "faster_rcnn") ? 3 : 4;
+    const size_t anchors = all_anchors(r, maps, size);
+    const int images = r->in[0].shape.dim[0];
+
+    ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, 4 } });
+    for (size_t row = 0; row < (size_t)images * anchors; row++) {
+        const double *anchor = &r->in[maps].v[4 * (row % anchors)];
+        double *y = &r->y.v[4 * row];
+
+        decode_one(r, numbers_of(r, maps, size, (int)(row / anchors), row % anchors), anchor, y);
+        for (int i = 0; i < 4; i++)
+            r->y.mag[4 * row + i] = fabs(y[i % 2]) + fabs(y[2 + i % 2]) + fabs(anchor[i % 2]) +
+                                    fabs(anchor[2 + i % 2]);
+    }
+}
+
+static const struct check_case decode_cases[] = {
+    { "decode_boxes", "2x3x4x8 2x2x2x12 36x4@0..1" },
+    { "decode_boxes coder_scales=[2,3,4,5] box_encodings_clip_range=[-1,0.5]", "1x2x2x4 4x4@0..1" },
+    { "decode_boxes coder=mean_stddev", "1x3x2x8 12x4@0..1" },
+    { "decode_boxes coder=mean_stddev coder_scales=[0.5]", "3x1x1x4 1x4" },
+    { "decode_boxes coder=square", "3x1x2x3 2x4@0..1" },
+    { "decode_boxes", "1x4x4x4 1x3x3x4 1x2x2x4 1x2x1x4 1x1x2x4 1x1x1x8 1x1x1x4 36x4@0..1" },
+    { "decode_boxes", "8x80x80x24 8x40x40x24 8x20x20x24 8x10x10x24 8x5x5x24 51150x4@0..1",
+      .large = true },
+    { 0 },
+};
+/* Random anchors have their corners in any order. The square coder takes the root of their area, so
+ * its case has anchors whose area is positive. */
+const struct pm_layer_test pm_test_decode_boxes = { decode_cases, decode_boxes };
+
+/* ---- class_scores --------------------------------------------------------------------------- */
+
+static void class_scores(struct ref *r)
+{
+    const int classes = (int)ref_number(r, "classes", 1), images = r->in[0].shape.dim[0];
+    const int skip = ref_says(r, "background", "true", "true"), columns = classes + skip;
+    const size_t anchors = all_anchors(r, r->inputs, columns);
+    const double scale = ref_number(r, "logit_scale", 1);
+
+    ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, classes } });
+    for (size_t row = 0; row < (size_t)images * anchors; row++) {
+        const double *x =
+            numbers_of(r, r->inputs, columns, (int)(row / anchors), row % anchors);
+        double sum = 0;
+
+        for (int k = 0; k < columns; k++)
+            sum += exp(x[k] / scale);
+        for (int k = 0; k < classes; k++) {
+            const double z = x[k + skip] / scale;
+            double *y = &r->y.v[row * (size_t)classes + (size_t)k];
+
+            *y = ref_says(r, "converter", "softmax", "identity")   ? exp(z) / sum
+                 : ref_says(r, "converter", "sigmoid", "identity") ? 1 / (1 + exp(-z))
+                                                                   : z;
+            r->y.mag[row * (size_t)classes + (size_t)k] = fabs(*y) * (1 + fabs(z));
+        }
+    }
+}
+
+static const struct check_case scores_cases[] = {
+    { "class_scores classes=3", "2x3x4x8 2x2x2x12" },
+    { "class_scores classes=3 converter=softmax", "2x3x4x8 2x2x2x12@-6..6" },
+    { "class_scores classes=4 background=false converter=sigmoid logit_scale=2",
+      "2x3x4x8 2x2x2x12@-6..6" },
+    { "class_scores classes=2 background=false converter=softmax", "1x1x1x2" },
+    { "class_scores converter=softmax", "3x2x2x2 3x1x2x4 3x1x1x2 3x1x1x2 3x1x1x2 3x1x1x2 3x1x1x2" },
+    { "class_scores classes=90 converter=softmax logit_scale=0.5", "1x3x3x182" },
+    { "class_scores classes=90 converter=sigmoid",
+      "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546", .large = true },
+    { "class_scores classes=90 converter=softmax",
+      "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546", .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_class_scores = { scores_cases, class_scores };
+
+/* ---- suppress ------------------------------------------------------------------------------- */
+
+struct entry_of {
+    double score, terms; /* terms: magnitude of the score's rounding errors */
+    int class_, anchor;
+};
+/* The entries of one image. */
+struct entries {
+    struct entry_of *v;
+    int count;
+};
+
+static double side_of(double a0, double a1, double b0, double b1)
+{
+    return fmax(0, fmin(fmax(a0, a1), fmax(b0, b1)) - fmax(fmin(a0, a1), fmin(b0, b1)));
+}
+
+static double iou_of(const double *a, const double *b)
+{
+    const double inner = side_of(a[0], a[2], b[0], b[2]) * side_of(a[1], a[3], b[1], b[3]);
+    const double first = fabs((a[2] - a[0]) * (a[3] - a[1]));
+    const double second = fabs((b[2] - b[0]) * (b[3] - b[1]));
+
+    return inner > 0 ? inner / (first + second - inner) : 0;
+}
+
+/* Appends what remains of one list of scores. */
+static void greedy(const struct ref *r, const double *boxes, double *score, int n, int most,
+                   int class_, struct entries *out)
+{
+    const float limit = (float)ref_number(r, "iou_threshold", 0.6f);
+    const double sigma = ref_number(r, "soft_nms_sigma", 0);
+    const double least = (float)ref_number(r, "score_threshold", 0);
+
+    for (int count = 0; count < most; count++) {
+        int at = -1;
+
+        for (int i = 0; i < n; i++)
+            if (score[i] > least && (at < 0 || score[i] > score[at]))
+                at = i;
+        if (at < 0)
+            return;
+        out->v[out->count++] = (struct entry_of){ score[at], 4 * fabs(score[at]) * (1 + count),
+                                                  class_, at };
+        score[at] = -INFINITY;
+        for (int i = 0; i < n; i++) {
+            const double iou = iou_of(&boxes[4 * at], &boxes[4 * i]);
+
+            if ((float)iou > limit)
+                score[i] = sigma > 0 ? score[i] * 0 : -INFINITY;
+            else if (sigma > 0)
+                score[i] *= exp(-iou * iou / (2 * sigma));
+            if (isnan(score[i]))
+                score[i] = -INFINITY;
+        }
+    }
+}
+
+/* Replaces each entry by those of the best classes of its box. */
+static void name_classes(const struct ref *r, const double *scores, int classes,
+                         struct entries *e)
+{
+    const int each = (int)ref_number(r, "max_classes_per_detection", 1), boxes = e->count;
+    const double least = (float)ref_number(r, "score_threshold", 0);
+    struct entry_of *old = e->v;
+
+    e->v = calloc((size_t)(boxes * each + 1), sizeof *e->v);
+    e->count = 0;
+    for (int b = 0; b < boxes; b++) {
+        const double *row = scores + (size_t)old[b].anchor * (size_t)classes;
+        bool *used = calloc((size_t)classes, sizeof *used);
+
+        for (int j = 0; j < each && j < classes; j++) {
+            int at = -1;
+
+            for (int k = 0; k < classes; k++)
+                if (!used[k] && (at < 0 || row[k] > row[at]))
+                    at = k;
+            used[at] = true;
+            if (j > 0 && !(row[at] > least))
+                break;
+            e->v[e->count++] = (struct entry_of){ j ? row[at] : old[b].score, old[b].terms, at,
+                                                  old[b].anchor };
+        }
+        free(used);
+    }
+    free(old);
+}
+
+/* Writes the detections of one image into y, which has the outputs one after another. */
+static void put_image(struct ref *r, int image, struct entries *e, int most)
+{
+    const struct ref_array *boxes = &r->in[0];
+    const int images = boxes->shape.dim[0], n = boxes->shape.dim[1];
+    const double whole[] = { 0, 0, 1, 1 };
+    const double *w = r->inputs > 2 ? r->in[2].v + 4 * image : whole;
+    const bool moves = r->inputs > 2 && ref_says(r, "change_coordinate_frame", "true", "true");
+    const size_t rows = (size_t)images * (size_t)most;
+    int count = 0;
+
+    for (bool more = true; more && count < most;) {
+        int at = -1;
+        double clipped[4];
+
+        for (int i = 0; i < e->count; i++)
+            if (e->v[i].score > -INFINITY && (at < 0 || e->v[i].score > e->v[at].score))
+                at = i;
+        more = at >= 0;
+        if (!more)
+            break;
+        const double *box = &boxes->v[4 * ((size_t)image * (size_t)n + (size_t)e->v[at].anchor)];
+
+        for (int i = 0; i < 4; i++)
+            clipped[i] = fmax(fmin(box[i], w[2 + i % 2]), w[i % 2]);
+        if (clipped[2] > clipped[0] && clipped[3] > clipped[1]) {
+            const size_t row = (size_t)image * (size_t)most + (size_t)count++;
+
+            for (int i = 0; i < 4; i++) {
+                const double side = moves ? w[2 + i % 2] - w[i % 2] : 1;
+
+                r->y.v[4 * row + i] = moves ? (clipped[i] - w[i % 2]) / side : clipped[i];
+                r->y.mag[4 * row + i] = (fabs(clipped[i]) + fabs(w[i % 2])) / side;
+            }
+            r->y.v[4 * rows + row] = e->v[at].score;
+            r->y.mag[4 * rows + row] = e->v[at].terms;
+            r->y.v[5 * rows + row] = e->v[at].class_;
+            r->y.v[6 * rows + (size_t)images + row] = e->v[at].anchor;
+        }
+        e->v[at].score = -INFINITY;
+    }
+    r->y.v[6 * rows + (size_t)image] = count;
+}
+
+static void suppress(struct ref *r)
+{
+    const int images = r->in[1].shape.dim[0], n = r->in[1].shape.dim[1];
+    const int classes = r->in[1].shape.dim[2];
+    const int total = (int)ref_number(r, "max_total_detections", 100);
+    const bool agnostic = ref_says(r, "use_class_agnostic_nms", "true", "false");
+    const int most = agnostic ? total : (int)ref_number(r, "max_detections_per_class", 100);
+    const struct pm_shape list = PM_SHAPE2(images, total), numbers = PM_SHAPE1(images);
+    const struct pm_shape out[] = { { 3, { images, total, 4 } }, list, list, numbers, list };
+    double *score = calloc((size_t)n, sizeof *score);
+
+    ref_outputs(r, 5, out);
+    for (int image = 0; image < images; image++) {
+        const double *boxes = r->in[0].v + (size_t)image * (size_t)n * 4;
+        const double *scores = r->in[1].v + (size_t)image * (size_t)n * (size_t)classes;
+        struct entries e = { calloc((size_t)(classes * n + 1), sizeof *e.v), 0 };
+
+        for (int k = 0; k < (agnostic ? 1 : classes); k++) {
+            for (int i = 0; i < n; i++) {
+                score[i] = scores[i * classes + k];
+                for (int j = 0; agnostic && j < classes; j++)
+                    score[i] = fmax(score[i], scores[i * classes + j]);
+            }
+            greedy(r, boxes, score, n, most, k, &e);
+        }
+        if (agnostic)
+            name_classes(r, scores, classes, &e);
+        put_image(r, image, &e, total);
+        free(e.v);
+    }
+    free(score);
+}
+
+static const struct check_case suppress_cases[] = {
+    { "suppress score_threshold=-1 iou_threshold=0.3 max_detections_per_class=5 "
+      "max_total_detections=12", "2x60x4@0..1 2x60x3" },
+    { "suppress score_threshold=-5", "3x20x4@0..1 3x20x2" },
+    { "suppress score_threshold=1.9", "2x20x4@0..1 2x20x2" },
+    { "suppress score_threshold=9", "2x20x4@0..1 2x20x2" },
+    { "suppress score_threshold=-5 iou_threshold=0", "1x50x4@0..1 1x50x1" },
+    { "suppress score_threshold=-5 iou_threshold=1 max_detections_per_class=100", "1x50x4@0..1 "
+      "1x50x3" },
+    /* More candidates than a selection; equal scores; overlaps equal to the threshold. */
+    { "suppress iou_threshold=0.1 max_detections_per_class=600 max_total_detections=1000",
+      "1x700x4@0..1 1x700x2@0..1" },
+    { "suppress iou_threshold=0.9 max_detections_per_class=600 max_total_detections=900",
+      "1x700x4@0..1 1x700x2@0..1" },
+    { "suppress score_threshold=-9 iou_threshold=0.5 max_total_detections=200", "~2x80x4@-1..4 "
+      "~2x80x2" },
+    { "suppress score_threshold=-9 iou_threshold=0.3333333333 max_total_detections=200",
+      "~2x80x4@-1..4 ~2x80x2" },
+    { "suppress score_threshold=0 iou_threshold=0.7 max_detections_per_class=600 "
+      "max_total_detections=600", "~1x1500x4@-3..10 ~1x1500x2@0..2" },
+    { "suppress score_threshold=0 iou_threshold=0.6 max_detections_per_class=600 "
+      "max_total_detections=600", "1x1500x4@0..1 ~1x1500x1@0..1" },
+    /* Windows; half of them are empty. */
+    { "suppress score_threshold=-2 max_total_detections=100", "6x30x4@0..1 6x30x2 6x4@0..1" },
+    { "suppress score_threshold=-2 max_total_detections=100 change_coordinate_frame=false",
+      "6x30x4@0..1 6x30x2 6x4@0..1" },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3", "2x60x4@0..1 "
+      "2x60x3" },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3 "
+      "max_classes_per_detection=2 max_total_detections=30 max_detections_per_class=30",
+      "2x60x4@0..1 2x60x3" },
+    { "suppress score_threshold=-9 use_class_agnostic_nms=true max_classes_per_detection=5",
+      "~2x30x4@-1..3 ~2x30x3" },
+    { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x4@0..1 2x60x3@0..1" },
+    { "suppress soft_nms_sigma=0.1 iou_threshold=0.4 score_threshold=0.05 "
+      "max_detections_per_class=8", "1x300x4@0..1 1x300x2@0..1" },
+    { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x3@0..1", .large = true },
+    { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x90@0..1", .large = true },
+    { "suppress score_threshold=0.05 iou_threshold=0.5", "2x51150x4@0..1 2x51150x4@0..1",
+      .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_suppress = { suppress_cases, suppress };
