@@ -1,6 +1,7 @@
 /* pumice dataset inspect: shows the contents of TFRecord files, as JSON or as text made from it. */
 #include "app/app.h"
 #include "app/dataset_boxes.h"
+#include "app/dataset_check.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -189,12 +190,15 @@ static void add_parts(cJSON *split, const struct parts *parts)
     }
 }
 
-/* Reads every record: checksums, messages, the count of each label, and the tasks' own parts. */
-static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *capacity)
+/* Reads every record: checksums, messages, the count of each label, and the tasks' own parts.
+ * *objects becomes true if a record has objects for detection; then a damaged record is not an
+ * error here, because app_check_split reports it. */
+static int check_all(struct pm_dataset *d, cJSON *split, bool *objects)
 {
     int err = PM_OK;
     struct pm_example *e = NULL;
-    size_t tasks = 0;
+    uint8_t *buf = NULL;
+    size_t tasks = 0, capacity = 0;
     uint64_t *counts = pm_calloc(COUNTED, sizeof *counts), without = 0;
     struct parts *parts = NULL;
     bool any_parts = false;
@@ -205,7 +209,11 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
     parts = pm_calloc(tasks, sizeof *parts);
     for (size_t i = 0; i < info->count; i++) {
         int64_t label = -1;
-        PM_TRY(read_example(d, i, buf, capacity, &e));
+        err = read_example(d, i, &buf, &capacity, &e);
+        if (*objects && (err == PM_ECORRUPT || err == PM_EDATA))
+            continue;
+        PM_TRY(err);
+        *objects |= app_check_applies(e);
         const int found = pm_example_int(e, "image/class/label", &label);
         PM_TRY(found);
         if (found && label >= 0 && label < COUNTED)
@@ -217,11 +225,12 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
         any_parts |= own;
         pm_example_destroy(&e);
     }
-    if (without < info->count || !any_parts)
+    if (without < info->count || (!any_parts && !*objects))
         add_counts(cJSON_AddObjectToObject(split, "labels"), counts, without, "none");
     add_parts(split, parts);
 out:
     pm_example_destroy(&e);
+    pm_free(buf);
     pm_free(parts);
     pm_free(counts);
     return err;
@@ -322,48 +331,69 @@ static int read_box_labels(const char *folder, struct pm_arena *a, struct pm_lab
     return pm_label_map_of_folder(a, folder, map);
 }
 
-static int inspect_split(const char *folder, const char *name, const struct app_inspect *flags,
-                         struct pm_arena *a, cJSON *out)
+struct job {
+    const struct app_inspect *flags;
+    struct pm_arena *a;
+    struct app_check check;
+    cJSON *out;
+};
+
+/* Adds the first records of a split, and saves their pictures. */
+static int inspect_records(struct job *j, struct pm_dataset *d, const char *name,
+                           const struct pm_label_map *map, cJSON *records)
 {
     int err = PM_OK;
-    struct pm_dataset *d = NULL;
+    const struct pm_dataset_info *info = pm_dataset_get_info(d);
+    const struct app_inspect *flags = j->flags;
     struct pm_example *e = NULL;
     uint8_t *buf = NULL;
     size_t capacity = 0;
-    struct pm_label_map map;
-    cJSON *splits = cJSON_GetObjectItem(out, "splits"), *split = NULL, *records;
     char where[512];
 
-    PM_TRY(read_box_labels(folder, a, &map));
-    PM_TRY(pm_dataset_open(folder, name, &d));
-    const struct pm_dataset_info *info = pm_dataset_get_info(d);
-    split = cJSON_CreateObject();
-    cJSON_AddItemToArray(splits, split);
-    cJSON_AddStringToObject(split, "name", name);
-    cJSON_AddNumberToObject(split, "records", (double)info->count);
-    cJSON_AddNumberToObject(split, "files", (double)info->files);
-    cJSON_AddNumberToObject(split, "bytes", (double)info->bytes);
-    records = cJSON_AddArrayToObject(split, "first_records");
     for (size_t i = 0; i < info->count && i < (size_t)flags->records; i++) {
         PM_TRY(read_example(d, i, &buf, &capacity, &e));
-        cJSON_AddItemToArray(records, features_json(e, a));
-        PM_TRY(save(e, "image/encoded", name, i, flags->pictures, a));
-        PM_TRY(save_parts(e, info, name, i, flags->maps, a));
-        PM_TRY(save_boxes(e, &map, pm_dataset_where(d, i, where, sizeof where),
-                          pm_arena_printf(a, "%s/%s_%05zu.png", flags->boxes, name, i),
+        cJSON_AddItemToArray(records, features_json(e, j->a));
+        PM_TRY(save(e, "image/encoded", name, i, flags->pictures, j->a));
+        PM_TRY(save_parts(e, info, name, i, flags->maps, j->a));
+        PM_TRY(save_boxes(e, map, pm_dataset_where(d, i, where, sizeof where),
+                          pm_arena_printf(j->a, "%s/%s_%05zu.png", flags->boxes, name, i),
                           flags->boxes));
         pm_example_destroy(&e);
-    }
-    if (flags->check)
-        PM_TRY(check_all(d, split, &buf, &capacity));
-    if (!cJSON_GetObjectItem(out, "num_classes")) {
-        add_info(out, info);
-        if (map.count)
-            cJSON_AddItemToObject(out, "box_labels", pm_label_map_json(&map));
     }
 out:
     pm_example_destroy(&e);
     pm_free(buf);
+    return err;
+}
+
+static int inspect_split(struct job *j, const char *folder, const char *name)
+{
+    int err = PM_OK;
+    struct pm_dataset *d = NULL;
+    struct pm_label_map *map = pm_arena_alloc(j->a, sizeof *map);
+    cJSON *split;
+
+    PM_TRY(read_box_labels(folder, j->a, map));
+    PM_TRY(pm_dataset_open(folder, name, &d));
+    const struct pm_dataset_info *info = pm_dataset_get_info(d);
+    bool objects = map->count > 0;
+    split = cJSON_CreateObject();
+    cJSON_AddItemToArray(cJSON_GetObjectItem(j->out, "splits"), split);
+    cJSON_AddStringToObject(split, "name", name);
+    cJSON_AddNumberToObject(split, "records", (double)info->count);
+    cJSON_AddNumberToObject(split, "files", (double)info->files);
+    cJSON_AddNumberToObject(split, "bytes", (double)info->bytes);
+    PM_TRY(inspect_records(j, d, name, map, cJSON_AddArrayToObject(split, "first_records")));
+    if (j->flags->check)
+        PM_TRY(check_all(d, split, &objects));
+    if (j->flags->check && objects)
+        PM_TRY(app_check_split(&j->check, d, name, map));
+    if (!cJSON_GetObjectItem(j->out, "num_classes")) {
+        add_info(j->out, info);
+        if (map->count)
+            cJSON_AddItemToObject(j->out, "box_labels", pm_label_map_json(map));
+    }
+out:
     pm_dataset_close(&d);
     return err;
 }
@@ -413,6 +443,7 @@ static void split_text(struct pm_str *s, const cJSON *split)
         }
     }
     counts_text(s, "every record is whole; labels", cJSON_GetObjectItem(split, "labels"));
+    app_check_split_text(s, cJSON_GetObjectItem(split, "objects"));
     for (size_t i = 0; i < tasks; i++)
         if (task[i]->inspect)
             counts_text(s, task[i]->inspect->heading,
@@ -466,11 +497,11 @@ static char *inspect_text(const cJSON *o)
                    number(o, "channels"));
     pm_str_add(&s, "\n");
     cJSON_ArrayForEach(split, cJSON_GetObjectItem(o, "splits")) split_text(&s, split);
+    app_check_findings_text(&s, cJSON_GetObjectItem(o, "findings"));
     return s.text;
 }
 
-static int inspect_path(const char *path, const struct app_inspect *flags, struct pm_arena *a,
-                        cJSON *out)
+static int inspect_path(struct job *j, const char *path)
 {
     int err = PM_OK;
     const char **names = NULL;
@@ -480,16 +511,28 @@ static int inspect_path(const char *path, const struct app_inspect *flags, struc
         if (!pm_file_exists(path))
             PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", path));
         const char *slash = strrchr(path, '/');
-        const char *folder = !slash ? "." : pm_arena_printf(a, "%.*s", (int)(slash - path), path);
-        PM_TRY(inspect_split(folder[0] ? folder : "/", slash ? slash + 1 : path, flags, a, out));
+        const char *folder = !slash ? "." : pm_arena_printf(j->a, "%.*s", (int)(slash - path),
+                                                            path);
+        PM_TRY(inspect_split(j, folder[0] ? folder : "/", slash ? slash + 1 : path));
         goto out;
     }
-    PM_TRY(pm_dataset_list(a, path, &names, &count));
+    PM_TRY(pm_dataset_list(j->a, path, &names, &count));
     if (count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: no TFRecord files in it", path));
     for (size_t i = 0; i < count; i++)
-        PM_TRY(inspect_split(path, names[i], flags, a, out));
+        PM_TRY(inspect_split(j, path, names[i]));
 out:
+    return err;
+}
+
+static int print_report(const cJSON *out, struct app_globals *g)
+{
+    if (g->json)
+        return app_print_json(g, out);
+    char *text = inspect_text(out);
+    const int err = app_print(text);
+
+    pm_free(text);
     return err;
 }
 
@@ -497,21 +540,24 @@ int app_dataset_inspect(const struct app_args *args, const struct app_inspect *f
                         struct pm_arena *a, struct app_globals *g)
 {
     int err = PM_OK;
-    cJSON *out = cJSON_CreateObject();
+    size_t wrong = 0;
+    struct job j = { .flags = flags, .a = a, .out = cJSON_CreateObject() };
 
+    app_check_start(&j.check);
     if (args->words_count != 1 || args->overrides_count)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset inspect needs one file or folder"));
-    cJSON_AddStringToObject(out, "path", args->words[0]);
-    cJSON_AddArrayToObject(out, "splits");
-    PM_TRY(inspect_path(args->words[0], flags, a, out));
-    if (g->json) {
-        PM_TRY(app_print_json(g, out));
-        goto out;
-    }
-    char *text = inspect_text(out);
-    err = app_print(text);
-    pm_free(text);
+    cJSON_AddStringToObject(j.out, "path", args->words[0]);
+    cJSON_AddArrayToObject(j.out, "splits");
+    PM_TRY(inspect_path(&j, args->words[0]));
+    if (j.check.splits)
+        wrong = app_check_report(&j.check, j.out);
+    PM_TRY(print_report(j.out, g));
+    if (wrong)
+        PM_TRY(pm_fail(PM_EDATA, "%s: %zu finding%s would make training or its evaluation wrong: "
+                       "see \"wrong\" in the report", args->words[0], wrong,
+                       wrong == 1 ? "" : "s"));
 out:
-    cJSON_Delete(out);
+    app_check_free(&j.check);
+    cJSON_Delete(j.out);
     return err;
 }
