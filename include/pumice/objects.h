@@ -135,8 +135,9 @@ struct pm_keypoint *pm_objects_points(struct pm_objects *o);
 /* Reads the objects of a record: image/object/bbox/{ymin,xmin,ymax,xmax}, class/{text,label,
  * multiclass_scores}, area, is_crowd, difficult, group_of, truncated, view, weight, mask,
  * mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, and image/{height,width,
- * neg_category_ids,not_exhaustive_category_ids}. A record without boxes has no objects. Keypoints
- * without visibility are visible.
+ * neg_category_ids,not_exhaustive_category_ids}. A record without class/text and class/label may
+ * have image/object/bbox/label instead, as the Inception trainer's. A record without boxes has no
+ * objects. Keypoints without visibility are visible.
  *
  * masks: read masks, too; they are borrowed from e and not decoded. where: the record's name.
  * PM_ECORRUPT, with record, object (from 1) and value, for: lists of unequal lengths or of another
@@ -152,8 +153,10 @@ void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b);
 /* Decodes the mask of object i: out[o->height * o->width] becomes 1 in the object, 0 outside.
  * PM_ECORRUPT if the mask is damaged, has another size than the picture, or is missing. */
 int pm_objects_mask(const struct pm_objects *o, size_t i, const char *where, uint8_t *out);
-/* Sets label of every object from its text, or checks its label if it has no text. PM_ECORRUPT for
- * a class that the map lacks; the message has the record, the object and the nearest name. */
+/* Sets label of every object from its text, or checks its label if it has no text. Drops objects
+ * without a text and with label 0: they have no class, and TensorFlow drops them, too. PM_ECORRUPT
+ * for a class that the map lacks; the message has the record, the object (from 1) and the nearest
+ * name. After an error the list is valid, but some labels are not set. */
 int pm_objects_resolve(struct pm_objects *o, const struct pm_label_map *map, const char *where);
 
 /* ---- the filter of boxes --------------------------------------------------------------- */

@@ -15,12 +15,12 @@ enum app_finding {
     /* wrong */
     FOUND_DAMAGED,
     FOUND_UNKNOWN_CLASS,
-    FOUND_WITHOUT_CLASS,
     FOUND_TURNED,
     FOUND_NOTHING,
     FOUND_EQUAL,
     /* poorer */
     FOUND_PART,
+    FOUND_WITHOUT_CLASS,
     FOUND_DEGENERATE,
     FOUND_OUTSIDE,
     FOUND_CLIPPED,

@@ -16,7 +16,6 @@ static const struct sentence {
     [FOUND_DAMAGED] = { "damaged", true, "record is damaged", "records are damaged" },
     [FOUND_UNKNOWN_CLASS] = { "unknown_class", true, "box has a class that the label map lacks",
                               "boxes have classes that the label map lacks" },
-    [FOUND_WITHOUT_CLASS] = { "without_class", true, "box has no class", "boxes have no class" },
     [FOUND_TURNED] = { "turned", true,
                        "picture is turned by EXIF, but its boxes belong to the stored picture: "
                        "convert the data again",
@@ -31,6 +30,8 @@ static const struct sentence {
                      "on the other",
                      "pictures are in both splits (equal pixels); do not train on one and "
                      "evaluate on the other" },
+    [FOUND_WITHOUT_CLASS] = { "without_class", false, "box has no class; training drops it",
+                              "boxes have no class; training drops them" },
     [FOUND_DEGENERATE] = { "degenerate", false, "box has no area; training drops it",
                            "boxes have no area; training drops them" },
     [FOUND_OUTSIDE] = { "outside", false, "box is outside of its picture; training drops it",

@@ -7,6 +7,7 @@
 static const char *const box_keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
                                          "image/object/bbox/ymax", "image/object/bbox/xmax" };
 static const char label_key[] = "image/object/class/label";
+static const char inception_label_key[] = "image/object/bbox/label"; /* of the Inception trainer */
 static const char scores_key[] = "image/object/class/multiclass_scores";
 static const char mask_key[] = "image/object/mask";
 static const char point_y_key[] = "image/object/keypoint/y";

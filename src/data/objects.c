@@ -247,6 +247,8 @@ static int read_classes(const struct reading *r)
     int err = PM_OK;
 
     PM_TRY(int_list(r, label_key, 1, PM_MOST_LABEL_ID, &labels));
+    if (err == 0 && !(o->has & PM_HAS_TEXT))
+        PM_TRY(int_list(r, inception_label_key, 1, PM_MOST_LABEL_ID, &labels));
     for (size_t i = 0; labels && err == 1 && i < o->count; i++)
         o->item[i].label = labels[i];
     o->has |= err == 1 ? PM_HAS_LABEL : 0;
@@ -471,8 +473,13 @@ out:
 
 int pm_objects_resolve(struct pm_objects *o, const struct pm_label_map *map, const char *where)
 {
+    size_t kept = 0;
+
     for (size_t i = 0; i < o->count; i++) {
         struct pm_object *one = &o->item[i];
+
+        if (!one->text && one->label == 0)
+            continue;
         const int id = one->text ? pm_label_map_find(map, one->text) : (int)one->label;
 
         if (one->text && id < 0) {
@@ -489,6 +496,8 @@ int pm_objects_resolve(struct pm_objects *o, const struct pm_label_map *map, con
                            "classes of the label map; numbers begin at 1, 0 is the background",
                            where, i + 1, id, map->count);
         one->label = id;
+        o->item[kept++] = *one;
     }
+    o->count = kept;
     return PM_OK;
 }

@@ -377,6 +377,10 @@ static void resolve(void **state)
     o.item[0].text = "dot";
     assert_fails(pm_objects_resolve(&o, &map, "r"), PM_ECORRUPT, "r: object 1: ", "\"dot\"",
                  "did you mean \"dog\"?");
+    o.item[0] = (struct pm_object){ .area = 1 }; /* without a class: dropped */
+    o.item[1].label = 3;
+    assert_int_equal(pm_objects_resolve(&o, &map, "r"), PM_OK);
+    assert_true(o.count == 1 && o.item[0].label == 3 && o.item[0].area == 0);
     pm_objects_free(&o);
 }
 
@@ -417,7 +421,9 @@ static void foreign(void **state)
     assert_int_equal(count_boxes("tfrecord", "pets_examples.record", &has), 10);
     assert_int_equal(has, PM_HAS_TEXT | PM_HAS_LABEL | PM_HAS_DIFFICULT | PM_HAS_TRUNCATED |
                               PM_HAS_VIEW);
+    has = 0;
     assert_int_equal(count_boxes("tfrecord", "imagenet-bbox-sample.tfrecord", &has), 2);
+    assert_int_equal(has, PM_HAS_LABEL); /* image/object/bbox/label */
     assert_int_equal(count_boxes("tfrecord", "datumaro-tfod-*.tfrecord", &has), 4);
 }
 

@@ -177,7 +177,7 @@ static void classes(void **state)
                1, "class 2"); /* a gap of the numbers */
     expect_one((struct given){ .thing = THINGS({ "", 0, { 0, 0, 1, 1 } },
                                                { "dog", 3, { 0, 0, 0.5f, 1 } }) },
-               true, "without_class", 1, "object 1");
+               false, "without_class", 1, "object 1");
     expect_one((struct given){ .thing = THINGS({ "dog", 2, { 0, 0, 1, 1 } }) }, false, "numbers", 1,
                "number 2 here, 3 in the label map");
 }
