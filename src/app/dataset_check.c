@@ -53,7 +53,7 @@ bool app_check_applies(const struct pm_example *e)
 struct record {
     char where[WHERE];
     char *damage;  /* owned: the message; NULL: the record is whole */
-    bool failed;   /* the file cannot be read: no finding but an error */
+    int err;       /* an error that is no finding: the file cannot be read */
     uint8_t hash[16];
     int height, width, orientation; /* of the upright picture; of its file */
     int stated_height, stated_width; /* by the record; 0: not */
@@ -134,7 +134,7 @@ static void read_record(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *c
 
     pm_dataset_where(d, i, r->where, sizeof r->where);
     err = pm_dataset_read(d, i, buf, capacity, &size);
-    r->failed = err < 0 && err != PM_ECORRUPT;
+    const bool unread = err < 0 && err != PM_ECORRUPT;
     PM_TRY(err);
     PM_TRY(pm_example_parse(*buf, size, r->where, &e));
     PM_TRY(pm_objects_parse(e, true, r->where, &r->o));
@@ -147,6 +147,7 @@ out:
         struct pm_str text = { 0 };
         pm_str_add(&text, "%s", pm_error_text());
         r->damage = text.text;
+        r->err = unread || (err != PM_ECORRUPT && err != PM_EDATA) ? err : PM_OK;
     }
     pm_example_destroy(&e);
 }
@@ -444,8 +445,8 @@ int app_check_split(struct app_check *c, struct pm_dataset *d, const char *name,
         for (size_t i = 0; i < n; i++) {
             struct record *r = &b.record[i];
 
-            if (r->failed && err == PM_OK)
-                err = pm_fail(PM_EDATA, "%s", r->damage);
+            if (r->err < 0 && err == PM_OK)
+                err = pm_fail((enum pm_error)r->err, "%s", r->damage);
             if (err == PM_OK)
                 count_record(c, s, r);
             pm_objects_free(&r->o);

@@ -74,7 +74,7 @@ static const struct command commands[] = {
     { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
     { "profile", TWO, "profile net.json run.folder=r --steps 2 --csv out --trace out.json", NULL },
     { "trace", FRESH, TRAIN "run.trace_steps='[2,3]'", LAST },
-    { "look at data", FRESH, "dataset inspect data --check --pictures out", NULL },
+    { "look at data", FRESH, "dataset inspect data --check --pictures out --boxes out", NULL },
     { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
     { "convert", FRESH, "dataset convert folder classes out", NULL },
     { "download", FRESH "; rm -rf out.download",

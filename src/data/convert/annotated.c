@@ -41,7 +41,7 @@ static int find_class(const struct pm_annotations *s, const char *name)
     return s->slots ? s->slot[place_of(s, name)] - 1 : -1;
 }
 
-static int give_names(struct pm_annotations *s, const char *const *names, size_t count,
+static int give_items(struct pm_annotations *s, const struct pm_label_item *items, size_t count,
                       const char *from)
 {
     if (count > PM_MOST_LABEL_ID)
@@ -50,18 +50,20 @@ static int give_names(struct pm_annotations *s, const char *const *names, size_t
     s->fixed = true;
     s->classes_from = from;
     for (size_t i = 0; i < count; i++) {
-        if (!names[i][0] || !pm_is_line(names[i]))
+        const char *name = items[i].name;
+
+        if (!name[0] || !pm_is_line(name))
             return pm_fail(PM_EDATA,
                            "%s: class %zu has the name \"%.80s\"; a name is one line without "
                            "control characters",
-                           from, i + 1, names[i]);
-        if (find_class(s, names[i]) >= 0)
+                           from, i + 1, name);
+        if (find_class(s, name) >= 0)
             return pm_fail(PM_EDATA, "%s: class %zu is named \"%.80s\", as an earlier class is: "
-                           "rename one of them", from, i + 1, names[i]);
-        add_class(s, (struct pm_label_item){ .id = (int)i + 1,
-                                             .name = pm_arena_strdup(s->arena, names[i]) });
+                           "rename one of them", from, i + 1, name);
+        add_class(s, (struct pm_label_item){ .id = items[i].id ? items[i].id : (int)i + 1,
+                                             .name = pm_arena_strdup(s->arena, name) });
     }
-    return PM_OK;
+    return pm_label_map_check(&s->map, from);
 }
 
 static int read_label_map(struct pm_annotations *s)
@@ -92,10 +94,22 @@ void pm_annotations_free(struct pm_annotations *s)
     pm_arena_destroy(&s->arena);
 }
 
+int pm_annotations_items(struct pm_annotations *s, const struct pm_label_item *items, size_t count,
+                         const char *from)
+{
+    return s->cfg->label_map ? PM_OK : give_items(s, items, count, from);
+}
+
 int pm_annotations_classes(struct pm_annotations *s, const char *const *names, size_t count,
                            const char *from)
 {
-    return s->cfg->label_map ? PM_OK : give_names(s, names, count, from);
+    struct pm_label_item *items = pm_calloc(count + 1, sizeof *items);
+
+    for (size_t i = 0; i < count; i++)
+        items[i].name = names[i];
+    const int err = pm_annotations_items(s, items, count, from);
+    pm_free(items);
+    return err;
 }
 
 static int unknown_class(const struct pm_annotations *s, const char *name, const char *where,

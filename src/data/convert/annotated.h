@@ -40,7 +40,11 @@ struct pm_annotated_object {
     const float *keypoints; /* [points][3]: y, x in 0..1, visibility 0..2; or NULL */
     const float *outline;   /* [outline_count][2]: y, x in 0..1, corners of a polygon; or NULL */
     size_t outline_count;
+    /* A label map of the picture's size: the pixels that are not PM_TRIMAP_GROUND are the object.
+     * The box, and the mask and area if masks are written, are made from it; or NULL. */
+    const char *trimap;
 };
+enum { PM_TRIMAP_GROUND = 2 }; /* of Oxford-IIIT Pet's: 1 object, 2 background, 3 border */
 struct pm_annotated {
     const char *path;     /* of the picture */
     const char *filename; /* image/filename */
@@ -81,6 +85,10 @@ void pm_annotations_free(struct pm_annotations *s);
  * if label_map is set. PM_EDATA for a repeated name or one that is not a single line. */
 int pm_annotations_classes(struct pm_annotations *s, const char *const *names, size_t count,
                            const char *from);
+/* The same for classes with numbers, in this order; a number of 0 becomes the place in the list,
+ * from 1. PM_EDATA also for a repeated number. */
+int pm_annotations_items(struct pm_annotations *s, const struct pm_label_item *items, size_t count,
+                         const char *from);
 /* Returns the class of this name, which is copied if it is new. PM_EDATA if the classes are given
  * and it is not one of them; line: its line in `where`, or 0. */
 int pm_annotations_class(struct pm_annotations *s, const char *name, const char *where,

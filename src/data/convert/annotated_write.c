@@ -45,15 +45,41 @@ static void add_keypoints(const struct pm_annotations *s, const float *from, int
     }
 }
 
+/* Reads a trimap: its object's pixels, and their box in pixels. */
+static int read_trimap(const char *path, int height, int width, struct pm_runs *runs, double box[4])
+{
+    char *data = NULL;
+    size_t size = 0;
+    struct pm_label map = { 0 };
+    uint32_t at[4];
+    int err = PM_OK;
+
+    PM_TRY(pm_file_read(path, &data, &size));
+    PM_TRY(pm_label_decode(data, size, 0, path, &map));
+    if (map.height != height || map.width != width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: has %d x %d pixels, but its picture has %d x %d", path,
+                       map.height, map.width, height, width));
+    uint8_t *pixels = pm_malloc((size_t)height * (size_t)width);
+    for (size_t i = 0; i < (size_t)height * (size_t)width; i++)
+        pixels[i] = map.values[i] != PM_TRIMAP_GROUND;
+    pm_runs_encode(pixels, height, width, runs);
+    pm_free(pixels);
+    pm_runs_box(runs, at);
+    box[0] = at[1], box[1] = at[0], box[2] = at[1] + at[3], box[3] = at[0] + at[2];
+out:
+    pm_label_free(&map);
+    pm_free(data);
+    return err;
+}
+
 /* The mask and the area of an object: those of its outline, or of its box. height, width: of the
- * picture as the annotations see it. */
+ * picture as the annotations see it. runs: the pixels of its trimap, or empty. */
 static int add_mask(const struct pm_annotated *a, const struct pm_annotated_object *from,
-                    int orientation, int height, int width, struct pm_objects *o,
-                    struct pm_object *out)
+                    int orientation, int height, int width, struct pm_runs *runs,
+                    struct pm_objects *o, struct pm_object *out)
 {
     const size_t count = from->outline_count;
     int32_t *xy = pm_malloc((2 * count + 1) * sizeof *xy);
-    struct pm_runs runs = { 0 };
     int err = PM_OK;
 
     for (size_t i = 0; i < 2 * count; i++)
@@ -61,13 +87,13 @@ static int add_mask(const struct pm_annotated *a, const struct pm_annotated_obje
             PM_TRY(pm_fail(PM_EDATA, "%s: corner %zu of a polygon is too far outside the picture",
                            a->where, i / 2 + 1));
     if (count)
-        PM_TRY(pm_runs_polygon(xy, count, height, width, a->where, &runs));
-    PM_TRY(pm_box_mask(&runs, height, width, orientation, a->path, o, out));
-    out->area = count ? (float)pm_runs_area(&runs)
-                      : (out->box[2] - out->box[0]) * (out->box[3] - out->box[1]) *
-                            (float)height * (float)width;
+        PM_TRY(pm_runs_polygon(xy, count, height, width, a->where, runs));
+    PM_TRY(pm_box_mask(runs, height, width, orientation, a->path, o, out));
+    out->area = count || from->trimap
+                    ? (float)pm_runs_area(runs)
+                    : (out->box[2] - out->box[0]) * (out->box[3] - out->box[1]) * (float)height *
+                          (float)width;
 out:
-    pm_runs_free(&runs);
     pm_free(xy);
     return err;
 }
@@ -78,10 +104,15 @@ static int add_object(const struct pm_annotations *s, const struct pm_annotated 
 {
     const struct pm_label_item *class = &s->item[from->class];
     struct pm_object *out = pm_objects_add(o);
+    struct pm_runs runs = { 0 };
     double box[4];
+    int err = PM_OK;
 
-    for (int k = 0; k < 4; k++)
-        box[k] = s->unit ? from->box[k] : from->box[k] / (k % 2 ? width : height);
+    memcpy(box, from->box, sizeof box);
+    if (from->trimap)
+        PM_TRY(read_trimap(from->trimap, height, width, &runs, box));
+    for (int k = 0; k < 4 && (from->trimap || !s->unit); k++)
+        box[k] /= k % 2 ? width : height;
     pm_turn_box(orientation, box);
     for (int k = 0; k < 4; k++)
         out->box[k] = (float)box[k];
@@ -92,7 +123,11 @@ static int add_object(const struct pm_annotations *s, const struct pm_annotated 
     out->truncated = from->marks & PM_MARK_TRUNCATED;
     out->view = from->view;
     add_keypoints(s, from->keypoints, orientation, o, out);
-    return s->masks ? add_mask(a, from, orientation, height, width, o, out) : PM_OK;
+    if (s->masks)
+        PM_TRY(add_mask(a, from, orientation, height, width, &runs, o, out));
+out:
+    pm_runs_free(&runs);
+    return err;
 }
 
 /* Drops and clips boxes. The numbers of dropped and clipped ones remain in `counts`. */
