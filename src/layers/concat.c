@@ -155,6 +155,22 @@ void pm_concat_join(struct pm_calls *c, int axis, int count, struct pm_node *con
     pm_call(c, &fwd, (size_t)p.outer, &p, PARTS + 1, b);
 }
 
+void pm_concat_columns(struct pm_calls *c, int count, const struct pm_tensor *part,
+                       struct pm_tensor whole)
+{
+    struct concat_params p = { .outer = whole.shape.dim[0], .want = (1 << count) - 1 };
+    struct pm_tensor b[PARTS + 1];
+    int *width = &p.w0;
+
+    for (int i = 0; i < PARTS; i++)
+        b[i] = i < count ? part[i] : PM_NO_TENSOR;
+    for (int i = 0; i < count; i++)
+        /* cppcheck-suppress objectIndex; w0 to w7 are of one type and adjacent */
+        p.total += width[i] = (int)(pm_count(part[i]) / (size_t)p.outer);
+    b[PARTS] = whole;
+    pm_call(c, &fwd, (size_t)p.outer, &p, PARTS + 1, b);
+}
+
 void pm_concat_take(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
                     const struct pm_tensor *part, struct pm_tensor whole)
 {

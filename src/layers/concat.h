@@ -16,6 +16,10 @@ int pm_concat_axis(const struct pm_node *n, int axis);
  * node[i]; an absent part is written as zeros. 1 <= count <= PM_CONCAT_PARTS. */
 void pm_concat_join(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
                     const struct pm_tensor *part, struct pm_tensor whole);
+/* Joins parts with equal first axes, all present, along the others: row i of the whole has row i of
+ * each part. */
+void pm_concat_columns(struct pm_calls *c, int count, const struct pm_tensor *part,
+                       struct pm_tensor whole);
 /* Appends the call that copies the parts out of the whole. Absent parts are skipped. */
 void pm_concat_take(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
                     const struct pm_tensor *part, struct pm_tensor whole);

@@ -87,8 +87,8 @@ static int compare_outputs(struct check *k, const struct subject *s, const struc
     int err = PM_OK;
     size_t at = 0;
 
-    if (s->node->outputs != r->outputs)
-        return pm_fail(PM_EFAIL, "%d outputs, the reference has %d", s->node->outputs, r->outputs);
+    if (s->outputs != r->outputs)
+        return pm_fail(PM_EFAIL, "%d outputs, the reference has %d", s->outputs, r->outputs);
     for (int o = 0; o < r->outputs; o++) {
         const struct ref_array part = { r->out[o], pm_shape_count(r->out[o]), r->y.v + at,
                                         r->y.mag + at };

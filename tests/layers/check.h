@@ -70,10 +70,10 @@ struct ref {
     const char *options;    /* the case's text */
     bool train;
     int inputs, vars;
-    struct ref_array in[8];    /* read only; integers as doubles */
+    struct ref_array in[24];   /* read only; integers as doubles */
     struct ref_array var[8];   /* read only; in the order of the layer's pm_node_variable calls */
-    /* Set by the reference with ref_output. A loss writes its scalar here (shape of rank 0),
-     * without CHECK_SHARE. The reference computes the shape by its own rule; it must equal the
+    /* Set by the reference with ref_output. A loss writes its scalar here (shape of rank 0), or its
+     * scalars in the order of its pm_loss_scalar calls, without CHECK_SHARE. The reference computes the shape by its own rule; it must equal the
      * layer's. */
     struct ref_array y;
     /* Number of outputs and their shapes, set with ref_outputs. They follow each other in y.v. */
@@ -115,6 +115,10 @@ struct pm_layer_test {
     /* Allowed difference between two drivers in units of 2^-24 x the largest value of a buffer.
      * 0 = 64, for sums of up to 10^5 terms of random sign in different orders. */
     double parity_ulps;
+    /* Changes the values of a float input after they are drawn, to make them valid (boxes). NULL:
+     * none. */
+    void (*arrange)(const struct check_case *c, int inputs, int input, struct pm_shape shape,
+                    float *v);
     bool loss;              /* the result is pm_loss_scalar's, and there is no dy */
 };
 

@@ -198,7 +198,7 @@ int mode_grad(struct check *k, const struct entry *e, const struct check_case *c
     ref_make(s, &r);
     e->test->reference(&r);
     g = malloc(r.y.count * sizeof *g);
-    for (int i = 0; i < s->node->outputs; i++) {
+    for (int i = 0; i < s->outputs; i++) {
         const size_t count = pm_shape_count(r.out[i]);
 
         for (size_t j = 0; j < count; j++)

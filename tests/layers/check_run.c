@@ -124,9 +124,10 @@ static void make_calls(struct subject *s, const struct build_options *o)
     if (n->layer->forward)
         n->layer->forward(n, c);
     memcpy(s->ys, n->ys, sizeof s->ys);
+    s->outputs = s->entry->test->loss ? 0 : n->outputs;
     for (int v = 0; v < c->value_count && s->entry->test->loss; v++)
         if (c->values[v].loss)
-            s->y = (struct pm_tensor){ c->values[v].shape, c->values[v].type, v };
+            s->ys[s->outputs++] = (struct pm_tensor){ c->values[v].shape, c->values[v].type, v };
     s->forward_calls = c->call_count;
 
     if (o->backward && (n->layer->backward || n->layer->view)) {
@@ -159,6 +160,15 @@ static void make_calls(struct subject *s, const struct build_options *o)
     }
 }
 
+static void fill_input(struct subject *s, int i, struct range g)
+{
+    struct image *m = image_of(s, s->x[i]);
+
+    fill(m, s->x[i].type, pm_count(s->x[i]), g, 100 + (uint64_t)i);
+    if (s->entry->test->arrange && s->x[i].type == PM_F32)
+        s->entry->test->arrange(s->c, s->node->inputs, i, s->x[i].shape, (float *)m->data);
+}
+
 static void make_values(struct subject *s, const struct range *inputs)
 {
     struct pm_calls *c = &s->calls;
@@ -183,7 +193,7 @@ static void make_values(struct subject *s, const struct range *inputs)
             memcpy(m->data, &step, sizeof step), m->given = true;
     }
     for (int i = 0; i < n->inputs; i++)
-        fill(image_of(s, s->x[i]), s->x[i].type, pm_count(s->x[i]), inputs[i], 100 + i);
+        fill_input(s, i, inputs[i]);
     for (int k = 0; k < n->var_count; k++) {
         const char *suffix = strrchr(n->net->vars[n->vars[k]]->name, '/') + 1;
 

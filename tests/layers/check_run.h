@@ -27,7 +27,9 @@ struct subject {
     int update_call;         /* first call of update(), or call_count */
     struct pm_tensor x[PM_MAX_INPUTS], dx[PM_MAX_INPUTS];
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];
-    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* y: for a loss its scalar */
+    /* The node's outputs; for a loss its scalars. */
+    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };
+    int outputs;
     union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; }; /* none when the output has no
                                                                * reader */
     struct image *values;    /* the contents of each value, owned */

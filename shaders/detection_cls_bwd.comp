@@ -1,0 +1,53 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "lib/step.glsl"
+#include "detection_loss.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InOutF32 logits;
+    InI32 matches;
+    InI32 classes;
+    InF32 weights;
+    InF32 lse;
+    InF32 kept;
+    InF32 factors;
+    InStep step;
+    InOutF32 dlogits;
+    detection_cls_params p;
+};
+#include "lib/detection_cls.glsl"
+
+float softmax_slope(uint row, int g, int column, float x, float z)
+{
+    float sum = 1.0;
+
+    if (g >= 0 && p.labels > 0 || g < 0 && p.flags != DETECTION_BACKGROUND) {
+        sum = 0.0;
+        for (int i = 0; i < p.columns; i++)
+            sum += target_of(row, g, i);
+    }
+    return (sum * exp(x * p.a - lse.v[row]) - z) * p.a;
+}
+
+/* One score per lane. */
+void main()
+{
+    uint count = uint(p.rows) * uint(p.columns);
+    float scale = factors.v[1] * step.loss_scale;
+    bool mined = !pm_absent(uvec2(kept));
+
+    for (uint i = pm_first(); i < count; i += pm_stride()) {
+        uint row = i / uint(p.columns), place = detection_place(row);
+        int column = int(i % uint(p.columns)), g = matches.v[place];
+        float w = anchor_weight(row, g) * (mined ? kept.v[place] : 1.0), slope = 0.0;
+
+        if (w != 0.0 && !isnan(w)) {
+            float x = logits.v[i], z = target_of(row, g, column);
+
+            slope = p.kind == DETECTION_SOFTMAX ? softmax_slope(row, g, column, x, z)
+                                                : score_slope(x, z);
+        }
+        dlogits.v[i] = slope * w * scale;
+    }
+}

@@ -1,0 +1,42 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "lib/step.glsl"
+#include "detection_loss.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InOutF32 codes;
+    InF32 anchors;
+    InI32 matches;
+    InF32 boxes;
+    InF32 weights;
+    InF32 kept;
+    InF32 factors;
+    InStep step;
+    InOutF32 dcodes;
+    detection_loc_params p;
+};
+#include "lib/detection_loc.glsl"
+
+void main()
+{
+    float scale = factors.v[0] * step.loss_scale;
+    bool mined = !pm_absent(uvec2(kept));
+
+    for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
+        uint place = detection_place(row), at = row * uint(p.codes);
+        int g = matches.v[place];
+        float keep = mined ? kept.v[place] * scale : scale;
+        vec4 target = vec4(0.0);
+        float w = 0.0;
+
+        if (g >= 0 && g < p.m) {
+            w = weights.v[detection_truth(row, g)];
+            target = target_codes(row, g);
+        }
+        for (int i = 0; i < p.codes; i++)
+            dcodes.v[at + uint(i)] =
+                keep * (g < 0 ? 0.0
+                              : code_slope(w, code_difference(codes.v[at + uint(i)], target[i])));
+    }
+}

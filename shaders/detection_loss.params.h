@@ -1,0 +1,43 @@
+/* detection_loss: the rows of one level of a detector's maps, and the sum over all levels. A level
+ * has `rows` anchors, `per` of each example; they are anchors first..first+per-1 of the example's
+ * `anchors`. An example has m true boxes. */
+
+/* Losses of codes. */
+#define DETECTION_SMOOTH_L1 0
+#define DETECTION_L2 1
+#define DETECTION_L1 2
+
+struct detection_loc_params {
+    int rows, per, first, anchors, m;
+    int kind;
+    int coder, codes;    /* box_coder.params.h; codes of a box */
+    float s0, s1, s2, s3; /* scales of the coder */
+    float delta;         /* smooth_l1 */
+};
+
+/* Losses of class scores. */
+#define DETECTION_SIGMOID 0
+#define DETECTION_SOFTMAX 1
+#define DETECTION_FOCAL 2
+#define DETECTION_BOOTSTRAPPED 3
+#define DETECTION_BOOTSTRAPPED_HARD 4
+
+/* Bits of flags. */
+#define DETECTION_BACKGROUND 1 /* column 0 is the background */
+#define DETECTION_ZEROS 2      /* its target is 0 even for unmatched anchors */
+
+struct detection_cls_params {
+    int rows, per, first, anchors, m;
+    int columns;    /* scores of an anchor, with the background */
+    int labels;     /* numbers of a true box: 0: its class, else the targets of so many columns */
+    int flags, kind;
+    float negative; /* weight of unmatched anchors */
+    float a;        /* softmax: 1 / logit_scale; focal: gamma; bootstrapped: alpha */
+    float b;        /* focal: alpha; negative: none */
+};
+
+struct detection_sum_params {
+    int rows, anchors, m; /* rows: anchors of all examples */
+    int by_matches;       /* without a normalizer: 1: divide by the sum of the matches' weights */
+    float loc_scale, cls_scale;
+};
