@@ -59,8 +59,8 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(detection_cfg, gamma, 2, 0, 100,
              "weighted_sigmoid_focal: exponent that lowers the weight of easy anchors"),
     PM_FLOAT(detection_cfg, alpha, NAN, 0, 1,
-             "weighted_sigmoid_focal: weight of positive targets, 1 - alpha of negative ones; null: "
-             "no weights. bootstrapped_sigmoid: part of the target that the label has"),
+             "weighted_sigmoid_focal: weight of positive targets, 1 - alpha of negative ones; "
+             "null: no weights. bootstrapped_sigmoid: part of the target that the label has"),
     PM_BOOL(detection_cfg, hard_bootstrap, false,
             "bootstrapped_sigmoid: the prediction counts as 0 or 1"),
     PM_FLOAT(detection_cfg, localization_weight, 1, 0, 1e6, "weight of the localization loss"),

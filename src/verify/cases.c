@@ -17,8 +17,9 @@ struct verify_case {
     bool weights;           /* the loss has weights */
     const char *layers;     /* JSON with ' instead of " */
     bool forward_only;
-    const char *loss_layer; /* NULL: softmax_cross_entropy. Others have float targets: degrees of
-                             * two classes, or values like the output's. */
+    const char *loss_layer; /* NULL: softmax_cross_entropy. detection_loss reads the nodes boxes_1,
+                             * boxes_2, classes_1, classes_2 and anchors. Others have float targets:
+                             * degrees of two classes, or values like the output's. */
 };
 
 /* Every function of one number, on a, or on p if it needs positive numbers. */
@@ -197,6 +198,24 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':1,'kernel':1}]", .loss_layer = "squared_error" },
     { "distances_apart", PM_SHAPE4(2, 13, 7, 4), "normalize=nonzero", true,
       "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]", .loss_layer = "absolute_error" },
+    { "boxes", PM_SHAPE4(2, 9, 8, 4), "classification=weighted_sigmoid_focal alpha=0.25", false,
+      "[{'name':'boxes_1','layer':'conv2d','filters':12,'kernel':1},"
+      "{'name':'b','layer':'conv2d','filters':4,'kernel':3,'stride':2,'inputs':['images']},"
+      "{'name':'boxes_2','layer':'conv2d','filters':24,'kernel':1},"
+      "{'name':'anchors','layer':'ssd_anchors','inputs':['images','boxes_1','boxes_2']},"
+      "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"
+      "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}]",
+      .loss_layer = "detection_loss" },
+    { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
+      "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"
+      "'inputs':['images','a']},"
+      "{'name':'g','layer':'grid_anchors','scales':[1],'aspect_ratios':[1],"
+      "'inputs':['images','a']},"
+      "{'name':'f','layer':'flexible_grid_anchors','base_sizes':[4],'aspect_ratios':[1],"
+      "'height_stride':[2],'width_stride':[2],'inputs':['images','a']},"
+      "{'name':'j','layer':'concat','axis':0,'inputs':['m','g','f']}]",
+      .forward_only = true },
     { "merges_four", PM_SHAPE4(2, 5, 6, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"
@@ -351,6 +370,27 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
 }
 
+/* Random truth boxes are often reversed. Their targets are NaN then, which give no loss. */
+static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
+{
+    enum { M = 3, INPUTS = 9 };
+    static const char *const maps[] = { "boxes_1", "boxes_2", "classes_1", "classes_2", "anchors" };
+    const int n = c->images.dim[0];
+    struct pm_node *in[INPUTS];
+
+    for (size_t i = 0; i < PM_COUNT(maps); i++)
+        in[i] = pm_net_find(net, maps[i]);
+    in[5] = pm_net_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32);
+    pm_net_set_range(in[5], -2, M - 1);
+    in[6] = pm_net_input(net, "truth_boxes", PM_SHAPE3(n, M, 4), PM_F32);
+    pm_net_set_range(in[6], 0, 1);
+    in[7] = pm_net_input(net, "truth_classes", PM_SHAPE2(n, M), PM_I32);
+    pm_net_set_range(in[7], 0, CLASSES - 1);
+    in[8] = pm_net_input(net, "truth_weights", PM_SHAPE2(n, M), PM_F32);
+    pm_net_set_range(in[8], 0.5, 2);
+    pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
+}
+
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     const struct verify_case *c = ctx;
@@ -364,7 +404,9 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     shape.dim[0] = batch;
     PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
                             &heads));
-    if (!c->forward_only)
+    if (!net->error && c->loss_layer && strcmp(c->loss_layer, "detection_loss") == 0)
+        add_detection_loss(net, c);
+    else if (!c->forward_only)
         add_loss(net, c, pm_heads_main(&heads));
     PM_TRY(net->error);
     *out = net, net = NULL;

@@ -73,8 +73,8 @@ struct ref {
     struct ref_array in[24];   /* read only; integers as doubles */
     struct ref_array var[8];   /* read only; in the order of the layer's pm_node_variable calls */
     /* Set by the reference with ref_output. A loss writes its scalar here (shape of rank 0), or its
-     * scalars in the order of its pm_loss_scalar calls, without CHECK_SHARE. The reference computes the shape by its own rule; it must equal the
-     * layer's. */
+     * scalars in the order of its pm_loss_scalar calls, without CHECK_SHARE. The reference computes
+     * the shape by its own rule; it must equal the layer's. */
     struct ref_array y;
     /* Number of outputs and their shapes, set with ref_outputs. They follow each other in y.v. */
     int outputs;
