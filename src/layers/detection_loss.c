@@ -24,15 +24,17 @@
  * The losses are TensorFlow's Object Detection API's, with two differences: a class that does not
  * exist gives NaN, so the step is rejected; targets that do not add up to 1 have their true
  * gradient in the softmax. */
+#include "layers/anchors.h"
 #include "layers/box_coder.h"
 #include "layers/concat.h"
 #include "layers/detection_rows.h"
 #include "layers/dispatches.h"
 #include "layers/vmath.h"
 
-enum { LEVELS = PM_CONCAT_PARTS };
+enum { LEVELS = PM_MAX_LEVELS };
 enum { SAVED_FACTORS, SAVED_KEPT, SAVED_LSE }; /* SAVED_LSE + level */
-_Static_assert(SAVED_LSE + LEVELS <= PM_MAX_SAVED, "a value per level is saved");
+_Static_assert(SAVED_LSE + LEVELS <= PM_MAX_SAVED && (int)LEVELS <= (int)PM_CONCAT_PARTS,
+               "room for levels");
 
 struct detection_cfg {
     int levels, coder, localization, classification;
