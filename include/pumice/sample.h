@@ -57,13 +57,15 @@ enum pm_resize {
     PM_RESIZE_ALIGNED,
     PM_RESIZE_ANTIALIAS,
 };
-enum pm_move_kind { PM_MOVE_WINDOW, PM_MOVE_RESIZE, PM_MOVE_MIRROR };
+/* MIRROR: left to right. FLIP: top to bottom. TURN: a quarter turn counter-clockwise. */
+enum pm_move_kind { PM_MOVE_WINDOW, PM_MOVE_RESIZE, PM_MOVE_MIRROR, PM_MOVE_FLIP, PM_MOVE_TURN };
 struct pm_move {
     enum pm_move_kind kind;
     int height, width; /* pixels, after the move */
     int y, x; /* window: its first pixel before the move; outside pixels are padding */
     enum pm_resize method; /* resize */
     float pad[3];          /* window: padding pixel, 0..255 */
+    bool pad_mean;         /* window: the padding is the mean pixel of the picture before the move */
 };
 enum { PM_MAX_MOVES = 48 };
 struct pm_geometry {
@@ -78,8 +80,12 @@ int pm_geometry_width(const struct pm_geometry *g);
 /* Each adds a move, unless it would not change the picture. At most PM_MAX_MOVES. */
 void pm_geometry_window(struct pm_geometry *g, int y, int x, int height, int width,
                         const float pad[3]);
+/* The same; the padding is the mean pixel of the picture before the move. */
+void pm_geometry_window_mean(struct pm_geometry *g, int y, int x, int height, int width);
 void pm_geometry_resize(struct pm_geometry *g, int height, int width, enum pm_resize method);
 void pm_geometry_mirror(struct pm_geometry *g);
+void pm_geometry_flip(struct pm_geometry *g);
+void pm_geometry_turn(struct pm_geometry *g);
 /* true if the picture is mirrored an odd number of times. */
 bool pm_geometry_is_mirrored(const struct pm_geometry *g);
 

@@ -392,8 +392,10 @@ void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *number
     struct pm_canvas c = pm_canvas_of(pm_view8_of(numbers));
     struct pm_geometry g = p->geometry;
 
-    for (int k = 0; k < g.count; k++)
+    for (int k = 0; k < g.count; k++) {
         memset(g.move[k].pad, 0, sizeof g.move[k].pad);
+        g.move[k].pad_mean = false;
+    }
     pm_canvas_move(&c, &g, 0, g.count, out);
     if (c.values != out)
         memcpy(out, c.values,

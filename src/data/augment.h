@@ -12,6 +12,11 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
     pm_augment_add(rows, &pm_augmentation_##row, &(struct row##_cfg){ __VA_ARGS__ },               \
                    sizeof(struct row##_cfg))
 
+/* Transform points and boxes by moves begin..end - 1 only, like pm_geometry_points and
+ * pm_geometry_boxes. */
+void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count);
+void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
+
 /* ---- rows' options (augment_*.c) ----------------------------------------------------------- */
 
 struct random_flip_cfg {

@@ -206,6 +206,23 @@ static struct source source_of(const struct pm_canvas *c)
     return (struct source){ c->bytes.pixels, NULL, c->height, c->width, c->bytes.stride };
 }
 
+/* Sets the padding of a window to the mean pixel of its source, summed in double. */
+static void pad_with_mean(struct pm_move *window, const struct source *s, int channels)
+{
+    const double count = (double)s->height * s->width;
+    double sum[3] = { 0 };
+
+    for (int y = 0; y < s->height; y++)
+        for (int x = 0; x < s->width; x++)
+            for (int c = 0; c < channels; c++) {
+                const size_t i = (size_t)y * s->stride + (size_t)(x * channels + c);
+
+                sum[c] += s->bytes ? (double)s->bytes[i] : (double)s->values[i];
+            }
+    for (int c = 0; c < channels; c++)
+        window->pad[c] = (float)(sum[c] / count);
+}
+
 /* Returns the longest sequence of moves from `begin` on that one round can apply. *next: the move
  * after it. */
 static struct round round_of(const struct pm_canvas *c, const struct pm_geometry *g, int begin,
@@ -223,8 +240,11 @@ static struct round round_of(const struct pm_canvas *c, const struct pm_geometry
         r.window.height = g->move[k].height, r.window.width = g->move[k].width;
     }
     const int height = r.window.height, width = r.window.width;
-    if (k < end && g->move[k].kind == PM_MOVE_WINDOW)
+    if (k < end && g->move[k].kind == PM_MOVE_WINDOW && (!g->move[k].pad_mean || !r.resize[0])) {
         r.window = g->move[k++];
+        if (r.window.pad_mean)
+            pad_with_mean(&r.window, &r.source, c->channels);
+    }
     for (; k < end && g->move[k].kind == PM_MOVE_MIRROR; k++)
         r.mirror ^= true;
     r.top = between(-r.window.y, 0, r.window.height);
@@ -429,9 +449,48 @@ static int move_by_taps(struct pm_canvas *c, const struct source *s, const struc
     return k;
 }
 
-static bool is_mirror_of_values(const struct pm_canvas *c, const struct pm_move *m)
+/* Exchanges rows in place. */
+static void flip(float *x, int height, int width, int channels)
 {
-    return c->values && m->kind == PM_MOVE_MIRROR;
+    const size_t row = (size_t)width * (size_t)channels;
+
+    for (int y = 0; y < height / 2; y++)
+        for (size_t i = 0; i < row; i++) {
+            float *low = x + (size_t)y * row + i, *high = x + (size_t)(height - 1 - y) * row + i;
+            const float saved = *low;
+
+            *low = *high;
+            *high = saved;
+        }
+}
+
+static void turn(struct pm_canvas *c, float *last)
+{
+    const size_t channels = (size_t)c->channels;
+    float *out = room(c, c->width, c->height, last), *to = out;
+
+    for (int y = 0; y < c->width; y++)
+        for (int x = 0; x < c->height; x++, to += channels)
+            memcpy(to, c->values + ((size_t)x * (size_t)c->width + (size_t)(c->width - 1 - y)) *
+                                       channels, channels * sizeof *to);
+    settle(c, c->width, c->height, out, last);
+}
+
+/* Applies a move that only rearranges values. Returns false for other moves, and if the canvas has
+ * no values yet. */
+static bool rearrange(struct pm_canvas *c, const struct pm_move *m, float *last)
+{
+    if (!c->values)
+        return false;
+    if (m->kind == PM_MOVE_MIRROR)
+        mirror(c->values, c->height, c->width, c->channels);
+    else if (m->kind == PM_MOVE_FLIP)
+        flip(c->values, c->height, c->width, c->channels);
+    else if (m->kind == PM_MOVE_TURN)
+        turn(c, last);
+    else
+        return false;
+    return true;
 }
 
 void pm_canvas_move(struct pm_canvas *c, const struct pm_geometry *g, int begin, int end,
@@ -440,8 +499,7 @@ void pm_canvas_move(struct pm_canvas *c, const struct pm_geometry *g, int begin,
     int k = begin, next;
 
     while (k < end || !c->values) {
-        if (k < end && is_mirror_of_values(c, &g->move[k])) {
-            mirror(c->values, c->height, c->width, c->channels);
+        if (k < end && rearrange(c, &g->move[k], k + 1 == end ? last : NULL)) {
             k++;
             continue;
         }

@@ -1,13 +1,14 @@
 /* geometry: moves, and their effect on all members except pictures, which are in render.c.
  *
  * Coordinates are fractions of the picture's extent, so a resize does not change them, with any
- * method. Window: y' = (y * height - window's y) / window's height. Mirror: x' = 1 - x. Maps and
- * masks follow the moves backwards and take the element found there. Rows and columns are
- * independent. */
+ * method. Window: y' = (y * height - window's y) / window's height. Mirror: x' = 1 - x. Flip:
+ * y' = 1 - y. Turn: y' = 1 - x, x' = y. Maps and masks follow the moves backwards and take the
+ * element found there. Rows and columns are independent; a turn exchanges them. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "data/augment.h"
 #include "data/render.h"
 
 void pm_geometry_begin(struct pm_geometry *g, int height, int width)
@@ -45,6 +46,15 @@ void pm_geometry_window(struct pm_geometry *g, int y, int x, int height, int wid
     add(g, &m);
 }
 
+void pm_geometry_window_mean(struct pm_geometry *g, int y, int x, int height, int width)
+{
+    const int before = g->count;
+
+    pm_geometry_window(g, y, x, height, width, NULL);
+    if (g->count > before)
+        g->move[before].pad_mean = true;
+}
+
 void pm_geometry_resize(struct pm_geometry *g, int height, int width, enum pm_resize method)
 {
     if (height != pm_geometry_height(g) || width != pm_geometry_width(g))
@@ -59,6 +69,20 @@ void pm_geometry_mirror(struct pm_geometry *g)
                               .width = pm_geometry_width(g) });
 }
 
+void pm_geometry_flip(struct pm_geometry *g)
+{
+    add(g, &(struct pm_move){ .kind = PM_MOVE_FLIP,
+                              .height = pm_geometry_height(g),
+                              .width = pm_geometry_width(g) });
+}
+
+void pm_geometry_turn(struct pm_geometry *g)
+{
+    add(g, &(struct pm_move){ .kind = PM_MOVE_TURN,
+                              .height = pm_geometry_width(g),
+                              .width = pm_geometry_height(g) });
+}
+
 bool pm_geometry_is_mirrored(const struct pm_geometry *g)
 {
     bool mirrored = false;
@@ -70,17 +94,38 @@ bool pm_geometry_is_mirrored(const struct pm_geometry *g)
 
 /* ---- points and boxes ---------------------------------------------------------------------- */
 
-/* y' = scale * y + shift; the same for x. */
+/* Coordinate i (y, x) after the moves = scale[i] * coordinate axis[i] before them + shift[i]. */
 struct affine {
     double scale[2], shift[2];
+    int axis[2];
 };
 
-static struct affine affine_of(const struct pm_geometry *g)
+static void mirror_axis(struct affine *a, int i)
 {
-    struct affine a = { { 1, 1 }, { 0, 0 } };
-    int size[2] = { g->height, g->width };
+    a->scale[i] = -a->scale[i];
+    a->shift[i] = 1 - a->shift[i];
+}
 
-    for (int k = 0; k < g->count; k++) {
+static void turn(struct affine *a)
+{
+    const struct affine from = *a;
+
+    for (int i = 0; i < 2; i++) {
+        a->scale[i] = from.scale[1 - i];
+        a->shift[i] = from.shift[1 - i];
+        a->axis[i] = from.axis[1 - i];
+    }
+    mirror_axis(a, 0);
+}
+
+/* Of moves begin..end - 1. */
+static struct affine affine_of(const struct pm_geometry *g, int begin, int end)
+{
+    struct affine a = { { 1, 1 }, { 0, 0 }, { 0, 1 } };
+    const struct pm_move *before = begin ? &g->move[begin - 1] : NULL;
+    int size[2] = { before ? before->height : g->height, before ? before->width : g->width };
+
+    for (int k = begin; k < end; k++) {
         const struct pm_move *m = &g->move[k];
         const int first[2] = { m->y, m->x }, after[2] = { m->height, m->width };
 
@@ -88,47 +133,75 @@ static struct affine affine_of(const struct pm_geometry *g)
             a.scale[i] *= (double)size[i] / after[i];
             a.shift[i] = (a.shift[i] * size[i] - first[i]) / after[i];
         }
-        if (m->kind == PM_MOVE_MIRROR) {
-            a.scale[1] = -a.scale[1];
-            a.shift[1] = 1 - a.shift[1];
-        }
+        if (m->kind == PM_MOVE_MIRROR)
+            mirror_axis(&a, 1);
+        else if (m->kind == PM_MOVE_FLIP)
+            mirror_axis(&a, 0);
+        else if (m->kind == PM_MOVE_TURN)
+            turn(&a);
         size[0] = m->height, size[1] = m->width;
     }
     return a;
 }
 
+static void move_points(const struct affine *a, float *points, size_t count)
+{
+    for (float *p = points; p < points + 2 * count; p += 2) {
+        const float from[2] = { p[0], p[1] };
+
+        for (int i = 0; i < 2; i++)
+            p[i] = (float)(a->scale[i] * (double)from[a->axis[i]] + a->shift[i]);
+    }
+}
+
+static void exchange(float *a, float *b)
+{
+    const float saved = *a;
+
+    *a = *b;
+    *b = saved;
+}
+
 void pm_geometry_points(const struct pm_geometry *g, float *points, size_t count)
 {
-    const struct affine a = affine_of(g);
+    pm_moves_points(g, 0, g->count, points, count);
+}
 
-    for (size_t i = 0; i < 2 * count; i++)
-        points[i] = (float)(a.scale[i % 2] * (double)points[i] + a.shift[i % 2]);
+void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count)
+{
+    const struct affine a = affine_of(g, begin, end);
+
+    move_points(&a, points, count);
+}
+
+void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count)
+{
+    const struct affine a = affine_of(g, begin, end);
+
+    move_points(&a, boxes, 2 * count);
+    for (int i = 0; i < 2; i++)
+        for (float *b = boxes + i; a.scale[i] < 0 && b < boxes + 4 * count; b += 4)
+            exchange(b, b + 2);
 }
 
 void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count)
 {
-    pm_geometry_points(g, boxes, 2 * count);
-    for (float *b = boxes; pm_geometry_is_mirrored(g) && b < boxes + 4 * count; b += 4) {
-        const float right = b[1];
-
-        b[1] = b[3];
-        b[3] = right;
-    }
+    pm_moves_boxes(g, 0, g->count, boxes, count);
 }
 
 void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t count)
 {
-    const struct affine a = affine_of(g);
-    const bool mirrored = pm_geometry_is_mirrored(g);
+    const struct affine a = affine_of(g, 0, g->count);
 
-    for (size_t i = 0; i < 4 * count; i++)
-        boxes[i] = (float)(((double)boxes[i] - a.shift[i % 2]) / a.scale[i % 2]);
-    for (float *b = boxes; mirrored && b < boxes + 4 * count; b += 4) {
-        const float left = b[3];
+    for (float *b = boxes; b < boxes + 4 * count; b += 2) {
+        const float from[2] = { b[0], b[1] };
 
-        b[3] = b[1];
-        b[1] = left;
+        for (int i = 0; i < 2; i++)
+            b[a.axis[i]] = (float)(((double)from[i] - a.shift[i]) / a.scale[i]);
     }
+    for (int i = 0; i < 2; i++)
+        for (float *b = boxes + a.axis[i]; a.scale[i] < 0 && b < boxes + 4 * count; b += 4)
+            exchange(b, b + 2);
 }
 
 void pm_geometry_keypoints(const struct pm_geometry *g, float *keypoints, size_t objects,
@@ -167,81 +240,103 @@ static int nearest(enum pm_resize method, int i, int in, int out)
     return at < in - 1 ? at : in - 1;
 }
 
-/* Returns the original row (columns: column) for row i of the result; -1 in the padding. */
+/* Returns the original row (columns: column) for row i of the result; -1 in the padding. After an
+ * odd number of turns it is the original column (row). */
 static int origin(const struct pm_geometry *g, bool columns, int i)
 {
     for (int k = g->count - 1; k >= 0; k--) {
         const struct pm_move *m = &g->move[k];
+
+        if (m->kind == PM_MOVE_TURN) {
+            i = columns ? i : m->height - 1 - i;
+            columns = !columns;
+        }
         const int in = k ? (columns ? m[-1].width : m[-1].height) : columns ? g->width : g->height;
 
         if (m->kind == PM_MOVE_RESIZE)
             i = nearest(m->method, i, in, columns ? m->width : m->height);
         else if (m->kind == PM_MOVE_WINDOW)
             i += columns ? m->x : m->y;
-        else if (columns)
-            i = m->width - 1 - i;
+        else if (m->kind == (columns ? PM_MOVE_MIRROR : PM_MOVE_FLIP))
+            i = in - 1 - i;
         if (i < 0 || i >= in)
             return -1;
     }
     return i;
 }
 
-/* Returns the columns' origins, freed with pm_free. Columns begin..end - 1 are not padding. */
-static int *columns_of(const struct pm_geometry *g, int *begin, int *end)
+static bool is_turned(const struct pm_geometry *g)
 {
-    const int width = pm_geometry_width(g);
-    int *from = pm_malloc((size_t)width * sizeof *from);
+    bool turned = false;
 
-    *begin = width;
-    *end = 0;
-    for (int x = 0; x < width; x++) {
-        from[x] = origin(g, true, x);
-        if (from[x] < 0)
-            continue;
-        *begin = *begin < x ? *begin : x;
-        *end = x + 1;
+    for (int k = 0; k < g->count; k++)
+        turned ^= g->move[k].kind == PM_MOVE_TURN;
+    return turned;
+}
+
+/* Where the elements of the result come from: the sum of a row's and a column's offset. */
+struct origins {
+    int height, width;
+    int begin, end;  /* columns begin..end - 1 are not padding */
+    ptrdiff_t *row, *column; /* [height], [width]; -1: padding. row is owned, column behind it */
+};
+
+static struct origins origins_of(const struct pm_geometry *g)
+{
+    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
+    const bool turned = is_turned(g);
+    struct origins o = { .height = height, .width = width, .begin = width };
+
+    o.row = pm_malloc(((size_t)height + (size_t)width) * sizeof *o.row);
+    o.column = o.row + height;
+    for (int i = 0; i < height + width; i++) {
+        const bool column = i >= height;
+        const int from = origin(g, column, column ? i - height : i);
+
+        o.row[i] = from < 0 ? -1 : column == turned ? (ptrdiff_t)from * g->width : from;
     }
-    if (*begin > *end)
-        *begin = *end;
-    return from;
+    for (int x = 0; x < width; x++)
+        if (o.column[x] >= 0) {
+            o.begin = o.begin < x ? o.begin : x;
+            o.end = x + 1;
+        }
+    if (o.begin > o.end)
+        o.begin = o.end;
+    return o;
 }
 
 void pm_geometry_map(const struct pm_geometry *g, const struct pm_label *map, int32_t fill,
                      int32_t *out)
 {
-    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
-    int begin, end, *from = columns_of(g, &begin, &end);
+    const struct origins o = origins_of(g);
 
-    for (int y = 0; y < height; y++, out += width) {
-        const int at = origin(g, false, y), first = at < 0 ? width : begin,
-                  last = at < 0 ? width : end;
-        const uint16_t *row = map->values + (size_t)(at < 0 ? 0 : at) * (size_t)map->width;
+    for (int y = 0; y < o.height; y++, out += o.width) {
+        const int first = o.row[y] < 0 ? o.width : o.begin, last = o.row[y] < 0 ? o.width : o.end;
+        const uint16_t *row = map->values + (o.row[y] < 0 ? 0 : o.row[y]);
 
         for (int x = 0; x < first; x++)
             out[x] = fill;
         for (int x = first; x < last; x++)
-            out[x] = row[from[x]];
-        for (int x = last; x < width; x++)
+            out[x] = row[o.column[x]];
+        for (int x = last; x < o.width; x++)
             out[x] = fill;
     }
-    pm_free(from);
+    pm_free(o.row);
 }
 
 void pm_geometry_masks(const struct pm_geometry *g, const uint8_t *masks, size_t count,
                        uint8_t *out)
 {
-    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
     const size_t pixels = (size_t)g->height * (size_t)g->width;
-    int begin, end, *from = columns_of(g, &begin, &end);
+    const struct origins o = origins_of(g);
 
-    memset(out, 0, count * (size_t)height * (size_t)width);
+    memset(out, 0, count * (size_t)o.height * (size_t)o.width);
     for (size_t i = 0; i < count; i++, masks += pixels)
-        for (int y = 0; y < height; y++, out += width) {
-            const int at = origin(g, false, y);
-            const uint8_t *row = masks + (size_t)(at < 0 ? 0 : at) * (size_t)g->width;
+        for (int y = 0; y < o.height; y++, out += o.width) {
+            const uint8_t *row = masks + (o.row[y] < 0 ? 0 : o.row[y]);
 
-            for (int x = begin; x < end && at >= 0; x++)
-                out[x] = row[from[x]];
+            for (int x = o.begin; x < o.end && o.row[y] >= 0; x++)
+                out[x] = row[o.column[x]];
         }
-    pm_free(from);
+    pm_free(o.row);
 }

@@ -5,7 +5,7 @@
 
 enum { MOST = 6, CASES = 400 };
 
-/* Adds random moves: inner and padded windows, resizes by every method, mirrors. */
+/* Adds random moves: inner and padded windows, resizes by every method, mirrors, flips, turns. */
 static void some_moves(struct pm_rng *r, struct pm_geometry *g)
 {
     const int count = (int)pm_rng_int(r, 0, MOST);
@@ -15,7 +15,7 @@ static void some_moves(struct pm_rng *r, struct pm_geometry *g)
         const int h = pm_geometry_height(g), w = pm_geometry_width(g);
         const float pad[3] = { 1, 2, 3 };
 
-        switch (pm_rng_int(r, 0, 2)) {
+        switch (pm_rng_int(r, 0, 4)) {
         case 0:
             pm_geometry_window(g, (int)pm_rng_int(r, -3, h / 2), (int)pm_rng_int(r, -3, w / 2),
                                (int)pm_rng_int(r, 3, h + 3), (int)pm_rng_int(r, 3, w + 3), pad);
@@ -23,6 +23,12 @@ static void some_moves(struct pm_rng *r, struct pm_geometry *g)
         case 1:
             pm_geometry_resize(g, (int)pm_rng_int(r, 4, 50), (int)pm_rng_int(r, 4, 50),
                                (enum pm_resize)pm_rng_int(r, 0, 5));
+            break;
+        case 2:
+            pm_geometry_flip(g);
+            break;
+        case 3:
+            pm_geometry_turn(g);
             break;
         default:
             pm_geometry_mirror(g);
@@ -45,8 +51,15 @@ static void follow(const struct pm_geometry *g, double *y, double *x)
             *y -= m->y, *x -= m->x;
         else if (m->kind == PM_MOVE_RESIZE)
             *y = *y / height * m->height, *x = *x / width * m->width;
-        else
+        else if (m->kind == PM_MOVE_FLIP)
+            *y = height - *y;
+        else if (m->kind == PM_MOVE_MIRROR)
             *x = width - *x;
+        else {
+            const double was = *y;
+            *y = width - *x;
+            *x = was;
+        }
         height = m->height, width = m->width;
     }
     *y /= height, *x /= width;
@@ -63,12 +76,15 @@ static void near(double ours, double theirs)
 static void check_back(const struct pm_geometry *g, const float *before, const float *after)
 {
     float back[8];
+    int turned = 0;
 
+    for (int k = 0; k < g->count; k++)
+        turned ^= g->move[k].kind == PM_MOVE_TURN;
     memcpy(back, after, sizeof back);
     pm_geometry_boxes_back(g, back, 2);
     for (int k = 0; k < 2; k++)
         for (int n = 0; n < 2; n++) {
-            const float *b = before + 4 * k + n, *a = after + 4 * k + n;
+            const float *b = before + 4 * k + n, *a = after + 4 * k + (n ^ turned);
             const double scale = ((double)a[2] - (double)a[0]) / ((double)b[2] - (double)b[0]);
             const double size = fmax(fabs((double)a[0]), fabs((double)a[2]));
             const double tolerance = 0x1p-24 * (2 * size / scale + 2);
@@ -105,9 +121,9 @@ static void points_and_boxes(void **state)
 
             follow(&g, &y0, &x0);
             follow(&g, &y1, &x1);
-            near(boxed[4 * k], y0);
+            near(boxed[4 * k], fmin(y0, y1));
             near(boxed[4 * k + 1], fmin(x0, x1));
-            near(boxed[4 * k + 2], y1);
+            near(boxed[4 * k + 2], fmax(y0, y1));
             near(boxed[4 * k + 3], fmax(x0, x1));
         }
         check_back(&g, boxes, boxed);
@@ -179,6 +195,10 @@ static int32_t *moved(const struct pm_move *m, const int32_t *in, int height, in
                 sy = y + m->y, sx = x + m->x;
             } else if (m->kind == PM_MOVE_MIRROR) {
                 sx = width - 1 - x;
+            } else if (m->kind == PM_MOVE_FLIP) {
+                sy = height - 1 - y;
+            } else if (m->kind == PM_MOVE_TURN) {
+                sy = x, sx = width - 1 - y;
             } else if (m->method == PM_RESIZE_ALIGNED) {
                 sy = m->height > 1 ? (int)round((double)y * (height - 1) / (m->height - 1)) : 0;
                 sx = m->width > 1 ? (int)round((double)x * (width - 1) / (m->width - 1)) : 0;
@@ -305,6 +325,47 @@ static void pictures(void **state)
     }
 }
 
+/* The padding is the mean of the picture before the move: of the whole window that a crop left, or
+ * of a resized picture. */
+static void mean_padding(void **state)
+{
+    uint8_t pixels[6 * 5 * 3];
+    const struct pm_image8 im = { 6, 5, 3, pixels };
+
+    (void)state;
+    for (int i = 0; i < 6 * 5 * 3; i++)
+        pixels[i] = (uint8_t)(i * 37 % 251);
+    for (int resized = 0; resized < 2; resized++) {
+        struct pm_canvas c = pm_canvas_of(pm_view8_of(&im)), before = c;
+        struct pm_geometry g;
+
+        pm_geometry_begin(&g, 6, 5);
+        pm_geometry_window(&g, 1, 2, 4, 3, NULL);
+        if (resized)
+            pm_geometry_resize(&g, 7, 8, PM_RESIZE_BILINEAR);
+        const int height = pm_geometry_height(&g), width = pm_geometry_width(&g);
+        pm_canvas_move(&before, &g, 0, g.count, NULL);
+        pm_geometry_window_mean(&g, -2, -1, height + 5, width + 3);
+        pm_canvas_move(&c, &g, 0, g.count, NULL);
+        for (int channel = 0; channel < 3; channel++) {
+            double mean = 0;
+
+            for (int i = 0; i < height * width; i++)
+                mean += before.values[3 * i + channel] / (double)(height * width);
+            for (int i = 0; i < (height + 5) * (width + 3); i++) {
+                const int y = i / (width + 3) - 2, x = i % (width + 3) - 1;
+                const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+                const double want =
+                    inside ? before.values[3 * (y * width + x) + channel] : mean;
+
+                assert_true(fabs(c.values[3 * i + channel] - want) <= 255 * ulp);
+            }
+        }
+        pm_canvas_free(&before);
+        pm_canvas_free(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +373,7 @@ int main(void)
         cmocka_unit_test(keypoints),
         cmocka_unit_test(maps_and_masks),
         cmocka_unit_test(pictures),
+        cmocka_unit_test(mean_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
