@@ -16,6 +16,7 @@
 #define PUMICE_SAMPLE_H
 
 #include <pumice/data.h>
+#include <pumice/rng.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,11 @@ struct pm_sample {
     const float *keypoints; /* [objects][points][2]: y, x in 0..1; NAN: not labelled */
     int points;             /* keypoints per object */
     const int *mirrored; /* [points]: after mirroring, k becomes mirrored[k]; NULL: no change */
+    const int32_t *labels; /* class numbers of the label map, >= 1 */
+    const float *weights;  /* of the objects' losses */
+    const float *scores;   /* [objects][score_count]: soft labels */
+    int score_count;
+    const size_t *from; /* result of pm_placed_objects: index in the lists before */
 };
 /* Members that an augmentation can transform, as bits. */
 enum {
@@ -58,16 +64,22 @@ enum pm_resize {
     PM_RESIZE_ANTIALIAS,
 };
 /* MIRROR: left to right. FLIP: top to bottom. TURN: a quarter turn counter-clockwise. */
-enum pm_move_kind { PM_MOVE_WINDOW, PM_MOVE_RESIZE, PM_MOVE_MIRROR, PM_MOVE_FLIP, PM_MOVE_TURN };
+enum pm_move_kind {
+    PM_MOVE_WINDOW,
+    PM_MOVE_RESIZE,
+    PM_MOVE_MIRROR,
+    PM_MOVE_FLIP,
+    PM_MOVE_TURN,
+};
 struct pm_move {
     enum pm_move_kind kind;
     int height, width; /* pixels, after the move */
     int y, x; /* window: its first pixel before the move; outside pixels are padding */
     enum pm_resize method; /* resize */
     float pad[3];          /* window: padding pixel, 0..255 */
-    bool pad_mean;         /* window: the padding is the mean pixel of the picture before the move */
+    bool pad_mean;         /* window: padding is the mean pixel of the picture before the move */
 };
-enum { PM_MAX_MOVES = 48 };
+enum { PM_MAX_MOVES = 56 };
 struct pm_geometry {
     int height, width; /* pixels, before the first move */
     int count;
@@ -92,8 +104,7 @@ bool pm_geometry_is_mirrored(const struct pm_geometry *g);
 /* Transforms [count] pairs y, x in place; 0..1 spans the picture, before and after. Computes in
  * double. Points outside the picture get coordinates outside 0..1; NAN stays NAN. */
 void pm_geometry_points(const struct pm_geometry *g, float *points, size_t count);
-/* Transforms [count][4] boxes in place. Boxes are neither clipped nor removed. The task decides
- * from these coordinates which boxes a crop drops (least overlap). */
+/* Transforms [count][4] boxes in place. Boxes are neither clipped nor removed. */
 void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [count][4] boxes from the picture after the moves to the picture before them, in
  * place. This brings a net's boxes back to the file's picture. */
@@ -127,6 +138,11 @@ struct pm_draws {
     int resize_method;  /* enum pm_resize, the first four */
     int color_ordering; /* 0..3 */
     double brightness, contrast, saturation, hue;
+    int which;      /* chosen operation of a list */
+    int window[4];  /* y, x, height, width in pixels of a second window, after the box */
+    double more[8]; /* further numbers */
+    /* Generator of numbers per pixel and per object. A row copies it before it draws. */
+    struct pm_rng rng;
 };
 /* Inputs of an example's draws, besides the generator. */
 struct pm_scene {
@@ -150,7 +166,9 @@ struct pm_pixel_values {
     size_t count; /* pixels */
     int channels; /* 1 or 3 */
     float white;  /* value of a white pixel: 255, or 1 */
+    int height, width;
 };
+struct pm_scene_objects; /* the objects between rows; src/data/augment.h */
 /* How a row changes the picture's size. */
 enum pm_sizing { PM_SIZE_KEPT, PM_SIZE_INPUT, PM_SIZE_OTHER };
 /* An augmentation: one row per entry of augmentations.def (src/data). */
@@ -165,6 +183,9 @@ struct pm_augmentation {
     /* Returns PM_ECONFIG if options contradict each other. where: "x.json: input.augment.0". NULL:
      * no check. */
     int (*check)(const void *cfg, const char *where);
+    /* Returns PM_ECONFIG if the row cannot transform this sample, e.g. its keypoints. where: the
+     * record's name. NULL: it can. */
+    int (*accept)(const void *cfg, const struct pm_sample *s, const char *where);
     /* Draws the row's random numbers. NULL: no draws. */
     void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out);
     /* Adds the row's moves. PM_EDATA if they are impossible for the picture. NULL: pixels stay in
@@ -173,6 +194,14 @@ struct pm_augmentation {
                  struct pm_geometry *g);
     /* Changes pixel values in place. NULL: the row only moves pixels. */
     void (*values)(const void *cfg, const struct pm_draws *d, struct pm_pixel_values *x);
+    /* Changes the objects after the row's moves: drops, clips, relabels, adds. Called several times
+     * for an example, so it depends on its arguments only. NULL: objects just follow the moves. */
+    void (*objects)(const void *cfg, const struct pm_draws *d, struct pm_scene_objects *o);
+    /* A second half: it follows the row, with the same cfg and draws. NULL: none. */
+    const struct pm_augmentation *then;
+    /* Completes cfg after its options were read, e.g. parses a list; before check. NULL: nothing to
+     * do. */
+    int (*prepare)(void *cfg, struct pm_arena *a, const char *where);
 };
 const struct pm_augmentation *const *pm_augmentations(size_t *count);
 const struct pm_augmentation *pm_augmentation_find(const char *name); /* NULL: unknown */
@@ -277,7 +306,7 @@ struct pm_occasion {
     const char *where; /* record name for messages; borrowed */
 };
 /* Rows and draws of one example. pm_place fills it; other code must not use it. */
-enum { PM_MAX_ROWS = 32, PM_ROWS_ROOM = 1024 };
+enum { PM_MAX_ROWS = 56, PM_ROWS_ROOM = 1024 };
 struct pm_augment_rows {
     int count;
     struct pm_augment_row {
@@ -323,9 +352,10 @@ int pm_placed_map(const struct pm_placed *p, const struct pm_label *map, int32_t
 /* Transforms a picture of quantities: moved and resized like the picture, values unchanged, padding
  * 0. out: float [height][width][channels of numbers]. */
 void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *numbers, float *out);
-/* Transforms boxes, masks and keypoints to the input's frame. objects, points and mirrored are
- * copied; the new lists are in the arena; picture and maps are NULL. Nothing is clipped or
- * dropped. */
+/* Transforms the objects to the input's frame, through all rows in their order. Objects that a row
+ * drops are missing; from has the others' indices. Other boxes are not clipped: the task decides
+ * what to do with parts outside the input. Keypoints that a row drops are NAN. The new lists are in
+ * the arena; picture and maps are NULL. */
 void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
                        struct pm_arena *a, struct pm_sample *out);
 /* Computes the size that a picture of this size has in evaluation if it keeps its own size: after

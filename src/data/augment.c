@@ -31,6 +31,8 @@ static int open_entry(const cJSON *object, const char *where, struct pm_arena *a
                        name->valuestring);
     out->cfg = cfg = pm_arena_alloc(a, out->row->cfg_size + 1);
     PM_TRY(pm_opts_parse(out->row->opts ? out->row->opts : none, object, also, cfg, a, where));
+    if (out->row->prepare)
+        PM_TRY(out->row->prepare(cfg, a, where));
     if (out->row->check)
         PM_TRY(out->row->check(cfg, where));
 out:
@@ -215,28 +217,23 @@ static int check_fit(const struct pm_placed *p)
 /* Makes a row's draws. The scene is the picture after the previous rows, with its boxes clipped to
  * it. */
 static void draw_row(const struct pm_augmentation *row, const void *cfg, struct pm_rng *r,
-                     const struct pm_sample *sample, uint32_t example, const struct pm_geometry *g,
-                     struct pm_draws *out)
+                     struct pm_scene_objects *objects, uint32_t example,
+                     const struct pm_geometry *g, struct pm_draws *out)
 {
     struct pm_scene s = { pm_geometry_height(g), pm_geometry_width(g), example, NULL, 0 };
-    float *boxes = NULL;
 
-    if (row->wants_boxes && sample->objects) {
-        const size_t values = 4 * sample->objects;
+    if (row->wants_boxes && objects->count) {
+        float *boxes = pm_scene_boxes(objects);
 
-        boxes = pm_malloc(values * sizeof *boxes);
-        memcpy(boxes, sample->boxes, values * sizeof *boxes);
-        pm_geometry_boxes(g, boxes, sample->objects);
-        for (size_t i = 0; i < values; i++)
+        for (size_t i = 0; i < 4 * objects->count; i++)
             boxes[i] = boxes[i] < 0 ? 0 : boxes[i] > 1 ? 1 : boxes[i];
         s.boxes = boxes;
-        s.boxes_count = sample->objects;
+        s.boxes_count = objects->count;
     }
     row->draw(cfg, r, &s, out);
-    pm_free(boxes);
+    out->rng = *r;
 }
 
-/* draws: given draws, or NULL to make them here. */
 /* Rows of a user's list make whole pictures, so a picture that a row enlarges has the decoders'
  * limit. */
 static int check_area(const struct pm_geometry *g, const char *where)
@@ -251,34 +248,47 @@ static int check_area(const struct pm_geometry *g, const char *where)
                    where, height, width, PM_PICTURE_PIXELS);
 }
 
+/* draws: given draws, or NULL to make them here. */
 static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
                       const struct pm_sample *sample, const struct pm_occasion *o,
                       struct pm_placed *out)
 {
     const uint64_t stream = pm_hash("augmentation"), apart = UINT64_C(0x9E3779B97F4A7C15);
     const struct pm_augment *a = in->augment;
+    struct pm_scene_objects objects = { 0 };
     int err = PM_OK;
 
     PM_TRY(begin(in->preprocessing, in->cfg, sample->picture, o, out));
+    if (a->wants_boxes && sample->objects && !draws)
+        pm_scene_open(&objects, sample, &out->geometry);
     for (int i = 0; i < a->count; i++) {
         const struct pm_augment_entry *e = &a->entry[i];
         struct pm_draws *d = &out->rows.draws[i];
 
+        if (e->row->accept)
+            PM_TRY(e->row->accept(e->cfg, sample, o->where));
         *d = draws ? draws[i] : (struct pm_draws){ 0 };
         if (!draws && e->row->draw) {
             struct pm_rng r =
                 pm_rng_make(o->seed, stream + ((uint64_t)i + 1) * apart, o->step, o->example);
 
-            draw_row(e->row, e->cfg, &r, sample, o->example, &out->geometry, d);
+            draw_row(e->row, e->cfg, &r, &objects, o->example, &out->geometry, d);
         }
-        out->rows.at[out->rows.count++] = (struct pm_augment_row){ e->row, e->cfg, d, 0 };
-        PM_TRY(place_step(out, i));
-        PM_TRY(check_area(&out->geometry, o->where));
+        for (const struct pm_augmentation *row = e->row; row; row = row->then) {
+            struct pm_augment_row *at = &out->rows.at[out->rows.count++];
+
+            *at = (struct pm_augment_row){ row, e->cfg, d, 0 };
+            PM_TRY(place_step(out, out->rows.count - 1));
+            if (objects.count)
+                pm_scene_step(&objects, at);
+            PM_TRY(check_area(&out->geometry, o->where));
+        }
     }
     if (!in->preprocessing->resizes)
         PM_TRY(check_fit(out));
     PM_TRY(finish(in->preprocessing, in->cfg, o, out));
 out:
+    pm_scene_close(&objects);
     return err;
 }
 
@@ -362,7 +372,7 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
             continue;
         }
         struct pm_pixel_values x = { c.values, (size_t)c.height * (size_t)c.width, c.channels,
-                                     white };
+                                     white, c.height, c.width };
         s->row->values(s->cfg, s->draws, &x);
         white = x.white;
     }
@@ -401,35 +411,6 @@ void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *number
         memcpy(out, c.values,
                (size_t)c.height * (size_t)c.width * (size_t)c.channels * sizeof *out);
     pm_canvas_free(&c);
-}
-
-static void *copied(struct pm_arena *a, const void *from, size_t bytes)
-{
-    return from && bytes ? memcpy(pm_arena_alloc(a, bytes), from, bytes) : NULL;
-}
-
-void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
-                       struct pm_arena *a, struct pm_sample *out)
-{
-    const struct pm_geometry *g = &p->geometry;
-    const size_t n = sample->objects, points = n * (size_t)sample->points;
-    const size_t pixels = (size_t)pm_geometry_height(g) * (size_t)pm_geometry_width(g);
-    float *boxes = copied(a, sample->boxes, 4 * n * sizeof *boxes);
-    float *keypoints = copied(a, sample->keypoints, 2 * points * sizeof *keypoints);
-    uint8_t *masks = sample->masks ? pm_arena_alloc(a, n * pixels + 1) : NULL;
-
-    if (boxes)
-        pm_geometry_boxes(g, boxes, n);
-    if (keypoints)
-        pm_geometry_keypoints(g, keypoints, n, sample->points, sample->mirrored);
-    if (masks)
-        pm_geometry_masks(g, sample->masks, n, masks);
-    *out = (struct pm_sample){ .objects = n,
-                               .boxes = boxes,
-                               .masks = masks,
-                               .keypoints = keypoints,
-                               .points = sample->points,
-                               .mirrored = sample->mirrored };
 }
 
 /* If evaluation's last move is a window, it pads the picture to the input. */

@@ -17,10 +17,50 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
 void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count);
 void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
 
+/* ---- objects between rows (sample_objects.c) ----------------------------------------------- */
+
+struct pm_scene_object {
+    size_t from;       /* index in the sample's lists */
+    int moves;         /* box and points are in the frame after that many moves */
+    float box[4];
+    float visible;     /* share of the box's area that clipping has left */
+    int32_t label;
+    float weight;
+    float *points, *scores; /* [points][2] and [score_count], or NULL; in the list's arena */
+    bool dropped;      /* later removed from the list */
+};
+struct pm_scene_objects {
+    const struct pm_sample *sample;
+    const struct pm_geometry *geometry;
+    int moves; /* of the geometry so far; functions below use the frame after them */
+    struct pm_scene_object *list;
+    size_t count, capacity;
+    struct pm_arena *arena; /* owned */
+};
+/* Starts with all objects of the sample, in its picture's frame. */
+void pm_scene_open(struct pm_scene_objects *o, const struct pm_sample *sample,
+                   const struct pm_geometry *g);
+void pm_scene_close(struct pm_scene_objects *o);
+/* Applies a row whose moves end at `moves`, and removes the objects that it dropped. */
+void pm_scene_step(struct pm_scene_objects *o, const struct pm_augment_row *row);
+/* Returns [count][4] boxes in the current frame, in the arena; NULL without objects. */
+float *pm_scene_boxes(struct pm_scene_objects *o);
+/* Brings an object's box and points to the current frame, for changes in place. */
+struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i);
+/* Adds a copy of object i, settled. Earlier pointers to objects become invalid. */
+struct pm_scene_object *pm_scene_copy(struct pm_scene_objects *o, size_t i);
+/* TensorFlow's rule after a crop: drops boxes outside the picture (a common border is outside) and
+ * those of which less than overlap of the area is inside. clip: limits the others to the picture;
+ * keypoints outside become NAN. */
+void pm_scene_retain(struct pm_scene_objects *o, float overlap, bool clip);
+/* Reorders the keypoints of every object: k becomes permutation[k]. */
+void pm_scene_permute(struct pm_scene_objects *o, const int *permutation);
+
 /* ---- rows' options (augment_*.c) ----------------------------------------------------------- */
 
 struct random_flip_cfg {
     double probability;
+    struct pm_ints keypoint_flip_permutation; /* empty: the sample's */
 };
 /* fill: padding pixel 0..255, one number or three; empty: the target's fill. */
 struct random_crop_cfg {

@@ -33,7 +33,7 @@ static int list_train(int padding, const struct pm_request *r, struct pm_augment
                        t->where, r->image_height, r->image_width, padding, t->height, t->width);
     PM_ADD(out, random_crop, .padding = padding, .fill = { 1, &zero });
     pm_augment_add(out, &pm_row_grey, NULL, 0);
-    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    PM_ADD(out, random_flip, .probability = 0.5);
     PM_ADD(out, random_brightness, .max_delta = 63.0 / 255);
     PM_ADD(out, random_contrast, .min = 0.2, .max = 1.8);
     return PM_OK;

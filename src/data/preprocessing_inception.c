@@ -70,7 +70,7 @@ void pm_inception_list(const struct pm_inception_way *way, const struct pm_reque
         PM_ADD(out, central_crop, .fraction = way->central_fraction);
     PM_ADD(out, resize, .method = r->train ? (int)way->resize : PM_RESIZE_BILINEAR);
     if (r->train)
-        pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+        PM_ADD(out, random_flip, .probability = 0.5);
     pm_augment_add(out, &pm_row_unit, NULL, 0);
     if (!r->train)
         return;

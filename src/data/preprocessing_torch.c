@@ -70,7 +70,7 @@ static int list(const void *cfg, const struct pm_request *r, struct pm_augment_r
         return list_eval(cfg, r, out);
     pm_augment_add(out, &pm_augmentation_random_box_crop, NULL, 0);
     PM_ADD(out, resize, .method = PM_RESIZE_ANTIALIAS);
-    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    PM_ADD(out, random_flip, .probability = 0.5);
     return PM_OK;
 }
 

@@ -66,7 +66,7 @@ static int list(const void *cfg, const struct pm_request *r, struct pm_augment_r
         return PM_OK;
     }
     PM_ADD(out, random_crop, .padding = 0);
-    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    PM_ADD(out, random_flip, .probability = 0.5);
 out:
     return err;
 }

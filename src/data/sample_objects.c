@@ -1,0 +1,210 @@
+/* objects between the rows of an augmentation. augment.h and sample.h have the contracts.
+ *
+ * An object keeps its box in the frame where a row last changed it. Later moves are composed in
+ * double and applied once, so a list of rows that only move pixels rounds each coordinate once.
+ * The list is made anew when it is needed: for draws that depend on boxes, and for the result. */
+#include <math.h>
+#include <string.h>
+
+#include "data/augment.h"
+
+static void *copied(struct pm_arena *a, const void *from, size_t bytes)
+{
+    return from && bytes ? memcpy(pm_arena_alloc(a, bytes), from, bytes) : NULL;
+}
+
+void pm_scene_open(struct pm_scene_objects *o, const struct pm_sample *sample,
+                   const struct pm_geometry *g)
+{
+    const size_t points = 2 * (size_t)sample->points, scores = (size_t)sample->score_count;
+
+    *o = (struct pm_scene_objects){ .sample = sample, .geometry = g, .count = sample->objects,
+                                    .capacity = sample->objects, .arena = pm_arena_create() };
+    o->list = pm_arena_alloc(o->arena, (o->count + 1) * sizeof *o->list);
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_scene_object *to = &o->list[i];
+
+        *to = (struct pm_scene_object){ .from = i, .visible = 1, .weight = 1 };
+        if (sample->boxes)
+            memcpy(to->box, sample->boxes + 4 * i, sizeof to->box);
+        if (sample->labels)
+            to->label = sample->labels[i];
+        if (sample->weights)
+            to->weight = sample->weights[i];
+        if (sample->keypoints)
+            to->points = copied(o->arena, sample->keypoints + points * i, points * sizeof(float));
+        if (sample->scores)
+            to->scores = copied(o->arena, sample->scores + scores * i, scores * sizeof(float));
+    }
+}
+
+void pm_scene_close(struct pm_scene_objects *o)
+{
+    pm_arena_destroy(&o->arena);
+    o->list = NULL;
+    o->count = o->capacity = 0;
+}
+
+void pm_scene_step(struct pm_scene_objects *o, const struct pm_augment_row *row)
+{
+    size_t kept = 0;
+
+    o->moves = row->moves;
+    if (!row->row->objects)
+        return;
+    row->row->objects(row->cfg, row->draws, o);
+    for (size_t i = 0; i < o->count; i++)
+        if (!o->list[i].dropped)
+            o->list[kept++] = o->list[i];
+    o->count = kept;
+}
+
+float *pm_scene_boxes(struct pm_scene_objects *o)
+{
+    float *boxes = o->count ? pm_arena_alloc(o->arena, 4 * o->count * sizeof *boxes) : NULL;
+
+    for (size_t i = 0; i < o->count; i++) {
+        memcpy(boxes + 4 * i, o->list[i].box, sizeof o->list[i].box);
+        pm_moves_boxes(o->geometry, o->list[i].moves, o->moves, boxes + 4 * i, 1);
+    }
+    return boxes;
+}
+
+struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i)
+{
+    struct pm_scene_object *at = &o->list[i];
+
+    pm_moves_boxes(o->geometry, at->moves, o->moves, at->box, 1);
+    if (at->points)
+        pm_moves_points(o->geometry, at->moves, o->moves, at->points, (size_t)o->sample->points);
+    at->moves = o->moves;
+    return at;
+}
+
+struct pm_scene_object *pm_scene_copy(struct pm_scene_objects *o, size_t i)
+{
+    struct pm_scene_object *to;
+
+    pm_scene_settle(o, i);
+    if (o->count == o->capacity) {
+        const size_t capacity = 2 * o->capacity + 4;
+        struct pm_scene_object *list = pm_arena_alloc(o->arena, capacity * sizeof *list);
+
+        memcpy(list, o->list, o->count * sizeof *list);
+        o->list = list;
+        o->capacity = capacity;
+    }
+    to = &o->list[o->count++];
+    *to = o->list[i];
+    to->points = copied(o->arena, to->points, 2 * (size_t)o->sample->points * sizeof(float));
+    to->scores = copied(o->arena, to->scores, (size_t)o->sample->score_count * sizeof(float));
+    return to;
+}
+
+static float clip01(float v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+static double area_of(const float *box)
+{
+    return ((double)box[2] - (double)box[0]) * ((double)box[3] - (double)box[1]);
+}
+
+static void clip(struct pm_scene_object *at, int points, double inside)
+{
+    for (int k = 0; k < 4; k++)
+        at->box[k] = clip01(at->box[k]);
+    at->visible *= (float)inside;
+    for (float *p = at->points; p && p < at->points + 2 * points; p += 2)
+        if (!(p[0] >= 0 && p[0] <= 1 && p[1] >= 0 && p[1] <= 1))
+            p[0] = p[1] = NAN;
+}
+
+void pm_scene_retain(struct pm_scene_objects *o, float overlap, bool clipped)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_scene_object *at = pm_scene_settle(o, i);
+        const float *b = at->box;
+        const float part[4] = { clip01(b[0]), clip01(b[1]), clip01(b[2]), clip01(b[3]) };
+        const double inside = area_of(part) / area_of(b);
+
+        at->dropped = b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0 ||
+                      !(inside >= (double)overlap);
+        if (!at->dropped && clipped)
+            clip(at, o->sample->points, inside);
+    }
+}
+
+void pm_scene_permute(struct pm_scene_objects *o, const int *permutation)
+{
+    const size_t bytes = 2 * (size_t)o->sample->points * sizeof(float);
+
+    for (size_t i = 0; i < o->count; i++) {
+        float *points = o->list[i].points, *before = copied(o->arena, points, bytes);
+
+        for (int k = 0; points && k < o->sample->points; k++)
+            memcpy(points + 2 * k, before + 2 * permutation[k], 2 * sizeof *points);
+    }
+}
+
+/* ---- the result ---------------------------------------------------------------------------- */
+
+/* Copies the objects' lists to out. */
+static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sample *out)
+{
+    const struct pm_sample *s = o->sample;
+    const size_t n = o->count, points = 2 * (size_t)s->points, scores = (size_t)s->score_count;
+    float *boxes = s->boxes ? pm_arena_alloc(a, 4 * n * sizeof *boxes + 1) : NULL;
+    float *keypoints = s->keypoints ? pm_arena_alloc(a, points * n * sizeof *boxes + 1) : NULL;
+    float *soft = s->scores ? pm_arena_alloc(a, scores * n * sizeof *boxes + 1) : NULL;
+    float *weights = pm_arena_alloc(a, n * sizeof *weights + 1);
+    int32_t *labels = pm_arena_alloc(a, n * sizeof *labels + 1);
+    size_t *from = pm_arena_alloc(a, n * sizeof *from + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct pm_scene_object *at = pm_scene_settle(o, i);
+
+        if (boxes)
+            memcpy(boxes + 4 * i, at->box, sizeof at->box);
+        if (keypoints && points)
+            memcpy(keypoints + points * i, at->points, points * sizeof(float));
+        if (soft && scores)
+            memcpy(soft + scores * i, at->scores, scores * sizeof(float));
+        labels[i] = at->label;
+        weights[i] = at->weight;
+        from[i] = at->from;
+    }
+    *out = (struct pm_sample){ .objects = n, .boxes = boxes, .keypoints = keypoints,
+                               .points = s->points, .mirrored = s->mirrored,
+                               .labels = s->labels ? labels : NULL,
+                               .weights = s->weights ? weights : NULL, .scores = soft,
+                               .score_count = s->score_count, .from = from };
+}
+
+static uint8_t *masks_of(const struct pm_scene_objects *o, struct pm_arena *a)
+{
+    const struct pm_geometry *g = o->geometry;
+    const size_t before = (size_t)g->height * (size_t)g->width;
+    const size_t after = (size_t)pm_geometry_height(g) * (size_t)pm_geometry_width(g);
+    uint8_t *masks = pm_arena_alloc(a, o->count * after + 1);
+
+    for (size_t i = 0; i < o->count; i++)
+        pm_geometry_masks(g, o->sample->masks + before * o->list[i].from, 1, masks + after * i);
+    return masks;
+}
+
+void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
+                       struct pm_arena *a, struct pm_sample *out)
+{
+    struct pm_scene_objects o;
+
+    pm_scene_open(&o, sample, &p->geometry);
+    for (int i = 0; i < p->rows.count; i++)
+        pm_scene_step(&o, &p->rows.at[i]);
+    o.moves = p->geometry.count;
+    gather(&o, a, out);
+    if (sample->masks)
+        out->masks = masks_of(&o, a);
+    pm_scene_close(&o);
+}
