@@ -146,6 +146,7 @@ struct pm_config_schedule {
     double num_epochs_per_decay;
     double decay_factor;
     bool staircase;
+    double min_lr;              /* exponential: lowest rate, also in the warm-up */
     double end_lr, power;
     bool cycle;
     int64_t warmup_steps;       /* 0 = from warmup_epochs */
@@ -153,6 +154,7 @@ struct pm_config_schedule {
     double warmup_lr;           /* rate at step 0 */
     int warmup_shape;           /* enum pm_warmup_shape */
     bool warmup_shift;          /* the policy's steps begin after the warm-up */
+    int64_t hold_steps;         /* cosine: steps at base_lr between warm-up and decay */
     struct pm_ints boundaries;  /* piecewise: first step of each new rate, ascending */
     struct pm_floats rates;     /* one rate per boundary */
     int epoch_count;            /* enum pm_epoch_count */

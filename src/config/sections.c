@@ -102,8 +102,9 @@ static const struct pm_opt schedule[] = {
               "default"),
     PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor per decay"),
     PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in discrete intervals"),
+    PM_DOUBLE(pm_config_schedule, min_lr, 0, 0, 1000, "exponential: the rate is never below"),
     PM_DOUBLE(pm_config_schedule, end_lr, 0.0001, 0, 1000,
-              "polynomial, cosine: final learning rate"),
+              "polynomial, cosine: final learning rate, also after the end of the decay"),
     PM_DOUBLE(pm_config_schedule, power, 1, 0, 100, "polynomial: power of the decay"),
     PM_BOOL(pm_config_schedule, cycle, false, "polynomial: restart with longer and longer periods"),
     PM_INT64(pm_config_schedule, warmup_steps, 0, 0, LARGEST,
@@ -113,10 +114,12 @@ static const struct pm_opt schedule[] = {
     PM_DOUBLE(pm_config_schedule, warmup_lr, 0, 0, 1000, "learning rate at the start of the "
                                                          "warm-up"),
     PM_ENUM(pm_config_schedule, warmup_shape, PM_WARMUP_LINEAR, "linear|constant",
-            "linear: a ramp that the policy's rate does not exceed; constant: warmup_lr until the "
-            "end of the warm-up"),
+            "linear: a ramp that the policy's rate does not exceed (with warmup_shift: the ramp "
+            "alone, which may fall); constant: warmup_lr until the end of the warm-up"),
     PM_BOOL(pm_config_schedule, warmup_shift, false,
-            "the policy counts steps from the end of the warm-up"),
+            "the policy counts steps, and its boundaries, from the end of the warm-up"),
+    PM_INT64(pm_config_schedule, hold_steps, 0, 0, LARGEST,
+             "cosine: steps at base_lr after the warm-up; the decay begins after them"),
     PM_INTS(pm_config_schedule, boundaries, NULL, 1, INT_LARGEST,
             "piecewise: increasing step numbers at which the rate changes; before the first it is "
             "base_lr"),

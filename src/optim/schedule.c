@@ -18,10 +18,30 @@ static int check_pieces(const struct pm_config_schedule *c)
     return PM_OK;
 }
 
+/* Refuses numbers that this policy would ignore. */
+static int check_policy(const struct pm_config_schedule *c)
+{
+    if (c->hold_steps > 0 && c->policy != PM_POLICY_COSINE)
+        return pm_fail(PM_ECONFIG, "schedule.hold_steps: %lld belongs to schedule.policy "
+                       "\"cosine\", which this schedule does not have: remove it or change the "
+                       "policy", (long long)c->hold_steps);
+    if (c->min_lr > 0 && c->policy != PM_POLICY_EXPONENTIAL)
+        return pm_fail(PM_ECONFIG, "schedule.min_lr: %g belongs to schedule.policy "
+                       "\"exponential\", which this schedule does not have: remove it, or set "
+                       "schedule.end_lr for polynomial and cosine", c->min_lr);
+    return PM_OK;
+}
+
 /* Returns the whole steps of the warm-up. */
 static int64_t ramp(const struct pm_schedule *s)
 {
     return (int64_t)ceil(s->warmup_steps);
+}
+
+/* Returns the step from which the policy counts. */
+static int64_t start(const struct pm_schedule *s)
+{
+    return (s->c->warmup_shift || s->c->hold_steps > 0 ? ramp(s) : 0) + s->c->hold_steps;
 }
 
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
@@ -34,6 +54,8 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
 
     *out = (struct pm_schedule){ .c = c, .decay_steps = c->decay_steps,
                                  .warmup_steps = (double)c->warmup_steps };
+    if (check_policy(c) < 0)
+        return PM_ECONFIG;
     if (c->warmup_steps == 0)
         out->warmup_steps = epoch * c->warmup_epochs;
     if (c->policy == PM_POLICY_PIECEWISE)
@@ -41,12 +63,13 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
     if (c->policy == PM_POLICY_FIXED)
         return PM_OK;
     if (out->decay_steps == 0)
-        out->decay_steps = whole ? total_steps - (c->warmup_shift ? ramp(out) : 0)
+        out->decay_steps = whole ? total_steps - start(out)
                                  : (int64_t)(epoch * c->num_epochs_per_decay);
     if (out->decay_steps < 1)
         return whole ? pm_fail(PM_ECONFIG,
                                "schedule.policy: \"%s\" has no length: set run.steps above "
-                               "the warm-up's steps, or schedule.decay_steps to 1 or more",
+                               "the steps of warm-up and hold_steps, or schedule.decay_steps to 1 "
+                               "or more",
                                c->policy == PM_POLICY_COSINE ? "cosine" : "polynomial")
                      : pm_fail(PM_ECONFIG,
                                "schedule.num_epochs_per_decay: %g, times %zu examples over "
@@ -114,12 +137,15 @@ float pm_schedule_rate(const struct pm_schedule *s, int64_t step)
     const struct pm_config_schedule *c = s->c;
     bool warming = (double)step < s->warmup_steps;
     float from = (float)c->warmup_lr, base = (float)c->base_lr, lr;
-    const int64_t shift = c->warmup_shift ? ramp(s) : 0;
+    const int64_t first = start(s);
 
-    lr = policy(s, step > shift ? step - shift : 0);
-    if (warming && c->warmup_shape == PM_WARMUP_CONSTANT)
-        return from;
-    if (warming)
-        lr = fminf(lr, from + (base - from) * (float)step / (float)s->warmup_steps);
-    return lr;
+    lr = policy(s, step > first ? step - first : 0);
+    if (warming && c->warmup_shape == PM_WARMUP_CONSTANT) {
+        lr = from;
+    } else if (warming) {
+        float up = from + (base - from) * (float)step / (float)s->warmup_steps;
+
+        lr = c->warmup_shift ? up : fminf(lr, up);
+    }
+    return fmaxf(lr, (float)c->min_lr);
 }

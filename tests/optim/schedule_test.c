@@ -1,11 +1,16 @@
 /* Learning rates by TF-Slim's rules: values worked out by hand and, over many steps,
- * TensorFlow's formulas in double precision. */
+ * TensorFlow's formulas in double precision. The schedules of detectors at every boundary and beside
+ * it: tests/golden/schedules.json, which schedules.py computed with the Object Detection API. */
+#include "config/config_private.h"
 #include "optim/schedule.h"
+
+#include <cjson/cJSON.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -222,6 +227,87 @@ static void test_polynomial_over_the_run(void **state)
     assert_non_null(strstr(pm_error_text(), "\"polynomial\" has no length: set run.steps above"));
 }
 
+/* ---- detectors --------------------------------------------------------------------------- */
+
+static cJSON *read_golden(void)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    struct pm_str path = { 0 };
+    char *text = NULL;
+    cJSON *all;
+
+    pm_str_add(&path, "%s/tests/golden/schedules.json", source ? source : ".");
+    if (pm_file_read(path.text, &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    all = cJSON_Parse(text);
+    assert_non_null(all);
+    pm_free(text);
+    pm_str_free(&path);
+    return all;
+}
+
+/* The last digits of a cosine near its end depend on the order of operations: errors are relative
+ * to the first rate, too. */
+static void test_detectors(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    cJSON *all = read_golden();
+    const cJSON *item, *pair;
+    int cases = 0, rates = 0;
+
+    (void)state;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(all, "cases")) {
+        const cJSON *json = cJSON_GetObjectItem(item, "schedule");
+        struct pm_config_schedule c;
+        struct pm_schedule s;
+
+        if (pm_opts_parse(pm_config_section_find("schedule", 8)->opts, json, NULL, &c, a, "case")
+                < 0 || pm_schedule_make(&c, 0, 1, 1, 0, &s) < 0)
+            fail_msg("%s", pm_error_text());
+        cJSON_ArrayForEach(pair, cJSON_GetObjectItem(item, "rates")) {
+            int64_t step = (int64_t)cJSON_GetArrayItem(pair, 0)->valuedouble;
+            double want = cJSON_GetArrayItem(pair, 1)->valuedouble;
+            double got = (double)pm_schedule_rate(&s, step);
+
+            if (!(fabs(got - want) <= 4e-7 * want + (want > 0 ? 2e-7 * c.base_lr : 0)))
+                fail_msg("case %d, step %lld: %.9g, not %.9g", cases, (long long)step, got, want);
+            rates++;
+        }
+        cases++;
+    }
+    assert_int_equal(cases, 12);
+    assert_true(rates > 100);
+    cJSON_Delete(all);
+    pm_arena_destroy(&a);
+}
+
+/* A run's length without the warm-up and the steps at the base rate; after the end the rate stays
+ * at end_lr. Keys that the policy would ignore are refused. */
+static void test_hold_and_least(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_COSINE, .base_lr = 0.1, .end_lr = 0.01,
+                                    .warmup_steps = 100, .hold_steps = 300 };
+    struct pm_schedule s;
+
+    (void)state;
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_OK);
+    assert_int_equal(s.decay_steps, 600);
+    near(pm_schedule_rate(&s, 50), 0.05);
+    near(pm_schedule_rate(&s, 100), 0.1);
+    near(pm_schedule_rate(&s, 400), 0.1);
+    near(pm_schedule_rate(&s, 700), 0.055);
+    near(pm_schedule_rate(&s, 1000), 0.01);
+    near(pm_schedule_rate(&s, 1500), 0.01);
+    c.hold_steps = 900;
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_ECONFIG);
+    c.policy = PM_POLICY_FIXED;
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "schedule.hold_steps: 900 belongs to"));
+    c.hold_steps = 0, c.min_lr = 0.001;
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "schedule.min_lr: 0.001 belongs to"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +320,8 @@ int main(void)
         cmocka_unit_test(test_piecewise),
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_length_is_needed),
+        cmocka_unit_test(test_detectors),
+        cmocka_unit_test(test_hold_and_least),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
