@@ -116,6 +116,7 @@ struct pm_config_input {
 
 struct pm_config_loss {
     float label_smoothing;
+    bool regularization;        /* false: as if every weight decay were 0 */
 };
 
 struct pm_config_optim {
@@ -160,11 +161,14 @@ struct pm_config_schedule {
     int epoch_count;            /* enum pm_epoch_count */
 };
 
+enum pm_init_type { PM_INIT_CLASSIFICATION, PM_INIT_DETECTION };
 struct pm_config_init {
     const char *checkpoint;     /* NULL = none */
     struct pm_strings exclude_scopes;   /* name prefixes that are not restored */
     bool ignore_missing;
     int averages;               /* enum pm_averages: restore the checkpoint's averages as values */
+    int type;                   /* enum pm_init_type: of a detector's checkpoint */
+    bool load_all;              /* a detector's predictors too */
     struct pm_strings trainable_scopes; /* regular expressions matched at the start; none = all */
 };
 

@@ -27,16 +27,26 @@ static const struct pm_file_tensor *average_of(const struct pm_match *m, const c
     return t;
 }
 
-static struct pm_found look_up(const struct pm_match *m, const struct pm_variable *x, bool averages)
+/* The name of variable i in the file; NULL: it is not looked up. */
+static const char *file_name(const struct pm_match *m, int i)
 {
+    return m->names ? m->names[i] : m->v->list[i].name;
+}
+
+static struct pm_found look_up(const struct pm_match *m, int i, bool averages)
+{
+    const struct pm_variable *x = &m->v->list[i];
     struct pm_found f = { .fate = PM_FATE_EXCLUDED };
 
     if (pm_match_begins(x->name, &m->exclude))
         return f;
-    f.tensor = averages ? average_of(m, x->name) : NULL;
+    f.fate = PM_FATE_OUTSIDE;
+    if (!file_name(m, i))
+        return f;
+    f.tensor = averages ? average_of(m, file_name(m, i)) : NULL;
     f.average = f.tensor != NULL;
     if (!f.tensor)
-        f.tensor = pm_tensor_file_find(m->from->tensors, x->name);
+        f.tensor = pm_tensor_file_find(m->from->tensors, file_name(m, i));
     f.fate = !f.tensor                               ? (x->late ? PM_FATE_LATE : PM_FATE_MISSING)
              : pm_checkpoint_fits(f.tensor, x->shape) ? PM_FATE_TAKEN
                                                       : PM_FATE_MISSHAPEN;
@@ -45,14 +55,15 @@ static struct pm_found look_up(const struct pm_match *m, const struct pm_variabl
 }
 
 void pm_match_make(const struct pm_checkpoint *from, const struct pm_variables *v, bool averages,
-                   const struct pm_strings *exclude, struct pm_match *out)
+                   const struct pm_strings *exclude, const char *const *names,
+                   struct pm_match *out)
 {
-    *out = (struct pm_match){ .from = from, .v = v,
+    *out = (struct pm_match){ .from = from, .v = v, .names = names,
                               .of = pm_calloc((size_t)v->count + 1, sizeof *out->of) };
     if (exclude)
         out->exclude = *exclude;
     for (int i = 0; i < v->count; i++) {
-        out->of[i] = look_up(out, &v->list[i], averages);
+        out->of[i] = look_up(out, i, averages);
         if (out->count[out->of[i].fate]++ == 0)
             out->first[out->of[i].fate] = i;
         out->averages += out->of[i].fate == PM_FATE_TAKEN && out->of[i].average;
@@ -171,12 +182,14 @@ static enum kind kind_of(const struct pm_match *m, const char **names,
     return pm_match_begins(t->name, &m->exclude) ? EXCLUDED : STRANGE;
 }
 
-static const char **names_of(const struct pm_variables *v)
+/* Returns the sorted names of all variables in the file. */
+static const char **names_of(const struct pm_match *m)
 {
+    const struct pm_variables *v = m->v;
     const char **names = pm_malloc(((size_t)v->count + 1) * sizeof *names);
 
     for (int i = 0; i < v->count; i++)
-        names[i] = v->list[i].name;
+        names[i] = file_name(m, i) ? file_name(m, i) : v->list[i].name;
     qsort(names, (size_t)v->count, sizeof *names, by_text);
     return names;
 }
@@ -184,7 +197,7 @@ static const char **names_of(const struct pm_variables *v)
 void pm_match_tell_rest(const struct pm_match *m)
 {
     enum { SHOWN = 5 };
-    const char **names = names_of(m->v);
+    const char **names = names_of(m);
     struct pm_str first = { 0 };
     size_t count[KINDS] = { 0 };
 

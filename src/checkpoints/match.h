@@ -15,6 +15,7 @@
 enum pm_fate {
     PM_FATE_TAKEN,
     PM_FATE_EXCLUDED, /* its name begins with one of the scopes */
+    PM_FATE_OUTSIDE,  /* the rules of init.type do not restore it */
     PM_FATE_MISSING,
     PM_FATE_LATE,     /* missing, but a late variable (layer.h) */
     PM_FATE_MISSHAPEN,
@@ -30,15 +31,18 @@ struct pm_match {
     const struct pm_checkpoint *from; /* borrowed, as is v */
     const struct pm_variables *v;
     struct pm_strings exclude;        /* borrowed */
+    const char *const *names;         /* under which variables are looked up (init_rules.h);
+                                       * borrowed; NULL: their own */
     struct pm_found *of;              /* of each variable; owned */
     int count[PM_FATES];
     int first[PM_FATES];              /* the first variable of that fate; valid if count > 0 */
     int averages;                     /* number of values that are moving averages */
 };
 /* Looks up every variable. averages: use a variable's moving average instead of its value if the
- * file has it, as TensorFlow restores averages. exclude may be NULL. */
+ * file has it, as TensorFlow restores averages. exclude and names may be NULL. */
 void pm_match_make(const struct pm_checkpoint *from, const struct pm_variables *v, bool averages,
-                   const struct pm_strings *exclude, struct pm_match *out);
+                   const struct pm_strings *exclude, const char *const *names,
+                   struct pm_match *out);
 void pm_match_free(struct pm_match *m);
 /* Whether a name begins with one of the scopes. */
 bool pm_match_begins(const char *name, const struct pm_strings *scopes);

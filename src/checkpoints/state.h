@@ -36,7 +36,9 @@ int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, boo
 /* init.checkpoint: loads values by name, except names that begin with one of init.exclude_scopes.
  * The log names each variable that is excluded, missing or of another shape, and the checkpoint's
  * other tensors. A missing variable is an error unless init.ignore_missing is set; another shape is
- * always an error. After an error nothing has changed. place: the config's name, for messages. */
+ * always an error. A detector restores what init.type and init.load_all choose, by the rules of
+ * init_rules.h; of these variables, missing and misshapen ones keep their initial values. After an
+ * error nothing has changed. place: the config's name, for messages. */
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
                          const char *place);
 

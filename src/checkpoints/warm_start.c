@@ -1,5 +1,6 @@
 /* warm_start: loads a checkpoint's values into a model for training or evaluation. All variables
  * are looked up before the first is read (match.c). */
+#include "checkpoints/init_rules.h"
 #include "checkpoints/match.h"
 #include "checkpoints/state.h"
 
@@ -68,7 +69,7 @@ int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, boo
 
     *out = (struct pm_match){ 0 };
     PM_TRY(translate(from, v));
-    pm_match_make(from, v, averages, NULL, out);
+    pm_match_make(from, v, averages, NULL, NULL, out);
     pm_match_tell(out, "", 8);
     PM_TRY(check_whole(out, where));
 out:
@@ -114,8 +115,10 @@ static void warn_of_idle_scopes(const struct pm_variables *v, const struct pm_st
     pm_free(names);
 }
 
-static int nothing_taken(const struct pm_match *m, const char *where)
+static int nothing_taken(const struct pm_match *m, const struct pm_config_init *init,
+                         const char *where)
 {
+    const bool classifier = init->type == PM_INIT_CLASSIFICATION;
     struct pm_str near = { 0 };
     int err;
 
@@ -123,10 +126,14 @@ static int nothing_taken(const struct pm_match *m, const char *where)
         pm_match_nearest(m, m->v->list[m->first[PM_FATE_MISSING]].name, &near);
     err = pm_fail(PM_EDATA,
                   "%s: %s has no value for this net: of the net's %d variables, %d are missing%s, "
-                  "%d have other shapes, %d are excluded; name a checkpoint of the same net",
+                  "%d have other shapes, %d are excluded; name a checkpoint of the same net%s",
                   where, m->from->path, m->v->count, m->count[PM_FATE_MISSING],
                   near.text ? near.text : "", m->count[PM_FATE_MISSHAPEN],
-                  m->count[PM_FATE_EXCLUDED]);
+                  m->count[PM_FATE_EXCLUDED] + m->count[PM_FATE_OUTSIDE],
+                  !m->names    ? ""
+                  : classifier ? ", or set init.type to \"detection\" if it is a detector's"
+                               : ", or set init.type to \"classification\" if it is a "
+                                 "classifier's");
     pm_str_free(&near);
     return err;
 }
@@ -176,7 +183,9 @@ static int check(const struct pm_match *m, const struct pm_config_init *init, co
     int err = PM_OK;
 
     if (m->count[PM_FATE_TAKEN] == 0)
-        return nothing_taken(m, where);
+        return nothing_taken(m, init, where);
+    if (m->names) /* a detector's rules restore what fits */
+        return PM_OK;
     scopes = pm_match_scopes(m, !init->ignore_missing);
     if (m->count[PM_FATE_MISSHAPEN])
         err = misshapen(m, where, scopes);
@@ -186,12 +195,31 @@ static int check(const struct pm_match *m, const struct pm_config_init *init, co
     return err;
 }
 
+/* Logs what init.type and init.load_all leave out. */
+static void tell_rules(const struct pm_match *m, const struct pm_config_init *init)
+{
+    const char *type = init->type == PM_INIT_CLASSIFICATION ? "classification" : "detection";
+    const int outside = m->count[PM_FATE_OUTSIDE];
+
+    if (outside)
+        PM_INFO("init", "%d variables keep their initial values, the first is %s: init.type \"%s\" "
+                "restores the feature extractor only%s", outside,
+                m->v->list[m->first[PM_FATE_OUTSIDE]].name, type,
+                init->type == PM_INIT_DETECTION ? "; init.load_all restores all" : "");
+    if (!m->names && (init->type == PM_INIT_CLASSIFICATION || init->load_all))
+        PM_WARN("init", "%s has no effect: this net has no feature extractor with a scope of its "
+                "own (FeatureExtractor/), so its variables are restored by their names",
+                init->load_all ? "init.load_all" : "init.type");
+}
+
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
                          const char *place)
 {
     int err = PM_OK;
     struct pm_checkpoint *from = NULL;
     struct pm_match m = { 0 };
+    struct pm_arena *arena = pm_arena_create();
+    const char *const *names = pm_init_names(v, init->type, init->load_all, arena);
     bool averages;
     char where[512];
 
@@ -199,9 +227,11 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
     PM_TRY(pm_checkpoint_choose_averages(from, init->averages, place, "init.averages", &averages));
     PM_TRY(translate(from, v));
-    pm_match_make(from, v, averages, &init->exclude_scopes, &m);
+    pm_match_make(from, v, averages, &init->exclude_scopes, names, &m);
     if (m.count[PM_FATE_TAKEN])
-        pm_match_tell(&m, init->ignore_missing ? ", keeps its initial value" : "", INT_MAX);
+        pm_match_tell(&m, names || init->ignore_missing ? ", keeps its initial value" : "",
+                      names ? 8 : INT_MAX);
+    tell_rules(&m, init);
     warn_of_idle_scopes(v, &init->exclude_scopes);
     pm_match_tell_rest(&m);
     PM_TRY(check(&m, init, where));
@@ -213,9 +243,13 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
         PM_INFO("init",
                 "%d ranges of the quantised net are not in it: they are tracked from now on",
                 m.count[PM_FATE_LATE]);
+    if (m.count[PM_FATE_MISSHAPEN])
+        PM_INFO("init", "%d variables of another shape keep their initial values",
+                m.count[PM_FATE_MISSHAPEN]);
     if (averages)
         PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);
 out:
+    pm_arena_destroy(&arena);
     pm_match_free(&m);
     pm_checkpoint_close(&from);
     return err;

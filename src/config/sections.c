@@ -62,6 +62,9 @@ static const struct pm_opt input[] = {
 static const struct pm_opt loss[] = {
     PM_FLOAT(pm_config_loss, label_smoothing, 0, 0, 0.999,
              "part of the target that is spread evenly over all classes"),
+    PM_BOOL(pm_config_loss, regularization, true,
+            "false: no weight decay, neither in the loss nor in the gradients, whatever "
+            "optim.weight_decay and the net say"),
     { 0 },
 };
 
@@ -141,6 +144,12 @@ static const struct pm_opt init[] = {
             "variables that it lacks keep their initial values, with a warning"),
     PM_ENUM(pm_config_init, averages, PM_AVERAGES_OFF, "auto|on|off",
             "restore the variables from its moving averages; auto = if it has any"),
+    PM_ENUM(pm_config_init, type, PM_INIT_DETECTION, "classification|detection",
+            "detectors: whose checkpoint it is: classification = a classifier's, which supplies "
+            "the feature extractor; detection = a detector's, of which the feature extractor is "
+            "taken. Missing variables of a detector keep their initial values"),
+    PM_BOOL(pm_config_init, load_all, false,
+            "detectors: take all variables of a detector's checkpoint, the predictors too"),
     PM_STRINGS(
         pm_config_init, trainable_scopes, NULL,
         "regular expressions (matched at the start of names) of variables to train; none = all; "

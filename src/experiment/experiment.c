@@ -118,9 +118,10 @@ static int resolve_rows(struct pm_experiment *e)
     PM_TRY(pm_augment_open(c->input.augment,
                            pm_arena_printf(e->arena, "%s: input.augment", c->path), e->arena,
                            &e->facts.augment));
-    e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
-                      : e->net_row                   ? e->net_row->weight_decay
-                                                     : 0;
+    e->weight_decay = !c->loss.regularization          ? 0
+                      : !isnan(c->optim.weight_decay) ? c->optim.weight_decay
+                      : e->net_row                    ? e->net_row->weight_decay
+                                                      : 0;
 out:
     return err;
 }

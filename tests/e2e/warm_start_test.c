@@ -121,6 +121,73 @@ static void trainable(void **state)
     assert_true(same("source", "allowed", "logits/biases", PM_SHAPE1(4)));
 }
 
+/* loss.regularization=false is weight decay 0, whatever optim.weight_decay is. */
+static void without_decay(void **state)
+{
+    (void)state;
+    check(train("none_set", "optim.weight_decay=0"), 0);
+    check(train("left_out", "optim.weight_decay=0.1 loss.regularization=false"), 0);
+    check(train("decayed", "optim.weight_decay=0.1"), 0);
+    assert_true(same("none_set", "left_out", "conv1/weights", conv));
+    assert_false(same("none_set", "decayed", "conv1/weights", conv));
+}
+
+/* ---- detectors --------------------------------------------------------------------------- */
+
+/* True when a variable of run a has the values of another variable of run b. */
+static bool equal(const char *a, const char *name, const char *b, const char *other,
+                  struct pm_shape shape)
+{
+    struct pm_checkpoint *x = NULL, *y = NULL;
+    float v[2][512];
+
+    if (pm_checkpoint_open_newest(in("%s", a), &x) < 0 ||
+        pm_checkpoint_open_newest(in("%s", b), &y) < 0 ||
+        pm_checkpoint_read(x, name, shape, v[0]) < 0 ||
+        pm_checkpoint_read(y, other, shape, v[1]) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_checkpoint_close(&x);
+    pm_checkpoint_close(&y);
+    return memcmp(v[0], v[1], pm_shape_count(shape) * sizeof(float)) == 0;
+}
+
+/* The scope FeatureExtractor makes a net a detector: init.type chooses its variables and their
+ * names in the file, and what does not fit keeps its initial value. */
+static void detectors(void **state)
+{
+    const char *as = "schedule.base_lr=0 model.layers.0.name=FeatureExtractor/conv1 "
+                     "model.layers.1.name=FeatureExtractor/norm1";
+    const char *averaged = "optim.moving_average_decay=0.5";
+    const char *average = "FeatureExtractor/conv1/weights/ExponentialMovingAverage";
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof text, "%s %s init.type=classification", as, averaged);
+    check(train("extractor", text), 0,
+          "6 of 8 variables", "2 variables keep their initial values, the first is logits/weights",
+          "init.type \"classification\" restores the feature extractor only");
+    assert_true(equal("extractor", "FeatureExtractor/conv1/weights", "source", "conv1/weights",
+                      conv));
+    assert_false(same("source", "extractor", "logits/weights", logits));
+    /* the averages begin at the restored values */
+    assert_true(equal("extractor", average, "source", "conv1/weights", conv));
+
+    check(train("wrong", as), 3, "has no value for this net", "2 are excluded",
+          "init.type to \"classification\" if it is a classifier's");
+    check(run(NULL, "train %s run.folder=%s init.checkpoint=%s run.seed=2 %s", in("net.json"),
+              in("again"), in("extractor"), as), 0, "6 of 8 variables",
+          "init.load_all restores all");
+    assert_true(same("extractor", "again", "FeatureExtractor/conv1/weights", conv));
+    check(run(NULL, "train %s run.folder=%s init.checkpoint=%s run.seed=2 init.load_all=true %s",
+              in("net.json"), in("every"), in("extractor"), as), 0, "8 of 8 variables");
+    assert_true(same("extractor", "every", "logits/weights", logits));
+    check(run(NULL, "train %s run.folder=%s init.checkpoint=%s init.load_all=true %s "
+                    "model.layers.0.filters=6", in("net.json"), in("other"), in("extractor"), as),
+          0, "but 3x3x3x6 in the net", "7 variables of another shape keep their initial values");
+    check(train("plain", "init.type=classification"), 0, "8 of 8 variables",
+          "init.type has no effect");
+}
+
 /* ---- files of other programs -------------------------------------------------------------- */
 
 struct file {
@@ -383,6 +450,8 @@ int main(void)
         cmocka_unit_test(nothing_in_common),
         cmocka_unit_test(idle_scopes),
         cmocka_unit_test(trainable),
+        cmocka_unit_test(without_decay),
+        cmocka_unit_test(detectors),
         cmocka_unit_test(beside_the_variables),
         cmocka_unit_test(scopes_to_paste),
         cmocka_unit_test(files_that_are_refused),

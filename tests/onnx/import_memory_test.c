@@ -109,7 +109,7 @@ static int checkpoint_there(const char *path)
         pm_checkpoint_open(NULL, path, "test", &from) < 0 ||
         pm_variables_create(d, net, false, NULL, &v) < 0 || pm_variables_allocate(v) < 0)
         return failed();
-    pm_match_make(from, v, false, NULL, &match);
+    pm_match_make(from, v, false, NULL, NULL, &match);
     if (match.count[PM_FATE_TAKEN] != 1 || pm_match_write(&match, v) < 0)
         return failed();
     return judge(v, before, false);

@@ -1,6 +1,7 @@
 /* Learning rates by TF-Slim's rules: values worked out by hand and, over many steps,
- * TensorFlow's formulas in double precision. The schedules of detectors at every boundary and beside
- * it: tests/golden/schedules.json, which schedules.py computed with the Object Detection API. */
+ * TensorFlow's formulas in double precision. The schedules of detectors at every boundary and
+ * beside it: tests/golden/schedules.json, which schedules.py computed with the Object Detection
+ * API. */
 #include "config/config_private.h"
 #include "optim/schedule.h"
 
