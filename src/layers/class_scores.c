@@ -115,9 +115,30 @@ static void forward(struct pm_node *n, struct pm_calls *c)
             PM_BUFS(x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct scores_cfg *cfg = n->cfg;
+    const int64_t begin = 1, end = INT32_MAX, axis = 2;
+    const char *x = pm_levels_onnx(n, g, 0, n->inputs, cfg->classes + cfg->background);
+
+    if (cfg->logit_scale != 1)
+        x = pm_export_op(g, "Mul", PM_VALUES(x, pm_export_number(g, 1 / cfg->logit_scale)));
+    if (cfg->converter == CLASS_SCORES_SIGMOID)
+        x = pm_export_op(g, "Sigmoid", PM_VALUES(x));
+    if (cfg->converter == CLASS_SCORES_SOFTMAX) {
+        x = pm_export_op(g, "Softmax", PM_VALUES(x));
+        pm_export_int(g, "axis", -1);
+    }
+    if (!cfg->background)
+        return x;
+    return pm_export_op(g, "Slice", PM_VALUES(x, pm_export_integers(g, 1, &begin),
+                                              pm_export_integers(g, 1, &end),
+                                              pm_export_integers(g, 1, &axis)));
+}
+
 const struct pm_layer pm_layer_class_scores = {
     .name = "class_scores",
     .help = "scores of a detector's classes from the logits of all levels; no gradient",
     .opts = opts, .cfg_size = sizeof(struct scores_cfg), .min_inputs = 1,
-    .max_inputs = PM_MAX_LEVELS, .infer = infer, .forward = forward,
+    .max_inputs = PM_MAX_LEVELS, .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -109,8 +109,78 @@ static void forward(struct pm_node *n, struct pm_calls *c)
             PM_BUFS(n->xs[levels], x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
 }
 
+/* ---- ONNX ----------------------------------------------------------------------------------- */
+
+/* Splits the last axis of a value of rank 2 or 3 in two. */
+static void halves(struct pm_export *g, const char *x, int first, int second, const char *out[2])
+{
+    const int64_t size[] = { first, second };
+
+    pm_export_op_outputs(g, "Split", PM_VALUES(x, pm_export_integers(g, 2, size)), 2, out);
+    pm_export_int(g, "axis", -1);
+}
+
+static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
+{
+    return pm_export_op(g, op, PM_VALUES(a, b));
+}
+
+/* exp(min(code / scale, PM_BOX_MOST_LOG)) * side. */
+static const char *grown(struct pm_export *g, const char *code, const char *scale,
+                         const char *side)
+{
+    code = op2(g, "Div", code, scale);
+    code = op2(g, "Min", code, pm_export_number(g, PM_BOX_MOST_LOG));
+    return op2(g, "Mul", pm_export_op(g, "Exp", PM_VALUES(code)), side);
+}
+
+static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder, const char *codes,
+                           const char *anchors)
+{
+    const bool square = coder->kind == PM_CODER_SQUARE;
+    const char *corner[2], *code[2], *side, *middle, *half, *two = pm_export_number(g, 2);
+
+    if (coder->kind == PM_CODER_MEAN_STDDEV)
+        return op2(g, "Add", op2(g, "Mul", codes, pm_export_number(g, coder->scales[0])), anchors);
+    halves(g, anchors, 2, 2, corner);
+    halves(g, codes, 2, square ? 1 : 2, code);
+    side = op2(g, "Sub", corner[1], corner[0]);
+    middle = op2(g, "Add", corner[0], op2(g, "Div", side, two));
+    if (square) {
+        const char *sides[2];
+
+        halves(g, side, 1, 1, sides);
+        side = pm_export_op(g, "Sqrt", PM_VALUES(op2(g, "Mul", sides[0], sides[1])));
+    }
+    code[0] = op2(g, "Div", code[0], pm_export_numbers(g, 2, coder->scales));
+    middle = op2(g, "Add", op2(g, "Mul", code[0], side), middle);
+    half = grown(g, code[1], pm_export_numbers(g, square ? 1 : 2, coder->scales + 2), side);
+    half = op2(g, "Div", half, two);
+    corner[0] = op2(g, "Sub", middle, half);
+    corner[1] = op2(g, "Add", middle, half);
+    corner[0] = pm_export_op(g, "Concat", PM_VALUES(corner[0], corner[1]));
+    pm_export_int(g, "axis", -1);
+    return corner[0];
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct decode_cfg *cfg = n->cfg;
+    const struct pm_floats range = cfg->box_encodings_clip_range;
+    const int levels = n->inputs - 1;
+    struct pm_box_coder coder;
+    const char *codes;
+
+    pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder);
+    codes = pm_levels_onnx(n, g, 0, levels, pm_box_coder_size(&coder));
+    if (range.count)
+        codes = pm_export_op(g, "Clip", PM_VALUES(codes, pm_export_number(g, range.v[0]),
+                                                  pm_export_number(g, range.v[1])));
+    return decoded(g, &coder, codes, pm_export_x(g, n, levels));
+}
+
 const struct pm_layer pm_layer_decode_boxes = {
     .name = "decode_boxes", .help = "boxes of a detector's codes and anchors; no gradient",
     .opts = opts, .cfg_size = sizeof(struct decode_cfg), .min_inputs = 2,
-    .max_inputs = 1 + PM_MAX_LEVELS, .infer = infer, .forward = forward,
+    .max_inputs = 1 + PM_MAX_LEVELS, .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -2,6 +2,7 @@
 #include "layers/levels.h"
 
 #include "layers/infer.h"
+#include "onnx/export_nodes.h"
 
 int pm_levels_read(const struct pm_node *n, int input, int levels, int size,
                    int first[PM_MAX_LEVELS + 1])
@@ -31,4 +32,23 @@ int pm_levels_read(const struct pm_node *n, int input, int levels, int size,
     }
 out:
     return err;
+}
+
+const char *pm_levels_onnx(const struct pm_node *n, struct pm_export *g, int input, int levels,
+                           int size)
+{
+    const char *x[PM_MAX_LEVELS + 1] = { NULL };
+
+    for (int k = 0; k < levels; k++) {
+        const struct pm_shape s = n->in[input + k]->out_shape;
+        const int rows = s.dim[1] * s.dim[2] * (s.dim[3] / size);
+
+        x[k] = pm_export_reshape(g, pm_export_x(g, n, input + k), s,
+                                 PM_SHAPE3(s.dim[0], rows, size));
+    }
+    if (levels == 1)
+        return x[0];
+    x[0] = pm_export_op(g, "Concat", x);
+    pm_export_int(g, "axis", 1);
+    return x[0];
 }

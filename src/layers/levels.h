@@ -9,5 +9,8 @@
  * from first[levels] on the number of all. Fails with PM_ECONFIG if a map is of another form. */
 int pm_levels_read(const struct pm_node *n, int input, int levels, int size,
                    int first[PM_MAX_LEVELS + 1]);
+/* Returns the ONNX value [n,N,size] of these maps, all levels one after another. */
+const char *pm_levels_onnx(const struct pm_node *n, struct pm_export *g, int input, int levels,
+                           int size);
 
 #endif

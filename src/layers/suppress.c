@@ -138,10 +138,180 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                       cfg->change_coordinate_frame, n->ys);
 }
 
+/* ---- ONNX -----------------------------------------------------------------------------------
+ * NonMaxSuppression gives (image, class, box) of all kept boxes. Their scores are scattered into
+ * [n,K,N] of LOWEST, so that a TopK of each image finds the best: its ties go by class, then by
+ * box, as ours do, and an image with few detections gets entries of LOWEST, which become 0. */
+
+#define LOWEST (-3.4e38f)
+
+enum { FLOAT = 1, INT32 = 6, INT64 = 7 }; /* values of TensorProto.DataType */
+
+static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
+{
+    return pm_export_op(g, op, PM_VALUES(a, b));
+}
+
+static const char *cast(struct pm_export *g, const char *x, int type)
+{
+    x = pm_export_op(g, "Cast", PM_VALUES(x));
+    pm_export_int(g, "to", type);
+    return x;
+}
+
+static const char *swapped(struct pm_export *g, const char *x)
+{
+    x = pm_export_op(g, "Transpose", PM_VALUES(x));
+    pm_export_ints(g, "perm", PM_INT64S(0, 2, 1));
+    return x;
+}
+
+static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
+{
+    return op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
+}
+
+static const char *integer(struct pm_export *g, int64_t v)
+{
+    return pm_export_integers(g, 1, &v);
+}
+
+/* Scores [n,K,N] of the kept boxes, LOWEST for the others. */
+static const char *kept_scores(const struct pm_node *n, struct pm_export *g, const char *scores)
+{
+    const struct suppress_cfg *cfg = n->cfg;
+    const int most = cfg->use_class_agnostic_nms ? cfg->max_total_detections
+                                                 : cfg->max_detections_per_class;
+    const float lowest = LOWEST;
+    const char *chosen, *values, *shape = pm_export_op(g, "Shape", PM_VALUES(scores));
+
+    chosen = pm_export_op(g, "NonMaxSuppression",
+                          PM_VALUES(pm_export_x(g, n, 0), scores, integer(g, most),
+                                    pm_export_numbers(g, 1, &cfg->iou_threshold),
+                                    pm_export_numbers(g, 1, &cfg->score_threshold)));
+    values = op2(g, "GatherND", scores, chosen);
+    return pm_export_op(g, "ScatterND",
+                        PM_VALUES(op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape), chosen,
+                                  values));
+}
+
+/* The corners of the windows, [n,1,4] each: high twice, and low twice. */
+static void window_corners(const struct pm_node *n, struct pm_export *g, const char *out[2])
+{
+    const int64_t two[] = { 2, 2 };
+    const char *corner[2];
+
+    pm_export_op_outputs(g, "Split",
+                         PM_VALUES(unsqueezed(g, pm_export_x(g, n, 2), 1),
+                                   pm_export_integers(g, 2, two)), 2, corner);
+    pm_export_int(g, "axis", -1);
+    for (int k = 0; k < 2; k++) {
+        out[k] = op2(g, "Concat", corner[k], corner[k]);
+        pm_export_int(g, "axis", -1);
+    }
+}
+
+/* Whether each box has an area, [n,1,N]. */
+static const char *have_area(struct pm_export *g, const char *boxes)
+{
+    const int64_t two[] = { 2, 2 };
+    const char *corner[2], *above;
+
+    pm_export_op_outputs(g, "Split", PM_VALUES(boxes, pm_export_integers(g, 2, two)), 2, corner);
+    pm_export_int(g, "axis", -1);
+    above = cast(g, op2(g, "Greater", corner[1], corner[0]), FLOAT);
+    above = pm_export_op(g, "ReduceMin", PM_VALUES(above));
+    pm_export_ints(g, "axes", PM_INT64S(-1));
+    return swapped(g, op2(g, "Greater", above, pm_export_number(g, 0)));
+}
+
+/* Adds rows of 0 after the first `rows`, up to max_total_detections. */
+static const char *padded(const struct pm_node *n, struct pm_export *g, const char *x, int rank,
+                          int rows)
+{
+    const int missing = ((const struct suppress_cfg *)n->cfg)->max_total_detections - rows;
+    int64_t pads[6] = { 0 };
+
+    pads[rank + 1] = missing;
+    return missing == 0 ? x : op2(g, "Pad", x, pm_export_integers(g, 2 * rank, pads));
+}
+
+/* Replaces values of absent detections by 0. */
+static const char *masked(struct pm_export *g, const char *is, const char *x, const char *zero)
+{
+    return pm_export_op(g, "Where", PM_VALUES(is, x, zero));
+}
+
+/* The classes of the boxes `anchor`: the lists, or the best of each box. */
+static const char *classes_of(const struct pm_node *n, struct pm_export *g, const char *place,
+                              const char *anchor)
+{
+    const struct suppress_cfg *cfg = n->cfg;
+    const char *best;
+
+    if (!cfg->use_class_agnostic_nms)
+        return op2(g, "Div", place, integer(g, n->in[0]->out_shape.dim[1]));
+    best = pm_export_op(g, "ArgMax", PM_VALUES(pm_export_x(g, n, 1)));
+    pm_export_int(g, "axis", 2);
+    pm_export_int(g, "keepdims", 0);
+    best = pm_export_op(g, "GatherElements", PM_VALUES(best, anchor));
+    pm_export_int(g, "axis", 1);
+    return best;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct suppress_cfg *cfg = n->cfg;
+    const int boxes = n->in[0]->out_shape.dim[1];
+    const int lists = cfg->use_class_agnostic_nms ? 1 : n->in[1]->out_shape.dim[2];
+    const int64_t all = (int64_t)lists * boxes, flat[] = { 0, all }, axis = 1;
+    const int rows = all < cfg->max_total_detections ? (int)all : cfg->max_total_detections;
+    const char *scores = pm_export_x(g, n, 1), *clipped, *corner[2], *top[2], *is, *anchor, *y;
+
+    if (cfg->soft_nms_sigma > 0)
+        pm_export_refuse(g, "it has no soft suppression. Set soft_nms_sigma to 0, or export "
+                            "without suppression");
+    if (cfg->max_classes_per_detection > 1)
+        pm_export_refuse(g, "it has no max_classes_per_detection above 1");
+    if (cfg->use_class_agnostic_nms) {
+        scores = pm_export_op(g, "ReduceMax", PM_VALUES(scores));
+        pm_export_ints(g, "axes", PM_INT64S(2));
+    }
+    y = kept_scores(n, g, swapped(g, scores));
+    if (n->inputs > 2) {
+        window_corners(n, g, corner);
+        clipped = op2(g, "Max", op2(g, "Min", pm_export_x(g, n, 0), corner[1]), corner[0]);
+    } else {
+        clipped = pm_export_op(g, "Clip", PM_VALUES(pm_export_x(g, n, 0), pm_export_number(g, 0),
+                                                    pm_export_number(g, 1)));
+    }
+    y = masked(g, have_area(g, clipped), y, pm_export_number(g, LOWEST));
+    y = op2(g, "Reshape", y, pm_export_integers(g, 2, flat));
+    pm_export_op_outputs(g, "TopK", PM_VALUES(y, integer(g, rows)), 2, top);
+    is = op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
+    anchor = op2(g, "Mod", top[1], integer(g, boxes));
+    y = op2(g, "GatherND", clipped, unsqueezed(g, anchor, 2));
+    pm_export_int(g, "batch_dims", 1);
+    if (n->inputs > 2 && cfg->change_coordinate_frame)
+        y = op2(g, "Div", op2(g, "Sub", y, corner[0]), op2(g, "Sub", corner[1], corner[0]));
+    y = padded(n, g, masked(g, unsqueezed(g, is, 2), y, pm_export_number(g, 0)), 3, rows);
+
+    top[0] = masked(g, is, top[0], pm_export_number(g, 0));
+    pm_export_output(g, n, 1, padded(n, g, top[0], 2, rows));
+    top[1] = masked(g, is, classes_of(n, g, top[1], anchor), integer(g, 0));
+    pm_export_output(g, n, 2, padded(n, g, cast(g, top[1], INT32), 2, rows));
+    anchor = masked(g, is, anchor, integer(g, 0));
+    pm_export_output(g, n, 4, padded(n, g, cast(g, anchor, INT32), 2, rows));
+    is = op2(g, "ReduceSum", cast(g, is, INT64), pm_export_integers(g, 1, &axis));
+    pm_export_int(g, "keepdims", 0);
+    pm_export_output(g, n, 3, cast(g, is, INT32));
+    return y;
+}
+
 const struct pm_layer pm_layer_suppress = {
     .name = "suppress",
     .help = "detections: of boxes that overlap only the best remain; outputs boxes, scores, "
             "classes, count, anchors; no gradient",
     .opts = opts, .cfg_size = sizeof(struct suppress_cfg), .min_inputs = 2, .max_inputs = 3,
-    .infer = infer, .forward = forward,
+    .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -144,23 +144,23 @@ static bool is_made(const struct pm_export *g, size_t from, const char *value)
     return false;
 }
 
-/* Keeps the shape of maps, [n, c, h, w] or [n, h, w]; reshapes other outputs to one row per
- * picture. */
+/* Keeps the shape of maps, [n, c, h, w] or [n, h, w], and of one number per picture, [n]; reshapes
+ * other outputs to one row per picture. */
 static const char *output_shape(struct pm_export *g, const struct pm_node *logits,
                                 int64_t dim[PM_MAX_RANK], int *rank)
 {
     const struct pm_shape s = logits->out_shape;
     const char *x = g->value[logits->index];
     const bool map = s.rank == 3 || (s.rank == 4 && s.dim[1] * s.dim[2] > 1);
-    const struct pm_shape to = map ? s : PM_SHAPE2(s.dim[0], (int)(pm_shape_count(s) /
-                                                                   (size_t)s.dim[0]));
+    const struct pm_shape to =
+        map || s.rank < 2 ? s : PM_SHAPE2(s.dim[0], (int)(pm_shape_count(s) / (size_t)s.dim[0]));
 
     for (int i = 0; i < to.rank; i++)
         dim[pm_export_axis(to.rank, i)] = to.dim[i];
     if (g->options.any_batch)
         dim[0] = -1;
     *rank = to.rank;
-    return map ? x : pm_export_reshape(g, x, s, to);
+    return map || s.rank < 2 ? x : pm_export_reshape(g, x, s, to);
 }
 
 static bool is_framed(const struct pm_export *g, const struct pm_node *n)

@@ -55,6 +55,7 @@ struct check_case {
     bool large;             /* parity and bench only: the reference is not run */
     unsigned no_gradient;   /* bit i: input i gets no gradient (weights of a loss) */
     unsigned unread;        /* bit k: output k has no reader and so no gradient */
+    bool no_onnx;           /* ONNX cannot express it, and the export says so */
 };
 
 /* An array as references see it, row-major; images are NHWC. mag[i] is the sum of the magnitudes

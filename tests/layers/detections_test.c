@@ -332,12 +332,13 @@ static const struct check_case suppress_cases[] = {
       "2x60x3" },
     { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3 "
       "max_classes_per_detection=2 max_total_detections=30 max_detections_per_class=30",
-      "2x60x4@0..1 2x60x3" },
+      "2x60x4@0..1 2x60x3", .no_onnx = true },
     { "suppress score_threshold=-9 use_class_agnostic_nms=true max_classes_per_detection=5",
-      "~2x30x4@-1..3 ~2x30x3" },
-    { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x4@0..1 2x60x3@0..1" },
+      "~2x30x4@-1..3 ~2x30x3", .no_onnx = true },
+    { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x4@0..1 2x60x3@0..1",
+      .no_onnx = true },
     { "suppress soft_nms_sigma=0.1 iou_threshold=0.4 score_threshold=0.05 "
-      "max_detections_per_class=8", "1x300x4@0..1 1x300x2@0..1" },
+      "max_detections_per_class=8", "1x300x4@0..1 1x300x2@0..1", .no_onnx = true },
     { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x3@0..1", .large = true },
     { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x90@0..1", .large = true },
     { "suppress score_threshold=0.05 iou_threshold=0.5", "2x51150x4@0..1 2x51150x4@0..1",

@@ -398,8 +398,15 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     if (last->out_shape.rank > 2)
         last = pm_net_add(s->net, "rows", last, "flatten");
     PM_TRY(s->net->error);
-    PM_TRY(pm_export_create(s->net, last, &(struct pm_export_options){
-        .read = read_case_variable, .ctx = s }, &g));
+    err = pm_export_create(s->net, last, &(struct pm_export_options){
+        .read = read_case_variable, .ctx = s }, &g);
+    if (c->no_onnx && err == PM_ECONFIG) {
+        err = PM_OK;
+        goto out;
+    }
+    if (c->no_onnx)
+        err = pm_fail(PM_EFAIL, "%s: the export does not refuse it", name);
+    PM_TRY(err);
     PM_TRY(pm_onnx_write(pm_export_model(g), path, false, NULL));
     cJSON_AddStringToObject(json, "name", name);
     cJSON_AddStringToObject(json, "onnx", path);
