@@ -3,8 +3,9 @@
  * the anchors' unit; box_coder.h has the formulas. For evaluation: there is no gradient. */
 #include <pumice/net.h>
 
+#include "layers/decode_boxes.h"
+
 #include "decode_boxes.params.h"
-#include "layers/box_coder.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
 #include "onnx/export_nodes.h"
@@ -84,29 +85,40 @@ out:
     return err;
 }
 
+void pm_decode_boxes(struct pm_calls *c, const struct pm_box_coder *coder, float low, float high,
+                     int levels, const struct pm_tensor *codes, struct pm_tensor anchors,
+                     struct pm_tensor y)
+{
+    const int images = y.shape.dim[0], size = pm_box_coder_size(coder);
+    struct pm_tensor x[PM_MAX_LEVELS];
+    int first[PM_MAX_LEVELS + 1] = { 0 };
+
+    for (int k = 0; k < PM_MAX_LEVELS; k++) {
+        x[k] = k < levels ? codes[k] : PM_NO_TENSOR;
+        first[k + 1] = first[k] + (k < levels ? (int)pm_count(x[k]) / images / size : 0);
+    }
+    const struct decode_boxes_params p = {
+        .rows = (int)(pm_count(y) / 4), .anchors = first[levels],
+        .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
+        .first6 = first[5], .first7 = first[6], .kind = coder->kind, .s0 = coder->scales[0],
+        .s1 = coder->scales[1], .s2 = coder->scales[2], .s3 = coder->scales[3],
+        .low = low, .high = high,
+    };
+
+    pm_call(c, &decode, (size_t)p.rows, &p,
+            PM_BUFS(anchors, x[0], x[1], x[2], x[3], x[4], x[5], x[6], y));
+}
+
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const struct decode_cfg *cfg = n->cfg;
     const struct pm_floats range = cfg->box_encodings_clip_range;
     const int levels = n->inputs - 1;
-    struct pm_tensor x[PM_MAX_LEVELS];
     struct pm_box_coder coder;
-    int first[PM_MAX_LEVELS + 1];
 
-    pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder); /* infer() checked both */
-    pm_levels_read(n, 0, levels, pm_box_coder_size(&coder), first);
-    for (int k = 0; k < PM_MAX_LEVELS; k++)
-        x[k] = k < levels ? n->xs[k] : PM_NO_TENSOR;
-    const struct decode_boxes_params p = {
-        .rows = (int)(pm_count(n->y) / 4), .anchors = first[levels],
-        .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
-        .first6 = first[5], .first7 = first[6], .kind = coder.kind, .s0 = coder.scales[0],
-        .s1 = coder.scales[1], .s2 = coder.scales[2], .s3 = coder.scales[3],
-        .low = range.count ? range.v[0] : -INFINITY, .high = range.count ? range.v[1] : INFINITY,
-    };
-
-    pm_call(c, &decode, (size_t)p.rows, &p,
-            PM_BUFS(n->xs[levels], x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
+    pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder); /* infer() checked it */
+    pm_decode_boxes(c, &coder, range.count ? range.v[0] : -INFINITY,
+                    range.count ? range.v[1] : INFINITY, levels, n->xs, n->xs[levels], n->y);
 }
 
 /* ---- ONNX ----------------------------------------------------------------------------------- */

@@ -19,17 +19,21 @@
  * With a normalizer, the losses of the parts of a batch add up to that of the whole batch. Without
  * it, the divisor is max(sum of the weights of matched boxes, 1) of this plan's examples, or 1, and
  * the losses are multiplied by the share of the whole batch that these examples represent.
- * normalize_loc_by_codesize also divides the localization loss by the number of codes.
+ * normalize_loc_by_codesize also divides the localization loss by the number of codes. With
+ * hard_example_miner only some anchors count (hard_examples.h); the divisor does not depend on it.
  *
  * The losses are TensorFlow's Object Detection API's, with two differences: a class that does not
  * exist gives NaN, so the step is rejected; targets that do not add up to 1 have their true
  * gradient in the softmax. */
+#include <limits.h>
+
 #include "layers/anchors.h"
 #include "layers/box_coder.h"
 #include "layers/concat.h"
+#include "layers/decode_boxes.h"
 #include "layers/detection_rows.h"
 #include "layers/dispatches.h"
-#include "layers/vmath.h"
+#include "layers/hard_examples.h"
 
 enum { LEVELS = PM_MAX_LEVELS };
 enum { SAVED_FACTORS, SAVED_KEPT, SAVED_LSE }; /* SAVED_LSE + level */
@@ -42,9 +46,12 @@ struct detection_cfg {
     float delta, logit_scale, gamma, alpha;
     bool hard_bootstrap, background, encode_background_as_zeros;
     float localization_weight, classification_weight, negative_class_weight;
-    bool normalize_by_matches, normalize_loc_by_codesize;
+    bool normalize_by_matches, normalize_loc_by_codesize, hard_example_miner;
+    int num_hard_examples, loss_type, min_negatives_per_image;
+    float iou_threshold, max_negatives_per_positive;
 };
 
+enum { BOTH, CLASSIFICATION, LOCALIZATION };
 enum { SIGMOID, SOFTMAX, FOCAL, BOOTSTRAPPED };
 
 static const struct pm_opt opts[] = {
@@ -75,6 +82,19 @@ static const struct pm_opt opts[] = {
             "without a normalizer: divide by the sum of the weights of matched boxes"),
     PM_BOOL(detection_cfg, normalize_loc_by_codesize, false,
             "divide the localization loss by the number of codes of a box"),
+    PM_BOOL(detection_cfg, hard_example_miner, false,
+            "only the anchors of each image with the largest losses count"),
+    PM_INT(detection_cfg, num_hard_examples, 64, 0, INT_MAX,
+           "hard_example_miner: most anchors of an image; 0: all"),
+    PM_FLOAT(detection_cfg, iou_threshold, 0.7, 0, 1,
+             "hard_example_miner: an anchor does not count if its predicted box overlaps that of "
+             "an anchor with a larger loss by more than this"),
+    PM_ENUM(detection_cfg, loss_type, BOTH, "both|classification|localization",
+            "hard_example_miner: the loss that orders the anchors"),
+    PM_FLOAT(detection_cfg, max_negatives_per_positive, 0, 0, 1e6,
+             "hard_example_miner: most unmatched anchors for each matched one; 0: no limit"),
+    PM_INT(detection_cfg, min_negatives_per_image, 0, 0, INT_MAX,
+           "hard_example_miner: unmatched anchors that an image may have in any case"),
     { 0 },
 };
 
@@ -301,6 +321,10 @@ static int infer(struct pm_node *n)
     if (cfg->classification == BOOTSTRAPPED && isnan(cfg->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: bootstrapped_sigmoid needs alpha, the part of the target "
                                    "that the label has, 0..1", n->name));
+    if (cfg->classification == FOCAL && cfg->hard_example_miner)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: weighted_sigmoid_focal cannot be combined with "
+                                   "hard_example_miner, because both lower the weight of easy "
+                                   "anchors: remove one of them", n->name));
     PM_TRY(check_count(n));
     PM_TRY(check_types(n));
     PM_TRY(check_maps(n));
@@ -414,6 +438,27 @@ static struct pm_tensor level_losses(struct pm_node *n, struct pm_calls *c, bool
     return joined(c, levels, part, PM_SHAPE2(batch, t.anchors.shape.dim[0]));
 }
 
+/* Chooses the anchors that count. */
+static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, struct pm_tensor cls)
+{
+    const struct detection_cfg *cfg = n->cfg;
+    const struct pm_detection_truth t = truth_of(n);
+    const struct pm_box_coder coder = coder_of(n);
+    const int batch = n->xs[0].shape.dim[0], anchors = t.anchors.shape.dim[0];
+    const bool both = cfg->loss_type == BOTH;
+    const struct pm_hard_examples h = {
+        .most = cfg->num_hard_examples, .iou_threshold = cfg->iou_threshold,
+        .loc_weight = both ? cfg->localization_weight : cfg->loss_type == LOCALIZATION,
+        .cls_weight = both ? cfg->classification_weight : cfg->loss_type == CLASSIFICATION,
+        .ratio = cfg->max_negatives_per_positive, .min_negatives = cfg->min_negatives_per_image,
+    };
+    const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, 4), PM_F32);
+    const struct pm_tensor kept = pm_save(c, n, SAVED_KEPT, PM_SHAPE2(batch, anchors), PM_F32);
+
+    pm_decode_boxes(c, &coder, -INFINITY, INFINITY, levels_of(n), n->xs, t.anchors, boxes);
+    pm_hard_examples(c, h, loc, cls, boxes, t.matches, kept);
+}
+
 static struct pm_tensor scalar(const struct pm_node *n, struct pm_calls *c, const char *part)
 {
     struct pm_str name = { 0 };
@@ -441,6 +486,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
         .cls_scale = cfg->classification_weight * share,
     };
 
+    if (cfg->hard_example_miner)
+        mine(n, c, loc, cls);
     pm_call(c, &sum, (size_t)p.rows, &p,
             PM_BUFS(loc, cls, t.matches, t.weights, normalizer, n->saved[SAVED_KEPT], PM_NO_TENSOR,
                     scalar(n, c, "localization_loss"), scalar(n, c, "classification_loss"),

@@ -22,6 +22,15 @@ struct verify_case {
                              * degrees of two classes, or values like the output's. */
 };
 
+/* A detector of two maps. */
+#define DETECTOR                                                                                   \
+    "[{'name':'boxes_1','layer':'conv2d','filters':12,'kernel':1},"                                \
+    "{'name':'b','layer':'conv2d','filters':4,'kernel':3,'stride':2,'inputs':['images']},"         \
+    "{'name':'boxes_2','layer':'conv2d','filters':24,'kernel':1},"                                 \
+    "{'name':'anchors','layer':'ssd_anchors','inputs':['images','boxes_1','boxes_2']},"            \
+    "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"           \
+    "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}]"
+
 /* Every function of one number, on a, or on p if it needs positive numbers. */
 #define FUNCTIONS                                                                                  \
     "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"   \
@@ -199,13 +208,9 @@ static const struct verify_case cases[] = {
     { "distances_apart", PM_SHAPE4(2, 13, 7, 4), "normalize=nonzero", true,
       "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]", .loss_layer = "absolute_error" },
     { "boxes", PM_SHAPE4(2, 9, 8, 4), "classification=weighted_sigmoid_focal alpha=0.25", false,
-      "[{'name':'boxes_1','layer':'conv2d','filters':12,'kernel':1},"
-      "{'name':'b','layer':'conv2d','filters':4,'kernel':3,'stride':2,'inputs':['images']},"
-      "{'name':'boxes_2','layer':'conv2d','filters':24,'kernel':1},"
-      "{'name':'anchors','layer':'ssd_anchors','inputs':['images','boxes_1','boxes_2']},"
-      "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"
-      "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}]",
-      .loss_layer = "detection_loss" },
+      DETECTOR, .loss_layer = "detection_loss" },
+    { "hard_boxes", PM_SHAPE4(2, 9, 8, 4), "hard_example_miner=true num_hard_examples=90 "
+      "max_negatives_per_positive=1", false, DETECTOR, .loss_layer = "detection_loss" },
     { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
       "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"

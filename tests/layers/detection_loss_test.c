@@ -84,6 +84,75 @@ static void one_anchor(const struct ref *r, const struct detection *d, int image
     }
 }
 
+/* ---- hard examples ------------------------------------------------------------------------ */
+
+static double hardness(const struct ref *r, const struct anchor_loss *l)
+{
+    if (ref_says(r, "loss_type", "classification", "both"))
+        return l->cls;
+    if (ref_says(r, "loss_type", "localization", "both"))
+        return l->loc;
+    return l->cls * ref_number(r, "classification_weight", 1) +
+           l->loc * ref_number(r, "localization_weight", 1);
+}
+
+static bool overlaps_taken(const struct ref *r, const struct detection *d, int image, int anchor,
+                           const int *taken, int count)
+{
+    double a[4], b[4];
+
+    detection_decode(r, d, image, anchor, a);
+    for (int i = 0; i < count; i++) {
+        detection_decode(r, d, image, taken[i], b);
+        if (detection_overlap(a, b) > ref_number(r, "iou_threshold", 0.7))
+            return true;
+    }
+    return false;
+}
+
+/* Takes anchors of an image by falling loss. Returns their number. */
+static int take(const struct ref *r, const struct detection *d, int image,
+                const struct anchor_loss *loss, int *taken)
+{
+    const int given = (int)ref_number(r, "num_hard_examples", 64), most = given ? given : 1 << 30;
+    bool *seen = calloc((size_t)d->anchors, sizeof *seen);
+    int count = 0;
+
+    for (int left = d->anchors; left > 0 && count < most; left--) {
+        int best = -1;
+
+        for (int i = 0; i < d->anchors; i++)
+            if (!seen[i] && (best < 0 || hardness(r, &loss[i]) > hardness(r, &loss[best])))
+                best = i;
+        seen[best] = true;
+        if (!overlaps_taken(r, d, image, best, taken, count))
+            taken[count++] = best;
+    }
+    free(seen);
+    return count;
+}
+
+static void mine(const struct ref *r, const struct detection *d, int image,
+                 const struct anchor_loss *loss, bool *kept)
+{
+    int *taken = malloc((size_t)d->anchors * sizeof *taken), positives = 0, negatives = 0;
+    const int count = take(r, d, image, loss, taken);
+    const double ratio = ref_number(r, "max_negatives_per_positive", 0);
+
+    memset(kept, 0, (size_t)d->anchors * sizeof *kept);
+    for (int i = 0; i < count; i++)
+        positives += detection_match(r, d, image, taken[i]) >= 0;
+    for (int i = 0; i < count; i++) {
+        const int g = detection_match(r, d, image, taken[i]);
+
+        negatives += g == -1;
+        kept[taken[i]] = ratio == 0 || g >= 0 ||
+                         negatives <= fmax(ref_number(r, "min_negatives_per_image", 0),
+                                           floor(ratio * positives));
+    }
+    free(taken);
+}
+
 /* ---- the loss ---------------------------------------------------------------------------- */
 
 static void detection_loss(struct ref *r)
@@ -101,6 +170,8 @@ static void detection_loss(struct ref *r)
         one_anchor(r, &d, i / d.anchors, i % d.anchors, &loss[i]);
         matched += g < 0 ? 0 : detection_weight(r, &d, i / d.anchors, g);
     }
+    for (int i = 0; i < d.batch && ref_says(r, "hard_example_miner", "true", "false"); i++)
+        mine(r, &d, i, loss + i * d.anchors, kept + i * d.anchors);
     for (int i = 0; i < count; i++) {
         sum.loc += kept[i] ? loss[i].loc : 0, sum.loc_mag += kept[i] ? loss[i].loc_mag : 0;
         sum.cls += kept[i] ? loss[i].cls : 0, sum.cls_mag += kept[i] ? loss[i].cls_mag : 0;
@@ -128,6 +199,7 @@ static void detection_loss(struct ref *r)
 #define TRUTH "2x3x4@0..1 i32:2x3@0..2 2x3@0.5..2"
 #define MATCHED "i32:2x22@-2..2 "
 #define LOSS "detection_loss"
+#define MINED LOSS " hard_example_miner=true"
 #define SIX "1x5x5x12 1x3x3x24 1x2x2x24 1x1x1x24 1x1x1x24 1x1x1x16 "
 #define SIX_SCORES "1x5x5x15 1x3x3x30 1x2x2x30 1x1x1x30 1x1x1x30 1x1x1x20 "
 #define GRADIENT .train = true, .no_gradient = ~15u
@@ -169,9 +241,31 @@ static const struct check_case cases[] = {
       .train = true, .no_gradient = ~3u },                            /* many columns */
     { LOSS " levels=6", SIX SIX_SCORES "169x4@0..1 i32:1x169@-2..7 1x8x4@0..1 i32:1x8@0..3 1x8@1..1"
       " 1@40..40", .train = true, .no_gradient = ~4095u },
+    { MINED, MAPS MATCHED TRUTH, GRADIENT },
+    { MINED " iou_threshold=0.3", MAPS MATCHED TRUTH, GRADIENT },
+    { MINED " num_hard_examples=7 iou_threshold=0.99", MAPS MATCHED TRUTH, GRADIENT },
+    { MINED " num_hard_examples=0 max_negatives_per_positive=1.5 loss_type=classification",
+      MAPS "i32:2x22@-2..0 " TRUTH, GRADIENT },
+    { MINED " max_negatives_per_positive=1 loss_type=localization", MAPS MATCHED TRUTH, GRADIENT },
+    { MINED " max_negatives_per_positive=3 classification_weight=0.5 localization_weight=2 "
+            "loss_type=both", MAPS "i32:2x22@-2..0 " TRUTH, GRADIENT },
+    { MINED " max_negatives_per_positive=3 min_negatives_per_image=4",
+      MAPS "i32:2x22@-2..-1 " TRUTH, GRADIENT },                       /* no positive */
+    { MINED " max_negatives_per_positive=3", MAPS "i32:2x22@-2..-1 " TRUTH, GRADIENT },
+    { MINED " classification=weighted_softmax iou_threshold=0.5 coder=mean_stddev "
+            "coder_scales=[0.1] num_hard_examples=12 max_negatives_per_positive=1",
+      MAPS MATCHED TRUTH " 2@7..7", GRADIENT },
+    { MINED " num_hard_examples=100 iou_threshold=0.99 max_negatives_per_positive=3 "
+            "loss_type=classification",
+      "2x9x9x8 2x5x5x8 2x9x9x8@-4..4 2x5x5x8@-4..4 212x4@0..1 i32:2x212@-2..2 " TRUTH, GRADIENT },
     { LOSS, "8x19x19x12 8x10x10x24 8x5x5x24 8x3x3x24 8x2x2x24 8x1x1x24 "
       "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546 "
       "1917x4@0..1 i32:8x1917@-2..3 8x4x4@0..1 i32:8x4@0..89 8x4@1..1", .train = true,
+      .no_gradient = ~4095u, .large = true },
+    { MINED " num_hard_examples=3000 iou_threshold=0.99 max_negatives_per_positive=3 "
+            "loss_type=classification", "8x19x19x12 8x10x10x24 8x5x5x24 8x3x3x24 8x2x2x24 8x1x1x24 "
+      "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546 "
+      "1917x4@0..1 i32:8x1917@-1..0 8x4x4@0..1 i32:8x4@0..89 8x4@1..1", .train = true,
       .no_gradient = ~4095u, .large = true },
     { LOSS " classification=weighted_sigmoid_focal alpha=0.25 background=false",
       "1x80x80x24 1x40x40x24 1x80x80x540 1x40x40x540 48000x4@0..1 i32:48000@-2..3 1x4x4@0..1 "

@@ -113,6 +113,37 @@ static inline void detection_encode(const struct ref *r, const struct detection 
         code[3] = s[3] * log((w + e) / (wa + e)), size[3] = fabs(code[3]) + s[3] * (1 / w + 1 / wa);
 }
 
+/* The box that an anchor's codes stand for. */
+static inline void detection_decode(const struct ref *r, const struct detection *d, int image,
+                                    int anchor, double box[4])
+{
+    const double *a = r->in[d->anchors_in].v + 4 * anchor;
+    const double *t = detection_codes(r, d, image, anchor);
+    double s[4] = { 10, 10, 5, 5 }, ha = a[2] - a[0], wa = a[3] - a[1];
+
+    if (ref_says(r, "coder", "mean_stddev", "")) {
+        ref_numbers(r, "coder_scales", s, 4);
+        for (int i = 0; i < 4; i++)
+            box[i] = a[i] + t[i] * s[0];
+        return;
+    }
+    ref_numbers(r, "coder_scales", s, 4);
+    if (d->codes == 3)
+        ha = wa = sqrt(ha * wa);
+    const double y = (a[0] + a[2]) / 2 + t[0] / s[0] * ha, x = (a[1] + a[3]) / 2 + t[1] / s[1] * wa;
+    const double h = ha * exp(t[2] / s[2]), w = wa * exp(t[d->codes - 1] / s[d->codes - 1]);
+
+    box[0] = y - h / 2, box[1] = x - w / 2, box[2] = y + h / 2, box[3] = x + w / 2;
+}
+
+static inline double detection_overlap(const double a[4], const double b[4])
+{
+    const double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]);
+    const double inner = h > 0 && w > 0 ? h * w : 0;
+
+    return inner / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - inner);
+}
+
 /* Turns four numbers of 0..1 into the corners of a box with sides from 0.15 to 0.4. */
 static inline void detection_arrange(const struct check_case *c, int inputs, int input,
                                      struct pm_shape shape, float *v)

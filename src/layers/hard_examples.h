@@ -1,0 +1,27 @@
+/* hard_examples: chooses the anchors of each image that count in a detector's loss, as TensorFlow's
+ * HardExampleMiner. Anchors are taken by falling loss; an anchor is left out if its predicted box
+ * overlaps that of an anchor already taken by more than iou_threshold. With a ratio, P of the taken
+ * anchors are matched. A taken anchor then counts if it is matched, or if the number of unmatched
+ * taken anchors up to it is at most max(min_negatives, floor(ratio P)). Ignored anchors are thus
+ * kept while the number is within the limit; they have no loss. */
+#ifndef PUMICE_HARD_EXAMPLES_H
+#define PUMICE_HARD_EXAMPLES_H
+
+#include <pumice/layer.h>
+
+struct pm_hard_examples {
+    int most;                   /* anchors of an image that are taken; 0: all */
+    float iou_threshold;        /* 0..1 */
+    float loc_weight, cls_weight; /* the loss that orders anchors; of cls alone if loc_weight is 0,
+                                   * of loc alone if cls_weight is 0 */
+    float ratio;                /* 0: every taken anchor counts */
+    int min_negatives;
+};
+
+/* Appends the calls. loc, cls [n, N]: losses of the anchors. boxes [n, N, 4]: their predicted
+ * boxes. matches I32 [n, N]. kept F32 [n, N] becomes 1 for anchors that count, else 0. */
+void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_tensor loc,
+                      struct pm_tensor cls, struct pm_tensor boxes, struct pm_tensor matches,
+                      struct pm_tensor kept);
+
+#endif
