@@ -229,6 +229,7 @@ struct pm_task_row {
      * number. The selection does not depend on the order of the examples or on the batches. NULL:
      * no example is shown, and score_sample is not called. */
     int (*score_samples)(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
+    int sample_side; /* longest side of its pictures in a report, in pixels; 0: 128 */
     /* Describes example i of score_samples; record is its record. Writes the prediction into object
      * (with "right") and adds pictures of it to the empty list, "image" first. */
     int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,

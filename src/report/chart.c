@@ -72,6 +72,19 @@ void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char 
         add_curve(c, curve, label, PM_CHART_DOTS, run, color, dash);
 }
 
+void pm_chart_line(struct pm_chart *c, const char *label, int color, int dash,
+                   const struct pm_curve_point *points, int count)
+{
+    struct pm_chart_series *s = add_series(c, label, PM_CHART_LINE, count);
+
+    if (!s)
+        return;
+    memcpy(s->points, points, (size_t)count * sizeof *points);
+    s->count = count;
+    s->color = color % PM_CHART_COLORS;
+    s->dash = dash;
+}
+
 void pm_chart_area(struct pm_chart *c, const char *label, const char *note, int color,
                    const struct pm_curve_point *points, int count)
 {
@@ -132,7 +145,7 @@ static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
         }
     if (low > high)
         return false;
-    if (has_area(c))
+    if (has_area(c) || (c->from_zero && low > 0 && !log))
         low = 0;
     const bool capped = c->format == PM_CHART_SHARE && high <= 1 + 1e-9, positive = low >= 0;
     if (low == high && !log)
@@ -289,7 +302,7 @@ static void draw_view(struct pm_str *html, const struct pm_chart *c, const struc
     pm_html_raw(html, "</div>");
 }
 
-static void draw_steps(struct pm_str *html, const struct scale *x)
+static void draw_steps(struct pm_str *html, const struct pm_chart *c, const struct scale *x)
 {
     double ticks[16];
     const int n = ticks_of(x, 4, ticks);
@@ -297,7 +310,7 @@ static void draw_steps(struct pm_str *html, const struct scale *x)
     for (int i = 0; i < n; i++)
         if (ticks[i] == floor(ticks[i])) {
             pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">", at(x, ticks[i]) / 10);
-            PM_HTML(html, "{}</span>", PM_COUNT_TEXT(ticks[i]));
+            PM_HTML(html, "{}{}</span>", PM_COUNT_TEXT(ticks[i]), c->unit ? c->unit : "");
         }
 }
 
@@ -314,15 +327,17 @@ static void describe(struct pm_str *html, const struct pm_chart *c)
 {
     char first[PM_TEXT], last[PM_TEXT];
 
-    PM_HTML(html, "{} by step", c->title);
+    const char *axis = c->axis ? c->axis : "step", *unit = c->unit ? c->unit : "";
+
+    PM_HTML(html, "{} by {}", c->title, axis);
     for (int n = 0; n < c->count; n++) {
         const struct pm_chart_series *s = &c->series[n];
         if (s->style == PM_CHART_RAW || s->count == 0)
             continue;
-        PM_HTML(html, "; {}: {} at step {}, {} at step {}", s->label,
-                value_text(c, s->points[0].value, first), PM_COUNT_TEXT(s->points[0].step),
-                value_text(c, s->points[s->count - 1].value, last),
-                PM_COUNT_TEXT(s->points[s->count - 1].step));
+        PM_HTML(html, "; {}: {} at {} {}{}, {} at {} {}{}", s->label,
+                value_text(c, s->points[0].value, first), axis, PM_COUNT_TEXT(s->points[0].step),
+                unit, value_text(c, s->points[s->count - 1].value, last), axis,
+                PM_COUNT_TEXT(s->points[s->count - 1].step), unit);
     }
 }
 
@@ -388,6 +403,12 @@ static void write_json(struct pm_str *json, const struct pm_chart *c, const stru
     pm_html_raw(json, json->length ? ",\n{\"id\":" : "{\"id\":");
     pm_html_json_text(json, c->id);
     pm_str_add(json, ",\"format\":\"%s\"", formats[c->format]);
+    if (c->axis) {
+        pm_html_raw(json, ",\"axis\":");
+        pm_html_json_text(json, c->axis);
+        pm_html_raw(json, ",\"unit\":");
+        pm_html_json_text(json, c->unit ? c->unit : "");
+    }
     write_range(json, "x", x);
     write_range(json, "y", lin);
     if (log)
@@ -436,7 +457,7 @@ void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json
         draw_view(html, c, &x, &lin);
         if (has_log)
             draw_view(html, c, &x, &log);
-        draw_steps(html, &x);
+        draw_steps(html, c, &x);
         pm_html_raw(html, "</div>");
         write_json(json, c, &x, &lin, has_log ? &log : NULL);
     } else {

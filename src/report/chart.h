@@ -25,6 +25,8 @@ struct pm_chart_series {
 struct pm_chart {
     const char *id, *title, *note;  /* note: NULL, or a line below the title */
     const char *empty;              /* text if there are no points */
+    const char *axis, *unit;        /* of the points' step: "recall", "\xc2\xa0%"; NULL: steps */
+    bool from_zero;                 /* the linear scale begins at 0 */
     enum pm_chart_format format;
     enum pm_chart_log log;
     bool wide;                      /* over both columns */
@@ -45,6 +47,9 @@ void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const cha
 /* Adds dots joined by a line, for few values. */
 void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                    int color, int dash);
+/* Adds a line without dots; points are copied. */
+void pm_chart_line(struct pm_chart *c, const char *label, int color, int dash,
+                   const struct pm_curve_point *points, int count);
 /* Adds an area; values are copied. note: follows the label in the legend. */
 void pm_chart_area(struct pm_chart *c, const char *label, const char *note, int color,
                    const struct pm_curve_point *points, int count);

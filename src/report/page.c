@@ -246,7 +246,7 @@ static void write_run(struct pm_str *out, const struct pm_report *r)
     pm_html_raw(out, "</header>\n");
     write_tiles(out, r);
     pm_page_curves(out, &json, r);
-    pm_page_evaluation(out, &cells, r);
+    pm_page_evaluation(out, &json, &cells, r);
     pm_page_devices(out, r);
     pm_page_config(out, r);
     pm_page_log(out, r);

@@ -45,7 +45,8 @@ char *pm_report_value(double value, bool share, char buf[PM_TEXT]);
 /* ---- sections; json collects the charts' objects ------------------------------------------- */
 void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_report *r);
 /* cells: receives JSON objects for reading values off the matrices; may stay empty. */
-void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct pm_report *r);
+void pm_page_evaluation(struct pm_str *html, struct pm_str *json, struct pm_str *cells,
+                        const struct pm_report *r);
 void pm_page_devices(struct pm_str *html, const struct pm_report *r);
 void pm_page_config(struct pm_str *html, const struct pm_report *r);
 void pm_page_log(struct pm_str *html, const struct pm_report *r);

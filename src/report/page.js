@@ -104,13 +104,13 @@
       const cross = element('div', 'cross');
       cross.style.left = left + '%';
       this.plot.append(cross);
-      tip.replaceChildren(element('b', '', 'step ' + count(step)));
+      tip.replaceChildren(element('b', '', this.where(step)));
       const room = (to - from) / 30;
       for (const s of series) {
         const i = nearest(s.at, step), value = s.v[i];
         if (value === null || (s.kind !== 'dots' && Math.abs(s.at[i] - step) > Math.max(room, 1))) continue;
         const row = element('div', 'c' + s.color);
-        const when = s.at[i] === step ? '' : ' (step ' + count(s.at[i]) + ')';
+        const when = s.at[i] === step ? '' : ' (' + this.where(s.at[i]) + ')';
         row.append(element('i'), element('span', '', s.name + when),
           element('em', '', formats[this.spec.format](value)));
         tip.append(row);
@@ -123,6 +123,9 @@
       tip.hidden = false;
       const box = this.plot.getBoundingClientRect();
       place(box.left + box.width * left / 100, box.top + box.height / 2);
+    }
+    where(step) {
+      return (this.spec.axis || 'step') + ' ' + count(step) + (this.spec.unit || '');
     }
     clear() {
       for (const old of all('.cross, .mark', this.plot)) old.remove();

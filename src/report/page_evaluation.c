@@ -1,7 +1,7 @@
 /* page_evaluation: the results of evaluations. Each evaluation is identified by checkpoint, data
  * folder and split. It has sample pictures, frequent confusions, a confusion matrix, and precision
- * and recall per class. Counts are of pictures or, if evaluation.json says so ("of"), of pixels:
- * one row of `kinds` each. */
+ * and recall per class. Counts are of pictures or, if evaluation.json says so ("of"), of pixels or
+ * of boxes: one row of `kinds` each. */
 #include "report/result.h"
 
 #include <math.h>
@@ -96,6 +96,13 @@ static const struct kind kinds[] = {
                       "Recall: share of the pixels of this class that are predicted as it. IoU "
                       "(the bar): intersection over union.",
       "IoU", write_painted },
+    { .of = "boxes", .unit = "boxes", .list = "samples boxes",
+      .samples = "First the pictures with the most errors; then random ones without an error. "
+                 "Left: the ground truth; objects that were not found are dashed. Right: the "
+                 "detections; false ones are dashed. Ignored objects, and detections on them, are "
+                 "dotted.",
+      .write_sample = pm_page_boxes_sample, .background = true,
+      .write_cards = pm_page_boxes_cards, .write_classes = pm_page_boxes_classes },
 };
 
 static const struct kind *kind_of(const cJSON *evaluation)
@@ -326,8 +333,8 @@ static void write_which(struct pm_str *html, const cJSON *evaluation)
     pm_html_raw(html, ".</p>\n");
 }
 
-static void write_evaluation(struct pm_str *html, struct pm_str *cells, const cJSON *evaluation,
-                             int index)
+static void write_evaluation(struct pm_str *html, struct pm_str *json, struct pm_str *cells,
+                             const cJSON *evaluation, int index)
 {
     struct result result;
 
@@ -342,9 +349,14 @@ static void write_evaluation(struct pm_str *html, struct pm_str *cells, const cJ
     write_samples(html, &result);
     if (result.classes > 0) {
         pm_html_raw(html, "<div class=\"charts\">\n");
+        if (result.kind->write_cards)
+            result.kind->write_cards(html, json, &result);
         pm_page_matrix(html, cells, &result);
         write_confusions(html, &result);
-        write_classes(html, &result);
+        if (result.kind->write_classes)
+            result.kind->write_classes(html, &result);
+        else
+            write_classes(html, &result);
         pm_html_raw(html, "</div>\n");
     }
     pm_result_free(&result);
@@ -393,7 +405,8 @@ static void write_list(struct pm_str *html, const struct pm_report *r)
     pm_html_raw(html, "</tbody></table></div></div>\n");
 }
 
-void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct pm_report *r)
+void pm_page_evaluation(struct pm_str *html, struct pm_str *json, struct pm_str *cells,
+                        const struct pm_report *r)
 {
     pm_html_raw(html, "<section id=\"evaluation\"><h2>Evaluation</h2>\n");
     if (r->evaluation_count == 0)
@@ -402,7 +415,7 @@ void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct 
     if (r->evaluation_count > 1)
         write_list(html, r);
     for (int i = 0; i < r->evaluation_count && i < SHOWN; i++)
-        write_evaluation(html, cells, r->evaluations[i], i);
+        write_evaluation(html, json, cells, r->evaluations[i], i);
     if (r->evaluation_count > SHOWN)
         PM_HTML(html, "<p class=\"note\">Pictures and matrices of the newest {} only.</p>",
                 PM_COUNT_TEXT(SHOWN));

@@ -43,14 +43,14 @@ void pm_result_read(struct result *r, const cJSON *evaluation, const struct kind
     const cJSON *predicted = cJSON_GetObjectItemCaseSensitive(per_class, "predicted");
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(evaluation, "labels");
     const double offset = pm_json_number_of(evaluation, "labels_offset");
-    const size_t n = (size_t)cJSON_GetArraySize(counts);
+    const size_t n = (size_t)cJSON_GetArraySize(counts), all = n + (n && kind->background);
 
     *r = (struct result){ .evaluation = evaluation, .kind = kind, .index = index,
-                          .classes = (int)n };
-    r->names = pm_calloc(n + 1, sizeof *r->names);
-    r->count = pm_calloc(n + 1, sizeof *r->count);
-    r->right = pm_calloc(n + 1, sizeof *r->right);
-    r->predicted = pm_calloc(n + 1, sizeof *r->predicted);
+                          .classes = (int)all };
+    r->names = pm_calloc(all + 1, sizeof *r->names);
+    r->count = pm_calloc(all + 1, sizeof *r->count);
+    r->right = pm_calloc(all + 1, sizeof *r->right);
+    r->predicted = pm_calloc(all + 1, sizeof *r->predicted);
     counts = counts ? counts->child : NULL;
     right = right ? right->child : NULL;
     predicted = predicted ? predicted->child : NULL;
@@ -68,7 +68,14 @@ void pm_result_read(struct result *r, const cJSON *evaluation, const struct kind
         predicted = predicted ? predicted->next : NULL;
         name = name ? name->next : NULL;
     }
+    if (all > n) {
+        r->names[n] = pm_strdup("(background)");
+        r->predicted[n] = NAN;
+    }
     read_cells(r);
+    for (int i = 0; i < r->cells_count && all > n; i++)
+        if (r->cells[i].truth == (int)n)
+            r->count[n] += r->cells[i].count;
 }
 
 void pm_result_free(struct result *r)

@@ -17,6 +17,11 @@ struct kind {
     const char *classes;        /* the classes' note */
     const char *score;          /* by which they are ordered; the bar */
     void (*write_sample)(struct pm_str *html, const struct result *r, const cJSON *sample);
+    bool background;            /* the matrix has one more class: nothing */
+    /* Writes cards before the matrix; NULL: none. json: the charts' objects. */
+    void (*write_cards)(struct pm_str *html, struct pm_str *json, const struct result *r);
+    /* Writes the card of the classes; NULL: the table of precision, recall and score. */
+    void (*write_classes)(struct pm_str *html, const struct result *r);
 };
 struct result {
     const cJSON *evaluation;  /* borrowed */
@@ -25,7 +30,7 @@ struct result {
     char **names;             /* [classes], owned */
     double *count, *right;    /* [classes]: pictures of the class; those predicted as it */
     double *predicted;        /* [classes]: pictures predicted as the class; NAN: unknown */
-    int classes;
+    int classes;              /* with the background, which is the last one */
     struct cell *cells;       /* largest count first */
     int cells_count;
 };
@@ -38,5 +43,10 @@ double pm_result_share(double part, double whole);
 /* page_matrix.c: the card of the matrix. cells: gets an object of the list that the script
  * reads. */
 void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct result *r);
+/* page_boxes.c: evaluations of detected boxes: a picture with its true and its detected boxes; the
+ * curves, the kinds of errors and the classes. */
+void pm_page_boxes_sample(struct pm_str *html, const struct result *r, const cJSON *sample);
+void pm_page_boxes_cards(struct pm_str *html, struct pm_str *json, const struct result *r);
+void pm_page_boxes_classes(struct pm_str *html, const struct result *r);
 
 #endif

@@ -156,11 +156,13 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
     return PM_OK;
 }
 
+enum { SAMPLE_SIDE = 128 }; /* for tasks without a side of their own */
+
 /* Adds a picture as a data URL; photographs are smaller as JPEG. The first picture's members are
  * the sample's own; those of later pictures are listed in "beside". */
-static int add_picture(const struct pm_drawing *p, struct cJSON *sample, bool first)
+static int add_picture(const struct pm_drawing *p, struct cJSON *sample, bool first, int side)
 {
-    enum { SIDE = 128, LARGE = 8 << 10, QUALITY = 88 };
+    enum { LARGE = 8 << 10, QUALITY = 88 };
     struct pm_image8 small = { 0 };
     struct pm_str text = { 0 };
     uint8_t *bytes = NULL;
@@ -175,7 +177,7 @@ static int add_picture(const struct pm_drawing *p, struct cJSON *sample, bool fi
         cJSON_AddItemToArray(list, sample);
         cJSON_AddStringToObject(sample, "what", p->what);
     }
-    pm_draw_shrink(&p->image, SIDE, &small);
+    pm_draw_shrink(&p->image, side, &small);
     PM_TRY(pm_image_encode_png(&small, &bytes, &size));
     const bool jpeg = size > LARGE;
     if (jpeg) {
@@ -202,6 +204,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
     uint64_t records[PM_MAX_SAMPLES];
     const struct pm_task_row *row = ev->e->task_row;
     const int n = row->score_samples ? row->score_samples(score, records) : 0;
+    const int side = row->sample_side ? row->sample_side : SAMPLE_SIDE;
     struct pm_drawings drawings = { 0 };
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
@@ -217,7 +220,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
         PM_TRY(row->score_sample(score, i, buf, size, where, sample, &drawings));
         for (size_t k = 0; k < drawings.count; k++)
-            PM_TRY(add_picture(&drawings.list[k], sample, k == 0));
+            PM_TRY(add_picture(&drawings.list[k], sample, k == 0, side));
         pm_drawings_free(&drawings);
     }
 out:

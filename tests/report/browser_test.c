@@ -187,6 +187,13 @@ static int setup(void **state)
     runs[0] = pm_report_open(folder[0], true);
     write_page("new.html", runs, 1);
     pm_report_close(&runs[0]);
+    snprintf(folder[0], sizeof folder[0], "%s/boxes", top);
+    assert_int_equal(pm_make_folders(folder[0]), 0);
+    put_run(folder[0], "finished", 0.1);
+    put_boxes_evaluation(folder[0]);
+    runs[0] = pm_report_open(folder[0], false);
+    write_page("boxes.html", runs, 1);
+    pm_report_close(&runs[0]);
     write_matrices();
     return 0;
 }
@@ -382,9 +389,47 @@ static void new_run_is_followed(void **state)
         WORDS("overflow=false;", "curves=0;", "live=true;", "auto=true;", "words=No values yet"));
 }
 
+static const char boxes[] =
+    "    const panel = one('.boxed').getBoundingClientRect();\n"
+    "    const box = one('.boxed .bad').getBoundingClientRect();\n"
+    "    say('shape', (panel.width / panel.height).toFixed(2));\n"
+    "    say('left', ((box.left - panel.left) / panel.width).toFixed(2));\n"
+    "    say('height', (box.height / panel.height).toFixed(2));\n"
+    "    const style = w.getComputedStyle(one('.boxed'));\n"
+    "    say('picture', style.backgroundImage.startsWith('url(\"data:'));\n"
+    "    const plot = one('#precision-recall-0 .plot'), tip = one('#tip');\n"
+    "    plot.focus();\n"
+    "    plot.dispatchEvent(new w.KeyboardEvent('keydown', { key: 'Home', bubbles: true }));\n"
+    "    say('at', tip.querySelector('b').textContent); say('curves', all('#tip em').length);\n"
+    "    for (const theme of ['light', 'dark']) {\n"
+    "      one('#theme-' + theme).click();\n"
+    "      for (const b of all('.boxed b'))\n"
+    "        if (contrast(b, b) < 4.5) say('faint', b.textContent);\n"
+    "    }\n";
+
+/* Boxes lie where their numbers say, over the picture. */
+static void boxes_over_pictures(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++) {
+        char *log = NULL, *dom = visit(&(struct visit){ .page = "boxes.html", .width = widths[i],
+                                                        .check = boxes }, &log);
+
+        assert_null(strstr(dom, "faint="));
+        pm_free(dom);
+        pm_free(log);
+        expect(&(struct visit){ .page = "boxes.html", .width = widths[i], .check = boxes },
+               WORDS("overflow=false;", "shape=1.33;", "left=0.50;", "height=0.50;",
+                     "picture=true;", "at=recall 0&nbsp;%;", "curves=3;"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boxes_over_pictures),
         cmocka_unit_test(notices_complaints),  cmocka_unit_test(pressing_works),
         cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),

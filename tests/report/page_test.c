@@ -199,6 +199,71 @@ static void counted_pixels(void **state)
     drop_folder(folder);
 }
 
+/* For detection the page draws boxes over the pictures. */
+static void boxes(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put_boxes_evaluation(folder);
+    struct pm_str html = page_of(folder, false);
+    for (const char *const *part = (const char *const[]){
+             "\xe2\x9c\x95 2 errors", "\xe2\x9c\x93 no error",
+             "<i class=\"bad\" tabindex=\"0\" title=\"cat, missed\" style=\"top:25.00%;left:50.00%;"
+             "height:50.00%;width:50.00%\"><b class=\"\">cat</b></i>",
+             "title=\"dog&lt; 75\xc2\xa0%\"", "<b class=\"\">cat 50\xc2\xa0%, loose</b>",
+             "id=\"precision-recall-0\"", "all classes", "\"axis\":\"recall\"", "Kinds of errors",
+             "score above 0.25", "<td>wrong class</td><td class=\"n\">2</td>", "(background)",
+             "true: cat, predicted: (background): 2 of 6",
+             "true: (background), predicted: dog&lt;: 3 of 5", "AP50", "87.5\xc2\xa0%", NULL };
+         *part; part++)
+        assert_contains(html.text, *part);
+    assert_true(strstr(html.text, "<td>dog&lt;</td>") < strstr(html.text, "<td>cat</td>"));
+    assert_int_equal(count_text(html.text, "class=\"spark\""), 2);
+    assert_null(strstr(html.text, "dog<"));
+    assert_null(strstr(html.text, "nan"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
+/* Boxes without four numbers or with an unknown kind are left out; a picture whose address could
+ * end the style is not shown. */
+static void damaged_boxes(void **state)
+{
+    static const char *const texts[] = {
+        "{\"of\": \"boxes\", \"per_class\": {\"count\": []}, \"samples\": [3, {}]}",
+        "{\"of\": \"boxes\", \"per_class\": {\"count\": [1], \"ap\": {\"x\": 1}}, \"errors\": 3, "
+        "\"curves\": {\"all\": {}, \"per_class\": [[\"x\", 1e99, -1, 0.5], 3]}, "
+        "\"confusion\": [1, 1, 3, 2, 0, 1], \"threshold\": \"x\"}",
+        "{\"of\": \"boxes\", \"per_class\": {\"count\": [1]}, \"errors\": {\"loose\": -3, "
+        "\"missed\": \"x\"}, \"samples\": ["
+        "{\"picture\": \"data:image/png;base64,x)} evil\", \"truth\": 5},"
+        "{\"picture\": \"" DOT "\", \"width\": -1, \"height\": 1e99, \"truth\": ["
+        "{\"box\": [0, 0, 1], \"label\": 0, \"kind\": \"right\"}, "
+        "{\"box\": [0, 0, 1, \"1\"], \"label\": 0, \"kind\": \"right\"}, "
+        "{\"box\": {\"a\": 1}, \"kind\": \"right\"}, 7, "
+        "{\"box\": [0, 0, 1, 1], \"kind\": \"evil\"}, "
+        "{\"box\": [0.5, 0.5, 0.25, 1e99], \"label\": 77, \"kind\": \"both\", \"score\": 1e99}], "
+        "\"found\": {\"x\": 1}}]}",
+    };
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    for (size_t i = 0; i < PM_COUNT(texts); i++) {
+        put(folder, "evaluation.json", texts[i]);
+        struct pm_str html = page_of(folder, false);
+        assert_contains(html.text, "</html>");
+        assert_null(strstr(html.text, "evil"));
+        assert_null(strstr(html.text, "nan"));
+        assert_int_equal(count_text(html.text, "<i class=\"bad\""), i == 2);
+        assert_null(strstr(html.text, "<i class=\"good\""));
+        pm_str_free(&html);
+    }
+    drop_folder(folder);
+}
+
 /* Counts that are too long for a cell are shown as shares of their row. */
 static void large_counts(void **state)
 {
@@ -333,6 +398,8 @@ int main(void)
         cmocka_unit_test(hostile_run),
         cmocka_unit_test(damaged_evaluation),
         cmocka_unit_test(counted_pixels),
+        cmocka_unit_test(boxes),
+        cmocka_unit_test(damaged_boxes),
         cmocka_unit_test(large_counts),
         cmocka_unit_test(several_evaluations),
         cmocka_unit_test(thousand_classes),

@@ -62,6 +62,42 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
     pm_str_free(&s);
 }
 
+/* An evaluation of detected boxes of two classes. The first picture has a true object that was
+ * found, one that was missed, a right and a loose detection. */
+static inline void put_boxes_evaluation(const char *folder)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "{\"step\": 900, \"count\": 2, \"metrics\": {\"map\": 0.5, \"map_50\": 0.75}, "
+                   "\"of\": \"boxes\", \"threshold\": 0.25, \"labels\": [\"cat\", \"dog<\"], "
+                   "\"labels_offset\": 0, \"errors\": {\"right\": 5, \"loose\": 1, "
+                   "\"wrong_class\": 2, \"double\": 0, \"background\": 3, \"both\": 0, "
+                   "\"missed\": 4, \"ignored\": 1}, \"per_class\": {\"count\": [6, 3], "
+                   "\"predicted\": [8, 4], \"right\": [4, 1], \"ap\": [0.75, 0.25], "
+                   "\"ap_50\": [0.875, null], \"best_f1\": [0.625, null], "
+                   "\"best_score\": [0.375, null]}, "
+                   "\"confusion\": [0, 0, 4, 0, 2, 2, 1, 1, 1, 1, 0, 2, 2, 0, 2, 2, 1, 3], "
+                   "\"curves\": {");
+    for (int k = -1; k < 2; k++) {
+        pm_str_add(&s, k < 0 ? "\"all\": [" : k == 0 ? ", \"per_class\": [[" : ", [");
+        for (int i = 0; i <= 100; i++)
+            pm_str_add(&s, i ? ", %.3f" : "%.3f", i > 80 - 10 * k ? 0 : 1 - 0.005 * i);
+        pm_str_add(&s, "]");
+    }
+    pm_str_add(
+        &s,
+        "]}, \"samples\": [{\"picture\": \"" DOT
+        "\", \"width\": 4, \"height\": 3, \"right\": false, \"errors\": 2, \"truth\": ["
+        "{\"box\": [0.25, 0.5, 0.75, 1.5], \"label\": 0, \"kind\": \"missed\"}, "
+        "{\"box\": [0.1, 0.1, 0.2, 0.2], \"label\": 1, \"kind\": \"right\"}], \"found\": ["
+        "{\"box\": [0.1, 0.1, 0.25, 0.2], \"label\": 1, \"kind\": \"right\", \"score\": 0.75}, "
+        "{\"box\": [0.5, 0.1, 0.9, 0.2], \"label\": 0, \"kind\": \"loose\", \"score\": 0.5}]}, "
+        "{\"picture\": \"" DOT "\", \"width\": 4, \"height\": 3, \"right\": true, "
+        "\"errors\": 0, \"truth\": [], \"found\": []}]}");
+    put(folder, "evaluation.json", s.text);
+    pm_str_free(&s);
+}
+
 /* Writes 1000 steps, with a line for every fifth. The first loss is `loss`. */
 static inline void put_metrics(const char *folder, double loss)
 {
