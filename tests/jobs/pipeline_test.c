@@ -168,9 +168,12 @@ static void training(void **state)
                          "{\"name\":\"ssd_random_crop\",\"operations\":[{\"min_area\":0.5}]}]");
     has("optim.name", "\"momentum\"");
     has("optim.moving_average_decay", "0");
-    has("schedule.boundaries", "[9,20]");
-    has("schedule.rates", "[3e-05,3e-06]");
+    has("schedule.boundaries", "[11]");
+    has("schedule.rates", "[3e-06]");
+    has("schedule.base_lr", "3e-05");
+    has("schedule.warmup_lr", "0.0003");
     has("schedule.warmup_steps", "9");
+    has("schedule.warmup_shift", "true");
     has("data.folder", "\"/d\"");
     has("data.train_split", "\"a-[0-9]*-of-00010\"");
     has("data.eval_split", "\"b.record\"");
@@ -179,15 +182,39 @@ static void training(void **state)
     assert_int_equal(cJSON_GetArraySize(p.notes), 0);
 }
 
+/* Converts one learning rate into an empty config. */
+static void rate(const char *text)
+{
+    char whole[512];
+
+    cJSON_Delete(p.config);
+    p.config = cJSON_CreateObject();
+    snprintf(whole, sizeof whole, "train_config { optimizer { rms_prop_optimizer {\n"
+             "  learning_rate { %s } } } }", text);
+    converted(whole);
+}
+
 static void rates(void **state)
 {
     (void)state;
-    converted("train_config { optimizer { rms_prop_optimizer { learning_rate {\n"
-              "  exponential_decay_learning_rate { burnin_steps: 5 } } } } }");
+    rate("exponential_decay_learning_rate { burnin_steps: 5 }");
     has("schedule", "{\"policy\":\"exponential\",\"warmup_steps\":5,\"base_lr\":0.002,"
                     "\"decay_steps\":4000000,\"decay_factor\":0.95,\"warmup_shape\":\"constant\","
                     "\"warmup_shift\":true,\"warmup_lr\":0.002}");
     has("optim.moving_average_decay", "0.9999");
+    rate("cosine_decay_learning_rate { learning_rate_base: 0.5 total_steps: 25000\n"
+         "  warmup_steps: 2000 hold_base_rate_steps: 500 }");
+    has("schedule", "{\"policy\":\"cosine\",\"base_lr\":0.5,\"warmup_steps\":2000,"
+                    "\"hold_steps\":500,\"warmup_lr\":0.0002,\"decay_steps\":22500,"
+                    "\"end_lr\":0,\"warmup_shift\":true}");
+    rate("manual_step_learning_rate { initial_learning_rate: 0.5 warmup: true\n"
+         "  schedule { step: 7 learning_rate: 0.25 } }");
+    has("schedule", "{\"warmup_steps\":7,\"warmup_lr\":0.5,\"warmup_shift\":true,"
+                    "\"base_lr\":0.25,\"policy\":\"fixed\"}");
+    rate("manual_step_learning_rate { initial_learning_rate: 0.5\n"
+         "  schedule { step: 7 learning_rate: 0.25 } }");
+    has("schedule", "{\"policy\":\"piecewise\",\"base_lr\":0.5,\"boundaries\":[7],"
+                    "\"rates\":[0.25]}");
 }
 
 /* ---- notes and mistakes ---------------------------------------------------------------------- */

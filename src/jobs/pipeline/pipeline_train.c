@@ -64,23 +64,55 @@ out:
     return err;
 }
 
-/* Manual steps with warmup: a ramp from the first rate to the second, up to the first step. */
+/* Manual steps with warmup: a ramp, up or down, from the first rate to the second, up to the first
+ * step. The schedule's steps then count from the end of the ramp. */
 static int ramp_to_first_step(struct pm_pipeline *p, const struct pm_proto_text *f)
 {
-    const struct pm_proto_text *first = f->first;
-    double step = 0, rate = 0;
+    cJSON *steps = pm_pipeline_get(p, "schedule.boundaries");
+    cJSON *rates = pm_pipeline_get(p, "schedule.rates"), *step;
+    double first, rate = 0;
     bool warmup = false;
     int err = PM_OK;
 
     PM_TRY(bool_of(p, f, "warmup", false, &warmup));
-    while (first && strcmp(first->name, "schedule"))
-        first = first->next;
-    if (!warmup || !first)
+    if (!warmup || !steps)
         goto out;
-    PM_TRY(pm_pipeline_number_of(p, first, "step", 0, &step));
     PM_TRY(pm_pipeline_number_of(p, f, "initial_learning_rate", 0.002, &rate));
-    pm_pipeline_set(p, "schedule.warmup_steps", cJSON_CreateNumber(step));
+    first = steps->child->valuedouble;
+    pm_pipeline_set(p, "schedule.warmup_steps", cJSON_CreateNumber(first));
     pm_pipeline_set(p, "schedule.warmup_lr", pm_pipeline_number(rate));
+    pm_pipeline_set(p, "schedule.warmup_shift", cJSON_CreateTrue());
+    pm_pipeline_set(p, "schedule.base_lr", cJSON_DetachItemFromArray(rates, 0));
+    cJSON_DeleteItemFromArray(steps, 0);
+    cJSON_ArrayForEach(step, steps)
+        cJSON_SetNumberValue(step, step->valuedouble - first);
+    if (!steps->child) { /* the rate after the ramp is the last */
+        pm_pipeline_set(p, "schedule.policy", cJSON_CreateString("fixed"));
+        cJSON_DeleteItemFromObject(pm_pipeline_get(p, "schedule"), "boundaries");
+        cJSON_DeleteItemFromObject(pm_pipeline_get(p, "schedule"), "rates");
+    }
+out:
+    return err;
+}
+
+/* total_steps counts from the run's beginning, schedule.decay_steps from that of the decay. After
+ * it the rate is 0. */
+static int cosine_length(struct pm_pipeline *p, const struct pm_proto_text *f)
+{
+    double total = 0, warmup = 0, hold = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_pipeline_number_of(p, f, "total_steps", 4000000, &total));
+    PM_TRY(pm_pipeline_number_of(p, f, "warmup_steps", 10000, &warmup));
+    PM_TRY(pm_pipeline_number_of(p, f, "hold_base_rate_steps", 0, &hold));
+    if (total <= warmup + hold)
+        PM_TRY(pm_pipeline_fail(p, f, "total_steps: %.0f is not above warmup_steps (%.0f) and "
+                                "hold_base_rate_steps (%.0f) together: nothing is left for the "
+                                "decay", total, warmup, hold));
+    pm_pipeline_set(p, "schedule.decay_steps", cJSON_CreateNumber(total - warmup - hold));
+    pm_pipeline_set(p, "schedule.end_lr", cJSON_CreateNumber(0));
+    if (warmup > 0)
+        pm_pipeline_set(p, "schedule.warmup_shift", cJSON_CreateTrue());
 out:
     return err;
 }
@@ -101,7 +133,7 @@ PM_PIPELINE_CALL(policy)
     pm_pipeline_set(p, "schedule.policy", cJSON_CreateString(name));
     PM_TRY(pm_pipeline_fields(p, row->of, f, object));
     if (cosine)
-        pm_pipeline_set(p, "schedule.end_lr", cJSON_CreateNumber(0));
+        PM_TRY(cosine_length(p, f));
     if (manual)
         PM_TRY(ramp_to_first_step(p, f));
     if (!exponential)
