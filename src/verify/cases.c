@@ -22,14 +22,14 @@ struct verify_case {
                              * degrees of two classes, or values like the output's. */
 };
 
-/* A detector of two maps. */
+/* A detector of two maps, without the end of the list. */
 #define DETECTOR                                                                                   \
     "[{'name':'boxes_1','layer':'conv2d','filters':12,'kernel':1},"                                \
     "{'name':'b','layer':'conv2d','filters':4,'kernel':3,'stride':2,'inputs':['images']},"         \
     "{'name':'boxes_2','layer':'conv2d','filters':24,'kernel':1},"                                 \
     "{'name':'anchors','layer':'ssd_anchors','inputs':['images','boxes_1','boxes_2']},"            \
     "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"           \
-    "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}]"
+    "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}"
 
 /* Every function of one number, on a, or on p if it needs positive numbers. */
 #define FUNCTIONS                                                                                  \
@@ -208,9 +208,17 @@ static const struct verify_case cases[] = {
     { "distances_apart", PM_SHAPE4(2, 13, 7, 4), "normalize=nonzero", true,
       "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]", .loss_layer = "absolute_error" },
     { "boxes", PM_SHAPE4(2, 9, 8, 4), "classification=weighted_sigmoid_focal alpha=0.25", false,
-      DETECTOR, .loss_layer = "detection_loss" },
+      DETECTOR "]", .loss_layer = "detection_loss" },
     { "hard_boxes", PM_SHAPE4(2, 9, 8, 4), "hard_example_miner=true num_hard_examples=90 "
-      "max_negatives_per_positive=1", false, DETECTOR, .loss_layer = "detection_loss" },
+      "max_negatives_per_positive=1", false, DETECTOR "]", .loss_layer = "detection_loss" },
+    { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
+      ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
+      "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
+      "'inputs':['classes_1','classes_2']},"
+      "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s']},"
+      "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
+      "'max_classes_per_detection':2,'inputs':['d','s']},"
+      "{'name':'each','layer':'suppress','inputs':['d','s']}]", .forward_only = true },
     { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
       "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"
