@@ -1,6 +1,6 @@
-/* decode_boxes, class_scores and suppress by their definitions: one box at a time, in double
- * precision. tests/net/suppress_values_test.c has scores and boxes that random inputs never hold:
- * NaN, exact overlaps, boxes without area. */
+/* decode_boxes, class_scores, suppress and to_float by their definitions: one box at a time, in
+ * double precision. tests/net/suppress_values_test.c has scores and boxes that random inputs never
+ * hold: NaN, exact overlaps, boxes without area. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -346,3 +346,22 @@ static const struct check_case suppress_cases[] = {
     { 0 },
 };
 const struct pm_layer_test pm_test_suppress = { suppress_cases, suppress };
+
+/* ---- to_float ------------------------------------------------------------------------------- */
+
+static void to_float(struct ref *r)
+{
+    ref_output(r, r->in[0].shape);
+    for (size_t i = 0; i < r->y.count; i++) {
+        r->y.v[i] = r->in[0].v[i] + ref_number(r, "add", 0);
+        r->y.mag[i] = fabs(r->y.v[i]);
+    }
+}
+
+static const struct check_case to_float_cases[] = {
+    { "to_float", "i32:7@-5..100000" },
+    { "to_float add=1", "i32:3x5x4@0..90" },
+    { "to_float add=-0.5", "i32:1000x1000@0..90", .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_to_float = { to_float_cases, to_float };

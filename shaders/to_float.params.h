@@ -1,0 +1,4 @@
+struct to_float_params {
+    int count;
+    float add;
+};
