@@ -151,10 +151,9 @@ def plain_lrn(x, depth_radius, bias, alpha, beta, name=None):
     return tf.multiply(x, (bias + alpha * total) ** -beta, name=name)
 
 
-def import_slim(folder):
-    """Imports TF-Slim and returns its factory of nets. Activations are wrapped by watched(). Batch
-    norm and local response normalisation use plain operations, because the fused ones lack
-    float64."""
+def prepare():
+    """Wraps activations by watched(). Batch norm and local response normalisation use plain
+    operations, because the fused ones lack float64."""
     from tensorflow.python.ops import nn, nn_ops
     relu, relu6 = watched(tf.nn.relu, (0,)), watched(tf.nn.relu6, (0, 6))
     for module in (nn, nn_ops, tf.nn, sys.modules["tensorflow"].nn):
@@ -172,6 +171,12 @@ def import_slim(folder):
         epsilon = max(epsilon, 1.001e-5)  # as in the fused operation
         return made(*args, fused=False if double else fused, epsilon=epsilon, **options)
     layers.normalization_layers.BatchNormalization = batch_norm
+
+
+def import_slim(folder):
+    """Imports TF-Slim and returns its factory of nets."""
+    prepare()
+    import tf_slim
 
     class HParams(types.SimpleNamespace):
         def set_hparam(self, name, value):
@@ -212,7 +217,8 @@ class Graph:
             self.others = {v.op.name: v for v in tf.global_variables()
                            if v.op.name not in self.trained and v.dtype.is_floating}
             self.counters = [v for v in tf.global_variables() if not v.dtype.is_floating]
-            self.fetches = {"logits": logits, "loss": loss}
+            self.fetches = logits if isinstance(logits, dict) else {"logits": logits}
+            self.fetches = {**self.fetches, "loss": loss}
             gradients = tf.gradients(loss, list(self.trained.values()))
             self.gradients = dict(zip(self.trained, gradients))
             self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
@@ -337,6 +343,8 @@ class Graph:
             rule = rule()
         if type(rule).__name__.startswith("TruncatedNormal"):
             return stream.truncated(count) * float(np.float32(rule.stddev))
+        if type(rule).__name__.startswith("RandomNormal"):
+            return stream.normal(count) * float(np.float32(rule.stddev))
         # tf_slim's initialisers are closures that hold their arguments.
         made = dict(zip(rule.__code__.co_freevars, (c.cell_contents for c in rule.__closure__)))
         cells = math.prod(shape[:-2])

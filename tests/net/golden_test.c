@@ -1,6 +1,7 @@
 /* One training step of each named net compared with that of the original program in float64
- * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation): logits, loss, moving
- * averages and every gradient. For deeplab_frozen it is the third step, after two with momentum.
+ * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation, tfod_nets.py for detection):
+ * logits (a detector's heads and anchors), loss, moving averages and every gradient. For
+ * deeplab_frozen it is the third step, after two with momentum.
  *
  *     golden_test [DEVICE [CASE ...]]
  *
@@ -9,20 +10,15 @@
  * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 vectors estimates |d| to about
  * 18 %. |d| may be 10 times the error of the original's own float32 run, and at most 1e-3 of the
  * norm. */
+#include "golden_detectors.h"
+
 #include "optim/optimizer.h"
 
-#include <pumice/rng.h>
-
-#include <cjson/cJSON.h>
 #include <math.h>
-#include <setjmp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-enum { VECTORS = 16 };
+enum { VECTORS = 16, MAX_HEADS = 32 };
 /* The error that rounding alone may cause in a tensor that the original happens to compute
  * almost exactly: sums of up to 1e5 values in another order, and the exponential, whose error in
  * Vulkan may be 3 + 2 |x| units in the last place (1.2e-5 at logits 100 apart). */
@@ -42,6 +38,7 @@ struct golden {
     int steps;            /* the last one is compared; the others use momentum */
     double learning_rate;
     bool frozen;          /* batch norm uses the moving averages, which do not change */
+    const cJSON *regularized; /* of a detector: names of the variables with weight decay; or NULL */
     /* Set while comparing. */
     int compared, wrong;
     double worst; /* the largest error relative to its bound */
@@ -93,6 +90,7 @@ static void load(struct golden *g, const char *name)
         .classes = (int)number(o, "classes"), .seed = (uint64_t)number(o, "seed"),
         .shift = number(o, "shift"), .label_smoothing = number(o, "label_smoothing"),
         .ignore_label = cJSON_HasObjectItem(o, "ignore_label") ? (int)number(o, "ignore_label") : 0,
+        .regularized = cJSON_GetObjectItem(o, "regularized"),
         .steps = cJSON_HasObjectItem(o, "steps") ? (int)number(o, "steps") : 1,
         .learning_rate = cJSON_HasObjectItem(o, "steps") ? number(o, "learning_rate") : 0,
         .frozen = cJSON_IsFalse(cJSON_GetObjectItem(cJSON_GetObjectItem(o, "options"),
@@ -233,7 +231,7 @@ static void fill_inputs(const struct golden *g, float *images, int32_t *labels)
     for (size_t i = 0; i < count; i++)
         images[i] = (float)(2 * pm_rng_uniform(&r) - 1);
     r = stream(g, "labels");
-    for (int i = 0; i < g->batch; i++)
+    for (int i = 0; i < g->batch && labels; i++)
         labels[i] = (int32_t)(pm_rng_uniform(&r) * g->classes);
 }
 
@@ -308,6 +306,33 @@ static void add_loss(const struct golden *g, const struct pm_heads *heads)
                         g->label_smoothing, (double)pm_heads_weight(heads, "aux_logits"));
 }
 
+/* ---- heads ---------------------------------------------------------------------------------- */
+
+static void compare_anchors(struct golden *g, const struct pm_node *anchors)
+{
+    const size_t count = pm_shape_count(anchors->out_shape);
+    float *values = pm_malloc(count * sizeof *values);
+
+    pm_anchors_write(anchors, values);
+    compare(g, "anchors", values, count);
+    pm_free(values);
+}
+
+static void compare_heads(struct golden *g, const struct pm_heads *heads)
+{
+    for (int i = 0; i < (g->regularized ? heads->count : 1); i++) {
+        const struct pm_head *h = &heads->list[i];
+
+        if (is_anchors(h))
+            compare_anchors(g, h->node);
+        else
+            compare(g, g->regularized ? h->name : "logits",
+                    pm_plan_output(plan, 0, h->node->name, 0), pm_shape_count(h->node->out_shape));
+    }
+}
+
+/* ---- the net -------------------------------------------------------------------------------- */
+
 /* The golden holds the searched cell as JSON; the net reads a file, which this function writes. */
 static void file_of_cell(cJSON *options)
 {
@@ -345,7 +370,9 @@ static void build(const struct golden *g, struct pm_heads *heads)
     if (cJSON_HasObjectItem(options, "dense_prediction_cell"))
         unlink(cJSON_GetObjectItem(options, "dense_prediction_cell")->valuestring);
     cJSON_Delete(options);
-    if (!net->error && g->ignore_label)
+    if (!net->error && g->regularized)
+        add_detector_losses(net, heads);
+    else if (!net->error && g->ignore_label)
         add_map_loss(g, heads);
     else if (!net->error)
         add_loss(g, heads);
@@ -419,9 +446,12 @@ static void compare_variables(struct golden *g, struct pm_variables *v)
     }
 }
 
-static void take_step(const struct golden *g, uint32_t step)
+static void take_step(const struct golden *g, const struct pm_heads *heads, uint32_t step)
 {
-    fill_inputs(g, pm_plan_input(plan, 0, "images", 0), pm_plan_input(plan, 0, "labels", 0));
+    fill_inputs(g, pm_plan_input(plan, 0, "images", 0),
+                g->regularized ? NULL : pm_plan_input(plan, 0, "labels", 0));
+    if (g->regularized)
+        fill_detector_targets(plan, g->seed, heads);
     *pm_plan_step(plan, 0) = (struct pm_step) { .step = step, .seed_low = (uint32_t)g->seed,
                                                 .lr = (float)g->learning_rate, .loss_scale = 1 };
     if (pm_plan_submit(plan, 0) || pm_plan_wait(plan, 0))
@@ -437,7 +467,11 @@ static void run_case(void **state)
     load(&g, *state);
     build(&g, &heads);
     make_variables(&g);
-    const char *outputs[] = { pm_heads_main(&heads)->name, NULL };
+    const char *outputs[MAX_HEADS + 1] = { pm_heads_main(&heads)->name };
+    for (int i = 1; i < heads.count && g.regularized; i++)
+        outputs[i] = is_anchors(&heads.list[i]) ? NULL : heads.list[i].node->name;
+    if (g.regularized)
+        expect_regularized(net, g.regularized);
     const struct pm_plan_options o = {
         .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs,
         .update = g.steps > 1 ? pm_update_append : update, .update_ctx = &momentum, .slots = 1,
@@ -447,13 +481,12 @@ static void run_case(void **state)
         fail_msg("%s", pm_error_text());
     const double ready = pm_seconds();
     for (int i = 0; i < g.steps; i++)
-        take_step(&g, (uint32_t)i);
+        take_step(&g, &heads, (uint32_t)i);
     const double done = pm_seconds();
 
     const float loss = (float)pm_plan_loss(plan, 0);
     compare(&g, "loss", &loss, 1);
-    compare(&g, "logits", pm_plan_output(plan, 0, pm_heads_main(&heads)->name, 0),
-            pm_shape_count(pm_heads_main(&heads)->out_shape));
+    compare_heads(&g, &heads);
     compare_variables(&g, variables);
     print_message("%s on %s: %d tensors, %d wrong, worst %.2g of its bound (%s); ready in %.1f s, "
                   "run in %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,
