@@ -1,7 +1,8 @@
 /* box_predictor_shared: the predictor whose weights are the same for all maps (Lin et al. 2017, the
  * heads of RetinaNet): two towers of convolutions, or one for both, then BoxPredictor and
  * ClassPredictor. Each map has batch norms of its own, because the statistics of maps differ. Maps
- * that differ in their channels are first projected to the commonest number. */
+ * that differ in their channels are first projected to the commonest number. With separate_heads
+ * nothing is shared; the scope then ends in the level's number. */
 #include "nets/ssd.h"
 
 #define SCOPE "WeightSharedConvolutionalBoxPredictor"
@@ -48,25 +49,32 @@ static struct pm_node *projected(const struct pm_ssd *s, const struct pm_predict
 
 /* ---- the predictor --------------------------------------------------------------------------- */
 
+/* Returns the unit NAME of level k, whose weights the levels share. */
+static struct pm_unit unit(const struct pm_ssd *s, const struct pm_predictor *p, const char *name,
+                           int k)
+{
+    struct pm_arena *a = s->net->arena;
+    const char *scope = s->o->separate_heads ? pm_arena_printf(a, SCOPE "_%d", k - 1) : SCOPE;
+
+    return (struct pm_unit){
+        .name = pm_arena_printf(a, "%s/%s", scope, name), .kernel = p->kernel_size,
+        .separable = p->use_depthwise, .level = s->o->separate_heads ? 0 : k,
+    };
+}
+
 static struct pm_node *tower(const struct pm_ssd *s, const struct pm_predictor *p, const char *name,
                              int k, struct pm_node *x)
 {
+    const char *activation = s->form->tower_activation;
+
     for (int i = 0; i < p->num_layers_before_predictor; i++) {
-        const struct pm_unit u = {
-            .name = pm_arena_printf(s->net->arena, SCOPE "/%s/conv2d_%d", name, i),
-            .filters = p->depth, .kernel = p->kernel_size, .separable = p->use_depthwise,
-            .activation = p->tower_activation ? p->tower_activation : "relu6", .level = k,
-        };
+        struct pm_unit u = unit(s, p, pm_arena_printf(s->net->arena, "%s/conv2d_%d", name, i), k);
+
+        u.filters = p->depth;
+        u.activation = activation ? activation : "relu6";
         x = pm_unit_build(s, &p->h, &u, x);
     }
     return x;
-}
-
-static struct pm_unit predicting(const struct pm_predictor *p, const char *name, int k)
-{
-    return (struct pm_unit){
-        .name = name, .kernel = p->kernel_size, .separable = p->use_depthwise, .level = k,
-    };
 }
 
 /* Whether all maps have the same number of anchors per cell, as shared weights need. Sets the net's
@@ -75,7 +83,7 @@ static bool anchors_agree(struct pm_ssd *s)
 {
     const int first = pm_anchors_per_cell(s->anchors, 1);
 
-    for (int k = 2; k <= s->count && !s->net->error; k++)
+    for (int k = 2; k <= s->count && !s->net->error && !s->o->separate_heads; k++)
         if (pm_anchors_per_cell(s->anchors, k) != first)
             s->net->error = pm_fail(
                 PM_ECONFIG, "model.anchors: map %d has %d anchors per cell and map 1 has %d, but "
@@ -96,8 +104,8 @@ void pm_predictor_shared(struct pm_ssd *s, const struct pm_predictor *p)
         struct pm_node *classes = one ? boxes : tower(s, p, "ClassPredictionTower", k, x);
         const char *dropout = pm_arena_printf(s->net->arena, SCOPE "/Dropout_%d", k - 1);
 
-        pm_predictor_boxes(s, p, k, predicting(p, SCOPE "/BoxPredictor", k), boxes);
+        pm_predictor_boxes(s, p, k, unit(s, p, "BoxPredictor", k), boxes);
         classes = pm_predictor_dropout(s, p, dropout, classes);
-        pm_predictor_classes(s, p, k, predicting(p, SCOPE "/ClassPredictor", k), classes);
+        pm_predictor_classes(s, p, k, unit(s, p, "ClassPredictor", k), classes);
     }
 }

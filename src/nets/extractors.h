@@ -20,7 +20,6 @@ struct pm_extractor {
                              const struct pm_nets_options *o);
     bool own_scale;            /* its batch norm has gamma and beta whatever hyperparams say */
     bool own_norm;             /* hyperparams do not set its batch norm's decay and epsilon */
-    bool regularize_depthwise; /* depthwise weights have weight decay without an override, too */
     /* Maps at strides 16 and 32, to which ssd adds smaller ones. A pooling pyramid reads the
      * first. */
     const struct pm_extractor_map *maps;

@@ -51,10 +51,9 @@ static struct pm_node *first_layer(const struct pm_branches *b, struct pm_node *
                    "weights_init=truncated(1)", room < 1 ? 1 : room > 8 ? 8 : room, regularize);
     x = pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/pointwise", name), x,
                    "conv2d filters=%d kernel=1 bias=%s activation=%s regularize=%s "
-                   "weights_init=%s scope=%s weights_name=pointwise_weights", filters,
+                   "weights_init=truncated(1) scope=%s weights_name=pointwise_weights", filters,
                    b->options->override ? "false" : "true",
-                   b->options->override ? "none" : "relu", regularize,
-                   pm_nets_init(b->options, "truncated(1)"), scope);
+                   b->options->override ? "none" : "relu", regularize, scope);
     if (!b->options->override)
         return x;
     return pm_nets_batch_norm(b->net, b->options,

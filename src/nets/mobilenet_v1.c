@@ -69,7 +69,7 @@ static struct pm_node *base(struct pm_net *net, struct pm_node *images,
 #define MAP(n) { "Conv2d_" #n "_pointwise", "MobilenetV1/Conv2d_" #n "_pointwise/BatchNorm" }
 static const struct pm_extractor_map maps[] = { MAP(11), MAP(13) };
 const struct pm_extractor pm_extractor_mobilenet_v1 = {
-    .scope = "MobilenetV1", .least = 33, .build = base, .regularize_depthwise = true,
+    .scope = "MobilenetV1", .least = 33, .build = base,
     .maps = maps, .count = PM_COUNT(maps),
     .levels = { MAP(3), MAP(5), MAP(11), MAP(13) }, .coarse = "bottom_up_Conv2d_", .first = 14,
 };

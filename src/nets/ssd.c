@@ -63,7 +63,7 @@ static void extract(struct pm_ssd *s)
     struct pm_nets_options o = s->nets;
 
     o.override = overrides ? &override : NULL;
-    o.regularize_depthwise = overrides ? h->regularize : e->regularize_depthwise;
+    o.regularize_depthwise = overrides ? h->regularize : s->form->regularize_depthwise;
     if (overrides && !e->own_norm && !isnan(h->batch_norm_decay))
         o.batch_norm_decay = h->batch_norm_decay;
     if (overrides && !e->own_norm && !isnan(h->batch_norm_epsilon))
@@ -137,7 +137,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
 {
     static void (*const pyramids[])(struct pm_ssd *) = {
         [PM_SSD_EXTRA] = pm_pyramid_extra, [PM_SSD_TOP_DOWN] = pm_pyramid_top_down,
-        [PM_SSD_POOLING] = pm_pyramid_pooling,
+        [PM_SSD_POOLING] = pm_pyramid_pooling, [PM_SSD_RETINANET] = pm_pyramid_retinanet,
     };
     cJSON *defaults = cJSON_Parse(form->hyperparams);
     struct pm_ssd s = {

@@ -23,6 +23,8 @@ struct pm_ssd_options {
     int num_layers;               /* maps of a pyramid of extra layers */
     bool use_depthwise;
     int fpn_min_level, fpn_max_level, additional_layer_depth;
+    int upsampling;               /* of retinanet: UPSAMPLING_... in retinanet.c */
+    bool separate_heads;          /* of retinanet: every level has a predictor of its own */
 };
 
 #define PM_SSD_HELP_ANCHORS                                                                        \
@@ -40,9 +42,9 @@ struct pm_ssd_options {
     "\"regularize\", \"batch_norm\", \"batch_norm_scale\", \"batch_norm_center\", "                \
     "\"batch_norm_decay\", \"batch_norm_epsilon\"}; missing members and null: the net's own"
 
-/* The options of all detectors here. overrides: the default of override_base... */
-#define PM_SSD_OPTIONS(decay, epsilon, overrides, background)                                      \
-    PM_NETS_DEPTH(1, 16), PM_NETS_BATCH_NORM(decay, epsilon),                                      \
+/* The options of all detectors here. Parameters are defaults. */
+#define PM_SSD_OPTIONS(width, decay, epsilon, overrides, background)                               \
+    PM_NETS_DEPTH(width, 16), PM_NETS_BATCH_NORM(decay, epsilon),                                  \
     PM_JSON(pm_ssd_options, anchors, PM_SSD_HELP_ANCHORS),                                         \
     PM_JSON(pm_ssd_options, box_predictor, PM_SSD_HELP_PREDICTOR),                                 \
     PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                                 \
@@ -68,7 +70,7 @@ struct pm_ssd_options {
 
 /* ---- a net being built ------------------------------------------------------------------- */
 
-enum pm_ssd_pyramid { PM_SSD_EXTRA, PM_SSD_TOP_DOWN, PM_SSD_POOLING };
+enum pm_ssd_pyramid { PM_SSD_EXTRA, PM_SSD_TOP_DOWN, PM_SSD_POOLING, PM_SSD_RETINANET };
 
 /* What distinguishes a net from others. Texts are JSON objects. */
 struct pm_ssd_form {
@@ -77,6 +79,9 @@ struct pm_ssd_form {
     enum pm_ssd_pyramid pyramid;
     const int *depths, *kernels;        /* of the extra layers; kernels NULL: 3 */
     int pooled;                         /* channels before a pooling pyramid; 0: the map's own */
+    bool regularize_depthwise;          /* the classifier's depthwise weights have weight decay also
+                                         * without an override */
+    const char *tower_activation;       /* of a shared predictor's towers; NULL: relu6 */
     const char *anchors, *box_predictor, *hyperparams; /* the net's defaults */
 };
 
@@ -149,6 +154,7 @@ struct pm_node *pm_unit_build(const struct pm_ssd *s, const struct pm_hyperparam
 void pm_pyramid_extra(struct pm_ssd *s);
 void pm_pyramid_top_down(struct pm_ssd *s);
 void pm_pyramid_pooling(struct pm_ssd *s);
+void pm_pyramid_retinanet(struct pm_ssd *s); /* retinanet.c */
 /* Returns the node of an extractor's map. */
 struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor_map *m);
 /* Returns coarse enlarged to fine's size by repeating pixels, plus fine. NAME is the enlarged map's
@@ -167,7 +173,6 @@ struct pm_predictor {
     struct pm_floats box_encodings_clip_range;
     const struct cJSON *hyperparams;
     struct pm_hyperparams h;
-    const char *tower_activation; /* of a shared tower; NULL: relu6 */
 };
 /* The options that both have. kernel: default of kernel_size. */
 #define PM_PREDICTOR_OPTIONS(layers, kernel, bias)                                                 \

@@ -245,6 +245,59 @@ static void narrow_ends(void **state)
     pm_net_destroy(&net);
 }
 
+/* keras-retinanet prints these numbers for one class: all parameters, and those of batch norm, of
+ * which half are moving averages. */
+static void retinanet(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int all, norms; } nets[] = {
+        { "retinanet_50", 36382957, 106240 }, { "retinanet_101", 55427309, 210688 },
+    };
+    struct pm_heads heads = { 0 };
+    struct pm_net *net;
+
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        net = built(nets[i].name, 256, 1, NULL, &heads);
+        assert_int_equal(heads.count, 11);
+        expect_shape(net, "boxes_1", PM_SHAPE4(2, 32, 32, 36));
+        expect_shape(net, "classes_5", PM_SHAPE4(2, 2, 2, 9));
+        assert_int_equal(numbers_of(net, &heads).anchors, 9 * (1024 + 256 + 64 + 16 + 4));
+        assert_int_equal(numbers_of(net, &heads).parameters, nets[i].all - nets[i].norms / 2);
+        pm_net_destroy(&net);
+    }
+    net = built("retinanet_50", 200, 3, "{\"upsampling\": \"transposed\", "
+                "\"separate_heads\": true, \"background_class\": true}", &heads);
+    expect_shape(net, "classes_1", PM_SHAPE4(2, 25, 25, 36));
+    expect_variable(net, "FeatureExtractor/resnet_v1_50/fpn/P5_upsampled/weights",
+                    PM_SHAPE4(4, 4, 256, 256));
+    expect_variable(net, "WeightSharedConvolutionalBoxPredictor_4/BoxPredictor/weights",
+                    PM_SHAPE4(3, 3, 256, 36));
+    pm_net_destroy(&net);
+}
+
+static void pooling_pyramids(void **state)
+{
+    (void)state;
+    struct pm_heads heads = { 0 };
+    struct pm_net *net = built("ssd_mobilenet_v1_ppn", 300, 90, NULL, &heads);
+
+    assert_int_equal(numbers_of(net, &heads).anchors, 6 * (361 + 100 + 25 + 9 + 4 + 1));
+    expect_shape(net, "FeatureExtractor/MobilenetV1/MaxPool2d_4_2x2", PM_SHAPE4(2, 1, 1, 512));
+    expect_variable(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
+                    PM_SHAPE4(1, 1, 512, 512));
+    pm_net_destroy(&net);
+    net = built("ssd_resnet_v1_50_ppn", 160, 3, NULL, &heads);
+    expect_variable(net, "FeatureExtractor/resnet_v1_50/Base_Conv2d_1x1_1024/weights",
+                    PM_SHAPE4(1, 1, 1024, 1024));
+    expect_shape(net, "classes_1", PM_SHAPE4(2, 10, 10, 24));
+    pm_net_destroy(&net);
+    net = built("embedded_ssd_mobilenet_v1", 256, 3, NULL, &heads);
+    expect_shape(net, "boxes_5", PM_SHAPE4(2, 1, 1, 24));
+    expect_variable(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_2_Conv2d_4_2x2_s2_32/"
+                    "weights", PM_SHAPE4(2, 2, 16, 32));
+    pm_net_destroy(&net);
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static void objects_are_merged(void **state)
@@ -347,6 +400,8 @@ int main(void)
         cmocka_unit_test(names_of_ssd),
         cmocka_unit_test(names_of_a_shared_predictor),
         cmocka_unit_test(narrow_ends),
+        cmocka_unit_test(retinanet),
+        cmocka_unit_test(pooling_pyramids),
         cmocka_unit_test(objects_are_merged),
         cmocka_unit_test(overrides),
         cmocka_unit_test(refusals),
