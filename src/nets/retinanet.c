@@ -7,8 +7,8 @@
  * class for the background.
  *
  * The stride of a block is in its last unit as in TF-Slim's ResNet, so its checkpoints start a
- * run. In keras-retinanet it is in the first one. There the gammas and betas of ResNet are constant,
- * too; here optim.freeze can do that. */
+ * run. In keras-retinanet it is in the first one. There the gammas and betas of ResNet are
+ * constant, too; here optim.freeze can do that. */
 #include "nets/ssd.h"
 
 enum { NEAREST, TRANSPOSED };

@@ -220,9 +220,11 @@ static void batch_norm_train(void **state)
         for (int frozen = 0; frozen < 2; frozen++) {
             const bool has = row[i]->opts && pm_opts_find(row[i]->opts, "batch_norm_train") >= 0;
             struct pm_heads heads = { 0 };
+            const char *options = !has     ? NULL
+                                  : frozen ? "{\"batch_norm_train\": false}"
+                                           : "{\"batch_norm_train\": true}";
             struct pm_net *net = named_net(row[i]->name, 1, row[i]->default_size,
-                                           row[i]->default_size, 10, has && frozen ?
-                                           "{\"batch_norm_train\": false}" : NULL, &heads);
+                                           row[i]->default_size, 10, options, &heads);
             int norms = 0;
 
             assert_int_equal(net->error, PM_OK);
