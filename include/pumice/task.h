@@ -118,6 +118,9 @@ struct pm_train_output {
     const struct pm_train_metric *metrics; /* the progress line shows the first */
     int metric_count;
 };
+/* A number that describes a training batch before its step, such as matched anchors per picture. */
+struct pm_batch_metric { const char *name, *tag; }; /* in metrics.jsonl, in TensorBoard */
+enum { PM_MAX_BATCH_METRICS = 8 };
 /* What exporting a net needs from the task besides its outputs. */
 struct pm_task_export {
     bool pads;         /* smaller pictures are resized and padded inside the graph */
@@ -168,6 +171,11 @@ struct pm_task_row {
     void (*describe)(const struct pm_task *t, struct pm_str *out);
     /* Sets the node whose classes the training metrics count. NULL, or out->node NULL: none. */
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
+    /* Numbers of the batches of logged steps; ends with a NULL name. NULL: none. measure_batch
+     * computes them, in this order, from the loader's slice of the batch. */
+    const struct pm_batch_metric *batch_metrics;
+    void (*measure_batch)(const struct pm_task *t, const struct pm_batch *batch,
+                          double out[PM_MAX_BATCH_METRICS]);
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL:
                                                                              * zeros */
     /* Adds the arrays of a batch of this frame, for training or evaluation, to the empty list; the
@@ -225,6 +233,9 @@ struct pm_task_row {
      * metrics and samples (classification: labels, labels_offset, per_class, confusion,
      * unanswered). NULL: there are none. */
     void (*score_detail)(const struct pm_score *m, struct cJSON *object);
+    /* Writes an evaluation's predictions as files into this folder, which exists. NULL: there are
+     * no such files. */
+    int (*score_write)(const struct pm_score *m, const char *folder);
     /* Selects examples to show, the most wrong first, by their record in the dataset; returns their
      * number. The selection does not depend on the order of the examples or on the batches. NULL:
      * no example is shown, and score_sample is not called. */

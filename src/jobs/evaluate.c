@@ -42,8 +42,14 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
     in_run = below(s.from->path, c->run.folder);
+    if (in_run) {
+        char *folder = pm_evaluations_folder(c);
+
+        pm_evaluator_write_to(ev, folder);
+        pm_free(folder);
+    }
+    PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
     if (in_run)
         pm_run_page_evaluated(c, &(struct pm_evaluated){
             .data = c->data.folder, .split = c->data.eval_split,

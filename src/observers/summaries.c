@@ -203,6 +203,12 @@ void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
             pm_events_scalar(s->train, v->of.metrics[i].tag, v->v[i]);
 }
 
+void pm_summaries_scalar(struct pm_summaries *s, const char *tag, double value)
+{
+    if (s->train && isfinite(value))
+        pm_events_scalar(s->train, tag, value);
+}
+
 /* Sets the tag of a metric, or of one class in a list; false: it has none. */
 static bool tag_of(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
 {

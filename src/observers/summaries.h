@@ -38,6 +38,7 @@ struct pm_summary_scalars {
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v);
 /* Adds these values to the next pm_summaries_step. */
 void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v);
+void pm_summaries_scalar(struct pm_summaries *s, const char *tag, double value);
 /* Adds the metrics of an evaluation by c as scalars of the next pm_events_write. */
 struct pm_events;
 void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,

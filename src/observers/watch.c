@@ -23,6 +23,7 @@ struct pm_watch {
     struct pm_speed speed;
     struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
                                                           * copy */
+    double (*batch)[PM_MAX_BATCH_METRICS];  /* [slots], owned: the task's numbers of the batches */
     struct pm_metric *line;                 /* owned: room for a logged step's metrics */
     size_t line_room;
 };
@@ -33,6 +34,7 @@ struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots)
 
     w->train_metrics = pm_train_metrics_create(pm_experiment_train_output(e),
                                                e->config->run.batch_size, slots);
+    w->batch = pm_calloc((size_t)slots, sizeof *w->batch);
     return w;
 }
 
@@ -42,6 +44,7 @@ void pm_watch_destroy(struct pm_watch **w)
         pm_train_metrics_destroy(&(*w)->train_metrics);
         pm_loss_averages_free(&(*w)->averages);
         pm_loss_averages_free(&(*w)->snapshot_averages);
+        pm_free((*w)->batch);
         pm_free((*w)->line);
         pm_free(*w);
     }
@@ -152,13 +155,27 @@ static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *r
     return (size_t)v.of.metric_count;
 }
 
+/* Adds the task's numbers of the step's batch. */
+static size_t add_batch_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+                                struct pm_metric *list)
+{
+    const struct pm_batch_metric *of = run->e->task_row->batch_metrics;
+    size_t n = 0;
+
+    for (; of && of[n].name; n++) {
+        list[n] = (struct pm_metric){ of[n].name, w->batch[slot][n] };
+        pm_summaries_scalar(w->summaries, of[n].tag, w->batch[slot][n]);
+    }
+    return n;
+}
+
 /* Returns w->line with room for every metric of a step: `first` of them, then those of log_step's
  * add functions and "skipped". It grows only at the first logged step. */
 static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
                                        const struct pm_step_result *r)
 {
     const size_t need = first + (size_t)r->part_count + PM_RUN_PHASES + 1 +
-                        pm_train_metrics_values(w->train_metrics);
+                        PM_MAX_BATCH_METRICS + pm_train_metrics_values(w->train_metrics);
 
     if (need > w->line_room) {
         w->line = pm_realloc(w->line, need * sizeof *w->line);
@@ -188,6 +205,7 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     memcpy(list, first, sizeof first);
     count += add_parts(r, list + count);
     count += add_train_metrics(w, run, s->slot, list + count, more);
+    count += add_batch_metrics(w, run, s->slot, list + count);
     count += add_phases(s->phases, list + count, names);
     if (run->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){ "skipped", (double)s->skipped };
@@ -222,8 +240,12 @@ void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot
 {
     if (pm_summaries_due(w->summaries, run->step + 1))
         pm_summaries_batch(w->summaries, batch);
-    if (w->train_metrics && is_logged(run, run->step + 1))
+    if (!is_logged(run, run->step + 1))
+        return;
+    if (w->train_metrics)
         pm_train_metrics_batch(w->train_metrics, slot, batch);
+    if (run->e->task_row->measure_batch)
+        run->e->task_row->measure_batch(run->e->task, batch, w->batch[slot]);
 }
 
 /* ---- evaluations and checkpoints -------------------------------------------------------- */

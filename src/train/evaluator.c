@@ -19,6 +19,7 @@ struct pm_evaluator {
     struct pm_net_sizes *sizes;
     struct pm_net_of_size now;     /* the net of the batches under way */
     const void **values;           /* per output: a batch's values; owned */
+    char *folder;                  /* for files with predictions, owned; NULL: not written */
 };
 /* One run: the batches under way. */
 struct pass {
@@ -65,9 +66,29 @@ void pm_evaluator_destroy(struct pm_evaluator **ev)
         pm_net_sizes_destroy(&(*ev)->sizes);
         pm_frame_groups_free(&(*ev)->groups);
         pm_free((*ev)->values);
+        pm_free((*ev)->folder);
         pm_free(*ev);
     }
     *ev = NULL;
+}
+
+void pm_evaluator_write_to(struct pm_evaluator *ev, const char *folder)
+{
+    pm_free(ev->folder);
+    ev->folder = pm_strdup(folder);
+}
+
+/* Writes the task's files with predictions, if they are wanted. */
+static int write_files(const struct pm_evaluator *ev, const struct pm_score *score)
+{
+    int err = PM_OK;
+
+    if (!ev->folder || !ev->e->task_row->score_write)
+        return PM_OK;
+    PM_TRY(pm_make_folders(ev->folder));
+    PM_TRY(ev->e->task_row->score_write(score, ev->folder));
+out:
+    return err;
 }
 
 /* Waits for the batch of a slot, if there is one, and scores it. */
@@ -267,6 +288,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     PM_TRY(tell_skipped(ev, *count, *skipped));
     ev->e->task_row->score_report(p.score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
+    PM_TRY(write_files(ev, p.score));
     if (detail) {
         if (ev->e->task_row->score_detail)
             ev->e->task_row->score_detail(p.score, detail);

@@ -10,6 +10,9 @@ struct pm_evaluator;
 int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_variables *v,
                         struct pm_evaluator **out);
 void pm_evaluator_destroy(struct pm_evaluator **ev);
+/* Later runs also write the task's files with predictions (pm_task_row.score_write) into this
+ * folder, which they create. The path is copied. */
+void pm_evaluator_write_to(struct pm_evaluator *ev, const char *folder);
 /* Runs exactly one pass (or eval.max_batches). Writes the metrics into metrics, the number of
  * examples into count, and the number of damaged records that were skipped (data.on_corrupt) into
  * skipped. detail (may be NULL) receives the other content of report.html, for example sample
