@@ -9,7 +9,6 @@
 static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices" };
 
 static const char default_task[] = "classification"; /* used if open has no tasks */
-static const char later_task[] = "detection";         /* a known task that is not available yet */
 
 struct load {
     struct pm_config *c;
@@ -315,12 +314,11 @@ static int choose_task(const struct load *l)
             c->task_row = l->open->tasks[i];
             return PM_OK;
         }
-        names = pm_arena_printf(c->arena, "%s%s, ", names, l->open->tasks[i]->name);
+        names = pm_arena_printf(c->arena, "%s%s%s", names, i ? ", " : "", l->open->tasks[i]->name);
     }
     if (l->open->task_count == 0 && *c->task)
         return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s task: one of %s%s is needed", pm_config_place(c, "task"), names,
-                   later_task);
+    return pm_fail(PM_ECONFIG, "%s task: one of %s is needed", pm_config_place(c, "task"), names);
 }
 
 static int read_top(const struct load *l)
@@ -344,9 +342,6 @@ static int read_top(const struct load *l)
     if (!task || cJSON_IsNull(task))
         return PM_OK;
     c->task = cJSON_IsString(task) ? task->valuestring : "";
-    if (strcmp(c->task, later_task) == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
-                       pm_config_place(c, "task"), c->task));
     PM_TRY(choose_task(l));
 out:
     return err;

@@ -81,7 +81,6 @@ static void messages(void **state)
         { "{\"runn\": {}}", "t.json:1: runn: unknown key, did you mean 'run'?" },
         { "{\"batch_size\": 3}", "t.json:1: batch_size: unknown key, did you mean "
                                  "'run.batch_size'?" },
-        { "{\"task\": \"detection\"}", "t.json:1: task: detection is known, but not available" },
         { "{\"task\": \"x\"}", "task: one of classification, segmentation, detection" },
         { "{\"devices\": []}", "t.json:1: devices: the list is empty" },
         { "{\"devices\": [3]}", "devices.0: a name such as" },
@@ -125,7 +124,8 @@ static void messages(void **state)
           "t.json:1: export.scales: a quantised net (model.quantize_delay 5) evaluates a picture "
           "once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
-        { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
+        { "{\"eval\": {\"keypoint_edges\": []}}",
+          "t.json:1: eval.keypoint_edges: known, but not" },
         { "{\"eval\": {\"panoptic\": {}}}",
           "t.json:1: eval.panoptic: this key is for segmentation, but" },
 #define PANOPTIC(o) \

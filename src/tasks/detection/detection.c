@@ -1,0 +1,57 @@
+/* detection: boxes with classes: the row of the task. */
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+/* Appends "3 classes, 1917 anchors". */
+static void describe(const struct pm_task *t, struct pm_str *out)
+{
+    pm_str_add(out, "%d %s", t->facts.num_classes, t->facts.num_classes > 1 ? "classes" : "class");
+    if (t->anchors_count)
+        pm_str_add(out, ", %d anchors", t->anchors[0].count);
+}
+
+static int picture(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
+                   struct pm_image8 *out)
+{
+    return pm_record_picture(&t->facts, record, size, where, out);
+}
+
+const struct pm_task_row pm_task_detection = {
+    .config = { .name = "detection",
+                .sections = pm_detection_sections,
+                .metrics = pm_detection_metrics,
+                .check = pm_detection_check_config },
+    .spatial = true,
+    .unit = "boxes",
+    .prediction = "the boxes above eval.score_threshold, by class; --json: every box in pixels of\n"
+                  "the picture; NAME.png with the boxes, names and scores\n",
+    .classes = pm_detection_classes,
+    .open = pm_detection_open,
+    .close = pm_detection_close,
+    .describe = describe,
+    .fields = pm_detection_fields,
+    .frame = pm_detection_frame,
+    .make = pm_detection_make,
+    .batch_metrics = pm_detection_batch_metrics,
+    .measure_batch = pm_detection_measure_batch,
+    .whole_batch = pm_detection_whole_batch,
+    .free_host = pm_detection_free_truths,
+    .picture = picture,
+    .settle = pm_detection_settle,
+    .find_heads = pm_detection_find_heads,
+    .check_heads = pm_detection_check_heads,
+    .add_loss = pm_detection_add_loss,
+    .add_outputs = pm_detection_outputs,
+    .metrics = pm_detection_list_metrics,
+    .score_create = pm_detection_score_create,
+    .score_destroy = pm_detection_score_destroy,
+    .score_add = pm_detection_score_add,
+    .score_report = pm_detection_score_report,
+    .score_detail = pm_detection_score_detail,
+    .score_write = pm_detection_score_write,
+    .score_samples = pm_detection_score_samples,
+    .score_sample = pm_detection_score_sample,
+    .paint = pm_detection_paint,
+    .present = pm_detection_present,
+    .print = pm_detection_print,
+};

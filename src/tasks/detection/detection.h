@@ -1,0 +1,217 @@
+/* detection: shared by the files of this task: boxes with classes.
+ *
+ * Inside the task a class is 0..K-1: the class number of the label map less 1, as in TensorFlow's
+ * Object Detection API. Numbers without a class in the map are classes that never occur, so a net
+ * for COCO's 80 classes on the numbers 1..90 has 90. Boxes are ymin, xmin, ymax, xmax in 0..1 of
+ * the net's input; only metrics and predictions use pixels of the file. */
+#ifndef PM_DETECTION_H
+#define PM_DETECTION_H
+
+#include "tasks/detection/box_metrics.h"
+#include "tasks/detection/matching.h"
+
+#include <pumice/objects.h>
+#include <pumice/task.h>
+
+#include <stdatomic.h>
+
+/* ---- options of the config's sections that detection adds (detection_options.c) ------------ */
+
+/* model.box_coder */
+enum pm_coder_type {
+    PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
+    PM_CODER_TYPE_KEYPOINT, /* refused */
+};
+struct pm_detection_coder {
+    int type;           /* enum pm_coder_type */
+    float y_scale, x_scale, height_scale, width_scale, length_scale, stddev;
+    int num_keypoints;
+};
+/* model.post_processing */
+enum pm_score_converter {
+    PM_CONVERT_AUTO, PM_CONVERT_IDENTITY, PM_CONVERT_SIGMOID, PM_CONVERT_SOFTMAX,
+};
+struct pm_detection_post {
+    int score_converter; /* enum pm_score_converter; after opening never AUTO */
+    float logit_scale, score_threshold, iou_threshold;
+    int max_detections_per_class, max_total_detections;
+    bool use_class_agnostic_nms;
+    int max_classes_per_detection;
+    float soft_nms_sigma;
+};
+/* loss.classification, loss.localization, loss.hard_example_miner */
+enum pm_class_loss {
+    PM_CLASS_SIGMOID, PM_CLASS_SIGMOID_FOCAL, PM_CLASS_SOFTMAX, PM_CLASS_BOOTSTRAPPED,
+};
+struct pm_detection_class_loss {
+    int type;            /* enum pm_class_loss */
+    float weight, gamma, alpha, logit_scale;
+    bool hard_bootstrap;
+};
+enum pm_box_loss { PM_BOX_SMOOTH_L1, PM_BOX_L2, PM_BOX_IOU, PM_BOX_GIOU }; /* the last two are
+                                                                            * refused */
+struct pm_detection_box_loss {
+    int type;            /* enum pm_box_loss */
+    float weight, delta;
+};
+struct pm_detection_miner {
+    bool on;             /* loss.hard_example_miner is an object */
+    int num_hard_examples;
+    float iou_threshold;
+    int loss_type;
+    int max_negatives_per_positive, min_negatives_per_image;
+};
+enum pm_normalize_over { PM_NORMALIZE_BATCH, PM_NORMALIZE_CLONE };
+
+struct pm_detection_data {
+    const char *label_map; /* NULL: the data's */
+    int max_boxes;         /* M: most boxes of a training picture */
+    float min_side;        /* pixels of the file; see struct pm_object_filter */
+};
+struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
+struct pm_detection_loss {
+    const struct cJSON *classification, *localization, *hard_example_miner;
+    int normalize_over;    /* enum pm_normalize_over */
+    bool normalize_by_matches, normalize_loc_by_codesize, encode_background_as_zeros;
+    float negative_class_weight;
+};
+struct pm_detection_eval {
+    struct pm_strings metrics;    /* names of metric sets */
+    struct pm_floats recall_range;
+    const struct cJSON *score_threshold;
+};
+
+/* ---- the object ---------------------------------------------------------------------------- */
+
+/* The anchors of the net for pictures of one frame. */
+struct pm_detection_anchors {
+    struct pm_frame frame;
+    int count;                     /* N */
+    struct pm_anchor_index *index; /* owned */
+};
+enum { PM_DETECTION_LEVELS = 7, PM_DETECTION_CLASSES = 10000 };
+struct pm_task {
+    struct pm_task_facts facts;
+    const struct pm_label_map *map;   /* borrowed from the facts' data; NULL: classes are numbers */
+    struct pm_detection_data data;
+    struct pm_detection_loss loss;
+    struct pm_detection_coder coder;
+    struct pm_matcher matcher;
+    struct pm_detection_post post;
+    struct pm_detection_class_loss class_loss;
+    struct pm_detection_box_loss box_loss;
+    struct pm_detection_miner miner;
+    unsigned sets;                    /* enum pm_box_set: metrics that are computed */
+    double recall[2];                 /* of precision_at_recall */
+    double score_threshold;           /* least score of a drawn box */
+    bool best_threshold;              /* eval.score_threshold is "best" */
+    /* Set by settle, per frame of training pictures; the first is the facts'. */
+    struct pm_detection_anchors *anchors; /* owned */
+    size_t anchors_count, anchors_capacity;
+    atomic_uint_least64_t *crowded;   /* owned: training pictures so far with more than max_boxes */
+};
+
+/* detection_options.c: the task's options in the config, and hooks of pm_task_row. */
+extern const struct pm_task_section pm_detection_sections[];
+int pm_detection_check_config(const struct pm_config *c);
+int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
+                         struct pm_dataset_info *data);
+int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
+void pm_detection_close(struct pm_task **t);
+/* Returns the name of a class; text has room for a number's, for classes without a name. */
+const char *pm_detection_name(const struct pm_task *t, int label, char text[16]);
+
+/* ---- samples (detection_samples.c) --------------------------------------------------------- */
+
+/* The fields of a batch, after "images" (field 0). In evaluation they are there only if the loss is
+ * computed. truth_boxes F32 [M, 4], truth_classes I32 [M], truth_weights F32 [M] (0: no box),
+ * matches I32 [N] (matching.h), normalizer F32 scalar: the sum of the weights of all matched
+ * anchors of the whole batch, at least 1; only with normalize_over batch. */
+enum {
+    PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
+};
+/* True objects of one evaluated picture, in pixels of the file; host data of the loader. */
+struct pm_detection_truths {
+    int height, width;            /* of the picture as it is shown */
+    char *name;                   /* owned: its id, or NULL */
+    struct pm_box_truth *truth;   /* [count], owned */
+    int count;
+    int *verified;                /* [verified_count], owned: classes somebody looked for; NULL */
+    int verified_count;
+};
+void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
+                         struct pm_field_list *out);
+int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
+                       struct pm_frame *out);
+int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);
+void pm_detection_whole_batch(void *sampler, struct pm_batch *b);
+/* Numbers of a batch, as means over its pictures, and how they are computed. */
+extern const struct pm_batch_metric pm_detection_batch_metrics[];
+void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *batch,
+                                double out[PM_MAX_BATCH_METRICS]);
+void pm_detection_free_truths(void *truths);
+/* Returns the anchors for this frame, or NULL if no training picture has it. */
+const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task *t,
+                                                           struct pm_frame frame);
+/* Brings boxes of the net's input, for a picture of height x width pixels in a frame, back to the
+ * picture: [count][4] in pixels, clipped to it. PM_EDATA if the picture cannot be placed. */
+int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                           const float *boxes, int count, struct pm_box *out);
+/* Reads a record's true objects. The caller frees them with pm_detection_free_truths. */
+int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
+                        const char *where, struct pm_detection_truths **out);
+
+/* ---- heads, losses, outputs ---------------------------------------------------------------- */
+
+/* The heads of a net, found by their names boxes_1, classes_1, ..., anchors. */
+struct pm_detection_heads {
+    int levels;
+    struct pm_node *boxes[PM_DETECTION_LEVELS], *classes[PM_DETECTION_LEVELS], *anchors;
+    bool background;     /* column 0 of the classes is the background */
+};
+/* detection_heads.c */
+void pm_detection_find_heads(struct pm_net *net, struct pm_heads *heads);
+int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *heads, int batch);
+int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads);
+/* Sorts heads that pm_detection_check_heads accepted. */
+void pm_detection_sort_heads(const struct pm_task *t, const struct pm_heads *heads,
+                             struct pm_detection_heads *out);
+/* Number of codes of a box. */
+int pm_detection_code_size(const struct pm_task *t);
+/* detection_losses.c */
+/* Adds the options of layers that encode or decode boxes. */
+void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
+void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
+                           const struct pm_task *t);
+/* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
+ * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. */
+enum { PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT };
+int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
+                         const struct pm_net_maker *maker, const struct pm_task *t,
+                         enum pm_use use, struct pm_outputs *out);
+
+/* ---- scores and predictions ---------------------------------------------------------------- */
+
+/* detection_score.c */
+extern const struct pm_metric_kind pm_detection_metrics[];
+void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *out);
+struct pm_score *pm_detection_score_create(const struct pm_task *t);
+void pm_detection_score_destroy(struct pm_score **m);
+int pm_detection_score_add(struct pm_score *m, const struct pm_batch *batch,
+                           const void *const *outputs, double loss);
+void pm_detection_score_report(const struct pm_score *m, struct cJSON *object);
+void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object);
+int pm_detection_score_write(const struct pm_score *m, const char *folder);
+int pm_detection_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
+int pm_detection_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                              const char *where, struct cJSON *object,
+                              struct pm_drawings *drawings);
+/* detection_present.c */
+int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
+                         const void *const *outputs, const struct pm_image8 *picture,
+                         struct cJSON *object, struct pm_drawings *drawings);
+void pm_detection_print(const struct cJSON *object, struct pm_str *out);
+void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, int i,
+                        struct pm_drawings *drawings);
+
+#endif

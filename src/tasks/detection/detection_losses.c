@@ -1,0 +1,114 @@
+/* detection_losses: the loss layer of training, and of evaluation where the truths are fields. */
+#include "tasks/detection/detection.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+static cJSON *numbers(const float *v, int count)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < count; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)v[i]));
+    return list;
+}
+
+void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
+{
+    static const char *const names[] = { "faster_rcnn", "mean_stddev", "square" };
+    const struct pm_detection_coder *c = &t->coder;
+    const float scales[][4] = {
+        { c->y_scale, c->x_scale, c->height_scale, c->width_scale },
+        { c->stddev },
+        { c->y_scale, c->x_scale, c->length_scale },
+    };
+    const int counts[] = { 4, 1, 3 };
+
+    cJSON_AddStringToObject(options, "coder", names[c->type]);
+    cJSON_AddItemToObject(options, "coder_scales", numbers(scales[c->type], counts[c->type]));
+}
+
+static void add_class_loss(const struct pm_task *t, struct cJSON *o)
+{
+    static const char *const names[] = { "weighted_sigmoid", "weighted_sigmoid_focal",
+                                         "weighted_softmax", "bootstrapped_sigmoid" };
+    const struct pm_detection_class_loss *l = &t->class_loss;
+
+    cJSON_AddStringToObject(o, "classification", names[l->type]);
+    cJSON_AddNumberToObject(o, "classification_weight", (double)l->weight);
+    if (l->type == PM_CLASS_SIGMOID_FOCAL)
+        cJSON_AddNumberToObject(o, "gamma", (double)l->gamma);
+    if (l->type != PM_CLASS_SOFTMAX && !isnan(l->alpha))
+        cJSON_AddNumberToObject(o, "alpha", (double)l->alpha);
+    if (l->type == PM_CLASS_SOFTMAX)
+        cJSON_AddNumberToObject(o, "logit_scale", (double)l->logit_scale);
+    if (l->type == PM_CLASS_BOOTSTRAPPED)
+        cJSON_AddBoolToObject(o, "hard_bootstrap", l->hard_bootstrap);
+}
+
+static void add_box_loss(const struct pm_task *t, struct cJSON *o)
+{
+    static const char *const names[] = { "weighted_smooth_l1", "weighted_l2" };
+
+    cJSON_AddStringToObject(o, "localization", names[t->box_loss.type]);
+    cJSON_AddNumberToObject(o, "localization_weight", (double)t->box_loss.weight);
+    cJSON_AddNumberToObject(o, "delta", (double)t->box_loss.delta);
+}
+
+static void add_miner(const struct pm_task *t, struct cJSON *o)
+{
+    static const char *const types[] = { "both", "classification", "localization" };
+    const struct pm_detection_miner *m = &t->miner;
+
+    if (!m->on)
+        return;
+    cJSON_AddBoolToObject(o, "mine", true);
+    cJSON_AddNumberToObject(o, "num_hard_examples", m->num_hard_examples);
+    cJSON_AddNumberToObject(o, "iou_threshold", (double)m->iou_threshold);
+    cJSON_AddStringToObject(o, "loss_type", types[m->loss_type]);
+    cJSON_AddNumberToObject(o, "max_negatives_per_positive", m->max_negatives_per_positive);
+    cJSON_AddNumberToObject(o, "min_negatives_per_image", m->min_negatives_per_image);
+}
+
+static void add_numbers(const struct pm_task *t, const struct pm_detection_heads *h, cJSON *o)
+{
+    cJSON_AddNumberToObject(o, "levels", h->levels);
+    cJSON_AddBoolToObject(o, "background", h->background);
+    cJSON_AddBoolToObject(o, "normalize_by_matches", t->loss.normalize_by_matches);
+    cJSON_AddBoolToObject(o, "normalize_loc_by_codesize", t->loss.normalize_loc_by_codesize);
+    cJSON_AddBoolToObject(o, "encode_background_as_zeros", t->loss.encode_background_as_zeros);
+    cJSON_AddNumberToObject(o, "negative_class_weight", (double)t->loss.negative_class_weight);
+    pm_detection_add_coder(t, o);
+    add_class_loss(t, o);
+    add_box_loss(t, o);
+    add_miner(t, o);
+}
+
+void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
+                           const struct pm_task *t)
+{
+    static const char *const fields[] = { "matches", "truth_boxes", "truth_classes",
+                                          "truth_weights" };
+    struct pm_node *in[PM_MAX_INPUTS];
+    struct pm_detection_heads h;
+    cJSON *options;
+    int n;
+
+    if (net->error)
+        return;
+    pm_detection_sort_heads(t, heads, &h);
+    for (int l = 0; l < h.levels; l++) {
+        in[l] = h.boxes[l];
+        in[h.levels + l] = h.classes[l];
+    }
+    n = 2 * h.levels;
+    in[n++] = h.anchors;
+    for (size_t i = 0; i < PM_COUNT(fields); i++)
+        in[n++] = pm_net_find(net, fields[i]);
+    if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
+        in[n++] = pm_net_find(net, "normalizer");
+    options = cJSON_CreateObject();
+    add_numbers(t, &h, options);
+    pm_net_add_json(net, "loss", in, n, "detection_loss", options, NULL, "loss");
+    cJSON_Delete(options);
+}

@@ -1,0 +1,433 @@
+/* detection_options: the task's part of the config: options and checks of combinations. Also
+ * creates the task's object from them and from the data. The objects' keys have the names of
+ * TensorFlow's Object Detection API. */
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static const struct pm_opt data[] = {
+    PM_STRING(pm_detection_data, label_map, NULL,
+              "detection: file with the names and numbers of the classes: protobuf's text form "
+              "(.pbtxt) or JSON; null = box_labels of dataset.json, label_map.pbtxt or labels.txt "
+              "in the data folder"),
+    PM_INT(pm_detection_data, max_boxes, 100, 1, 10000,
+           "detection: most boxes of a training picture; if there are more, the largest are kept. "
+           "Evaluation uses all"),
+    PM_FLOAT(pm_detection_data, min_side, 0, 0, 10000,
+             "detection: leave boxes out of training if a side has fewer pixels of the picture "
+             "file; 0 = none"),
+    { 0 },
+};
+
+static const struct pm_opt model[] = {
+    PM_JSON(pm_detection_model, box_coder,
+            "detection: how boxes are coded relative to anchors, an object with the keys below; "
+            "null = their defaults"),
+    PM_JSON(pm_detection_model, matcher,
+            "detection: which anchors learn which boxes, an object with the keys below; null = "
+            "their defaults with force_match_for_each_row"),
+    PM_JSON(pm_detection_model, post_processing,
+            "detection: scores and non-maximum suppression, an object with the keys below; null = "
+            "their defaults"),
+    { 0 },
+};
+
+static const struct pm_opt coder[] = {
+    PM_ENUM(pm_detection_coder, type, PM_CODER_TYPE_FASTER_RCNN,
+            "faster_rcnn|mean_stddev|square|keypoint",
+            "faster_rcnn = centre and logarithms of the sides, relative to the anchor's sides; "
+            "mean_stddev = distances of the corners; square = centre and one side; keypoint is not "
+            "available yet"),
+    PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
+             "faster_rcnn, square: factor of the centre's y"),
+    PM_FLOAT(pm_detection_coder, x_scale, 10, 1e-6, 1e6,
+             "faster_rcnn, square: factor of the centre's x"),
+    PM_FLOAT(pm_detection_coder, height_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the height"),
+    PM_FLOAT(pm_detection_coder, width_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the width"),
+    PM_FLOAT(pm_detection_coder, length_scale, 5, 1e-6, 1e6, "square: factor of the side"),
+    PM_FLOAT(pm_detection_coder, stddev, 0.01, 1e-6, 1e6,
+             "mean_stddev: divisor of the corners' distances"),
+    PM_INT(pm_detection_coder, num_keypoints, 0, 0, 1000, "keypoint: number of keypoints"),
+    { 0 },
+};
+
+static const struct pm_opt post[] = {
+    PM_ENUM(pm_detection_post, score_converter, PM_CONVERT_AUTO, "auto|identity|sigmoid|softmax",
+            "how logits become scores; auto = softmax if loss.classification is weighted_softmax, "
+            "else sigmoid"),
+    PM_FLOAT(pm_detection_post, logit_scale, 1, 1e-6, 1e6, "divisor of the logits before that"),
+    PM_FLOAT(pm_detection_post, score_threshold, 0, 0, 1,
+             "drop detections whose score is not above this"),
+    PM_FLOAT(pm_detection_post, iou_threshold, 0.6, 0, 1,
+             "drop a detection whose IoU with a better one of its class is above this"),
+    PM_INT(pm_detection_post, max_detections_per_class, 100, 1, 10000,
+           "most detections of a class in a picture"),
+    PM_INT(pm_detection_post, max_total_detections, 100, 1, 10000,
+           "most detections in a picture"),
+    PM_BOOL(pm_detection_post, use_class_agnostic_nms, false,
+            "suppress over all classes together"),
+    PM_INT(pm_detection_post, max_classes_per_detection, 1, 1, 10000,
+           "use_class_agnostic_nms: classes of a box that are detections, those with the highest "
+           "scores"),
+    PM_FLOAT(pm_detection_post, soft_nms_sigma, 0, 0, 100,
+             "above 0: soft suppression, which lowers scores instead of dropping detections"),
+    { 0 },
+};
+
+static const struct pm_opt loss[] = {
+    PM_JSON(pm_detection_loss, classification,
+            "detection: loss of the classes, an object with the keys below; null = focal loss "
+            "with alpha 0.25"),
+    PM_JSON(pm_detection_loss, localization,
+            "detection: loss of the boxes, an object with the keys below; null = their defaults"),
+    PM_JSON(pm_detection_loss, hard_example_miner,
+            "detection: take the loss of the hardest anchors only, an object with the keys below; "
+            "null = of all anchors"),
+    PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
+            "detection: divide the loss by the matched anchors of the whole batch, or of each "
+            "device's part, as in the original; with batch, devices of any shares learn the same"),
+    PM_BOOL(pm_detection_loss, normalize_by_matches, true,
+            "detection: false = do not divide the loss by the number of matched anchors"),
+    PM_BOOL(pm_detection_loss, normalize_loc_by_codesize, false,
+            "detection: also divide the loss of the boxes by the number of codes of a box"),
+    PM_BOOL(pm_detection_loss, encode_background_as_zeros, false,
+            "detection: with a background class: negative anchors learn 0 in every column; false = "
+            "1 in the background's"),
+    PM_FLOAT(pm_detection_loss, negative_class_weight, 1, 0, 1e6,
+             "detection: weight of negative anchors in the loss of the classes"),
+    { 0 },
+};
+
+static const struct pm_opt class_loss[] = {
+    PM_ENUM(pm_detection_class_loss, type, PM_CLASS_SIGMOID_FOCAL,
+            "weighted_sigmoid|weighted_sigmoid_focal|weighted_softmax|bootstrapped_sigmoid",
+            "cross entropy of each class by itself; the same with less weight on easy examples; "
+            "cross entropy of one class of all and the background; cross entropy with targets "
+            "that the prediction corrects"),
+    PM_FLOAT(pm_detection_class_loss, weight, 1, 0, 1e6, "weight of this loss"),
+    PM_FLOAT(pm_detection_class_loss, gamma, 2, 0, 100,
+             "weighted_sigmoid_focal: exponent of 1 - p, p being the probability of the truth"),
+    PM_FLOAT(pm_detection_class_loss, alpha, NAN, 0, 1,
+             "weighted_sigmoid_focal: weight of objects; 1 - alpha is that of the background; null "
+             "= no such weights. bootstrapped_sigmoid: part of the true targets, required"),
+    PM_FLOAT(pm_detection_class_loss, logit_scale, 1, 1e-6, 1e6,
+             "weighted_softmax: divisor of the logits"),
+    PM_BOOL(pm_detection_class_loss, hard_bootstrap, false,
+            "bootstrapped_sigmoid: correct by the predicted class instead of its probability"),
+    { 0 },
+};
+
+static const struct pm_opt box_loss[] = {
+    PM_ENUM(pm_detection_box_loss, type, 0,
+            "weighted_smooth_l1|weighted_l2|weighted_iou|weighted_giou",
+            "of the codes: Huber's loss, or half the squares; the other two are not available yet"),
+    PM_FLOAT(pm_detection_box_loss, weight, 1, 0, 1e6, "weight of this loss"),
+    PM_FLOAT(pm_detection_box_loss, delta, 1, 1e-6, 1e6,
+             "weighted_smooth_l1: difference from which the loss is linear"),
+    { 0 },
+};
+
+static const struct pm_opt miner[] = {
+    PM_INT(pm_detection_miner, num_hard_examples, 64, 0, 1000000,
+           "most anchors of a picture that are kept; 0 = no limit"),
+    PM_FLOAT(pm_detection_miner, iou_threshold, 0.7, 0, 1,
+             "leave out anchors whose decoded box has a higher IoU with a harder one's"),
+    PM_ENUM(pm_detection_miner, loss_type, 0, "both|classification|localization",
+            "loss by which anchors are hard"),
+    PM_INT(pm_detection_miner, max_negatives_per_positive, 0, 0, 1000000,
+           "most negative anchors for each matched one; 0 = no limit"),
+    PM_INT(pm_detection_miner, min_negatives_per_image, 0, 0, 1000000,
+           "negative anchors that may be kept also without matched ones"),
+    { 0 },
+};
+
+static const struct pm_opt eval[] = {
+    PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
+               "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
+               "open_images_challenge"),
+    PM_FLOATS(pm_detection_eval, recall_range, "[0, 1]", 0, 1,
+              "detection: lowest and highest recall of precision_at_recall, of the set voc"),
+    PM_JSON(pm_detection_eval, score_threshold,
+            "detection: least score of the boxes that predict and the report draw, a number of 0 "
+            "to 1; null = 0.5"),
+    { 0 },
+};
+
+const struct pm_task_section pm_detection_sections[] = {
+    { "data", data }, { "model", model }, { "model.box_coder", coder },
+    { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "loss", loss },
+    { "loss.classification", class_loss }, { "loss.localization", box_loss },
+    { "loss.hard_example_miner", miner }, { "eval", eval }, { 0 },
+};
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static const char *place_of(const struct pm_config *c, const char *key)
+{
+    return pm_arena_printf(c->arena, "%s: %s", pm_config_origin(c, key), key);
+}
+
+static int read_object(const struct pm_config *c, const char *key, const struct cJSON *object,
+                       const struct pm_opt *opts, void *out)
+{
+    if (object && !cJSON_IsObject(object))
+        return pm_fail(PM_ECONFIG, "%s: an object { \"key\": value, ... } is needed",
+                       place_of(c, key));
+    return pm_opts_parse(opts, object, NULL, out, c->arena, place_of(c, key));
+}
+
+static int read_model(const struct pm_config *c, struct pm_task *t)
+{
+    struct pm_detection_model m;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "model", model, &m));
+    PM_TRY(read_object(c, "model.box_coder", m.box_coder, coder, &t->coder));
+    if (t->coder.type == PM_CODER_TYPE_KEYPOINT)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint is not available yet: use faster_rcnn",
+                       place_of(c, "model.box_coder")));
+    PM_TRY(read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
+    PM_TRY(pm_matcher_check(&t->matcher, place_of(c, "model.matcher")));
+    if (!m.matcher)
+        t->matcher.force_match_for_each_row = true;
+    PM_TRY(read_object(c, "model.post_processing", m.post_processing, post, &t->post));
+    if (t->post.max_detections_per_class > t->post.max_total_detections)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.max_detections_per_class: %d is more than "
+                       "max_total_detections, %d: lower it",
+                       place_of(c, "model.post_processing"), t->post.max_detections_per_class,
+                       t->post.max_total_detections));
+    if (t->post.soft_nms_sigma > 0 && t->post.use_class_agnostic_nms)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.soft_nms_sigma: %g is not possible together with "
+                       "use_class_agnostic_nms: set it to 0",
+                       place_of(c, "model.post_processing"), (double)t->post.soft_nms_sigma));
+out:
+    return err;
+}
+
+static int read_loss(const struct pm_config *c, struct pm_task *t)
+{
+    const struct pm_detection_class_loss *l = &t->class_loss;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "loss", loss, &t->loss));
+    PM_TRY(read_object(c, "loss.classification", t->loss.classification, class_loss,
+                       &t->class_loss));
+    PM_TRY(read_object(c, "loss.localization", t->loss.localization, box_loss, &t->box_loss));
+    PM_TRY(read_object(c, "loss.hard_example_miner", t->loss.hard_example_miner, miner,
+                       &t->miner));
+    t->miner.on = t->loss.hard_example_miner != NULL;
+    if (!t->loss.classification)
+        t->class_loss.alpha = 0.25f;
+    if (t->box_loss.type >= PM_BOX_IOU)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: weighted_iou and weighted_giou are not available yet: "
+                       "use weighted_smooth_l1", place_of(c, "loss.localization")));
+    if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.alpha: not set, but bootstrapped_sigmoid needs it, a number "
+                       "of 0 to 1: 0.95 is usual", place_of(c, "loss.classification")));
+    if (t->miner.on && l->type == PM_CLASS_SIGMOID_FOCAL)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: not together with loss.classification.type "
+                       "weighted_sigmoid_focal, which weights easy anchors down by itself: remove "
+                       "one of the two", place_of(c, "loss.hard_example_miner")));
+    if (t->post.score_converter == PM_CONVERT_AUTO)
+        t->post.score_converter = l->type == PM_CLASS_SOFTMAX ? PM_CONVERT_SOFTMAX
+                                                              : PM_CONVERT_SIGMOID;
+out:
+    return err;
+}
+
+static int read_sets(const struct pm_config *c, const struct pm_strings *names, unsigned *out)
+{
+    static const struct { const char *name; enum pm_box_set set; } known[] = {
+        { "coco", PM_BOX_COCO }, { "voc", PM_BOX_PASCAL }, { "weighted_voc", PM_BOX_PASCAL },
+        { "open_images", PM_BOX_OPEN_IMAGES },
+        { "open_images_challenge", PM_BOX_OPEN_IMAGES_CHALLENGE },
+    };
+
+    *out = 0;
+    for (int i = 0; i < names->count; i++) {
+        size_t k = 0;
+
+        while (k < PM_COUNT(known) && strcmp(known[k].name, names->v[i]) != 0)
+            k++;
+        if (k == PM_COUNT(known))
+            return pm_fail(PM_ECONFIG, "%s: \"%s\" is none of coco, voc, weighted_voc, "
+                           "open_images, open_images_challenge", place_of(c, "eval.metrics"),
+                           names->v[i]);
+        *out |= (unsigned)known[k].set;
+    }
+    if (!*out)
+        return pm_fail(PM_ECONFIG, "%s: the list is empty: name at least one of coco, voc, "
+                       "open_images, open_images_challenge", place_of(c, "eval.metrics"));
+    return PM_OK;
+}
+
+static int read_eval(const struct pm_config *c, struct pm_task *t)
+{
+    struct pm_detection_eval e;
+    const struct cJSON *least;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "eval", eval, &e));
+    PM_TRY(read_sets(c, &e.metrics, &t->sets));
+    if (e.recall_range.count != 2 || e.recall_range.v[0] > e.recall_range.v[1])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: two numbers of 0..1 are needed, the lower one first",
+                       place_of(c, "eval.recall_range")));
+    t->recall[0] = (double)e.recall_range.v[0];
+    t->recall[1] = (double)e.recall_range.v[1];
+    least = e.score_threshold;
+    t->score_threshold = 0.5;
+    if (!least)
+        goto out;
+    if (!cJSON_IsNumber(least) || !(least->valuedouble >= 0 && least->valuedouble <= 1))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a number of 0 to 1 is needed",
+                       place_of(c, "eval.score_threshold")));
+    t->score_threshold = least->valuedouble;
+out:
+    return err;
+}
+
+static int read_all(const struct pm_config *c, struct pm_task *t)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "data", data, &t->data));
+    PM_TRY(read_model(c, t));
+    PM_TRY(read_loss(c, t));
+    PM_TRY(read_eval(c, t));
+out:
+    return err;
+}
+
+int pm_detection_check_config(const struct pm_config *c)
+{
+    struct pm_task t = { .data = { 0 } };
+
+    return read_all(c, &t);
+}
+
+/* ---- classes ----------------------------------------------------------------------------- */
+
+/* Names the classes up to the highest number. */
+static int name_classes(struct pm_arena *a, struct pm_dataset_info *info)
+{
+    const struct pm_label_map *map = info->box_labels;
+    const char **names;
+    int most = 0;
+
+    for (int i = 0; i < map->count; i++)
+        most = map->item[i].id > most ? map->item[i].id : most;
+    if (most > PM_DETECTION_CLASSES)
+        return pm_fail(PM_EDATA, "data.label_map: the highest number of a class is %d, at most %d "
+                       "is allowed, because a net has a class for each number: number the classes "
+                       "from 1", most, PM_DETECTION_CLASSES);
+    names = pm_arena_alloc(a, ((size_t)most + 1) * sizeof *names);
+    for (int i = 0; i < most; i++)
+        names[i] = NULL;
+    for (int i = 0; i < map->count; i++) {
+        const struct pm_label_item *item = &map->item[i];
+
+        if (item->id > 0)
+            names[item->id - 1] = item->display_name ? item->display_name : item->name;
+    }
+    info->num_classes = most;
+    info->labels = names;
+    return PM_OK;
+}
+
+int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
+                         struct pm_dataset_info *info)
+{
+    struct pm_label_map *map = pm_arena_alloc(a, sizeof *map);
+    struct pm_detection_data d;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "data", data, &d));
+    if (info->box_labels) /* of a checkpoint: the net keeps the classes that it was trained with */
+        return name_classes(a, info);
+    info->num_classes = 0;
+    info->labels = NULL;
+    if (d.label_map)
+        PM_TRY(pm_label_map_read(a, d.label_map, map));
+    else if (c->data.folder && pm_is_folder(c->data.folder))
+        err = pm_label_map_of_folder(a, c->data.folder, map);
+    else
+        goto out;
+    if (err < 0 && c->model.num_classes > 0) {
+        PM_WARN("data", "%s; classes are the numbers 1..%d (model.num_classes)", pm_error_text(),
+                c->model.num_classes);
+        err = PM_OK;
+        goto out;
+    }
+    PM_TRY(err);
+    info->box_labels = map;
+    PM_TRY(name_classes(a, info));
+out:
+    return err;
+}
+
+const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
+{
+    if (t->facts.labels && t->facts.labels[label])
+        return t->facts.labels[label];
+    snprintf(text, 16, "%d", label + 1);
+    return text;
+}
+
+/* ---- the object -------------------------------------------------------------------------- */
+
+static int check(const struct pm_task *t)
+{
+    const struct pm_task_facts *s = &t->facts;
+    int err = PM_OK;
+
+    PM_TRY(pm_record_check(s, 1));
+    PM_TRY(pm_record_check_augment(s, PM_CARRIES_BOXES));
+    for (int i = 0; t->map && i < t->map->count; i++)
+        if (t->map->item[i].id > s->num_classes)
+            PM_TRY(pm_fail(PM_ECONFIG, "model.num_classes: %d, but the label map has a class with "
+                           "the number %d, \"%s\": raise model.num_classes, or remove the key",
+                           s->num_classes, t->map->item[i].id, t->map->item[i].name));
+    if (s->num_classes > PM_DETECTION_CLASSES)
+        PM_TRY(pm_fail(PM_ECONFIG, "model.num_classes: %d is outside 1..%d", s->num_classes,
+                       PM_DETECTION_CLASSES));
+    if (s->preprocessing->channels && s->preprocessing->channels != s->channels)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "input.preprocessing: \"%s\" needs %d channels, but the input has %d: set "
+                       "input.channels, or another preprocessing",
+                       s->preprocessing->name, s->preprocessing->channels, s->channels));
+out:
+    return err;
+}
+
+int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
+{
+    struct pm_task *t = pm_calloc(1, sizeof *t);
+    int err = PM_OK;
+
+    t->facts = *facts;
+    t->map = facts->data->box_labels;
+    t->crowded = pm_calloc(1, sizeof *t->crowded);
+    PM_TRY(read_all(facts->config, t));
+    PM_TRY(check(t));
+    *out = t, t = NULL;
+out:
+    pm_detection_close(&t);
+    return err;
+}
+
+void pm_detection_close(struct pm_task **t)
+{
+    if (*t) {
+        for (size_t i = 0; i < (*t)->anchors_count; i++)
+            pm_anchor_index_destroy(&(*t)->anchors[i].index);
+        pm_free((*t)->anchors);
+        pm_free((*t)->crowded);
+    }
+    pm_free(*t);
+    *t = NULL;
+}

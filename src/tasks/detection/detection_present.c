@@ -1,0 +1,173 @@
+/* detection_present: a picture's detections as JSON and as boxes on it; and the boxes of training
+ * pictures for TensorBoard. */
+#include "tasks/class_detail.h"
+#include "tasks/detection/detection.h"
+
+#include <cjson/cJSON.h>
+#include <pumice/draw.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- predictions ------------------------------------------------------------------------- */
+
+/* The detections of one picture. */
+struct found {
+    int count;
+    struct pm_box *box;     /* [count], owned: pixels of the picture */
+    const float *score;     /* borrowed */
+    const int32_t *label;
+};
+
+static void add_json(const struct pm_task *t, const struct found *f, struct cJSON *object)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, "boxes");
+
+    for (int i = 0; i < f->count; i++) {
+        cJSON *row = cJSON_CreateObject(), *box;
+
+        cJSON_AddNumberToObject(row, "label", f->label[i] + 1);
+        if (t->facts.labels && t->facts.labels[f->label[i]])
+            cJSON_AddStringToObject(row, "name", t->facts.labels[f->label[i]]);
+        cJSON_AddNumberToObject(row, "score", (double)f->score[i]);
+        box = cJSON_AddArrayToObject(row, "box");
+        for (int k = 0; k < 4; k++) /* in hundredths of a pixel */
+            cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * f->box[i].v[k]) / 100));
+        cJSON_AddItemToArray(list, row);
+    }
+}
+
+/* Draws the boxes whose score is at least the threshold. */
+static void draw(const struct pm_task *t, const struct found *f, const struct pm_image8 *picture,
+                 struct pm_image8 *out)
+{
+    struct pm_marked_box *boxes = pm_calloc((size_t)f->count + 1, sizeof *boxes);
+    char (*text)[64] = pm_calloc((size_t)f->count + 1, sizeof *text);
+    size_t n = 0;
+
+    for (int i = 0; i < f->count; i++) {
+        char number[16];
+
+        if (!((double)f->score[i] >= t->score_threshold))
+            continue;
+        for (int k = 0; k < 4; k++)
+            boxes[n].box[k] = (float)(f->box[i].v[k] / (k % 2 ? picture->width : picture->height));
+        snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, f->label[i], number),
+                 100 * (double)f->score[i]);
+        boxes[n].text = text[n];
+        boxes[n++].color = pm_draw_color((size_t)f->label[i]);
+    }
+    pm_draw_canvas(picture, 600, out);
+    pm_draw_boxes(out, boxes, n);
+    pm_free(boxes);
+    pm_free(text);
+}
+
+int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
+                         const void *const *outputs, const struct pm_image8 *picture,
+                         struct cJSON *object, struct pm_drawings *drawings)
+{
+    const int height = picture->height, width = picture->width;
+    struct found f = { .count = *(const int32_t *)outputs[PM_OUT_COUNT],
+                       .score = outputs[PM_OUT_SCORES], .label = outputs[PM_OUT_CLASSES] };
+    int err = PM_OK;
+
+    f.box = pm_malloc(((size_t)f.count + 1) * sizeof *f.box);
+    PM_TRY(pm_detection_to_pixels(t, frame, height, width, outputs[PM_OUT_BOXES], f.count, f.box));
+    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
+    cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
+    add_json(t, &f, object);
+    if (drawings)
+        draw(t, &f, picture, pm_drawings_add(drawings, ""));
+out:
+    pm_free(f.box);
+    return err;
+}
+
+/* ---- in text ----------------------------------------------------------------------------- */
+
+static double number(const cJSON *object, const char *name)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name));
+}
+
+/* Counts the boxes of this class above the threshold. */
+static int count_of(const cJSON *list, double label, double threshold)
+{
+    const cJSON *row;
+    int count = 0;
+
+    cJSON_ArrayForEach(row, list)
+        count += number(row, "label") == label && number(row, "score") >= threshold;
+    return count;
+}
+
+/* Appends " 2 cat, 1 dog". */
+void pm_detection_print(const struct cJSON *object, struct pm_str *out)
+{
+    const cJSON *list = cJSON_GetObjectItem(object, "boxes"), *row, *before;
+    const double threshold = number(object, "score_threshold");
+    int shown = 0;
+
+    cJSON_ArrayForEach(row, list)
+    {
+        const double label = number(row, "label");
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
+        bool listed = number(row, "score") < threshold;
+
+        for (before = list->child; before != row && !listed; before = before->next)
+            listed = number(before, "label") == label;
+        if (listed)
+            continue;
+        pm_str_add(out, "%s%d ", shown++ ? ", " : " ", count_of(list, label, threshold));
+        if (name)
+            pm_str_printable(out, name, strlen(name));
+        else
+            pm_str_add(out, "%.0f", label);
+    }
+    if (shown == 0)
+        pm_str_add(out, " nothing");
+}
+
+/* ---- training pictures ------------------------------------------------------------------- */
+
+/* Draws the truth as the loss sees it: white boxes, and dots where anchors are matched. */
+void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, int i,
+                        struct pm_drawings *drawings)
+{
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, shown->frame);
+    const size_t most = (size_t)t->data.max_boxes, row = (size_t)i;
+    const float *boxes = (const float *)shown->field[PM_FIELD_BOXES] + 4 * most * row;
+    const float *weights = (const float *)shown->field[PM_FIELD_WEIGHTS] + most * row;
+    const int32_t *classes = (const int32_t *)shown->field[PM_FIELD_CLASSES] + most * row;
+    const int height = shown->frame.height, width = shown->frame.width;
+    struct pm_image8 *im = pm_drawings_add(drawings, "truth");
+    struct pm_marked_box *list = pm_calloc(most + 1, sizeof *list);
+    size_t n = 0;
+
+    *im = (struct pm_image8){ height, width, 3,
+                              pm_calloc((size_t)height * (size_t)width, 3) };
+    for (size_t k = 0; k < most; k++) {
+        char number[16];
+
+        if (!(boxes[4 * k + 2] > boxes[4 * k]))
+            continue;
+        memcpy(list[n].box, boxes + 4 * k, sizeof list[n].box);
+        list[n].text = t->facts.labels ? pm_detection_name(t, classes[k], number) : NULL;
+        list[n].dashed = weights[k] == 0;
+        list[n++].color = pm_draw_color((size_t)classes[k]);
+    }
+    pm_draw_boxes(im, list, n);
+    for (int k = 0; anchors && k < anchors->count; k++) {
+        const int32_t match =
+            ((const int32_t *)shown->field[PM_FIELD_MATCHES])[row * (size_t)anchors->count +
+                                                              (size_t)k];
+        float box[4];
+
+        if (match < 0)
+            continue;
+        pm_anchor_index_box(anchors->index, k, box);
+        pm_draw_point(im, (double)(box[0] + box[2]) / 2, (double)(box[1] + box[3]) / 2,
+                      pm_draw_color((size_t)classes[match]), true);
+    }
+    pm_free(list);
+}

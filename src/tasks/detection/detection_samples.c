@@ -1,0 +1,451 @@
+/* detection_samples: records become fields, and true objects for the metrics.
+ *
+ * Training: boxes without an area are dropped and boxes are clipped to the picture
+ * (pm_objects_filter). They go through the same geometry as the picture, and are dropped if no part
+ * is left in the input, else clipped. A crowd is a box around many objects, so its weight is 0:
+ * anchors that resemble it learn neither an object nor the background. Anchors are matched here, in
+ * the loader's threads.
+ *
+ * Evaluation keeps every object as the record has it, in pixels of the file. */
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+#include <pumice/trace.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- fields ------------------------------------------------------------------------------ */
+
+const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task *t,
+                                                           struct pm_frame frame)
+{
+    for (size_t i = 0; i < t->anchors_count; i++)
+        if (t->anchors[i].frame.height == frame.height && t->anchors[i].frame.width == frame.width)
+            return &t->anchors[i];
+    return NULL;
+}
+
+/* Whether examples have truths for the loss: always in training; in evaluation only if all pictures
+ * have one frame, whose anchors are known from training. */
+static bool has_truths(const struct pm_task *t, bool train, struct pm_frame frame)
+{
+    return train || (!t->facts.own_sizes && pm_detection_anchors_of(t, frame));
+}
+
+/* Ranges of values are for random inputs of the verification: few anchors are matched. */
+void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
+                         struct pm_field_list *out)
+{
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, frame);
+    const int most = t->data.max_boxes;
+
+    pm_field_add(out, pm_record_images(&t->facts, frame));
+    if (!has_truths(t, train, frame))
+        return;
+    pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4), .high = 1 });
+    pm_field_add(out, (struct pm_field){ "truth_classes", PM_I32, PM_SHAPE1(most),
+                                         .high = t->facts.num_classes > 1
+                                                     ? t->facts.num_classes - 1 : 0.5 });
+    pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most), .high = 1 });
+    pm_field_add(out, (struct pm_field){ "matches", PM_I32,
+                                         PM_SHAPE1(anchors ? anchors->count : 1),
+                                         .absent = PM_IGNORED, .low = PM_IGNORED, .high = 0 });
+    if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
+        pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 }, .low = 1, .high = 2 });
+}
+
+/* The weights of the matched anchors of all examples: the divisor of the losses. */
+void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_task *t = sampler->task;
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
+    const size_t most = (size_t)t->data.max_boxes;
+    double sum = 0;
+
+    if (!anchors || !has_truths(t, sampler->train, b->frame) ||
+        t->loss.normalize_over != PM_NORMALIZE_BATCH)
+        return;
+    const size_t count = (size_t)anchors->count;
+    for (int i = 0; i < b->valid && t->loss.normalize_by_matches; i++) {
+        const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + (size_t)i * most;
+        const int32_t *matches = (const int32_t *)b->field[PM_FIELD_MATCHES] + (size_t)i * count;
+
+        for (size_t k = 0; k < count; k++)
+            sum += matches[k] >= 0 ? (double)weights[matches[k]] : 0;
+    }
+    for (int i = 0; i < b->examples; i++)
+        ((float *)b->field[PM_FIELD_NORMALIZER])[i] = sum > 1 ? (float)sum : 1;
+}
+
+#define TARGETS "TargetAssignment/AvgNum"
+const struct pm_batch_metric pm_detection_batch_metrics[] = {
+    { "true_boxes", TARGETS "GroundtruthBoxesPerImage" },
+    { "matched_boxes", TARGETS "GroundtruthBoxesMatchedPerImage" },
+    { "positive_anchors", TARGETS "PositiveAnchorsPerImage" },
+    { "negative_anchors", TARGETS "NegativeAnchorsPerImage" },
+    { "ignored_anchors", TARGETS "IgnoredAnchorsPerImage" },
+    { 0 },
+};
+
+/* Adds one picture's numbers. An anchor whose box has weight 0 is ignored. */
+static void measure(const float *weights, const int32_t *matches, size_t boxes, size_t anchors,
+                    double out[PM_MAX_BATCH_METRICS])
+{
+    bool *matched = pm_calloc(boxes, sizeof *matched);
+
+    for (size_t k = 0; k < anchors; k++) {
+        const bool positive = matches[k] >= 0 && weights[matches[k]] > 0;
+
+        out[2] += positive;
+        out[3] += matches[k] == PM_NEGATIVE;
+        out[4] += !positive && matches[k] != PM_NEGATIVE;
+        if (positive)
+            matched[matches[k]] = true;
+    }
+    for (size_t i = 0; i < boxes; i++) {
+        out[0] += weights[i] > 0;
+        out[1] += matched[i];
+    }
+    pm_free(matched);
+}
+
+void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *b,
+                                double out[PM_MAX_BATCH_METRICS])
+{
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
+    const size_t most = (size_t)t->data.max_boxes, count = anchors ? (size_t)anchors->count : 0;
+
+    for (int k = 0; k < PM_MAX_BATCH_METRICS; k++)
+        out[k] = 0;
+    for (size_t i = 0; anchors && i < (size_t)b->valid; i++)
+        measure((const float *)b->field[PM_FIELD_WEIGHTS] + i * most,
+                (const int32_t *)b->field[PM_FIELD_MATCHES] + i * count, most, count, out);
+    for (int k = 0; k < PM_MAX_BATCH_METRICS; k++)
+        out[k] /= b->valid > 0 ? b->valid : 1;
+}
+
+int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
+                       struct pm_frame *out)
+{
+    const struct pm_task_facts *f = &t->facts;
+
+    if (!o->train && f->own_sizes)
+        return pm_preprocessing_own_size(f->preprocessing, f->preprocessing_cfg, height, width,
+                                         o->where, out);
+    *out = o->train ? (struct pm_frame){ f->height, f->width }
+                    : (struct pm_frame){ f->eval_height, f->eval_width };
+    return PM_OK;
+}
+
+/* ---- objects of a record ----------------------------------------------------------------- */
+
+/* Reads the objects; every label is a class of the net, from 1. */
+static int read_objects(const struct pm_task *t, const struct pm_example *e, int height, int width,
+                        const char *where, struct pm_objects *o)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_objects_parse(e, false, where, o));
+    o->height = height; /* as it is shown; records may have the size before the EXIF turn */
+    o->width = width;
+    if (t->map) {
+        PM_TRY(pm_objects_resolve(o, t->map, where));
+        goto out;
+    }
+    for (size_t i = 0; i < o->count; i++)
+        if (o->item[i].label < 1 || o->item[i].label > t->facts.num_classes)
+            PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu: the class number %" PRId64 " is outside "
+                           "1..%d (model.num_classes): set data.label_map or correct the number",
+                           where, i + 1, o->item[i].label, t->facts.num_classes));
+out:
+    return err;
+}
+
+/* Copies the record's id: image/source_id, else the file's name. NULL if it has none. */
+static char *name_of(const struct pm_example *e)
+{
+    static const char *const keys[] = { "image/source_id", "image/filename" };
+
+    for (size_t k = 0; k < PM_COUNT(keys); k++) {
+        const uint8_t *data;
+        size_t size;
+
+        if (pm_example_bytes(e, keys[k], &data, &size) == 1 && size > 0) {
+            char *name = pm_malloc(size + 1);
+
+            memcpy(name, data, size);
+            name[size] = '\0';
+            if (pm_is_line(name))
+                return name;
+            pm_free(name);
+        }
+    }
+    return NULL;
+}
+
+void pm_detection_free_truths(void *host)
+{
+    struct pm_detection_truths *truths = host;
+
+    pm_free(truths->name);
+    pm_free(truths->truth);
+    pm_free(truths->verified);
+    pm_free(truths);
+}
+
+/* Open Images: classes that are annotated in this picture, or known to be absent. */
+static void add_verified(const struct pm_objects *o, struct pm_detection_truths *out)
+{
+    if (!o->absent_count)
+        return;
+    out->verified = pm_malloc(o->absent_count * sizeof *out->verified);
+    for (size_t i = 0; i < o->absent_count; i++)
+        if (o->absent[i] > 0)
+            out->verified[out->verified_count++] = (int)o->absent[i] - 1;
+}
+
+static struct pm_detection_truths *truths_of(const struct pm_example *e, const struct pm_objects *o)
+{
+    struct pm_detection_truths *out = pm_calloc(1, sizeof *out);
+
+    out->height = o->height;
+    out->width = o->width;
+    out->name = name_of(e);
+    out->truth = pm_calloc(o->count + 1, sizeof *out->truth);
+    add_verified(o, out);
+    for (size_t i = 0; i < o->count; i++) {
+        const struct pm_object *one = &o->item[i];
+        struct pm_box_truth *truth = &out->truth[out->count];
+
+        if (!(one->box[2] > one->box[0] && one->box[3] > one->box[1]))
+            continue;
+        *truth = (struct pm_box_truth){
+            .area = (o->has & PM_HAS_AREA) && one->area > 0 ? (double)one->area : (double)NAN,
+            .label = (int)one->label - 1, .crowd = one->is_crowd, .difficult = one->difficult,
+            .group_of = one->group_of };
+        for (int k = 0; k < 4; k++)
+            truth->box.v[k] = (double)one->box[k] * (k % 2 ? o->width : o->height);
+        out->count++;
+    }
+    return out;
+}
+
+int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
+                        const char *where, struct pm_detection_truths **out)
+{
+    struct pm_objects objects = { 0 };
+    const int err = read_objects(t, e, height, width, where, &objects);
+
+    if (err == PM_OK)
+        *out = truths_of(e, &objects);
+    pm_objects_free(&objects);
+    return err;
+}
+
+/* ---- the truths of an example ------------------------------------------------------------ */
+
+/* A box in the input. */
+struct row {
+    float box[4], weight, area;
+    int32_t label;
+    bool kept;
+};
+
+/* Clips a box to the input. Returns false if nothing is left of it. */
+static bool clip(float box[4])
+{
+    for (int k = 0; k < 4; k++)
+        box[k] = fminf(fmaxf(box[k], 0), 1);
+    return box[2] > box[0] && box[3] > box[1];
+}
+
+/* Warns of a training picture with too many boxes: the first, second, fourth, eighth ... */
+static void tell_crowded(const struct pm_task *t, size_t count, const char *where)
+{
+    const uint64_t n = atomic_fetch_add(t->crowded, 1) + 1;
+
+    if ((n & (n - 1)) == 0)
+        PM_WARN("data", "%s: %zu boxes; training keeps the largest %d (data.max_boxes), %" PRIu64
+                " such pictures so far", where, count, t->data.max_boxes, n);
+}
+
+/* Keeps the largest rows, the first of equal ones. Sets kept. */
+static void keep_largest(struct row *rows, size_t count, size_t most)
+{
+    for (size_t n = 0; n < most && n < count; n++) {
+        struct row *best = NULL;
+
+        for (size_t i = 0; i < count; i++)
+            if (!rows[i].kept && (!best || rows[i].area > best->area))
+                best = &rows[i];
+        best->kept = true;
+    }
+}
+
+/* Makes the rows of placed objects. Returns their number. */
+static size_t make_rows(const struct pm_sample *placed, struct row *rows)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < placed->objects; i++) {
+        struct row *row = &rows[n];
+
+        *row = (struct row){ .weight = placed->weights[i], .label = placed->labels[i] - 1 };
+        memcpy(row->box, placed->boxes + 4 * i, sizeof row->box);
+        if (!clip(row->box))
+            continue;
+        row->area = (row->box[2] - row->box[0]) * (row->box[3] - row->box[1]);
+        n++;
+    }
+    return n;
+}
+
+/* Writes the truths of an example and matches the anchors. */
+static void write_truths(const struct pm_task *t, const struct row *rows, size_t count,
+                         const struct pm_detection_anchors *anchors, void *const *out)
+{
+    const size_t most = (size_t)t->data.max_boxes;
+    float *boxes = out[PM_FIELD_BOXES], *weights = out[PM_FIELD_WEIGHTS];
+    int32_t *classes = out[PM_FIELD_CLASSES];
+    size_t n = 0;
+
+    memset(boxes, 0, 4 * most * sizeof *boxes);
+    memset(weights, 0, most * sizeof *weights);
+    memset(classes, 0, most * sizeof *classes);
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].kept)
+            continue;
+        memcpy(boxes + 4 * n, rows[i].box, sizeof rows[i].box);
+        weights[n] = rows[i].weight;
+        classes[n++] = rows[i].label;
+    }
+    if (anchors)
+        pm_match(&t->matcher, anchors->index,
+                 &(struct pm_truths){ .count = (int)n, .boxes = boxes, .weights = weights },
+                 out[PM_FIELD_MATCHES], NULL);
+}
+
+static void make_truths(const struct pm_sampler *sampler, const struct pm_sample *placed,
+                        const struct pm_loader_record *r, void *const *out)
+{
+    const struct pm_task *t = sampler->task;
+    const size_t most = (size_t)t->data.max_boxes;
+    struct row *rows = pm_malloc((placed->objects + 1) * sizeof *rows);
+    const size_t count = make_rows(placed, rows);
+
+    if (count > most && sampler->train)
+        tell_crowded(t, count, r->where);
+    keep_largest(rows, count, most);
+    write_truths(t, rows, count, pm_detection_anchors_of(t, r->frame), out);
+    pm_free(rows);
+}
+
+/* ---- examples ---------------------------------------------------------------------------- */
+
+/* Sets the objects of a sample; the lists are in the arena. */
+static void set_objects(const struct pm_objects *o, struct pm_arena *a, struct pm_sample *out)
+{
+    float *boxes = pm_arena_alloc(a, (4 * o->count + 1) * sizeof *boxes);
+    float *weights = pm_arena_alloc(a, (o->count + 1) * sizeof *weights);
+    int32_t *labels = pm_arena_alloc(a, (o->count + 1) * sizeof *labels);
+
+    for (size_t i = 0; i < o->count; i++) {
+        memcpy(boxes + 4 * i, o->item[i].box, sizeof o->item[i].box);
+        weights[i] = o->item[i].is_crowd ? 0 : o->item[i].weight;
+        labels[i] = (int32_t)o->item[i].label;
+    }
+    out->objects = o->count;
+    out->boxes = boxes;
+    out->weights = weights;
+    out->labels = labels;
+}
+
+/* Places the picture and its boxes. */
+static int place(const struct pm_sampler *sampler, const struct pm_image8 *im,
+                 const struct pm_objects *o, const struct pm_loader_record *r, void *const *out)
+{
+    const struct pm_task *t = sampler->task;
+    struct pm_sample sample = { .picture = im }, in_input;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_placed placed;
+    int err = PM_OK;
+
+    set_objects(o, a, &sample);
+    PM_TRY(pm_record_place(&t->facts, sampler->train, &sample, r, &placed));
+    pm_placed_picture(&placed, im, out[0]);
+    if (!has_truths(t, sampler->train, r->frame))
+        goto out;
+    pm_placed_objects(&placed, &sample, a, &in_input);
+    make_truths(sampler, &in_input, r, out);
+out:
+    pm_arena_destroy(&a);
+    return err;
+}
+
+int pm_detection_make(void *ctx, const struct pm_loader_record *r, void *const *out)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_task *t = sampler->task;
+    const struct pm_object_filter filter = { .min_side =
+                                                 sampler->train ? (double)t->data.min_side : 0 };
+    struct pm_object_counts counts = { 0 };
+    struct pm_detection_truths *truths = NULL;
+    struct pm_objects objects = { 0 };
+    struct pm_image8 im = { 0 };
+    struct pm_example *e = NULL;
+    double begun = pm_trace_now();
+    int err = PM_OK;
+
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
+    PM_TRY(pm_record_damage(pm_record_image(
+        e, t->facts.channels == 1 ? PM_GREY_OR_COLOR : t->facts.channels, r->where, &im)));
+    PM_TRY(pm_record_damage(read_objects(t, e, im.height, im.width, r->where, &objects)));
+    pm_trace_here("decode", begun);
+    begun = pm_trace_now();
+    if (t->facts.own_sizes && !sampler->train)
+        PM_TRY(pm_record_check_size(t, pm_detection_frame, &im, r));
+    if (r->host)
+        truths = truths_of(e, &objects);
+    PM_TRY(pm_objects_filter(&objects, &filter, r->where, &counts));
+    PM_TRY(place(sampler, &im, &objects, r, out));
+    if (r->host)
+        *r->host = truths, truths = NULL;
+    pm_trace_here("preprocess", begun);
+out:
+    if (truths)
+        pm_detection_free_truths(truths);
+    pm_objects_free(&objects);
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+    return err;
+}
+
+/* ---- back to the picture ----------------------------------------------------------------- */
+
+int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                           const float *boxes, int count, struct pm_box *out)
+{
+    const struct pm_task_facts *s = &t->facts;
+    const struct pm_image8 picture = { height, width, s->channels, NULL };
+    const struct pm_occasion o = { .height = frame.height, .width = frame.width,
+                                   .channels = s->channels, .own_size = s->own_sizes,
+                                   .where = "prediction" };
+    float *back = pm_malloc(((size_t)count * 4 + 1) * sizeof *back);
+    struct pm_placed placed;
+    int err = PM_OK;
+
+    PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
+    memcpy(back, boxes, (size_t)count * 4 * sizeof *back);
+    pm_geometry_boxes_back(&placed.geometry, back, (size_t)count);
+    for (int i = 0; i < 4 * count; i++) {
+        const double v = fmin(fmax((double)back[i], 0), 1); /* NaN: 0 */
+
+        out[i / 4].v[i % 4] = v * (i % 2 ? width : height);
+    }
+out:
+    pm_free(back);
+    return err;
+}

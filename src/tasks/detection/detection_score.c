@@ -1,0 +1,299 @@
+/* detection_score: collects true objects and detections of an evaluation, in pixels of the files,
+ * for box_metrics.h, and shows its results. */
+#include "tasks/class_detail.h"
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+#include <cjson/cJSON.h>
+#include <pumice/draw.h>
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- metrics ----------------------------------------------------------------------------- */
+
+#define COCO "DetectionBoxes_"
+#define VOC "Precision/mAP@0.5IOU"
+/* In the order of enum pm_box_metric; the tags are those of TensorFlow's Object Detection API. */
+const struct pm_metric_kind pm_detection_metrics[] = {
+    { "map", true, COCO "Precision/mAP" },
+    { "map_50", true, COCO "Precision/mAP@.50IOU" },
+    { "map_75", true, COCO "Precision/mAP@.75IOU" },
+    { "map_small", true, COCO "Precision/mAP (small)" },
+    { "map_medium", true, COCO "Precision/mAP (medium)" },
+    { "map_large", true, COCO "Precision/mAP (large)" },
+    { "ar_1", true, COCO "Recall/AR@1" },
+    { "ar_10", true, COCO "Recall/AR@10" },
+    { "ar_100", true, COCO "Recall/AR@100" },
+    { "ar_small", true, COCO "Recall/AR@100 (small)" },
+    { "ar_medium", true, COCO "Recall/AR@100 (medium)" },
+    { "ar_large", true, COCO "Recall/AR@100 (large)" },
+    { "voc_map", true, "PascalBoxes_" VOC },
+    { "voc07_map", true, "PascalBoxes07_" VOC },
+    { "weighted_map", true, "WeightedPascalBoxes_" VOC },
+    { "precision_at_recall", true, "PrecisionAtRecallBoxes_" VOC },
+    { "corloc", true, "PascalBoxes_CorLoc" },
+    { "open_images_map", true, "OpenImagesV2_" VOC },
+    { "open_images_challenge_map", true, "OpenImagesDetectionChallenge_" VOC },
+    { "loss", false, "losses/loss" }, /* in training's chart */
+    { 0 },
+};
+static_assert(PM_COUNT(pm_detection_metrics) == PM_BOX_METRICS + 2, "a metric has no row");
+
+/* The set of each metric: the number of the last one plus 1. */
+static unsigned set_of(int metric)
+{
+    return metric < PM_BOX_VOC_MAP           ? PM_BOX_COCO
+           : metric < PM_BOX_OPEN_IMAGES_MAP ? PM_BOX_PASCAL
+           : metric == PM_BOX_OPEN_IMAGES_MAP ? PM_BOX_OPEN_IMAGES
+                                              : PM_BOX_OPEN_IMAGES_CHALLENGE;
+}
+
+/* Whether evaluation computes the loss. */
+static bool has_loss(const struct pm_task *t)
+{
+    const struct pm_frame frame = { t->facts.eval_height, t->facts.eval_width };
+
+    return !t->facts.own_sizes && pm_detection_anchors_of(t, frame);
+}
+
+void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
+{
+    for (int i = 0; i <= PM_BOX_METRICS; i++) {
+        if (i < PM_BOX_METRICS ? !(t->sets & set_of(i)) : !has_loss(t))
+            continue;
+        PM_GROW(out->list, out->count, out->capacity);
+        out->list[out->count++] = &pm_detection_metrics[i];
+    }
+}
+
+/* ---- collecting -------------------------------------------------------------------------- */
+
+struct pm_score {
+    const struct pm_task *task; /* borrowed */
+    struct pm_box_metrics *metrics;
+    double loss;                /* sum over pictures */
+    uint64_t count;
+    uint64_t *samples;          /* [PM_MAX_SAMPLES], owned: what score_samples has selected */
+    int *samples_count;         /* owned */
+};
+
+struct pm_score *pm_detection_score_create(const struct pm_task *t)
+{
+    struct pm_score *m = pm_calloc(1, sizeof *m);
+
+    m->task = t;
+    m->metrics = pm_box_metrics_create(&(struct pm_box_metrics_options){
+        .classes = t->facts.num_classes, .recall_lower = t->recall[0],
+        .recall_upper = t->recall[1] });
+    m->samples = pm_calloc(PM_MAX_SAMPLES, sizeof *m->samples);
+    m->samples_count = pm_calloc(1, sizeof *m->samples_count);
+    return m;
+}
+
+void pm_detection_score_destroy(struct pm_score **m)
+{
+    if (*m) {
+        pm_box_metrics_destroy(&(*m)->metrics);
+        pm_free((*m)->samples);
+        pm_free((*m)->samples_count);
+    }
+    pm_free(*m);
+    *m = NULL;
+}
+
+/* rows: detections of a picture that the outputs have room for. */
+static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
+                       const void *const *outputs, int rows)
+{
+    const struct pm_detection_truths *truths = batch->host[i];
+    const size_t first = (size_t)i * (size_t)rows;
+    const float *boxes = (const float *)outputs[PM_OUT_BOXES] + 4 * first;
+    const float *scores = (const float *)outputs[PM_OUT_SCORES] + first;
+    const int32_t *classes = (const int32_t *)outputs[PM_OUT_CLASSES] + first;
+    const int count = ((const int32_t *)outputs[PM_OUT_COUNT])[i];
+    struct pm_box_detection *list = pm_malloc(((size_t)count + 1) * sizeof *list);
+    struct pm_box *pixels = pm_malloc(((size_t)count + 1) * sizeof *pixels);
+    int err = PM_OK;
+
+    PM_TRY(pm_detection_to_pixels(m->task, batch->frame, truths->height, truths->width, boxes,
+                                  count, pixels));
+    for (int k = 0; k < count; k++)
+        list[k] = (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
+    pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
+        .record = batch->record[i], .name = truths->name, .truth = truths->truth,
+        .detection = list, .truths = truths->count, .detections = count,
+        .verified = truths->verified, .verified_count = truths->verified_count });
+out:
+    pm_free(list);
+    pm_free(pixels);
+    return err;
+}
+
+int pm_detection_score_add(struct pm_score *m, const struct pm_batch *batch,
+                           const void *const *outputs, double loss)
+{
+    int err = PM_OK;
+
+    for (int i = 0; i < batch->valid; i++)
+        PM_TRY(add_picture(m, batch, i, outputs, m->task->post.max_total_detections));
+    m->loss += loss * batch->valid;
+    m->count += (uint64_t)batch->valid;
+out:
+    return err;
+}
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+/* Adds a list with the metric of each class. cJSON writes null for a number that is not finite. */
+static void add_classes(const struct pm_score *m, const struct pm_box_values *values, int metric,
+                        const char *name, struct cJSON *object)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, name);
+
+    for (int k = 0; k < m->task->facts.num_classes; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(values[k].v[metric]));
+}
+
+void pm_detection_score_report(const struct pm_score *m, struct cJSON *object)
+{
+    const struct pm_task *t = m->task;
+    struct pm_box_values *classes = pm_calloc((size_t)t->facts.num_classes, sizeof *classes), mean;
+
+    pm_box_metrics_values(m->metrics, t->sets, &mean, classes);
+    for (int i = 0; i < PM_BOX_METRICS; i++)
+        if (t->sets & set_of(i))
+            cJSON_AddNumberToObject(object, pm_detection_metrics[i].name, mean.v[i]);
+    if (has_loss(t))
+        cJSON_AddNumberToObject(object, "loss", m->loss / (double)m->count);
+    if (t->sets & PM_BOX_COCO) {
+        add_classes(m, classes, PM_BOX_MAP, "per_class_ap", object);
+        add_classes(m, classes, PM_BOX_MAP_50, "per_class_ap_50", object);
+    }
+    if (t->sets & PM_BOX_PASCAL)
+        add_classes(m, classes, PM_BOX_VOC_MAP, "per_class_voc_ap", object);
+    pm_free(classes);
+}
+
+/* Counts per class from a confusion matrix whose last class is the background. */
+static void add_counts(const struct pm_confusion *c, int classes, struct cJSON *object)
+{
+    cJSON *per_class = cJSON_AddObjectToObject(object, "per_class");
+    cJSON *count = cJSON_AddArrayToObject(per_class, "count");
+    cJSON *predicted = cJSON_AddArrayToObject(per_class, "predicted");
+    cJSON *right = cJSON_AddArrayToObject(per_class, "right");
+
+    for (int k = 0; k < classes; k++) {
+        const struct pm_confusion_class r = pm_confusion_class(c, (size_t)k);
+
+        cJSON_AddItemToArray(count, cJSON_CreateNumber((double)r.truth));
+        cJSON_AddItemToArray(predicted, cJSON_CreateNumber((double)r.predicted));
+        cJSON_AddItemToArray(right, cJSON_CreateNumber((double)r.right));
+    }
+}
+
+void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
+{
+    const int classes = m->task->facts.num_classes;
+    struct pm_box_errors total;
+    struct pm_confusion confusion;
+
+    pm_confusion_create(&confusion, (size_t)classes + 1);
+    pm_box_metrics_errors(m->metrics, m->task->score_threshold, &total, NULL, &confusion);
+    cJSON_AddStringToObject(object, "of", "boxes");
+    pm_class_detail_labels(&m->task->facts, object);
+    add_counts(&confusion, classes, object);
+    pm_confusion_free(&confusion);
+}
+
+/* detections.json has COCO's form for results; category ids are those of the label map. */
+int pm_detection_score_write(const struct pm_score *m, const char *folder)
+{
+    struct pm_str path = { 0 };
+
+    pm_str_add(&path, "%s/detections.json", folder);
+    const int err = pm_box_metrics_write(m->metrics, NULL, path.text);
+    pm_str_free(&path);
+    return err;
+}
+
+/* ---- pictures ---------------------------------------------------------------------------- */
+
+int pm_detection_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
+{
+    *m->samples_count = pm_box_metrics_samples(m->metrics, m->task->score_threshold,
+                                               PM_MAX_SAMPLES, m->samples);
+    memcpy(records, m->samples, (size_t)*m->samples_count * sizeof *records);
+    return *m->samples_count;
+}
+
+/* A box in pixels as a share of the picture. */
+static struct pm_marked_box marked(const struct pm_box *b, const struct pm_image8 *im,
+                                   struct pm_color color)
+{
+    struct pm_marked_box out = { .color = color };
+
+    for (int k = 0; k < 4; k++)
+        out.box[k] = (float)(b->v[k] / (k % 2 ? im->width : im->height));
+    return out;
+}
+
+/* Draws the true objects (dashed: not found) or the detections (dashed: errors). */
+static void draw(const struct pm_score *m, const struct pm_box_judged *j, bool truth,
+                 const struct pm_image8 *picture, struct pm_image8 *out)
+{
+    const int count = truth ? j->truths : j->detections;
+    struct pm_marked_box *boxes = pm_calloc((size_t)count + 1, sizeof *boxes);
+    char (*text)[64] = pm_calloc((size_t)count + 1, sizeof *text);
+
+    for (int i = 0; i < count; i++) {
+        const enum pm_box_kind kind = truth ? j->truth_kind[i] : j->kind[i];
+        const int label = truth ? j->truth[i].label : j->detection[i].label;
+        char number[16];
+        const char *name = pm_detection_name(m->task, label, number);
+
+        boxes[i] = marked(truth ? &j->truth[i].box : &j->detection[i].box, picture,
+                          pm_draw_color((size_t)label));
+        boxes[i].dashed = kind != PM_BOX_RIGHT;
+        if (truth)
+            snprintf(text[i], sizeof text[i], "%s%s", name, kind == PM_BOX_RIGHT ? "" :
+                     kind == PM_BOX_IGNORED ? " (ignored)" : " (missed)");
+        else
+            snprintf(text[i], sizeof text[i], "%s %.0f%%%s%s", name, 100 * j->detection[i].score,
+                     kind == PM_BOX_RIGHT ? "" : " ",
+                     kind == PM_BOX_RIGHT ? "" : pm_box_kind_names[kind]);
+        boxes[i].text = text[i];
+    }
+    pm_draw_canvas(picture, 600, out);
+    pm_draw_boxes(out, boxes, (size_t)count);
+    pm_free(boxes);
+    pm_free(text);
+}
+
+int pm_detection_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                              const char *where, struct cJSON *object,
+                              struct pm_drawings *drawings)
+{
+    struct pm_box_judged j = { 0 };
+    int wrong = 0, err = PM_OK;
+
+    if (i >= *m->samples_count ||
+        !pm_box_metrics_judge(m->metrics, m->samples[i], m->task->score_threshold, &j))
+        return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
+    for (int k = 0; k < j.truths; k++)
+        wrong += j.truth_kind[k] != PM_BOX_RIGHT && j.truth_kind[k] != PM_BOX_IGNORED;
+    for (int k = 0; k < j.detections; k++)
+        wrong += j.kind[k] != PM_BOX_RIGHT && j.kind[k] != PM_BOX_IGNORED;
+    cJSON_AddNumberToObject(object, "truths", j.truths);
+    cJSON_AddNumberToObject(object, "detections", j.detections);
+    cJSON_AddNumberToObject(object, "errors", wrong);
+    cJSON_AddBoolToObject(object, "right", wrong == 0);
+    PM_TRY(pm_record_picture(&m->task->facts, record, size, where,
+                             pm_drawings_add(drawings, "image")));
+    const struct pm_image8 picture = drawings->list[0].image;
+    draw(m, &j, true, &picture, pm_drawings_add(drawings, "truth"));
+    draw(m, &j, false, &picture, pm_drawings_add(drawings, "prediction"));
+out:
+    pm_box_judged_free(&j);
+    return err;
+}

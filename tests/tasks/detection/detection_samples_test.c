@@ -1,0 +1,349 @@
+/* Records become a detector's fields and true objects: which boxes are kept, how they follow the
+ * picture, how anchors are matched, what a whole batch adds, and the way back to pixels. */
+#include "base/unit.h"
+#include "experiment/experiment.h"
+#include "tasks/detection/detection.h"
+
+#include <pumice/train.h>
+
+enum { SIDE = 32, MOST = 6, ANCHORS = 4 * 4 * 2 + 2 * 2 * 2 };
+
+/* Two maps of 4x4 and 2x2 with two anchors in a cell; the classes are the numbers 1, 2 and 4. */
+#define CONFIG(more)                                                                               \
+    "{\"task\": \"detection\", \"model\": {\"layers\": [\n"                                        \
+    "  {\"name\": \"m1\", \"layer\": \"conv2d\", \"filters\": 4, \"kernel\": 8, \"stride\": 8},\n" \
+    "  {\"name\": \"m2\", \"layer\": \"conv2d\", \"filters\": 4, \"kernel\": 2, \"stride\": 2},\n" \
+    "  {\"name\": \"anchors\", \"layer\": \"ssd_anchors\", \"aspect_ratios\": [1], "               \
+    "\"min_scale\": 0.3, \"reduce_boxes_in_lowest_layer\": false, "                                \
+    "\"inputs\": [\"images\", \"m1\", \"m2\"]},\n"                                                 \
+    "  {\"name\": \"boxes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 8},\n"    \
+    "  {\"name\": \"classes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 8},\n"  \
+    "  {\"name\": \"boxes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 8},\n"    \
+    "  {\"name\": \"classes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 8}]},"  \
+    " \"data\": {\"max_boxes\": 6, \"label_map\": \"%s\"},"                                        \
+    " \"input\": {\"size\": 32, \"preprocessing\": \"ssd\"" more
+
+struct setup {
+    struct pm_arena *arena;
+    char *folder;
+    struct pm_config *config;
+    struct pm_experiment *e;
+};
+
+static struct setup set_up(const char *text)
+{
+    static const char map[] = "item { name: 'cat' id: 1 } item { name: 'dog' id: 2 }\n"
+                              "item { name: 'cow' id: 4 display_name: 'a cow' }\n";
+    struct setup s = { .arena = pm_arena_create(), .folder = make_folder() };
+    const struct pm_open_sections open = pm_train_choices(s.arena);
+    const char *path = pm_arena_printf(s.arena, "%s/map.pbtxt", s.folder);
+    struct pm_str whole = { 0 };
+    const char *at = strstr(text, "%s");
+
+    assert_int_equal(pm_file_write(path, map, sizeof map - 1), PM_OK);
+    pm_str_add(&whole, "%.*s%s%s", (int)(at - text), text, path, at + 2);
+    if (pm_config_parse("t.json", whole.text, NULL, 0, &open, &s.config) < 0 ||
+        pm_experiment_open(s.config, 0, &s.e) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_str_free(&whole);
+    return s;
+}
+
+static void tear_down(struct setup *s)
+{
+    pm_experiment_close(&s->e);
+    pm_config_destroy(&s->config);
+    pm_arena_destroy(&s->arena);
+    drop_folder(s->folder);
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+struct made {
+    float images[SIDE * SIDE * 3], boxes[MOST][4], weights[MOST], normalizer;
+    int32_t classes[MOST], matches[ANCHORS];
+    struct pm_detection_truths *truths;
+};
+
+/* Serialises a picture of height x width whose left half is black and whose right half is white,
+ * with these objects. */
+static void record_of(const struct pm_objects *objects, uint8_t **data, size_t *size)
+{
+    struct pm_example_builder *b = pm_example_builder_create();
+    struct pm_image8 im = { objects->height, objects->width, 3, NULL };
+    const size_t bytes = 3 * (size_t)im.height * (size_t)im.width;
+    uint8_t *png = NULL;
+    size_t length = 0;
+
+    im.pixels = pm_malloc(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        im.pixels[i] = (int)(i / 3) % im.width < im.width / 2 ? 0 : 255;
+    assert_int_equal(pm_image_encode_png(&im, &png, &length), PM_OK);
+    pm_example_add_bytes(b, "image/encoded", png, length);
+    pm_example_add_bytes(b, "image/source_id", "17", 2);
+    pm_objects_write(objects, b);
+    pm_example_serialise(b, data, size);
+    pm_example_builder_destroy(&b);
+    pm_image_free(&im);
+    pm_free(png);
+}
+
+static int make_step(const struct setup *s, bool train, const struct pm_objects *objects,
+                     uint64_t step, struct made *m)
+{
+    const struct pm_task_row *row = s->e->task_row;
+    struct pm_sampler sampler = { s->e->task, train, row };
+    void *out[] = { m->images, m->boxes, m->classes, m->weights, m->matches, &m->normalizer };
+    uint8_t *data = NULL;
+    size_t size = 0;
+    void *host = NULL;
+
+    record_of(objects, &data, &size);
+    const int err = row->make(&sampler, &(struct pm_loader_record){
+        .bytes = data, .size = size, .where = "r", .step = step, .frame = { SIDE, SIDE },
+        .host = train ? NULL : &host }, out);
+    m->truths = host;
+    pm_free(data);
+    return err;
+}
+
+static void made(const struct setup *s, bool train, const struct pm_objects *objects,
+                 struct made *m)
+{
+    if (make_step(s, train, objects, 0, m) < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+static struct pm_object *add(struct pm_objects *o, const char *text, float y0, float x0, float y1,
+                             float x1)
+{
+    struct pm_object *one = pm_objects_add(o);
+
+    memcpy(one->box, (float[]){ y0, x0, y1, x1 }, sizeof one->box);
+    one->text = text;
+    return one;
+}
+
+static void assert_box(const float *box, double y0, double x0, double y1, double x1)
+{
+    const double want[] = { y0, x0, y1, x1 };
+
+    for (int k = 0; k < 4; k++)
+        if (fabs((double)box[k] - want[k]) > 1e-6)
+            fail_msg("coordinate %d is %g instead of %g", k, (double)box[k], want[k]);
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void training_fields(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    assert_int_equal(s.e->facts.num_classes, 4);
+    assert_int_equal(s.e->train_fields.count, 6);
+    assert_int_equal(s.e->train_fields.list[PM_FIELD_MATCHES].shape.dim[0], ANCHORS);
+    pm_objects_start(&o, 64, 48);
+    o.has = PM_HAS_TEXT | PM_HAS_CROWD;
+    add(&o, "a cow", 0.1f, 0.2f, 0.4f, 0.6f);
+    add(&o, "cat", 0.5f, 0.5f, 0.5f, 0.9f); /* no area */
+    add(&o, "dog", -0.5f, 0.5f, 0.5f, 1.5f);
+    add(&o, "dog", 0.6f, 0, 1, 1)->is_crowd = true;
+    made(&s, true, &o, &m);
+    assert_box(m.boxes[0], 0.1, 0.2, 0.4, 0.6);
+    assert_box(m.boxes[1], 0, 0.5, 0.5, 1);
+    assert_box(m.boxes[2], 0.6, 0, 1, 1);
+    assert_int_equal(m.classes[0], 3);
+    assert_int_equal(m.classes[1], 1);
+    assert_true(m.weights[0] == 1 && m.weights[1] == 1 && m.weights[2] == 0);
+    assert_true(m.weights[3] == 0 && m.boxes[3][2] == 0);
+    int positive[3] = { 0 };
+    for (int k = 0; k < ANCHORS; k++) {
+        assert_in_range(m.matches[k] + 2, 0, 4);
+        if (m.matches[k] >= 0)
+            positive[m.matches[k]]++;
+    }
+    assert_true(positive[0] > 0 && positive[1] > 0);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+/* Nine boxes of different sizes, of which six have room. */
+static void largest_are_kept(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 40, 40);
+    o.has = PM_HAS_TEXT;
+    for (int i = 0; i < 9; i++)
+        add(&o, "cat", 0, 0, 0.1f * (float)(1 + i * 4 % 9), 0.5f);
+    made(&s, true, &o, &m);
+    for (int k = 0, n = 0; k < 9; k++)
+        if (1 + k * 4 % 9 > 3)
+            assert_box(m.boxes[n++], 0, 0, 0.1 * (1 + k * 4 % 9), 0.5);
+    made(&s, false, &o, &m);
+    assert_int_equal(m.truths->count, 9);
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+static void boxes_follow_the_picture(void **state)
+{
+    struct setup s =
+        set_up(CONFIG(", \"augment\": [{\"name\": \"random_flip\"}, {\"name\": \"resize\"}]}}"));
+    struct pm_objects o;
+    struct made m;
+    int flipped = 0;
+
+    (void)state;
+    pm_objects_start(&o, 50, 60);
+    o.has = PM_HAS_TEXT;
+    add(&o, "cat", 0.1f, 0.2f, 0.3f, 0.9f);
+    for (uint64_t step = 0; step < 20; step++) {
+        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
+        const bool is = m.images[0] > 0; /* the white half is left */
+
+        flipped += is;
+        assert_box(m.boxes[0], 0.1, is ? 0.1 : 0.2, 0.3, is ? 0.8 : 0.9);
+    }
+    assert_in_range(flipped, 2, 18);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+/* Evaluation keeps every object as the file has it. */
+static void truths_of_evaluation(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_objects o;
+    struct made m;
+    struct pm_object *one;
+
+    (void)state;
+    pm_objects_start(&o, 50, 100);
+    o.has = PM_HAS_TEXT | PM_HAS_CROWD | PM_HAS_AREA | PM_HAS_DIFFICULT | PM_HAS_GROUP_OF;
+    one = add(&o, "dog", 0.1f, 0.2f, 0.4f, 1.2f);
+    one->is_crowd = true;
+    one->area = 77;
+    add(&o, "cat", 0, 0, 1, 1)->difficult = true;
+    add(&o, "cat", 0, 0, 0.5f, 0)->group_of = true; /* no area */
+    made(&s, false, &o, &m);
+    assert_int_equal(m.truths->height, 50);
+    assert_int_equal(m.truths->width, 100);
+    assert_string_equal(m.truths->name, "17");
+    assert_int_equal(m.truths->count, 2);
+    assert_true(m.truths->truth[0].crowd && m.truths->truth[0].area == 77);
+    assert_int_equal(m.truths->truth[0].label, 1);
+    assert_true(fabs(m.truths->truth[0].box.v[3] - 120) < 1e-4);
+    assert_true(m.truths->truth[1].difficult && isnan(m.truths->truth[1].area));
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+static void damaged_records(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 40, 40);
+    o.has = PM_HAS_TEXT;
+    add(&o, "catt", 0, 0, 1, 1);
+    assert_int_equal(make_step(&s, true, &o, 0, &m), PM_ECORRUPT);
+    assert_contains(pm_error_text(), "did you mean \"cat\"?");
+    o.has = PM_HAS_LABEL;
+    o.item[0].label = 3; /* a gap of the map */
+    assert_int_equal(make_step(&s, false, &o, 0, &m), PM_ECORRUPT);
+    assert_null(m.truths);
+    o.item[0].label = 4;
+    made(&s, true, &o, &m);
+    assert_int_equal(m.classes[0], 3);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+/* A picture without objects is all background. */
+static void no_objects(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 40, 40);
+    made(&s, true, &o, &m);
+    for (int k = 0; k < ANCHORS; k++)
+        assert_int_equal(m.matches[k], PM_NEGATIVE);
+    assert_true(m.weights[0] == 0);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+/* The divisor is the sum of the matched anchors' weights over all examples, at least 1; the missing
+ * examples of a short batch get it, too. */
+static void divisor_of_a_batch(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_sampler sampler = { s.e->task, true, s.e->task_row };
+    float weights[3][MOST] = { { 1, 0.5f }, { 2 }, { 9 } }, divisor[3], boxes[1], images[1];
+    int32_t matches[3][ANCHORS], classes[1];
+    void *fields[] = { images, boxes, classes, weights, matches, divisor };
+    struct pm_batch b = { .field = fields, .frame = { SIDE, SIDE }, .examples = 3, .valid = 2 };
+    double numbers[PM_MAX_BATCH_METRICS];
+
+    (void)state;
+    for (int k = 0; k < ANCHORS; k++) {
+        matches[0][k] = k < 3 ? 0 : k < 5 ? 1 : k < 7 ? PM_IGNORED : PM_NEGATIVE;
+        matches[1][k] = PM_NEGATIVE;
+        matches[2][k] = 0;
+    }
+    s.e->task_row->whole_batch(&sampler, &b);
+    for (int i = 0; i < 3; i++)
+        assert_true(divisor[i] == 4);
+    matches[1][0] = 0;
+    s.e->task_row->whole_batch(&sampler, &b);
+    assert_true(divisor[0] == 6);
+    s.e->task_row->measure_batch(s.e->task, &b, numbers);
+    assert_true(numbers[0] == 1.5 && numbers[1] == 1.5 && numbers[2] == 3);
+    assert_true(numbers[3] == ANCHORS - 4 && numbers[4] == 1);
+    b.valid = 0;
+    s.e->task_row->whole_batch(&sampler, &b);
+    assert_true(divisor[1] == 1);
+    tear_down(&s);
+}
+
+/* A wide picture is padded below: the input's lower half is outside of it. */
+static void back_to_pixels(void **state)
+{
+    struct setup s = set_up(CONFIG(", \"resizer\": \"keep_aspect_ratio\"}}"));
+    const float boxes[] = { 0.125f, 0.25f, 0.375f, 0.5f, 0.25f, -1, 0.75f, NAN };
+    struct pm_box out[2];
+
+    (void)state;
+    assert_int_equal(pm_detection_to_pixels(s.e->task, (struct pm_frame){ SIDE, SIDE }, 100, 200,
+                                            boxes, 2, out), PM_OK);
+    assert_true(fabs(out[0].v[0] - 25) < 1e-4 && fabs(out[0].v[1] - 50) < 1e-4);
+    assert_true(fabs(out[0].v[2] - 75) < 1e-4 && fabs(out[0].v[3] - 100) < 1e-4);
+    assert_true(fabs(out[1].v[0] - 50) < 1e-4 && out[1].v[1] == 0);
+    assert_true(out[1].v[2] == 100 && out[1].v[3] == 0);
+    tear_down(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_fields),      cmocka_unit_test(largest_are_kept),
+        cmocka_unit_test(boxes_follow_the_picture), cmocka_unit_test(truths_of_evaluation),
+        cmocka_unit_test(damaged_records),      cmocka_unit_test(no_objects),
+        cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
