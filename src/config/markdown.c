@@ -220,8 +220,8 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
 /* Adds the known names that this version refuses. */
 static void add_later(struct pm_str *s)
 {
-    pm_str_add(s, "\n## Not available yet\n\nThese keys are planned. A config that uses one of them is "
-                  "refused with a message that says so.\n\n"
+    pm_str_add(s, "\n## Not available yet\n\nThese keys are planned. A config that uses one of "
+                  "them is refused with a message that says so.\n\n"
                   "| key | type | default | meaning |\n|---|---|---|---|\n");
     for (const struct pm_later *l = pm_later_keys; l->key; l++)
         pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
