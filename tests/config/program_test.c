@@ -65,7 +65,7 @@ static void help(void **state)
            "error: command line: 'conifg' is no command, did you mean "
            "'config'?");
     expect("zzz 2>&1", 2, "'zzz' is no command (pumice help lists them)");
-    expect("config 2>&1", 2, "config needs check, show or schema first");
+    expect("config 2>&1", 2, "config needs check, show, convert or schema first");
     expect("config check 2>&1", 2, "needs a config file");
     expect("config check --frob x 2>&1", 2, "has no flag '--frob'");
     expect("config check configs/lenet_mnist.json model.name=i3d 2>&1", 2,
