@@ -8,8 +8,9 @@
 #include <pumice/export.h>
 
 /* Runs the net and the net of `file` on the CPU on pictures of random numbers, and compares their
- * first outputs. name: stands for the file in messages, since `file` is a temporary one. o: options
- * of the export; its further outputs are not compared. *difference: the largest difference of
+ * first outputs; of a detector, all boxes and scores before suppression. name: stands for the file
+ * in messages, since `file` is a temporary one. o: options of the export; its further outputs are
+ * not compared. *difference: the largest difference of
  * outputs divided by the largest output; NAN if the file holds an operator that the import of
  * models does not support. PM_EFAIL if it exceeds 1e-4 or if the net's own output is not finite. */
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
