@@ -312,6 +312,9 @@ static void nothing(void **state)
         char list[128];
         struct scene s;
 
+        if (!strcmp(all[k]->name, "drop_label_probabilistically") ||
+            !strcmp(all[k]->name, "remap_labels"))
+            continue; /* they need options */
         snprintf(list, sizeof list, "[{\"name\": \"%s\"}]", all[k]->name);
         open_scene(&s, list);
         for (int small = 0; small < 2; small++)

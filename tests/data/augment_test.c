@@ -392,6 +392,12 @@ static void thin_pictures(void **state)
     unlist(&l);
 }
 
+/* Rows that do nothing without options have no valid defaults. */
+static bool needs_options(const struct pm_augmentation *row)
+{
+    return !strcmp(row->name, "drop_label_probabilistically") || !strcmp(row->name, "remap_labels");
+}
+
 /* Every row has a unique name, help, and options whose defaults are valid. */
 static void rows(void **state)
 {
@@ -399,7 +405,7 @@ static void rows(void **state)
     const struct pm_augmentation *const *all = pm_augmentations(&count);
 
     (void)state;
-    assert_int_equal(count, 29);
+    assert_int_equal(count, 45);
     for (size_t i = 0; i < count; i++) {
         struct pm_arena *a = pm_arena_create();
         void *cfg = pm_arena_alloc(a, all[i]->cfg_size + 1);
@@ -411,7 +417,7 @@ static void rows(void **state)
             pm_opts_defaults(all[i]->opts, cfg, a);
         if (all[i]->prepare)
             assert_int_equal(all[i]->prepare(cfg, a, "x"), PM_OK);
-        if (all[i]->check)
+        if (all[i]->check && !needs_options(all[i]))
             assert_int_equal(all[i]->check(cfg, "x"), PM_OK);
         pm_arena_destroy(&a);
     }
