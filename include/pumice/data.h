@@ -200,7 +200,7 @@ struct pm_field {
     enum pm_type type;
     struct pm_shape shape; /* of one example; rank 0 = scalar */
     int absent;            /* fill of missing examples, as bits of each element; I32: the value */
-    double low, high;      /* range of real values, without fill; both 0: unknown */
+    struct pm_values values; /* of real examples, without fill; low = high: unknown */
 };
 struct pm_field_list {
     struct pm_field *list; /* owned; pm_free */

@@ -42,6 +42,21 @@ struct pm_tensor {
 static inline size_t pm_count(struct pm_tensor t) { return pm_shape_count(t.shape); }
 static inline bool pm_has(struct pm_tensor t) { return t.value >= 0; }
 
+/* Values that the host may put into an input. Verification and benchmarks draw them. */
+enum pm_pattern {
+    PM_PATTERN_ANY,    /* low..high */
+    PM_PATTERN_BOXES,  /* F32, groups of 4: y0, x0, y1, x1 in low..high, y0 < y1 and x0 < x1 */
+    PM_PATTERN_CHOSEN, /* I32: -1 (none), and one element of 32 in low..high */
+};
+struct pm_values {
+    double low, high; /* low <= high */
+    enum pm_pattern pattern;
+};
+struct pm_rng;
+/* Writes `count` random elements of this type. */
+void pm_values_draw(struct pm_values v, enum pm_type type, size_t count, struct pm_rng *r,
+                    void *out);
+
 /* ---- per-step values ------------------------------------------------------------------- */
 
 /* Everything except data that changes from step to step. It is copied to the device before the

@@ -69,10 +69,10 @@ void pm_net_destroy(struct pm_net **n);
  * size. If a later input has rows for each example, its dim[0] is a multiple of the batch size. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
                              enum pm_type type);
-/* Sets and returns the range of values, low to high, that the host may put into an input node. The
- * default is -1..1, and 0..0 for integers. Verification draws values from the range. */
-void pm_net_set_range(struct pm_node *input, double low, double high);
-void pm_net_get_range(const struct pm_node *input, double *low, double *high);
+/* Sets and returns the values that the host may put into an input node. The default is -1..1, and
+ * 0..0 for integers. */
+void pm_net_set_values(struct pm_node *input, struct pm_values values);
+struct pm_values pm_net_values(const struct pm_node *input);
 /* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no
  * spaces. An error sets net->error and still returns a node, so builders need no checks between
  * calls. pm_net_error returns the error at the end. */

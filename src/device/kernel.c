@@ -1,5 +1,6 @@
 /* kernel: shapes, parsing of a row's buffers, and the default choice of dispatches. */
 #include <pumice/kernel.h>
+#include <pumice/rng.h>
 
 #include <assert.h>
 #include <string.h>
@@ -99,4 +100,48 @@ bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm
     out->d[0].groups[0] = (uint32_t)(groups < 1 ? 1 : groups > 65535 ? 65535 : groups);
     out->d[0].groups[1] = out->d[0].groups[2] = 1;
     return true;
+}
+
+/* ---- values of inputs ----------------------------------------------------------------------- */
+
+static float between(struct pm_rng *r, double low, double high)
+{
+    return (float)(low + (high - low) * pm_rng_uniform(r));
+}
+
+/* Two different sides of a box along each axis. */
+static void draw_box(struct pm_values v, struct pm_rng *r, float *box)
+{
+    for (int d = 0; d < 2; d++) {
+        const double least = v.low + (v.high - v.low) * 0.9 * pm_rng_uniform(r);
+        const double room = v.high - least;
+
+        box[d] = (float)least;
+        box[d + 2] = (float)(least + room * (0.1 + 0.9 * pm_rng_uniform(r)));
+    }
+}
+
+static int32_t draw_integer(struct pm_values v, struct pm_rng *r)
+{
+    if (v.pattern == PM_PATTERN_CHOSEN && pm_rng_int(r, 0, 31) > 0)
+        return -1;
+    return (int32_t)pm_rng_int(r, (int64_t)v.low, (int64_t)v.high);
+}
+
+void pm_values_draw(struct pm_values v, enum pm_type type, size_t count, struct pm_rng *r,
+                    void *out)
+{
+    if (type == PM_F32 && v.pattern == PM_PATTERN_BOXES) {
+        for (size_t i = 0; i + 3 < count; i += 4)
+            draw_box(v, r, (float *)out + i);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (type == PM_F32)
+            ((float *)out)[i] = between(r, v.low, v.high);
+        else if (type == PM_U8)
+            ((uint8_t *)out)[i] =
+                (uint8_t)pm_rng_int(r, (int64_t)v.low, v.high < 255 ? (int64_t)v.high : 255);
+        else
+            ((int32_t *)out)[i] = draw_integer(v, r);
 }

@@ -72,8 +72,8 @@ static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, i
     for (int i = 0; i < f->shape.rank; i++)
         s.dim[i + 1] = f->shape.dim[i];
     struct pm_node *n = pm_net_input(net, f->name, s, f->type);
-    if (f->low < f->high)
-        pm_net_set_range(n, f->low, f->high);
+    if (f->values.low < f->values.high)
+        pm_net_set_values(n, f->values);
     return n;
 }
 

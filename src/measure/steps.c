@@ -7,7 +7,7 @@ const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
     PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,
 };
 
-/* Fills a batch with values from the fields' ranges. */
+/* Fills a batch with values that the fields allow. */
 static void make_batch(struct pm_steps *s)
 {
     const struct pm_field_list *fields = &s->e->train_fields;
@@ -17,19 +17,9 @@ static void make_batch(struct pm_steps *s)
     for (int k = 0; k < fields->count; k++) {
         const struct pm_field *f = &fields->list[k];
         const size_t n = pm_shape_count(f->shape) * (size_t)s->c->run.batch_size;
-        void *data = pm_calloc(n, sizeof(float));
-        float *v = data;
-        int32_t *label = data;
 
-        for (size_t i = 0; i < n; i++) {
-            const double u = pm_rng_uniform(&r);
-
-            if (f->type == PM_F32)
-                v[i] = (float)(f->low + u * (f->high - f->low));
-            else
-                label[i] = (int32_t)(f->low + u * (f->high - f->low + 1));
-        }
-        s->batch.field[k] = data;
+        s->batch.field[k] = pm_calloc(n, sizeof(float));
+        pm_values_draw(f->values, f->type, n, &r, s->batch.field[k]);
     }
     s->batch.fields = fields->list;
     s->batch.frame = pm_experiment_frame(s->e, true);

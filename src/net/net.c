@@ -7,8 +7,6 @@
 
 enum { ROWS_BY_DEFAULT = -1 }; /* infer() left out_rows unset */
 
-struct input_cfg { double low, high; };
-
 static int infer_input(struct pm_node *n)
 {
     (void)n;
@@ -25,13 +23,13 @@ static const struct pm_opt no_opts[] = { { 0 } };
 /* The input layer is not in layers.def: nets get their inputs from the task, not from a list. */
 static const struct pm_layer input_layer = {
     .name = "input", .help = "data from the host", .opts = no_opts,
-    .cfg_size = sizeof(struct input_cfg), .infer = infer_input,
+    .cfg_size = sizeof(struct pm_values), .infer = infer_input,
 };
 /* The layer of nodes that stand for a further output of another node. It is not in layers.def:
  * pm_node_output makes these nodes. */
 static const struct pm_layer output_layer = {
     .name = "output", .help = "a further output of a layer", .opts = no_opts,
-    .cfg_size = sizeof(struct input_cfg), .copies_values = true, .infer = infer_output,
+    .cfg_size = sizeof(struct pm_values), .copies_values = true, .infer = infer_output,
 };
 
 struct pm_net *pm_net_create(void)
@@ -210,24 +208,21 @@ struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_sha
     n->out_rows = shape.rank > 0 && net->batch > 0 && shape.dim[0] % net->batch == 0
                       ? shape.dim[0] / net->batch
                       : 0;
-    pm_net_set_range(n, type == PM_F32 ? -1 : 0, type == PM_F32 ? 1 : 0);
+    pm_net_set_values(n, (struct pm_values){ .low = type == PM_F32 ? -1 : 0,
+                                             .high = type == PM_F32 ? 1 : 0 });
     return n;
 }
 
-void pm_net_set_range(struct pm_node *input, double low, double high)
+void pm_net_set_values(struct pm_node *input, struct pm_values values)
 {
-    struct input_cfg *cfg = input->cfg;
-
-    assert(input->layer == &input_layer && low <= high);
-    *cfg = (struct input_cfg){ low, high };
+    assert(input->layer == &input_layer && values.low <= values.high);
+    *(struct pm_values *)input->cfg = values;
 }
 
-void pm_net_get_range(const struct pm_node *input, double *low, double *high)
+struct pm_values pm_net_values(const struct pm_node *input)
 {
-    const struct input_cfg *cfg = input->cfg;
-
     assert(input->layer == &input_layer);
-    *low = cfg->low, *high = cfg->high;
+    return *(const struct pm_values *)input->cfg;
 }
 
 static int check_inputs(const struct pm_node *n)

@@ -27,7 +27,7 @@ int pm_record_check(const struct pm_task_facts *s, int least)
 struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame)
 {
     return (struct pm_field){ "images", PM_F32, PM_SHAPE3(frame.height, frame.width, s->channels),
-                              0, -1, 1 };
+                              0, { .low = -1, .high = 1 } };
 }
 
 int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,

@@ -375,7 +375,7 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     rows.rank--;
     in[1] = pm_net_input(net, "labels", c->loss_layer && !degrees ? logits->out_shape : rows,
                          c->loss_layer ? PM_F32 : PM_I32);
-    pm_net_set_range(in[1], 0, c->loss_layer ? 1 : CLASSES - 1);
+    pm_net_set_values(in[1], (struct pm_values){ .high = c->loss_layer ? 1 : CLASSES - 1 });
     if (degrees)
         in[1] = pm_net_add(net, "degrees", in[1], "sigmoid");
     if (c->weights)
@@ -383,7 +383,6 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
 }
 
-/* Random truth boxes are often reversed. Their targets are NaN then, which give no loss. */
 static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
 {
     enum { M = 3, INPUTS = 9 };
@@ -394,13 +393,13 @@ static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
     for (size_t i = 0; i < PM_COUNT(maps); i++)
         in[i] = pm_net_find(net, maps[i]);
     in[5] = pm_net_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32);
-    pm_net_set_range(in[5], -2, M - 1);
+    pm_net_set_values(in[5], (struct pm_values){ .low = -2, .high = M - 1 });
     in[6] = pm_net_input(net, "truth_boxes", PM_SHAPE3(n, M, 4), PM_F32);
-    pm_net_set_range(in[6], 0, 1);
+    pm_net_set_values(in[6], (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
     in[7] = pm_net_input(net, "truth_classes", PM_SHAPE2(n, M), PM_I32);
-    pm_net_set_range(in[7], 0, CLASSES - 1);
+    pm_net_set_values(in[7], (struct pm_values){ .high = CLASSES - 1 });
     in[8] = pm_net_input(net, "truth_weights", PM_SHAPE2(n, M), PM_F32);
-    pm_net_set_range(in[8], 0.5, 2);
+    pm_net_set_values(in[8], (struct pm_values){ .low = 0.5, .high = 2 });
     pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
 }
 

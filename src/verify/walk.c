@@ -70,21 +70,13 @@ static void fill_input(const struct walk *w, const struct pm_value *x, void *dat
                                   .lr = 0.1f, .loss_scale = 1, .beta1_power = 0.5f,
                                   .beta2_power = 0.75f, .ema_decay = 0.875f };
     struct pm_rng r = pm_rng_make(2, pm_hash(x->name), 0, 0);
-    double low, high;
 
     if (strcmp(x->name, "step") == 0) {
         memcpy(data, &step, sizeof step);
         return;
     }
-    pm_net_get_range(pm_net_find(w->net, x->name), &low, &high);
-    for (size_t i = 0; i < pm_shape_count(x->shape); i++)
-        if (x->type == PM_F32)
-            ((float *)data)[i] = between(&r, low, high);
-        else if (x->type == PM_U8)
-            ((uint8_t *)data)[i] =
-                (uint8_t)pm_rng_int(&r, (int64_t)low, high < 255 ? (int64_t)high : 255);
-        else
-            ((int32_t *)data)[i] = (int32_t)pm_rng_int(&r, (int64_t)low, (int64_t)high);
+    pm_values_draw(pm_net_values(pm_net_find(w->net, x->name)), x->type, pm_shape_count(x->shape),
+                   &r, data);
 }
 
 /* Returns the address of a value and stores its length in bytes. */

@@ -60,14 +60,13 @@ static void continued(void **state)
     struct pm_experiment *e = opened(a, text, &c);
     const int before = (int)e->nets_count;
     struct pm_net *train = net(e, PM_USE_TRAIN, 6, 0, 0);
-    double low, high;
 
     (void)state;
     assert_int_equal(before, 1); /* the net that determined the heads */
     assert_int_equal(e->nets_count, 1);
     assert_non_null(pm_net_find(train, "loss"));
-    pm_net_get_range(pm_net_find(train, "labels"), &low, &high);
-    assert_true(low == 0 && high == 2);
+    assert_true(pm_net_values(pm_net_find(train, "labels")).low == 0 &&
+                pm_net_values(pm_net_find(train, "labels")).high == 2);
     assert_ptr_not_equal(net(e, PM_USE_HEADS, 6, 8, 8), train); /* training owns that net now */
     assert_int_equal(e->nets_count, 2);
     pm_experiment_close(&e);

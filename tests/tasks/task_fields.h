@@ -24,7 +24,7 @@ static inline int fields_of(const struct pm_task_row *row, const struct pm_task 
     assert(list.count <= 8);
     memcpy(out, list.list, (size_t)list.count * sizeof *out);
     for (int i = 0; i < list.count; i++)
-        assert(out[i].low < out[i].high);
+        assert(out[i].values.low < out[i].values.high);
     pm_free(list.list);
     return list.count;
 }

@@ -40,7 +40,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
 
     (void)ctx, (void)height, (void)width;
-    pm_net_set_range(labels, 0, CLASSES - 1);
+    pm_net_set_values(labels, (struct pm_values){ .high = CLASSES - 1 });
     x = pm_net_add(net, "a", x, "fully_connected units=8 bias=false");
     x = pm_net_add(net, "b", x, "batch_norm activation=relu");
     x = pm_net_add(net, "c", x, "fully_connected units=%d", CLASSES);

@@ -121,7 +121,8 @@ static void fields(const struct pm_task *s, bool train, struct pm_frame frame,
     (void)train;
     pm_field_add(out, pm_record_images(&s->facts, frame));
     pm_field_add(out,
-                 (struct pm_field){ "labels", PM_I32, { 0 }, .high = s->facts.num_classes - 1 });
+                 (struct pm_field){ "labels", PM_I32, { 0 },
+                                    .values.high = s->facts.num_classes - 1 });
 }
 
 static int read_label(const struct pm_example *e, const struct pm_task *s, const char *where,

@@ -43,16 +43,17 @@ static void fields(const struct pm_task *s, bool train, struct pm_frame frame,
 {
     const struct pm_frame map = pm_segmentation_label_frame(s, train, frame);
     struct pm_field labels = { "labels", PM_I32, PM_SHAPE2(map.height, map.width),
-                               s->pixels.ignore_label, .high = s->facts.num_classes - 1 };
+                               s->pixels.ignore_label, .values.high = s->facts.num_classes - 1 };
 
     if (s->pixels.matting)
-        labels.type = PM_F32, labels.absent = pm_segmentation_matting_absent(), labels.high = 1;
+        labels.type = PM_F32, labels.values.high = 1,
+        labels.absent = pm_segmentation_matting_absent();
     pm_field_add(out, pm_record_images(&s->facts, frame));
     pm_field_add(out, labels);
     pm_segmentation_instance_fields(s, train, frame, out);
     if (s->pixels.edge_classes)
         pm_field_add(out, (struct pm_field){ "edge_labels", PM_I32, labels.shape, PM_EDGE_IGNORE,
-                                             .high = s->pixels.edge_classes - 1 });
+                                             .values.high = s->pixels.edge_classes - 1 });
 }
 
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,

@@ -127,7 +127,8 @@ static void add_modes_loss(const struct modes_net *v, struct pm_node *x, int cou
     }
     labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width),
                           v->task->pixels.matting ? PM_F32 : PM_I32);
-    pm_net_set_range(labels, 0, v->task->pixels.matting ? 1 : v->task->facts.num_classes - 1);
+    pm_net_set_values(labels, (struct pm_values){
+        .high = v->task->pixels.matting ? 1 : v->task->facts.num_classes - 1 });
     if (v->task->pixels.matting) {
         pm_segmentation_matting_loss(net, "loss", x, labels, NULL);
         return;

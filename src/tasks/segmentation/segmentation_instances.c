@@ -22,22 +22,20 @@ void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct
 {
     const int h = frame.height, w = frame.width, far = h > w ? h : w;
     const int last = s->facts.num_classes * s->pixels.instance.label_divisor - 1;
+    const struct pm_values unit = { .high = 1 }, lengths = { .low = -far, .high = far };
 
     if (!s->pixels.instance.on)
         return;
     if (!train) {
-        pm_field_add(out,
-                     (struct pm_field){ "instances", PM_I32, PM_SHAPE2(h, w), 0, .high = last });
+        pm_field_add(out, (struct pm_field){ "instances", PM_I32, PM_SHAPE2(h, w), 0,
+                                             { .high = last } });
         return;
     }
-    pm_field_add(out, (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
-    pm_field_add(out,
-                 (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
-    pm_field_add(out, (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0, -far, far });
-    pm_field_add(out,
-                 (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0, .high = 1 });
-    pm_field_add(out,
-                 (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0, .high = 1 });
+    pm_field_add(out, (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0, unit });
+    pm_field_add(out, (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0, unit });
+    pm_field_add(out, (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0, lengths });
+    pm_field_add(out, (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0, unit });
+    pm_field_add(out, (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0, unit });
 }
 
 /* ---- the record's map -------------------------------------------------------------------- */
