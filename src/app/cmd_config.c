@@ -122,22 +122,26 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     int err = PM_OK;
     struct pm_config *c = NULL;
     cJSON *result = NULL;
+    struct pm_str data = { 0 };
     bool built;
 
     PM_TRY(app_load_config(args, "config check", 1, a, &c));
     PM_TRY(pm_check_net(c, &built));
+    result = cJSON_CreateObject();
+    cJSON_AddStringToObject(result, "config", c->path);
+    cJSON_AddBoolToObject(result, "ok", true);
+    cJSON_AddBoolToObject(result, "net_built", built);
+    PM_TRY(pm_check_data(c, &data, result));
     if (g->json) {
-        result = cJSON_CreateObject();
-        cJSON_AddStringToObject(result, "config", c->path);
-        cJSON_AddBoolToObject(result, "ok", true);
-        cJSON_AddBoolToObject(result, "net_built", built);
         PM_TRY(app_print_json(g, result));
     } else {
-        PM_TRY(app_print(pm_arena_printf(a, "%s: nothing wrong%s\n", c->path, built ? "" :
+        PM_TRY(app_print(pm_arena_printf(a, "%s: nothing wrong%s\n%s", c->path, built ? "" :
                                          " (the net was not built: without the data, its size and "
-                                         "model.num_classes would have to be given)")));
+                                         "model.num_classes would have to be given)",
+                                         data.text ? data.text : "")));
     }
 out:
+    pm_str_free(&data);
     cJSON_Delete(result);
     pm_config_destroy(&c);
     return err;
@@ -305,7 +309,9 @@ const struct pm_command pm_command_config = {
              "schema [--markdown keys|flags|operators | --update FOLDER]",
     .details =
         "check   reads the config with its base files and key=value arguments, builds the net,\n"
-        "        and reports the first mistake\n"
+        "        and reports the first mistake. For a detector with data it then makes up to\n"
+        "        1,000 training pictures and prints how many of their boxes the anchors match,\n"
+        "        by size and class, and which scales and aspect ratios the boxes need\n"
         "show    prints every resolved value; -v prints one value per line with its origin.\n"
         "        --layers prints the net as a list of layers for model.layers. Set input.size,\n"
         "        input.preprocessing and optim.weight_decay beside such a list, which does not\n"

@@ -8,6 +8,12 @@
 
 static const char *const fates[PM_FIT_FATES] = { "matched", "forced", "lost", "unmatched" };
 
+static const char *const meanings[PM_FIT_FATES] = {
+    [PM_FIT_FORCED] = "no anchor reaches matched_threshold, but the box has its most similar one",
+    [PM_FIT_LOST] = "other boxes, more similar or first of equals, have all its anchors",
+    [PM_FIT_UNMATCHED] = "no anchor is similar enough, so the box is not learnt",
+};
+
 struct pm_anchor_fit {
     const struct pm_matcher *m;          /* borrowed */
     const struct pm_anchor_index *index; /* borrowed */
@@ -206,9 +212,9 @@ static void print_needs(struct pm_anchor_fit *f, struct pm_str *out)
 
     if (n.ratio_count == 0)
         return;
-    pm_str_add(out, "90 %% of the boxes have sides of %.3g to %.3g pixels, half of them below %.3g "
-                    "(square root of the area, at input size %dx%d). Anchors for them:\n",
-               n.side_low, n.side_high, n.side_median, f->height, f->width);
+    pm_str_add(out, "90 %% of the boxes have sizes of %.3g to %.3g pixels of the %dx%d input, half "
+                    "of all are\nbelow %.3g. Anchors for them:\n",
+               n.side_low, n.side_high, f->height, f->width, n.side_median);
     pm_str_add(out, "  ssd:        \"min_scale\": %.2g, \"max_scale\": %.2g, ",
                scale_of(f, n.side_low), scale_of(f, n.side_high));
     print_ratios(&n, out);
@@ -266,11 +272,11 @@ void pm_anchor_fit_print(struct pm_anchor_fit *f, const char *const *names, stru
         pm_str_name(out, names[c], 20);
         print_row(&f->of_class[c], out);
     }
-    pm_str_add(out, "Sizes are square roots of areas in pixels. forced: no anchor reaches "
-                    "matched_threshold, but the box has its most similar one. lost: more similar "
-                    "boxes, or the first of equals, took its anchors. unmatched: no anchor is "
-                    "similar enough; the box is not learnt. anchors: per box. best match: mean "
-                    "similarity of the most similar anchor.\n");
+    pm_str_add(out, "Sizes are square roots of areas in pixels, anchors are per box. best match: "
+                    "mean similarity\nof a box's most similar anchor.\n");
+    for (int i = PM_FIT_FORCED; i < PM_FIT_FATES; i++)
+        if (f->all.fate[i])
+            pm_str_add(out, "%s: %s.\n", fates[i], meanings[i]);
     print_needs(f, out);
 }
 

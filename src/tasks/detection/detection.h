@@ -161,6 +161,10 @@ int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int h
 int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
                         const char *where, struct pm_detection_truths **out);
 
+/* detection_check.c: the hook check_data of pm_task_row. */
+int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_t pictures,
+                            struct pm_str *text, struct cJSON *object);
+
 /* ---- heads, losses, outputs ---------------------------------------------------------------- */
 
 /* The heads of a net, found by their names boxes_1, classes_1, ..., anchors. */

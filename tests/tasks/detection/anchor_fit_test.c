@@ -101,7 +101,8 @@ static void needs(void **state)
     assert_float_equal(n.ratios[0], pow(2, -0.45), 1e-3);
     assert_float_equal(n.ratios[1], pow(2, 0.45), 1e-3);
     pm_anchor_fit_print(f, names, &text);
-    assert_contains(text.text, "sides of 15 to 105 pixels, half of them below 60");
+    assert_contains(text.text, "sizes of 15 to 105 pixels of the 200x100 input");
+    assert_contains(text.text, "half of all are\nbelow 60.");
     assert_contains(text.text, "\"min_scale\": 0.15, \"max_scale\": 1, ");
     assert_contains(text.text, "\"aspect_ratios\": [0.73, 1.4]\n");
     assert_contains(text.text, "\"min_level\": 2, \"max_level\": 4, \"anchor_scale\": 5.3");

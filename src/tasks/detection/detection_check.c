@@ -1,0 +1,76 @@
+/* detection_check: what `config check` reports of the data: how the net's anchors fit the boxes
+ * that training would see, after the augmentations and the resize. */
+#include "tasks/detection/anchor_fit.h"
+#include "tasks/detection/detection.h"
+
+#include <cjson/cJSON.h>
+
+/* Counts the boxes of one batch. */
+static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
+                      const struct pm_batch *b)
+{
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
+    const size_t most = (size_t)t->data.max_boxes;
+
+    for (int i = 0; anchors && i < b->valid; i++) {
+        const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + most * (size_t)i;
+        struct pm_truths truths = {
+            .boxes = (const float *)b->field[PM_FIELD_BOXES] + 4 * most * (size_t)i,
+            .weights = weights,
+        };
+
+        /* rows of weight 0 fill up the end */
+        for (size_t k = 0; k < most; k++)
+            truths.count = weights[k] > 0 ? (int)k + 1 : truths.count;
+        pm_anchor_fit_add(fits[anchors - t->anchors], &truths,
+                          (const int32_t *)b->field[PM_FIELD_CLASSES] + most * (size_t)i);
+    }
+}
+
+static void report(const struct pm_task *t, struct pm_anchor_fit **fits, struct pm_str *text,
+                   cJSON *object)
+{
+    const size_t classes = (size_t)t->facts.num_classes;
+    char (*room)[16] = pm_malloc(classes * sizeof *room);
+    const char **names = pm_malloc(classes * sizeof *names);
+    cJSON *list = cJSON_AddArrayToObject(object, "anchors");
+
+    for (size_t i = 0; i < classes; i++)
+        names[i] = pm_detection_name(t, (int)i, room[i]);
+    for (size_t i = 0; i < t->anchors_count; i++) {
+        const struct pm_frame frame = t->anchors[i].frame;
+        cJSON *one = cJSON_CreateObject();
+
+        pm_str_add(text, "input %dx%d: ", frame.height, frame.width);
+        pm_anchor_fit_print(fits[i], names, text);
+        cJSON_AddNumberToObject(one, "height", frame.height);
+        cJSON_AddNumberToObject(one, "width", frame.width);
+        pm_anchor_fit_report(fits[i], names, one);
+        cJSON_AddItemToArray(list, one);
+    }
+    pm_free(room);
+    pm_free(names);
+}
+
+int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_t pictures,
+                            struct pm_str *text, cJSON *object)
+{
+    struct pm_anchor_fit **fits = pm_calloc(t->anchors_count, sizeof *fits);
+    struct pm_batch *b;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < t->anchors_count; i++)
+        fits[i] = pm_anchor_fit_create(&t->matcher, t->anchors[i].index, t->facts.num_classes,
+                                       t->anchors[i].frame.height, t->anchors[i].frame.width);
+    for (int64_t n = 0; n < pictures; n++) {
+        PM_TRY(pm_loader_next(l, &b));
+        add_batch(t, fits, b);
+        pm_loader_release(l, b);
+    }
+    report(t, fits, text, object);
+out:
+    for (size_t i = 0; i < t->anchors_count; i++)
+        pm_anchor_fit_destroy(&fits[i]);
+    pm_free(fits);
+    return err;
+}

@@ -1,0 +1,85 @@
+/* config check of a detector: with data it reports how the anchors fit the boxes. */
+#include "e2e/program.h"
+
+static const char *config(void)
+{
+    static char path[1024];
+    const char *source = getenv("PUMICE_SOURCE");
+
+    snprintf(path, sizeof path, "%s/configs/shapes_detection.json", source ? source : ".");
+    return path;
+}
+
+static double sum_of(const cJSON *list, const char *member)
+{
+    double sum = 0;
+
+    for (const cJSON *one = list->child; one; one = one->next)
+        sum += number_of(one, member);
+    return sum;
+}
+
+/* Every box has one fate, one class and one size. */
+static void counts(void **state)
+{
+    static const char *const fates[] = { "matched", "forced", "lost", "unmatched" };
+    struct result r = run(NULL, "config check %s data.folder=%s --json", config(), in("data"));
+    cJSON *json;
+    const cJSON *fit, *classes, *sizes;
+    double boxes, all = 0;
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    json = json_of(&r);
+    fit = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "anchors"), 0);
+    classes = cJSON_GetObjectItem(fit, "classes");
+    sizes = cJSON_GetObjectItem(fit, "sizes");
+    boxes = number_of(fit, "boxes");
+    assert_true(number_of(fit, "pictures") == 40 && number_of(fit, "height") == 64);
+    assert_true(boxes >= 40 && boxes < 400);
+    assert_int_equal(cJSON_GetArraySize(classes), 4);
+    assert_string_equal(cJSON_GetObjectItem(classes->child, "name")->valuestring, "disc");
+    assert_true(sum_of(classes, "boxes") == boxes && sum_of(sizes, "boxes") == boxes);
+    for (size_t i = 0; i < PM_COUNT(fates); i++) {
+        all += number_of(fit, fates[i]);
+        assert_true(sum_of(classes, fates[i]) == number_of(fit, fates[i]));
+    }
+    assert_true(all == boxes);
+    assert_true(number_of(fit, "matched") > boxes / 2);
+    assert_true(number_of(cJSON_GetObjectItem(fit, "needs"), "side_low") > 4);
+    cJSON_Delete(json);
+    drop(&r);
+}
+
+static void text(void **state)
+{
+    struct result r = run(NULL, "config check %s data.folder=%s", config(), in("data"));
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_contains(r.out, "shapes_detection.json: nothing wrong\ninput 64x64: 340 anchors, ");
+    assert_contains(r.out, "in 40 pictures\n");
+    assert_contains(r.out, "triangle");
+    assert_contains(r.out, "\"min_scale\": ");
+    drop(&r);
+    r = run(NULL, "config check %s data.folder=%s", config(), in("nowhere"));
+    assert_int_equal(r.code, 0);
+    assert_null(strstr(r.out, "anchors"));
+    drop(&r);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make shapes %s size=64 train=40 validation=8 test=8", in("data")), 0);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(counts), cmocka_unit_test(text) };
+
+    return cmocka_run_group_tests(tests, set_up, drop_world);
+}
