@@ -44,16 +44,20 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
     pm_field_add(out, pm_record_images(&t->facts, frame));
     if (!has_truths(t, train, frame))
         return;
-    pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4), .high = 1 });
+    pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4),
+                                         .values = { 0, 1, PM_PATTERN_BOXES } });
     pm_field_add(out, (struct pm_field){ "truth_classes", PM_I32, PM_SHAPE1(most),
-                                         .high = t->facts.num_classes > 1
-                                                     ? t->facts.num_classes - 1 : 0.5 });
-    pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most), .high = 1 });
+                                         .values = { 0, t->facts.num_classes > 1
+                                                            ? t->facts.num_classes - 1 : 0.5 } });
+    pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most),
+                                         .values = { 0, 1 } });
     pm_field_add(out, (struct pm_field){ "matches", PM_I32,
                                          PM_SHAPE1(anchors ? anchors->count : 1),
-                                         .absent = PM_IGNORED, .low = PM_IGNORED, .high = 0 });
+                                         .absent = PM_IGNORED,
+                                         .values = { 0, most - 1, PM_PATTERN_CHOSEN } });
     if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
-        pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 }, .low = 1, .high = 2 });
+        pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 },
+                                             .values = { 1, 2 } });
 }
 
 /* The weights of the matched anchors of all examples: the divisor of the losses. */
