@@ -48,6 +48,9 @@ const struct pm_opt pm_matcher_opts[] = {
             "false: anchors between the thresholds are negatives, those below both are ignored"),
     PM_BOOL(pm_matcher, force_match_for_each_row, false,
             "every true box also gets its most similar anchor, whatever the thresholds say"),
+    PM_BOOL(pm_matcher, ignore_outside, false,
+            "ignore anchors whose centre lies beyond the input's right or lower edge, as "
+            "keras-retinanet does"),
     PM_BOOL(pm_matcher, strict, false,
             "as the Object Detection API of 2017: if several boxes claim an anchor, the last one "
             "gets it, and a box without overlap claims the first anchor"),
@@ -456,8 +459,15 @@ static void match_bipartite(const struct pm_matcher *m, const struct pm_anchor_i
     pm_free(w->taken);
 }
 
-void pm_match(const struct pm_matcher *m, const struct pm_anchor_index *x,
-              const struct pm_truths *t, int32_t *out, struct pm_truth_best *best)
+static void ignore_outside(const struct pm_anchor_index *x, int32_t *out)
+{
+    for (int i = 0; i < x->count; i++)
+        if (x->edges[0][i] + x->edges[2][i] >= 2 || x->edges[1][i] + x->edges[3][i] >= 2)
+            out[i] = PM_IGNORED;
+}
+
+static void match(const struct pm_matcher *m, const struct pm_anchor_index *x,
+                  const struct pm_truths *t, int32_t *out, struct pm_truth_best *best)
 {
     struct work w = { 0 };
 
@@ -481,4 +491,12 @@ void pm_match(const struct pm_matcher *m, const struct pm_anchor_index *x,
     }
     pm_free(w.best);
     pm_free(w.limit);
+}
+
+void pm_match(const struct pm_matcher *m, const struct pm_anchor_index *x,
+              const struct pm_truths *t, int32_t *out, struct pm_truth_best *best)
+{
+    match(m, x, t, out, best);
+    if (m->ignore_outside)
+        ignore_outside(x, out);
 }

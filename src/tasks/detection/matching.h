@@ -39,6 +39,8 @@ enum pm_matcher_type { PM_MATCHER_ARGMAX, PM_MATCHER_BIPARTITE };
  * the first box's comes first, then the first anchor's. All other anchors are negative. Only
  * `similarity`, `iou_threshold` and `strict` count. (In the API, boxes with weight 0 shift the
  * indices of later boxes; here they do not.)
+ * ignore_outside, as in keras-retinanet: anchors whose centre is not above and left of (1, 1), the
+ * input's lower right corner, are ignored after all that.
  * A true box that overlaps no anchor (similarity 0) claims none: the codes of such a pair mean
  * nothing. strict does what the API of 2017 did: the last of several claims gets the anchor, and a
  * box without overlap claims the first anchor (bipartite: the first free one). */
@@ -49,6 +51,7 @@ struct pm_matcher {
     float unmatched_threshold;
     float iou_threshold;       /* of PM_THRESHOLDED_IOU */
     bool ignore_thresholds, negatives_lower_than_unmatched, force_match_for_each_row, strict;
+    bool ignore_outside;
 };
 /* The options of struct pm_matcher, by the API's names. */
 extern const struct pm_opt pm_matcher_opts[];

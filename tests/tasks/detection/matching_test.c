@@ -128,6 +128,23 @@ static void forced(void **state)
     pm_free(s);
 }
 
+/* Anchors whose centre is on or beyond the right edge are ignored, matched or not. */
+static void outside(void **state)
+{
+    const float anchors[][2] = { { 0.5f, 0.25f }, { 0.75f, 0.5f }, { 0.875f, 0.5f }, { -1, 0.5f } };
+    const float truths[][2] = { { 0.75f, 0.5f } };
+    struct scene *s = strips(4, anchors, 1, truths);
+    struct pm_matcher m = plain;
+
+    (void)state;
+    EXPECT(&m, s, -1, 0, 0, -1);
+    m.ignore_outside = true;
+    EXPECT(&m, s, -1, -2, -2, -1);
+    s->t.count = 0;
+    EXPECT(&m, s, -1, -2, -2, -1);
+    pm_free(s);
+}
+
 /* All overlaps are 0: with ignore_thresholds every anchor belongs to the first box; a matched
  * threshold of 0 does the same. */
 static void no_overlap(void **state)
@@ -509,7 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thresholds), cmocka_unit_test(forced),        cmocka_unit_test(no_overlap),
         cmocka_unit_test(bipartite),  cmocka_unit_test(random_scenes), cmocka_unit_test(goldens),
-        cmocka_unit_test(checked),
+        cmocka_unit_test(checked),    cmocka_unit_test(outside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
