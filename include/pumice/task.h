@@ -178,6 +178,9 @@ struct pm_task_row {
                           double out[PM_MAX_BATCH_METRICS]);
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL:
                                                                              * zeros */
+    /* Adds to object what a user of the exported model must know besides labels and preprocessing.
+     * The model's metadata has it under the task's name. NULL: nothing. */
+    void (*export_notes)(const struct pm_task *t, struct cJSON *object);
     /* Adds the arrays of a batch of this frame, for training or evaluation, to the empty list; the
      * first is "images". */
     void (*fields)(const struct pm_task *t, bool train, struct pm_frame frame,

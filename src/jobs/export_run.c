@@ -364,6 +364,12 @@ static void add_notes(struct exporter *x)
     add_json(x, "preprocessing", preprocessing_note(x));
     if (s->labels)
         add_json(x, "labels", labels_note(s));
+    if (x->e->task_row->export_notes) {
+        cJSON *o = cJSON_CreateObject();
+
+        x->e->task_row->export_notes(x->e->task, o);
+        add_json(x, x->e->task_row->config.name, o);
+    }
     if (x->from->has_step)
         pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
                                                     (unsigned long long)x->from->step));

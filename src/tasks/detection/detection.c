@@ -42,6 +42,7 @@ const struct pm_task_row pm_task_detection = {
     .check_heads = pm_detection_check_heads,
     .add_loss = pm_detection_add_loss,
     .add_outputs = pm_detection_outputs,
+    .export_notes = pm_detection_export_notes,
     .metrics = pm_detection_list_metrics,
     .score_create = pm_detection_score_create,
     .score_destroy = pm_detection_score_destroy,

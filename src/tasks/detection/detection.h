@@ -80,6 +80,7 @@ struct pm_detection_eval {
     struct pm_floats recall_range;
     const struct cJSON *score_threshold;
 };
+struct pm_detection_export { bool nms; };
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
@@ -105,6 +106,7 @@ struct pm_task {
     double recall[2];                 /* of precision_at_recall */
     double score_threshold;           /* least score of a drawn box */
     bool best_threshold;              /* eval.score_threshold is "best" */
+    struct pm_detection_export export;
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
@@ -118,6 +120,8 @@ int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
                          struct pm_dataset_info *data);
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_detection_close(struct pm_task **t);
+/* For the exported model's metadata: post-processing, and score_threshold for drawing. */
+void pm_detection_export_notes(const struct pm_task *t, struct cJSON *object);
 /* Returns the name of a class; text has room for a number's, for classes without a name. */
 const char *pm_detection_name(const struct pm_task *t, int label, char text[16]);
 
@@ -188,7 +192,10 @@ void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
 void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
                            const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
- * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. */
+ * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. Outputs for
+ * EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores
+ * [n, D], detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
+ * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. */
 enum { PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT };
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,

@@ -158,11 +158,20 @@ static const struct pm_opt eval[] = {
     { 0 },
 };
 
+static const struct pm_opt export[] = {
+    PM_BOOL(pm_detection_export, nms, true,
+            "detection: suppress overlapping boxes inside the model; false = only the outputs "
+            "raw_detection_boxes and raw_detection_scores, for programs without "
+            "NonMaxSuppression"),
+    { 0 },
+};
+
 const struct pm_task_section pm_detection_sections[] = {
     { "data", data }, { "model", model }, { "model.box_coder", coder },
     { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
-    { "loss.hard_example_miner", miner }, { "eval", eval }, { 0 },
+    { "loss.hard_example_miner", miner }, { "eval", eval },
+    { "export", export }, { 0 },
 };
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -299,6 +308,7 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));
+    PM_TRY(pm_config_read(c, "export", export, &t->export));
 out:
     return err;
 }
@@ -308,6 +318,15 @@ int pm_detection_check_config(const struct pm_config *c)
     struct pm_task t = { .data = { 0 } };
 
     return read_all(c, &t);
+}
+
+void pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
+{
+    cJSON_AddStringToObject(object, "boxes",
+                            "ymin, xmin, ymax, xmax in 0..1 of the model's input");
+    cJSON_AddBoolToObject(object, "nms", t->export.nms);
+    pm_opts_dump(post, &t->post, cJSON_AddObjectToObject(object, "post_processing"), false);
+    cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
 }
 
 /* ---- classes ----------------------------------------------------------------------------- */

@@ -69,6 +69,28 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads, const str
     pm_free(fields.list);
 }
 
+/* Adds the outputs of an exported model under TensorFlow's names. kept: NULL for those before
+ * suppression only. */
+static void add_exported(struct pm_net *net, struct pm_outputs *out, struct pm_node *kept,
+                         struct pm_node *boxes, struct pm_node *of)
+{
+    if (kept) {
+        pm_outputs_add(net, out, kept, false);
+        pm_outputs_add(net, out,
+                       pm_net_add(net, "detection_scores", kept->out[PM_OUT_SCORES], "flatten"),
+                       false);
+        pm_outputs_add(net, out,
+                       pm_net_add(net, "detection_classes", kept->out[PM_OUT_CLASSES],
+                                  "to_float add=1"),
+                       false);
+        pm_outputs_add(net, out,
+                       pm_net_add(net, "num_detections", kept->out[PM_OUT_COUNT], "to_float"),
+                       false);
+    }
+    pm_outputs_add(net, out, boxes, false);
+    pm_outputs_add(net, out, of, false);
+}
+
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,
                          enum pm_use use, struct pm_outputs *out)
@@ -83,8 +105,17 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     pm_detection_sort_heads(t, &heads, &h);
     boxes = decode(net, "raw_detection_boxes", &h, t);
     of = scores(net, "raw_detection_scores", &h, t);
+    PM_TRY(net->error);
+    if (use == PM_USE_EXPORT && !t->export.nms) {
+        add_exported(net, out, NULL, boxes, of);
+        return net->error;
+    }
     kept = suppress(net, "detection_boxes", boxes, of, t);
     PM_TRY(net->error);
+    if (use == PM_USE_EXPORT) {
+        add_exported(net, out, kept, boxes, of);
+        return net->error;
+    }
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
         pm_outputs_add(net, out, kept->out[k], false);
     if (use == PM_USE_EVAL)
