@@ -1,9 +1,9 @@
 /* box_metrics: evaluation of detected boxes: the metrics of COCO, Pascal VOC and Open Images, the
  * score with the best F1, precision-recall curves, kinds of errors, and the confusion matrix.
  *
- * Pictures are added in any order; no result depends on it. The object keeps all boxes: 56 bytes
- * per detection, 64 per true object, and 32 more per detection for COCO's metrics. Functions with a
- * const object may run in several threads at once, but not together with pm_box_metrics_add. */
+ * Pictures are added in any order; no result depends on it. The object keeps all boxes: 80 bytes
+ * per detection, 48 per true object. Functions with a const object may run in several threads at
+ * once, but not together with pm_box_metrics_add. */
 #ifndef PM_BOX_METRICS_H
 #define PM_BOX_METRICS_H
 

@@ -364,6 +364,28 @@ static void difficult(void **state)
     pm_box_metrics_destroy(&m);
 }
 
+/* The 100 detections that count are those of a class: 100 wrong ones of another class with higher
+ * scores change nothing. Of its own class they displace the right one for COCO, not for Pascal. */
+static void limit_by_class(void **state)
+{
+    const struct pm_box_truth truth[] = { { .box = box_of(0, 0, 20, 20), .area = NAN } };
+
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        struct pm_box_detection found[101];
+        struct pm_box_metrics *m = new_metrics(2);
+
+        for (int i = 0; i < 100; i++)
+            found[i] = (struct pm_box_detection){ box_of(300, 0, 20, 20), 0.9, other };
+        found[100] = (struct pm_box_detection){ truth[0].box, 0.5, 0 };
+        add(m, 0, 1, truth, 101, found);
+        near(value(m, PM_BOX_MAP), other);
+        near(value(m, PM_BOX_AR_100), other);
+        near(value(m, PM_BOX_VOC_MAP), other ? 1 : 1.0 / 101);
+        pm_box_metrics_destroy(&m);
+    }
+}
+
 /* Boxes without area, reversed, or not finite, and scores that are not numbers, harm nothing. */
 static void odd_boxes(void **state)
 {
@@ -396,6 +418,7 @@ int main(void)
         cmocka_unit_test(two_detections), cmocka_unit_test(ranges),    cmocka_unit_test(empty),
         cmocka_unit_test(difficult),      cmocka_unit_test(odd_boxes),
         cmocka_unit_test(error_scenes),
+        cmocka_unit_test(limit_by_class),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
