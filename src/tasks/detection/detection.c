@@ -51,6 +51,7 @@ const struct pm_task_row pm_task_detection = {
     .score_detail = pm_detection_score_detail,
     .score_write = pm_detection_score_write,
     .score_samples = pm_detection_score_samples,
+    .sample_side = 480,
     .score_sample = pm_detection_score_sample,
     .paint = pm_detection_paint,
     .present = pm_detection_present,

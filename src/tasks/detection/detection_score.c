@@ -1,11 +1,11 @@
 /* detection_score: collects true objects and detections of an evaluation, in pixels of the files,
  * for box_metrics.h, and shows its results. */
 #include "tasks/class_detail.h"
+#include "tasks/detection/box_report.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
 
 #include <cjson/cJSON.h>
-#include <pumice/draw.h>
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -172,38 +172,14 @@ void pm_detection_score_report(const struct pm_score *m, struct cJSON *object)
     }
     if (t->sets & PM_BOX_PASCAL)
         add_classes(m, classes, PM_BOX_VOC_MAP, "per_class_voc_ap", object);
+    pm_box_report_best(m->metrics, object);
     pm_free(classes);
-}
-
-/* Counts per class from a confusion matrix whose last class is the background. */
-static void add_counts(const struct pm_confusion *c, int classes, struct cJSON *object)
-{
-    cJSON *per_class = cJSON_AddObjectToObject(object, "per_class");
-    cJSON *count = cJSON_AddArrayToObject(per_class, "count");
-    cJSON *predicted = cJSON_AddArrayToObject(per_class, "predicted");
-    cJSON *right = cJSON_AddArrayToObject(per_class, "right");
-
-    for (int k = 0; k < classes; k++) {
-        const struct pm_confusion_class r = pm_confusion_class(c, (size_t)k);
-
-        cJSON_AddItemToArray(count, cJSON_CreateNumber((double)r.truth));
-        cJSON_AddItemToArray(predicted, cJSON_CreateNumber((double)r.predicted));
-        cJSON_AddItemToArray(right, cJSON_CreateNumber((double)r.right));
-    }
 }
 
 void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
 {
-    const int classes = m->task->facts.num_classes;
-    struct pm_box_errors total;
-    struct pm_confusion confusion;
-
-    pm_confusion_create(&confusion, (size_t)classes + 1);
-    pm_box_metrics_errors(m->metrics, m->task->score_threshold, &total, NULL, &confusion);
-    cJSON_AddStringToObject(object, "of", "boxes");
     pm_class_detail_labels(&m->task->facts, object);
-    add_counts(&confusion, classes, object);
-    pm_confusion_free(&confusion);
+    pm_box_report_detail(m->metrics, m->task->score_threshold, object);
 }
 
 /* detections.json has COCO's form for results; category ids are those of the label map. */
@@ -227,73 +203,18 @@ int pm_detection_score_samples(const struct pm_score *m, uint64_t records[PM_MAX
     return *m->samples_count;
 }
 
-/* A box in pixels as a share of the picture. */
-static struct pm_marked_box marked(const struct pm_box *b, const struct pm_image8 *im,
-                                   struct pm_color color)
-{
-    struct pm_marked_box out = { .color = color };
-
-    for (int k = 0; k < 4; k++)
-        out.box[k] = (float)(b->v[k] / (k % 2 ? im->width : im->height));
-    return out;
-}
-
-/* Draws the true objects (dashed: not found) or the detections (dashed: errors). */
-static void draw(const struct pm_score *m, const struct pm_box_judged *j, bool truth,
-                 const struct pm_image8 *picture, struct pm_image8 *out)
-{
-    const int count = truth ? j->truths : j->detections;
-    struct pm_marked_box *boxes = pm_calloc((size_t)count + 1, sizeof *boxes);
-    char (*text)[64] = pm_calloc((size_t)count + 1, sizeof *text);
-
-    for (int i = 0; i < count; i++) {
-        const enum pm_box_kind kind = truth ? j->truth_kind[i] : j->kind[i];
-        const int label = truth ? j->truth[i].label : j->detection[i].label;
-        char number[16];
-        const char *name = pm_detection_name(m->task, label, number);
-
-        boxes[i] = marked(truth ? &j->truth[i].box : &j->detection[i].box, picture,
-                          pm_draw_color((size_t)label));
-        boxes[i].dashed = kind != PM_BOX_RIGHT;
-        if (truth)
-            snprintf(text[i], sizeof text[i], "%s%s", name, kind == PM_BOX_RIGHT ? "" :
-                     kind == PM_BOX_IGNORED ? " (ignored)" : " (missed)");
-        else
-            snprintf(text[i], sizeof text[i], "%s %.0f%%%s%s", name, 100 * j->detection[i].score,
-                     kind == PM_BOX_RIGHT ? "" : " ",
-                     kind == PM_BOX_RIGHT ? "" : pm_box_kind_names[kind]);
-        boxes[i].text = text[i];
-    }
-    pm_draw_canvas(picture, 600, out);
-    pm_draw_boxes(out, boxes, (size_t)count);
-    pm_free(boxes);
-    pm_free(text);
-}
-
 int pm_detection_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
                               const char *where, struct cJSON *object,
                               struct pm_drawings *drawings)
 {
-    struct pm_box_judged j = { 0 };
-    int wrong = 0, err = PM_OK;
+    struct pm_image8 *image = pm_drawings_add(drawings, "image");
+    int err = PM_OK;
 
+    PM_TRY(pm_record_picture(&m->task->facts, record, size, where, image));
     if (i >= *m->samples_count ||
-        !pm_box_metrics_judge(m->metrics, m->samples[i], m->task->score_threshold, &j))
-        return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
-    for (int k = 0; k < j.truths; k++)
-        wrong += j.truth_kind[k] != PM_BOX_RIGHT && j.truth_kind[k] != PM_BOX_IGNORED;
-    for (int k = 0; k < j.detections; k++)
-        wrong += j.kind[k] != PM_BOX_RIGHT && j.kind[k] != PM_BOX_IGNORED;
-    cJSON_AddNumberToObject(object, "truths", j.truths);
-    cJSON_AddNumberToObject(object, "detections", j.detections);
-    cJSON_AddNumberToObject(object, "errors", wrong);
-    cJSON_AddBoolToObject(object, "right", wrong == 0);
-    PM_TRY(pm_record_picture(&m->task->facts, record, size, where,
-                             pm_drawings_add(drawings, "image")));
-    const struct pm_image8 picture = drawings->list[0].image;
-    draw(m, &j, true, &picture, pm_drawings_add(drawings, "truth"));
-    draw(m, &j, false, &picture, pm_drawings_add(drawings, "prediction"));
+        !pm_box_report_sample(m->metrics, m->samples[i], m->task->score_threshold, image->height,
+                              image->width, object))
+        PM_TRY(pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where));
 out:
-    pm_box_judged_free(&j);
     return err;
 }
