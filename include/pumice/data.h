@@ -86,6 +86,13 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
 /* Keeps only every n-th record: records 0, n, 2n ... in file order become 0, 1, 2 ..., and count is
  * their number. Call it before the first loader or read. */
 void pm_dataset_sample(struct pm_dataset *d, size_t n);
+/* Joins datasets: the records of parts[1] follow those of parts[0], and so on. out owns the parts,
+ * and parts becomes NULLs; after an error the caller still owns them. The info is that of the first
+ * part with the sums of count, files and bytes, and 0 for a size that differs. Call
+ * pm_dataset_sample for the parts before. PM_EDATA if parts have other classes than the first. */
+int pm_dataset_join(struct pm_dataset **parts, size_t count, struct pm_dataset **out);
+/* Returns the part that record i belongs to; 0 if the dataset is not joined. */
+int pm_dataset_part(const struct pm_dataset *d, size_t i);
 /* Reads a data folder's dataset.json and labels.txt, independent of its splits: count, files and
  * bytes are 0. The texts are allocated in a. PM_EDATA if a file exists but is damaged. */
 int pm_dataset_describe(struct pm_arena *a, const char *folder, struct pm_dataset_info *out);
@@ -218,6 +225,7 @@ struct pm_loader_record {
     const char *where;     /* its name, for messages */
     uint64_t seed, step;   /* of the run; of the batch */
     uint32_t example;      /* its index in the whole batch, so draws do not depend on the slice */
+    int part;              /* of a joined dataset: pm_dataset_part */
     struct pm_frame frame; /* of the batch; not set when frame_of is called */
     /* Where make may store data of any size that stays in host memory: the batch hands it over as
      * host[i], and the loader frees it with free_host. make stores it only if it succeeds. NULL:
@@ -264,11 +272,14 @@ struct pm_batch {
     uint64_t step;
     int slot;
 };
+struct pm_order; /* src/data/order.h: the order of training records */
 struct pm_loader_options {
     int batch;                   /* examples per step, over all processes */
     struct pm_batch_slice slice; /* this loader's part; other processes make the rest */
     bool train; /* shuffled and endless; else one pass in file order */
     bool in_order; /* train in file order, epoch after epoch */
+    struct pm_order *order; /* borrowed: training's order of the records, for this batch and seed;
+                             * in_order is then unused. NULL: all records once an epoch */
     uint64_t seed;
     uint64_t first_step;
     int threads; /* 0: number of cores */

@@ -50,6 +50,9 @@ struct pm_dataset {
     pthread_mutex_t lock; /* guards fd, users, used, open, clock */
     int open;
     uint64_t clock;
+    struct pm_dataset **part; /* [parts], owned; of a joined dataset, which has no shards */
+    size_t *first;            /* [parts], owned: index of each part's first record */
+    size_t parts;
 };
 
 /* ---- indexing ---------------------------------------------------------------------------- */
@@ -309,6 +312,10 @@ void pm_dataset_close(struct pm_dataset **p)
     struct pm_dataset *d = *p;
     if (!d)
         return;
+    for (size_t k = 0; k < d->parts; k++)
+        pm_dataset_close(&d->part[k]);
+    pm_free(d->part);
+    pm_free(d->first);
     for (size_t i = 0; d->shard && i < d->shards; i++) {
         if (d->shard[i].fd >= 0)
             close(d->shard[i].fd);
@@ -332,6 +339,68 @@ void pm_dataset_sample(struct pm_dataset *d, size_t n)
 {
     d->every = n;
     d->info.count = (d->info.count + n - 1) / n;
+}
+
+/* ---- joined datasets ------------------------------------------------------------------------ */
+
+int pm_dataset_part(const struct pm_dataset *d, size_t i)
+{
+    int k = 0;
+
+    while ((size_t)k + 1 < d->parts && i >= d->first[k + 1])
+        k++;
+    return k;
+}
+
+static bool same_names(const char *const *a, int count, const char *const *b, int other)
+{
+    if (count != other && count && other)
+        return false;
+    for (int i = 0; a && b && i < count; i++)
+        if (a[i] && b[i] && strcmp(a[i], b[i]))
+            return false;
+    return true;
+}
+
+int pm_dataset_join(struct pm_dataset **parts, size_t count, struct pm_dataset **out)
+{
+    const struct pm_dataset *one = parts[0];
+
+    for (size_t k = 1; k < count; k++) {
+        const struct pm_dataset_info *a = &one->info, *b = &parts[k]->info;
+
+        if (!same_names(a->labels, a->num_classes, b->labels, b->num_classes) ||
+            !same_names(a->map_labels, a->map_classes, b->map_labels, b->map_classes))
+            return pm_fail(PM_EDATA, "%s has other classes than %s (%d, %d): convert both with the "
+                           "same classes in the same order", parts[k]->folder, one->folder,
+                           b->num_classes, a->num_classes);
+    }
+    struct pm_dataset *d = pm_calloc(1, sizeof *d);
+    d->arena = pm_arena_create();
+    d->folder = pm_arena_strdup(d->arena, one->folder);
+    d->info = one->info; /* its texts live as long as the part */
+    d->info.count = d->info.files = 0;
+    d->info.bytes = 0;
+    pthread_mutex_init(&d->lock, NULL);
+    d->part = pm_calloc(count, sizeof *d->part);
+    d->first = pm_calloc(count, sizeof *d->first);
+    d->parts = count;
+    for (size_t k = 0; k < count; k++) {
+        const struct pm_dataset_info *b = &parts[k]->info;
+
+        d->part[k] = parts[k];
+        parts[k] = NULL;
+        d->first[k] = d->info.count;
+        d->info.count += b->count;
+        d->info.files += b->files;
+        d->info.bytes += b->bytes;
+        if (b->height != d->info.height || b->width != d->info.width)
+            d->info.height = d->info.width = 0;
+        if (b->channels != d->info.channels)
+            d->info.channels = 0;
+    }
+    *out = d;
+    return PM_OK;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -394,6 +463,10 @@ static void release(struct pm_dataset *d, struct shard *s)
 
 int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size)
 {
+    if (d->parts) {
+        const int k = pm_dataset_part(d, i);
+        return pm_dataset_read(d->part[k], i - d->first[k], buf, capacity, size);
+    }
     const size_t at = i * d->every, k = shard_of(d, at);
     struct shard *s = &d->shard[k];
     const uint64_t n = at - s->first, offset = d->offset[k][n];
@@ -416,6 +489,10 @@ int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capac
 
 char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size)
 {
+    if (d->parts) {
+        const int k = pm_dataset_part(d, i);
+        return pm_dataset_where(d->part[k], i - d->first[k], buf, size);
+    }
     const size_t at = i * d->every, k = shard_of(d, at);
     const struct shard *s = &d->shard[k];
     snprintf(buf, size, "%s record %" PRIu64 " (offset %" PRIu64 ")", s->path, at - s->first,

@@ -29,6 +29,7 @@
 
 #include "data/frames.h"
 #include "data/loader_slot.h"
+#include "data/order.h"
 
 #include <pumice/thread.h>
 #include <pumice/trace.h>
@@ -106,6 +107,8 @@ static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example,
     }
     if (!l->o.train)
         return g;
+    if (l->o.order)
+        return pm_order_record(l->o.order, step, l->o.slice.first + example, passed);
     return l->o.in_order ? place : pm_permute(l->o.seed, g / l->count, l->count, place);
 }
 
@@ -124,7 +127,8 @@ static int read_record(struct pm_loader *l, struct worker *w, uint64_t step, int
     pm_dataset_where(l->dataset, record, w->where, sizeof w->where);
     *out = (struct pm_loader_record){ .bytes = w->buf, .size = size, .where = w->where,
                                       .seed = l->o.seed, .step = step,
-                                      .example = (uint32_t)(l->o.slice.first + example) };
+                                      .example = (uint32_t)(l->o.slice.first + example),
+                                      .part = pm_dataset_part(l->dataset, record) };
     return PM_OK;
 }
 
