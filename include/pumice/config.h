@@ -98,6 +98,8 @@ struct pm_config_data {
     const char *folder;         /* NULL if the command needs no data */
     int make;                   /* enum pm_make: built-in data to draw if folder does not exist */
     const char *train_split, *eval_split;
+    const struct cJSON *folders; /* several sources of training records; NULL: folder */
+    double repeat_threshold;    /* records of rarer classes come more often; 0: off */
     bool shuffle;               /* shuffle training records; false: file order */
     int num_epochs;             /* training ends after this many passes; 0 = by run.steps alone */
     int sample_1_of_n;          /* use every n-th record of the training split */

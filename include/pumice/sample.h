@@ -304,6 +304,7 @@ struct pm_occasion {
     uint32_t step,
         example; /* training: draws are a function of seed, step, example and the row's position */
     const char *where; /* record name for messages; borrowed */
+    int part;          /* of the data: pm_loader_record.part; selects input.augment */
 };
 /* Rows and draws of one example. pm_place fills it; other code must not use it. */
 enum { PM_MAX_ROWS = 56, PM_ROWS_ROOM = 1024 };

@@ -31,7 +31,12 @@ struct pm_task_facts {
     const void *preprocessing_cfg;    /* its options */
     const struct pm_augment *augment; /* rows for training instead of the preprocessing's; NULL: the
                                        * preprocessing's own */
+    const struct pm_augment *const *augments; /* [augments_count]: of each entry of data.folders, in
+                                       * the place of augment; NULL: not several */
+    int augments_count;
 };
+/* Returns the rows for training records of a part of the data (pm_loader_record.part). */
+const struct pm_augment *pm_task_augment(const struct pm_task_facts *s, int part);
 /* A task of one experiment: the facts, the task's own options, and values that depend on the net.
  * Opaque: each task defines its own. After settle() it is constant, and any thread may read it. */
 struct pm_task;

@@ -96,6 +96,7 @@ const struct pm_reference pm_references[] = {
         "batch_queue_capacity, prefetch_queue_capacity, num_prefetch_batches, prefetch_size, "
         "queue_capacity"),
     KEY("data.folders", NULL, NULL, "sample_from_datasets_weights"),
+    KEY("data.repeat_threshold", NULL, NULL, NULL),
     KEY("data.label_map", NULL, NULL,
         "label_map_path, label_map_file, use_display_name, use_keypoint_label_map"),
     KEY("data.expand_hierarchy", NULL, NULL, "expand_labels_hierarchy"),

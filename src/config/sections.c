@@ -30,6 +30,15 @@ static const struct pm_opt data[] = {
             "built-in data to draw if the folder does not exist"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
     PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
+    PM_JSON(pm_config_data, folders,
+            "several sources of training records: a list of objects with folder and split (null: "
+            "data.folder, data.train_split), augment (null: input.augment), and either batch, the "
+            "examples of each batch, which add up to run.batch_size, or weight, the share of the "
+            "examples on average; without both, the sources are one set; null = data.folder"),
+    PM_DOUBLE(pm_config_data, repeat_threshold, 0, 0, 1,
+              "repeat training records with rare classes: one comes max(1, sqrt(repeat_threshold / "
+              "f)) times in an epoch on average, f being the share of the records that have its "
+              "rarest class; 0 = off; LVIS uses 0.001"),
     PM_BOOL(pm_config_data, shuffle, true,
             "shuffle the training records anew in every epoch; false = order of the files"),
     PM_INT(pm_config_data, num_epochs, 0, 0, 1000000000,

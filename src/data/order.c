@@ -10,9 +10,9 @@
  * and computed up to the first step when a run is resumed.
  *
  * Records that come more often than others (pm_order_repeat) have the factors r[i] >= 1. Epoch e
- * has N = ceil(sum r) places. With S[i] = N / sum r * (r[0] + ... + r[i]) and u drawn for each epoch,
- * record i has the places j with S[i - 1] <= j + u < S[i]: floor or ceil of r[i], by chance, r[i] on
- * average. This is systematic sampling (Madow 1949): no table of an epoch is needed. */
+ * has N = ceil(sum r) places. With S[i] = N / sum r * (r[0] + ... + r[i]) and u drawn for each
+ * epoch, record i has the places j with S[i - 1] <= j + u < S[i]: floor or ceil of r[i], by chance,
+ * r[i] on average. This is systematic sampling (Madow 1949): no table of an epoch is needed. */
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* order: the order of training records from several parts of a dataset, each with its own epochs. */
+/* order: the order of training records from several parts of a dataset, each with its own
+ * epochs. */
 #ifndef PUMICE_DATA_ORDER_H
 #define PUMICE_DATA_ORDER_H
 

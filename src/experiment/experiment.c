@@ -4,6 +4,7 @@
 #include "experiment/experiment.h"
 
 #include "clones/clones.h"
+#include "data/order.h"
 #include "experiment/experiment_classes.h"
 #include "experiment/experiment_parts.h"
 
@@ -41,11 +42,9 @@ static int open_data(struct pm_experiment *e, int open)
     PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
     PM_TRY(pm_experiment_make_data(c));
     if (open & PM_OPEN_TRAIN)
-        PM_TRY(pm_dataset_open(c->data.folder, c->data.train_split, &e->train));
+        PM_TRY(pm_experiment_open_train(e));
     if (open & PM_OPEN_EVAL)
         PM_TRY(pm_dataset_open(c->data.folder, c->data.eval_split, &e->eval));
-    if (e->train)
-        pm_dataset_sample(e->train, (size_t)c->data.sample_1_of_n);
     if (e->eval)
         pm_dataset_sample(e->eval, (size_t)c->eval.sample_1_of_n);
     PM_TRY(resolve_steps(e));
@@ -118,6 +117,8 @@ static int resolve_rows(struct pm_experiment *e)
     PM_TRY(pm_augment_open(c->input.augment,
                            pm_arena_printf(e->arena, "%s: input.augment", c->path), e->arena,
                            &e->facts.augment));
+    PM_TRY(pm_experiment_read_folders(e));
+    PM_TRY(pm_experiment_open_augments(e));
     e->weight_decay = !c->loss.regularization          ? 0
                       : !isnan(c->optim.weight_decay) ? c->optim.weight_decay
                       : e->net_row                    ? e->net_row->weight_decay
@@ -294,6 +295,7 @@ void pm_experiment_close(struct pm_experiment **experiment)
     pm_free(e->eval_fields.list);
     if (e->task)
         e->task_row->close(&e->task);
+    pm_order_destroy(&e->order);
     pm_dataset_close(&e->train);
     pm_dataset_close(&e->eval);
     pm_import_close(&e->onnx);
@@ -312,10 +314,14 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
     const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
     const bool several = train && e->frames_count > 1;
+    const int err = train ? pm_experiment_order(e) : PM_OK;
 
+    if (err < 0)
+        return err;
     *sampler = (struct pm_sampler){ e->task, train, e->task_row };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
         .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
+        .order = train ? e->order : NULL,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring,
         .frame = pm_experiment_frame(e, train), .groups = groups,

@@ -22,6 +22,9 @@ struct pm_experiment {
                                        * facts, the only one if nothing is trained; in the arena */
     int frames_count;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
+    const struct pm_experiment_folders *folders; /* data.folders; NULL: not set */
+    uint64_t *part_records;           /* of each part of train; NULL without folders */
+    struct pm_order *order;           /* owned; of training records; NULL: the loader's own */
     struct pm_dataset_info data;      /* of the opened split, else the facts that
                                        * pm_experiment_open_classes found; 0 and NULL, ignore_label
                                        * -1, if it found nothing */

@@ -1,6 +1,6 @@
 /* experiment_parts: shared by the files of an experiment. experiment.c opens it,
- * experiment_scopes.c compiles the regular expressions of the config, experiment_nets.c builds and
- * keeps nets. */
+ * experiment_folders.c reads data.folders, experiment_scopes.c compiles the regular expressions of
+ * the config, experiment_nets.c builds and keeps nets. */
 #ifndef PM_EXPERIMENT_PARTS_H
 #define PM_EXPERIMENT_PARTS_H
 
@@ -15,6 +15,16 @@ void pm_experiment_free_scopes(struct pm_experiment *e);
  * no variable, or if an expression takes too many steps. Logs once the other expressions that match
  * no variable. */
 int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm_net *net);
+
+/* Reads data.folders into e->folders, which stays NULL without it. PM_ECONFIG. */
+int pm_experiment_read_folders(struct pm_experiment *e);
+/* Opens the augmentations of data.folders: e->facts.augments. Needs e->facts.augment. */
+int pm_experiment_open_augments(struct pm_experiment *e);
+/* Opens the training records: e->train. */
+int pm_experiment_open_train(struct pm_experiment *e);
+/* Makes e->order if data.folders or data.repeat_threshold need one. Reads all training records for
+ * the latter. */
+int pm_experiment_order(struct pm_experiment *e);
 
 /* Returns the options for importing the model of model.onnx. */
 struct pm_import_options pm_experiment_import_options(const struct pm_experiment *e);

@@ -24,6 +24,11 @@ int pm_record_check(const struct pm_task_facts *s, int least)
     return PM_OK;
 }
 
+const struct pm_augment *pm_task_augment(const struct pm_task_facts *s, int part)
+{
+    return s->augments ? s->augments[part] : s->augment;
+}
+
 struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame)
 {
     return (struct pm_field){ "images", PM_F32, PM_SHAPE3(frame.height, frame.width, s->channels),
@@ -33,7 +38,8 @@ struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame 
 int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
                     const struct pm_loader_record *r, struct pm_placed *out)
 {
-    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
+    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg,
+                                    pm_task_augment(s, r->part) };
     const struct pm_occasion o = {
         .height = r->frame.height, .width = r->frame.width, .channels = s->channels,
         .train = train, .own_size = s->own_sizes, .seed = r->seed,
@@ -49,7 +55,8 @@ int pm_record_need(const struct pm_task_facts *s, const struct pm_occasion *o, i
 {
     const struct pm_image8 picture = { height, width, s->channels, NULL };
     const struct pm_sample sample = { .picture = &picture };
-    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
+    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg,
+                                    pm_task_augment(s, o->part) };
     const struct pm_occasion occasion = {
         .height = s->height, .width = s->width, .channels = s->channels, .train = true,
         .seed = o->seed, .step = o->step, .example = o->example, .where = o->where,
@@ -66,11 +73,17 @@ out:
 int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
 {
     char where[512];
+    int err = PM_OK;
 
-    if (!s->augment)
-        return PM_OK;
     snprintf(where, sizeof where, "%s: input.augment", s->config->path);
-    return pm_augment_check(s->augment, carries, s->preprocessing->resizes, where);
+    if (s->augment)
+        err = pm_augment_check(s->augment, carries, s->preprocessing->resizes, where);
+    for (int i = 0; err == PM_OK && i < s->augments_count; i++) {
+        snprintf(where, sizeof where, "%s: data.folders.%d.augment", s->config->path, i);
+        if (s->augments[i] && s->augments[i] != s->augment)
+            err = pm_augment_check(s->augments[i], carries, s->preprocessing->resizes, where);
+    }
+    return err;
 }
 
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
@@ -174,7 +187,7 @@ int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_f
 {
     const struct pm_sampler *s = sampler;
     const struct pm_occasion o = { .train = s->train, .seed = r->seed, .step = (uint32_t)r->step,
-                                   .example = r->example, .where = r->where };
+                                   .example = r->example, .where = r->where, .part = r->part };
     struct pm_example *e = NULL;
     int height, width, err = PM_OK;
 

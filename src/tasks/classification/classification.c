@@ -174,11 +174,13 @@ static int read_boxes(const struct pm_example *e, const char *where, float **out
 }
 
 /* Whether the augmentations use the record's boxes. */
-static bool wants_boxes(const struct pm_task_facts *s, bool train)
+static bool wants_boxes(const struct pm_task_facts *s, bool train, int part)
 {
+    const struct pm_augment *a = pm_task_augment(s, part);
+
     if (!train)
         return false;
-    return s->augment ? s->augment->wants_boxes : s->preprocessing->wants_boxes;
+    return a ? a->wants_boxes : s->preprocessing->wants_boxes;
 }
 
 static int frame_of(const struct pm_task *s, const struct pm_occasion *o, int height, int width,
@@ -214,7 +216,7 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
     begun = pm_trace_now();
     if (s->facts.own_sizes && !sampler->train)
         PM_TRY(pm_record_check_size(s, frame_of, &im, r));
-    if (wants_boxes(&s->facts, sampler->train))
+    if (wants_boxes(&s->facts, sampler->train, r->part))
         PM_TRY(pm_record_damage(read_boxes(e, r->where, &boxes, &sample.objects)));
     sample.boxes = boxes;
     PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
