@@ -91,22 +91,26 @@ PM_INLINE float log_one_plus(float t)
 
 struct score { float p, q, entropy, target; };
 
-PM_INLINE struct score score_of(const struct detection_cls_params *p, int kind, float x, float z)
+/* a: p->a */
+PM_INLINE struct score score_of(int kind, float a, float x, float z)
 {
     const float e = pm_expf(x < 0 ? x : -x), r = 1 / (1 + e);
-    struct score s = { .p = x >= 0 ? r : e * r, .q = x >= 0 ? e * r : r, .target = z };
+    struct score s = { .p = (x >= 0 ? 1 : e) * r, .q = (x >= 0 ? e : 1) * r, .target = z };
 
     if (kind == DETECTION_BOOTSTRAPPED)
-        s.target = p->a * z + (1 - p->a) * s.p;
+        s.target = a * z + (1 - a) * s.p;
     if (kind == DETECTION_BOOTSTRAPPED_HARD)
-        s.target = p->a * z + (1 - p->a) * (x > 0 ? 1.0f : 0.0f);
+        s.target = a * z + (1 - a) * (x > 0 ? 1.0f : 0.0f);
     s.entropy = (x < 0 ? 0 : x) - x * s.target + log_one_plus(e);
     return s;
 }
 
-PM_INLINE float focal_alpha(const struct detection_cls_params *p, float z)
+/* Weights of targets 1 and 0. */
+struct alpha { float one, zero; };
+
+PM_INLINE struct alpha focal_alpha(const struct detection_cls_params *p)
 {
-    return p->b < 0 ? 1 : z * p->b + (1 - z) * (1 - p->b);
+    return p->b < 0 ? (struct alpha){ 1, 1 } : (struct alpha){ p->b, 1 - p->b };
 }
 
 PM_INLINE float focal_power(float m, float gamma, bool square)
@@ -114,18 +118,22 @@ PM_INLINE float focal_power(float m, float gamma, bool square)
     return square ? m * m : powf(m, gamma);
 }
 
-/* Fills the losses y of scores x with targets z. square: gamma is 2, which needs no pow. */
+/* Parameters are copied before the loop: the compiler cannot know that y does not change them.
+ * Fills the losses y of scores x with targets z. square: gamma is 2, which needs no pow. */
 PM_INLINE void score_losses(const struct detection_cls_params *p, int kind, bool square, int n,
                             const float *x, const float *z, float *y)
 {
+    const struct alpha alpha = focal_alpha(p);
+    const float a = p->a;
+
     PM_SIMD
     for (int i = 0; i < n; i++) {
-        const struct score s = score_of(p, kind, x[i], z[i]);
+        const struct score s = score_of(kind, a, x[i], z[i]);
 
         y[i] = kind != DETECTION_FOCAL
                    ? s.entropy
-                   : focal_alpha(p, z[i]) * s.entropy *
-                         focal_power(z[i] * s.q + (1 - z[i]) * s.p, p->a, square);
+                   : (z[i] * alpha.one + (1 - z[i]) * alpha.zero) * s.entropy *
+                         focal_power(z[i] * s.q + (1 - z[i]) * s.p, a, square);
     }
 }
 
@@ -133,19 +141,23 @@ PM_INLINE void score_losses(const struct detection_cls_params *p, int kind, bool
 PM_INLINE void score_slopes(const struct detection_cls_params *p, int kind, bool square, float w,
                             int n, const float *x, const float *z, float *y)
 {
+    const struct alpha alpha = focal_alpha(p);
+    const float a = p->a;
+
     PM_SIMD
     for (int i = 0; i < n; i++) {
-        const struct score s = score_of(p, kind, x[i], z[i]);
+        const struct score s = score_of(kind, a, x[i], z[i]);
         float slope = s.p - s.target;
 
         if (kind == DETECTION_BOOTSTRAPPED)
-            slope -= x[i] * (1 - p->a) * s.p * s.q;
+            slope -= x[i] * (1 - a) * s.p * s.q;
         if (kind == DETECTION_FOCAL) {
             const float m = z[i] * s.q + (1 - z[i]) * s.p;
-            const float ratio = m > 0 ? (1 - 2 * z[i]) * s.p * s.q / m : 0; /* m' / m */
+            /* m' / m. If m is 0, so is the numerator. */
+            const float ratio = (1 - 2 * z[i]) * s.p * s.q / (m > 0 ? m : 1);
 
-            slope = focal_alpha(p, z[i]) * focal_power(m, p->a, square) *
-                    (p->a * ratio * s.entropy + slope);
+            slope = (z[i] * alpha.one + (1 - z[i]) * alpha.zero) * focal_power(m, a, square) *
+                    (a * ratio * s.entropy + slope);
         }
         y[i] = slope * w;
     }
