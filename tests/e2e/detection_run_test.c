@@ -1,0 +1,264 @@
+/* Detection by the program on drawn shapes: training, killed and started again or after a lost
+ * device, ends with the same bits; clones of any shares learn what one would; evaluation writes its
+ * detections in pixels of the files; predict and export. */
+#include "e2e/program.h"
+#include "e2e/same_run.h"
+
+/* Maps of 4x4 and 2x2 with two anchors in a cell. */
+static const char net[] =
+    "{ \"task\": \"detection\", \"model\": { \"layers\": [\n"
+    "  { \"name\": \"m0\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 4, \"stride\": 4,\n"
+    "    \"activation\": \"relu\" },\n"
+    "  { \"name\": \"m1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2,\n"
+    "    \"activation\": \"relu\" },\n"
+    "  { \"name\": \"m2\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2,\n"
+    "    \"activation\": \"relu\" },\n"
+    "  { \"name\": \"anchors\", \"layer\": \"ssd_anchors\", \"aspect_ratios\": [1],\n"
+    "    \"min_scale\": 0.3, \"reduce_boxes_in_lowest_layer\": false,\n"
+    "    \"inputs\": [\"images\", \"m1\", \"m2\"] },\n"
+    "  { \"name\": \"boxes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 8 },\n"
+    "  { \"name\": \"classes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 8 },\n"
+    "  { \"name\": \"boxes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 8 },\n"
+    "  { \"name\": \"classes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"],\n"
+    "    \"filters\": 8 } ] },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
+    "  \"input\": { \"preprocessing\": \"ssd\", \"size\": 32,\n"
+    "             \"augment\": [{ \"name\": \"random_flip\" }, { \"name\": \"resize\" }] },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 30, \"batch_size\": 6,\n"
+    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2,\n"
+    "           \"summary_every_steps\": 10 },\n"
+    "  \"eval\": { \"every_steps\": 15, \"batch_size\": 8, \"score_threshold\": 0.01,\n"
+    "            \"metrics\": [\"coco\", \"voc\"] } }\n";
+
+static int make_data(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make shapes %s size=40 train=50 validation=2 test=21", in("data")), 0);
+    pm_str_add(&text, net, folder, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    return 0;
+}
+
+/* Trains in FOLDER/NAME with further options. */
+static void train(const char *name, const char *more)
+{
+    check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
+}
+
+/* Reads a number from the line of a training step in metrics.jsonl. */
+static double logged(const char *name, int step, const char *key)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
+    double value = NAN;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        cJSON *o = cJSON_Parse(line);
+
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "train") == 0 &&
+            number_of(o, "step") == step)
+            value = number_of(o, key);
+        cJSON_Delete(o);
+    }
+    pm_free(text);
+    return value;
+}
+
+static void resumed(void **state)
+{
+    (void)state;
+    train("whole", "");
+    for (int i = 0; i < 3; i++) {
+        char arguments[2048];
+        struct result killed;
+        pid_t pid;
+
+        snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"),
+                 in("torn"));
+        pid = start(NULL, in("torn%d", i), arguments);
+        usleep(120000 * (useconds_t)(i + 1));
+        kill(pid, SIGKILL);
+        killed = finish(pid, in("torn%d", i));
+        drop(&killed);
+    }
+    train("torn", "");
+    same_run(in("whole"), in("torn"));
+}
+
+/* The step is repeated with the same draws and matches. */
+static void lost_device(void **state)
+{
+    struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
+                          "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
+                          in("lost"));
+
+    (void)state;
+    assert_contains(r.err, "was lost, as PM_LOSE requests");
+    check(r, 0);
+    same_run(in("whole"), in("lost"));
+}
+
+static void losses(const char *name, double *out)
+{
+    for (int k = 0; k < 10; k++)
+        out[k] = logged(name, k + 1, "loss");
+}
+
+/* Two clones of unequal parts, and micro-batches, divide by the matches of the whole batch. Sums in
+ * another order differ by rounding: 1e-6 of the loss in a step, and the difference grows slowly
+ * with the steps that follow. Divisors of each clone are another loss. */
+static void clones(void **state)
+{
+    static const char more[] = "run.steps=10 eval.every_steps=0";
+    double one[10], other[10];
+    char text[512];
+
+    (void)state;
+    train("one", more);
+    losses("one", one);
+    snprintf(text, sizeof text, "%s '%s'", more,
+             "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
+    train("two", text);
+    losses("two", other);
+    for (int k = 0; k < 10; k++)
+        if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
+            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], other[k]);
+    snprintf(text, sizeof text, "%s run.micro_batches=3", more);
+    train("micro", text);
+    losses("micro", other);
+    for (int k = 0; k < 10; k++)
+        if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
+            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], other[k]);
+    snprintf(text, sizeof text, "%s run.micro_batches=3 loss.normalize_over=clone", more);
+    train("apart", text);
+    losses("apart", other);
+    assert_true(fabs(one[0] - other[0]) > 1e-4 * one[0]);
+}
+
+static void reported(void **state)
+{
+    const double anchors = logged("whole", 7, "positive_anchors") +
+                           logged("whole", 7, "negative_anchors") +
+                           logged("whole", 7, "ignored_anchors");
+
+    (void)state;
+    assert_true(fabs(anchors - 40) < 1e-9);
+    assert_true(logged("whole", 7, "true_boxes") >= 1);
+    assert_true(logged("whole", 7, "matched_boxes") <= logged("whole", 7, "true_boxes"));
+    assert_true(logged("whole", 7, "loss/localization_loss") > 0);
+    assert_true(has_tag(in("whole"), "TargetAssignment/AvgNumPositiveAnchorsPerImage"));
+    assert_true(has_tag(in("whole/eval"), "DetectionBoxes_Precision/mAP_.50IOU"));
+    assert_true(has_tag(in("whole"), "images/truth/0"));
+}
+
+static void evaluated(void **state)
+{
+    struct result r =
+        run(NULL, "eval %s run.folder=%s --json", in("net.json"), in("whole"));
+    cJSON *report = json_of(&r), *metrics = cJSON_GetObjectItem(report, "metrics"), *list, *row;
+    char *text;
+
+    (void)state;
+    assert_true(number_of(report, "count") == 21);
+    assert_in_range((int)(100 * number_of(metrics, "map_50")), 0, 100);
+    assert_true(number_of(metrics, "loss") > 0);
+    assert_true(cJSON_HasObjectItem(metrics, "voc_map"));
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(metrics, "per_class_ap")), 4);
+    cJSON_Delete(report);
+    check(r, 0);
+    text = get_text(in("whole/eval_test/detections.json"));
+    list = cJSON_Parse(text);
+    assert_true(cJSON_GetArraySize(list) > 0);
+    cJSON_ArrayForEach(row, list)
+    {
+        const cJSON *box = cJSON_GetObjectItem(row, "bbox");
+        const double x = cJSON_GetArrayItem(box, 0)->valuedouble;
+
+        assert_contains(cJSON_GetStringValue(cJSON_GetObjectItem(row, "image_id")), "test_0000");
+        assert_in_range((int)number_of(row, "category_id"), 1, 4);
+        assert_true(x >= 0 && x + cJSON_GetArrayItem(box, 2)->valuedouble <= 40.001);
+    }
+    cJSON_Delete(list);
+    pm_free(text);
+}
+
+/* A picture of 24 x 48 pixels: boxes are in its own pixels. */
+static void predicted(void **state)
+{
+    struct pm_str ppm = { 0 };
+    struct result r;
+    cJSON *report, *image, *row;
+
+    (void)state;
+    pm_str_add(&ppm, "P6 48 24 255\n");
+    for (int i = 0; i < 24 * 48; i++)
+        pm_str_add(&ppm, "%s", i % 48 > 24 ? "zzz" : "   ");
+    put_text(in("one.ppm"), ppm.text);
+    pm_str_free(&ppm);
+    r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("whole"),
+            in("one.ppm"), in("painted"));
+    report = json_of(&r);
+    image = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0);
+    assert_true(cJSON_GetArrayItem(cJSON_GetObjectItem(image, "size"), 1)->valueint == 48);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "boxes"))
+    {
+        const cJSON *box = cJSON_GetObjectItem(row, "box");
+
+        assert_true(cJSON_GetArrayItem(box, 2)->valuedouble <= 24);
+        assert_true(cJSON_GetArrayItem(box, 3)->valuedouble <= 48);
+        assert_non_null(cJSON_GetObjectItem(row, "name"));
+    }
+    assert_true(pm_file_exists(in("painted/one.png")));
+    cJSON_Delete(report);
+    check(r, 0);
+}
+
+static void exported(void **state)
+{
+    static const char *const all[] = {
+        "output detection_boxes: float32 [N, 100, 4]", "output detection_scores: float32 [N, 100]",
+        "output detection_classes: float32 [N, 100]", "output num_detections: float32 [N]",
+        "output raw_detection_boxes: float32 [N, 40, 4]",
+        "output raw_detection_scores: float32 [N, 40, 4]", "read again and run on the CPU",
+    };
+    struct result r = run(NULL, "export %s run.folder=%s", in("net.json"), in("whole"));
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(all); i++)
+        assert_contains(r.out, all[i]);
+    check(r, 0);
+    r = run(NULL, "export %s run.folder=%s export.nms=false export.file=%s", in("net.json"),
+            in("whole"), in("raw.onnx"));
+    assert_contains(r.out, "output raw_detection_boxes");
+    assert_null(strstr(r.out, "num_detections"));
+    check(r, 0);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s loss.classification.type=weighted_softmax",
+              in("net.json"), in("bad")), 2, "weighted_softmax needs a background class");
+    check(run(NULL, "train %s run.folder=%s eval.score_threshold=1.5", in("net.json"), in("bad")),
+          2, "eval.score_threshold: a number of 0 to 1 is needed");
+    check(run(NULL, "train %s run.folder=%s model.layers.4.filters=7", in("net.json"), in("bad")),
+          2, "the net's layer boxes_1 has 7 channels");
+    check(run(NULL, "train %s run.folder=%s model.num_classes=3", in("net.json"), in("bad")), 2,
+          "raise model.num_classes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
+        cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
+        cmocka_unit_test(exported),  cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests(tests, make_data, drop_world);
+}
