@@ -186,26 +186,6 @@ struct pm_fit_needs pm_anchor_fit_needs(struct pm_anchor_fit *f)
 
 /* ---- the report -------------------------------------------------------------------------- */
 
-/* The number of octaves from the smallest to the largest side, which the levels must cover. */
-static int octaves(const struct pm_fit_needs *n)
-{
-    return (int)fmax(ceil(log2(n->side_high / n->side_low)), 1);
-}
-
-/* A scale of ssd anchors is a share of the input's shorter side. */
-static double scale_of(const struct pm_anchor_fit *f, double side)
-{
-    return fmin(side / (f->height < f->width ? f->height : f->width), 1);
-}
-
-static void print_ratios(const struct pm_fit_needs *n, struct pm_str *out)
-{
-    pm_str_add(out, "\"aspect_ratios\": [");
-    for (int i = 0; i < n->ratio_count; i++)
-        pm_str_add(out, "%s%.2g", i ? ", " : "", n->ratios[i]);
-    pm_str_add(out, "]");
-}
-
 static void print_needs(struct pm_anchor_fit *f, struct pm_str *out)
 {
     const struct pm_fit_needs n = pm_anchor_fit_needs(f);
@@ -213,18 +193,10 @@ static void print_needs(struct pm_anchor_fit *f, struct pm_str *out)
     if (n.ratio_count == 0)
         return;
     pm_str_add(out, "90 %% of the boxes have sizes of %.3g to %.3g pixels of the %dx%d input, half "
-                    "of all are\nbelow %.3g. Anchors for them:\n",
+                    "of all are\nbelow %.3g. Ratios of width to height that suit 90 %%:",
                n.side_low, n.side_high, f->height, f->width, n.side_median);
-    pm_str_add(out, "  ssd:        \"min_scale\": %.2g, \"max_scale\": %.2g, ",
-               scale_of(f, n.side_low), scale_of(f, n.side_high));
-    print_ratios(&n, out);
-    /* The lowest level has cells of 8 pixels, unless the smallest boxes need finer ones. */
-    int level = n.side_low < 16 ? 2 : 3;
-
-    pm_str_add(out, "\n  multiscale: \"min_level\": %d, \"max_level\": %d, ", level,
-               level + octaves(&n) - 1);
-    pm_str_add(out, "\"anchor_scale\": %.2g, ", n.side_low * sqrt(2) / (1 << level));
-    print_ratios(&n, out);
+    for (int i = 0; i < n.ratio_count; i++)
+        pm_str_add(out, "%s %.2g", i ? "," : "", n.ratios[i]);
     pm_str_add(out, "\n");
 }
 

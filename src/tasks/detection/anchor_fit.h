@@ -50,7 +50,7 @@ struct pm_fit_needs {
 };
 struct pm_fit_needs pm_anchor_fit_needs(struct pm_anchor_fit *f);
 
-/* Appends a report of some twenty lines, with options to paste. names [classes]. */
+/* Appends a report: a line for each class and group of sizes that has boxes. names [classes]. */
 void pm_anchor_fit_print(struct pm_anchor_fit *f, const char *const *names, struct pm_str *out);
 /* Adds the same numbers to object: boxes, matched, forced, lost, unmatched, anchors, overlap, the
  * lists classes and sizes with these members each, and `needs`. */

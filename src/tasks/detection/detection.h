@@ -7,6 +7,7 @@
 #ifndef PM_DETECTION_H
 #define PM_DETECTION_H
 
+#include "tasks/detection/anchor_search.h"
 #include "tasks/detection/box_metrics.h"
 #include "tasks/detection/matching.h"
 
@@ -89,6 +90,7 @@ struct pm_detection_anchors {
     struct pm_frame frame;
     int count;                     /* N */
     struct pm_anchor_index *index; /* owned */
+    struct pm_anchor_maps maps;    /* levels.count 0: not of ssd_anchors or multiscale_anchors */
 };
 enum { PM_DETECTION_LEVELS = 7, PM_DETECTION_CLASSES = 10000 };
 struct pm_task {

@@ -1,13 +1,15 @@
 /* detection_check: what `config check` reports of the data: how the net's anchors fit the boxes
  * that training would see, after the augmentations and the resize. */
-#include "tasks/detection/anchor_fit.h"
 #include "tasks/detection/detection.h"
 
 #include <cjson/cJSON.h>
 
+/* Pictures of the first size on which other anchors are tried. */
+enum { TRIED_PICTURES = 100 };
+
 /* Counts the boxes of one batch. */
 static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
-                      const struct pm_batch *b)
+                      struct pm_anchor_sample *sample, const struct pm_batch *b)
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
     const size_t most = (size_t)t->data.max_boxes;
@@ -24,12 +26,15 @@ static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
             truths.count = weights[k] > 0 ? (int)k + 1 : truths.count;
         pm_anchor_fit_add(fits[anchors - t->anchors], &truths,
                           (const int32_t *)b->field[PM_FIELD_CLASSES] + most * (size_t)i);
+        if (anchors == t->anchors && sample->count < TRIED_PICTURES)
+            pm_anchor_sample_add(sample, &truths);
     }
 }
 
-static void report(const struct pm_task *t, struct pm_anchor_fit **fits, struct pm_str *text,
-                   cJSON *object)
+static void report(const struct pm_task *t, struct pm_anchor_fit **fits,
+                   const struct pm_anchor_sample *sample, struct pm_str *text, cJSON *object)
 {
+    const struct pm_fit_needs needs = pm_anchor_fit_needs(fits[0]);
     const size_t classes = (size_t)t->facts.num_classes;
     char (*room)[16] = pm_malloc(classes * sizeof *room);
     const char **names = pm_malloc(classes * sizeof *names);
@@ -48,6 +53,9 @@ static void report(const struct pm_task *t, struct pm_anchor_fit **fits, struct 
         pm_anchor_fit_report(fits[i], names, one);
         cJSON_AddItemToArray(list, one);
     }
+    if (t->anchors[0].maps.levels.count)
+        pm_anchor_search(&t->matcher, t->anchors[0].index, &t->anchors[0].maps, sample, &needs,
+                         text);
     pm_free(room);
     pm_free(names);
 }
@@ -56,6 +64,7 @@ int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_
                             struct pm_str *text, cJSON *object)
 {
     struct pm_anchor_fit **fits = pm_calloc(t->anchors_count, sizeof *fits);
+    struct pm_anchor_sample sample = { 0 };
     struct pm_batch *b;
     int err = PM_OK;
 
@@ -64,13 +73,14 @@ int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_
                                        t->anchors[i].frame.height, t->anchors[i].frame.width);
     for (int64_t n = 0; n < pictures; n++) {
         PM_TRY(pm_loader_next(l, &b));
-        add_batch(t, fits, b);
+        add_batch(t, fits, &sample, b);
         pm_loader_release(l, b);
     }
-    report(t, fits, text, object);
+    report(t, fits, &sample, text, object);
 out:
     for (size_t i = 0; i < t->anchors_count; i++)
         pm_anchor_fit_destroy(&fits[i]);
     pm_free(fits);
+    pm_anchor_sample_free(&sample);
     return err;
 }

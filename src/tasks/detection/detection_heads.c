@@ -146,6 +146,19 @@ out:
 
 /* ---- anchors ----------------------------------------------------------------------------- */
 
+/* The maps, without the sizes of the present anchors, which belong to the net. */
+static struct pm_anchor_maps maps_of(const struct pm_node *node, struct pm_frame frame)
+{
+    const bool multiscale = strcmp(node->layer->name, "multiscale_anchors") == 0;
+    struct pm_anchor_maps m = { multiscale, frame.height, frame.width, { 0 } };
+
+    if (multiscale || strcmp(node->layer->name, "ssd_anchors") == 0)
+        m.levels = *pm_anchors_levels(node);
+    for (int k = 0; k < m.levels.count; k++)
+        m.levels.level[k].size = NULL;
+    return m;
+}
+
 int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads)
 {
     const struct pm_node *node = pm_heads_find(heads, "anchors");
@@ -155,7 +168,8 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
     pm_anchors_write(node, boxes);
     PM_GROW(t->anchors, t->anchors_count, t->anchors_capacity);
     t->anchors[t->anchors_count++] =
-        (struct pm_detection_anchors){ frame, count, pm_anchor_index_create(boxes, count) };
+        (struct pm_detection_anchors){ frame, count, pm_anchor_index_create(boxes, count),
+                                       maps_of(node, frame) };
     pm_free(boxes);
     return PM_OK;
 }

@@ -1,6 +1,7 @@
 /* How anchors fit boxes: what becomes of each box, and what the boxes need. */
 #include "base/unit.h"
 #include "tasks/detection/anchor_fit.h"
+#include "tasks/detection/anchor_search.h"
 
 #include <cjson/cJSON.h>
 
@@ -103,17 +104,57 @@ static void needs(void **state)
     pm_anchor_fit_print(f, names, &text);
     assert_contains(text.text, "sizes of 15 to 105 pixels of the 200x100 input");
     assert_contains(text.text, "half of all are\nbelow 60.");
-    assert_contains(text.text, "\"min_scale\": 0.15, \"max_scale\": 1, ");
-    assert_contains(text.text, "\"aspect_ratios\": [0.73, 1.4]\n");
-    assert_contains(text.text, "\"min_level\": 2, \"max_level\": 4, \"anchor_scale\": 5.3");
+    assert_contains(text.text, "Ratios of width to height that suit 90 %: 0.73, 1.4\n");
     pm_str_free(&text);
     pm_anchor_fit_destroy(&f);
     pm_anchor_index_destroy(&x);
 }
 
+/* ---- the search --------------------------------------------------------------------------- */
+
+/* Boxes of 0.4 of the input on maps of 8x8 and 4x4 cells: anchors of 0.1 match none of them, others
+ * match most. The order of the pictures does not count. */
+static void search(void **state)
+{
+    struct pm_matcher m = { .matched_threshold = 0.5f, .unmatched_threshold = 0.5f,
+                            .negatives_lower_than_unmatched = true };
+    struct pm_anchor_maps maps = { .height = 128, .width = 128, .levels.count = 2 };
+    const struct pm_fit_needs needs = { 40, 50, 60, 1, { 1 } };
+    struct pm_anchor_index *small = row();
+    struct pm_anchor_sample sample = { 0 };
+    struct pm_str text = { 0 };
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        maps.levels.level[k] = (struct pm_anchor_level) {
+            .grid = { 8 >> k, 8 >> k }, .stride = { 0.125 * (1 << k), 0.125 * (1 << k) },
+            .offset = { 0.0625 * (1 << k), 0.0625 * (1 << k) },
+        };
+    pm_anchor_search(&m, small, &maps, &sample, &needs, &text);
+    assert_null(text.text); /* nothing to match */
+    for (int i = 0; i < 30; i++) {
+        float y = 0.02f * (float)i, x = 0.6f - 0.02f * (float)i;
+        float box[] = { y, x, y + 0.4f, x + 0.4f };
+
+        pm_anchor_sample_add(&sample, &(struct pm_truths){ 1, box, NULL, NULL });
+    }
+    pm_anchor_search(&m, small, &maps, &sample, &needs, &text);
+    assert_contains(text.text, "Of 30 pictures the present anchors match 0.0 % of the boxes, ");
+    assert_contains(text.text, "these ssd anchors 100.0 %:\n  \"min_scale\": ");
+    assert_contains(text.text, "\"aspect_ratios\": [1");
+    pm_str_free(&text);
+    maps.multiscale = true;
+    pm_anchor_search(&m, small, &maps, &sample, &needs, &text);
+    assert_contains(text.text, "these multiscale anchors 100.0 %:\n  \"anchor_scale\": ");
+    pm_str_free(&text);
+    pm_anchor_sample_free(&sample);
+    pm_anchor_index_destroy(&small);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fates), cmocka_unit_test(needs) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fates), cmocka_unit_test(needs),
+                                        cmocka_unit_test(search) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
