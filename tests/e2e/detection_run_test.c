@@ -240,6 +240,21 @@ static void exported(void **state)
     check(r, 0);
 }
 
+/* The losses of the original's SSD. */
+static void other_losses(void **state)
+{
+    (void)state;
+    train("mined", "run.steps=4 eval.every_steps=0 loss.classification.type=weighted_sigmoid "
+                   "loss.hard_example_miner.max_negatives_per_positive=3");
+    train("scaled", "run.steps=4 eval.every_steps=0 loss.normalize_loc_by_codesize=true "
+                    "loss.normalize_by_matches=false loss.localization.type=weighted_l2");
+    assert_true(logged("mined", 1, "loss/classification_loss") > 0);
+    assert_true(logged("scaled", 1, "loss/localization_loss") >
+                logged("mined", 1, "loss/localization_loss"));
+    check(run(NULL, "train %s run.folder=%s loss.hard_example_miner.iou_threshold=0.5",
+              in("net.json"), in("bad")), 2, "which weights easy anchors down by itself");
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -258,7 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
         cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
-        cmocka_unit_test(exported),  cmocka_unit_test(refused),
+        cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

@@ -62,7 +62,7 @@ static void add_miner(const struct pm_task *t, struct cJSON *o)
 
     if (!m->on)
         return;
-    cJSON_AddBoolToObject(o, "mine", true);
+    cJSON_AddBoolToObject(o, "hard_example_miner", true);
     cJSON_AddNumberToObject(o, "num_hard_examples", m->num_hard_examples);
     cJSON_AddNumberToObject(o, "iou_threshold", (double)m->iou_threshold);
     cJSON_AddStringToObject(o, "loss_type", types[m->loss_type]);
