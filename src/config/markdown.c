@@ -492,7 +492,7 @@ char *pm_config_flags_markdown(const struct pm_open_sections *open)
         "of forks that added instances.",
         offsetof(struct pm_reference, deeplab));
     add_aliases(&s, open, "TensorFlow Object Detection API",
-                "Fields of its pipeline config. Detection itself is not available yet.",
+                "Fields of its pipeline config.",
                 offsetof(struct pm_reference, detection));
     return s.text;
 }
