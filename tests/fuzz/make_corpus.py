@@ -505,6 +505,7 @@ def main():
         "pipeline_cache": folder_seeds.pipeline_caches(),
         "detection": detection_seeds.detections(),
         "pipeline": pipeline_seeds.pipelines(),
+        "patterns": pipeline_seeds.patterns(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")

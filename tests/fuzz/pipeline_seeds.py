@@ -1,4 +1,4 @@
-"""Seeds of the fuzz target of pipeline configs."""
+"""Seeds of the fuzz targets of pipeline configs and of the patterns in them."""
 
 
 def pipelines():
@@ -20,3 +20,10 @@ def pipelines():
     yield "part", b"label_map_path: 'x' load_instance_masks: true # c"
     yield "stages", b"model { faster_rcnn { } }"
     yield "quantised", b"graph_rewriter { quantization { delay: 0x10 weight_bits: 8 } }"
+
+
+def patterns():
+    names = b"\nFeatureExtractor/MobilenetV1/Conv2d_0/weights\nBoxPredictor_0/biases\na\n"
+    for i, pattern in enumerate((b".*bias(?:es)?$", b"[]{,2}^a]{,3}\\d+", b"(?P<x>a)(?P=x)|(?!b)",
+                                 b"(a*)*b", b"", b"FeatureExtractor/(?!.*BatchNorm).*")):
+        yield str(i), pattern + names
