@@ -56,6 +56,7 @@ struct record {
     int err;       /* an error that is no finding: the file cannot be read */
     uint8_t hash[16];
     int height, width, orientation; /* of the upright picture; of its file */
+    const char *unread; /* a key whose values are not read; or NULL */
     int stated_height, stated_width; /* by the record; 0: not */
     struct pm_objects o; /* owned; masks are no longer valid */
 };
@@ -82,6 +83,21 @@ static void hash_picture(const struct pm_image8 *im, uint8_t hash[16])
         sscanf(hex + 2 * i, "%2x", &byte);
         hash[i] = (uint8_t)byte;
     }
+}
+
+/* Returns the first of the keys of TensorFlow's Object Detection API that Pumice does not read. */
+static const char *unread_key(const struct pm_example *e)
+{
+    static const char *const keys[] = {
+        "image/additional_channels/encoded", "image/context_features",
+        "image/context_features_image_id_list", "image/object/densepose/num",
+        "image/class/confidence",
+    };
+
+    for (size_t i = 0; i < PM_COUNT(keys); i++)
+        if (has_key(e, keys[i]))
+            return keys[i];
+    return NULL;
 }
 
 static int read_picture(const struct pm_example *e, struct record *r)
@@ -138,6 +154,7 @@ static void read_record(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *c
     PM_TRY(err);
     PM_TRY(pm_example_parse(*buf, size, r->where, &e));
     PM_TRY(pm_objects_parse(e, true, r->where, &r->o));
+    r->unread = unread_key(e);
     r->stated_height = r->o.height;
     r->stated_width = r->o.width;
     PM_TRY(read_picture(e, r));
@@ -397,6 +414,8 @@ static void count_record(struct app_check *c, struct app_split_check *s, const s
     }
     add_picture(c, r);
     check_turn(c, s, r);
+    if (r->unread && is_first(s, FOUND_UNREAD))
+        set_first(c, s, FOUND_UNREAD, r, r->unread);
     uint8_t *seen = pm_calloc(s->classes + r->o.count + 1, 1);
     for (size_t i = 0; i < r->o.count; i++) {
         check_class(c, s, r, i);

@@ -30,6 +30,7 @@ enum app_finding {
     FOUND_NUMBERS,
     FOUND_MANY,
     FOUND_UNCLEAR,
+    FOUND_UNREAD,
     FOUND_SIZE,
     FOUND_REPEATED,
     FOUND_ABSENT_CLASS,

@@ -57,6 +57,8 @@ static const struct sentence {
                         "are, too: look at it (--boxes)",
                         "pictures are turned by EXIF, and their sizes do not tell whether their "
                         "boxes are, too: look at them (--boxes)" },
+    [FOUND_UNREAD] = { "unread", false, "record has values that are not read",
+                       "records have values that are not read" },
     [FOUND_SIZE] = { "size", false,
                      "picture has another size than its record states",
                      "pictures have other sizes than their records state" },

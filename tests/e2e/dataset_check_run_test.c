@@ -19,6 +19,7 @@ struct given {
     int orientation;   /* EXIF's; 0: none */
     int height, width; /* stated; 0: those of the upright picture; -1: none */
     const struct thing *thing;
+    const char *key;   /* of one more value; or NULL */
     const void *mask;  /* bytes of the masks, all alike; or NULL */
     size_t mask_size;
 };
@@ -75,6 +76,8 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
         one->mask_size = g->mask_size;
         memcpy(one->box, t->box, sizeof one->box);
     }
+    if (g->key)
+        pm_example_add_bytes(b, g->key, "x", 1);
     pm_objects_write(&o, b);
     pm_objects_free(&o);
     return 1;
@@ -219,6 +222,15 @@ static void many_boxes(void **state)
     expect_one((struct given){ .thing = list }, false, "many", 1, "101 boxes");
 }
 
+static void unread_values(void **state)
+{
+    (void)state;
+    expect_one((struct given){ .thing = one_cat, .key = "image/additional_channels/encoded" },
+               false, "unread", 1, "image/additional_channels/encoded");
+    expect_one((struct given){ .thing = one_cat, .key = "image/object/densepose/num" }, false,
+               "unread", 1, "image/object/densepose/num");
+}
+
 static void turns(void **state)
 {
     (void)state;
@@ -357,7 +369,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged),        cmocka_unit_test(classes),
         cmocka_unit_test(boxes),          cmocka_unit_test(many_boxes),
-        cmocka_unit_test(turns),          cmocka_unit_test(equal_pictures),
+        cmocka_unit_test(turns),
+        cmocka_unit_test(unread_values),          cmocka_unit_test(equal_pictures),
         cmocka_unit_test(parts),          cmocka_unit_test(absent_classes),
         cmocka_unit_test(nothing_to_learn), cmocka_unit_test(statistics),
     };
