@@ -73,6 +73,8 @@ struct pm_dataset_info {
     const char *const *map_labels;
     int ignore_label;            /* from dataset.json: label of ignored pixels; -1: unknown */
     struct pm_ints thing_classes; /* from dataset.json: classes that have instances; may be empty */
+    struct pm_ints mirrored_points; /* from dataset.json: in a mirrored picture keypoint k becomes
+                                     * mirrored_points[k]; empty: unknown */
     const char *colormap;        /* from dataset.json: a name for eval.colormap, or NULL */
     /* The classes of boxes (objects.h). Opening a data folder leaves NULL, because only some tasks
      * need them: those read them with pm_label_map_of_folder. A checkpoint stores them. */
@@ -362,6 +364,12 @@ void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *c
 int pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
 /* For label maps with instance maps: sets the classes that have instances. */
 void pm_making_things(struct pm_making *m, const int *classes, int count);
+/* For keypoints: sets what each of `count` points becomes in a mirrored picture, a permutation that
+ * is its own inverse. */
+void pm_making_mirrored_points(struct pm_making *m, const int *mirrored, int count);
+/* Returns NULL if the list is a permutation of 0..count - 1 that is its own inverse; else what is
+ * wrong, to follow the list's name in a message. */
+const char *pm_mirrored_points_wrong(const int *mirrored, int count);
 /* Sets the pixels per class of the split written last: count numbers, one per class of the maps. */
 void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count);
 

@@ -37,21 +37,42 @@ static void read_names(struct pm_arena *a, const cJSON *list, int *count, const 
     *out = names;
 }
 
-/* Reads the classes that have instances. */
-static int read_things(struct pm_arena *a, const cJSON *list, const char *path, struct pm_ints *out)
+/* Reads a list of numbers of 0..most. */
+static int read_ints(struct pm_arena *a, const cJSON *o, const char *key, int most,
+                     const char *path, struct pm_ints *out)
 {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key);
     const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    int *things = pm_arena_alloc(a, ((size_t)count + 1) * sizeof *things), i = 0;
+    int *v = pm_arena_alloc(a, ((size_t)count + 1) * sizeof *v), i = 0;
 
-    for (const cJSON *v = count ? list->child : NULL; v; v = v->next) {
-        if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > 65535 ||
-            v->valuedouble != (double)(int)v->valuedouble)
-            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is not a number of 0..65535",
-                           path, i + 1);
-        things[i++] = v->valueint;
+    for (const cJSON *n = count ? list->child : NULL; n; n = n->next) {
+        if (!cJSON_IsNumber(n) || n->valuedouble < 0 || n->valuedouble > most ||
+            n->valuedouble != (double)(int)n->valuedouble)
+            return pm_fail(PM_EDATA, "%s: %s: entry %d is not a number of 0..%d", path, key, i + 1,
+                           most);
+        v[i++] = n->valueint;
     }
-    *out = (struct pm_ints){ count, things };
+    *out = (struct pm_ints){ count, v };
     return PM_OK;
+}
+
+const char *pm_mirrored_points_wrong(const int *mirrored, int count)
+{
+    for (int k = 0; k < count; k++) {
+        if (mirrored[k] < 0 || mirrored[k] >= count)
+            return "has a number that is none of a keypoint";
+        if (mirrored[mirrored[k]] != k)
+            return "must exchange keypoints in pairs, or leave them";
+    }
+    return NULL;
+}
+
+static int read_mirrored(struct pm_arena *a, const cJSON *o, const char *path, struct pm_ints *out)
+{
+    const int err = read_ints(a, o, "mirrored_keypoints", 65535, path, out);
+    const char *wrong = err < 0 ? NULL : pm_mirrored_points_wrong(out->v, out->count);
+
+    return wrong ? pm_fail(PM_EDATA, "%s: mirrored_keypoints %s", path, wrong) : err;
 }
 
 static int read_members(struct pm_arena *a, const cJSON *o, const char *path,
@@ -72,8 +93,8 @@ static int read_members(struct pm_arena *a, const cJSON *o, const char *path,
         out->colormap = pm_arena_strdup(a, colormap->valuestring);
     read_names(a, cJSON_GetObjectItemCaseSensitive(o, "map_labels"), &out->map_classes,
                &out->map_labels);
-    PM_TRY(read_things(a, cJSON_GetObjectItemCaseSensitive(o, "thing_classes"), path,
-                       &out->thing_classes));
+    PM_TRY(read_ints(a, o, "thing_classes", 65535, path, &out->thing_classes));
+    PM_TRY(read_mirrored(a, o, path, &out->mirrored_points));
 out:
     return err;
 }
@@ -206,6 +227,10 @@ struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info)
         cJSON_AddItemToObject(
             o, "thing_classes",
             cJSON_CreateIntArray(info->thing_classes.v, info->thing_classes.count));
+    if (info->mirrored_points.count)
+        cJSON_AddItemToObject(
+            o, "mirrored_keypoints",
+            cJSON_CreateIntArray(info->mirrored_points.v, info->mirrored_points.count));
     if (info->ignore_label >= 0)
         cJSON_AddNumberToObject(o, "ignore_label", info->ignore_label);
     if (info->box_labels)

@@ -41,6 +41,7 @@ struct pm_making {
     const char **map_labels; /* NULL: same as labels */
     int map_classes;
     int *things, things_count;
+    int *mirrored, mirrored_count; /* keypoints */
     struct pm_label_map boxes; /* classes of boxes; count 0: the records have none */
 };
 
@@ -169,6 +170,12 @@ void pm_making_things(struct pm_making *m, const int *classes, int count)
     m->things = pm_arena_alloc(m->arena, (size_t)count * sizeof *m->things);
     m->things_count = count;
     memcpy(m->things, classes, (size_t)count * sizeof *m->things);
+}
+
+void pm_making_mirrored_points(struct pm_making *m, const int *mirrored, int count)
+{
+    m->mirrored = pm_arena_copy(m->arena, mirrored, (size_t)count * sizeof *mirrored);
+    m->mirrored_count = count;
 }
 
 void pm_making_box_labels(struct pm_making *m, const struct pm_label_map *map)
@@ -505,6 +512,9 @@ static int write_json(const struct pm_making *m)
                               cJSON_CreateStringArray(m->map_labels, m->map_classes));
     if (m->things_count)
         cJSON_AddItemToObject(o, "thing_classes", cJSON_CreateIntArray(m->things, m->things_count));
+    if (m->mirrored_count)
+        cJSON_AddItemToObject(o, "mirrored_keypoints",
+                              cJSON_CreateIntArray(m->mirrored, m->mirrored_count));
     if (m->split[0].pixels)
         cJSON_AddItemToObject(o, "class_pixels", class_pixels(m));
     if (m->segmentation)

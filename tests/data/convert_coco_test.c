@@ -528,6 +528,19 @@ static void count(const char *split, size_t records, size_t boxes, size_t crowds
     pm_dataset_close(&d);
 }
 
+/* nose, left_eye, right_eye, left_ear ...: left and right are exchanged in mirrored pictures. */
+static void assert_mirrored(void)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_dataset_info info;
+
+    assert_int_equal(pm_dataset_describe(a, in_scratch("d"), &info), PM_OK);
+    assert_int_equal(info.mirrored_points.count, 17);
+    for (int k = 0; k < 17; k++)
+        assert_int_equal(info.mirrored_points.v[k], k == 0 ? 0 : k % 2 ? k + 1 : k - 1);
+    pm_arena_destroy(&a);
+}
+
 static void mini(void **state)
 {
     const char *src = shared_data("coco-mini");
@@ -537,6 +550,7 @@ static void mini(void **state)
     assert_int_equal(pm_dataset_convert("coco", src, in_scratch("d"), NULL), PM_OK);
     count("train", 80, 739, 8);
     count("val", 40, 292, 2);
+    assert_mirrored();
     scratch_remove();
 }
 

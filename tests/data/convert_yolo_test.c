@@ -138,12 +138,15 @@ static void shapes(void **state)
     assert_int_equal(r.o.item[0].keypoints[1].visibility, 0);
     assert_int_equal(r.o.item[1].keypoints[0].visibility, 0);
     record_close(&r);
-    put_text("u/data.yaml", "train: images/train\nnames: [x]\nkpt_shape: [2, 2]\n");
+    put_text("u/data.yaml", "train: images/train\nnames: [x]\nkpt_shape: [2, 2]\n"
+                            "flip_idx: [1, 0]\n");
     put_file("u/labels/train/a.txt", "0 0.5 0.5 1 1 0.25 0.5 0 0\n");
     convert_ok("yolo", "u", "f", NULL);
     r = record_open("f", "train", 2, 0);
     assert_int_equal(r.o.item[0].keypoints[0].visibility, 2);
     assert_int_equal(r.o.item[0].keypoints[1].visibility, 0);
+    const struct pm_ints *mirrored = &pm_dataset_get_info(r.d)->mirrored_points;
+    assert_true(mirrored->count == 2 && mirrored->v[0] == 1 && mirrored->v[1] == 0);
     record_close(&r);
     scratch_remove();
 }
@@ -316,6 +319,13 @@ static void refused(void **state)
         { "train: images/train\nnames: [x, x]\n", NULL, "data.yaml: class 2 is named \"x\"" },
         { "train: images/train\nnames: [x]\nkpt_shape: [2, 4]\n", NULL, "data.yaml:3: kpt_shape" },
         { "train: images/train\nnames: [x]\nkpt_shape: [2]\n", NULL, "kpt_shape" },
+        { "train: images/train\nnames: [x]\nkpt_shape: [2, 2]\nflip_idx: [0]\n", NULL,
+          "data.yaml:4: flip_idx: has 1 numbers for 2 points" },
+        { "train: images/train\nnames: [x]\nkpt_shape: [2, 2]\nflip_idx: [0, 2]\n", NULL,
+          "flip_idx: \"2\" is entry 2" },
+        { "train: images/train\nnames: [x]\nkpt_shape: [3, 2]\nflip_idx: [1, 2, 0]\n", NULL,
+          "exchange keypoints in pairs" },
+        { "train: images/train\nnames: [x]\nflip_idx: [0]\n", NULL, "flip_idx" },
         { NULL, "0 0.5 0.5 1\n", "a.txt:1: has 4 numbers" },
         { NULL, "0 0.5 0.5 1 1 1\n", "a.txt:1: has 6 numbers" },
         { NULL, "\n1 0.5 0.5 1 1\n", "a.txt:2: class 1 is not one of 0..0" },

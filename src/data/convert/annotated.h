@@ -60,6 +60,7 @@ struct pm_annotations {
     bool masks;               /* write masks and areas, from outlines */
     int points;               /* keypoints per object */
     const char *const *point_names; /* [points], or NULL */
+    const int *mirrored;      /* [points]: of pm_making_mirrored_points; NULL: unknown */
     bool fixed;               /* classes are given: label_map, or the converter's own list */
     struct pm_label_map map;  /* the classes by pm_annotations_class; ids only if fixed */
     const char *classes_from; /* the file that gives them, for messages */

@@ -285,6 +285,8 @@ int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
                        "name the classes", s->pictures));
     PM_TRY(number_classes(s, &map));
     pm_making_box_labels(m, &map);
+    if (s->mirrored)
+        pm_making_mirrored_points(m, s->mirrored, s->points);
     for (size_t k = 0; k < s->splits; k++) {
         const size_t end = k + 1 < s->splits ? s->split[k + 1].first : s->pictures;
 

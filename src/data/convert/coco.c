@@ -255,6 +255,24 @@ static int number_from(const struct pm_coco *all)
     return 0;
 }
 
+/* Sets which keypoints are exchanged in mirrored pictures, if one category has all points. */
+static void set_mirrored(struct job *j, const struct pm_coco *all)
+{
+    int most = 0;
+
+    for (int i = 0; i < j->splits; i++)
+        most = j->split[i].coco.most_points > most ? j->split[i].coco.most_points : most;
+    for (size_t i = 0; most > 0 && i < all->categories; i++) {
+        const struct pm_coco_category *c = &all->category[i];
+        int *mirrored = pm_arena_alloc(j->arena, (size_t)most * sizeof *mirrored);
+
+        if (c->points_count != most || !pm_mirrored_by_name(c->points, most, mirrored))
+            continue;
+        pm_making_mirrored_points(j->m, mirrored, most);
+        return;
+    }
+}
+
 static int make_classes(struct job *j, struct pm_label_map *map)
 {
     struct pm_coco all = { 0 };
@@ -277,6 +295,7 @@ static int make_classes(struct job *j, struct pm_label_map *map)
     PM_TRY(
         pm_box_classes(j->arena, j->cfg->label_map, item, all.categories, j->split[0].path, map));
     pm_making_box_labels(j->m, map);
+    set_mirrored(j, &all);
 out:
     pm_coco_free(&all);
     return err;

@@ -236,6 +236,35 @@ static int read_shape(struct job *j, const struct pm_yaml *y)
     return PM_OK;
 }
 
+/* flip_idx: for each point the one that it becomes in a mirrored picture */
+static int read_flip(struct job *j, const struct pm_yaml *y)
+{
+    const int points = j->s.points;
+    int *flip = pm_arena_alloc(j->arena, ((size_t)points + 1) * sizeof *flip), count = 0;
+    unsigned line = 0;
+
+    for (size_t i = 0; i < y->count; i++) {
+        const struct pm_yaml_entry *e = &y->entry[i];
+        double v = 0;
+
+        if (strcmp(e->key, "flip_idx"))
+            continue;
+        line = e->line;
+        if (count == points || !pm_number_in_text(e->value, &v) || v < 0 || v >= points ||
+            v != (int)v)
+            return pm_fail(PM_EDATA, "%s:%u: flip_idx: \"%.40s\" is entry %d; write the numbers "
+                           "of the %d points of kpt_shape, from 0", y->path, line, e->value,
+                           count + 1, points);
+        flip[count++] = (int)v;
+    }
+    const char *wrong = count ? pm_mirrored_points_wrong(flip, count) : NULL;
+    if (wrong || (count && count != points))
+        return pm_fail(PM_EDATA, "%s:%u: flip_idx: has %d numbers for %d points%s%s", y->path, line,
+                       count, points, wrong ? "; it " : "", wrong ? wrong : "");
+    j->s.mirrored = count ? flip : NULL;
+    return PM_OK;
+}
+
 static int add_yaml_split(struct job *j, const struct pm_yaml *y, const char *key,
                           const char *split, bool *any)
 {
@@ -271,6 +300,7 @@ static int read_yaml(struct job *j, const char *path)
         j->base = found;
     PM_TRY(read_names(j, &y));
     PM_TRY(read_shape(j, &y));
+    PM_TRY(read_flip(j, &y));
     for (int k = 0; k < PM_SPLITS; k++)
         PM_TRY(add_yaml_split(j, &y, keys[k], pm_split_names[k], &any));
     if (!any)
