@@ -188,6 +188,18 @@ static void evaluated(void **state)
     pm_free(text);
 }
 
+/* The score with the best F1 of the last evaluation. */
+static double best_score(void)
+{
+    char *text = get_text(in("whole/evaluation.json"));
+    cJSON *json = cJSON_Parse(text);
+    const double score = number_of(cJSON_GetObjectItem(json, "metrics"), "best_score");
+
+    cJSON_Delete(json);
+    pm_free(text);
+    return score;
+}
+
 /* A picture of 24 x 48 pixels: boxes are in its own pixels. */
 static void predicted(void **state)
 {
@@ -215,6 +227,14 @@ static void predicted(void **state)
         assert_non_null(cJSON_GetObjectItem(row, "name"));
     }
     assert_true(pm_file_exists(in("painted/one.png")));
+    cJSON_Delete(report);
+    check(r, 0);
+    check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("whole")), 0);
+    r = run(NULL, "predict %s run.folder=%s %s eval.score_threshold=best --json", in("net.json"),
+            in("whole"), in("one.ppm"));
+    report = json_of(&r);
+    image = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0);
+    assert_true(number_of(image, "score_threshold") == best_score());
     cJSON_Delete(report);
     check(r, 0);
 }
@@ -261,7 +281,7 @@ static void refused(void **state)
     check(run(NULL, "train %s run.folder=%s loss.classification.type=weighted_softmax",
               in("net.json"), in("bad")), 2, "weighted_softmax needs a background class");
     check(run(NULL, "train %s run.folder=%s eval.score_threshold=1.5", in("net.json"), in("bad")),
-          2, "eval.score_threshold: a number of 0 to 1 is needed");
+          2, "eval.score_threshold: a number of 0 to 1 is needed, or \"best\"");
     check(run(NULL, "train %s run.folder=%s model.layers.4.filters=7", in("net.json"), in("bad")),
           2, "the net's layer boxes_1 has 7 channels");
     check(run(NULL, "train %s run.folder=%s model.num_classes=3", in("net.json"), in("bad")), 2,

@@ -154,7 +154,8 @@ static const struct pm_opt eval[] = {
               "detection: lowest and highest recall of precision_at_recall, of the set voc"),
     PM_JSON(pm_detection_eval, score_threshold,
             "detection: least score of the boxes that predict and the report draw, a number of 0 "
-            "to 1; null = 0.5"),
+            "to 1, or \"best\": the score with the best F1 of all classes in the run's last "
+            "evaluation; null = 0.5"),
     { 0 },
 };
 
@@ -290,10 +291,11 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
     t->recall[1] = (double)e.recall_range.v[1];
     least = e.score_threshold;
     t->score_threshold = 0.5;
-    if (!least)
+    t->best_threshold = cJSON_IsString(least) && strcmp(least->valuestring, "best") == 0;
+    if (!least || t->best_threshold)
         goto out;
     if (!cJSON_IsNumber(least) || !(least->valuedouble >= 0 && least->valuedouble <= 1))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a number of 0 to 1 is needed",
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a number of 0 to 1 is needed, or \"best\"",
                        place_of(c, "eval.score_threshold")));
     t->score_threshold = least->valuedouble;
 out:
@@ -423,6 +425,36 @@ out:
     return err;
 }
 
+/* Takes the score with the best F1 from the run's last evaluation. Without one, 0.5 stays. */
+static int read_best(struct pm_task *t)
+{
+    const struct pm_config *c = t->facts.config;
+    struct pm_str path = { 0 };
+    cJSON *json = NULL;
+    char *text = NULL;
+    int err = PM_OK;
+
+    if (!t->best_threshold || !c->run.folder)
+        return PM_OK;
+    pm_str_add(&path, "%s/evaluation.json", c->run.folder);
+    if (pm_file_exists(path.text)) {
+        PM_TRY(pm_text_read(path.text, PM_MOST_TEXT, &text));
+        PM_TRY(pm_json_parse(path.text, text, &json));
+    }
+    const cJSON *best = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(json, "metrics"), "best_score");
+    if (cJSON_IsNumber(best))
+        t->score_threshold = best->valuedouble;
+    else
+        PM_INFO("eval", "eval.score_threshold: best: %s has no best score; 0.5 is used until an "
+                "evaluation writes one", path.text);
+out:
+    cJSON_Delete(json);
+    pm_free(text);
+    pm_str_free(&path);
+    return err;
+}
+
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
 {
     struct pm_task *t = pm_calloc(1, sizeof *t);
@@ -432,6 +464,7 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->map = facts->data->box_labels;
     t->crowded = pm_calloc(1, sizeof *t->crowded);
     PM_TRY(read_all(facts->config, t));
+    PM_TRY(read_best(t));
     PM_TRY(check(t));
     *out = t, t = NULL;
 out:
