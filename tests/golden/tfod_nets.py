@@ -9,7 +9,10 @@ Pumice's form, boxes_1 [n,h,w,A*4] and classes_1 [n,h,w,A*C], the anchors, the l
 averages and the gradients. The loss is the sum over heads of the mean of (x - t)^2; the targets t
 lie in -1..1 and are drawn by name. "regularized" lists the variables with weight decay.
 
-Pictures must be so large that batch norm of the smallest map sees enough values."""
+Pictures must be so large that batch norm of the smallest map sees enough values.
+
+The package lacks MobileNet v3. MobileNetV3 below builds its detection form from the numbers of the
+publication (Howard et al. 2019, tables 1 and 2) with the same layers as the other extractors."""
 import platform
 import sys
 
@@ -20,7 +23,7 @@ import tfod
 import tensorflow_nets
 from philox import Stream
 
-BATCH_NORM = "batch_norm { train: true scale: true center: true decay: %s epsilon: 0.001 }"
+BATCH_NORM = "batch_norm { train: true scale: true center: true decay: %s epsilon: %s }"
 TRUNCATED = "initializer { truncated_normal_initializer { stddev: 0.03 mean: 0.0 } }"
 NORMAL = "initializer { random_normal_initializer { stddev: 0.01 mean: 0.0 } }"
 ANCHORS = """ssd_anchor_generator { num_layers: %d min_scale: 0.2 max_scale: 0.95
@@ -41,9 +44,9 @@ MODEL = """ssd {
     conv_hyperparams { %(extractor)s } %(more)s } }"""
 
 
-def hyperparams(initializer, decay, weight="0.00004"):
-    return (f"activation: RELU_6 regularizer {{ l2_regularizer {{ weight: {weight} }} }} "
-            f"{initializer} {BATCH_NORM % decay}")
+def hyperparams(initializer, decay, epsilon="0.001"):
+    return (f"activation: RELU_6 regularizer {{ l2_regularizer {{ weight: 0.00004 }} }} "
+            f"{initializer} {BATCH_NORM % (decay, epsilon)}")
 
 
 def convolutional(more="kernel_size: 1", decay="0.9997"):
@@ -51,22 +54,25 @@ def convolutional(more="kernel_size: 1", decay="0.9997"):
             f"conv_hyperparams {{ {hyperparams(TRUNCATED, decay)} }} }}")
 
 
-def shared(more="depth: 256 num_layers_before_predictor: 4 kernel_size: 3"):
+def shared(more="depth: 256 num_layers_before_predictor: 4 kernel_size: 3", decay="0.997"):
     return (f"weight_shared_convolutional_box_predictor {{ class_prediction_bias_init: -4.6 {more} "
-            f"conv_hyperparams {{ {hyperparams(NORMAL, '0.997')} }} }}")
+            f"conv_hyperparams {{ {hyperparams(NORMAL, decay)} }} }}")
 
 
 def case(net, kind, batch, size, predictor, shift=2, options=None, more="", anchors=None,
-         decay="0.9997", multiplier="1.0", classes=3):
+         decay="0.9997", multiplier="1.0", classes=3, extractor=None):
     """options: options of Pumice's net; the other arguments are the same as the original's
     messages, whose numbers are float32."""
     own = {"batch_norm_decay": float(np.float32(decay))}
+    if multiplier != "1.0":
+        own_width = {"depth_multiplier": float(np.float32(multiplier))}
+        options = {**own_width, **(options or {})}
     return dict(net=net, batch=batch, size=size, classes=classes, shift=shift, channels=3,
                 options={"hyperparams": own, **(options or {})},
                 model=MODEL % dict(classes=classes, size=size, predictor=predictor, type=kind,
                                    anchors=anchors or ANCHORS % (6, ""), more=more,
                                    multiplier=multiplier,
-                                   extractor=hyperparams(TRUNCATED, decay)))
+                                   extractor=extractor or hyperparams(TRUNCATED, decay)))
 
 
 def pyramid(net, kind, batch, size, predictor, more="", **others):
@@ -74,6 +80,7 @@ def pyramid(net, kind, batch, size, predictor, more="", **others):
                 more="override_base_feature_extractor_hyperparams: true " + more, **others)
 
 
+OVERRIDE = "override_base_feature_extractor_hyperparams: true "
 LITE = {"type": "convolutional", "use_depthwise": True, "kernel_size": 3}
 CASES = {
     "ssd_mobilenet_v1": case("ssd_mobilenet_v1", "ssd_mobilenet_v1", 4, 160, convolutional()),
@@ -97,8 +104,122 @@ CASES = {
         options={"use_depthwise": True, "additional_layer_depth": 128,
                  "box_predictor": {"use_depthwise": True, "depth": 128,
                                    "share_prediction_tower": True}}),
+    "ssd_inception_v3": case(
+        "ssd_inception_v3", "ssd_inception_v3", 4, 160, convolutional("kernel_size: 3"),
+        more=OVERRIDE, extractor=hyperparams(TRUNCATED.replace("0.03", "0.1"), "0.9997", "0.01")),
+    "ssd_mobilenet_v1_ppn": case(
+        "ssd_mobilenet_v1_ppn", "ssd_mobilenet_v1_ppn", 4, 160,
+        shared("depth: 512 num_layers_before_predictor: 1 kernel_size: 1 "
+               "share_prediction_tower: true", "0.97"), more=OVERRIDE, decay="0.97",
+        anchors=ANCHORS.replace("0.2", "0.15") % (6, "reduce_boxes_in_lowest_layer: false"),
+        extractor=hyperparams(NORMAL.replace("0.01", "0.03"), "0.97"),
+        options={"hyperparams": {"initializer": "normal(0.03)",
+                                 "batch_norm_decay": float(np.float32(0.97))}}),
+    "embedded_ssd_mobilenet_v1": case(
+        "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1", 4, 256, convolutional(),
+        multiplier="0.125", anchors=ANCHORS % (5, "")),
+    "ssd_mobilenet_v2_padded": case(
+        "ssd_mobilenet_v2", "ssd_mobilenet_v2", 4, 161, convolutional(
+            "kernel_size: 3 num_layers_before_predictor: 1 max_depth: 64"), multiplier="0.5",
+        more=OVERRIDE + "use_explicit_padding: true num_layers: 4", anchors=ANCHORS % (4, ""),
+        options={"override_base_feature_extractor_hyperparams": True, "use_explicit_padding": True,
+                 "num_layers": 4, "box_predictor": {"kernel_size": 3, "max_depth": 64,
+                                                    "num_layers_before_predictor": 1}}),
 }
+for size in "large", "small":
+    name = "ssd_mobilenet_v3_" + size
+    CASES[name] = case(name, name, 4, 160, convolutional("kernel_size: 3 use_depthwise: true",
+                                                         "0.97"), decay="0.97",
+                       more=OVERRIDE + "use_depthwise: true")
 
+
+# ---- MobileNet v3 --------------------------------------------------------------------------
+
+# Blocks: channels of the expansion, output channels, window, stride, gate, hard swish. The last
+# three blocks and the last convolution have half the classifier's output channels.
+LARGE = [(16, 16, 3, 1, 0, 0), (64, 24, 3, 2, 0, 0), (72, 24, 3, 1, 0, 0), (72, 40, 5, 2, 1, 0),
+         (120, 40, 5, 1, 1, 0), (120, 40, 5, 1, 1, 0), (240, 80, 3, 2, 0, 1), (200, 80, 3, 1, 0, 1),
+         (184, 80, 3, 1, 0, 1), (184, 80, 3, 1, 0, 1), (480, 112, 3, 1, 1, 1),
+         (672, 112, 3, 1, 1, 1), (672, 80, 5, 2, 1, 1), (480, 80, 5, 1, 1, 1), (480, 80, 5, 1, 1, 1)]
+SMALL = [(16, 16, 3, 2, 1, 0), (72, 24, 3, 2, 0, 0), (88, 24, 3, 1, 0, 0), (96, 40, 5, 2, 1, 1),
+         (240, 40, 5, 1, 1, 1), (240, 40, 5, 1, 1, 1), (120, 48, 5, 1, 1, 1), (144, 48, 5, 1, 1, 1),
+         (288, 48, 5, 2, 1, 1), (288, 48, 5, 1, 1, 1), (288, 48, 5, 1, 1, 1)]
+
+
+def hard_swish(x):
+    return x * tf.nn.relu6(x + 3) / 6
+
+
+def gated(x):
+    """x times a gate for each channel, made of the averages of all channels."""
+    slim, channels = tf.contrib.slim, x.shape.as_list()[3]
+    quarter = int(channels / 4 + 4) // 8 * 8
+    quarter += 8 if quarter < 0.9 * channels / 4 else 0
+    g = tf.reduce_mean(x, [1, 2], keepdims=True)
+    g = slim.conv2d(g, max(quarter, 8), 1, activation_fn=tf.nn.relu, normalizer_fn=None,
+                    scope="squeeze_excite/Conv")
+    g = slim.conv2d(g, channels, 1, activation_fn=None, normalizer_fn=None,
+                    scope="squeeze_excite/Conv_1")
+    return x * tf.nn.relu6(g + 3) / 6
+
+
+def block(x, wide, out, window, stride, gate, swish):
+    """Returns the block's output and its expansion."""
+    slim, activation, y = tf.contrib.slim, hard_swish if swish else tf.nn.relu, x
+    if wide > x.shape[3]:
+        y = slim.conv2d(y, wide, 1, activation_fn=activation, scope="expand")
+    expansion = y
+    y = slim.separable_conv2d(y, None, window, depth_multiplier=1, stride=stride,
+                              activation_fn=activation, scope="depthwise")
+    y = slim.conv2d(gated(y) if gate else y, out, 1, activation_fn=None, scope="project")
+    return (y + x if stride == 1 and x.shape[3] == out else y), expansion
+
+
+def mobilenet_v3(blocks, first, last):
+    """The class of an extractor. first: number of the block whose expansion is the first map."""
+    from object_detection.meta_architectures import ssd_meta_arch
+    from object_detection.models import feature_map_generators
+
+    class MobileNetV3(ssd_meta_arch.SSDFeatureExtractor):
+        def preprocess(self, images):
+            return images
+
+        def extract_features(self, images):
+            maps, slim = {}, tf.contrib.slim
+            names = [f"layer_{first + 2}/expansion_output", f"layer_{len(blocks) + 2}"]
+            with tf.variable_scope("MobilenetV3"), slim.arg_scope(self._conv_hyperparams_fn()):
+                x = slim.conv2d(images, 16, 3, stride=2, activation_fn=hard_swish, scope="Conv")
+                for i, b in enumerate(blocks):
+                    with tf.variable_scope(f"expanded_conv_{i}" if i else "expanded_conv"):
+                        x, expansion = block(x, *b)
+                    if i == first:
+                        maps[names[0]] = expansion
+                maps[names[1]] = slim.conv2d(x, last, 1, activation_fn=hard_swish, scope="Conv_1")
+                layout = {"from_layer": names + [""] * 4, "use_depthwise": self._use_depthwise,
+                          "layer_depth": [-1, -1, 512, 256, 256, 128]}
+                return feature_map_generators.multi_resolution_feature_maps(
+                    layout, self._depth_multiplier, self._min_depth, True, maps).values()
+    return MobileNetV3
+
+
+class Listed(dict):
+    """A dict whose keys are a list, as in Python 2, for which the pooling pyramid was written."""
+    def keys(self):
+        return list(super().keys())
+
+
+def repair():
+    """Adds MobileNet v3 to the original, and lets its pooling pyramid run on Python 3."""
+    from object_detection.models import feature_map_generators as generators
+    pooling = generators.pooling_pyramid_feature_maps
+    generators.pooling_pyramid_feature_maps = lambda **options: pooling(
+        **{**options, "image_features": Listed(options["image_features"])})
+    model_builder.SSD_FEATURE_EXTRACTOR_CLASS_MAP.update(
+        ssd_mobilenet_v3_large=mobilenet_v3(LARGE, 12, 480),
+        ssd_mobilenet_v3_small=mobilenet_v3(SMALL, 8, 288))
+
+
+# ---- a step --------------------------------------------------------------------------------
 
 class Graph(tensorflow_nets.Graph):
     """A training step of a detector. builders: the original's modules."""
@@ -168,5 +289,6 @@ if __name__ == "__main__":
     from google.protobuf import text_format
     from object_detection.builders import model_builder
     from object_detection.protos import model_pb2
+    repair()
     for wanted in sys.argv[1:] or CASES:
         make((model_builder, model_pb2.DetectionModel, text_format), wanted)
