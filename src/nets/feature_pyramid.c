@@ -4,7 +4,8 @@
  *   Top-down (Lin et al. 2017): the sum of each map's 1x1 projection and the coarser sum enlarged
  *     to its size, then a 3x3 convolution. The coarsest map is only projected. 3x3 convolutions
  *     with stride 2 make further maps. The sum that is carried down is not the convolved one.
- *   Pooling: one map and its 2x2 maxima, which all have the same channels.
+ *   Pooling: one map and its 2x2 maxima, which all have the same channels. The classifier's layers
+ *     after this map, which the original builds without using them, are not built.
  * Names are those of TensorFlow's Object Detection API. */
 #include "nets/ssd.h"
 

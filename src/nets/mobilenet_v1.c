@@ -55,7 +55,7 @@ static struct pm_node *base(struct pm_net *net, struct pm_node *images,
     struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v1", o, "MobilenetV1/Conv2d_0", images,
                                              depth(o, 32), activation, &atrous);
 
-    for (int i = 0; i < (int)PM_COUNT(pairs); i++) {
+    for (int i = 0; i < (int)PM_COUNT(pairs) - (o->short_end ? 2 : 0); i++) {
         int stride = pairs[i].stride, rate;
         pm_nets_atrous_step(&atrous, &stride, &rate);
         x = pm_nets_depthwise_bn(

@@ -34,6 +34,7 @@ struct pm_nets_options {
     bool regularize_depthwise;  /* weight decay of depthwise weights */
     bool use_explicit_padding;  /* pad strided windows symmetrically */
     bool narrow_end;            /* the last layers are narrower: 512 and 256 channels */
+    bool short_end;             /* no layers after the last map at stride 16 */
 };
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \

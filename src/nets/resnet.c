@@ -212,7 +212,7 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
     };
     const enum kind kind = m->d->kind;
 
-    for (int block = 0; block < BLOCKS; block++)
+    for (int block = 0; block < BLOCKS - m->o->short_end; block++)
         for (int unit = 1; unit <= m->d->units[block]; unit++) {
             int stride = stride_of(m, block, unit), rate, width = depth(m, 64 << block);
             const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/%s", m->d->scope,
@@ -222,7 +222,7 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
             if (m->grid && block == BLOCKS - 1)
                 rate *= m->grid[unit - 1];
             x = makers[kind](m, scope, x, width, out, m->whole ? 1 : stride, rate);
-            if (m->whole)
+            if (m->whole && !(m->o->short_end && block == BLOCKS - 2))
                 x = subsampled(m, name_of(m, scope, "subsampled"), x, stride);
         }
     return x;

@@ -150,6 +150,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     s.nets.divisible_by = 8;
     s.nets.separable_conv = true; /* of inception_v2 */
     s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
+    s.nets.short_end = form->pyramid == PM_SSD_POOLING;
     pm_hyperparams_read(net, s.hyperparams_json, "model.hyperparams", &s.hyperparams);
     if (pm_nets_fits(net, form->name, images, form->extractor->least))
         extract(&s);

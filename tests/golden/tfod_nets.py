@@ -60,15 +60,16 @@ def shared(more="depth: 256 num_layers_before_predictor: 4 kernel_size: 3", deca
 
 
 def case(net, kind, batch, size, predictor, shift=2, options=None, more="", anchors=None,
-         decay="0.9997", multiplier="1.0", classes=3, extractor=None):
+         decay="0.9997", multiplier="1.0", classes=3, extractor=None, unused=()):
     """options: options of Pumice's net; the other arguments are the same as the original's
-    messages, whose numbers are float32."""
+    messages, whose numbers are float32. unused: beginnings of names of the original's variables on
+    which nothing depends; Pumice's net lacks them."""
     own = {"batch_norm_decay": float(np.float32(decay))}
     if multiplier != "1.0":
         own_width = {"depth_multiplier": float(np.float32(multiplier))}
         options = {**own_width, **(options or {})}
     return dict(net=net, batch=batch, size=size, classes=classes, shift=shift, channels=3,
-                options={"hyperparams": own, **(options or {})},
+                unused=tuple(unused), options={"hyperparams": own, **(options or {})},
                 model=MODEL % dict(classes=classes, size=size, predictor=predictor, type=kind,
                                    anchors=anchors or ANCHORS % (6, ""), more=more,
                                    multiplier=multiplier,
@@ -114,10 +115,12 @@ CASES = {
         anchors=ANCHORS.replace("0.2", "0.15") % (6, "reduce_boxes_in_lowest_layer: false"),
         extractor=hyperparams(NORMAL.replace("0.01", "0.03"), "0.97"),
         options={"hyperparams": {"initializer": "normal(0.03)",
-                                 "batch_norm_decay": float(np.float32(0.97))}}),
+                                 "batch_norm_decay": float(np.float32(0.97))}},
+        unused=["FeatureExtractor/MobilenetV1/Conv2d_12",
+                "FeatureExtractor/MobilenetV1/Conv2d_13"]),
     "embedded_ssd_mobilenet_v1": case(
-        "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1", 4, 256, convolutional(),
-        multiplier="0.125", anchors=ANCHORS % (5, "")),
+        "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1", 8, 256, convolutional(),
+        multiplier="0.5", shift=1, anchors=ANCHORS % (5, "")),
     "ssd_mobilenet_v2_padded": case(
         "ssd_mobilenet_v2", "ssd_mobilenet_v2", 4, 161, convolutional(
             "kernel_size: 3 num_layers_before_predictor: 1 max_depth: 64"), multiplier="0.5",
@@ -140,7 +143,8 @@ for size in "large", "small":
 LARGE = [(16, 16, 3, 1, 0, 0), (64, 24, 3, 2, 0, 0), (72, 24, 3, 1, 0, 0), (72, 40, 5, 2, 1, 0),
          (120, 40, 5, 1, 1, 0), (120, 40, 5, 1, 1, 0), (240, 80, 3, 2, 0, 1), (200, 80, 3, 1, 0, 1),
          (184, 80, 3, 1, 0, 1), (184, 80, 3, 1, 0, 1), (480, 112, 3, 1, 1, 1),
-         (672, 112, 3, 1, 1, 1), (672, 80, 5, 2, 1, 1), (480, 80, 5, 1, 1, 1), (480, 80, 5, 1, 1, 1)]
+         (672, 112, 3, 1, 1, 1), (672, 80, 5, 2, 1, 1), (480, 80, 5, 1, 1, 1),
+         (480, 80, 5, 1, 1, 1)]
 SMALL = [(16, 16, 3, 2, 1, 0), (72, 24, 3, 2, 0, 0), (88, 24, 3, 1, 0, 0), (96, 40, 5, 2, 1, 1),
          (240, 40, 5, 1, 1, 1), (240, 40, 5, 1, 1, 1), (120, 48, 5, 1, 1, 1), (144, 48, 5, 1, 1, 1),
          (288, 48, 5, 2, 1, 1), (288, 48, 5, 1, 1, 1), (288, 48, 5, 1, 1, 1)]
@@ -224,6 +228,16 @@ def repair():
 class Graph(tensorflow_nets.Graph):
     """A training step of a detector. builders: the original's modules."""
     regularized = []  # names of the variables with weight decay in the last graph
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        unused = self.c["unused"]
+        if unused:
+            self.gradients = {k: g for k, g in self.gradients.items() if not k.startswith(unused)}
+            self.others = {k: v for k, v in self.others.items() if not k.startswith(unused)}
+            self.updates = [u for u in self.updates
+                            if not self.average(getattr(u, "op", u))[0].startswith(unused)]
+            Graph.regularized = [k for k in Graph.regularized if not k.startswith(unused)]
 
     def logits_and_loss(self, builders, images):
         model_builder, message, text_format = builders
