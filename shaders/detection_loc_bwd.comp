@@ -30,6 +30,12 @@ void main()
         vec4 target = vec4(0.0);
         float w = 0.0;
 
+        if (g >= 0 && g < p.m && p.kind >= DETECTION_IOU) {
+            box_loss(row, g, target);
+            for (int i = 0; i < p.codes; i++)
+                dcodes.v[at + uint(i)] = keep * target[i];
+            continue;
+        }
         if (g >= 0 && g < p.m) {
             w = weights.v[detection_truth(row, g)];
             target = target_codes(row, g);

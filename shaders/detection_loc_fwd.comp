@@ -23,6 +23,10 @@ void main()
 
         if (g >= p.m || g < MATCH_IGNORED) {
             sum = uintBitsToFloat(0x7fc00000u);
+        } else if (g >= 0 && p.kind >= DETECTION_IOU) {
+            vec4 dcode;
+
+            sum = box_loss(row, g, dcode);
         } else if (g >= 0) {
             float w = weights.v[detection_truth(row, g)];
             vec4 target = target_codes(row, g);

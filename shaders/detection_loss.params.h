@@ -6,6 +6,8 @@
 #define DETECTION_SMOOTH_L1 0
 #define DETECTION_L2 1
 #define DETECTION_L1 2
+#define DETECTION_IOU 3 /* from here on, losses of decoded boxes */
+#define DETECTION_GIOU 4
 
 struct detection_loc_params {
     int rows, per, first, anchors, m;

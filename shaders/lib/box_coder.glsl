@@ -56,4 +56,22 @@ vec4 box_decode(int kind, vec4 s, vec4 code, vec4 anchor)
     return vec4(middle - size / 2.0, middle + size / 2.0);
 }
 
+/* The gradient of a code: that of its decoded box, dbox, through box_decode. */
+vec4 box_decode_back(int kind, vec4 s, vec4 code, vec4 anchor, vec4 box, vec4 dbox)
+{
+    vec4 a = box_middle_of(anchor);
+    vec2 size = box.zw - box.xy, dmiddle = dbox.xy + dbox.zw, dsize = (dbox.zw - dbox.xy) / 2.0;
+
+    if (kind == PM_CODER_MEAN_STDDEV)
+        return dbox * s.x;
+    if (kind == PM_CODER_SQUARE) {
+        float length_slope = code.z / s.z > PM_BOX_MOST_LOG ? 0.0 : dot(dsize, size) / s.z;
+
+        return vec4(dmiddle * sqrt(a.z * a.w) / s.xy, length_slope, 0.0);
+    }
+    return vec4(dmiddle * a.zw / s.xy,
+                code.z / s.z > PM_BOX_MOST_LOG ? 0.0 : dsize.x * size.x / s.z,
+                code.w / s.w > PM_BOX_MOST_LOG ? 0.0 : dsize.y * size.y / s.w);
+}
+
 #endif

@@ -114,4 +114,29 @@ static inline void pm_box_decode(const struct pm_box_coder *coder, const float c
     box[2] = y + h / 2, box[3] = x + w / 2;
 }
 
+/* Writes the gradient of a code: that of its decoded box, dbox, through pm_box_decode. */
+static inline void pm_box_decode_back(const struct pm_box_coder *coder, const float code[],
+                                      const float anchor[4], const float box[4],
+                                      const float dbox[4], float dcode[])
+{
+    const float *s = coder->scales, h = box[2] - box[0], w = box[3] - box[1];
+    const float dh = (dbox[2] - dbox[0]) / 2, dw = (dbox[3] - dbox[1]) / 2;
+    const struct pm_box_middle a = pm_box_middle_of(anchor);
+    const float side = sqrtf(a.h * a.w);
+
+    if (coder->kind == PM_CODER_MEAN_STDDEV) {
+        for (int i = 0; i < 4; i++)
+            dcode[i] = dbox[i] * s[0];
+    } else if (coder->kind == PM_CODER_SQUARE) {
+        dcode[0] = (dbox[0] + dbox[2]) * side / s[0];
+        dcode[1] = (dbox[1] + dbox[3]) * side / s[1];
+        dcode[2] = code[2] / s[2] > PM_BOX_MOST_LOG ? 0 : (dh * h + dw * w) / s[2];
+    } else {
+        dcode[0] = (dbox[0] + dbox[2]) * a.h / s[0];
+        dcode[1] = (dbox[1] + dbox[3]) * a.w / s[1];
+        dcode[2] = code[2] / s[2] > PM_BOX_MOST_LOG ? 0 : dh * h / s[2];
+        dcode[3] = code[3] / s[3] > PM_BOX_MOST_LOG ? 0 : dw * w / s[3];
+    }
+}
+
 #endif

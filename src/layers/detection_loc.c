@@ -4,10 +4,14 @@
  *     smooth_l1  w d^2 / 2 if |d| <= delta, else w delta (|d| - delta / 2)
  *     l2         (w d)^2 / 2
  *     l1         w |d|
+ *     iou        w (1 - IoU)
+ *     giou       w (1 - GIoU), GIoU = IoU - 1 + union / smallest box around both (Rezatofighi et
+ *                al. 2019)
  *
- * An anchor's loss is the sum over its codes; it is 0 without a match. The box is encoded here, so
- * targets need no memory. A target that is NaN gives no loss and no gradient. A match that is not
- * a row of the truth, -1 or -2 gives NaN. */
+ * The first three are summed over the codes. The last two compare the decoded box with the matched
+ * one. (TensorFlow's SSD passes them codes, which are no boxes.) The loss is 0 without a match.
+ * The box is encoded here, so targets need no memory. A target that is NaN gives no loss and no
+ * gradient. A match that is not a row of the truth, -1 or -2 gives NaN. */
 #include "layers/detection_rows.h"
 
 #include "layers/box_coder.h"
@@ -35,6 +39,59 @@ static float code_slope(const struct detection_loc_params *p, float w, float d)
     case DETECTION_L1: return w * ((float)(d > 0) - (float)(d < 0));
     default: return w * (d > p->delta ? p->delta : d < -p->delta ? -p->delta : d);
     }
+}
+
+static float larger(float a, float b) { return a > b ? a : b; }
+static float smaller(float a, float b) { return a < b ? a : b; }
+
+/* Returns the loss of box b and truth t without weight, and stores its gradient by b's corners. If
+ * the union or the box around both has no area, it has no part in the gradient. */
+static float overlap_loss(int kind, const float b[4], const float t[4], float slope[4])
+{
+    float inner[2], outer[2], side[2];
+
+    for (int k = 0; k < 2; k++) {
+        inner[k] = larger(smaller(b[k + 2], t[k + 2]) - larger(b[k], t[k]), 0);
+        outer[k] = larger(b[k + 2], t[k + 2]) - smaller(b[k], t[k]);
+        side[k] = b[k + 2] - b[k];
+    }
+    const float common = inner[0] * inner[1], around = outer[0] * outer[1];
+    const float joined = side[0] * side[1] + (t[2] - t[0]) * (t[3] - t[1]) - common;
+    const float iou = joined > 0 ? common / joined : 0;
+    const float part = kind == DETECTION_GIOU && around > 0 ? joined / around : 1;
+
+    for (int i = 0; i < 4; i++) {
+        const int k = i % 2, high = i / 2, sign = high ? 1 : -1;
+        const bool cuts = inner[k] > 0 && (high ? b[i] < t[i] : b[i] > t[i]);
+        const bool bounds = high ? b[i] > t[i] : b[i] < t[i];
+        const float dcommon = cuts ? inner[!k] : 0, darea = side[!k];
+        const float daround = bounds ? outer[!k] : 0;
+
+        slope[i] = joined > 0 ? sign * (iou * darea - dcommon * (1 + iou)) / joined : 0;
+        if (kind == DETECTION_GIOU && around > 0)
+            slope[i] -= sign * (darea - dcommon - part * daround) / around;
+    }
+    return 1 - iou + (1 - part);
+}
+
+/* The loss of a row that is matched with box g, and the gradient of its codes. */
+static float box_loss(const struct pm_args *a, size_t row, int g, float dcode[4])
+{
+    const struct detection_loc_params *p = a->params;
+    const struct pm_box_coder coder = coder_of(p);
+    const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
+    const float *code = (const float *)a->buf[0] + row * (size_t)p->codes;
+    const float *anchor = (const float *)a->buf[1] + 4 * ((size_t)p->first + row % per);
+    const float w = ((const float *)a->buf[4])[truth];
+    float box[4], slope[4];
+
+    pm_box_decode(&coder, code, anchor, box);
+    const float loss = overlap_loss(p->kind, box, (const float *)a->buf[3] + 4 * truth, slope);
+
+    pm_box_decode_back(&coder, code, anchor, box, slope, dcode);
+    for (int i = 0; i < p->codes; i++)
+        dcode[i] *= w;
+    return w * loss;
 }
 
 static float difference(float code, float target)
@@ -75,6 +132,8 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
         if (g >= p->m || g < -2) {
             sum = NAN;
+        } else if (g >= 0 && p->kind >= DETECTION_IOU) {
+            sum = box_loss(a, row, g, target);
         } else if (g >= 0) {
             const float w = target_of(a, row, g, target);
 
@@ -100,6 +159,14 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         const float keep = kept ? kept[place] * scale : scale;
         float target[4] = { 0 }, w = 0;
 
+        if (g >= 0 && g < p->m && p->kind >= DETECTION_IOU) {
+            float dcode[4] = { 0 };
+
+            box_loss(a, row, g, dcode);
+            for (int i = 0; i < p->codes; i++)
+                dcodes[at + i] = keep * dcode[i];
+            continue;
+        }
         if (g >= 0 && g < p->m)
             w = target_of(a, row, g, target);
         for (int i = 0; i < p->codes; i++)

@@ -57,8 +57,9 @@ enum { SIGMOID, SOFTMAX, FOCAL, BOOTSTRAPPED };
 static const struct pm_opt opts[] = {
     PM_INT(detection_cfg, levels, 0, 0, LEVELS, "number of levels; 0: from the number of inputs"),
     PM_BOX_CODER_OPTIONS(detection_cfg),
-    PM_ENUM(detection_cfg, localization, DETECTION_SMOOTH_L1, "weighted_smooth_l1|weighted_l2|l1",
-            "loss of box codes"),
+    PM_ENUM(detection_cfg, localization, DETECTION_SMOOTH_L1,
+            "weighted_smooth_l1|weighted_l2|l1|weighted_iou|weighted_giou",
+            "loss of box codes, or of decoded boxes (weighted_iou, weighted_giou)"),
     PM_FLOAT(detection_cfg, delta, 1, 1e-6, 1e6,
              "weighted_smooth_l1: difference from which the loss is linear"),
     PM_ENUM(detection_cfg, classification, SIGMOID,

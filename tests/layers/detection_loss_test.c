@@ -24,6 +24,24 @@ static double localization(const struct ref *r, double w, double d, double e, do
     return w * (fabs(d) <= delta ? 0.5 * d * d : delta * (fabs(d) - delta / 2));
 }
 
+/* 1 - IoU, or 1 - GIoU, of the decoded box. A side of 0.1 has an error of 2^-23, IoU ten times
+ * that. */
+static double overlap(const struct ref *r, const struct detection *d, int image, int g, int anchor,
+                      double w, double *mag)
+{
+    const double *t = r->in[d->boxes].v + 4 * (image * d->m + g);
+    double b[4], common, joined, around;
+
+    detection_decode(r, d, image, anchor, b);
+    common = fmax(0, fmin(b[2], t[2]) - fmax(b[0], t[0])) *
+             fmax(0, fmin(b[3], t[3]) - fmax(b[1], t[1]));
+    joined = (b[2] - b[0]) * (b[3] - b[1]) + (t[2] - t[0]) * (t[3] - t[1]) - common;
+    around = (fmax(b[2], t[2]) - fmin(b[0], t[0])) * (fmax(b[3], t[3]) - fmin(b[1], t[1]));
+    *mag += 20 * w;
+    return w * (1 - common / joined +
+                (ref_says(r, "localization", "weighted_giou", "") ? 1 - joined / around : 0));
+}
+
 static double log_sum(const double *x, int k, double s)
 {
     double sum = 0;
@@ -69,7 +87,10 @@ static void one_anchor(const struct ref *r, const struct detection *d, int image
     const double w = detection_weight(r, d, image, g);
 
     *out = (struct anchor_loss){ 0 };
-    if (g >= 0) {
+    if (g >= 0 && (ref_says(r, "localization", "weighted_iou", "") ||
+                   ref_says(r, "localization", "weighted_giou", ""))) {
+        out->loc = overlap(r, d, image, g, anchor, w, &out->loc_mag);
+    } else if (g >= 0) {
         detection_encode(r, d, image, g, anchor, code, size);
         for (int i = 0; i < d->codes; i++) {
             const double c = detection_codes(r, d, image, anchor)[i];
@@ -213,6 +234,12 @@ static const struct check_case cases[] = {
       MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_l2 normalize_by_matches=false", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " localization=l1 coder=mean_stddev coder_scales=[0.2]", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_iou", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_giou", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_giou coder=square", "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 "
+      MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_iou coder=mean_stddev coder_scales=[0.02]", MAPS MATCHED TRUTH,
+      GRADIENT },
     { LOSS " coder=square coder_scales=[4,3,2]",
       "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 " MATCHED TRUTH, GRADIENT },
     { LOSS, MAPS MATCHED TRUTH " 2@7..7", GRADIENT },                 /* a normalizer */
