@@ -49,8 +49,7 @@ struct pm_detection_class_loss {
     float weight, gamma, alpha, logit_scale;
     bool hard_bootstrap;
 };
-enum pm_box_loss { PM_BOX_SMOOTH_L1, PM_BOX_L2, PM_BOX_IOU, PM_BOX_GIOU }; /* the last two are
-                                                                            * refused */
+enum pm_box_loss { PM_BOX_SMOOTH_L1, PM_BOX_L2, PM_BOX_IOU, PM_BOX_GIOU };
 struct pm_detection_box_loss {
     int type;            /* enum pm_box_loss */
     float weight, delta;

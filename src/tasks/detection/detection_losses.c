@@ -48,7 +48,8 @@ static void add_class_loss(const struct pm_task *t, struct cJSON *o)
 
 static void add_box_loss(const struct pm_task *t, struct cJSON *o)
 {
-    static const char *const names[] = { "weighted_smooth_l1", "weighted_l2" };
+    static const char *const names[] = { "weighted_smooth_l1", "weighted_l2", "weighted_iou",
+                                         "weighted_giou" };
 
     cJSON_AddStringToObject(o, "localization", names[t->box_loss.type]);
     cJSON_AddNumberToObject(o, "localization_weight", (double)t->box_loss.weight);

@@ -125,7 +125,8 @@ static const struct pm_opt class_loss[] = {
 static const struct pm_opt box_loss[] = {
     PM_ENUM(pm_detection_box_loss, type, 0,
             "weighted_smooth_l1|weighted_l2|weighted_iou|weighted_giou",
-            "of the codes: Huber's loss, or half the squares; the other two are not available yet"),
+            "of the codes: Huber's loss, or half the squares; of the decoded boxes: 1 - IoU, or "
+            "1 - GIoU"),
     PM_FLOAT(pm_detection_box_loss, weight, 1, 0, 1e6, "weight of this loss"),
     PM_FLOAT(pm_detection_box_loss, delta, 1, 1e-6, 1e6,
              "weighted_smooth_l1: difference from which the loss is linear"),
@@ -233,9 +234,6 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
     t->miner.on = t->loss.hard_example_miner != NULL;
     if (!t->loss.classification)
         t->class_loss.alpha = 0.25f;
-    if (t->box_loss.type >= PM_BOX_IOU)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: weighted_iou and weighted_giou are not available yet: "
-                       "use weighted_smooth_l1", place_of(c, "loss.localization")));
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s.alpha: not set, but bootstrapped_sigmoid needs it, a number "
                        "of 0 to 1: 0.95 is usual", place_of(c, "loss.classification")));
