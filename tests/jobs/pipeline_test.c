@@ -164,7 +164,7 @@ static void training(void **state)
     has("init.checkpoint", "\"C:/x\\\\model.ckpt\"");
     has("init.type", "\"detection\"");
     has("optim.freeze", "[\".*conv1.*\",\"b\"]");
-    has("input.augment", "[{\"name\":\"random_horizontal_flip\"},"
+    has("input.augment", "[{\"name\":\"random_flip\"},"
                          "{\"name\":\"ssd_random_crop\",\"operations\":[{\"min_area\":0.5}]}]");
     has("optim.name", "\"momentum\"");
     has("optim.moving_average_decay", "0");
@@ -192,6 +192,21 @@ static void rate(const char *text)
     snprintf(whole, sizeof whole, "train_config { optimizer { rms_prop_optimizer {\n"
              "  learning_rate { %s } } } }", text);
     converted(whole);
+}
+
+static void augmentation(void **state)
+{
+    (void)state;
+    converted("train_config { data_augmentation_options { random_adjust_contrast { } }\n"
+              "  data_augmentation_options { random_image_scale { max_scale_ratio: 1.5 } }\n"
+              "  data_augmentation_options { ssd_random_crop_pad { operations {\n"
+              "    pad_color_g: 7 max_padded_size_ratio: [2, 3] } } }\n"
+              "  data_augmentation_options { resize_image { method: NEAREST_NEIGHBOR } } }");
+    has("input.augment",
+        "[{\"name\":\"random_contrast\",\"min\":0.8,\"max\":1.25},{\"name\":\"clip\"},"
+        "{\"name\":\"random_scale\",\"scale_step\":0,\"max_scale\":1.5},"
+        "{\"name\":\"ssd_random_crop_pad\",\"operations\":[{\"pad_color\":[0,7,0],"
+        "\"max_padded_size_ratio\":[2,3]}]},{\"name\":\"resize\",\"method\":\"nearest\"}]");
 }
 
 static void rates(void **state)
@@ -316,6 +331,7 @@ int main(void)
         cmocka_unit_test(defaults_have_rows),
         cmocka_unit_test_setup_teardown(model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(training, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(augmentation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(notes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes, set_up, tear_down),

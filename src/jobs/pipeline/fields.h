@@ -84,6 +84,8 @@ int pm_pipeline_fail(const struct pm_pipeline *p, const struct pm_proto_text *f,
 /* Converts the fields of a message, which belong to the object. */
 int pm_pipeline_fields(struct pm_pipeline *p, const char *message, const struct pm_proto_text *tree,
                        struct cJSON *object);
+/* Appends an object {"name": name} to input.augment and returns it. */
+struct cJSON *pm_pipeline_step(struct pm_pipeline *p, const char *name);
 /* Makes the JSON value of a field of this type, which is not MESSAGE and not repeated. */
 int pm_pipeline_value(const struct pm_pipeline *p, enum pm_pipeline_type type,
                       const struct pm_proto_text *f, struct cJSON **out);
@@ -98,13 +100,17 @@ const struct pm_proto_text *pm_pipeline_find(const struct pm_proto_text *message
 int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_text *message,
                           const char *field, double absent, double *out);
 
-/* ---- calls of rows (pipeline_model.c, pipeline_train.c) ---------------------------- */
+/* ---- calls of rows (pipeline_augment.c, pipeline_model.c, pipeline_train.c) ------------------ */
 
 /* Each converts a value or a message, named in the rows of model.def and train.def. */
 #define PM_PIPELINE_CALL(name)                                                       \
     int pm_pipeline_##name(struct pm_pipeline *p, const struct pm_pipeline_row *row, \
                            const struct pm_proto_text *f, struct cJSON *object)
 PM_PIPELINE_CALL(two_stages);
+PM_PIPELINE_CALL(clipped_step);
+PM_PIPELINE_CALL(grey_step);
+PM_PIPELINE_CALL(scale_step);
+PM_PIPELINE_CALL(pad_color);
 PM_PIPELINE_CALL(size);
 PM_PIPELINE_CALL(longer_side);
 PM_PIPELINE_CALL(threshold);

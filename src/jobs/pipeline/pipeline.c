@@ -104,6 +104,8 @@ static cJSON *word(const char *text)
 
     if (strcmp(text, "RELU_6") == 0)
         return cJSON_CreateString("relu6");
+    if (strcmp(text, "NEAREST_NEIGHBOR") == 0)
+        return cJSON_CreateString("nearest");
     for (; text[n] && n + 1 < sizeof out; n++)
         out[n] = (char)tolower((unsigned char)text[n]);
     out[n] = '\0';
@@ -242,6 +244,14 @@ static cJSON *list_item(cJSON *object, const char *name)
     return item;
 }
 
+cJSON *pm_pipeline_step(struct pm_pipeline *p, const char *name)
+{
+    cJSON *step = list_item(member(p->config, "input"), "augment");
+
+    cJSON_AddStringToObject(step, "name", name);
+    return step;
+}
+
 static int convert_message(struct pm_pipeline *p, const struct pm_pipeline_row *row,
                            const struct pm_proto_text *f, cJSON *object)
 {
@@ -260,8 +270,7 @@ static int convert_message(struct pm_pipeline *p, const struct pm_pipeline_row *
     case PM_PIPELINE_TYPE: put(object, "type", cJSON_CreateString(name)); break;
     case PM_PIPELINE_WORD_OF: put(object, "similarity", cJSON_CreateString(name)); break;
     case PM_PIPELINE_STEP:
-        object = list_item(member(p->config, "input"), "augment");
-        cJSON_AddStringToObject(object, "name", name);
+        object = pm_pipeline_step(p, name);
         break;
     default: break;
     }
