@@ -290,6 +290,65 @@ static const struct pm_flag mobilenet_eval[] = {
     { 0 },
 };
 
+/* The converters of TensorFlow's Object Detection API. */
+#define LABEL_MAP(d) ELSE("label_map_path", d, "`label_map=`", "names in it fix numbers and order")
+
+static const struct pm_flag convert_pascal[] = {
+    ELSE("data_dir", "`\"\"`", "SRC", "the folder with VOC2007 or VOC2012, or one of them"),
+    ELSE("set", "`\"train\"`", "`splits=`", "a list; without it every list becomes a split"),
+    NONE("annotations_dir", "`\"Annotations\"`", "found by its name"),
+    NONE("year", "`\"VOC2007\"`", "all years in SRC are joined, as with `merged`"),
+    ELSE("output_path", "`\"\"`", "DST", NULL),
+    LABEL_MAP("VOC's"),
+    ELSE("ignore_difficult_instances", "`false`", "`ignore_difficult=`", NULL),
+    { 0 },
+};
+
+static const struct pm_flag convert_coco[] = {
+    ELSE("include_masks", "`false`", "`masks=`", NULL),
+    ELSE("train_image_dir", "`\"\"`", "`images=`", "or SRC/train2017; with `split=`"),
+    ELSE("val_image_dir", "`\"\"`", "`images=`", "or SRC/val2017"),
+    ELSE("test_image_dir", "`\"\"`", "`images=`", NULL),
+    ELSE("train_annotations_file", "`\"\"`", "`annotations=`",
+         "or SRC/annotations/instances_train2017.json"),
+    ELSE("val_annotations_file", "`\"\"`", "`annotations=`",
+         "or SRC/annotations/instances_val2017.json"),
+    ELSE("testdev_annotations_file", "`\"\"`", "`annotations=`", "it has no boxes to convert"),
+    ELSE("output_dir", "`\"/tmp/\"`", "DST", NULL),
+    { 0 },
+};
+
+static const struct pm_flag convert_kitti[] = {
+    ELSE("data_dir", "`\"\"`", "SRC", NULL),
+    ELSE("output_path", "`\"\"`", "DST", NULL),
+    ELSE("classes_to_use", "`car,pedestrian,dontcare`", "`classes=`",
+         "all types but `dontcare` by default"),
+    LABEL_MAP("KITTI's"),
+    ELSE("validation_set_size", "`500`", "`validation_set_size=`", "a tenth by default"),
+    { 0 },
+};
+
+static const struct pm_flag convert_pet[] = {
+    ELSE("data_dir", "`\"\"`", "SRC", NULL),
+    ELSE("output_dir", "`\"\"`", "DST", NULL),
+    LABEL_MAP("the pets'"),
+    ELSE("faces_only", "`true`", "`heads=`", NULL),
+    NONE("mask_type", "`\"png\"`", "masks are PNG; numbers are read, too"),
+    ELSE("num_shards", "`10`", "`num_shards=`", NULL),
+    { 0 },
+};
+
+static const struct pm_flag convert_open_images[] = {
+    ELSE("input_box_annotations_csv", "none", "SRC",
+         "SRC/annotations/*SPLIT-annotations-bbox.csv"),
+    ELSE("input_images_directory", "none", "SRC", "SRC/images/SPLIT"),
+    NONE("input_image_label_annotations_csv", "none", "labels of whole pictures are not read"),
+    ELSE("input_label_map", "none", "`label_map=`", NULL),
+    ELSE("output_tf_record_path_prefix", "none", "DST", NULL),
+    ELSE("num_shards", "`100`", "`num_shards=`", "10 by default"),
+    { 0 },
+};
+
 const struct pm_program pm_programs[] = {
     { "train_image_classifier", "Here: `pumice train CONFIG`.", train },
     { "Arguments of TF-Slim's training library",
@@ -318,5 +377,14 @@ const struct pm_program pm_programs[] = {
       "2.5 epochs.",
       mobilenet },
     { "mobilenet_v1_eval", "Here: `pumice eval CONFIG`.", mobilenet_eval },
+    { "create_pascal_tf_record", "Here: `pumice dataset convert voc SRC DST`, with options as "
+      "`NAME=VALUE` or `--NAME=VALUE`.", convert_pascal },
+    { "create_coco_tf_record", "Here: `pumice dataset convert coco SRC DST`. It finds COCO's own "
+      "files; the options are for other names.", convert_coco },
+    { "create_kitti_tf_record", "Here: `pumice dataset convert kitti SRC DST`.", convert_kitti },
+    { "create_pet_tf_record", "Here: `pumice dataset convert oxford_pets SRC DST`. With Python 3 "
+      "the original makes the same splits.", convert_pet },
+    { "create_oid_tf_record", "Here: `pumice dataset convert open_images SRC DST`.",
+      convert_open_images },
     { 0 },
 };

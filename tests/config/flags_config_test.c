@@ -46,6 +46,13 @@ static const char *const flags[] = {
     "save_summaries_secs save_interval_secs",
     "master batch_size num_classes num_examples image_size depth_multiplier quantize "
     "checkpoint_dir eval_dir dataset_dir",
+    "data_dir set annotations_dir year output_path label_map_path ignore_difficult_instances",
+    "include_masks train_image_dir val_image_dir test_image_dir train_annotations_file "
+    "val_annotations_file testdev_annotations_file output_dir",
+    "data_dir output_path classes_to_use label_map_path validation_set_size",
+    "data_dir output_dir label_map_path faces_only mask_type num_shards",
+    "input_box_annotations_csv input_images_directory input_image_label_annotations_csv "
+    "input_label_map output_tf_record_path_prefix num_shards",
 };
 
 /* True when word is one of the names, separated by blanks or commas. */
