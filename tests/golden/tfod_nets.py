@@ -118,9 +118,6 @@ CASES = {
                                  "batch_norm_decay": float(np.float32(0.97))}},
         unused=["FeatureExtractor/MobilenetV1/Conv2d_12",
                 "FeatureExtractor/MobilenetV1/Conv2d_13"]),
-    "embedded_ssd_mobilenet_v1": case(
-        "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1", 8, 256, convolutional(),
-        multiplier="0.5", shift=1, anchors=ANCHORS % (5, "")),
     "ssd_mobilenet_v2_padded": case(
         "ssd_mobilenet_v2", "ssd_mobilenet_v2", 4, 161, convolutional(
             "kernel_size: 3 num_layers_before_predictor: 1 max_depth: 64"), multiplier="0.5",

@@ -44,6 +44,7 @@ static void counts(void **state)
         { "ssd_mobilenet_v2", 300, 3, NULL, { 204, 4643720, 1917 } },
         { "ssd_mobilenet_v2", 300, 90, "{\"use_depthwise\": true, \"box_predictor\": "
           "{\"use_depthwise\": true, \"kernel_size\": 3}}", { 252, 4500543, 1917 } },
+        { "embedded_ssd_mobilenet_v1", 256, 3, NULL, { 119, 103560, 1278 } },
         { "ssd_inception_v2", 300, 90, NULL, { 256, 25030231, 1917 } },
         { "ssd_mobilenet_v1_fpn", 640, 90, NULL, { 191, 12080762, 51150 } },
         { "ssd_resnet_v1_50_fpn", 640, 90, NULL, { 269, 32840570, 51150 } },
