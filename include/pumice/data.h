@@ -233,6 +233,8 @@ struct pm_loader_record {
      * host[i], and the loader frees it with free_host. make stores it only if it succeeds. NULL:
      * nobody wants it. */
     void **host;
+    uint64_t records; /* in the dataset */
+    const struct pm_loader_source *source; /* for pm_loader_other; NULL: only this record */
 };
 /* The records of a dataset, grouped by the frame that each needs. Groups are in the order of their
  * first records; the records of a group are in file order. */
@@ -319,6 +321,13 @@ struct pm_loader_options {
     void (*free_host)(void *host); /* frees what make stores in host; NULL: it stores nothing */
     void *ctx;
 };
+/* For make, if an example needs several records: passes record `index`, 0..r->records - 1, of the
+ * same dataset to use. `other` has r's seed, step, example and frame, and no host. Its bytes are
+ * valid during the call. If the record is corrupt, when it is read or by use's result PM_ECORRUPT,
+ * and corrupt records are skipped, it is counted and the next one of the dataset replaces it. Else
+ * returns PM_ECORRUPT; PM_EDATA if 256 records in sequence are corrupt; use's other errors. */
+int pm_loader_other(const struct pm_loader_record *r, uint64_t index,
+                    int (*use)(void *ctx, const struct pm_loader_record *other), void *ctx);
 struct pm_loader;
 int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out);

@@ -28,13 +28,14 @@
 #include <string.h>
 
 #include "data/frames.h"
+#include "data/loader_other.h"
 #include "data/loader_slot.h"
 #include "data/order.h"
 
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
-enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = PM_SLOT_TEXT };
+enum { DEFAULT_RING = 4, MOST_GRAIN = 16, ERROR_TEXT = PM_SLOT_TEXT };
 
 struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
@@ -132,22 +133,6 @@ static int read_record(struct pm_loader *l, struct worker *w, uint64_t step, int
     return PM_OK;
 }
 
-static int make_from(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example,
-                     uint64_t record)
-{
-    struct pm_loader_record r;
-
-    s->record[example] = record;
-    const int err = read_record(l, w, s->batch.step, example, record, &r);
-    if (err < 0)
-        return err;
-    r.frame = s->batch.frame;
-    r.host = l->o.free_host ? &s->batch.host[example] : NULL;
-    for (int k = 0; k < s->fields.count; k++)
-        w->out[k] = (char *)s->batch.field[k] + s->bytes[k] * (size_t)example;
-    return l->o.make(l->o.ctx, &r, w->out);
-}
-
 /* Logs a corrupt record: the first, second, fourth, eighth ... */
 static void tell_damage(struct pm_loader *l, struct pm_slot *s)
 {
@@ -158,9 +143,30 @@ static void tell_damage(struct pm_loader *l, struct pm_slot *s)
         PM_WARN("data", "%s; skipped, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
 }
 
+static int make_from(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example,
+                     uint64_t record)
+{
+    const struct pm_loader_source source = { l->dataset, l->count, l->o.skip_corrupt, &l->stop,
+                                             tell_damage, l, s };
+    struct pm_loader_record r;
+
+    s->record[example] = record;
+    const int err = read_record(l, w, s->batch.step, example, record, &r);
+    if (err < 0)
+        return err;
+    r.frame = s->batch.frame;
+    r.records = l->count;
+    r.source = &source;
+    r.host = l->o.free_host ? &s->batch.host[example] : NULL;
+    for (int k = 0; k < s->fields.count; k++)
+        w->out[k] = (char *)s->batch.field[k] + s->bytes[k] * (size_t)example;
+    return l->o.make(l->o.ctx, &r, w->out);
+}
+
 static int make_one(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example)
 {
-    const uint64_t most = !l->o.train ? 1 : l->count < MOST_DAMAGED ? l->count : MOST_DAMAGED;
+    const uint64_t limit = l->count < PM_MOST_DAMAGED ? l->count : PM_MOST_DAMAGED;
+    const uint64_t most = l->o.train ? limit : 1;
 
     for (uint64_t k = 0; k < most && !l->stop; k++) {
         const int err = make_from(l, s, w, example, record_of(l, s->batch.step, example, k));
@@ -208,7 +214,7 @@ static int places_of(const struct pm_loader *l, const struct pm_frame_group *g)
 static bool frame_needed(struct pm_loader *l, struct worker *w, uint64_t step, int example,
                          struct pm_frame *out)
 {
-    const uint64_t most = l->count < MOST_DAMAGED ? l->count : MOST_DAMAGED;
+    const uint64_t most = l->count < PM_MOST_DAMAGED ? l->count : PM_MOST_DAMAGED;
     struct pm_loader_record r;
 
     for (uint64_t k = 0; k < most && !l->stop; k++) {
