@@ -322,10 +322,11 @@ struct pm_loader_options {
     void *ctx;
 };
 /* For make, if an example needs several records: passes record `index`, 0..r->records - 1, of the
- * same dataset to use. `other` has r's seed, step, example and frame, and no host. Its bytes are
- * valid during the call. If the record is corrupt, when it is read or by use's result PM_ECORRUPT,
- * and corrupt records are skipped, it is counted and the next one of the dataset replaces it. Else
- * returns PM_ECORRUPT; PM_EDATA if 256 records in sequence are corrupt; use's other errors. */
+ * same dataset to use. `other` has r's seed, step, example, frame and part, and no host. Its bytes
+ * are valid during the call. If the record is corrupt, when it is read or by use's result
+ * PM_ECORRUPT, and corrupt records are skipped, it is counted and the next one of the dataset
+ * replaces it. Else returns PM_ECORRUPT; PM_EDATA if 256 records in sequence are corrupt; use's
+ * other errors. */
 int pm_loader_other(const struct pm_loader_record *r, uint64_t index,
                     int (*use)(void *ctx, const struct pm_loader_record *other), void *ctx);
 struct pm_loader;

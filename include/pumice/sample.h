@@ -197,6 +197,8 @@ struct pm_augmentation {
     /* Changes the objects after the row's moves: drops, clips, relabels, adds. Called several times
      * for an example, so it depends on its arguments only. NULL: objects just follow the moves. */
     void (*objects)(const void *cfg, const struct pm_draws *d, struct pm_scene_objects *o);
+    int others; /* further records that an example needs; only a list's first row may have some.
+                 * pm_mosaic_make does its work */
     /* A second half: it follows the row, with the same cfg and draws. NULL: none. */
     const struct pm_augmentation *then;
     /* Completes cfg after its options were read, e.g. parses a list; before check. NULL: nothing to
@@ -215,6 +217,7 @@ struct pm_augment {
         const void *cfg;
     } entry[PM_MAX_AUGMENT];
     bool wants_boxes;
+    const struct pm_augment_entry *mosaic; /* the first entry, if it is mosaic; else NULL */
 };
 /* Reads [{"name": ..., option: value}, ...] into the arena. If list is NULL, *out is NULL. where:
  * "x.json: input.augment". PM_ECONFIG for an unknown name or option, a value out of range, or too
@@ -226,6 +229,30 @@ int pm_augment_open(const struct cJSON *list, const char *where, struct pm_arena
  * any size is allowed. a may be NULL. */
 int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized,
                      const char *where);
+
+/* ---- mosaic ------------------------------------------------------------------------------- */
+
+enum { PM_MOSAIC_OTHERS = 3 };
+/* Random decisions of a mosaic. */
+struct pm_mosaic_draws {
+    double center_y, center_x;         /* where the four pictures meet, 0..1 of the canvas */
+    uint64_t record[PM_MOSAIC_OTHERS]; /* indices of the other records */
+};
+/* Decides whether an example is a mosaic, and of which records. A function of seed, step, example
+ * and records only. a may be NULL. */
+bool pm_mosaic_draw(const struct pm_augment *a, uint64_t seed, uint64_t step, uint32_t example,
+                    uint64_t records, struct pm_mosaic_draws *out);
+/* Joins four pictures and their objects: in[0] above at the left, in[1] above at the right, in[2]
+ * and in[3] below. The canvas has twice the input's sides; each picture fits into the input with
+ * its aspect, touches the meeting point with a corner, and is cut off by the canvas. Pictures have
+ * equal channels. Masks and maps are not supported.
+ *
+ * out: a sample for pm_place; its lists and its picture are in the arena. from: index in the four
+ * lists in sequence. Objects are clipped; those of which less than the entry's min_visible is left
+ * are missing. Thread-safe. */
+void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
+                    const struct pm_sample in[1 + PM_MOSAIC_OTHERS], struct pm_frame input,
+                    struct pm_arena *arena, struct pm_sample *out);
 
 /* ---- preprocessings ----------------------------------------------------------------------- */
 

@@ -62,6 +62,12 @@ int pm_augment_open(const struct cJSON *list, const char *where, struct pm_arena
 
         PM_TRY(open_entry(v, pm_arena_printf(a, "%s.%d", where, made->count), a, e));
         made->wants_boxes |= e->row->wants_boxes;
+        if (e->row->others && made->count)
+            PM_TRY(pm_fail(PM_ECONFIG, "%s.%d: %s joins the pictures of several records, so it "
+                           "must be first in the list", where, made->count,
+                           e->row->name));
+        if (e->row->others)
+            made->mosaic = e;
         made->count++;
     }
     *out = made;
@@ -78,6 +84,9 @@ int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized,
         const struct pm_augmentation *row = a->entry[i].row;
         const unsigned missing = carries & ~row->carries;
 
+        if (row->others && !(carries & PM_CARRIES_BOXES))
+            return pm_fail(PM_ECONFIG, "%s.%d: %s is possible only in tasks with boxes: remove it "
+                           "from the list", where, i, row->name);
         for (int k = 0; missing && k < 4; k++)
             if (missing & 1u << k)
                 return pm_fail(PM_ECONFIG,
@@ -214,6 +223,13 @@ static int check_fit(const struct pm_placed *p)
                    t->width);
 }
 
+struct pm_rng pm_augment_rng(uint64_t seed, int place, uint32_t step, uint32_t example)
+{
+    const uint64_t stream = pm_hash("augmentation"), apart = UINT64_C(0x9E3779B97F4A7C15);
+
+    return pm_rng_make(seed, stream + ((uint64_t)place + 1) * apart, step, example);
+}
+
 /* Makes a row's draws. The scene is the picture after the previous rows, with its boxes clipped to
  * it. */
 static void draw_row(const struct pm_augmentation *row, const void *cfg, struct pm_rng *r,
@@ -253,7 +269,6 @@ static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
                       const struct pm_sample *sample, const struct pm_occasion *o,
                       struct pm_placed *out)
 {
-    const uint64_t stream = pm_hash("augmentation"), apart = UINT64_C(0x9E3779B97F4A7C15);
     const struct pm_augment *a = in->augment;
     struct pm_scene_objects objects = { 0 };
     int err = PM_OK;
@@ -269,8 +284,7 @@ static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
             PM_TRY(e->row->accept(e->cfg, sample, o->where));
         *d = draws ? draws[i] : (struct pm_draws){ 0 };
         if (!draws && e->row->draw) {
-            struct pm_rng r =
-                pm_rng_make(o->seed, stream + ((uint64_t)i + 1) * apart, o->step, o->example);
+            struct pm_rng r = pm_augment_rng(o->seed, i, o->step, o->example);
 
             draw_row(e->row, e->cfg, &r, &objects, o->example, &out->geometry, d);
         }

@@ -4,6 +4,8 @@
 
 #include <pumice/sample.h>
 
+/* The generator of the row at a place of input.augment. */
+struct pm_rng pm_augment_rng(uint64_t seed, int place, uint32_t step, uint32_t example);
 /* Adds a row and copies its options. At most PM_MAX_ROWS rows and PM_ROWS_ROOM bytes. */
 void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row, const void *cfg,
                     size_t size);

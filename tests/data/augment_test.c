@@ -405,14 +405,15 @@ static void rows(void **state)
     const struct pm_augmentation *const *all = pm_augmentations(&count);
 
     (void)state;
-    assert_int_equal(count, 45);
+    assert_int_equal(count, 46);
     for (size_t i = 0; i < count; i++) {
         struct pm_arena *a = pm_arena_create();
         void *cfg = pm_arena_alloc(a, all[i]->cfg_size + 1);
 
         assert_ptr_equal(pm_augmentation_find(all[i]->name), all[i]);
         assert_true(strlen(all[i]->help) > 10);
-        assert_true(all[i]->place || all[i]->values || all[i]->objects);
+        assert_true(all[i]->place || all[i]->values || all[i]->objects ||
+                    all[i]->others);
         if (all[i]->opts)
             pm_opts_defaults(all[i]->opts, cfg, a);
         if (all[i]->prepare)

@@ -148,6 +148,25 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
                          struct pm_field_list *out);
 int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
                        struct pm_frame *out);
+/* A decoded record: its picture, and objects whose labels are classes of the net, from 1. */
+struct pm_detection_record {
+    struct pm_example *example;
+    struct pm_image8 picture;
+    struct pm_objects objects;
+};
+/* channels as in pm_image_decode. PM_ECORRUPT for a damaged record. The caller closes it. */
+int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                             int channels, struct pm_detection_record *out);
+void pm_detection_close_record(struct pm_detection_record *record);
+/* Filters the record's objects and lists them in the arena; the picture stays in the record. */
+int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                        const char *where, struct pm_arena *a, struct pm_sample *out);
+/* Channels for decoding pictures of a part of the data (detection_mosaic.c). */
+int pm_detection_channels(const struct pm_sampler *sampler, int part);
+/* Replaces the sample by a mosaic with other records, if input.augment draws one (the same
+ * file). */
+int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                      struct pm_arena *a, struct pm_sample *sample);
 int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);
 void pm_detection_whole_batch(void *sampler, struct pm_batch *b);
 /* Numbers of a batch, as means over its pictures, and how they are computed. */

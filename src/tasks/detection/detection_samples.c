@@ -349,9 +349,43 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
 
 /* ---- examples ---------------------------------------------------------------------------- */
 
-/* Sets the objects of a sample; the lists are in the arena. */
-static void set_objects(const struct pm_objects *o, struct pm_arena *a, struct pm_sample *out)
+int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                             int channels, struct pm_detection_record *out)
 {
+    const struct pm_task *t = sampler->task;
+    int err = PM_OK;
+
+    *out = (struct pm_detection_record){ 0 };
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &out->example)));
+    PM_TRY(pm_record_damage(pm_record_image(out->example, channels, r->where, &out->picture)));
+    PM_TRY(pm_record_damage(read_objects(t, out->example, out->picture.height, out->picture.width,
+                                         r->where, &out->objects)));
+out:
+    if (err < 0)
+        pm_detection_close_record(out);
+    return err;
+}
+
+void pm_detection_close_record(struct pm_detection_record *record)
+{
+    pm_objects_free(&record->objects);
+    pm_image_free(&record->picture);
+    pm_example_destroy(&record->example);
+    *record = (struct pm_detection_record){ 0 };
+}
+
+int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                        const char *where, struct pm_arena *a, struct pm_sample *out)
+{
+    const struct pm_object_filter filter = {
+        .min_side = sampler->train ? (double)sampler->task->data.min_side : 0
+    };
+    struct pm_object_counts counts = { 0 };
+    struct pm_objects *o = &record->objects;
+    const int err = pm_objects_filter(o, &filter, where, &counts);
+
+    if (err < 0)
+        return err;
     float *boxes = pm_arena_alloc(a, (4 * o->count + 1) * sizeof *boxes);
     float *weights = pm_arena_alloc(a, (o->count + 1) * sizeof *weights);
     int32_t *labels = pm_arena_alloc(a, (o->count + 1) * sizeof *labels);
@@ -361,31 +395,39 @@ static void set_objects(const struct pm_objects *o, struct pm_arena *a, struct p
         weights[i] = o->item[i].is_crowd ? 0 : o->item[i].weight;
         labels[i] = (int32_t)o->item[i].label;
     }
-    out->objects = o->count;
-    out->boxes = boxes;
-    out->weights = weights;
-    out->labels = labels;
+    *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
+                               .weights = weights, .labels = labels };
+    return PM_OK;
+}
+
+/* A row of input.augment may have changed them. */
+static int check_labels(const struct pm_task *t, const struct pm_sample *placed, const char *where)
+{
+    for (size_t i = 0; i < placed->objects; i++)
+        if (placed->labels[i] < 1 || placed->labels[i] > t->facts.num_classes)
+            return pm_fail(PM_ECONFIG, "%s: input.augment gives an object the class number %d, "
+                           "which is outside 1..%d (model.num_classes): correct remap_labels",
+                           where, placed->labels[i], t->facts.num_classes);
+    return PM_OK;
 }
 
 /* Places the picture and its boxes. */
-static int place(const struct pm_sampler *sampler, const struct pm_image8 *im,
-                 const struct pm_objects *o, const struct pm_loader_record *r, void *const *out)
+static int place(const struct pm_sampler *sampler, const struct pm_sample *sample,
+                 const struct pm_loader_record *r, struct pm_arena *a, void *const *out)
 {
     const struct pm_task *t = sampler->task;
-    struct pm_sample sample = { .picture = im }, in_input;
-    struct pm_arena *a = pm_arena_create();
+    struct pm_sample in_input;
     struct pm_placed placed;
     int err = PM_OK;
 
-    set_objects(o, a, &sample);
-    PM_TRY(pm_record_place(&t->facts, sampler->train, &sample, r, &placed));
-    pm_placed_picture(&placed, im, out[0]);
+    PM_TRY(pm_record_place(&t->facts, sampler->train, sample, r, &placed));
+    pm_placed_picture(&placed, sample->picture, out[0]);
     if (!has_truths(t, sampler->train, r->frame))
         goto out;
-    pm_placed_objects(&placed, &sample, a, &in_input);
+    pm_placed_objects(&placed, sample, a, &in_input);
+    PM_TRY(check_labels(t, &in_input, r->where));
     make_truths(sampler, &in_input, r, out);
 out:
-    pm_arena_destroy(&a);
     return err;
 }
 
@@ -393,37 +435,32 @@ int pm_detection_make(void *ctx, const struct pm_loader_record *r, void *const *
 {
     const struct pm_sampler *sampler = ctx;
     const struct pm_task *t = sampler->task;
-    const struct pm_object_filter filter = { .min_side =
-                                                 sampler->train ? (double)t->data.min_side : 0 };
-    struct pm_object_counts counts = { 0 };
     struct pm_detection_truths *truths = NULL;
-    struct pm_objects objects = { 0 };
-    struct pm_image8 im = { 0 };
-    struct pm_example *e = NULL;
+    struct pm_detection_record record = { 0 };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_sample sample;
     double begun = pm_trace_now();
     int err = PM_OK;
 
-    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
-    PM_TRY(pm_record_damage(pm_record_image(
-        e, t->facts.channels == 1 ? PM_GREY_OR_COLOR : t->facts.channels, r->where, &im)));
-    PM_TRY(pm_record_damage(read_objects(t, e, im.height, im.width, r->where, &objects)));
+    PM_TRY(pm_detection_open_record(sampler, r, pm_detection_channels(sampler, r->part),
+                                    &record));
+    if (t->facts.own_sizes && !sampler->train)
+        PM_TRY(pm_record_check_size(t, pm_detection_frame, &record.picture, r));
+    if (r->host)
+        truths = truths_of(record.example, &record.objects);
+    PM_TRY(pm_detection_sample(sampler, &record, r->where, a, &sample));
+    PM_TRY(pm_detection_join(sampler, r, a, &sample));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    if (t->facts.own_sizes && !sampler->train)
-        PM_TRY(pm_record_check_size(t, pm_detection_frame, &im, r));
-    if (r->host)
-        truths = truths_of(e, &objects);
-    PM_TRY(pm_objects_filter(&objects, &filter, r->where, &counts));
-    PM_TRY(place(sampler, &im, &objects, r, out));
+    PM_TRY(place(sampler, &sample, r, a, out));
     if (r->host)
         *r->host = truths, truths = NULL;
     pm_trace_here("preprocess", begun);
 out:
     if (truths)
         pm_detection_free_truths(truths);
-    pm_objects_free(&objects);
-    pm_image_free(&im);
-    pm_example_destroy(&e);
+    pm_detection_close_record(&record);
+    pm_arena_destroy(&a);
     return err;
 }
 

@@ -1,0 +1,56 @@
+/* detection_mosaic: the example of a list that begins with mosaic is made of four records. */
+#include "tasks/detection/detection.h"
+
+/* A mosaic's pictures need equal channels, so a grey net then gets grey ones from the decoder. */
+int pm_detection_channels(const struct pm_sampler *sampler, int part)
+{
+    const struct pm_task_facts *f = &sampler->task->facts;
+    const struct pm_augment *augment = pm_task_augment(f, part);
+    const bool joined = sampler->train && augment && augment->mosaic;
+
+    return f->channels == 1 && !joined ? PM_GREY_OR_COLOR : f->channels;
+}
+
+/* Where another record's picture and objects go. */
+struct part {
+    const struct pm_sampler *sampler;
+    struct pm_detection_record record; /* owned */
+    struct pm_arena *arena;
+    struct pm_sample *sample;
+};
+
+static int read_part(void *ctx, const struct pm_loader_record *other)
+{
+    struct part *p = ctx;
+    int err = PM_OK;
+
+    pm_detection_close_record(&p->record); /* of a record that was skipped */
+    PM_TRY(pm_detection_open_record(p->sampler, other,
+                                    pm_detection_channels(p->sampler, other->part), &p->record));
+    PM_TRY(pm_detection_sample(p->sampler, &p->record, other->where, p->arena, p->sample));
+out:
+    return err;
+}
+
+int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                      struct pm_arena *a, struct pm_sample *sample)
+{
+    const struct pm_augment *augment = pm_task_augment(&sampler->task->facts, r->part);
+    struct pm_sample in[1 + PM_MOSAIC_OTHERS] = { *sample };
+    struct part part[PM_MOSAIC_OTHERS] = { 0 };
+    struct pm_mosaic_draws d;
+    int err = PM_OK;
+
+    if (!sampler->train || !r->source ||
+        !pm_mosaic_draw(augment, r->seed, r->step, r->example, r->records, &d))
+        return PM_OK;
+    for (int k = 0; k < PM_MOSAIC_OTHERS; k++) {
+        part[k] = (struct part){ .sampler = sampler, .arena = a, .sample = &in[1 + k] };
+        PM_TRY(pm_loader_other(r, d.record[k], read_part, &part[k]));
+    }
+    pm_mosaic_make(augment, &d, in, r->frame, a, sample);
+out:
+    for (int k = 0; k < PM_MOSAIC_OTHERS; k++)
+        pm_detection_close_record(&part[k].record);
+    return err;
+}
