@@ -14,7 +14,8 @@ void main()
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         int g = matches.v[row];
 
-        if (!mined || kept.v[row] != 0.0) {
+        /* A NaN is never kept, but must not be lost. */
+        if (!mined || kept.v[row] != 0.0 || isnan(loc.v[row]) || isnan(cls.v[row])) {
             loc_sum += loc.v[row];
             cls_sum += cls.v[row];
         }

@@ -118,8 +118,9 @@ static void sum_cpu(const struct pm_args *a)
         for (int i = block; i < stop; i++) {
             const int g = matches[i];
 
-            l += !kept || kept[i] != 0 ? loc[i] : 0;
-            c += !kept || kept[i] != 0 ? cls[i] : 0;
+            /* A NaN is never kept, but must not be lost: 0 * NaN is NaN. */
+            l += kept ? loc[i] * kept[i] : loc[i];
+            c += kept ? cls[i] * kept[i] : cls[i];
             w += g >= 0 && g < p->m ? weights[(size_t)(i / p->anchors) * (size_t)p->m + g] : 0;
         }
         loc_sum += l, cls_sum += c, matched += w;

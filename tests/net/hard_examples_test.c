@@ -280,6 +280,19 @@ static void invalid_truth(struct pm_device *d)
     stop(&r);
 }
 
+/* A loss that is not a number is never chosen, but must not be lost. */
+static void not_a_number(struct pm_device *d)
+{
+    struct run r;
+
+    start(&r, d, false, 1, MINER);
+    rising_losses(&r);
+    r.scores[4][1] = NAN;
+    step(&r);
+    assert_true(isnan(r.cls) && isnan(r.dscores[0][0]));
+    stop(&r);
+}
+
 static void refused(const char *options, const char *message)
 {
     struct pm_net *net = pm_net_create();
@@ -325,6 +338,7 @@ ON_EVERY_DEVICE(ignored_in_the_prefix)
 ON_EVERY_DEVICE(equal_boxes)
 ON_EVERY_DEVICE(extreme_boxes)
 ON_EVERY_DEVICE(invalid_truth)
+ON_EVERY_DEVICE(not_a_number)
 
 int main(void)
 {
@@ -336,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_equal_boxes),
         cmocka_unit_test(test_extreme_boxes),
         cmocka_unit_test(test_invalid_truth),
+        cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_refused),
     };
 
