@@ -270,6 +270,30 @@ static void damaged_records(void **state)
     tear_down(&s);
 }
 
+/* An augmentation must not make a class that the net does not have. */
+static void remapped_classes(void **state)
+{
+#define REMAP(to)                                                                                  \
+    CONFIG(", \"augment\": [{\"name\": \"remap_labels\", \"original_labels\": [1], "              \
+           "\"new_label\": " to "}, {\"name\": \"resize\"}]}}")
+    struct setup good = set_up(REMAP("2")), bad = set_up(REMAP("5"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 40, 40);
+    o.has = PM_HAS_TEXT;
+    add(&o, "cat", 0, 0, 1, 1);
+    made(&good, true, &o, &m);
+    assert_int_equal(m.classes[0], 1);
+    assert_int_equal(make_step(&bad, true, &o, 0, &m), PM_ECONFIG);
+    assert_contains(pm_error_text(), "r: input.augment gives an object the class number 5, "
+                                     "which is outside 1..4");
+    pm_objects_free(&o);
+    tear_down(&good);
+    tear_down(&bad);
+}
+
 /* A picture without objects is all background. */
 static void no_objects(void **state)
 {
@@ -344,6 +368,7 @@ int main(void)
         cmocka_unit_test(boxes_follow_the_picture), cmocka_unit_test(truths_of_evaluation),
         cmocka_unit_test(damaged_records),      cmocka_unit_test(no_objects),
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
+        cmocka_unit_test(remapped_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
