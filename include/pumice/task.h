@@ -268,9 +268,9 @@ struct pm_task_row {
     /* Appends a prediction, the object that present() filled, to the line that `pumice predict`
      * prints. NULL: prints nothing. */
     void (*print)(const struct cJSON *object, struct pm_str *out);
-    /* For `config check`: takes this many batches of one training picture from the loader and
-     * reports how the task's settings suit them: lines for text, members for object. NULL: nothing
-     * is compared. PM_EDATA. */
+    /* For `config check`: takes this many training pictures from the loader, in batches of any
+     * size, and reports how the task's settings suit them: lines for text, members for object.
+     * NULL: nothing is compared. PM_EDATA. */
     int (*check_data)(const struct pm_task *t, struct pm_loader *train, int64_t pictures,
                       struct pm_str *text, struct cJSON *object);
     const struct pm_task_inspect *inspect; /* NULL: the task stores only the label in records */

@@ -68,18 +68,53 @@ static void text(void **state)
     drop(&r);
 }
 
+/* Runs config check and returns the number of boxes. */
+static double boxes_of(const char *options, int pictures)
+{
+    struct result r = run(NULL, "config check %s %s --json", config(), options);
+    cJSON *json;
+    double boxes;
+
+    assert_int_equal(r.code, 0);
+    json = json_of(&r);
+    const cJSON *fit = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "anchors"), 0);
+    boxes = number_of(fit, "boxes");
+    assert_true(number_of(fit, "pictures") == pictures);
+    cJSON_Delete(json);
+    drop(&r);
+    return boxes;
+}
+
+/* All folders are looked at, by their shares of the batch: the one picture of the first folder is
+ * half of the pictures. */
+static void folders(void **state)
+{
+    char text[900];
+    double one;
+
+    (void)state;
+    snprintf(text, sizeof text, "data.folder=%s", in("one"));
+    one = boxes_of(text, 1);
+    snprintf(text, sizeof text,
+             "data.folder=%s/data run.batch_size=8 'data.folders=["
+             "{\"folder\":\"%s/one\",\"batch\":4},{\"batch\":4}]'", folder, folder);
+    assert_true(boxes_of(text, 41) != 41 * one);
+}
+
 static int set_up(void **state)
 {
     (void)state;
     if (make_world(false) < 0)
         return -1;
     check(run(NULL, "dataset make shapes %s size=64 train=40 validation=8 test=8", in("data")), 0);
+    check(run(NULL, "dataset make shapes %s size=64 train=1 validation=1 test=1", in("one")), 0);
     return 0;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(counts), cmocka_unit_test(text) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(counts), cmocka_unit_test(text),
+                                        cmocka_unit_test(folders) };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);
 }

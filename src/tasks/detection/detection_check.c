@@ -7,14 +7,14 @@
 /* Pictures of the first size on which other anchors are tried. */
 enum { TRIED_PICTURES = 100 };
 
-/* Counts the boxes of one batch. */
+/* Counts the boxes of a batch's first `count` pictures. */
 static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
-                      struct pm_anchor_sample *sample, const struct pm_batch *b)
+                      struct pm_anchor_sample *sample, const struct pm_batch *b, int count)
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
     const size_t most = (size_t)t->data.max_boxes;
 
-    for (int i = 0; anchors && i < b->valid; i++) {
+    for (int i = 0; anchors && i < count; i++) {
         const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + most * (size_t)i;
         struct pm_truths truths = {
             .boxes = (const float *)b->field[PM_FIELD_BOXES] + 4 * most * (size_t)i,
@@ -71,9 +71,10 @@ int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_
     for (size_t i = 0; i < t->anchors_count; i++)
         fits[i] = pm_anchor_fit_create(&t->matcher, t->anchors[i].index, t->facts.num_classes,
                                        t->anchors[i].frame.height, t->anchors[i].frame.width);
-    for (int64_t n = 0; n < pictures; n++) {
+    while (pictures > 0) {
         PM_TRY(pm_loader_next(l, &b));
-        add_batch(t, fits, &sample, b);
+        add_batch(t, fits, &sample, b, b->valid < pictures ? b->valid : (int)pictures);
+        pictures -= b->valid;
         pm_loader_release(l, b);
     }
     report(t, fits, &sample, text, object);
