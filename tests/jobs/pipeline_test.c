@@ -155,10 +155,14 @@ static void training(void **state)
               "    schedule { step: 20 learning_rate: 3e-6 } warmup: true } } }\n"
               "    use_moving_average: false } }\n"
               "train_input_reader { tf_record_input_reader { input_path: '/d/a-[0-9]*-of-00010' }\n"
-              "  label_map_path: '/d/m.pbtxt' }\n"
+              "  label_map_path: '/d/m.pbtxt' sample_1_of_n_examples: 2 }\n"
               "eval_input_reader { tf_record_input_reader { input_path: '/d/b.record' }\n"
               "  label_map_path: '/d/m.pbtxt' sample_1_of_n_examples: 3 }\n"
-              "eval_config { metrics_set: 'coco_detection_metrics' use_moving_averages: true }");
+              "eval_config { metrics_set: 'coco_detection_metrics' use_moving_averages: true\n"
+              "  metrics_set: 'precision_at_recall_detection_metrics'\n"
+              "  metrics_set: 'oid_challenge_detection_metrics' }");
+    has("eval.metrics", "[\"coco\",\"voc\",\"open_images_challenge\"]");
+    has("data.sample_1_of_n", "2");
     has("run.batch_size", "24");
     has("optim.multipliers", "{\".*/biases\":2}");
     has("init.checkpoint", "\"C:/x\\\\model.ckpt\"");

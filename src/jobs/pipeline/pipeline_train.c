@@ -326,19 +326,14 @@ PM_PIPELINE_CALL(max_boxes)
 
 PM_PIPELINE_CALL(every_nth)
 {
+    const char *key = p->evaluation ? "eval.sample_1_of_n" : "data.sample_1_of_n";
     cJSON *n = NULL;
     int err = PM_OK;
 
     (void)object;
     PM_TRY(pm_pipeline_value(p, row->type, f, &n));
-    if (p->evaluation) {
-        pm_pipeline_set(p, "eval.sample_1_of_n", n);
-        n = NULL;
-    } else if (cJSON_GetNumberValue(n) != 1) {
-        pm_pipeline_note(p, f, true, "training reads every record");
-    }
+    pm_pipeline_set(p, key, n);
 out:
-    cJSON_Delete(n);
     return err;
 }
 
@@ -377,7 +372,9 @@ PM_PIPELINE_CALL(metrics_set)
         { "coco_detection_metrics", "coco" },
         { "pascal_voc_detection_metrics", "voc" },
         { "weighted_pascal_voc_detection_metrics", "weighted_voc" },
+        { "precision_at_recall_detection_metrics", "voc" },
         { "oid_V2_detection_metrics", "open_images" },
+        { "oid_challenge_detection_metrics", "open_images_challenge" },
         { "open_images_V2_detection_metrics", "open_images" },
     };
     int err = PM_OK;
