@@ -184,8 +184,9 @@ struct pm_task_row {
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL:
                                                                              * zeros */
     /* Adds to object what a user of the exported model must know besides labels and preprocessing.
-     * The model's metadata has it under the task's name. NULL: nothing. */
-    void (*export_notes)(const struct pm_task *t, struct cJSON *object);
+     * The model's metadata has it under the task's name. An error ends the export before a file is
+     * written. NULL: nothing. */
+    int (*export_notes)(const struct pm_task *t, struct cJSON *object);
     /* Adds the arrays of a batch of this frame, for training or evaluation, to the empty list; the
      * first is "images". */
     void (*fields)(const struct pm_task *t, bool train, struct pm_frame frame,

@@ -353,10 +353,12 @@ static cJSON *labels_note(const struct pm_task_facts *s)
     return list;
 }
 
-static void add_notes(struct exporter *x)
+static int add_notes(struct exporter *x)
 {
     struct pm_onnx_model *m = pm_export_model(x->graph);
     const struct pm_task_facts *s = &x->e->facts;
+    cJSON *o = NULL;
+    int err = PM_OK;
 
     m->producer = "pumice";
     if (x->e->net_row)
@@ -365,15 +367,17 @@ static void add_notes(struct exporter *x)
     if (s->labels)
         add_json(x, "labels", labels_note(s));
     if (x->e->task_row->export_notes) {
-        cJSON *o = cJSON_CreateObject();
-
-        x->e->task_row->export_notes(x->e->task, o);
-        add_json(x, x->e->task_row->config.name, o);
+        o = cJSON_CreateObject();
+        PM_TRY(x->e->task_row->export_notes(x->e->task, o));
+        add_json(x, x->e->task_row->config.name, o), o = NULL;
     }
     if (x->from->has_step)
         pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
                                                     (unsigned long long)x->from->step));
     pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
+out:
+    cJSON_Delete(o);
+    return err;
 }
 
 /* ---- writing and reporting --------------------------------------------------------------- */
@@ -506,7 +510,7 @@ int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *re
 
     PM_TRY(open_experiment(&x));
     PM_TRY(make_graph(&x));
-    add_notes(&x);
+    PM_TRY(add_notes(&x));
     PM_TRY(write_model(&x, file));
     tell(&x, report);
 out:

@@ -4,6 +4,8 @@
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 
+#include <pumice/onnx.h>
+
 /* Maps of 4x4 and 2x2 with two anchors in a cell. */
 static const char net[] =
     "{ \"task\": \"detection\", \"model\": { \"layers\": [\n"
@@ -188,16 +190,60 @@ static void evaluated(void **state)
     pm_free(text);
 }
 
-/* The score with the best F1 of the last evaluation. */
-static double best_score(void)
+/* list is the scores of best F1 by class in these metrics; a class without one has that of all. */
+static void are_best(const cJSON *list, const cJSON *metrics)
 {
-    char *text = get_text(in("whole/evaluation.json"));
-    cJSON *json = cJSON_Parse(text);
-    const double score = number_of(cJSON_GetObjectItem(json, "metrics"), "best_score");
+    const cJSON *expected = cJSON_GetObjectItem(metrics, "per_class_best_score");
 
-    cJSON_Delete(json);
-    pm_free(text);
-    return score;
+    assert_int_equal(cJSON_GetArraySize(expected), 4);
+    assert_int_equal(cJSON_GetArraySize(list), 4);
+    for (int c = 0; c < 4; c++) {
+        const cJSON *v = cJSON_GetArrayItem(expected, c);
+
+        assert_true(cJSON_GetArrayItem(list, c)->valuedouble ==
+                    (cJSON_IsNumber(v) ? v->valuedouble : number_of(metrics, "best_score")));
+    }
+}
+
+/* eval.score_threshold=best in predictions and in the metadata of an exported model. */
+static void best_thresholds(void)
+{
+    struct result r = run(NULL, "eval %s run.folder=%s --json", in("net.json"), in("whole"));
+    cJSON *report = json_of(&r), *shown, *note;
+    const cJSON *metrics = cJSON_GetObjectItem(report, "metrics");
+    struct pm_onnx_model *m = NULL;
+
+    assert_true(number_of(metrics, "best_score") < 1);
+    check(r, 0);
+    r = run(NULL, "predict %s run.folder=%s %s eval.score_threshold=best --json", in("net.json"),
+            in("whole"), in("one.ppm"));
+    shown = json_of(&r);
+    are_best(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(shown, "images"), 0),
+                                 "score_threshold"), metrics);
+    cJSON_Delete(shown);
+    check(r, 0);
+    check(run(NULL, "export %s run.folder=%s eval.score_threshold=best export.file=%s",
+              in("net.json"), in("whole"), in("best.onnx")), 0);
+    assert_int_equal(pm_onnx_read(in("best.onnx"), &m), PM_OK);
+    note = cJSON_Parse(pm_onnx_meta(m, "detection"));
+    are_best(cJSON_GetObjectItem(note, "score_threshold"), metrics);
+    cJSON_Delete(note);
+    pm_onnx_close(&m);
+    cJSON_Delete(report);
+}
+
+/* Without an evaluation there is no best score: a run of 2 steps has none. */
+static void no_best_scores(void)
+{
+    static const char says[] = "eval.score_threshold: best needs an evaluation with these 4 "
+                               "classes in ";
+
+    train("young", "run.steps=2 eval.every_steps=0 eval.score_threshold=best");
+    check(run(NULL, "predict %s run.folder=%s %s eval.score_threshold=best", in("net.json"),
+              in("young"), in("one.ppm")), 2, says);
+    check(run(NULL, "export %s run.folder=%s eval.score_threshold=best export.file=%s",
+              in("net.json"), in("young"), in("young.onnx")), 2, says);
+    assert_false(pm_file_exists(in("young.onnx")));
 }
 
 /* A picture of 24 x 48 pixels: boxes are in its own pixels. */
@@ -229,14 +275,8 @@ static void predicted(void **state)
     assert_true(pm_file_exists(in("painted/one.png")));
     cJSON_Delete(report);
     check(r, 0);
-    check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("whole")), 0);
-    r = run(NULL, "predict %s run.folder=%s %s eval.score_threshold=best --json", in("net.json"),
-            in("whole"), in("one.ppm"));
-    report = json_of(&r);
-    image = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0);
-    assert_true(number_of(image, "score_threshold") == best_score());
-    cJSON_Delete(report);
-    check(r, 0);
+    best_thresholds();
+    no_best_scores();
 }
 
 static void exported(void **state)

@@ -91,6 +91,7 @@ struct pm_detection_anchors {
     struct pm_anchor_index *index; /* owned */
     struct pm_anchor_maps maps;    /* levels.count 0: not of ssd_anchors or multiscale_anchors */
 };
+#define PM_DETECTION_SCORE 0.5 /* without eval.score_threshold */
 enum { PM_DETECTION_LEVELS = 7, PM_DETECTION_CLASSES = 10000 };
 struct pm_task {
     struct pm_task_facts facts;
@@ -105,8 +106,10 @@ struct pm_task {
     struct pm_detection_miner miner;
     unsigned sets;                    /* enum pm_box_set: metrics that are computed */
     double recall[2];                 /* of precision_at_recall */
-    double score_threshold;           /* least score of a drawn box */
-    bool best_threshold;              /* eval.score_threshold is "best" */
+    double score_threshold;           /* boxes with a score above it are drawn */
+    bool best_threshold;              /* eval.score_threshold is "best": */
+    double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is
+                                       * none, or a number was given */
     struct pm_detection_export export;
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
@@ -121,8 +124,18 @@ int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
                          struct pm_dataset_info *data);
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_detection_close(struct pm_task **t);
-/* For the exported model's metadata: post-processing, and score_threshold for drawing. */
-void pm_detection_export_notes(const struct pm_task *t, struct cJSON *object);
+/* For the exported model's metadata: post-processing, and score_threshold for drawing:
+ * a number, or a list by class. */
+int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object);
+/* Adds score_threshold: a number, or with "best" a list of them by class. Returns PM_ECONFIG with
+ * "best" if the run has no evaluation with these classes. */
+int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object);
+/* Returns the score above which boxes of the class are drawn. */
+double pm_detection_threshold(const struct pm_task *t, int label);
+/* best_scores.c: sets, for each class, the score of the best F1 in the latest evaluation of this
+ * run folder; in classes without one, that of all classes. Returns false if no evaluation has these
+ * classes. */
+bool pm_detection_best_scores(const char *run, int classes, double *scores);
 /* Returns the name of a class; text has room for a number's, for classes without a name. */
 const char *pm_detection_name(const struct pm_task *t, int label, char text[16]);
 

@@ -154,9 +154,9 @@ static const struct pm_opt eval[] = {
     PM_FLOATS(pm_detection_eval, recall_range, "[0, 1]", 0, 1,
               "detection: lowest and highest recall of precision_at_recall, of the set voc"),
     PM_JSON(pm_detection_eval, score_threshold,
-            "detection: least score of the boxes that predict and the report draw, a number of 0 "
-            "to 1, or \"best\": the score with the best F1 of all classes in the run's last "
-            "evaluation; null = 0.5"),
+            "detection: predict and the report draw boxes with a score above this number of 0 to "
+            "1; \"best\": in each class the score of the best F1 in the run's latest evaluation; "
+            "null = 0.5"),
     { 0 },
 };
 
@@ -288,7 +288,7 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
     t->recall[0] = (double)e.recall_range.v[0];
     t->recall[1] = (double)e.recall_range.v[1];
     least = e.score_threshold;
-    t->score_threshold = 0.5;
+    t->score_threshold = PM_DETECTION_SCORE;
     t->best_threshold = cJSON_IsString(least) && strcmp(least->valuestring, "best") == 0;
     if (!least || t->best_threshold)
         goto out;
@@ -320,13 +320,34 @@ int pm_detection_check_config(const struct pm_config *c)
     return read_all(c, &t);
 }
 
-void pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
+int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
 {
     cJSON_AddStringToObject(object, "boxes",
                             "ymin, xmin, ymax, xmax in 0..1 of the model's input");
     cJSON_AddBoolToObject(object, "nms", t->export.nms);
     pm_opts_dump(post, &t->post, cJSON_AddObjectToObject(object, "post_processing"), false);
-    cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
+    return pm_detection_add_threshold(t, object);
+}
+
+double pm_detection_threshold(const struct pm_task *t, int label)
+{
+    return t->best_scores ? t->best_scores[label] : t->score_threshold;
+}
+
+int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object)
+{
+    const struct pm_config *c = t->facts.config;
+
+    if (t->best_threshold && !t->best_scores)
+        return pm_fail(PM_ECONFIG, "%s: best needs an evaluation with these %d classes in %s: run "
+                       "pumice eval first, or set a number of 0 to 1",
+                       place_of(c, "eval.score_threshold"), t->facts.num_classes, c->run.folder);
+    if (t->best_scores)
+        cJSON_AddItemToObject(object, "score_threshold",
+                              cJSON_CreateDoubleArray(t->best_scores, t->facts.num_classes));
+    else
+        cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
+    return PM_OK;
 }
 
 /* ---- classes ----------------------------------------------------------------------------- */
@@ -423,34 +444,18 @@ out:
     return err;
 }
 
-/* Takes the score with the best F1 from the run's last evaluation. Without one, 0.5 stays. */
-static int read_best(struct pm_task *t)
+/* A missing evaluation is an error only where boxes are to be drawn. */
+static void read_best_scores(struct pm_task *t)
 {
-    const struct pm_config *c = t->facts.config;
-    struct pm_str path = { 0 };
-    cJSON *json = NULL;
-    char *text = NULL;
-    int err = PM_OK;
+    const int classes = t->facts.num_classes;
 
-    if (!t->best_threshold || !c->run.folder)
-        return PM_OK;
-    pm_str_add(&path, "%s/evaluation.json", c->run.folder);
-    if (pm_file_exists(path.text)) {
-        PM_TRY(pm_text_read(path.text, PM_MOST_TEXT, &text));
-        PM_TRY(pm_json_parse(path.text, text, &json));
-    }
-    const cJSON *best = cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetObjectItemCaseSensitive(json, "metrics"), "best_score");
-    if (cJSON_IsNumber(best))
-        t->score_threshold = best->valuedouble;
-    else
-        PM_INFO("eval", "eval.score_threshold: best: %s has no best score; 0.5 is used until an "
-                "evaluation writes one", path.text);
-out:
-    cJSON_Delete(json);
-    pm_free(text);
-    pm_str_free(&path);
-    return err;
+    if (!t->best_threshold)
+        return;
+    t->best_scores = pm_calloc((size_t)classes, sizeof *t->best_scores);
+    if (pm_detection_best_scores(t->facts.config->run.folder, classes, t->best_scores))
+        return;
+    pm_free(t->best_scores);
+    t->best_scores = NULL;
 }
 
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
@@ -462,8 +467,8 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->map = facts->data->box_labels;
     t->crowded = pm_calloc(1, sizeof *t->crowded);
     PM_TRY(read_all(facts->config, t));
-    PM_TRY(read_best(t));
     PM_TRY(check(t));
+    read_best_scores(t);
     *out = t, t = NULL;
 out:
     pm_detection_close(&t);
@@ -476,6 +481,7 @@ void pm_detection_close(struct pm_task **t)
         for (size_t i = 0; i < (*t)->anchors_count; i++)
             pm_anchor_index_destroy(&(*t)->anchors[i].index);
         pm_free((*t)->anchors);
+        pm_free((*t)->best_scores);
         pm_free((*t)->crowded);
     }
     pm_free(*t);

@@ -36,7 +36,7 @@ static void add_json(const struct pm_task *t, const struct found *f, struct cJSO
     }
 }
 
-/* Draws the boxes whose score is at least the threshold. */
+/* Draws the boxes with a score above the threshold. */
 static void draw(const struct pm_task *t, const struct found *f, const struct pm_image8 *picture,
                  struct pm_image8 *out)
 {
@@ -47,7 +47,7 @@ static void draw(const struct pm_task *t, const struct found *f, const struct pm
     for (int i = 0; i < f->count; i++) {
         char number[16];
 
-        if (!((double)f->score[i] >= t->score_threshold))
+        if (!((double)f->score[i] > pm_detection_threshold(t, f->label[i])))
             continue;
         for (int k = 0; k < 4; k++)
             boxes[n].box[k] = (float)(f->box[i].v[k] / (k % 2 ? picture->width : picture->height));
@@ -74,7 +74,7 @@ int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
     f.box = pm_malloc(((size_t)f.count + 1) * sizeof *f.box);
     PM_TRY(pm_detection_to_pixels(t, frame, height, width, outputs[PM_OUT_BOXES], f.count, f.box));
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
-    cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
+    PM_TRY(pm_detection_add_threshold(t, object));
     add_json(t, &f, object);
     if (drawings)
         draw(t, &f, picture, pm_drawings_add(drawings, ""));
@@ -90,6 +90,14 @@ static double number(const cJSON *object, const char *name)
     return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name));
 }
 
+/* The threshold of a class, which is counted from 1. */
+static double threshold_of(const cJSON *object, double label)
+{
+    const cJSON *v = cJSON_GetObjectItem(object, "score_threshold");
+
+    return cJSON_GetNumberValue(cJSON_IsArray(v) ? cJSON_GetArrayItem(v, (int)label - 1) : v);
+}
+
 /* Counts the boxes of this class above the threshold. */
 static int count_of(const cJSON *list, double label, double threshold)
 {
@@ -97,7 +105,7 @@ static int count_of(const cJSON *list, double label, double threshold)
     int count = 0;
 
     cJSON_ArrayForEach(row, list)
-        count += number(row, "label") == label && number(row, "score") >= threshold;
+        count += number(row, "label") == label && number(row, "score") > threshold;
     return count;
 }
 
@@ -105,14 +113,13 @@ static int count_of(const cJSON *list, double label, double threshold)
 void pm_detection_print(const struct cJSON *object, struct pm_str *out)
 {
     const cJSON *list = cJSON_GetObjectItem(object, "boxes"), *row, *before;
-    const double threshold = number(object, "score_threshold");
     int shown = 0;
 
     cJSON_ArrayForEach(row, list)
     {
-        const double label = number(row, "label");
+        const double label = number(row, "label"), threshold = threshold_of(object, label);
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
-        bool listed = number(row, "score") < threshold;
+        bool listed = !(number(row, "score") > threshold);
 
         for (before = list->child; before != row && !listed; before = before->next)
             listed = number(before, "label") == label;

@@ -176,10 +176,22 @@ void pm_detection_score_report(const struct pm_score *m, struct cJSON *object)
     pm_free(classes);
 }
 
+/* The score above which detections count as such in the report: with "best" that of the best F1 of
+ * this evaluation's detections of all classes. */
+static double threshold_of(const struct pm_score *m)
+{
+    struct pm_coco_curve all;
+
+    if (!m->task->best_threshold)
+        return m->task->score_threshold;
+    pm_box_metrics_curve(m->metrics, -1, &all);
+    return isfinite(all.score) ? all.score : PM_DETECTION_SCORE;
+}
+
 void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
 {
     pm_class_detail_labels(&m->task->facts, object);
-    pm_box_report_detail(m->metrics, m->task->score_threshold, object);
+    pm_box_report_detail(m->metrics, threshold_of(m), object);
 }
 
 /* detections.json has COCO's form for results; category ids are those of the label map. */
@@ -197,7 +209,7 @@ int pm_detection_score_write(const struct pm_score *m, const char *folder)
 
 int pm_detection_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
 {
-    *m->samples_count = pm_box_metrics_samples(m->metrics, m->task->score_threshold,
+    *m->samples_count = pm_box_metrics_samples(m->metrics, threshold_of(m),
                                                PM_MAX_SAMPLES, m->samples);
     memcpy(records, m->samples, (size_t)*m->samples_count * sizeof *records);
     return *m->samples_count;
@@ -212,7 +224,7 @@ int pm_detection_score_sample(const struct pm_score *m, int i, const uint8_t *re
 
     PM_TRY(pm_record_picture(&m->task->facts, record, size, where, image));
     if (i >= *m->samples_count ||
-        !pm_box_report_sample(m->metrics, m->samples[i], m->task->score_threshold, image->height,
+        !pm_box_report_sample(m->metrics, m->samples[i], threshold_of(m), image->height,
                               image->width, object))
         PM_TRY(pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where));
 out:
