@@ -143,6 +143,29 @@ static void clones(void **state)
     assert_true(fabs(one[0] - other[0]) > 1e-4 * one[0]);
 }
 
+/* The records have one class for each box and no soft labels, so both kinds of targets are 1 for
+ * the class and 0 for others: the loss is that of classes, apart from rounding. */
+static void targets_of_classes(void **state)
+{
+    static const char *const keys[] = { "merge_multiple_label_boxes", "multiclass_scores" };
+    static const char more[] = "run.steps=10 eval.every_steps=0";
+    double one[10], other[10];
+    char text[256];
+
+    (void)state;
+    train("classes", more);
+    losses("classes", one);
+    for (size_t i = 0; i < PM_COUNT(keys); i++) {
+        snprintf(text, sizeof text, "%s data.%s=true", more, keys[i]);
+        train(keys[i], text);
+        losses(keys[i], other);
+        for (int k = 0; k < 10; k++)
+            if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
+                fail_msg("%s, step %d: %.9g and %.9g", keys[i], k + 1, one[k], other[k]);
+        check(run(NULL, "config check %s data.%s=true", in("net.json"), keys[i]), 0);
+    }
+}
+
 static void reported(void **state)
 {
     const double anchors = logged("whole", 7, "positive_anchors") +
@@ -334,6 +357,7 @@ int main(void)
         cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
         cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
         cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
+        cmocka_unit_test(targets_of_classes),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

@@ -67,6 +67,7 @@ struct pm_detection_data {
     const char *label_map; /* NULL: the data's */
     int max_boxes;         /* M: most boxes of a training picture */
     float min_side;        /* pixels of the file; see struct pm_object_filter */
+    bool merge_multiple_label_boxes, multiclass_scores; /* not both */
 };
 struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
 struct pm_detection_loss {
@@ -142,8 +143,9 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 /* ---- samples (detection_samples.c) --------------------------------------------------------- */
 
 /* The fields of a batch, after "images" (field 0). In evaluation they are there only if the loss is
- * computed. truth_boxes F32 [M, 4], truth_classes I32 [M], truth_weights F32 [M] (0: no box),
- * matches I32 [N] (matching.h), normalizer F32 scalar: the sum of the weights of all matched
+ * computed. truth_boxes F32 [M, 4]; truth_classes I32 [M], or F32 [M, K] with
+ * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
+ * box), matches I32 [N] (matching.h), normalizer F32 scalar: the sum of the weights of all matched
  * anchors of the whole batch, at least 1; only with normalize_over batch. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
@@ -197,6 +199,18 @@ int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int h
 /* Reads a record's true objects. The caller frees them with pm_detection_free_truths. */
 int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
                         const char *where, struct pm_detection_truths **out);
+
+/* detection_targets.c */
+/* Returns the field truth_classes of one example. */
+struct pm_field pm_detection_classes_field(const struct pm_task *t);
+/* Returns the class, from 0, of a row of the field truth_classes: the first of those with the
+ * highest target. */
+int32_t pm_detection_class_of(const struct pm_task *t, const void *truth_classes, size_t row);
+/* Lists a record's soft labels in the arena as the sample's scores, [objects][K]. A record without
+ * them has 1 for the classes of its objects and 0 for others, as in TensorFlow. PM_ECORRUPT for
+ * another number of values than K. */
+int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o,
+                             const char *where, struct pm_arena *a, struct pm_sample *out);
 
 /* detection_check.c: the hook check_data of pm_task_row. */
 int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_t pictures,

@@ -13,6 +13,7 @@ static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
     const size_t most = (size_t)t->data.max_boxes;
+    int32_t *labels = pm_malloc(most * sizeof *labels);
 
     for (int i = 0; anchors && i < count; i++) {
         const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + most * (size_t)i;
@@ -22,13 +23,16 @@ static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
         };
 
         /* rows of weight 0 fill up the end */
-        for (size_t k = 0; k < most; k++)
+        for (size_t k = 0; k < most; k++) {
             truths.count = weights[k] > 0 ? (int)k + 1 : truths.count;
-        pm_anchor_fit_add(fits[anchors - t->anchors], &truths,
-                          (const int32_t *)b->field[PM_FIELD_CLASSES] + most * (size_t)i);
+            labels[k] = pm_detection_class_of(t, b->field[PM_FIELD_CLASSES],
+                                              most * (size_t)i + k);
+        }
+        pm_anchor_fit_add(fits[anchors - t->anchors], &truths, labels);
         if (anchors == t->anchors && sample->count < TRIED_PICTURES)
             pm_anchor_sample_add(sample, &truths);
     }
+    pm_free(labels);
 }
 
 static void report(const struct pm_task *t, struct pm_anchor_fit **fits,

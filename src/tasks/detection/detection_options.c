@@ -21,6 +21,12 @@ static const struct pm_opt data[] = {
     PM_FLOAT(pm_detection_data, min_side, 0, 0, 10000,
              "detection: leave boxes out of training if a side has fewer pixels of the picture "
              "file; 0 = none"),
+    PM_BOOL(pm_detection_data, merge_multiple_label_boxes, false,
+            "detection: equal boxes of a training picture are one object with all their classes; "
+            "equal: each coordinate * 9999, without its fraction"),
+    PM_BOOL(pm_detection_data, multiclass_scores, false,
+            "detection: train with soft labels, a number for each class, from the key "
+            "image/object/class/multiclass_scores; not together with merge_multiple_label_boxes"),
     { 0 },
 };
 
@@ -305,6 +311,10 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "data", data, &t->data));
+    if (t->data.multiclass_scores && t->data.merge_multiple_label_boxes)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with "
+                       "data.merge_multiple_label_boxes: set one of the two to false",
+                       place_of(c, "data.multiclass_scores")));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));

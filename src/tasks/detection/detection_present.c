@@ -145,12 +145,14 @@ void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, i
     const size_t most = (size_t)t->data.max_boxes, row = (size_t)i;
     const float *boxes = (const float *)shown->field[PM_FIELD_BOXES] + 4 * most * row;
     const float *weights = (const float *)shown->field[PM_FIELD_WEIGHTS] + most * row;
-    const int32_t *classes = (const int32_t *)shown->field[PM_FIELD_CLASSES] + most * row;
     const int height = shown->frame.height, width = shown->frame.width;
     struct pm_image8 *im = pm_drawings_add(drawings, "truth");
     struct pm_marked_box *list = pm_calloc(most + 1, sizeof *list);
+    int32_t *classes = pm_malloc(most * sizeof *classes);
     size_t n = 0;
 
+    for (size_t k = 0; k < most; k++)
+        classes[k] = pm_detection_class_of(t, shown->field[PM_FIELD_CLASSES], most * row + k);
     *im = (struct pm_image8){ height, width, 3,
                               pm_calloc((size_t)height * (size_t)width, 3) };
     for (size_t k = 0; k < most; k++) {
@@ -176,5 +178,6 @@ void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, i
         pm_draw_point(im, (double)(box[0] + box[2]) / 2, (double)(box[1] + box[3]) / 2,
                       pm_draw_color((size_t)classes[match]), true);
     }
+    pm_free(classes);
     pm_free(list);
 }

@@ -4,7 +4,8 @@
  * (pm_objects_filter). They go through the same geometry as the picture, and are dropped if no part
  * is left in the input, else clipped. A crowd is a box around many objects, so its weight is 0:
  * anchors that resemble it learn neither an object nor the background. Anchors are matched here, in
- * the loader's threads.
+ * the loader's threads. data.merge_multiple_label_boxes merges the boxes that are equal in the
+ * input, before the largest are chosen, as TensorFlow's Object Detection API.
  *
  * Evaluation keeps every object as the record has it, in pixels of the file. */
 #include "tasks/detection/detection.h"
@@ -46,9 +47,7 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
         return;
     pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4),
                                          .values = { 0, 1, PM_PATTERN_BOXES } });
-    pm_field_add(out, (struct pm_field){ "truth_classes", PM_I32, PM_SHAPE1(most),
-                                         .values = { 0, t->facts.num_classes > 1
-                                                            ? t->facts.num_classes - 1 : 0.5 } });
+    pm_field_add(out, pm_detection_classes_field(t));
     pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most),
                                          .values = { 0, 1 } });
     pm_field_add(out, (struct pm_field){ "matches", PM_I32,
@@ -255,6 +254,7 @@ int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int
 struct row {
     float box[4], weight, area;
     int32_t label;
+    const float *targets; /* [classes]: of a soft or merged label; or NULL */
     bool kept;
 };
 
@@ -290,7 +290,7 @@ static void keep_largest(struct row *rows, size_t count, size_t most)
 }
 
 /* Makes the rows of placed objects. Returns their number. */
-static size_t make_rows(const struct pm_sample *placed, struct row *rows)
+static size_t make_rows(const struct pm_sample *placed, bool soft, struct row *rows)
 {
     size_t n = 0;
 
@@ -302,7 +302,42 @@ static size_t make_rows(const struct pm_sample *placed, struct row *rows)
         if (!clip(row->box))
             continue;
         row->area = (row->box[2] - row->box[0]) * (row->box[3] - row->box[1]);
+        if (soft)
+            row->targets = placed->scores + (size_t)placed->score_count * i;
         n++;
+    }
+    return n;
+}
+
+/* As in TensorFlow: coordinates are equal in steps of 1/9999, in float32. */
+static bool equal_boxes(const float *a, const float *b)
+{
+    for (int k = 0; k < 4; k++)
+        if ((int)(a[k] * 9999) != (int)(b[k] * 9999))
+            return false;
+    return true;
+}
+
+/* Merges rows with equal boxes: the first stays, with the labels of all and their largest weight:
+ * an object is not ignored because a crowd has its box. Returns the number of rows left. */
+static size_t merge(struct row *rows, size_t count, int classes, struct pm_arena *a)
+{
+    const size_t stride = (size_t)classes, bytes = count * stride * sizeof(float);
+    float *targets = pm_arena_alloc(a, bytes + 1);
+    size_t n = 0;
+
+    memset(targets, 0, bytes);
+    for (size_t i = 0; i < count; i++) {
+        size_t k = 0;
+
+        while (k < n && !equal_boxes(rows[k].box, rows[i].box))
+            k++;
+        if (k == n) {
+            rows[n] = rows[i];
+            rows[n++].targets = targets + stride * k;
+        }
+        targets[stride * k + (size_t)rows[i].label] = 1;
+        rows[k].weight = fmaxf(rows[k].weight, rows[i].weight);
     }
     return n;
 }
@@ -313,18 +348,22 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
 {
     const size_t most = (size_t)t->data.max_boxes;
     float *boxes = out[PM_FIELD_BOXES], *weights = out[PM_FIELD_WEIGHTS];
-    int32_t *classes = out[PM_FIELD_CLASSES];
+    const struct pm_field field = pm_detection_classes_field(t);
+    const size_t bytes = pm_shape_count(field.shape) * pm_type_size(field.type);
+    const size_t stride = bytes / most; /* of a row */
+    uint8_t *classes = out[PM_FIELD_CLASSES];
     size_t n = 0;
 
     memset(boxes, 0, 4 * most * sizeof *boxes);
     memset(weights, 0, most * sizeof *weights);
-    memset(classes, 0, most * sizeof *classes);
+    memset(classes, 0, bytes);
     for (size_t i = 0; i < count; i++) {
         if (!rows[i].kept)
             continue;
         memcpy(boxes + 4 * n, rows[i].box, sizeof rows[i].box);
         weights[n] = rows[i].weight;
-        classes[n++] = rows[i].label;
+        memcpy(classes + stride * n++,
+               rows[i].targets ? (const void *)rows[i].targets : &rows[i].label, stride);
     }
     if (anchors)
         pm_match(&t->matcher, anchors->index,
@@ -333,13 +372,15 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
 }
 
 static void make_truths(const struct pm_sampler *sampler, const struct pm_sample *placed,
-                        const struct pm_loader_record *r, void *const *out)
+                        const struct pm_loader_record *r, struct pm_arena *a, void *const *out)
 {
     const struct pm_task *t = sampler->task;
     const size_t most = (size_t)t->data.max_boxes;
     struct row *rows = pm_malloc((placed->objects + 1) * sizeof *rows);
-    const size_t count = make_rows(placed, rows);
+    size_t count = make_rows(placed, t->data.multiclass_scores, rows);
 
+    if (t->data.merge_multiple_label_boxes)
+        count = merge(rows, count, t->facts.num_classes, a);
     if (count > most && sampler->train)
         tell_crowded(t, count, r->where);
     keep_largest(rows, count, most);
@@ -397,6 +438,8 @@ int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_re
     }
     *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
                                .weights = weights, .labels = labels };
+    if (sampler->task->data.multiclass_scores)
+        return pm_detection_soft_labels(sampler->task, o, where, a, out);
     return PM_OK;
 }
 
@@ -426,7 +469,7 @@ static int place(const struct pm_sampler *sampler, const struct pm_sample *sampl
         goto out;
     pm_placed_objects(&placed, sample, a, &in_input);
     PM_TRY(check_labels(t, &in_input, r->where));
-    make_truths(sampler, &in_input, r, out);
+    make_truths(sampler, &in_input, r, a, out);
 out:
     return err;
 }

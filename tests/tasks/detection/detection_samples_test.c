@@ -6,7 +6,7 @@
 
 #include <pumice/train.h>
 
-enum { SIDE = 32, MOST = 6, ANCHORS = 4 * 4 * 2 + 2 * 2 * 2 };
+enum { SIDE = 32, MOST = 6, CLASSES = 4, ANCHORS = 4 * 4 * 2 + 2 * 2 * 2 };
 
 /* Two maps of 4x4 and 2x2 with two anchors in a cell; the classes are the numbers 1, 2 and 4. */
 #define CONFIG(more)                                                                               \
@@ -30,23 +30,40 @@ struct setup {
     struct pm_experiment *e;
 };
 
-static struct setup set_up(const char *text)
+/* Opens the experiment of a text whose "%s" becomes the label map's path. data: further keys of the
+ * section. Returns the error. */
+static int open_setup(const char *text, const char *data, struct setup *s)
 {
     static const char map[] = "item { name: 'cat' id: 1 } item { name: 'dog' id: 2 }\n"
                               "item { name: 'cow' id: 4 display_name: 'a cow' }\n";
-    struct setup s = { .arena = pm_arena_create(), .folder = make_folder() };
-    const struct pm_open_sections open = pm_train_choices(s.arena);
-    const char *path = pm_arena_printf(s.arena, "%s/map.pbtxt", s.folder);
+    *s = (struct setup){ .arena = pm_arena_create(), .folder = make_folder() };
+    const struct pm_open_sections open = pm_train_choices(s->arena);
+    const char *path = pm_arena_printf(s->arena, "%s/map.pbtxt", s->folder);
     struct pm_str whole = { 0 };
-    const char *at = strstr(text, "%s");
+    const char *at = strstr(text, "%s\"");
+    int err;
 
     assert_int_equal(pm_file_write(path, map, sizeof map - 1), PM_OK);
-    pm_str_add(&whole, "%.*s%s%s", (int)(at - text), text, path, at + 2);
-    if (pm_config_parse("t.json", whole.text, NULL, 0, &open, &s.config) < 0 ||
-        pm_experiment_open(s.config, 0, &s.e) < 0)
-        fail_msg("%s", pm_error_text());
+    pm_str_add(&whole, "%.*s%s\"%s%s", (int)(at - text), text, path, data, at + 3);
+    err = pm_config_parse("t.json", whole.text, NULL, 0, &open, &s->config);
+    if (err == PM_OK)
+        err = pm_experiment_open(s->config, 0, &s->e);
     pm_str_free(&whole);
+    return err;
+}
+
+static struct setup set_up_data(const char *text, const char *data)
+{
+    struct setup s;
+
+    if (open_setup(text, data, &s) < 0)
+        fail_msg("%s", pm_error_text());
     return s;
+}
+
+static struct setup set_up(const char *text)
+{
+    return set_up_data(text, "");
 }
 
 static void tear_down(struct setup *s)
@@ -62,6 +79,7 @@ static void tear_down(struct setup *s)
 struct made {
     float images[SIDE * SIDE * 3], boxes[MOST][4], weights[MOST], normalizer;
     int32_t classes[MOST], matches[ANCHORS];
+    float targets[MOST][CLASSES]; /* instead of classes, if the field has floats */
     struct pm_detection_truths *truths;
 };
 
@@ -93,7 +111,9 @@ static int make_step(const struct setup *s, bool train, const struct pm_objects 
 {
     const struct pm_task_row *row = s->e->task_row;
     struct pm_sampler sampler = { s->e->task, train, row };
-    void *out[] = { m->images, m->boxes, m->classes, m->weights, m->matches, &m->normalizer };
+    const bool soft = s->e->train_fields.list[PM_FIELD_CLASSES].type == PM_F32;
+    void *out[] = { m->images, m->boxes, soft ? (void *)m->targets : m->classes, m->weights,
+                    m->matches, &m->normalizer };
     uint8_t *data = NULL;
     size_t size = 0;
     void *host = NULL;
@@ -361,6 +381,110 @@ static void back_to_pixels(void **state)
     tear_down(&s);
 }
 
+static void assert_targets(const struct made *m, int row, float a, float b, float c, float d)
+{
+    const float want[] = { a, b, c, d };
+
+    for (int k = 0; k < CLASSES; k++)
+        if (fabsf(m->targets[row][k] - want[k]) > 1e-6f)
+            fail_msg("row %d, class %d: %g instead of %g", row, k, (double)m->targets[row][k],
+                     (double)want[k]);
+}
+
+/* Adds a box whose coordinates are in steps of 1/9999, in which boxes are compared. */
+static struct pm_object *add_steps(struct pm_objects *o, const char *text, float y0, float x0,
+                                   float y1, float x1)
+{
+    return add(o, text, y0 / 9999, x0 / 9999, y1 / 9999, x1 / 9999);
+}
+
+/* Equal boxes are merged in the order of the first ones, before the largest six are chosen. */
+static void equal_boxes_share_labels(void **state)
+{
+    struct setup s = set_up_data(CONFIG("}}"), ", \"merge_multiple_label_boxes\": true");
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    assert_int_equal(s.e->train_fields.list[PM_FIELD_CLASSES].shape.dim[1], CLASSES);
+    pm_objects_start(&o, 64, 48);
+    o.has = PM_HAS_TEXT | PM_HAS_CROWD | PM_HAS_WEIGHT;
+    add_steps(&o, "cat", 1000.3f, 2000.3f, 4000.3f, 6000.3f)->weight = 0.5f;
+    add_steps(&o, "dog", 5000.3f, 5000.3f, 9000.3f, 9000.3f);
+    add_steps(&o, "dog", 1000.7f, 2000.7f, 4000.7f, 6000.7f)->weight = 2; /* the first's steps */
+    add_steps(&o, "cat", 1000.3f, 2000.3f, 4000.3f, 6000.3f);
+    add_steps(&o, "a cow", 1001.3f, 2000.3f, 4000.3f, 6000.3f); /* the next step */
+    add_steps(&o, "a cow", 5000.3f, 5000.3f, 9000.3f, 9000.3f)->is_crowd = true;
+    add_steps(&o, "cat", 0.3f, 0.3f, 500.3f, 500.3f)->is_crowd = true;
+    add_steps(&o, "dog", 0.3f, 0.3f, 500.3f, 500.3f);
+    add_steps(&o, "a cow", 0.3f, 0.3f, 700.3f, 500.3f)->is_crowd = true;
+    made(&s, true, &o, &m);
+    assert_targets(&m, 0, 1, 1, 0, 0);
+    assert_targets(&m, 1, 0, 1, 0, 1);
+    assert_targets(&m, 2, 0, 0, 0, 1);
+    assert_targets(&m, 3, 1, 1, 0, 0);
+    assert_targets(&m, 4, 0, 0, 0, 1);
+    assert_targets(&m, 5, 0, 0, 0, 0);
+    assert_box(m.boxes[0], 1000.3 / 9999, 2000.3 / 9999, 4000.3 / 9999, 6000.3 / 9999);
+    assert_box(m.boxes[2], 1001.3 / 9999, 2000.3 / 9999, 4000.3 / 9999, 6000.3 / 9999);
+    assert_true(m.weights[0] == 2 && m.weights[1] == 1 && m.weights[2] == 1);
+    assert_true(m.weights[3] == 1 && m.weights[4] == 0 && m.boxes[5][2] == 0);
+    assert_int_equal(pm_detection_class_of(s.e->task, m.targets, 1), 1);
+    assert_int_equal(pm_detection_class_of(s.e->task, m.targets, 2), 3);
+    made(&s, false, &o, &m); /* the truths of metrics stay as they are */
+    assert_int_equal(m.truths->count, 9);
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+static void soft_labels(void **state)
+{
+    struct setup s = set_up_data(CONFIG("}}"), ", \"multiclass_scores\": true");
+    static const float scores[] = { 0.1f, 0.2f, 0.3f, 0.4f, 9, 9, 9, 9, 0.5f, 0, 0.25f, 2 };
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 64, 48);
+    o.has = PM_HAS_TEXT;
+    add(&o, "dog", 0.1f, 0.2f, 0.4f, 0.6f);
+    add(&o, "cat", 0.5f, 0.5f, 0.5f, 0.9f); /* no area */
+    add(&o, "a cow", 0.1f, 0.2f, 0.4f, 0.6f);
+    made(&s, true, &o, &m); /* a record without soft labels */
+    assert_targets(&m, 0, 0, 1, 0, 0);
+    assert_targets(&m, 1, 0, 0, 0, 1);
+    assert_targets(&m, 2, 0, 0, 0, 0);
+    o.has |= PM_HAS_SCORES;
+    o.score_count = CLASSES;
+    for (size_t i = 0; i < 3; i++)
+        o.item[i].scores = scores + CLASSES * i;
+    made(&s, true, &o, &m);
+    assert_targets(&m, 0, 0.1f, 0.2f, 0.3f, 0.4f);
+    assert_targets(&m, 1, 0.5f, 0, 0.25f, 2);
+    assert_targets(&m, 2, 0, 0, 0, 0);
+    assert_true(m.weights[0] == 1 && m.weights[1] == 1 && m.weights[2] == 0);
+    o.score_count = 3;
+    assert_int_equal(make_step(&s, true, &o, 0, &m), PM_ECORRUPT);
+    assert_contains(pm_error_text(), "r: image/object/class/multiclass_scores has 3 values");
+    assert_contains(pm_error_text(), "there are 4 classes");
+    assert_null(strchr(pm_error_text(), '\n'));
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+static void not_both(void **state)
+{
+    struct setup s;
+
+    (void)state;
+    assert_int_equal(open_setup(CONFIG("}}"), ", \"merge_multiple_label_boxes\": true, "
+                                "\"multiclass_scores\": true", &s), PM_ECONFIG);
+    assert_contains(pm_error_text(), "data.multiclass_scores: true is not possible together with "
+                                     "data.merge_multiple_label_boxes");
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +493,8 @@ int main(void)
         cmocka_unit_test(damaged_records),      cmocka_unit_test(no_objects),
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
         cmocka_unit_test(remapped_classes),
+        cmocka_unit_test(equal_boxes_share_labels), cmocka_unit_test(soft_labels),
+        cmocka_unit_test(not_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,58 @@
+/* detection_targets: the field truth_classes: a class, or a target for each class. Soft labels of
+ * records become targets here; merged labels do where boxes are merged (detection_samples.c). */
+#include "tasks/detection/detection.h"
+
+#include <string.h>
+
+/* Whether truth_classes has a target for each class instead of a class. */
+static bool has_targets(const struct pm_task *t)
+{
+    return t->data.merge_multiple_label_boxes || t->data.multiclass_scores;
+}
+
+int32_t pm_detection_class_of(const struct pm_task *t, const void *truth_classes, size_t row)
+{
+    const size_t classes = (size_t)t->facts.num_classes;
+    size_t best = 0;
+
+    if (!has_targets(t))
+        return ((const int32_t *)truth_classes)[row];
+    const float *targets = (const float *)truth_classes + classes * row;
+    for (size_t k = 1; k < classes; k++)
+        if (targets[k] > targets[best])
+            best = k;
+    return (int32_t)best;
+}
+
+struct pm_field pm_detection_classes_field(const struct pm_task *t)
+{
+    const int most = t->data.max_boxes, classes = t->facts.num_classes;
+
+    if (has_targets(t))
+        return (struct pm_field){ "truth_classes", PM_F32, PM_SHAPE2(most, classes),
+                                  .values = { 0, 1 } };
+    return (struct pm_field){ "truth_classes", PM_I32, PM_SHAPE1(most),
+                              .values = { 0, classes > 1 ? classes - 1 : 0.5 } };
+}
+
+int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o,
+                             const char *where, struct pm_arena *a, struct pm_sample *out)
+{
+    const size_t classes = (size_t)t->facts.num_classes, bytes = classes * sizeof(float);
+    float *scores;
+
+    if ((o->has & PM_HAS_SCORES) && o->score_count != t->facts.num_classes)
+        return pm_fail(PM_ECORRUPT, "%s: image/object/class/multiclass_scores has %d values for "
+                       "each object, but there are %d classes: write one value for each class",
+                       where, o->score_count, t->facts.num_classes);
+    scores = pm_arena_alloc(a, o->count * bytes + 1);
+    memset(scores, 0, o->count * bytes);
+    for (size_t i = 0; i < o->count; i++)
+        if (o->has & PM_HAS_SCORES)
+            memcpy(scores + classes * i, o->item[i].scores, bytes);
+        else
+            scores[classes * i + (size_t)o->item[i].label - 1] = 1;
+    out->scores = scores;
+    out->score_count = t->facts.num_classes;
+    return PM_OK;
+}
