@@ -349,6 +349,8 @@ static void refused(void **state)
           2, "the net's layer boxes_1 has 7 channels");
     check(run(NULL, "train %s run.folder=%s model.num_classes=3", in("net.json"), in("bad")), 2,
           "raise model.num_classes");
+    check(run(NULL, "config check %s model.post_processing.max_classes_per_detection=2",
+              in("net.json")), 2, "2 has an effect only with use_class_agnostic_nms=true");
 }
 
 int main(void)

@@ -77,7 +77,7 @@ static const struct pm_opt post[] = {
            "most detections in a picture"),
     PM_BOOL(pm_detection_post, use_class_agnostic_nms, false,
             "suppress over all classes together"),
-    PM_INT(pm_detection_post, max_classes_per_detection, 1, 1, 10000,
+    PM_INT(pm_detection_post, max_classes_per_detection, 1, 1, 1000,
            "use_class_agnostic_nms: classes of a box that are detections, those with the highest "
            "scores"),
     PM_FLOAT(pm_detection_post, soft_nms_sigma, 0, 0, 100,
@@ -218,6 +218,10 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
                        "max_total_detections, %d: lower it",
                        place_of(c, "model.post_processing"), t->post.max_detections_per_class,
                        t->post.max_total_detections));
+    if (t->post.max_classes_per_detection > 1 && !t->post.use_class_agnostic_nms)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.max_classes_per_detection: %d has an effect only with "
+                       "use_class_agnostic_nms=true: set that, or remove the key",
+                       place_of(c, "model.post_processing"), t->post.max_classes_per_detection));
     if (t->post.soft_nms_sigma > 0 && t->post.use_class_agnostic_nms)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.soft_nms_sigma: %g is not possible together with "
                        "use_class_agnostic_nms: set it to 0",
