@@ -195,6 +195,8 @@ static void evaluated(void **state)
     assert_true(number_of(metrics, "loss") > 0);
     assert_true(cJSON_HasObjectItem(metrics, "voc_map"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(metrics, "per_class_ap")), 4);
+    row = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "per_class"), 0);
+    assert_true(number_of(row, "label") == 1); /* the number of the label map */
     cJSON_Delete(report);
     check(r, 0);
     text = get_text(in("whole/eval_test/detections.json"));
@@ -343,6 +345,9 @@ static void refused(void **state)
     (void)state;
     check(run(NULL, "train %s run.folder=%s loss.classification.type=weighted_softmax",
               in("net.json"), in("bad")), 2, "weighted_softmax needs a background class");
+    check(run(NULL, "config check %s model.layers=null model.name=ssd_mobilenet_v2 input.size=64 "
+              "model.background_class=false loss.classification.type=weighted_softmax",
+              in("net.json")), 2, "set model.background_class=true");
     check(run(NULL, "train %s run.folder=%s eval.score_threshold=1.5", in("net.json"), in("bad")),
           2, "eval.score_threshold: a number of 0 to 1 is needed, or \"best\"");
     check(run(NULL, "train %s run.folder=%s model.layers.4.filters=7", in("net.json"), in("bad")),

@@ -137,7 +137,8 @@ int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *hea
     }
     if (t->class_loss.type == PM_CLASS_SOFTMAX && !h.background)
         PM_TRY(pm_fail(PM_ECONFIG, "loss.classification.type: weighted_softmax needs a background "
-                       "class, but the net's layer %s has only %d columns: give it %d for each "
+                       "class, but the net's layer %s has only %d columns: set "
+                       "model.background_class=true, in a list of layers give it %d for each "
                        "anchor, or choose weighted_sigmoid_focal", h.classes[0]->name,
                        t->facts.num_classes, t->facts.num_classes + 1));
 out:

@@ -191,6 +191,8 @@ static double threshold_of(const struct pm_score *m)
 void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
 {
     pm_class_detail_labels(&m->task->facts, object);
+    /* The numbers of the label map, as in detections.json and in predictions, begin with 1. */
+    cJSON_SetNumberValue(cJSON_GetObjectItem(object, "labels_offset"), 1);
     pm_box_report_detail(m->metrics, threshold_of(m), object);
 }
 
