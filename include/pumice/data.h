@@ -316,7 +316,8 @@ struct pm_loader_options {
     /* Called once per batch, from the thread that made its last example, before pm_loader_next
      * returns it. It may write fields of all the slice's examples, including missing ones: values
      * that depend on the whole batch. Corrupt records have been removed. It must depend on the
-     * batch only. NULL: nothing to do. */
+     * batch only. A slice without an example of its own in evaluation's last batch gets no call.
+     * NULL: nothing to do. */
     void (*whole_batch)(void *ctx, struct pm_batch *b);
     void (*free_host)(void *host); /* frees what make stores in host; NULL: it stores nothing */
     void *ctx;

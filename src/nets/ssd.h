@@ -36,7 +36,8 @@ struct pm_ssd_options {
     "\"kernel_size\", \"num_layers_before_predictor\", \"use_depthwise\", \"use_dropout\", "       \
     "\"dropout_keep_probability\", \"class_prediction_bias_init\", \"box_encodings_clip_range\", " \
     "\"hyperparams\"}; convolutional has \"min_depth\" and \"max_depth\", weight_shared "          \
-    "\"depth\" and \"share_prediction_tower\"; missing members and null: the net's own"
+    "\"depth\" and \"share_prediction_tower\", and its tower keeps the net's activation; missing " \
+    "members and null: the net's own"
 #define PM_SSD_HELP_HYPERPARAMS                                                                    \
     "settings of the layers added to the classifier: {\"activation\", \"initializer\", "           \
     "\"regularize\", \"batch_norm\", \"batch_norm_scale\", \"batch_norm_center\", "                \

@@ -355,7 +355,8 @@ int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object)
     if (t->best_threshold && !t->best_scores)
         return pm_fail(PM_ECONFIG, "%s: best needs an evaluation with these %d classes in %s: run "
                        "pumice eval first, or set a number of 0 to 1",
-                       place_of(c, "eval.score_threshold"), t->facts.num_classes, c->run.folder);
+                       place_of(c, "eval.score_threshold"), t->facts.num_classes,
+                       c->run.folder ? c->run.folder : "run.folder, which is not set");
     if (t->best_scores)
         cJSON_AddItemToObject(object, "score_threshold",
                               cJSON_CreateDoubleArray(t->best_scores, t->facts.num_classes));
@@ -462,11 +463,12 @@ out:
 static void read_best_scores(struct pm_task *t)
 {
     const int classes = t->facts.num_classes;
+    const char *run = t->facts.config->run.folder;
 
-    if (!t->best_threshold)
+    if (!t->best_threshold || !run)
         return;
     t->best_scores = pm_calloc((size_t)classes, sizeof *t->best_scores);
-    if (pm_detection_best_scores(t->facts.config->run.folder, classes, t->best_scores))
+    if (pm_detection_best_scores(run, classes, t->best_scores))
         return;
     pm_free(t->best_scores);
     t->best_scores = NULL;
