@@ -318,16 +318,22 @@ static void compare_anchors(struct golden *g, const struct pm_node *anchors)
     pm_free(values);
 }
 
+static void compare_output(struct golden *g, const char *name, const struct pm_node *node)
+{
+    compare(g, name, pm_plan_output(plan, 0, node->name, 0), pm_shape_count(node->out_shape));
+}
+
 static void compare_heads(struct golden *g, const struct pm_heads *heads)
 {
-    for (int i = 0; i < (g->regularized ? heads->count : 1); i++) {
+    if (!g->regularized)
+        compare_output(g, "logits", pm_heads_main(heads));
+    for (int i = 0; g->regularized && i < heads->count; i++) {
         const struct pm_head *h = &heads->list[i];
 
         if (is_anchors(h))
             compare_anchors(g, h->node);
         else
-            compare(g, g->regularized ? h->name : "logits",
-                    pm_plan_output(plan, 0, h->node->name, 0), pm_shape_count(h->node->out_shape));
+            compare_output(g, h->name, h->node);
     }
 }
 
