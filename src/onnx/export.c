@@ -106,7 +106,11 @@ static void add_input(struct pm_export *g, const struct pm_node *n)
         dim[0] = -1;
     if (sizes)
         dim[h] = dim[h + 1] = -1;
-    v = pm_onnx_add_input(g->model, x, o->pixels ? PM_DTYPE_U8 : PM_DTYPE_F32, s.rank, dim);
+    v = pm_onnx_add_input(g->model, x,
+                          o->pixels                ? PM_DTYPE_U8
+                          : n->out_type == PM_I32 ? PM_DTYPE_I32
+                                                   : PM_DTYPE_F32,
+                          s.rank, dim);
     if (o->any_batch)
         v->dim_name[0] = "N";
     if (sizes)

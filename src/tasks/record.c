@@ -75,9 +75,10 @@ int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
     char where[512];
     int err = PM_OK;
 
-    snprintf(where, sizeof where, "%s: input.augment", s->config->path);
-    if (s->augment)
+    if (s->augment) {
+        snprintf(where, sizeof where, "%s: input.augment", s->config->path);
         err = pm_augment_check(s->augment, carries, s->preprocessing->resizes, where);
+    }
     for (int i = 0; err == PM_OK && i < s->augments_count; i++) {
         snprintf(where, sizeof where, "%s: data.folders.%d.augment", s->config->path, i);
         if (s->augments[i] && s->augments[i] != s->augment)
