@@ -8,7 +8,9 @@
 
 #include <cjson/cJSON.h>
 
-static struct pm_open_row fuzz_nets[64], fuzz_preprocessings[64], fuzz_augmentations[64];
+enum { FUZZ_ROWS = 1024 }; /* more than any table has */
+static struct pm_open_row fuzz_nets[FUZZ_ROWS], fuzz_preprocessings[FUZZ_ROWS],
+    fuzz_augmentations[FUZZ_ROWS];
 static const struct pm_open_row fuzz_optimizers[] = { { "sgd", "", NULL, NULL },
                                                       { "momentum", "", NULL, NULL } };
 
@@ -24,12 +26,14 @@ static inline const struct pm_open_sections *fuzz_open_sections(void)
 
     if (open.models.count)
         return &open;
-    for (size_t i = 0; i < n && i < PM_COUNT(fuzz_nets); i++)
+    if (n > FUZZ_ROWS || m > FUZZ_ROWS || k > FUZZ_ROWS)
+        __builtin_trap();
+    for (size_t i = 0; i < n; i++)
         fuzz_nets[i] =
             (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
-    for (size_t i = 0; i < m && i < PM_COUNT(fuzz_preprocessings); i++)
+    for (size_t i = 0; i < m; i++)
         fuzz_preprocessings[i] = (struct pm_open_row){ pre[i]->name, "", pre[i]->opts, NULL };
-    for (size_t i = 0; i < k && i < PM_COUNT(fuzz_augmentations); i++)
+    for (size_t i = 0; i < k; i++)
         fuzz_augmentations[i] =
             (struct pm_open_row){ augmentation[i]->name, "", augmentation[i]->opts, NULL };
     size_t tasks;
