@@ -104,7 +104,8 @@ static void copy_boxes(struct judge *g, const struct pm_box_metrics *m,
     pm_boxes_by_class_set(&g->by_class, j->truth, j->truths, j->detection, j->detections);
 }
 
-/* Sets what COCO's matching decides: right and ignored; the others become PM_BOX_BOTH for now. */
+/* Sets the kinds that COCO's matching decides, right and ignored. The others become PM_BOX_BOTH,
+ * which the callers refine. */
 static void match_class(struct judge *g, int label, struct pm_arena *a)
 {
     const struct pm_boxes_by_class *b = &g->by_class;
