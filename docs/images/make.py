@@ -28,8 +28,9 @@ WORK = os.path.abspath(
 IMAGES = os.path.join(SOURCE, "docs/images")
 LARGEST = 300_000  # most bytes of a picture, which keeps clones of the repository small
 
-CLASSES, SEGMENTS, INSTANCES = (f"configs/shapes_{task}.json" for task in
-                                ("classification", "segmentation", "instances"))
+CLASSES, SEGMENTS, INSTANCES, BOXES = (
+    f"configs/shapes_{task}.json"
+    for task in ("classification", "segmentation", "instances", "detection"))
 LOW_RATE = ["schedule.base_lr=0.0003", "run.folder=runs/shapes_low_rate"]
 
 STYLE = """body { margin: 20px; font: 15px/1.35 'DejaVu Sans', sans-serif }
@@ -37,6 +38,7 @@ body { color: #222; background: #fff }
 .row { display: flex; gap: 14px; margin-bottom: 14px; align-items: flex-end }
 figure { margin: 0 } figcaption { margin-top: 4px; text-align: center }
 img { width: 192px; image-rendering: pixelated; display: block } .labelled img { width: auto }
+.boxes img { width: 512px; image-rendering: auto }
 .legend { list-style: none; display: flex; gap: 22px; padding: 0; margin: 0 }
 .legend i { display: inline-block; width: 15px; height: 15px; border: 1px solid #888 }
 .legend i { margin-right: 7px; vertical-align: -2px }
@@ -144,6 +146,20 @@ def one_of_each_class():
     return sorted(first.values())
 
 
+def most_objects(*classes):
+    """Names of test pictures: for each class the picture with the most boxes of it."""
+    result = subprocess.run([PUMICE, "predict", BOXES, "pictures", "--json"], cwd=WORK, check=True,
+                            capture_output=True, text=True).stdout
+
+    def boxes(image, name):
+        return sum(box["name"] == name and box["score"] >= image["score_threshold"]
+                   for box in image["boxes"])
+
+    tests = [image for image in json.loads(result)["images"] if "shapes_test" in image["file"]]
+    best = [max(tests, key=lambda image, name=name: boxes(image, name)) for name in classes]
+    return [os.path.basename(image["file"]).removesuffix(".png") for image in best]
+
+
 def legend(run):
     """The classes' colours, from the legend in the run's report.html."""
     with open(os.path.join(WORK, run, "report.html"), encoding="utf-8") as report:
@@ -155,11 +171,13 @@ def train():
     os.makedirs(WORK, exist_ok=True)
     if not os.path.exists(os.path.join(WORK, "configs")):
         os.symlink(os.path.join(SOURCE, "configs"), os.path.join(WORK, "configs"))
-    for config, rest in ((CLASSES, []), (CLASSES, LOW_RATE), (SEGMENTS, []), (INSTANCES, [])):
+    for config, rest in ((CLASSES, []), (CLASSES, LOW_RATE), (SEGMENTS, []), (INSTANCES, []),
+                         (BOXES, [])):
         pumice("train", config, *rest)
         pumice("eval", config, *rest)
     pumice("dataset", "inspect", "data/shapes", "--records", "40", "--pictures", "pictures")
-    for config, folder in ((CLASSES, "labelled"), (SEGMENTS, "painted"), (INSTANCES, "instances")):
+    for config, folder in ((CLASSES, "labelled"), (SEGMENTS, "painted"), (INSTANCES, "instances"),
+                           (BOXES, "boxes")):
         pumice("predict", config, "pictures", "--out", folder)
     pumice(
         "report", "runs/shapes_classification", "runs/shapes_low_rate", "--out", "comparison.html"
@@ -255,6 +273,8 @@ def main():
     kinds = [("picture", ".png"), ("classes", "_prediction.png"), ("instances", "_instances.png")]
     screenshot(page("instances", rows("instances", kinds, names) + legend("runs/shapes_instances")),
                "instances", 860, 750)
+    row = "".join(figure(f"boxes/{name}.png") for name in most_objects("ring", "triangle"))
+    screenshot(page("detection", f"<div class=row>{row}</div>", "boxes"), "detection", 1080, 555)
     terminal()
     print(f"data and runs are in {WORK}")
 
