@@ -29,6 +29,27 @@ const struct pm_augment *pm_task_augment(const struct pm_task_facts *s, int part
     return s->augments ? s->augments[part] : s->augment;
 }
 
+char *pm_record_name(const struct pm_example *e)
+{
+    static const char *const keys[] = { "image/source_id", "image/filename" };
+
+    for (size_t k = 0; k < PM_COUNT(keys); k++) {
+        const uint8_t *data;
+        size_t size;
+
+        if (pm_example_bytes(e, keys[k], &data, &size) == 1 && size > 0) {
+            char *name = pm_malloc(size + 1);
+
+            memcpy(name, data, size);
+            name[size] = '\0';
+            if (pm_is_line(name))
+                return name;
+            pm_free(name);
+        }
+    }
+    return NULL;
+}
+
 struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame)
 {
     return (struct pm_field){ "images", PM_F32, PM_SHAPE3(frame.height, frame.width, s->channels),

@@ -8,6 +8,9 @@
  * channels as in pm_image_decode. */
 int pm_record_image(const struct pm_example *e, int channels, const char *where,
                     struct pm_image8 *out);
+/* Returns the picture's name for people: image/source_id, else image/filename. NULL: the record has
+ * neither, or it is not one line of text. The caller frees it. */
+char *pm_record_name(const struct pm_example *e);
 /* Decodes the record's picture, before any preprocessing. */
 int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,
                       const char *where, struct pm_image8 *out);

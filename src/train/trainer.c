@@ -76,6 +76,8 @@ static int one_step(struct pm_trainer *t)
     pm_watch_batch(t->watch, &t->run, slot, batch);
     t->loop.skipped += (uint64_t)batch->skipped;
     t->loop.skipped_at[slot] = t->loop.skipped;
+    memcpy(t->loop.records + (size_t)(slot * t->loop.examples), batch->record,
+           (size_t)t->loop.examples * sizeof *batch->record);
     PM_TRY(pm_clones_step(t->run.clones, slot, batch, &values));
     t->run.step++;
     if (pm_clones_wait(t->run.clones))

@@ -35,6 +35,9 @@ struct pm_trainer_loop {
     double loss, decay;         /* last collected total loss, and the part from weight decay */
     uint64_t skipped;           /* damaged records up to run.step, since the run began */
     uint64_t skipped_at[PM_STEP_SLOTS]; /* the same at each step under way */
+    uint64_t *records;          /* [PM_STEP_SLOTS][examples] of their batches, in the training data;
+                                 * owned */
+    int examples;               /* of this process's batches */
 };
 /* trainer_open.c: made once. */
 struct pm_trainer_start {

@@ -339,6 +339,9 @@ int pm_trainer_open(struct pm_trainer *t)
     if ((err = start(t)) == PM_ELOST)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
+    t->loop.examples = pm_clones_slice(t->run.clones).count;
+    t->loop.records = pm_calloc((size_t)(PM_STEP_SLOTS * t->loop.examples),
+                                sizeof *t->loop.records);
     PM_TRY(write_config(t));
     PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
@@ -361,6 +364,7 @@ void pm_trainer_close(struct pm_trainer *t)
     pm_experiment_close(&t->run.e);
     pm_balancer_free(&t->balance);
     cJSON_Delete(t->saving.metrics);
+    pm_free(t->loop.records);
     pm_free(t->start.data_json);
     pm_log_file(NULL);
     if (t->start.log)

@@ -179,24 +179,53 @@ static void test_all_threads_at_once(void **state)
     assert_int_equal(run("", "all", arguments), 0);
 }
 
+/* The log names exactly the records of the failed step's batch, by file, number and picture, though
+ * later steps were under way. In the order of the files they follow from the step's number. */
+static void names_its_records(const char *log)
+{
+    const char *at = strstr(log, "error: ");
+    unsigned long long step = 0;
+    char name[64];
+    int named = 0;
+
+    at = at ? strstr(at, "step ") : NULL;
+    assert_true(at && sscanf(at, "step %llu: the loss is", &step) == 1 && step > 4);
+    for (int k = 0; k < 24; k++) {
+        const int i = (int)((step - 1) * 24 + (unsigned)k) % 200;
+
+        snprintf(name, sizeof name, " record %d (offset ", i);
+        assert_non_null(strstr(log, name));
+        snprintf(name, sizeof name, ": train_%06d.png", i);
+        assert_non_null(strstr(log, name));
+    }
+    for (at = log; (at = strstr(at, ": train_0")); at++)
+        named++;
+    assert_int_equal(named, 24);
+    snprintf(name, sizeof name, "step %llu, records of its batch: ", step);
+    assert_non_null(strstr(log, name));
+}
+
 /* A learning rate that makes the weights diverge: the run stops and names the step, the loss, a
- * variable and the last good checkpoint, which still exists and can be opened. */
+ * variable, the batch's records and the last good checkpoint, which still exists and can be
+ * opened. */
 static void test_not_finite_stops(void **state)
 {
     char path[256], *log;
 
     (void)state;
-    assert_int_equal(run("", "nan", "run.save_every_steps=2 run.steps=4 'devices=[\"cpu\"]'"), 0);
+    assert_int_equal(run("", "nan", "run.save_every_steps=2 run.steps=4 data.shuffle=false "
+                         "'devices=[\"cpu\"]'"), 0);
     assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 optim.name=momentum "
                                      "run.steps=200 'devices=[\"cpu\"]'")), 3);
     assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 run.steps=200 "
-                                     "'devices=[\"cpu\"]'")), 1);
+                                     "data.shuffle=false 'devices=[\"cpu\"]'")), 1);
     snprintf(path, sizeof path, "%s/nan.log", folder);
     if (pm_file_read(path, &log, NULL) < 0)
         fail_msg("%s", pm_error_text());
     if (!strstr(log, "not finite") || !strstr(log, "last good checkpoint: step 4") ||
         !strstr(log, "weights") || !strstr(log, "schedule.base_lr"))
         fail_msg("%s", log);
+    names_its_records(log);
     pm_free(log);
     snprintf(path, sizeof path, "%s/nan/checkpoints/step-000004.safetensors", folder);
     assert_true(pm_file_exists(path));

@@ -340,6 +340,18 @@ static void other_losses(void **state)
               in("net.json"), in("bad")), 2, "which weights easy anchors down by itself");
 }
 
+/* A loss that is not finite names the records of its batch. */
+static void diverges(void **state)
+{
+    struct result r = run(NULL, "train %s run.folder=%s schedule.base_lr=1000 eval.every_steps=0 "
+                          "loss.localization.type=weighted_l2", in("net.json"), in("wild"));
+
+    (void)state;
+    assert_contains(r.err, "records of its batch: ");
+    assert_contains(r.err, ": train_0000");
+    check(r, 1, "the loss is ", "in the records of its batch");
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -364,7 +376,7 @@ int main(void)
         cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
         cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
         cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
-        cmocka_unit_test(targets_of_classes),
+        cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

@@ -167,28 +167,6 @@ out:
     return err;
 }
 
-/* Copies the record's id: image/source_id, else the file's name. NULL if it has none. */
-static char *name_of(const struct pm_example *e)
-{
-    static const char *const keys[] = { "image/source_id", "image/filename" };
-
-    for (size_t k = 0; k < PM_COUNT(keys); k++) {
-        const uint8_t *data;
-        size_t size;
-
-        if (pm_example_bytes(e, keys[k], &data, &size) == 1 && size > 0) {
-            char *name = pm_malloc(size + 1);
-
-            memcpy(name, data, size);
-            name[size] = '\0';
-            if (pm_is_line(name))
-                return name;
-            pm_free(name);
-        }
-    }
-    return NULL;
-}
-
 void pm_detection_free_truths(void *host)
 {
     struct pm_detection_truths *truths = host;
@@ -216,7 +194,7 @@ static struct pm_detection_truths *truths_of(const struct pm_example *e, const s
 
     out->height = o->height;
     out->width = o->width;
-    out->name = name_of(e);
+    out->name = pm_record_name(e);
     out->truth = pm_calloc(o->count + 1, sizeof *out->truth);
     add_verified(o, out);
     for (size_t i = 0; i < o->count; i++) {
