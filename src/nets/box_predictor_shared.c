@@ -3,11 +3,11 @@
  * ClassPredictor. Each map has batch norms of its own, because the statistics of maps differ. Maps
  * that differ in their channels are first projected to the commonest number. With separate_heads
  * nothing is shared; the scope then ends in the level's number. */
-#include "nets/ssd.h"
+#include "nets/box_predictor.h"
 
 #define SCOPE "WeightSharedConvolutionalBoxPredictor"
 
-const struct pm_opt pm_predictor_shared_opts[] = {
+static const struct pm_opt opts[] = {
     PM_PREDICTOR_OPTIONS(4, 3, -4.6),
     PM_INT(pm_predictor, depth, 256, 1, 1 << 16, "channels of the towers"),
     PM_BOOL(pm_predictor, share_prediction_tower, false, "one tower for boxes and classes"),
@@ -93,7 +93,7 @@ static bool anchors_agree(struct pm_ssd *s)
     return !s->net->error;
 }
 
-void pm_predictor_shared(struct pm_ssd *s, const struct pm_predictor *p)
+static void build(struct pm_ssd *s, const struct pm_predictor *p)
 {
     const bool one = p->share_prediction_tower;
     const int channels = anchors_agree(s) ? commonest(s) : 0;
@@ -109,3 +109,7 @@ void pm_predictor_shared(struct pm_ssd *s, const struct pm_predictor *p)
         pm_predictor_classes(s, p, k, unit(s, p, "ClassPredictor", k), classes);
     }
 }
+
+const struct pm_predictor_row pm_predictor_shared = {
+    .type = "weight_shared", .opts = opts, .build = build,
+};

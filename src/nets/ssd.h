@@ -1,6 +1,7 @@
-/* ssd: the parts of one-stage detectors. An extractor (extractors.h) gives maps, a pyramid
- * (feature_pyramid.c) adds smaller ones or joins them, an anchors layer puts boxes on each map, and
- * a predictor (box_predictor.c, box_predictor_shared.c) reads codes and class logits from it.
+/* ssd: what the parts of a one-stage detector share while ssd_build.c builds it. An extractor
+ * (extractors.h) gives maps, a pyramid (feature_pyramid.c) adds smaller ones or joins them, an
+ * anchors layer puts boxes on each map, and a predictor (box_predictor.h) reads codes and class
+ * logits from it.
  * Layers, names and defaults are those of TensorFlow's Object Detection API.
  *
  * Heads: boxes_1 [n,h,w,A*4], classes_1 [n,h,w,A*C], boxes_2, classes_2, ..., and anchors [N,4]. A
@@ -108,18 +109,11 @@ struct pm_ssd {
     int columns;                        /* C: logits per anchor */
 };
 
-/* Builds the net of a form: `build` of the rows. */
+/* Builds the net of a form: `build` of the rows (ssd_build.c). */
 void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
                   int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads);
 /* Adds the anchors, predictor and heads to maps that exist. */
 void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads);
-
-/* Returns `defaults`, a JSON object, with the members of `given` (NULL: none) in place of its own;
- * objects in it are merged the same way, null keeps the default. If given has another "type",
- * nothing of the defaults remains. Sets the net's error and returns the defaults if given is no
- * object. option: its name for messages. The caller frees it with cJSON_Delete. */
-struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const struct cJSON *defaults,
-                            const struct cJSON *given);
 
 /* ---- convolutions (hyperparams.c) ---------------------------------------------------------- */
 
@@ -162,49 +156,5 @@ struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor
  * name, NAME/sum that of the sum. */
 struct pm_node *pm_pyramid_join(const struct pm_ssd *s, const char *name, struct pm_node *coarse,
                                 struct pm_node *fine);
-
-/* ---- predictors ---------------------------------------------------------------------------- */
-
-/* Options of both predictors; each table has its own. */
-struct pm_predictor {
-    int min_depth, max_depth, depth;
-    int num_layers_before_predictor, kernel_size;
-    bool use_dropout, use_depthwise, share_prediction_tower;
-    float dropout_keep_probability, class_prediction_bias_init;
-    struct pm_floats box_encodings_clip_range;
-    const struct cJSON *hyperparams;
-    struct pm_hyperparams h;
-};
-/* The options that both have. kernel: default of kernel_size. */
-#define PM_PREDICTOR_OPTIONS(layers, kernel, bias)                                                 \
-    PM_INT(pm_predictor, num_layers_before_predictor, layers, 0, 64,                               \
-           "convolutions before the predicting ones"),                                             \
-    PM_INT(pm_predictor, kernel_size, kernel, 1, 31, "window of the predicting convolutions"),     \
-    PM_BOOL(pm_predictor, use_depthwise, false, "depthwise separable convolutions"),               \
-    PM_BOOL(pm_predictor, use_dropout, false, "dropout before the classes"),                       \
-    PM_FLOAT(pm_predictor, dropout_keep_probability, 0.8, 0.01, 1,                                 \
-             "probability that this dropout keeps a value"),                                       \
-    PM_FLOAT(pm_predictor, class_prediction_bias_init, bias, -100, 100,                            \
-             "initial biases of the classes"),                                                     \
-    PM_FLOATS(pm_predictor, box_encodings_clip_range, "[]", -1e6, 1e6,                             \
-              "[least, greatest] value of a box code; empty: unlimited"),                          \
-    PM_JSON(pm_predictor, hyperparams, "see model.hyperparams")
-
-extern const struct pm_opt pm_predictor_convolutional_opts[], pm_predictor_shared_opts[];
-
-/* Add the nodes boxes_k and classes_k of every map. */
-void pm_predictor_convolutional(struct pm_ssd *s, const struct pm_predictor *p);
-void pm_predictor_shared(struct pm_ssd *s, const struct pm_predictor *p);
-/* Build what both have: the convolution u, as the node boxes_k or classes_k of level k. With a clip
- * range, boxes_k limits the convolution's values. */
-void pm_predictor_boxes(struct pm_ssd *s, const struct pm_predictor *p, int k, struct pm_unit u,
-                      struct pm_node *x);
-void pm_predictor_classes(struct pm_ssd *s, const struct pm_predictor *p, int k, struct pm_unit u,
-                        struct pm_node *x);
-/* Returns x, or dropout NAME of x. */
-struct pm_node *pm_predictor_dropout(struct pm_ssd *s, const struct pm_predictor *p,
-                                   const char *name, struct pm_node *x);
-/* Builds the predictor that the net's options name. */
-void pm_predictor_build(struct pm_ssd *s);
 
 #endif

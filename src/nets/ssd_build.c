@@ -1,5 +1,5 @@
-/* ssd: builds a one-stage detector from its parts; ssd.h names them. */
-#include "nets/ssd.h"
+/* ssd_build: builds a one-stage detector from its parts; ssd.h names them. */
+#include "nets/box_predictor.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -34,8 +34,12 @@ static void merge(cJSON *object, const cJSON *given)
     }
 }
 
-struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const cJSON *defaults,
-                            const cJSON *given)
+/* Returns `defaults`, a JSON object, with the members of `given` (NULL: none) in place of its own;
+ * objects in it are merged the same way, null keeps the default. If given has another "type",
+ * nothing of the defaults remains. Sets the net's error and returns the defaults if given is no
+ * object. option: its name for messages. The caller frees it with cJSON_Delete. */
+static cJSON *merged(struct pm_net *net, const char *option, const cJSON *defaults,
+                     const cJSON *given)
 {
     cJSON *object;
 
@@ -89,7 +93,7 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     static const char *const types[] = { "ssd", "multiscale", "grid", "flexible_grid" };
     struct pm_node *inputs[1 + PM_MAX_LEVELS] = { s->images }, *anchors = NULL;
     cJSON *defaults = cJSON_Parse(s->form->anchors);
-    cJSON *object = pm_ssd_merged(s->net, "anchors", defaults, s->o->anchors);
+    cJSON *object = merged(s->net, "anchors", defaults, s->o->anchors);
     cJSON *type = cJSON_DetachItemFromObjectCaseSensitive(object, "type");
     const char *name = NULL;
 
@@ -113,6 +117,51 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     return anchors;
 }
 
+static void check_clip_range(struct pm_net *net, const struct pm_predictor *p)
+{
+    const struct pm_floats range = p->box_encodings_clip_range;
+
+    if (!net->error && range.count && (range.count != 2 || range.v[0] > range.v[1]))
+        net->error = pm_fail(PM_ECONFIG, "model.box_predictor.box_encodings_clip_range: two "
+                             "numbers are needed, the least and the greatest, or none");
+}
+
+static const struct pm_predictor_row *predictor_of(struct pm_net *net, const cJSON *object)
+{
+    static const struct pm_predictor_row *const rows[] = { &pm_predictor_convolutional,
+                                                           &pm_predictor_shared };
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
+
+    for (size_t i = 0; i < PM_COUNT(rows) && cJSON_IsString(type); i++)
+        if (strcmp(type->valuestring, rows[i]->type) == 0)
+            return rows[i];
+    if (!net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.box_predictor.type: must be \"convolutional\" or "
+                             "\"weight_shared\"");
+    return NULL;
+}
+
+static void add_predictor(struct pm_ssd *s)
+{
+    static const char *const also[] = { "type", NULL };
+    struct pm_predictor p = { 0 };
+    struct pm_net *net = s->net;
+    cJSON *defaults = cJSON_Parse(s->form->box_predictor);
+    cJSON *object = merged(net, "box_predictor", defaults, s->o->box_predictor);
+    const struct pm_predictor_row *row = predictor_of(net, object);
+
+    if (!net->error)
+        net->error = pm_opts_parse(row->opts, object, also, &p, net->arena, "model.box_predictor");
+    cJSON *h = merged(net, "box_predictor.hyperparams", s->hyperparams_json, p.hyperparams);
+    pm_hyperparams_read(net, h, "model.box_predictor.hyperparams", &p.h);
+    check_clip_range(net, &p);
+    if (!net->error)
+        row->build(s, &p);
+    cJSON_Delete(h);
+    cJSON_Delete(object);
+    cJSON_Delete(defaults);
+}
+
 void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads)
 {
     struct pm_net *net = s->net;
@@ -120,7 +169,7 @@ void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads)
     if (!net->error)
         s->anchors = add_anchors(s);
     if (!net->error)
-        pm_predictor_build(s);
+        add_predictor(s);
     for (int k = 1; k <= s->count && !net->error; k++) {
         const char *boxes = pm_arena_printf(net->arena, "boxes_%d", k);
         const char *classes = pm_arena_printf(net->arena, "classes_%d", k);
@@ -144,7 +193,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
         .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
         .columns = num_classes + o->background_class,
         .scope = pm_arena_printf(net->arena, "FeatureExtractor/%s/", form->extractor->scope),
-        .hyperparams_json = pm_ssd_merged(net, "hyperparams", defaults, o->hyperparams),
+        .hyperparams_json = merged(net, "hyperparams", defaults, o->hyperparams),
     };
 
     s.nets.divisible_by = 8;
