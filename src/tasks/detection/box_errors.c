@@ -2,6 +2,7 @@
  * Everything is computed from the boxes of one picture after the other, since the threshold of
  * scores is known only at the end: it may be the one with the best F1. */
 #include "tasks/detection/box_lists.h"
+#include "tasks/detection/box_metrics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,16 +77,16 @@ static void make_room(struct judge *g, int truths, int detections)
 
 /* Copies the boxes: true objects that are ignored become crowds, detections above the threshold by
  * descending score, equal scores in the order of the list. */
-static void copy_boxes(struct judge *g, const struct pm_box_metrics *m,
+static void copy_boxes(struct judge *g, const struct pm_box_lists *l,
                        const struct pm_kept_picture *p, double threshold)
 {
-    const struct pm_box_detection *d = m->detection + p->detection;
+    const struct pm_box_detection *d = l->detection + p->detection;
     struct pm_box_judged *j = &g->j;
 
     make_room(g, p->truths, p->detections);
     j->truths = p->truths;
     for (int t = 0; t < p->truths; t++) {
-        j->truth[t] = m->truth[p->truth + (size_t)t];
+        j->truth[t] = l->truth[p->truth + (size_t)t];
         j->truth[t].crowd = is_ignored(&j->truth[t]);
         j->truth_kind[t] = j->truth[t].crowd ? PM_BOX_IGNORED : PM_BOX_MISSED;
         g->paired[t] = j->truth[t].crowd;
@@ -169,13 +170,13 @@ static void set_error(struct judge *g, int d)
         g->j.truth_kind[near] = *kind;
 }
 
-static void judge_picture(struct judge *g, const struct pm_box_metrics *m,
+static void judge_picture(struct judge *g, const struct pm_box_lists *l,
                           const struct pm_kept_picture *p, double threshold)
 {
     struct pm_arena *a = pm_arena_create();
 
-    copy_boxes(g, m, p, threshold);
-    for (int c = 0; c < m->o.classes; c++)
+    copy_boxes(g, l, p, threshold);
+    for (int c = 0; c < l->classes; c++)
         if (g->by_class.first_detection[c] < g->by_class.first_detection[c + 1])
             match_class(g, c, a);
     for (int d = 0; d < g->j.detections; d++) {
@@ -222,13 +223,14 @@ void pm_box_metrics_errors(const struct pm_box_metrics *m, double threshold,
                            struct pm_box_errors *total, struct pm_box_errors *per_class,
                            struct pm_confusion *confusion)
 {
-    const size_t classes = (size_t)m->o.classes;
+    const struct pm_box_lists *l = pm_box_metrics_lists(m);
+    const size_t classes = (size_t)l->classes;
     struct pm_box_errors *counts = pm_calloc(classes, sizeof *counts);
     struct judge g;
 
-    judge_create(&g, m->o.classes);
-    for (size_t i = 0; i < m->count; i++) {
-        judge_picture(&g, m, &m->pictures[i], threshold);
+    judge_create(&g, l->classes);
+    for (size_t i = 0; i < l->count; i++) {
+        judge_picture(&g, l, &l->pictures[i], threshold);
         count_errors(&g.j, counts);
         if (confusion)
             count_confusion(&g, confusion);
@@ -246,16 +248,18 @@ void pm_box_metrics_errors(const struct pm_box_metrics *m, double threshold,
 bool pm_box_metrics_judge(const struct pm_box_metrics *m, uint64_t record, double threshold,
                           struct pm_box_judged *out)
 {
+    const struct pm_box_lists *l = pm_box_metrics_lists(m);
+
     *out = (struct pm_box_judged){ 0 };
-    for (size_t i = 0; i < m->count; i++) {
+    for (size_t i = 0; i < l->count; i++) {
         struct judge g;
 
-        if (m->pictures[i].record != record)
+        if (l->pictures[i].record != record)
             continue;
-        judge_create(&g, m->o.classes);
-        judge_picture(&g, m, &m->pictures[i], threshold);
+        judge_create(&g, l->classes);
+        judge_picture(&g, l, &l->pictures[i], threshold);
         for (int t = 0; t < g.j.truths; t++)
-            g.j.truth[t] = m->truth[m->pictures[i].truth + (size_t)t]; /* its own flags again */
+            g.j.truth[t] = l->truth[l->pictures[i].truth + (size_t)t]; /* its own flags again */
         *out = g.j;
         g.j = (struct pm_box_judged){ 0 };
         judge_free(&g);
@@ -293,23 +297,24 @@ static int errors_in(const struct pm_box_judged *j)
 int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int most,
                            uint64_t *records)
 {
-    struct shown *all = pm_malloc((m->count + 1) * sizeof *all);
+    const struct pm_box_lists *l = pm_box_metrics_lists(m);
+    struct shown *all = pm_malloc((l->count + 1) * sizeof *all);
     size_t wrong = 0, right, n = 0;
     const size_t room = (size_t)most;
     struct judge g;
 
-    judge_create(&g, m->o.classes);
-    for (size_t i = 0; i < m->count; i++) {
-        const uint64_t record = m->pictures[i].record;
+    judge_create(&g, l->classes);
+    for (size_t i = 0; i < l->count; i++) {
+        const uint64_t record = l->pictures[i].record;
 
-        judge_picture(&g, m, &m->pictures[i], threshold);
+        judge_picture(&g, l, &l->pictures[i], threshold);
         all[i] = (struct shown){ record, pm_hash_bytes(&record, sizeof record, 0),
                                  errors_in(&g.j) };
         wrong += all[i].errors > 0;
     }
     judge_free(&g);
-    qsort(all, m->count, sizeof *all, by_errors);
-    right = m->count - wrong;
+    qsort(all, l->count, sizeof *all, by_errors);
+    right = l->count - wrong;
     const size_t first_right = wrong;
 
     wrong = wrong > room * 2 / 3 && right > 0 ? room * 2 / 3 : wrong;

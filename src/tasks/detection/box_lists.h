@@ -1,8 +1,38 @@
-/* box_lists: the boxes of an evaluation, as box_metrics keeps them for the files that count. */
+/* box_lists: the boxes of an evaluation, as the files that compute metrics read them. */
 #ifndef PM_BOX_LISTS_H
 #define PM_BOX_LISTS_H
 
-#include "tasks/detection/box_metrics.h"
+#include "tasks/coco_metrics.h"
+#include "tasks/detection/box.h"
+
+#include <stddef.h>
+
+struct pm_arena;
+
+/* ---- all pictures -------------------------------------------------------------------------- */
+
+struct pm_kept_picture {
+    uint64_t record;
+    char *name;                            /* owned; NULL: none was given */
+    size_t truth, detection, verified;     /* its first one in the lists below */
+    int truths, detections, verified_count; /* verified_count -1: all classes */
+};
+/* Begins as zeros and the number of classes. All lists are owned. */
+struct pm_box_lists {
+    int classes;
+    struct pm_kept_picture *pictures;
+    struct pm_box_truth *truth;
+    struct pm_box_detection *detection;
+    int *verified;
+    size_t count, capacity; /* of pictures */
+    size_t truth_count, truth_capacity, detection_count, detection_capacity;
+    size_t verified_count, verified_capacity;
+};
+/* Copies a picture. A NAN area of a true object becomes that of its box. */
+void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p);
+void pm_box_lists_free(struct pm_box_lists *l);
+
+/* ---- one picture ---------------------------------------------------------------------------- */
 
 /* One picture's boxes by class: the truths of class c are truth[first_truth[c]] up to
  * truth[first_truth[c + 1] - 1], in the order of the picture's list; detections likewise, but by
@@ -22,37 +52,5 @@ void pm_boxes_by_class_set(struct pm_boxes_by_class *b, const struct pm_box_trut
 /* The objects of one class for coco_metrics, in the same order. The arrays are the arena's. */
 struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
                                          struct pm_arena *a);
-
-struct pm_kept_picture {
-    uint64_t record;
-    char *name;                            /* owned; NULL: none was given */
-    size_t truth, detection, verified;     /* its first one in the lists below */
-    int truths, detections, verified_count; /* verified_count -1: all classes */
-};
-struct pm_box_metrics {
-    struct pm_box_metrics_options o;
-    struct pm_coco_metrics *coco; /* owned */
-    struct pm_boxes_by_class by_class; /* of the picture that is added */
-    /* All lists are owned. */
-    struct pm_kept_picture *pictures;
-    struct pm_box_truth *truth;
-    struct pm_box_detection *detection;
-    int *verified;
-    size_t count, capacity; /* of pictures */
-    size_t truth_count, truth_capacity, detection_count, detection_capacity;
-    size_t verified_count, verified_capacity;
-};
-
-/* A score that is not a number is below all others. */
-double pm_box_score(const struct pm_box_detection *d);
-double pm_box_area(const struct pm_box *b);
-/* Intersection over union, or (crowd) over the area of d. Computed from widths as in pycocotools,
- * 0 for boxes without a side. */
-double pm_box_overlap(const struct pm_box *d, const struct pm_box *truth, bool crowd);
-
-/* box_voc.c: adds the values of these sets to those of COCO. The arguments of
- * pm_box_metrics_values. */
-void pm_box_voc_values(const struct pm_box_metrics *m, unsigned sets, struct pm_box_values *mean,
-                       struct pm_box_values *per_class);
 
 #endif

@@ -1,8 +1,8 @@
-/* box_metrics: the lists of boxes, and COCO's metrics of them. Each picture goes to coco_metrics
- * class by class when it is added; the other metrics are computed from the lists when they are
- * asked for. */
+/* box_metrics: collects the values of all metrics. Each picture goes to coco_metrics class by class
+ * when it is added; the other metrics are computed from the lists when they are asked for. */
 #include "tasks/detection/box_metrics.h"
 #include "tasks/detection/box_lists.h"
+#include "tasks/detection/box_voc.h"
 
 #include <assert.h>
 #include <math.h>
@@ -13,116 +13,14 @@ _Static_assert(PM_BOX_AR_LARGE + 1 == (int)PM_COCO_FIGURES, "COCO's come first, 
 #define NAME(id, name) name,
 const char *const pm_box_metric_names[PM_BOX_METRICS] = { PM_BOX_METRIC_NAMES(NAME) };
 
-/* ---- boxes ------------------------------------------------------------------------------- */
-
-double pm_box_score(const struct pm_box_detection *d)
-{
-    return isnan(d->score) ? -INFINITY : d->score;
-}
-
-double pm_box_area(const struct pm_box *b)
-{
-    return (b->v[3] - b->v[1]) * (b->v[2] - b->v[0]);
-}
-
-double pm_box_overlap(const struct pm_box *d, const struct pm_box *truth, bool crowd)
-{
-    const double *a = d->v, *b = truth->v;
-    const double height_a = a[2] - a[0], width_a = a[3] - a[1];
-    const double height_b = b[2] - b[0], width_b = b[3] - b[1];
-    const double w = fmin(a[1] + width_a, b[1] + width_b) - fmax(a[1], b[1]);
-    const double h = fmin(a[0] + height_a, b[0] + height_b) - fmax(a[0], b[0]);
-
-    if (!(w > 0 && h > 0))
-        return 0;
-    return w * h / (crowd ? width_a * height_a : width_a * height_a + width_b * height_b - w * h);
-}
-
-/* ---- boxes by class ---------------------------------------------------------------------- */
-
-void pm_boxes_by_class_create(struct pm_boxes_by_class *b, int classes)
-{
-    *b = (struct pm_boxes_by_class){ .classes = classes };
-    b->first_truth = pm_calloc((size_t)classes + 1, sizeof *b->first_truth);
-    b->first_detection = pm_calloc((size_t)classes + 1, sizeof *b->first_detection);
-}
-
-void pm_boxes_by_class_free(struct pm_boxes_by_class *b)
-{
-    pm_free(b->first_truth);
-    pm_free(b->first_detection);
-    pm_free(b->truth);
-    pm_free(b->detection);
-    pm_free(b->truth_at);
-    pm_free(b->detection_at);
-    *b = (struct pm_boxes_by_class){ 0 };
-}
-
-static void make_room(struct pm_boxes_by_class *b, int truths, int detections)
-{
-    if (truths > b->truth_room) {
-        b->truth_room = truths;
-        b->truth = pm_realloc(b->truth, (size_t)truths * sizeof *b->truth);
-        b->truth_at = pm_realloc(b->truth_at, (size_t)truths * sizeof *b->truth_at);
-    }
-    if (detections > b->detection_room) {
-        b->detection_room = detections;
-        b->detection = pm_realloc(b->detection, (size_t)detections * sizeof *b->detection);
-        b->detection_at = pm_realloc(b->detection_at,
-                                     (size_t)detections * sizeof *b->detection_at);
-    }
-}
-
-/* A box for sorting. */
-struct place { double score; int label, at; };
-
-static int by_class_and_score(const void *a, const void *b)
-{
-    const struct place *x = a, *y = b;
-
-    if (x->label != y->label)
-        return x->label < y->label ? -1 : 1;
-    if (x->score != y->score)
-        return x->score > y->score ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-/* Sorts the boxes and finds where each class begins. */
-static void order(struct place *places, int count, int classes, int *first, int *at)
-{
-    int i = 0;
-
-    qsort(places, (size_t)count, sizeof *places, by_class_and_score);
-    for (int c = 0; c <= classes; c++) {
-        while (i < count && places[i].label < c)
-            i++;
-        first[c] = i;
-    }
-    for (i = 0; i < count; i++)
-        at[i] = places[i].at;
-}
-
-void pm_boxes_by_class_set(struct pm_boxes_by_class *b, const struct pm_box_truth *truth,
-                           int truths, const struct pm_box_detection *detection, int detections)
-{
-    const int most = truths > detections ? truths : detections;
-    struct place *places = pm_malloc(((size_t)most + 1) * sizeof *places);
-
-    make_room(b, truths, detections);
-    for (int g = 0; g < truths; g++)
-        places[g] = (struct place){ 0, truth[g].label, g };
-    order(places, truths, b->classes, b->first_truth, b->truth_at);
-    for (int g = 0; g < truths; g++)
-        b->truth[g] = truth[b->truth_at[g]];
-    for (int d = 0; d < detections; d++)
-        places[d] = (struct place){ pm_box_score(&detection[d]), detection[d].label, d };
-    order(places, detections, b->classes, b->first_detection, b->detection_at);
-    for (int d = 0; d < detections; d++)
-        b->detection[d] = detection[b->detection_at[d]];
-    pm_free(places);
-}
-
 /* ---- the object -------------------------------------------------------------------------- */
+
+struct pm_box_metrics {
+    struct pm_box_metrics_options o;
+    struct pm_coco_metrics *coco;      /* owned */
+    struct pm_box_lists lists;
+    struct pm_boxes_by_class by_class; /* of the picture that is added */
+};
 
 struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options *o)
 {
@@ -130,6 +28,7 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
 
     assert(o->classes > 0);
     m->o = *o;
+    m->lists.classes = o->classes;
     m->coco = pm_coco_metrics_create(o->classes);
     pm_boxes_by_class_create(&m->by_class, o->classes);
     return m;
@@ -138,81 +37,22 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
 void pm_box_metrics_destroy(struct pm_box_metrics **m)
 {
     if (*m) {
-        for (size_t i = 0; i < (*m)->count; i++)
-            pm_free((*m)->pictures[i].name);
         pm_coco_metrics_destroy(&(*m)->coco);
         pm_boxes_by_class_free(&(*m)->by_class);
-        pm_free((*m)->pictures);
-        pm_free((*m)->truth);
-        pm_free((*m)->detection);
-        pm_free((*m)->verified);
+        pm_box_lists_free(&(*m)->lists);
     }
     pm_free(*m);
     *m = NULL;
 }
 
-static void keep(struct pm_box_metrics *m, const struct pm_box_picture *p)
-{
-    PM_GROW(m->pictures, m->count, m->capacity);
-    m->pictures[m->count++] = (struct pm_kept_picture){
-        .record = p->record, .name = p->name ? pm_strdup(p->name) : NULL,
-        .truth = m->truth_count, .detection = m->detection_count, .verified = m->verified_count,
-        .truths = p->truths, .detections = p->detections,
-        .verified_count = p->verified ? p->verified_count : -1,
-    };
-    for (int g = 0; g < p->truths; g++) {
-        struct pm_box_truth t = p->truth[g];
-
-        assert(t.label >= 0 && t.label < m->o.classes);
-        t.area = isnan(t.area) ? pm_box_area(&t.box) : t.area;
-        PM_GROW(m->truth, m->truth_count, m->truth_capacity);
-        m->truth[m->truth_count++] = t;
-    }
-    for (int d = 0; d < p->detections; d++) {
-        assert(p->detection[d].label >= 0 && p->detection[d].label < m->o.classes);
-        PM_GROW(m->detection, m->detection_count, m->detection_capacity);
-        m->detection[m->detection_count++] = p->detection[d];
-    }
-    for (int i = 0; p->verified && i < p->verified_count; i++) {
-        PM_GROW(m->verified, m->verified_count, m->verified_capacity);
-        m->verified[m->verified_count++] = p->verified[i];
-    }
-}
-
-struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
-                                         struct pm_arena *a)
-{
-    const struct pm_box_truth *truth = b->truth + b->first_truth[label];
-    const struct pm_box_detection *detection = b->detection + b->first_detection[label];
-    struct pm_coco_picture p = {
-        .truths = b->first_truth[label + 1] - b->first_truth[label],
-        .found = b->first_detection[label + 1] - b->first_detection[label],
-    };
-    struct pm_coco_true *t = pm_arena_alloc(a, (size_t)p.truths * sizeof *t);
-    struct pm_coco_said *s = pm_arena_alloc(a, (size_t)p.found * sizeof *s);
-    double *overlap = pm_arena_alloc(a, (size_t)p.truths * (size_t)p.found * sizeof *overlap);
-
-    for (int g = 0; g < p.truths; g++)
-        t[g] = (struct pm_coco_true){ truth[g].area, truth[g].crowd };
-    for (int d = 0; d < p.found; d++) {
-        s[d] = (struct pm_coco_said){ pm_box_area(&detection[d].box), detection[d].score };
-        for (int g = 0; g < p.truths; g++)
-            overlap[d * p.truths + g] = pm_box_overlap(&detection[d].box, &truth[g].box,
-                                                       truth[g].crowd);
-    }
-    p.truth = t;
-    p.said = s;
-    p.overlap = overlap;
-    return p;
-}
-
 void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p)
 {
     struct pm_arena *a = pm_arena_create();
-    const size_t first = m->truth_count;
+    const size_t first = m->lists.truth_count;
 
-    keep(m, p);
-    pm_boxes_by_class_set(&m->by_class, m->truth + first, p->truths, p->detection, p->detections);
+    pm_box_lists_add(&m->lists, p);
+    pm_boxes_by_class_set(&m->by_class, m->lists.truth + first, p->truths, p->detection,
+                          p->detections);
     for (int c = 0; c < m->o.classes; c++) {
         if (m->by_class.first_truth[c] == m->by_class.first_truth[c + 1] &&
             m->by_class.first_detection[c] == m->by_class.first_detection[c + 1])
@@ -225,7 +65,40 @@ void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p
     pm_arena_destroy(&a);
 }
 
+const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m)
+{
+    return &m->lists;
+}
+
 /* ---- values ------------------------------------------------------------------------------ */
+
+/* Sets the classes' values of Pascal VOC. Returns weighted_map. */
+static double add_pascal(const struct pm_box_metrics *m, struct pm_box_values *all)
+{
+    struct pm_box_voc *of = pm_malloc((size_t)m->o.classes * sizeof *of);
+    const double weighted = pm_box_voc(&m->lists, PM_BOX_VOC_RULES, m->o.recall_lower,
+                                       m->o.recall_upper, of);
+
+    for (int c = 0; c < m->o.classes; c++) {
+        all[c].v[PM_BOX_VOC_MAP] = of[c].map;
+        all[c].v[PM_BOX_VOC07_MAP] = of[c].map_07;
+        all[c].v[PM_BOX_PRECISION_AT_RECALL] = of[c].precision_at_recall;
+        all[c].v[PM_BOX_CORLOC] = of[c].corloc;
+    }
+    pm_free(of);
+    return weighted;
+}
+
+static void add_open_images(const struct pm_box_metrics *m, enum pm_box_rules rules,
+                            enum pm_box_metric metric, struct pm_box_values *all)
+{
+    struct pm_box_voc *of = pm_malloc((size_t)m->o.classes * sizeof *of);
+
+    pm_box_voc(&m->lists, rules, 0, 1, of);
+    for (int c = 0; c < m->o.classes; c++)
+        all[c].v[metric] = of[c].map;
+    pm_free(of);
+}
 
 void pm_box_metrics_values(const struct pm_box_metrics *m, unsigned sets,
                            struct pm_box_values *mean, struct pm_box_values *per_class)
@@ -245,7 +118,11 @@ void pm_box_metrics_values(const struct pm_box_metrics *m, unsigned sets,
     }
     for (int k = 0; k < PM_BOX_METRICS; k++)
         mean->v[k] = 0;
-    pm_box_voc_values(m, sets, mean, all);
+    mean->v[PM_BOX_WEIGHTED_MAP] = sets & PM_BOX_PASCAL ? add_pascal(m, all) : NAN;
+    if (sets & PM_BOX_OPEN_IMAGES)
+        add_open_images(m, PM_BOX_OPEN_IMAGES_RULES, PM_BOX_OPEN_IMAGES_MAP, all);
+    if (sets & PM_BOX_OPEN_IMAGES_CHALLENGE)
+        add_open_images(m, PM_BOX_CHALLENGE_RULES, PM_BOX_OPEN_IMAGES_CHALLENGE_MAP, all);
     for (int c = 0; c < classes; c++)
         for (int k = 0; k < PM_BOX_METRICS; k++)
             if (!isnan(all[c].v[k]))

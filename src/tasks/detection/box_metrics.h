@@ -9,41 +9,7 @@
 
 #include "tasks/coco_metrics.h"
 #include "tasks/confusion.h"
-
-/* Corners in pixels of the file: ymin, xmin, ymax, xmax. */
-struct pm_box { double v[4]; };
-
-/* A true object. The metrics read different flags:
- *             crowd                     difficult        group_of
- * COCO        ignored; matches any      counts           counts
- *             number of detections
- * Pascal      as difficult              ignored          counts
- * Open Images counts                    counts           see PM_BOX_OPEN_IMAGES
- * errors      ignored, like crowd: all three */
-struct pm_box_truth {
-    struct pm_box box;
-    double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
-    int label;   /* 0 .. classes - 1 */
-    bool crowd, difficult, group_of;
-};
-struct pm_box_detection {
-    struct pm_box box;
-    double score; /* NAN: below all others */
-    int label;
-};
-/* One picture. The arrays are copied. */
-struct pm_box_picture {
-    uint64_t record;  /* its index in the dataset; among equal scores the lower record comes first,
-                       * then the detection that is first in the list */
-    const char *name; /* its id in the file of detections, copied; NULL: the record's number */
-    const struct pm_box_truth *truth;
-    const struct pm_box_detection *detection;
-    int truths, detections;
-    /* Open Images' challenge: classes that somebody looked for in this picture (those of its true
-     * objects are added). Detections of other classes are not counted. NULL: all classes. */
-    const int *verified;
-    int verified_count;
-};
+#include "tasks/detection/box.h"
 
 struct pm_box_metrics_options {
     int classes;
@@ -54,6 +20,8 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
 void pm_box_metrics_destroy(struct pm_box_metrics **m); /* accepts NULL in *m */
 /* Adds a picture. A record may be added once only. */
 void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p);
+/* Returns the boxes added so far; borrowed. */
+const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
 
 /* ---- metrics ----------------------------------------------------------------------------- */
 

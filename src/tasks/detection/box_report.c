@@ -68,7 +68,7 @@ static void add_curves(const struct pm_box_metrics *m, cJSON *per_class, cJSON *
     pm_box_metrics_curve(m, -1, &c);
     cJSON_AddItemToObject(curves, "all", curve_of(&c));
     curves = cJSON_AddArrayToObject(curves, "per_class");
-    for (int k = 0; k < m->o.classes; k++) {
+    for (int k = 0; k < pm_box_metrics_lists(m)->classes; k++) {
         pm_box_metrics_curve(m, k, &c);
         cJSON_AddItemToArray(curves, curve_of(&c));
         cJSON_AddItemToArray(best_f1, cJSON_CreateNumber(c.f1));
@@ -78,12 +78,13 @@ static void add_curves(const struct pm_box_metrics *m, cJSON *per_class, cJSON *
 
 static void add_precision(const struct pm_box_metrics *m, cJSON *per_class)
 {
-    struct pm_box_values *values = pm_malloc((size_t)m->o.classes * sizeof *values), mean;
+    const int classes = pm_box_metrics_lists(m)->classes;
+    struct pm_box_values *values = pm_malloc((size_t)classes * sizeof *values), mean;
     cJSON *ap = cJSON_AddArrayToObject(per_class, "ap");
     cJSON *ap_50 = cJSON_AddArrayToObject(per_class, "ap_50");
 
     pm_box_metrics_values(m, PM_BOX_COCO, &mean, values);
-    for (int k = 0; k < m->o.classes; k++) {
+    for (int k = 0; k < classes; k++) {
         cJSON_AddItemToArray(ap, cJSON_CreateNumber(values[k].v[PM_BOX_MAP]));
         cJSON_AddItemToArray(ap_50, cJSON_CreateNumber(values[k].v[PM_BOX_MAP_50]));
     }
@@ -92,7 +93,7 @@ static void add_precision(const struct pm_box_metrics *m, cJSON *per_class)
 
 void pm_box_report_detail(const struct pm_box_metrics *m, double threshold, struct cJSON *object)
 {
-    const size_t classes = (size_t)m->o.classes;
+    const size_t classes = (size_t)pm_box_metrics_lists(m)->classes;
     struct pm_box_errors total;
     struct pm_confusion confusion;
     cJSON *per_class;
@@ -120,7 +121,7 @@ void pm_box_report_best(const struct pm_box_metrics *m, struct cJSON *object)
     cJSON_AddNumberToObject(object, "best_score", c.score);
     f1 = cJSON_AddArrayToObject(object, "per_class_best_f1");
     score = cJSON_AddArrayToObject(object, "per_class_best_score");
-    for (int k = 0; k < m->o.classes; k++) {
+    for (int k = 0; k < pm_box_metrics_lists(m)->classes; k++) {
         pm_box_metrics_curve(m, k, &c);
         cJSON_AddItemToArray(f1, cJSON_CreateNumber(c.f1));
         cJSON_AddItemToArray(score, cJSON_CreateNumber(c.score));

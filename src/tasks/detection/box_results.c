@@ -2,6 +2,7 @@
  * Pictures come by record and detections in the order of their lists, the order in which equal
  * scores count. */
 #include "tasks/detection/box_lists.h"
+#include "tasks/detection/box_metrics.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -111,17 +112,18 @@ static int by_record(const void *a, const void *b)
 int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const char *path)
 {
     int err = PM_OK;
+    const struct pm_box_lists *l = pm_box_metrics_lists(m);
     struct writer w = { .f = { .fd = -1, .lock = -1 }, .ids = ids };
-    const struct pm_kept_picture **order = pm_malloc((m->count + 1) * sizeof *order);
+    const struct pm_kept_picture **order = pm_malloc((l->count + 1) * sizeof *order);
 
-    for (size_t i = 0; i < m->count; i++)
-        order[i] = &m->pictures[i];
-    qsort(order, m->count, sizeof *order, by_record);
+    for (size_t i = 0; i < l->count; i++)
+        order[i] = &l->pictures[i];
+    qsort(order, l->count, sizeof *order, by_record);
     PM_TRY(pm_new_file_open(&w.f, path));
     pm_str_add(&w.text, "[");
-    for (size_t i = 0; i < m->count; i++)
+    for (size_t i = 0; i < l->count; i++)
         for (int d = 0; d < order[i]->detections; d++) {
-            add_detection(&w, order[i], &m->detection[order[i]->detection + (size_t)d]);
+            add_detection(&w, order[i], &l->detection[order[i]->detection + (size_t)d]);
             PM_TRY(write_out(&w, PIECE));
         }
     pm_str_add(&w.text, "]\n");

@@ -13,15 +13,15 @@
  * With the k best detections of all pictures, precision is right / (right + wrong) and recall is
  * right / objects. The area under the curve takes, at each recall, the best precision at that or a
  * larger recall. */
-#include "tasks/detection/box_lists.h"
+#include "tasks/detection/box_voc.h"
+
+#include <pumice/base.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double least = 0.5;
-
-enum rules { VOC, OPEN_IMAGES, CHALLENGE };
 
 /* A detection that is right or wrong. */
 struct mark {
@@ -59,18 +59,18 @@ struct boxes {
     double *best;  /* [truths] highest score in a group_of box; -INFINITY: none */
 };
 
-static bool is_group(enum rules rules, const struct pm_box_truth *t)
+static bool is_group(enum pm_box_rules rules, const struct pm_box_truth *t)
 {
-    return rules != VOC && t->group_of;
+    return rules != PM_BOX_VOC_RULES && t->group_of;
 }
 
-static bool is_difficult(enum rules rules, const struct pm_box_truth *t)
+static bool is_difficult(enum pm_box_rules rules, const struct pm_box_truth *t)
 {
-    return rules == VOC && (t->difficult || t->crowd);
+    return rules == PM_BOX_VOC_RULES && (t->difficult || t->crowd);
 }
 
 /* Returns the index of the first object with the largest overlap of at least 0.5, or -1. */
-static int match_of(const struct boxes *b, enum rules rules, int d, bool groups)
+static int match_of(const struct boxes *b, enum pm_box_rules rules, int d, bool groups)
 {
     double most = 0;
     int match = -1;
@@ -91,7 +91,8 @@ static bool has_area(const struct pm_box *b)
     return b->v[2] > b->v[0] && b->v[3] > b->v[1];
 }
 
-static void add_detection(struct boxes *b, enum rules rules, int d, uint64_t at, struct marks *to)
+static void add_detection(struct boxes *b, enum pm_box_rules rules, int d, uint64_t at,
+                          struct marks *to)
 {
     const double score = pm_box_score(&b->detection[d]);
     const int match = match_of(b, rules, d, false);
@@ -112,7 +113,7 @@ static void add_detection(struct boxes *b, enum rules rules, int d, uint64_t at,
 }
 
 /* at: the place of the first detection. */
-static void add_class(struct boxes *b, enum rules rules, uint64_t at, struct marks *to)
+static void add_class(struct boxes *b, enum pm_box_rules rules, uint64_t at, struct marks *to)
 {
     bool first = true;
     int localized = 0;
@@ -120,7 +121,7 @@ static void add_class(struct boxes *b, enum rules rules, uint64_t at, struct mar
     for (int g = 0; g < b->truths; g++) {
         b->used[g] = false;
         b->best[g] = -INFINITY;
-        to->truths += is_group(rules, &b->truth[g]) ? rules == CHALLENGE
+        to->truths += is_group(rules, &b->truth[g]) ? rules == PM_BOX_CHALLENGE_RULES
                                                     : !is_difficult(rules, &b->truth[g]);
     }
     for (int d = 0; d < b->detections; d++) {
@@ -132,7 +133,7 @@ static void add_class(struct boxes *b, enum rules rules, uint64_t at, struct mar
         add_detection(b, rules, d, at + (uint64_t)d, to);
     }
     for (int g = 0; g < b->truths; g++)
-        if (rules == CHALLENGE && b->best[g] > 0)
+        if (rules == PM_BOX_CHALLENGE_RULES && b->best[g] > 0)
             add_mark(to, b->best[g], at + (uint64_t)(b->detections + g), true);
     to->pictures += b->truths > 0;
     to->localized += b->truths > 0 && localized;
@@ -141,28 +142,28 @@ static void add_class(struct boxes *b, enum rules rules, uint64_t at, struct mar
 /* ---- all pictures ------------------------------------------------------------------------ */
 
 /* Whether detections of this class count in this picture. */
-static bool is_verified(const struct pm_box_metrics *m, const struct pm_kept_picture *p, int label)
+static bool is_verified(const struct pm_box_lists *l, const struct pm_kept_picture *p, int label)
 {
     for (int i = 0; i < p->verified_count; i++)
-        if (m->verified[p->verified + (size_t)i] == label)
+        if (l->verified[p->verified + (size_t)i] == label)
             return true;
     return p->verified_count < 0;
 }
 
-static void add_picture(const struct pm_box_metrics *m, const struct pm_kept_picture *p,
-                        const struct pm_boxes_by_class *by_class, enum rules rules,
+static void add_picture(const struct pm_box_lists *l, const struct pm_kept_picture *p,
+                        const struct pm_boxes_by_class *by_class, enum pm_box_rules rules,
                         struct marks *marks)
 {
     bool *used = pm_malloc((size_t)p->truths + 1);
     double *best = pm_malloc(((size_t)p->truths + 1) * sizeof *best);
 
-    for (int c = 0; c < m->o.classes; c++) {
+    for (int c = 0; c < l->classes; c++) {
         const int g = by_class->first_truth[c], d = by_class->first_detection[c];
         struct boxes b = { by_class->truth + g, by_class->detection + d,
                            by_class->first_truth[c + 1] - g, by_class->first_detection[c + 1] - d,
                            used, best };
 
-        if (rules == CHALLENGE && b.truths == 0 && !is_verified(m, p, c))
+        if (rules == PM_BOX_CHALLENGE_RULES && b.truths == 0 && !is_verified(l, p, c))
             b.detections = 0;
         if (b.truths || b.detections)
             add_class(&b, rules, p->record << 24 | (uint64_t)d, &marks[c]);
@@ -173,19 +174,19 @@ static void add_picture(const struct pm_box_metrics *m, const struct pm_kept_pic
 
 /* Returns the marks of each class, and after them those of all classes with true objects, each list
  * by descending score. Free with free_marks. */
-static struct marks *mark_all(const struct pm_box_metrics *m, enum rules rules)
+static struct marks *mark_all(const struct pm_box_lists *l, enum pm_box_rules rules)
 {
-    const size_t classes = (size_t)m->o.classes;
+    const size_t classes = (size_t)l->classes;
     struct marks *marks = pm_calloc(classes + 1, sizeof *marks);
     struct pm_boxes_by_class by_class;
 
-    pm_boxes_by_class_create(&by_class, m->o.classes);
-    for (size_t i = 0; i < m->count; i++) {
-        const struct pm_kept_picture *p = &m->pictures[i];
+    pm_boxes_by_class_create(&by_class, l->classes);
+    for (size_t i = 0; i < l->count; i++) {
+        const struct pm_kept_picture *p = &l->pictures[i];
 
-        pm_boxes_by_class_set(&by_class, m->truth + p->truth, p->truths,
-                              m->detection + p->detection, p->detections);
-        add_picture(m, p, &by_class, rules, marks);
+        pm_boxes_by_class_set(&by_class, l->truth + p->truth, p->truths,
+                              l->detection + p->detection, p->detections);
+        add_picture(l, p, &by_class, rules, marks);
     }
     pm_boxes_by_class_free(&by_class);
     for (size_t c = 0; c < classes; c++) {
@@ -274,44 +275,21 @@ static double mean_at_11_recalls(const struct marks *marks)
     return marks->truths > 0 ? sum / 11 : NAN;
 }
 
-static void set_values(const struct marks *marks, int classes, enum rules rules,
-                       const struct pm_box_metrics_options *o, struct pm_box_values *mean,
-                       struct pm_box_values *per_class)
+double pm_box_voc(const struct pm_box_lists *l, enum pm_box_rules rules, double recall_lower,
+                  double recall_upper, struct pm_box_voc *per_class)
 {
-    for (int c = 0; c < classes; c++) {
-        double *v = per_class[c].v;
-        const double area = area_under(&marks[c], 0, 1);
+    struct marks *marks = mark_all(l, rules);
 
-        if (rules == OPEN_IMAGES)
-            v[PM_BOX_OPEN_IMAGES_MAP] = area;
-        if (rules == CHALLENGE)
-            v[PM_BOX_OPEN_IMAGES_CHALLENGE_MAP] = area;
-        if (rules != VOC)
-            continue;
-        v[PM_BOX_VOC_MAP] = area;
-        v[PM_BOX_VOC07_MAP] = mean_at_11_recalls(&marks[c]);
-        v[PM_BOX_PRECISION_AT_RECALL] = area_under(&marks[c], o->recall_lower, o->recall_upper);
-        v[PM_BOX_CORLOC] = marks[c].pictures
-                               ? (double)marks[c].localized / (double)marks[c].pictures
-                               : NAN;
+    for (int c = 0; c < l->classes; c++) {
+        const struct marks *of = &marks[c];
+
+        per_class[c] = (struct pm_box_voc){
+            .map = area_under(of, 0, 1), .map_07 = mean_at_11_recalls(of),
+            .precision_at_recall = area_under(of, recall_lower, recall_upper),
+            .corloc = of->pictures ? (double)of->localized / (double)of->pictures : NAN,
+        };
     }
-    if (rules == VOC)
-        mean->v[PM_BOX_WEIGHTED_MAP] = area_under(&marks[classes], 0, 1);
-}
-
-void pm_box_voc_values(const struct pm_box_metrics *m, unsigned sets, struct pm_box_values *mean,
-                       struct pm_box_values *per_class)
-{
-    static const unsigned wanted[] = { [VOC] = PM_BOX_PASCAL, [OPEN_IMAGES] = PM_BOX_OPEN_IMAGES,
-                                       [CHALLENGE] = PM_BOX_OPEN_IMAGES_CHALLENGE };
-
-    mean->v[PM_BOX_WEIGHTED_MAP] = NAN;
-    for (int rules = VOC; rules <= CHALLENGE; rules++) {
-        if (!(sets & wanted[rules]))
-            continue;
-        struct marks *marks = mark_all(m, (enum rules)rules);
-
-        set_values(marks, m->o.classes, (enum rules)rules, &m->o, mean, per_class);
-        free_marks(marks, m->o.classes);
-    }
+    const double weighted = area_under(&marks[l->classes], 0, 1);
+    free_marks(marks, l->classes);
+    return weighted;
 }

@@ -1,0 +1,50 @@
+/* box: a true or detected box as the metrics see it, and its geometry. */
+#ifndef PM_BOX_H
+#define PM_BOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Corners in pixels of the file: ymin, xmin, ymax, xmax. */
+struct pm_box { double v[4]; };
+
+/* A true object. The metrics read different flags:
+ *             crowd                     difficult        group_of
+ * COCO        ignored; matches any      counts           counts
+ *             number of detections
+ * Pascal      as difficult              ignored          counts
+ * Open Images counts                    counts           see PM_BOX_OPEN_IMAGES
+ * errors      ignored, like crowd: all three */
+struct pm_box_truth {
+    struct pm_box box;
+    double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
+    int label;   /* 0 .. classes - 1 */
+    bool crowd, difficult, group_of;
+};
+struct pm_box_detection {
+    struct pm_box box;
+    double score; /* NAN: below all others */
+    int label;
+};
+/* One picture. The arrays are copied. */
+struct pm_box_picture {
+    uint64_t record;  /* its index in the dataset; among equal scores the lower record comes first,
+                       * then the detection that is first in the list */
+    const char *name; /* its id in the file of detections, copied; NULL: the record's number */
+    const struct pm_box_truth *truth;
+    const struct pm_box_detection *detection;
+    int truths, detections;
+    /* Open Images' challenge: classes that somebody looked for in this picture (those of its true
+     * objects are added). Detections of other classes are not counted. NULL: all classes. */
+    const int *verified;
+    int verified_count;
+};
+
+/* A score that is not a number is below all others. */
+double pm_box_score(const struct pm_box_detection *d);
+double pm_box_area(const struct pm_box *b);
+/* Intersection over union, or (crowd) over the area of d. Computed from widths as in pycocotools,
+ * 0 for boxes without a side. */
+double pm_box_overlap(const struct pm_box *d, const struct pm_box *truth, bool crowd);
+
+#endif

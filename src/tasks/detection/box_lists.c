@@ -1,0 +1,160 @@
+/* box_lists: keeps the boxes of an evaluation, and sorts those of a picture by class. */
+#include "tasks/detection/box_lists.h"
+
+#include <pumice/base.h>
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- all pictures -------------------------------------------------------------------------- */
+
+void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
+{
+    PM_GROW(l->pictures, l->count, l->capacity);
+    l->pictures[l->count++] = (struct pm_kept_picture){
+        .record = p->record, .name = p->name ? pm_strdup(p->name) : NULL,
+        .truth = l->truth_count, .detection = l->detection_count, .verified = l->verified_count,
+        .truths = p->truths, .detections = p->detections,
+        .verified_count = p->verified ? p->verified_count : -1,
+    };
+    for (int g = 0; g < p->truths; g++) {
+        struct pm_box_truth t = p->truth[g];
+
+        assert(t.label >= 0 && t.label < l->classes);
+        t.area = isnan(t.area) ? pm_box_area(&t.box) : t.area;
+        PM_GROW(l->truth, l->truth_count, l->truth_capacity);
+        l->truth[l->truth_count++] = t;
+    }
+    for (int d = 0; d < p->detections; d++) {
+        assert(p->detection[d].label >= 0 && p->detection[d].label < l->classes);
+        PM_GROW(l->detection, l->detection_count, l->detection_capacity);
+        l->detection[l->detection_count++] = p->detection[d];
+    }
+    for (int i = 0; p->verified && i < p->verified_count; i++) {
+        PM_GROW(l->verified, l->verified_count, l->verified_capacity);
+        l->verified[l->verified_count++] = p->verified[i];
+    }
+}
+
+void pm_box_lists_free(struct pm_box_lists *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        pm_free(l->pictures[i].name);
+    pm_free(l->pictures);
+    pm_free(l->truth);
+    pm_free(l->detection);
+    pm_free(l->verified);
+    *l = (struct pm_box_lists){ 0 };
+}
+
+/* ---- boxes by class ---------------------------------------------------------------------- */
+
+void pm_boxes_by_class_create(struct pm_boxes_by_class *b, int classes)
+{
+    *b = (struct pm_boxes_by_class){ .classes = classes };
+    b->first_truth = pm_calloc((size_t)classes + 1, sizeof *b->first_truth);
+    b->first_detection = pm_calloc((size_t)classes + 1, sizeof *b->first_detection);
+}
+
+void pm_boxes_by_class_free(struct pm_boxes_by_class *b)
+{
+    pm_free(b->first_truth);
+    pm_free(b->first_detection);
+    pm_free(b->truth);
+    pm_free(b->detection);
+    pm_free(b->truth_at);
+    pm_free(b->detection_at);
+    *b = (struct pm_boxes_by_class){ 0 };
+}
+
+static void make_room(struct pm_boxes_by_class *b, int truths, int detections)
+{
+    if (truths > b->truth_room) {
+        b->truth_room = truths;
+        b->truth = pm_realloc(b->truth, (size_t)truths * sizeof *b->truth);
+        b->truth_at = pm_realloc(b->truth_at, (size_t)truths * sizeof *b->truth_at);
+    }
+    if (detections > b->detection_room) {
+        b->detection_room = detections;
+        b->detection = pm_realloc(b->detection, (size_t)detections * sizeof *b->detection);
+        b->detection_at = pm_realloc(b->detection_at,
+                                     (size_t)detections * sizeof *b->detection_at);
+    }
+}
+
+/* A box for sorting. */
+struct place { double score; int label, at; };
+
+static int by_class_and_score(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    if (x->label != y->label)
+        return x->label < y->label ? -1 : 1;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Sorts the boxes and finds where each class begins. */
+static void order(struct place *places, int count, int classes, int *first, int *at)
+{
+    int i = 0;
+
+    qsort(places, (size_t)count, sizeof *places, by_class_and_score);
+    for (int c = 0; c <= classes; c++) {
+        while (i < count && places[i].label < c)
+            i++;
+        first[c] = i;
+    }
+    for (i = 0; i < count; i++)
+        at[i] = places[i].at;
+}
+
+void pm_boxes_by_class_set(struct pm_boxes_by_class *b, const struct pm_box_truth *truth,
+                           int truths, const struct pm_box_detection *detection, int detections)
+{
+    const int most = truths > detections ? truths : detections;
+    struct place *places = pm_malloc(((size_t)most + 1) * sizeof *places);
+
+    make_room(b, truths, detections);
+    for (int g = 0; g < truths; g++)
+        places[g] = (struct place){ 0, truth[g].label, g };
+    order(places, truths, b->classes, b->first_truth, b->truth_at);
+    for (int g = 0; g < truths; g++)
+        b->truth[g] = truth[b->truth_at[g]];
+    for (int d = 0; d < detections; d++)
+        places[d] = (struct place){ pm_box_score(&detection[d]), detection[d].label, d };
+    order(places, detections, b->classes, b->first_detection, b->detection_at);
+    for (int d = 0; d < detections; d++)
+        b->detection[d] = detection[b->detection_at[d]];
+    pm_free(places);
+}
+
+struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
+                                         struct pm_arena *a)
+{
+    const struct pm_box_truth *truth = b->truth + b->first_truth[label];
+    const struct pm_box_detection *detection = b->detection + b->first_detection[label];
+    struct pm_coco_picture p = {
+        .truths = b->first_truth[label + 1] - b->first_truth[label],
+        .found = b->first_detection[label + 1] - b->first_detection[label],
+    };
+    struct pm_coco_true *t = pm_arena_alloc(a, (size_t)p.truths * sizeof *t);
+    struct pm_coco_said *s = pm_arena_alloc(a, (size_t)p.found * sizeof *s);
+    double *overlap = pm_arena_alloc(a, (size_t)p.truths * (size_t)p.found * sizeof *overlap);
+
+    for (int g = 0; g < p.truths; g++)
+        t[g] = (struct pm_coco_true){ truth[g].area, truth[g].crowd };
+    for (int d = 0; d < p.found; d++) {
+        s[d] = (struct pm_coco_said){ pm_box_area(&detection[d].box), detection[d].score };
+        for (int g = 0; g < p.truths; g++)
+            overlap[d * p.truths + g] = pm_box_overlap(&detection[d].box, &truth[g].box,
+                                                       truth[g].crowd);
+    }
+    p.truth = t;
+    p.said = s;
+    p.overlap = overlap;
+    return p;
+}
