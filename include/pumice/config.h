@@ -301,8 +301,10 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open);
  * Freed with pm_free. */
 char *pm_config_keys_markdown(const struct pm_open_sections *open);
 /* Returns the tables of docs/migrating.md as Markdown: each flag of the original programs with its
- * replacement key. Freed with pm_free. */
-char *pm_config_flags_markdown(const struct pm_open_sections *open);
+ * replacement key. is_field: whether the page's tables of pipeline configs have a name, which is
+ * then left out here; NULL: they have none. Freed with pm_free. */
+char *pm_config_flags_markdown(const struct pm_open_sections *open,
+                               bool (*is_field)(const char *name));
 
 #ifdef __cplusplus
 }

@@ -64,6 +64,9 @@ int pm_convert_pipeline(const char *const *paths, size_t count, struct cJSON **c
                         struct cJSON **notes);
 /* Returns the table of these fields for docs/migrating.md, as Markdown. Free it with pm_free. */
 char *pm_convert_pipeline_markdown(void);
+/* Whether a pipeline config has a field with this name. "message.field" is looked up by its last
+ * part. */
+bool pm_convert_pipeline_has(const char *name);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 

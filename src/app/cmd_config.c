@@ -175,7 +175,8 @@ static const struct {
 static char *migration(const struct pm_open_sections *open)
 {
     struct pm_str s = { 0 };
-    char *flags = pm_config_flags_markdown(open), *fields = pm_convert_pipeline_markdown();
+    char *flags = pm_config_flags_markdown(open, pm_convert_pipeline_has);
+    char *fields = pm_convert_pipeline_markdown();
 
     pm_str_add(&s, "%s%s", flags, fields);
     pm_free(flags);

@@ -75,20 +75,20 @@ static const char *own_keys(struct pm_arena *a, const struct pm_open_row *row)
     return all ? all : "none";
 }
 
-static int fail_later(const struct load *l, const char *path, const struct pm_later *r)
+static int fail_refused(const struct load *l, const char *path, const struct pm_refused *r)
 {
-    return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version (%s)",
-                   pm_config_place(l->c, path), path, r->help);
+    return pm_fail(PM_ECONFIG, "%s %s: there is no such key. %s", pm_config_place(l->c, path), path,
+                   r->instead);
 }
 
 static int fail_unknown(const struct load *l, const struct pm_config_section *s,
                         const struct pm_open_row *row, const char *key)
 {
     const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
-    const struct pm_later *later = pm_later_find(path);
+    const struct pm_refused *refused = pm_refused_find(path);
 
-    if (later)
-        return fail_later(l, path, later);
+    if (refused)
+        return fail_refused(l, path, refused);
     if (row && pm_reference_find(path)) /* the key belongs to another row */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
                        pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));

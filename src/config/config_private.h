@@ -98,15 +98,16 @@ bool pm_reference_lists(const char *list, const char *word);
 /* Returns the key that replaces this flag, or NULL. */
 const struct pm_reference *pm_reference_by_flag(const char *word);
 
-/* ---- later.c: known names that are not implemented -------------------------------------- */
+/* ---- refused.c: known names that are refused -------------------------------------------- */
 
-/* A key that is known but refused by this version. Texts are Markdown. */
-struct pm_later {
-    const char *key, *type, *def, *help;
+/* A key that is known and refused. instead: sentences that say what to do, without the last full
+ * stop. */
+struct pm_refused {
+    const char *key, *instead;
 };
-extern const struct pm_later pm_later_keys[]; /* ends with a NULL key */
-/* Finds a key; NULL: unknown. */
-const struct pm_later *pm_later_find(const char *key);
+extern const struct pm_refused pm_refused_keys[]; /* ends with a NULL key */
+/* Returns the row of a key, or NULL if the key is not refused. */
+const struct pm_refused *pm_refused_find(const char *key);
 
 /* ---- flags.c: the original programs' flags, by program --------------------------------- */
 

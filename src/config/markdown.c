@@ -217,14 +217,14 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
     add_options(s, "devices[]", pm_config_device_opts, NULL, NULL);
 }
 
-/* Adds the known names that this version refuses. */
-static void add_later(struct pm_str *s)
+/* Adds the keys that are known and refused. */
+static void add_refused(struct pm_str *s)
 {
-    pm_str_add(s, "\n## Not available yet\n\nThese keys are planned. A config that uses one of "
-                  "them is refused with a message that says so.\n\n"
-                  "| key | type | default | meaning |\n|---|---|---|---|\n");
-    for (const struct pm_later *l = pm_later_keys; l->key; l++)
-        pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
+    pm_str_add(s, "\n## Refused keys\n\nThese names come from other programs. A config that uses "
+                  "one of them is refused with this text.\n\n"
+                  "| key | what to do instead |\n|---|---|\n");
+    for (const struct pm_refused *r = pm_refused_keys; r->key; r++)
+        pm_str_add(s, "| `%s` | %s. |\n", r->key, r->instead);
 }
 
 /* Adds the values of run.keep_best. */
@@ -261,7 +261,7 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++)
         pm_str_add(&s, "| [`%s`](#%s) | %s |\n", c->name, c->name, c->help);
     pm_str_add(&s,
-               "| [Not available yet](#not-available-yet) | names reserved for later versions |\n");
+               "| [Refused keys](#refused-keys) | names of other programs that have no key |\n");
     add_top(&s, open);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
         const struct pm_open_rows *rows = pm_config_rows(c, open);
@@ -278,7 +278,7 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
                 add_augmentations(&s, &open->augmentations);
         }
     }
-    add_later(&s);
+    add_refused(&s);
     return s.text;
 }
 
@@ -319,7 +319,7 @@ static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, 
 }
 
 /* Finds the section's or a task's table that has a key ("eval." or "eval.NAME."), and the key's
- * name in it. NULL: the key is top-level, of an open row, or not available yet. */
+ * name in it. NULL: the key is top-level, of an open row, or refused. */
 static const struct pm_opt *closed_table(const struct pm_open_sections *open, const char *key,
                                          const char **name)
 {
@@ -346,14 +346,11 @@ static const struct pm_opt *closed_table(const struct pm_open_sections *open, co
 
 static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
 {
-    const struct pm_later *later = pm_later_find(key);
     const struct pm_config_section *c = pm_config_section_find(key, strcspn(key, "."));
     const char *name;
     const struct pm_opt *closed = closed_table(open, key, &name);
 
-    if (later) {
-        pm_str_add(s, "`%s`", later->def);
-    } else if (closed) {
+    if (closed) {
         char *text = default_text(closed, name);
         pm_str_add(s, "`%s`", text);
         pm_free(text);
@@ -366,11 +363,14 @@ static void add_default(struct pm_str *s, const struct pm_open_sections *open, c
     }
 }
 
-/* Adds "`run.steps` | `0` |", or for keys of later versions "`export.frames` (not available yet) |
- * ...". */
+/* Adds "`run.steps` | `0` |", or "none | |" for a key that is refused. */
 static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key)
 {
-    pm_str_add(s, "`%s`%s | ", key, pm_later_find(key) ? " (not available yet)" : "");
+    if (pm_refused_find(key)) {
+        pm_str_add(s, "none | |");
+        return;
+    }
+    pm_str_add(s, "`%s` | ", key);
     add_default(s, open, key);
     pm_str_add(s, " |");
 }
@@ -443,8 +443,8 @@ static const char *help_of(const struct pm_open_sections *open, const struct pm_
     const char *name;
     const struct pm_opt *closed = closed_table(open, r->key, &name);
 
-    if (pm_later_find(r->key))
-        return pm_later_find(r->key)->help;
+    if (pm_refused_find(r->key))
+        return pm_refused_find(r->key)->instead;
     if (closed)
         return closed[pm_opts_find(closed, name)].help;
     for (size_t i = 0; rows && i < rows->count; i++) {
@@ -459,8 +459,10 @@ static const char *help_of(const struct pm_open_sections *open, const struct pm_
     return "";
 }
 
+/* Adds the names of a column of reference.c. elsewhere: whether another table has a name; NULL:
+ * none does. */
 static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, const char *title,
-                        const char *help, size_t column)
+                        const char *help, size_t column, bool (*elsewhere)(const char *name))
 {
     struct alias *list;
     const size_t count = collect(column, &list);
@@ -470,29 +472,33 @@ static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, c
                "|---|---|---|---|\n",
                title, help);
     for (size_t i = 0; i < count; i++) {
-        pm_str_add(s, "| `%s` | ", list[i].name);
-        add_key(s, open, list[i].r->key);
-        pm_str_add(s, " %s |\n", help_of(open, list[i].r));
+        if (!elsewhere || !elsewhere(list[i].name)) {
+            pm_str_add(s, "| `%s` | ", list[i].name);
+            add_key(s, open, list[i].r->key);
+            pm_str_add(s, " %s |\n", help_of(open, list[i].r));
+        }
         pm_free(list[i].name);
     }
     pm_free(list);
 }
 
-char *pm_config_flags_markdown(const struct pm_open_sections *open)
+char *pm_config_flags_markdown(const struct pm_open_sections *open,
+                               bool (*is_field)(const char *name))
 {
     struct pm_str s = { 0 };
 
     add_programs(&s, open);
     add_aliases(&s, open, "Arguments of TF-Slim's functions",
                 "Python arguments that its programs had no flags for.",
-                offsetof(struct pm_reference, slim));
+                offsetof(struct pm_reference, slim), NULL);
     add_aliases(
         &s, open, "DeepLab",
         "Flags of its train, eval, vis and export_model programs, fields of its options, and "
         "of forks that added instances.",
-        offsetof(struct pm_reference, deeplab));
+        offsetof(struct pm_reference, deeplab), NULL);
     add_aliases(&s, open, "TensorFlow Object Detection API",
-                "Fields of its pipeline config.",
-                offsetof(struct pm_reference, detection));
+                "Flags of its programs, and names of its forks. The fields of its pipeline config "
+                "are in [other tables](#fields-of-pipeline-configs).",
+                offsetof(struct pm_reference, detection), is_field);
     return s.text;
 }

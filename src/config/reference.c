@@ -2,8 +2,8 @@
  * meaning in different programs are listed at one key. The flags of TF-Slim's and the Inception
  * trainer's programs are in flags.c; the slim column here is for arguments that are not flags.
  *
- * The keys that this version reads are in sections.c, those of later versions in later.def. A test
- * compares this list with both. */
+ * Keys that are read are in sections.c, keys that are refused in refused.def. A test compares this
+ * list with both. */
 #include "config/config_private.h"
 
 #include <string.h>
@@ -109,8 +109,7 @@ const struct pm_reference pm_references[] = {
     KEY("data.max_boxes", NULL, NULL, "max_number_of_boxes"),
     KEY("data.num_keypoints", NULL, NULL, "num_keypoints, keypoint_type_weight"),
     KEY("data.instance_masks", NULL, NULL, "load_instance_masks, mask_type"),
-    KEY("data.multiclass_scores", NULL, NULL,
-        "load_multiclass_scores, use_multiclass_scores"),
+    KEY("data.multiclass_scores", NULL, NULL, "use_multiclass_scores"),
     KEY("data.merge_multiple_label_boxes", NULL, NULL, "merge_multiple_label_boxes"),
     KEY("data.additional_channels", NULL, NULL, "num_additional_channels"),
     KEY("data.fields", NULL, NULL,
@@ -161,6 +160,8 @@ const struct pm_reference pm_references[] = {
     KEY("loss.normalize_by_matches", NULL, NULL, "normalize_loss_by_num_matches"),
     KEY("loss.normalize_loc_by_codesize", NULL, NULL, "normalize_loc_loss_by_codesize"),
     KEY("loss.hard_example_miner", NULL, NULL, "hard_example_miner"),
+    KEY("loss.expected_loss_weights", NULL, NULL,
+        "expected_loss_weights, min_num_negative_samples, desired_negative_sampling_ratio"),
 
     /* ---- optim ---- */
     KEY("optim.name", NULL, "optimizer",

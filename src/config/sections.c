@@ -223,7 +223,7 @@ static const struct pm_opt run[] = {
            "forward pass and memory on the first device; 0 = off"),
 #define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
 #define ONLY_BOOL(key, value, help) PM_ONLY_BOOL(key, value, help),
-#include "later.def"
+#include "refused.def"
 #undef ONLY_INT
 #undef ONLY_BOOL
     { 0 },

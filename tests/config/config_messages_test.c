@@ -24,7 +24,7 @@ static void messages(void **state)
         { "{\"model\": {\"name\": \"lenet\", \"output_stride\": 8}}",
           "t.json:1: model.output_stride: 'lenet' has no such option (its own: " },
         { "{\"model\": {\"name\": \"lenet\", \"meta\": \"ssd\"}}",
-          "t.json:1: model.meta: known, but not available in this version (detection" },
+          "t.json:1: model.meta: there is no such key. The net's name, model.name, decides" },
         { "{\"optim\": {\n\n\"momentun\": 1, \"name\": \"momentum\"}}",
           "t.json:3: optim.momentun: unknown key, did you mean 'momentum'?" },
         { "{\"optim\": {\"momentum\": 1, \"name\": \"adam\"}}",
@@ -92,7 +92,8 @@ static void messages(void **state)
           "run.batch_size: 2 is less than one example for each of 3 devices" },
         { "{\"devices\": [{\"name\": \"cpu\", \"share\": 2}],\n\"run\": {\"balance\": \"auto\"}}",
           "t.json:2: run.balance: \"auto\" measures the shares" },
-        { "{\"export\": {\"frames\": 3}}", "t.json:1: export.frames: known, but not available" },
+        { "{\"export\": {\"frames\": 3}}",
+          "t.json:1: export.frames: there is no such key. Nets for video are not available" },
         { "{\"export\": {\"weights\": \"x\"}}",
           "export.weights: \"x\" is not one of auto|inside|beside" },
         { "{\"run\": {\"replicas\": 4}}",
@@ -125,7 +126,7 @@ static void messages(void **state)
           "once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
         { "{\"eval\": {\"keypoint_edges\": []}}",
-          "t.json:1: eval.keypoint_edges: known, but not" },
+          "t.json:1: eval.keypoint_edges: there is no such key" },
         { "{\"eval\": {\"panoptic\": {}}}",
           "t.json:1: eval.panoptic: this key is for segmentation, but" },
 #define PANOPTIC(o) \
@@ -149,7 +150,7 @@ static void messages(void **state)
         { "{\"task\": \"segmentation\", \"model\": {\"name\": \"lenet\"}}",
           "t.json:1: model.name: lenet is a net for classification, but task is segmentation" },
         { "{\"export\": {\"frames\": 3}}",
-          "t.json:1: export.frames: known, but not available" },
+          "t.json:1: export.frames: there is no such key. Nets" },
         { "{\"base\": 3}", "t.json: base: a file name or a list of file names" },
         { "{\"base\": \"none.json\"}", "t.json: base: none.json: cannot be opened: No such file" },
         { "{\"a\": 1,\n\"a\": 2}", "t.json:2:1: key 'a' is given twice" },
@@ -223,7 +224,7 @@ static void left_behind(void **state)
     assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
     wrong[1] = "export.frames=true"; /* a section that exists only on the command line */
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: export.frames: known, but not available");
+    assert_contains(pm_error_text(), "command line: export.frames: there is no such key. Nets");
     wrong[1] = "exprt.file=x";
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: exprt: unknown key, did you mean 'export'?");

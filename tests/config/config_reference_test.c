@@ -11,7 +11,7 @@ static void named(const char *section, const struct pm_opt *o)
         char path[128];
         snprintf(path, sizeof path, "%s.%s", section, o->key);
         const struct pm_reference *r = pm_reference_find(path);
-        if (!r || pm_later_find(path))
+        if (!r || pm_refused_find(path))
             fail_msg("%s: src/config/reference.c has no KEY line for it", path);
     }
 }
@@ -40,21 +40,21 @@ static void reference(void **state)
         const char *dot = strchr(r->key, '.');
         const struct pm_config_section *s =
             dot ? pm_config_section_find(r->key, (size_t)(dot - r->key)) : NULL;
-        const bool later = pm_later_find(r->key) != NULL;
+        const bool refused = pm_refused_find(r->key) != NULL;
         if (dot && !s)
             fail_msg("%s: is in no section", r->key);
-        if (s && later && in_a_table(s, dot + 1))
-            fail_msg("%s: is marked as later but accepted", r->key);
-        if (s && !later && !in_a_table(s, dot + 1) && !s->row_kind)
+        if (s && refused && in_a_table(s, dot + 1))
+            fail_msg("%s: is refused and accepted", r->key);
+        if (s && !refused && !in_a_table(s, dot + 1) && !s->row_kind)
             fail_msg("%s: is in no table", r->key);
         if (pm_reference_find(r->key) != r)
             fail_msg("%s: stands twice", r->key);
     }
-    for (const struct pm_later *l = pm_later_keys; l->key; l++) {
+    for (const struct pm_refused *l = pm_refused_keys; l->key; l++) {
         if (!pm_reference_find(l->key))
             fail_msg("%s: src/config/reference.c has no KEY line for it", l->key);
-        if (pm_later_find(l->key) != l)
-            fail_msg("%s: stands twice in src/config/later.def", l->key);
+        if (pm_refused_find(l->key) != l)
+            fail_msg("%s: stands twice in src/config/refused.def", l->key);
     }
 }
 
@@ -76,7 +76,8 @@ static void schema(void **state)
     assert_contains(text,
                     "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
     assert_contains(text, "### optim of adam");
-    assert_contains(text, "| `export.frames` | int | `null` | ");
+    assert_contains(text, "| `export.frames` | Nets for video are not available. Remove the key."
+                          " |\n");
     pm_free(text);
 }
 

@@ -135,7 +135,7 @@ static void check_instead(const struct pm_flag *f)
         fail_msg("%s: no converter has an option %s", f->flag, name);
 }
 
-/* Each key exists or is known as a later one. */
+/* Each key exists or is known as refused. */
 static void keys_exist(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void keys_exist(void **state)
             if (!r)
                 fail_msg("%s: %s: src/config/reference.c does not know %s", p->name, f->flag,
                          f->key);
-            if (!pm_later_find(f->key) && !is_option(f->key))
+            if (!pm_refused_find(f->key) && !is_option(f->key))
                 fail_msg("%s: %s: no section, net or optimizer has %s", p->name, f->flag, f->key);
         }
 }
@@ -166,18 +166,18 @@ static void once(void **state)
                              r->key, f->flag);
 }
 
-/* No option of a net, optimizer or preprocessing has the name of a later key. */
-static void not_later(void **state)
+/* No option of a net, optimizer or preprocessing has the name of a refused key. */
+static void not_refused(void **state)
 {
     (void)state;
-    for (const struct pm_later *l = pm_later_keys; l->key; l++)
+    for (const struct pm_refused *l = pm_refused_keys; l->key; l++)
         if (is_option(l->key))
-            fail_msg("%s: is an option, but src/config/later.def has a line for it", l->key);
+            fail_msg("%s: is an option, but src/config/refused.def has a line for it", l->key);
 }
 
 static void printed(void **state)
 {
-    char *text = pm_config_flags_markdown(&open_rows);
+    char *text = pm_config_flags_markdown(&open_rows, pm_convert_pipeline_has);
     (void)state;
 
     assert_contains(text, "\n### train_image_classifier\n\nHere: `pumice train CONFIG`.\n\n");
@@ -187,7 +187,8 @@ static void printed(void **state)
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
     assert_contains(text, "| `is_training` | `false` | none | |");
     assert_contains(text, "| `training_number_of_steps` | `run.steps` | `0` | last training step");
-    assert_contains(text, "| `num_steps` | `run.steps` | `0` | ");
+    assert_contains(text, "| `worker_replicas` | `run.replicas` | `1` | ");
+    assert_null(strstr(text, "| `num_steps` | `run.steps` | `0` | ")); /* a field */
     assert_contains(text, "| `dropout_keep_prob` | `model.keep_prob` | ");
     pm_free(text);
 }
@@ -196,7 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complete),  cmocka_unit_test(keys_exist), cmocka_unit_test(once),
-        cmocka_unit_test(not_later), cmocka_unit_test(printed),
+        cmocka_unit_test(not_refused), cmocka_unit_test(printed),
     };
 
     arena = pm_arena_create();

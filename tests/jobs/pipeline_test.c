@@ -160,7 +160,10 @@ static void training(void **state)
               "  label_map_path: '/d/m.pbtxt' sample_1_of_n_examples: 3 }\n"
               "eval_config { metrics_set: 'coco_detection_metrics' use_moving_averages: true\n"
               "  metrics_set: 'precision_at_recall_detection_metrics'\n"
-              "  metrics_set: 'oid_challenge_detection_metrics' }");
+              "  metrics_set: 'oid_challenge_detection_metrics'\n"
+              "  skip_predictions_for_unlabeled_class: true recall_lower_bound: .25 }");
+    has("eval.skip_unlabeled", "true");
+    has("eval.recall_range", "[0.25,1]");
     has("eval.metrics", "[\"coco\",\"voc\",\"open_images_challenge\"]");
     has("data.sample_1_of_n", "2");
     has("run.batch_size", "24");

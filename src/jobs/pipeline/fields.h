@@ -136,6 +136,7 @@ PM_PIPELINE_CALL(every_nth);
 PM_PIPELINE_CALL(max_boxes);
 PM_PIPELINE_CALL(input_path);
 PM_PIPELINE_CALL(metrics_set);
+PM_PIPELINE_CALL(recall_range);
 PM_PIPELINE_CALL(averages);
 
 #endif

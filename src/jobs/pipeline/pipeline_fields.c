@@ -140,6 +140,17 @@ static void add_place(struct pm_str *s, const struct pm_pipeline_row *r)
     }
 }
 
+bool pm_convert_pipeline_has(const char *name)
+{
+    const char *last = strrchr(name, '.');
+
+    last = last ? last + 1 : name;
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (strcmp(rows[i].field, last) == 0)
+            return true;
+    return false;
+}
+
 char *pm_convert_pipeline_markdown(void)
 {
     struct pm_str s = { 0 };

@@ -391,6 +391,23 @@ out:
     return err;
 }
 
+PM_PIPELINE_CALL(recall_range)
+{
+    double low, high;
+    cJSON *range;
+    int err = PM_OK;
+
+    (void)row, (void)object, (void)f;
+    PM_TRY(pm_pipeline_number_of(p, p->tree, "recall_lower_bound", 0, &low));
+    PM_TRY(pm_pipeline_number_of(p, p->tree, "recall_upper_bound", 1, &high));
+    range = cJSON_CreateArray();
+    cJSON_AddItemToArray(range, pm_pipeline_number(low));
+    cJSON_AddItemToArray(range, pm_pipeline_number(high));
+    pm_pipeline_set(p, "eval.recall_range", range);
+out:
+    return err;
+}
+
 PM_PIPELINE_CALL(averages)
 {
     bool on = false;

@@ -80,6 +80,7 @@ struct pm_detection_eval {
     struct pm_strings metrics;    /* names of metric sets */
     struct pm_floats recall_range;
     const struct cJSON *score_threshold;
+    bool skip_unlabeled;
 };
 struct pm_detection_export { bool nms; };
 
@@ -107,6 +108,8 @@ struct pm_task {
     struct pm_detection_miner miner;
     unsigned sets;                    /* enum pm_box_set: metrics that are computed */
     double recall[2];                 /* of precision_at_recall */
+    bool skip_unlabeled;              /* evaluation drops detections of classes that the picture's
+                                       * annotations do not cover */
     double score_threshold;           /* boxes with a score above it are drawn */
     bool best_threshold;              /* eval.score_threshold is "best": */
     double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is

@@ -163,6 +163,9 @@ static const struct pm_opt eval[] = {
             "detection: predict and the report draw boxes with a score above this number of 0 to "
             "1; \"best\": in each class the score of the best F1 in the run's latest evaluation; "
             "null = 0.5"),
+    PM_BOOL(pm_detection_eval, skip_unlabeled, false,
+            "detection: if a record lists absent classes (image/neg_category_ids), drop detections "
+            "of classes that it neither lists nor annotates"),
     { 0 },
 };
 
@@ -297,6 +300,7 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
                        place_of(c, "eval.recall_range")));
     t->recall[0] = (double)e.recall_range.v[0];
     t->recall[1] = (double)e.recall_range.v[1];
+    t->skip_unlabeled = e.skip_unlabeled;
     least = e.score_threshold;
     t->score_threshold = PM_DETECTION_SCORE;
     t->best_threshold = cJSON_IsString(least) && strcmp(least->valuestring, "best") == 0;

@@ -102,6 +102,19 @@ void pm_detection_score_destroy(struct pm_score **m)
     *m = NULL;
 }
 
+/* Whether the picture's annotations cover a class. Without a list of absent classes they cover
+ * all. */
+static bool is_labelled(const struct pm_detection_truths *t, int32_t label)
+{
+    bool found = !t->verified;
+
+    for (int i = 0; i < t->verified_count && !found; i++)
+        found = t->verified[i] == label;
+    for (int i = 0; i < t->count && !found; i++)
+        found = t->truth[i].label == label;
+    return found;
+}
+
 /* rows: detections of a picture that the outputs have room for. */
 static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
                        const void *const *outputs, int rows)
@@ -114,15 +127,16 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
     const int count = ((const int32_t *)outputs[PM_OUT_COUNT])[i];
     struct pm_box_detection *list = pm_malloc(((size_t)count + 1) * sizeof *list);
     struct pm_box *pixels = pm_malloc(((size_t)count + 1) * sizeof *pixels);
-    int err = PM_OK;
+    int err = PM_OK, n = 0;
 
     PM_TRY(pm_detection_to_pixels(m->task, batch->frame, truths->height, truths->width, boxes,
                                   count, pixels));
     for (int k = 0; k < count; k++)
-        list[k] = (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
+        if (!m->task->skip_unlabeled || is_labelled(truths, classes[k]))
+            list[n++] = (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
         .record = batch->record[i], .name = truths->name, .truth = truths->truth,
-        .detection = list, .truths = truths->count, .detections = count,
+        .detection = list, .truths = truths->count, .detections = n,
         .verified = truths->verified, .verified_count = truths->verified_count });
 out:
     pm_free(list);

@@ -4,6 +4,7 @@
 #include "experiment/experiment.h"
 #include "tasks/detection/detection.h"
 
+#include <cjson/cJSON.h>
 #include <pumice/train.h>
 
 enum { SIDE = 32, MOST = 6, CLASSES = 4, ANCHORS = 4 * 4 * 2 + 2 * 2 * 2 };
@@ -485,6 +486,47 @@ static void not_both(void **state)
     tear_down(&s);
 }
 
+/* The AP of class 3 in two pictures of the input's size. Somebody looked for classes 0 and 1 in the
+ * first one. There class 3 is detected with a higher score than in the second picture, which has
+ * such an object. */
+static double ap_of_class(const char *text)
+{
+    struct setup s = set_up(text);
+    const struct pm_task_row *row = s.e->task_row;
+    struct pm_box_truth cat = { .box = { { 0, 0, 16, 16 } }, .area = NAN, .label = 0 };
+    struct pm_box_truth cow = { .box = { { 8, 8, 24, 24 } }, .area = NAN, .label = 3 };
+    struct pm_detection_truths first = { SIDE, SIDE, NULL, &cat, 1, (int[]){ 1 }, 1 };
+    struct pm_detection_truths second = { SIDE, SIDE, NULL, &cow, 1, NULL, 0 };
+    float boxes[2][100][4] = { { { 0 } } }, scores[2][100] = { { 0.9f }, { 0.8f } };
+    int32_t classes[2][100] = { { 3 }, { 3 } }, counts[2] = { 1, 1 };
+    void *fields[] = { NULL }, *host[] = { &first, &second };
+    const struct pm_batch b = { .field = fields, .frame = { SIDE, SIDE }, .examples = 2, .valid = 2,
+                                .record = (uint64_t[]){ 0, 1 }, .host = host };
+    struct pm_score *m = row->score_create(s.e->task);
+    cJSON *report = cJSON_CreateObject();
+
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 4; k++)
+            boxes[i][0][k] = k < 2 ? 0.25f : 0.75f;
+    assert_int_equal(row->score_add(m, &b, (const void *[]){ boxes, scores, classes, counts }, 0),
+                     PM_OK);
+    row->score_report(m, report);
+    const double ap = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "per_class_ap_50"), 3)
+                          ->valuedouble;
+
+    cJSON_Delete(report);
+    row->score_destroy(&m);
+    tear_down(&s);
+    return ap;
+}
+
+static void uncovered_classes(void **state)
+{
+    (void)state;
+    assert_true(fabs(ap_of_class(CONFIG("}}")) - 0.5) < 1e-9);
+    assert_true(fabs(ap_of_class(CONFIG("}, \"eval\": {\"skip_unlabeled\": true}}")) - 1) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,7 +536,7 @@ int main(void)
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
         cmocka_unit_test(remapped_classes),
         cmocka_unit_test(equal_boxes_share_labels), cmocka_unit_test(soft_labels),
-        cmocka_unit_test(not_both),
+        cmocka_unit_test(not_both), cmocka_unit_test(uncovered_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
