@@ -110,3 +110,44 @@ int ref_window(const struct ref *r, const char *otherwise, int in, int kernel, i
     total = ref_says(r, "padding", "explicit", otherwise) ? explicit_before + explicit_after : 0;
     return (in + total - effective) / stride + 1;
 }
+
+/* ---- inputs and variables of a subject ------------------------------------------------------- */
+
+static struct ref_array doubles(const struct subject *s, struct pm_tensor t)
+{
+    struct ref_array a = { .shape = t.shape, .count = pm_count(t) };
+    const char *data = s->values[pm_calls_root(&s->calls, t.value)].data;
+
+    a.v = malloc(a.count * sizeof *a.v);
+    for (size_t i = 0; i < a.count; i++)
+        a.v[i] = t.type == PM_F32 ? ((const float *)data)[i]
+                 : t.type == PM_U8 ? ((const uint8_t *)data)[i]
+                 : t.type == PM_I32 ? (double)((const int32_t *)data)[i]
+                                    : (double)((const uint32_t *)data)[i];
+    return a;
+}
+
+void ref_make(const struct subject *s, struct ref *r)
+{
+    *r = (struct ref){ .options = s->c->options, .train = s->c->train,
+                       .inputs = s->node->inputs, .vars = s->node->var_count };
+    for (int i = 0; i < r->inputs; i++)
+        r->in[i] = doubles(s, s->x[i]);
+    for (int k = 0; k < r->vars; k++)
+        r->var[k] = doubles(s, s->w[k]);
+}
+
+static void array_free(struct ref_array *a)
+{
+    free(a->v);
+    free(a->mag);
+}
+
+void ref_free(struct ref *r)
+{
+    for (int i = 0; i < r->inputs; i++)
+        array_free(&r->in[i]);
+    for (int k = 0; k < r->vars; k++)
+        array_free(&r->var[k]), array_free(&r->after[k]);
+    array_free(&r->y);
+}

@@ -1,5 +1,5 @@
-/* check_run: builds a case into a list of kernel calls and runs it on a device. Every value has
- * its own buffer between guard words. */
+/* check_run: builds a case into a list of kernel calls (check_build.c) and runs it on a device
+ * (check_run.c). Every value has its own buffer between guard words. */
 #ifndef CHECK_RUN_H
 #define CHECK_RUN_H
 
@@ -41,6 +41,9 @@ struct image {
     bool given;     /* set before the first call (input, variable, dy); other values start as NaN */
 };
 
+/* Values that no call has written are made of these words. */
+enum { NAN_WORD = 0x7fc0dead };
+
 struct build_options {
     bool backward, update;
     bool no_dx, no_dw;       /* builds as if they had no reader */
@@ -71,7 +74,7 @@ bool adds_to_gradient(const struct subject *s, int call);
 int subject_time(struct subject *s, struct pm_device *d, int call, int level, double *seconds,
                  const char **variant);
 
-/* The inputs and variables of a subject for the reference. Free with ref_free. */
+/* The inputs and variables of a subject for the reference (check_ref.c). Free with ref_free. */
 void ref_make(const struct subject *s, struct ref *r);
 void ref_free(struct ref *r);
 
