@@ -20,230 +20,23 @@
  * order's places p, p + 1, ... That also depends only on the data and the number. In evaluation,
  * the good examples of the slice are moved together when the batch is complete. */
 #include <assert.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/frames.h"
-#include "data/loader_other.h"
-#include "data/loader_slot.h"
-#include "data/order.h"
+#include "data/loader_private.h"
 
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
 enum { DEFAULT_RING = 4, MOST_GRAIN = 16, ERROR_TEXT = PM_SLOT_TEXT };
 
-struct pm_loader {
-    struct pm_dataset *dataset; /* borrowed */
-    struct pm_loader_options o;
-    uint64_t count, batches; /* records of the dataset; batches per pass */
-    struct pm_field *field;      /* owned; o.fields */
-    struct pm_group_batches grouped; /* owned; zeros without o.groups */
-    struct pm_slot *slot;           /* [ring], owned */
-    int grain;                   /* number of tickets that a worker takes at once */
-
-    pthread_mutex_t lock;
-    pthread_cond_t freed, ready;
-    atomic_bool stop;     /* set under the lock, also read between examples */
-    atomic_uint_least64_t skipped; /* corrupt records skipped so far */
-    uint64_t ticket_step; /* step of the next ticket */
-    int ticket_example;
-    uint64_t next_step; /* next batch for the caller */
-    double waited;
-    uint64_t ready_slots, takes; /* since pm_loader_fill: sum of ready slots, number of calls */
-    double fill;                 /* last result of pm_loader_fill */
-
-    pthread_t *thread; /* owned */
-    int threads;
-    int started;       /* threads numbered so far */
-};
-
-/* ---- workers -------------------------------------------------------------------------------- */
-
-struct worker {
-    uint8_t *buf; /* grows to the largest record */
-    size_t capacity;
-    void **out;   /* one example's place in each field */
-    char where[ERROR_TEXT]; /* the record's name */
-};
-
-/* Returns the number of the slice's example over all steps. */
-static uint64_t number_of(const struct pm_loader *l, uint64_t step, int example)
-{
-    return step * (uint64_t)l->o.batch + (uint64_t)(l->o.slice.first + example);
-}
-
-/* Returns how many examples of the slice exist in this step: all, except in the last batch of a
- * pass or of a group. */
-static int examples_of(const struct pm_loader *l, uint64_t step)
-{
-    uint64_t begin = number_of(l, step, 0), count = l->count;
-
-    if (l->o.groups) {
-        count = pm_group_of(&l->grouped, step, &begin)->count;
-        begin += (uint64_t)l->o.slice.first;
-    }
-
-    if (l->o.train || begin + (uint64_t)l->o.slice.count <= count)
-        return l->o.slice.count;
-    return begin < count ? (int)(count - begin) : 0;
-}
-
-/* Returns the record of an example. passed: number of corrupt records of the epoch skipped for
- * it. */
-static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example, uint64_t passed)
-{
-    const uint64_t g = number_of(l, step, example);
-    const uint64_t place = (g % l->count + passed) % l->count;
-
-    if (l->o.groups) {
-        uint64_t begin;
-        const struct pm_frame_group *group = pm_group_of(&l->grouped, step, &begin);
-
-        return l->o.groups->order[group->first + begin + (uint64_t)(l->o.slice.first + example)];
-    }
-    if (!l->o.train)
-        return g;
-    if (l->o.order)
-        return pm_order_record(l->o.order, step, l->o.slice.first + example, passed);
-    return l->o.in_order ? place : pm_permute(l->o.seed, g / l->count, l->count, place);
-}
-
-/* Reads a record for an example of the slice, or of the whole batch if example is outside of the
- * slice. out->where points to w->where. */
-static int read_record(struct pm_loader *l, struct worker *w, uint64_t step, int example,
-                       uint64_t record, struct pm_loader_record *out)
-{
-    size_t size = 0;
-    const double begun = pm_trace_now();
-    const int err = pm_dataset_read(l->dataset, record, &w->buf, &w->capacity, &size);
-
-    pm_trace_here("read", begun);
-    if (err < 0)
-        return err;
-    pm_dataset_where(l->dataset, record, w->where, sizeof w->where);
-    *out = (struct pm_loader_record){ .bytes = w->buf, .size = size, .where = w->where,
-                                      .seed = l->o.seed, .step = step,
-                                      .example = (uint32_t)(l->o.slice.first + example),
-                                      .part = pm_dataset_part(l->dataset, record) };
-    return PM_OK;
-}
-
-/* Logs a corrupt record: the first, second, fourth, eighth ... */
-static void tell_damage(struct pm_loader *l, struct pm_slot *s)
-{
-    const uint64_t n = atomic_fetch_add(&l->skipped, 1) + 1;
-
-    atomic_fetch_add(&s->skipped, 1);
-    if ((n & (n - 1)) == 0)
-        PM_WARN("data", "%s; skipped, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
-}
-
-static int make_from(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example,
-                     uint64_t record)
-{
-    const struct pm_loader_source source = { l->dataset, l->count, l->o.skip_corrupt, &l->stop,
-                                             tell_damage, l, s };
-    struct pm_loader_record r;
-
-    s->record[example] = record;
-    const int err = read_record(l, w, s->batch.step, example, record, &r);
-    if (err < 0)
-        return err;
-    r.frame = s->batch.frame;
-    r.records = l->count;
-    r.source = &source;
-    r.host = l->o.free_host ? &s->batch.host[example] : NULL;
-    for (int k = 0; k < s->fields.count; k++)
-        w->out[k] = (char *)s->batch.field[k] + s->bytes[k] * (size_t)example;
-    return l->o.make(l->o.ctx, &r, w->out);
-}
-
-static int make_one(struct pm_loader *l, struct pm_slot *s, struct worker *w, int example)
-{
-    const uint64_t limit = l->count < PM_MOST_DAMAGED ? l->count : PM_MOST_DAMAGED;
-    const uint64_t most = l->o.train ? limit : 1;
-
-    for (uint64_t k = 0; k < most && !l->stop; k++) {
-        const int err = make_from(l, s, w, example, record_of(l, s->batch.step, example, k));
-        if (err == PM_ECORRUPT && !l->o.skip_corrupt)
-            return pm_fail(err, "%s; data.on_corrupt=skip skips such records", pm_error_text());
-        if (err != PM_ECORRUPT)
-            return err;
-        tell_damage(l, s);
-    }
-    if (!l->o.train) {
-        s->empty[example] = true;
-        return PM_OK;
-    }
-    return pm_fail(PM_EDATA, "%" PRIu64 " consecutive records are damaged; the last one: %s", most,
-                   pm_error_text());
-}
-
-/* ---- frames ---------------------------------------------------------------------------------- */
-
-/* Sets the slot's frame and the places in its batch. */
-static void set_frame(const struct pm_loader *l, struct pm_slot *s, struct pm_frame frame,
-                      int examples)
-{
-    s->fields.count = 0;
-    if (l->o.fields_of)
-        l->o.fields_of(l->o.ctx, frame, &s->fields);
-    else
-        for (int k = 0; k < l->o.fields_count; k++)
-            pm_field_add(&s->fields, l->field[k]);
-    for (int k = 0; k < s->fields.count; k++)
-        s->bytes[k] = pm_type_size(s->fields.list[k].type) *
-                      pm_shape_count(s->fields.list[k].shape);
-    s->batch.fields = s->fields.list;
-    s->batch.frame = frame;
-    s->batch.examples = examples;
-}
-
-static int places_of(const struct pm_loader *l, const struct pm_frame_group *g)
-{
-    return g->count < (uint64_t)l->o.slice.count ? (int)g->count : l->o.slice.count;
-}
-
-/* Finds the frame that the example needs, of the record that make_one will probably take. Returns
- * false if there is none: making the example reports the error. */
-static bool frame_needed(struct pm_loader *l, struct worker *w, uint64_t step, int example,
-                         struct pm_frame *out)
-{
-    const uint64_t most = l->count < PM_MOST_DAMAGED ? l->count : PM_MOST_DAMAGED;
-    struct pm_loader_record r;
-
-    for (uint64_t k = 0; k < most && !l->stop; k++) {
-        int err = read_record(l, w, step, example, record_of(l, step, example, k), &r);
-
-        if (err == PM_OK)
-            err = l->o.frame_of(l->o.ctx, &r, out);
-        if (err != PM_ECORRUPT || !l->o.skip_corrupt)
-            return err == PM_OK;
-    }
-    return false;
-}
-
-/* Chooses the frame of a training batch. */
-static struct pm_frame choose_frame(struct pm_loader *l, struct worker *w, uint64_t step)
-{
-    struct pm_frame need = { 1, 1 }, one;
-
-    for (int g = 0; g < l->o.batch; g++)
-        if (frame_needed(l, w, step, g - l->o.slice.first, &one)) {
-            need.height = one.height > need.height ? one.height : need.height;
-            need.width = one.width > need.width ? one.width : need.width;
-        }
-    return pm_frame_choose(l->o.frames, l->o.frames_count, need);
-}
+/* ---- tickets --------------------------------------------------------------------------------- */
 
 /* Gives the next step's free slot its frame. Returns false if there is nothing to do. Called with
  * the lock held, which it releases while it reads. */
-static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct worker *w)
+static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct pm_loader_worker *w)
 {
     const uint64_t step = l->ticket_step;
 
@@ -253,7 +46,7 @@ static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct worker *w)
         uint64_t begin;
         const struct pm_frame_group *g = pm_group_of(&l->grouped, step, &begin);
 
-        set_frame(l, s, g->frame, places_of(l, g));
+        pm_loader_set_frame(l, s, g->frame, pm_loader_places_of(l, g));
         s->state = SLOT_FRAMED;
         return true;
     }
@@ -263,15 +56,13 @@ static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct worker *w)
     }
     s->state = SLOT_FRAMING;
     pthread_mutex_unlock(&l->lock);
-    const struct pm_frame frame = choose_frame(l, w, step);
+    const struct pm_frame frame = pm_loader_choose_frame(l, w, step);
     pthread_mutex_lock(&l->lock);
-    set_frame(l, s, frame, l->o.slice.count);
+    pm_loader_set_frame(l, s, frame, l->o.slice.count);
     s->state = SLOT_FRAMED;
     pthread_cond_broadcast(&l->freed);
     return true;
 }
-
-/* ---- tickets --------------------------------------------------------------------------------- */
 
 /* Opens the slot of the next step if it has a frame. Returns true if tickets can be taken. Called
  * with the lock held. */
@@ -281,7 +72,7 @@ static bool open_slot(struct pm_loader *l, struct pm_slot *s)
         return true;
     if (s->state != SLOT_FRAMED)
         return false;
-    const int real = examples_of(l, l->ticket_step);
+    const int real = pm_loader_examples_of(l, l->ticket_step);
     s->state = SLOT_FILLING;
     s->left = real;
     s->err = PM_OK;
@@ -304,7 +95,7 @@ static void set_ready(struct pm_loader *l, struct pm_slot *s)
 }
 
 /* Waits for work; returns NULL if no work is left. Called with the lock held. */
-static struct pm_slot *take(struct pm_loader *l, struct worker *w, int *begin, int *end)
+static struct pm_slot *take(struct pm_loader *l, struct pm_loader_worker *w, int *begin, int *end)
 {
     for (;;) {
         if (l->stop || (!l->o.train && l->ticket_step >= l->batches))
@@ -367,7 +158,7 @@ static void give(struct pm_loader *l, struct pm_slot *s, int made, int err, int 
 static void *work(void *arg)
 {
     struct pm_loader *l = arg;
-    struct worker w = { .out = pm_calloc((size_t)l->o.fields_count + 1, sizeof *w.out) };
+    struct pm_loader_worker w = { .out = pm_calloc((size_t)l->o.fields_count + 1, sizeof *w.out) };
     char name[32];
 
     pthread_mutex_lock(&l->lock);
@@ -385,7 +176,7 @@ static void *work(void *arg)
         for (int i = begin; i < end && err == PM_OK; i++) {
             if (l->stop)
                 break;
-            err = make_one(l, s, &w, i);
+            err = pm_loader_make(l, s, &w, i);
             failed = i;
         }
         give(l, s, end - begin, err, failed, err < 0 ? pm_error_text() : "");
@@ -397,32 +188,6 @@ static void *work(void *arg)
 
 /* ---- the caller's side ----------------------------------------------------------------------- */
 
-/* Adds the bytes of each field in this frame to the most so far. */
-static void most_bytes(const struct pm_loader *l, struct pm_slot *s, struct pm_frame frame,
-                       int examples, size_t *most)
-{
-    set_frame(l, s, frame, examples);
-    for (int k = 0; k < s->fields.count; k++) {
-        const size_t bytes = s->bytes[k] * (size_t)examples;
-
-        most[k] = bytes > most[k] ? bytes : most[k];
-    }
-}
-
-/* Returns the bytes of each field's array: as many as the frame that needs most has. */
-static size_t *array_bytes(const struct pm_loader *l, struct pm_slot *s)
-{
-    size_t *most = pm_calloc((size_t)l->o.fields_count + 1, sizeof *most);
-
-    if (l->o.frames_count == 0 && !l->o.groups)
-        most_bytes(l, s, l->o.frame, l->o.slice.count, most);
-    for (int i = 0; i < l->o.frames_count; i++)
-        most_bytes(l, s, l->o.frames[i], l->o.slice.count, most);
-    for (size_t i = 0; l->o.groups && i < l->o.groups->count; i++)
-        most_bytes(l, s, l->o.groups->list[i].frame, places_of(l, &l->o.groups->list[i]), most);
-    return most;
-}
-
 static void make_slots(struct pm_loader *l)
 {
     size_t *most = NULL;
@@ -433,8 +198,8 @@ static void make_slots(struct pm_loader *l)
 
         pm_slot_create(s, i, l->o.slice.count, l->o.fields_count);
         if (!most)
-            most = array_bytes(l, s);
-        set_frame(l, s, l->o.frame, l->o.slice.count);
+            most = pm_loader_array_bytes(l, s);
+        pm_loader_set_frame(l, s, l->o.frame, l->o.slice.count);
         for (int k = 0; k < l->o.fields_count; k++)
             s->batch.field[k] = pm_calloc(1, most[k]);
     }
