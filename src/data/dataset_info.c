@@ -2,6 +2,7 @@
  * the JSON object that a checkpoint stores about its data. The object has dataset.json's members,
  * and labels.txt as "labels". */
 #include "data/dataset_info.h"
+#include "data/label_reading.h"
 
 #include <pumice/objects.h>
 
@@ -249,17 +250,12 @@ static int read_box_labels(struct pm_arena *a, const cJSON *o, const char *where
                            struct pm_dataset_info *out)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, "box_labels");
-    char *text = list ? pm_json_print(list) : NULL;
-    int err = PM_OK;
+    struct pm_label_map *map = pm_arena_alloc(a, sizeof *map);
 
-    if (text) {
-        struct pm_label_map *map = pm_arena_alloc(a, sizeof *map);
-
-        err = pm_label_map_parse(a, text, pm_arena_printf(a, "%s: data.box_labels", where), map);
-        out->box_labels = map;
-    }
-    pm_free(text);
-    return err;
+    if (!list)
+        return PM_OK;
+    out->box_labels = map;
+    return pm_label_map_of_list(a, list, pm_arena_printf(a, "%s: data.box_labels", where), map);
 }
 
 int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const char *where,

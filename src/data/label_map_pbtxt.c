@@ -1,6 +1,6 @@
 /* label_map_pbtxt: reads protobuf's text form of a label map. Known fields that are not used are
  * skipped; unknown ones are errors, because a misspelt name would lose a class. */
-#include "data/label_map.h"
+#include "data/label_reading.h"
 #include "formats/proto_text.h"
 
 #include <string.h>

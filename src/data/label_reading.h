@@ -1,6 +1,6 @@
-/* label_map, internal to data/: what the readers of the two formats share. */
-#ifndef PUMICE_DATA_LABEL_MAP_H
-#define PUMICE_DATA_LABEL_MAP_H
+/* label_reading, internal to data/: what the readers of label maps share. */
+#ifndef PUMICE_DATA_LABEL_READING_H
+#define PUMICE_DATA_LABEL_READING_H
 
 #include <pumice/objects.h>
 
@@ -28,7 +28,21 @@ struct pm_label_raw *pm_label_add(struct pm_label_reading *r, unsigned place);
 /* Names keypoint `id` of an item; ids are from 0. */
 int pm_label_add_point(const struct pm_label_reading *r, struct pm_label_raw *item, int64_t id,
                        const char *name, unsigned place);
+/* Checks the items and copies them to the arena: ids are unique and in range, names are unique
+ * single lines. PM_EDATA. */
+int pm_label_settle(struct pm_label_reading *r, struct pm_label_map *out);
+void pm_label_reading_free(struct pm_label_reading *r);
+
+/* ---- readers: they add the items, PM_EDATA ------------------------------------------------- */
+
 /* Reads protobuf's text form. */
 int pm_label_read_pbtxt(struct pm_label_reading *r, const char *text);
+/* Reads JSON: a list of items, or an object with the list `item`. */
+int pm_label_read_json(struct pm_label_reading *r, const char *text);
+/* Reads a list of items; NULL or another value is refused. */
+int pm_label_read_list(struct pm_label_reading *r, const struct cJSON *list);
+/* Reads, checks and settles a list of items. where: its file, for messages. */
+int pm_label_map_of_list(struct pm_arena *a, const struct cJSON *list, const char *where,
+                         struct pm_label_map *out);
 
 #endif
