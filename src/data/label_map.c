@@ -33,7 +33,8 @@ int pm_label_map_parse(struct pm_arena *a, const char *text, const char *where,
     int err = PM_OK;
 
     *out = (struct pm_label_map){ NULL, 0 };
-    PM_TRY(first == '[' || first == '{' ? pm_label_read_json(&r, text) : pm_label_read_pbtxt(&r, text));
+    PM_TRY(first == '[' || first == '{' ? pm_label_read_json(&r, text)
+                                        : pm_label_read_pbtxt(&r, text));
     PM_TRY(pm_label_settle(&r, out));
 out:
     pm_label_reading_free(&r);

@@ -79,7 +79,10 @@ int pm_label_read_json(struct pm_label_reading *r, const char *text)
     int err = PM_OK;
 
     PM_TRY(pm_json_parse(r->where, text, &o));
-    PM_TRY(pm_label_read_list(r, cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, "item") : o));
+    if (cJSON_IsObject(o))
+        PM_TRY(pm_label_read_list(r, cJSON_GetObjectItemCaseSensitive(o, "item")));
+    else
+        PM_TRY(pm_label_read_list(r, o));
 out:
     cJSON_Delete(o);
     return err == PM_ECONFIG ? PM_EDATA : err;

@@ -1,5 +1,5 @@
-/* making_private, inside data/: a data folder that is being made. making.c makes the folder and puts it in
- * place, making_split.c its records, making_info.c the text files that describe them. */
+/* making_private, inside data/: a data folder that is being made. making.c makes the folder and
+ * puts it in place, making_split.c makes its records, making_info.c its text files. */
 #ifndef PM_MAKING_PRIVATE_H
 #define PM_MAKING_PRIVATE_H
 
