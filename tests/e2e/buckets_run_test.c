@@ -3,8 +3,7 @@
  * again, or after a lost device, training ends with the same bits. One bucket trains like
  * input.size. The memory of each size is shown. Summaries and metrics use the batch's size. Two
  * devices give the same bits each time. */
-#include "e2e/program.h"
-#include "e2e/same_run.h"
+#include "e2e/interrupted.h"
 
 static const char net[] =
     "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
@@ -72,12 +71,6 @@ static int make_data(void **state)
     return 0;
 }
 
-/* Trains in FOLDER/NAME with further options. */
-static void train(const char *name, const char *more)
-{
-    check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
-}
-
 static char *log_of(const char *name)
 {
     return get_text(in("%s/log.txt", name));
@@ -94,34 +87,14 @@ static void resumed(void **state)
     assert_contains(log, ", 17x17 (");
     assert_contains(log, " for activations");
     pm_free(log);
-    for (int i = 0; i < 3; i++) {
-        char arguments[2048];
-        struct result killed;
-        pid_t pid;
-
-        snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"),
-                 in("torn"));
-        pid = start(NULL, in("torn%d", i), arguments);
-        usleep(120000 * (useconds_t)(i + 1));
-        kill(pid, SIGKILL);
-        killed = finish(pid, in("torn%d", i));
-        drop(&killed);
-    }
-    train("torn", "");
-    same_run(in("whole"), in("torn"));
+    assert_same_after_kills();
 }
 
 /* Training resumes from its snapshot after a device is lost, with the same bits. */
 static void lost_device(void **state)
 {
-    struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
-                          "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
-                          in("lost"));
-
     (void)state;
-    assert_contains(r.err, "was lost, as PM_LOSE requests");
-    check(r, 0);
-    same_run(in("whole"), in("lost"));
+    assert_same_after_loss();
 }
 
 /* With a list of one size only config.json differs. */

@@ -1,8 +1,7 @@
 /* Detection by the program on drawn shapes: training, killed and started again or after a lost
  * device, ends with the same bits; clones of any shares learn what one would; evaluation writes its
  * detections in pixels of the files; predict and export. */
-#include "e2e/program.h"
-#include "e2e/same_run.h"
+#include "e2e/interrupted.h"
 
 #include <pumice/onnx.h>
 
@@ -48,12 +47,6 @@ static int make_data(void **state)
     return 0;
 }
 
-/* Trains in FOLDER/NAME with further options. */
-static void train(const char *name, const char *more)
-{
-    check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
-}
-
 /* Reads a number from the line of a training step in metrics.jsonl. */
 static double logged(const char *name, int step, const char *key)
 {
@@ -76,34 +69,14 @@ static void resumed(void **state)
 {
     (void)state;
     train("whole", "");
-    for (int i = 0; i < 3; i++) {
-        char arguments[2048];
-        struct result killed;
-        pid_t pid;
-
-        snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"),
-                 in("torn"));
-        pid = start(NULL, in("torn%d", i), arguments);
-        usleep(120000 * (useconds_t)(i + 1));
-        kill(pid, SIGKILL);
-        killed = finish(pid, in("torn%d", i));
-        drop(&killed);
-    }
-    train("torn", "");
-    same_run(in("whole"), in("torn"));
+    assert_same_after_kills();
 }
 
 /* The step is repeated with the same draws and matches. */
 static void lost_device(void **state)
 {
-    struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
-                          "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
-                          in("lost"));
-
     (void)state;
-    assert_contains(r.err, "was lost, as PM_LOSE requests");
-    check(r, 0);
-    same_run(in("whole"), in("lost"));
+    assert_same_after_loss();
 }
 
 static void losses(const char *name, double *out)
