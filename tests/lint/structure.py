@@ -6,7 +6,7 @@
 - a folder of src/ includes lower ones only, in the order of folders.txt; with LIBRARY (libpumice.a)
   its functions call lower ones only;
 - a file name occurs once in src, include, shaders and tests;
-- a line has at most 100 columns, a file at most 650 lines.
+- a line has at most 100 columns, a file at most 600 lines.
 
 Prints a line for each finding. Exits with 1 if there is one."""
 import collections
@@ -21,7 +21,7 @@ from source_files import source_files  # noqa: E402
 
 CODE = (".c", ".h", ".def", ".cpp", ".comp", ".glsl", ".cmake", ".py", ".sh")
 BY_NAME = ("CMakeLists.txt", "dev")
-COLUMNS, LINES = 100, 650
+COLUMNS, LINES = 100, 600
 
 
 def tracked(source):
