@@ -92,7 +92,7 @@ struct pm_sampler {
 struct pm_shown {
     int count;
     struct pm_frame frame;        /* of the batch */
-    const void *const *field;     /* in the order of the fields; NULL for the pictures */
+    const void *const *field;     /* in the order of the fields; the first is the pictures */
     int heads;                    /* number of the net's heads, in its order; 0: not available */
     const float *const *head;     /* NULL if a head has no values of its own */
     const struct pm_shape *shape; /* of one example, per head */

@@ -25,8 +25,8 @@ struct pm_summaries {
         struct pm_activations *made;  /* owned; made at the first summary */
         bool off;                     /* not wanted, or not enough memory */
     } activations, heads;
-    char **labels;                    /* per field, [picture_count]; NULL for the pictures. NULL:
-                                       * not wanted */
+    char **labels;                    /* per field, [picture_count]; of the pictures the array
+                                       * above. NULL: not wanted */
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -91,6 +91,7 @@ static void keep_labels(struct pm_summaries *s)
         }
     }
     s->labels = pm_calloc((size_t)count, sizeof *s->labels);
+    s->labels[0] = (char *)s->pictures;
     for (int i = 1; i < count; i++)
         s->labels[i] = pm_calloc(s->picture_count + 1, most[i]);
     pm_free(fields.list);
@@ -135,7 +136,7 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     pm_events_close(&s->eval);
     pm_free(s->pictures);
     pm_free(s->records);
-    for (int i = 0; s->labels && i < s->e->train_fields.count; i++)
+    for (int i = 1; s->labels && i < s->e->train_fields.count; i++)
         pm_free(s->labels[i]);
     pm_free(s->labels);
     pm_free(s);

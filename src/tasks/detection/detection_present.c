@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <pumice/draw.h>
+#include <pumice/formats.h>
 #include <math.h>
 #include <string.h>
 
@@ -137,7 +138,37 @@ void pm_detection_print(const struct cJSON *object, struct pm_str *out)
 
 /* ---- training pictures ------------------------------------------------------------------- */
 
-/* Draws the truth as the loss sees it: white boxes, and dots where anchors are matched. */
+/* Copies picture i of the batch, large enough for readable captions. */
+static void canvas_of(const struct pm_task *t, const struct pm_shown *shown, int i,
+                      struct pm_image8 *out)
+{
+    const int height = shown->frame.height, width = shown->frame.width;
+    const size_t floats = (size_t)height * (size_t)width * (size_t)t->facts.channels;
+    struct pm_image8 picture = { height, width, t->facts.channels, pm_malloc(floats) };
+
+    pm_picture_bytes((const float *)shown->field[0] + floats * (size_t)i, height, width,
+                     t->facts.channels, picture.pixels);
+    pm_draw_canvas(&picture, 600, out);
+    pm_image_free(&picture);
+}
+
+/* Draws dots where anchors are matched, in the colour of the class. */
+static void paint_matches(const struct pm_detection_anchors *anchors, const int32_t *matches,
+                          const int32_t *classes, struct pm_image8 *im)
+{
+    for (int k = 0; k < anchors->count; k++) {
+        float box[4];
+
+        if (matches[k] < 0)
+            continue;
+        pm_anchor_index_box(anchors->index, k, box);
+        pm_draw_point(im, (double)(box[0] + box[2]) / 2, (double)(box[1] + box[3]) / 2,
+                      pm_draw_color((size_t)classes[matches[k]]), true);
+    }
+}
+
+/* Draws the truth as the loss sees it on the training picture: the boxes, and dots where anchors
+ * are matched. */
 void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, int i,
                         struct pm_drawings *drawings)
 {
@@ -145,39 +176,27 @@ void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, i
     const size_t most = (size_t)t->data.max_boxes, row = (size_t)i;
     const float *boxes = (const float *)shown->field[PM_FIELD_BOXES] + 4 * most * row;
     const float *weights = (const float *)shown->field[PM_FIELD_WEIGHTS] + most * row;
-    const int height = shown->frame.height, width = shown->frame.width;
+    const int32_t *matches = shown->field[PM_FIELD_MATCHES];
     struct pm_image8 *im = pm_drawings_add(drawings, "truth");
     struct pm_marked_box *list = pm_calloc(most + 1, sizeof *list);
+    char (*numbers)[16] = pm_calloc(most + 1, sizeof *numbers);
     int32_t *classes = pm_malloc(most * sizeof *classes);
     size_t n = 0;
 
-    for (size_t k = 0; k < most; k++)
-        classes[k] = pm_detection_class_of(t, shown->field[PM_FIELD_CLASSES], most * row + k);
-    *im = (struct pm_image8){ height, width, 3,
-                              pm_calloc((size_t)height * (size_t)width, 3) };
+    canvas_of(t, shown, i, im);
     for (size_t k = 0; k < most; k++) {
-        char number[16];
-
+        classes[k] = pm_detection_class_of(t, shown->field[PM_FIELD_CLASSES], most * row + k);
         if (!(boxes[4 * k + 2] > boxes[4 * k]))
             continue;
         memcpy(list[n].box, boxes + 4 * k, sizeof list[n].box);
-        list[n].text = t->facts.labels ? pm_detection_name(t, classes[k], number) : NULL;
+        list[n].text = pm_detection_name(t, classes[k], numbers[k]);
         list[n].dashed = weights[k] == 0;
         list[n++].color = pm_draw_color((size_t)classes[k]);
     }
     pm_draw_boxes(im, list, n);
-    for (int k = 0; anchors && k < anchors->count; k++) {
-        const int32_t match =
-            ((const int32_t *)shown->field[PM_FIELD_MATCHES])[row * (size_t)anchors->count +
-                                                              (size_t)k];
-        float box[4];
-
-        if (match < 0)
-            continue;
-        pm_anchor_index_box(anchors->index, k, box);
-        pm_draw_point(im, (double)(box[0] + box[2]) / 2, (double)(box[1] + box[3]) / 2,
-                      pm_draw_color((size_t)classes[match]), true);
-    }
+    if (anchors)
+        paint_matches(anchors, matches + row * (size_t)anchors->count, classes, im);
     pm_free(classes);
+    pm_free(numbers);
     pm_free(list);
 }

@@ -4,8 +4,10 @@
 #include "experiment/experiment.h"
 #include "tasks/detection/detection.h"
 
-#include <cjson/cJSON.h>
+#include <pumice/draw.h>
 #include <pumice/train.h>
+
+#include <cjson/cJSON.h>
 
 enum { SIDE = 32, MOST = 6, CLASSES = 4, ANCHORS = 4 * 4 * 2 + 2 * 2 * 2 };
 
@@ -527,6 +529,53 @@ static void uncovered_classes(void **state)
     assert_true(fabs(ap_of_class(CONFIG("}, \"eval\": {\"skip_unlabeled\": true}}")) - 1) < 1e-9);
 }
 
+static bool has_color(const struct pm_image8 *im, int y, int x0, int x1, struct pm_color c)
+{
+    for (int x = x0; x < x1; x++)
+        if (memcmp(im->pixels + 3 * (y * im->width + x), &c, 3) == 0)
+            return true;
+    return false;
+}
+
+/* TensorBoard's picture is the training picture, enlarged, with the truth's boxes and the centres
+ * of matched anchors. It is the second example of two; the first is black and has no objects. */
+static void painted(void **state)
+{
+    struct setup s = set_up(CONFIG("}}"));
+    struct pm_drawings drawings = { 0 };
+    struct made m[2] = { 0 };
+    struct { float images[2][SIDE * SIDE * 3], boxes[2][MOST][4], weights[2][MOST];
+             int32_t classes[2][MOST], matches[2][ANCHORS]; } b = { 0 };
+    struct pm_objects o;
+
+    (void)state;
+    pm_objects_start(&o, 64, 64);
+    o.has = PM_HAS_TEXT;
+    add(&o, "a cow", 0.25f, 0.125f, 0.75f, 0.625f);
+    made(&s, true, &o, &m[1]);
+    memcpy(b.images[1], m[1].images, sizeof m[1].images);
+    memcpy(b.boxes[1], m[1].boxes, sizeof m[1].boxes);
+    memcpy(b.weights[1], m[1].weights, sizeof m[1].weights);
+    memcpy(b.classes[1], m[1].classes, sizeof m[1].classes);
+    memcpy(b.matches[1], m[1].matches, sizeof m[1].matches);
+    s.e->task_row->paint(s.e->task, &(struct pm_shown){ .count = 2, .frame = { SIDE, SIDE },
+        .field = (const void *[]){ b.images, b.boxes, b.classes, b.weights, b.matches } }, 1,
+        &drawings);
+    assert_int_equal(drawings.count, 1);
+    assert_string_equal(drawings.list[0].what, "truth");
+    const struct pm_image8 *im = &drawings.list[0].image;
+    const struct pm_color cow = pm_draw_color(3);
+    assert_int_equal(im->height, 608); /* 19 pixels for each */
+    assert_int_equal(im->width, 608);
+    assert_true(im->pixels[3 * (600 * 608 + 10)] < 10 && im->pixels[3 * (600 * 608 + 598)] == 255);
+    assert_true(has_color(im, 304, 76, 90, cow));        /* the left side */
+    assert_true(has_color(im, 304, 380 - 14, 380, cow)); /* the right side */
+    assert_false(has_color(im, 600, 0, 608, cow));
+    pm_drawings_free(&drawings);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,7 +585,8 @@ int main(void)
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
         cmocka_unit_test(remapped_classes),
         cmocka_unit_test(equal_boxes_share_labels), cmocka_unit_test(soft_labels),
-        cmocka_unit_test(not_both), cmocka_unit_test(uncovered_classes),
+        cmocka_unit_test(not_both),             cmocka_unit_test(uncovered_classes),
+        cmocka_unit_test(painted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
