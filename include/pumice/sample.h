@@ -63,23 +63,29 @@ enum pm_resize {
     PM_RESIZE_ALIGNED,
     PM_RESIZE_ANTIALIAS,
 };
-/* MIRROR: left to right. FLIP: top to bottom. TURN: a quarter turn counter-clockwise. */
+/* MIRROR: left to right. FLIP: top to bottom. TURN: a quarter turn counter-clockwise. WARP: an
+ * affine map with nearest-neighbour sampling; the picture keeps its size. */
 enum pm_move_kind {
     PM_MOVE_WINDOW,
     PM_MOVE_RESIZE,
     PM_MOVE_MIRROR,
     PM_MOVE_FLIP,
     PM_MOVE_TURN,
+    PM_MOVE_WARP,
 };
 struct pm_move {
     enum pm_move_kind kind;
     int height, width; /* pixels, after the move */
     int y, x; /* window: its first pixel before the move; outside pixels are padding */
     enum pm_resize method; /* resize */
-    float pad[3];          /* window: padding pixel, 0..255 */
+    float pad[3];          /* window, warp: padding pixel, 0..255 */
     bool pad_mean;         /* window: padding is the mean pixel of the picture before the move */
+    bool repeat;           /* window: copies of the picture fill the padding */
+    /* warp: pixel x, y of the result is the pixel nearest to warp[0] * x + warp[1] * y + warp[2],
+     * warp[3] * x + warp[4] * y + warp[5] before the move. */
+    float warp[6];
 };
-enum { PM_MAX_MOVES = 56 };
+enum { PM_MAX_MOVES = 80 };
 struct pm_geometry {
     int height, width; /* pixels, before the first move */
     int count;
@@ -94,10 +100,17 @@ void pm_geometry_window(struct pm_geometry *g, int y, int x, int height, int wid
                         const float pad[3]);
 /* The same; the padding is the mean pixel of the picture before the move. */
 void pm_geometry_window_mean(struct pm_geometry *g, int y, int x, int height, int width);
+/* The same, from the picture's first pixel on; copies of the picture fill the rest. Members that
+ * follow are in the first copy: rows that use it add the others (pm_scene_repeat). Maps are not
+ * supported. */
+void pm_geometry_repeat(struct pm_geometry *g, int height, int width);
 void pm_geometry_resize(struct pm_geometry *g, int height, int width, enum pm_resize method);
 void pm_geometry_mirror(struct pm_geometry *g);
 void pm_geometry_flip(struct pm_geometry *g);
 void pm_geometry_turn(struct pm_geometry *g);
+/* warp: as in struct pm_move; its determinant is not 0. A box becomes the smallest one around its
+ * four corners. */
+void pm_geometry_warp(struct pm_geometry *g, const float warp[6], const float pad[3]);
 /* true if the picture is mirrored an odd number of times. */
 bool pm_geometry_is_mirrored(const struct pm_geometry *g);
 
@@ -107,7 +120,7 @@ void pm_geometry_points(const struct pm_geometry *g, float *points, size_t count
 /* Transforms [count][4] boxes in place. Boxes are neither clipped nor removed. */
 void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [count][4] boxes from the picture after the moves to the picture before them, in
- * place. This brings a net's boxes back to the file's picture. */
+ * place. This brings a net's boxes back to the file's picture. The geometry has no warp. */
 void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [objects][points][2] keypoints in place. If the picture is mirrored, exchanges points
  * by `mirrored` (may be NULL). */
@@ -160,6 +173,7 @@ struct pm_target {
     float fill[3];     /* padding pixel of the preprocessing, for rows without their own */
     const char *where; /* record name for messages */
 };
+struct pm_scene_objects; /* the objects between rows; src/data/augment.h */
 /* Pixel values during changes: float [height][width][channels]. */
 struct pm_pixel_values {
     float *v;
@@ -167,8 +181,9 @@ struct pm_pixel_values {
     int channels; /* 1 or 3 */
     float white;  /* value of a white pixel: 255, or 1 */
     int height, width;
+    struct pm_scene_objects *objects; /* of a row with sees_objects: as the rows before it have left
+                                       * them; its arena has room for the row. Else NULL */
 };
-struct pm_scene_objects; /* the objects between rows; src/data/augment.h */
 /* How a row changes the picture's size. */
 enum pm_sizing { PM_SIZE_KEPT, PM_SIZE_INPUT, PM_SIZE_OTHER };
 /* An augmentation: one row per entry of augmentations.def (src/data). */
@@ -180,6 +195,7 @@ struct pm_augmentation {
     enum pm_sizing sizing; /* PM_SIZE_INPUT: the result has the input's size */
     unsigned carries;      /* PM_CARRIES_... bits */
     bool wants_boxes;      /* draws depend on the record's boxes */
+    bool sees_objects;     /* values depends on the objects */
     /* Returns PM_ECONFIG if options contradict each other. where: "x.json: input.augment.0". NULL:
      * no check. */
     int (*check)(const void *cfg, const char *where);
@@ -245,7 +261,7 @@ bool pm_mosaic_draw(const struct pm_augment *a, uint64_t seed, uint64_t step, ui
 /* Joins four pictures and their objects: in[0] above at the left, in[1] above at the right, in[2]
  * and in[3] below. The canvas has twice the input's sides; each picture fits into the input with
  * its aspect, touches the meeting point with a corner, and is cut off by the canvas. Pictures have
- * equal channels. Masks and maps are not supported.
+ * equal channels; samples have the same members. Maps are not supported.
  *
  * out: a sample for pm_place; its lists and its picture are in the arena. from: index in the four
  * lists in sequence. Objects are clipped; those of which less than the entry's min_visible is left
@@ -334,7 +350,7 @@ struct pm_occasion {
     int part;          /* of the data: pm_loader_record.part; selects input.augment */
 };
 /* Rows and draws of one example. pm_place fills it; other code must not use it. */
-enum { PM_MAX_ROWS = 56, PM_ROWS_ROOM = 1024 };
+enum { PM_MAX_ROWS = 80, PM_ROWS_ROOM = 1024 };
 struct pm_augment_rows {
     int count;
     struct pm_augment_row {
@@ -352,6 +368,8 @@ struct pm_placed {
     struct pm_geometry geometry;
     struct pm_augment_rows rows;
     struct pm_target target;
+    const struct pm_sample *sample; /* of rows with sees_objects; borrowed until the picture is
+                                     * computed. Else NULL */
 };
 /* Makes the draws and the geometry of one sample. Reads the picture's size and channels, and the
  * boxes if a row has wants_boxes. The draws of a named preprocessing come in sequence from the

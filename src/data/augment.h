@@ -21,6 +21,12 @@ void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxe
 
 /* ---- objects between rows (sample_objects.c) ----------------------------------------------- */
 
+/* A window that repeats the picture has the object in this copy of it. */
+struct pm_scene_copy {
+    int move;      /* index in the geometry */
+    int y, x;      /* number of the copy, from 0 */
+    const struct pm_scene_copy *next; /* of an earlier move; or NULL */
+};
 struct pm_scene_object {
     size_t from;       /* index in the sample's lists */
     int moves;         /* box and points are in the frame after that many moves */
@@ -30,6 +36,7 @@ struct pm_scene_object {
     float weight;
     float *points, *scores; /* [points][2] and [score_count], or NULL; in the list's arena */
     bool dropped;      /* later removed from the list */
+    const struct pm_scene_copy *copy; /* in the list's arena; NULL: in the first copies */
 };
 struct pm_scene_objects {
     const struct pm_sample *sample;
@@ -49,8 +56,11 @@ void pm_scene_step(struct pm_scene_objects *o, const struct pm_augment_row *row)
 float *pm_scene_boxes(struct pm_scene_objects *o);
 /* Brings an object's box and points to the current frame, for changes in place. */
 struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i);
-/* Adds a copy of object i, settled. Earlier pointers to objects become invalid. */
-struct pm_scene_object *pm_scene_copy(struct pm_scene_objects *o, size_t i);
+/* After a row whose last move is pm_geometry_repeat: adds the objects of the further copies of the
+ * picture, after all others. down, across: the number of copies. */
+void pm_scene_repeat(struct pm_scene_objects *o, int down, int across);
+/* Limits boxes to the picture; keypoints outside become NAN. */
+void pm_scene_clip(struct pm_scene_objects *o);
 /* TensorFlow's rule after a crop: drops boxes outside the picture (a common border is outside) and
  * those of which less than overlap of the area is inside. clip: limits the others to the picture;
  * keypoints outside become NAN. */

@@ -240,7 +240,8 @@ static struct round round_of(const struct pm_canvas *c, const struct pm_geometry
         r.window.height = g->move[k].height, r.window.width = g->move[k].width;
     }
     const int height = r.window.height, width = r.window.width;
-    if (k < end && g->move[k].kind == PM_MOVE_WINDOW && (!g->move[k].pad_mean || !r.resize[0])) {
+    if (k < end && g->move[k].kind == PM_MOVE_WINDOW && !g->move[k].repeat &&
+        (!g->move[k].pad_mean || !r.resize[0])) {
         r.window = g->move[k++];
         if (r.window.pad_mean)
             pad_with_mean(&r.window, &r.source, c->channels);
@@ -476,6 +477,43 @@ static void turn(struct pm_canvas *c, float *last)
     settle(c, c->width, c->height, out, last);
 }
 
+/* Samples the nearest pixels of a canvas of the move's size. */
+static void warp(struct pm_canvas *c, const struct pm_move *m, float *last)
+{
+    const size_t channels = (size_t)c->channels;
+    float *out = room(c, c->height, c->width, last), *to = out;
+
+    for (int y = 0; y < c->height; y++)
+        for (int x = 0; x < c->width; x++, to += channels) {
+            int from_y, from_x;
+            const bool inside = pm_warp_origin(m, y, x, &from_y, &from_x);
+            const float *from =
+                inside ? c->values + ((size_t)from_y * (size_t)c->width + (size_t)from_x) * channels
+                       : m->pad;
+
+            memcpy(to, from, channels * sizeof *to);
+        }
+    settle(c, c->height, c->width, out, last);
+}
+
+/* Fills a larger canvas with copies of this one. */
+static void repeat(struct pm_canvas *c, const struct pm_move *m, float *last)
+{
+    const size_t channels = (size_t)c->channels;
+    float *out = room(c, m->height, m->width, last), *to = out;
+
+    for (int y = 0; y < m->height; y++)
+        for (int x = 0; x < m->width; x += c->width) {
+            const int columns = m->width - x < c->width ? m->width - x : c->width;
+            const size_t values = (size_t)columns * channels;
+
+            memcpy(to, c->values + (size_t)(y % c->height) * (size_t)c->width * channels,
+                   values * sizeof *to);
+            to += values;
+        }
+    settle(c, m->height, m->width, out, last);
+}
+
 /* Applies a move that only rearranges values. Returns false for other moves, and if the canvas has
  * no values yet. */
 static bool rearrange(struct pm_canvas *c, const struct pm_move *m, float *last)
@@ -488,6 +526,10 @@ static bool rearrange(struct pm_canvas *c, const struct pm_move *m, float *last)
         flip(c->values, c->height, c->width, c->channels);
     else if (m->kind == PM_MOVE_TURN)
         turn(c, last);
+    else if (m->kind == PM_MOVE_WARP)
+        warp(c, m, last);
+    else if (m->kind == PM_MOVE_WINDOW && m->repeat)
+        repeat(c, m, last);
     else
         return false;
     return true;

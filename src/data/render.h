@@ -21,6 +21,9 @@ struct pm_lerp {
 };
 struct pm_lerp pm_lerp_at(int i, float step, int in, int stride);
 
+/* Returns the pixel before a warp for pixel y, x after it: false, and -1, -1, in the padding. */
+bool pm_warp_origin(const struct pm_move *m, int y, int x, int *from_y, int *from_x);
+
 /* A picture between moves: 8-bit, or float values. */
 struct pm_canvas {
     struct pm_view8 bytes; /* used if values is NULL */

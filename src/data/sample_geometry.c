@@ -3,7 +3,8 @@
  * Coordinates are fractions of the picture's extent, so a resize does not change them, with any
  * method. Window: y' = (y * height - window's y) / window's height. Mirror: x' = 1 - x. Flip:
  * y' = 1 - y. Turn: y' = 1 - x, x' = y. Maps and masks follow the moves backwards and take the
- * element found there. Rows and columns are independent; a turn exchanges them. */
+ * element found there. Rows and columns are independent; a turn exchanges them. A warp mixes them:
+ * points are rounded before and after it, and maps follow every element by itself. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -55,6 +56,15 @@ void pm_geometry_window_mean(struct pm_geometry *g, int y, int x, int height, in
         g->move[before].pad_mean = true;
 }
 
+void pm_geometry_repeat(struct pm_geometry *g, int height, int width)
+{
+    const int before = g->count;
+
+    pm_geometry_window(g, 0, 0, height, width, NULL);
+    if (g->count > before)
+        g->move[before].repeat = true;
+}
+
 void pm_geometry_resize(struct pm_geometry *g, int height, int width, enum pm_resize method)
 {
     if (height != pm_geometry_height(g) || width != pm_geometry_width(g))
@@ -81,6 +91,24 @@ void pm_geometry_turn(struct pm_geometry *g)
     add(g, &(struct pm_move){ .kind = PM_MOVE_TURN,
                               .height = pm_geometry_width(g),
                               .width = pm_geometry_height(g) });
+}
+
+void pm_geometry_warp(struct pm_geometry *g, const float warp[6], const float pad[3])
+{
+    struct pm_move m = { .kind = PM_MOVE_WARP, .height = pm_geometry_height(g),
+                         .width = pm_geometry_width(g) };
+
+    memcpy(m.warp, warp, sizeof m.warp);
+    memcpy(m.pad, pad, sizeof m.pad);
+    add(g, &m);
+}
+
+/* Returns the index of the first warp of moves begin..end - 1, or end. */
+static int next_warp(const struct pm_geometry *g, int begin, int end)
+{
+    while (begin < end && g->move[begin].kind != PM_MOVE_WARP)
+        begin++;
+    return begin;
 }
 
 bool pm_geometry_is_mirrored(const struct pm_geometry *g)
@@ -167,21 +195,60 @@ void pm_geometry_points(const struct pm_geometry *g, float *points, size_t count
     pm_moves_points(g, 0, g->count, points, count);
 }
 
+/* The inverse of the warp, for continuous coordinates: pixel i spans i..i + 1. */
+static void warp_point(const struct pm_move *m, float point[2])
+{
+    const float *w = m->warp;
+    const double det = (double)w[0] * (double)w[4] - (double)w[1] * (double)w[3];
+    const double x = (double)point[1] * m->width - 0.5 - (double)w[2];
+    const double y = (double)point[0] * m->height - 0.5 - (double)w[5];
+
+    point[0] = (float)((((double)w[0] * y - (double)w[3] * x) / det + 0.5) / m->height);
+    point[1] = (float)((((double)w[4] * x - (double)w[1] * y) / det + 0.5) / m->width);
+}
+
+static void warp_box(const struct pm_move *m, float box[4])
+{
+    const float from[4] = { box[0], box[1], box[2], box[3] };
+
+    for (int corner = 0; corner < 4; corner++) {
+        float p[2] = { from[corner / 2 * 2], from[corner % 2 * 2 + 1] };
+
+        warp_point(m, p);
+        for (int i = 0; i < 2; i++) {
+            box[i] = corner ? fminf(box[i], p[i]) : p[i];
+            box[i + 2] = corner ? fmaxf(box[i + 2], p[i]) : p[i];
+        }
+    }
+}
+
 void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count)
 {
-    const struct affine a = affine_of(g, begin, end);
+    const int warp = next_warp(g, begin, end);
+    const struct affine a = affine_of(g, begin, warp);
 
     move_points(&a, points, count);
+    if (warp == end)
+        return;
+    for (size_t i = 0; i < count; i++)
+        warp_point(&g->move[warp], points + 2 * i);
+    pm_moves_points(g, warp + 1, end, points, count);
 }
 
 void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count)
 {
-    const struct affine a = affine_of(g, begin, end);
+    const int warp = next_warp(g, begin, end);
+    const struct affine a = affine_of(g, begin, warp);
 
     move_points(&a, boxes, 2 * count);
     for (int i = 0; i < 2; i++)
         for (float *b = boxes + i; a.scale[i] < 0 && b < boxes + 4 * count; b += 4)
             exchange(b, b + 2);
+    if (warp == end)
+        return;
+    for (size_t i = 0; i < count; i++)
+        warp_box(&g->move[warp], boxes + 4 * i);
+    pm_moves_boxes(g, warp + 1, end, boxes, count);
 }
 
 void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count)
@@ -193,6 +260,7 @@ void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t co
 {
     const struct affine a = affine_of(g, 0, g->count);
 
+    assert(next_warp(g, 0, g->count) == g->count);
     for (float *b = boxes; b < boxes + 4 * count; b += 2) {
         const float from[2] = { b[0], b[1] };
 
@@ -240,29 +308,69 @@ static int nearest(enum pm_resize method, int i, int in, int out)
     return at < in - 1 ? at : in - 1;
 }
 
+/* Returns the row (columns: column) before move k for row i after it; -1 in the padding. For a turn
+ * *columns changes. Not for a warp. */
+static int origin_before(const struct pm_geometry *g, int k, bool *columns, int i)
+{
+    const struct pm_move *m = &g->move[k];
+
+    if (m->kind == PM_MOVE_TURN) {
+        i = *columns ? i : m->height - 1 - i;
+        *columns = !*columns;
+    }
+    const int in = k ? (*columns ? m[-1].width : m[-1].height) : *columns ? g->width : g->height;
+
+    if (m->kind == PM_MOVE_RESIZE)
+        i = nearest(m->method, i, in, *columns ? m->width : m->height);
+    else if (m->kind == PM_MOVE_WINDOW)
+        i += *columns ? m->x : m->y;
+    else if (m->kind == (*columns ? PM_MOVE_MIRROR : PM_MOVE_FLIP))
+        i = in - 1 - i;
+    return i < 0 || i >= in ? -1 : i;
+}
+
 /* Returns the original row (columns: column) for row i of the result; -1 in the padding. After an
  * odd number of turns it is the original column (row). */
 static int origin(const struct pm_geometry *g, bool columns, int i)
 {
+    for (int k = g->count - 1; k >= 0 && i >= 0; k--)
+        i = origin_before(g, k, &columns, i);
+    return i;
+}
+
+bool pm_warp_origin(const struct pm_move *m, int y, int x, int *from_y, int *from_x)
+{
+    const float *w = m->warp;
+    const float at_x = roundf(w[0] * (float)x + w[1] * (float)y + w[2]);
+    const float at_y = roundf(w[3] * (float)x + w[4] * (float)y + w[5]);
+    const bool inside =
+        at_x >= 0 && at_y >= 0 && at_x < (float)m->width && at_y < (float)m->height;
+
+    *from_y = inside ? (int)at_y : -1;
+    *from_x = inside ? (int)at_x : -1;
+    return inside;
+}
+
+/* The same for one element of the result, through any moves: its offset in the original, or -1. */
+static ptrdiff_t origin_of_element(const struct pm_geometry *g, int y, int x)
+{
     for (int k = g->count - 1; k >= 0; k--) {
         const struct pm_move *m = &g->move[k];
+        bool rows = false, columns = true;
 
-        if (m->kind == PM_MOVE_TURN) {
-            i = columns ? i : m->height - 1 - i;
-            columns = !columns;
+        if (m->kind == PM_MOVE_WARP) {
+            if (!pm_warp_origin(m, y, x, &y, &x))
+                return -1;
+            continue;
         }
-        const int in = k ? (columns ? m[-1].width : m[-1].height) : columns ? g->width : g->height;
+        const int from_y = origin_before(g, k, &rows, y);
+        const int from_x = origin_before(g, k, &columns, x);
 
-        if (m->kind == PM_MOVE_RESIZE)
-            i = nearest(m->method, i, in, columns ? m->width : m->height);
-        else if (m->kind == PM_MOVE_WINDOW)
-            i += columns ? m->x : m->y;
-        else if (m->kind == (columns ? PM_MOVE_MIRROR : PM_MOVE_FLIP))
-            i = in - 1 - i;
-        if (i < 0 || i >= in)
+        if (from_y < 0 || from_x < 0)
             return -1;
+        y = rows ? from_x : from_y, x = rows ? from_y : from_x;
     }
-    return i;
+    return (ptrdiff_t)y * g->width + x;
 }
 
 static bool is_turned(const struct pm_geometry *g)
@@ -305,9 +413,47 @@ static struct origins origins_of(const struct pm_geometry *g)
     return o;
 }
 
+static bool is_warped(const struct pm_geometry *g)
+{
+    return next_warp(g, 0, g->count) < g->count;
+}
+
+static void map_of_warped(const struct pm_geometry *g, const struct pm_label *map, int32_t fill,
+                          int32_t *out)
+{
+    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
+
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            const ptrdiff_t from = origin_of_element(g, y, x);
+
+            *out++ = from < 0 ? fill : map->values[from];
+        }
+}
+
+static void masks_of_warped(const struct pm_geometry *g, const uint8_t *masks, size_t count,
+                            uint8_t *out)
+{
+    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
+    const size_t before = (size_t)g->height * (size_t)g->width;
+    const size_t after = (size_t)height * (size_t)width;
+
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++, out++) {
+            const ptrdiff_t from = origin_of_element(g, y, x);
+
+            for (size_t i = 0; i < count; i++)
+                out[i * after] = from < 0 ? 0 : masks[i * before + (size_t)from];
+        }
+}
+
 void pm_geometry_map(const struct pm_geometry *g, const struct pm_label *map, int32_t fill,
                      int32_t *out)
 {
+    if (is_warped(g)) {
+        map_of_warped(g, map, fill, out);
+        return;
+    }
     const struct origins o = origins_of(g);
 
     for (int y = 0; y < o.height; y++, out += o.width) {
@@ -328,6 +474,11 @@ void pm_geometry_masks(const struct pm_geometry *g, const uint8_t *masks, size_t
                        uint8_t *out)
 {
     const size_t pixels = (size_t)g->height * (size_t)g->width;
+
+    if (is_warped(g)) {
+        masks_of_warped(g, masks, count, out);
+        return;
+    }
     const struct origins o = origins_of(g);
 
     memset(out, 0, count * (size_t)o.height * (size_t)o.width);

@@ -81,7 +81,8 @@ struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i)
     return at;
 }
 
-struct pm_scene_object *pm_scene_copy(struct pm_scene_objects *o, size_t i)
+/* Adds a settled copy of object i. Earlier pointers to objects become invalid. */
+static struct pm_scene_object *copy_object(struct pm_scene_objects *o, size_t i)
 {
     struct pm_scene_object *to;
 
@@ -101,6 +102,30 @@ struct pm_scene_object *pm_scene_copy(struct pm_scene_objects *o, size_t i)
     return to;
 }
 
+/* Adds object i in another copy of the picture. */
+static void repeat_object(struct pm_scene_objects *o, size_t i, int down, int across, int y, int x)
+{
+    struct pm_scene_object *at = copy_object(o, i);
+    const float by[2] = { (float)y / (float)down, (float)x / (float)across };
+    struct pm_scene_copy *copy = pm_arena_alloc(o->arena, sizeof *copy);
+
+    *copy = (struct pm_scene_copy){ o->moves - 1, y, x, at->copy };
+    at->copy = copy;
+    for (int k = 0; k < 4; k++)
+        at->box[k] += by[k % 2];
+    for (int k = 0; at->points && k < 2 * o->sample->points; k++)
+        at->points[k] += by[k % 2];
+}
+
+void pm_scene_repeat(struct pm_scene_objects *o, int down, int across)
+{
+    const size_t count = o->count;
+
+    for (int k = 1; k < down * across; k++)
+        for (size_t i = 0; i < count; i++)
+            repeat_object(o, i, down, across, k % down, k / down);
+}
+
 static float clip01(float v)
 {
     return v < 0 ? 0 : v > 1 ? 1 : v;
@@ -109,6 +134,12 @@ static float clip01(float v)
 static double area_of(const float *box)
 {
     return ((double)box[2] - (double)box[0]) * ((double)box[3] - (double)box[1]);
+}
+
+/* Area of the part inside the picture. */
+static double inside_of(const float *b)
+{
+    return area_of((const float[4]){ clip01(b[0]), clip01(b[1]), clip01(b[2]), clip01(b[3]) });
 }
 
 static void clip(struct pm_scene_object *at, int points, double inside)
@@ -121,13 +152,22 @@ static void clip(struct pm_scene_object *at, int points, double inside)
             p[0] = p[1] = NAN;
 }
 
+void pm_scene_clip(struct pm_scene_objects *o)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_scene_object *at = pm_scene_settle(o, i);
+        const double area = area_of(at->box);
+
+        clip(at, o->sample->points, area > 0 ? inside_of(at->box) / area : 1);
+    }
+}
+
 void pm_scene_retain(struct pm_scene_objects *o, float overlap, bool clipped)
 {
     for (size_t i = 0; i < o->count; i++) {
         struct pm_scene_object *at = pm_scene_settle(o, i);
         const float *b = at->box;
-        const float part[4] = { clip01(b[0]), clip01(b[1]), clip01(b[2]), clip01(b[3]) };
-        const double inside = area_of(part) / area_of(b);
+        const double inside = inside_of(b) / area_of(b);
 
         at->dropped = b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0 ||
                       !(inside >= (double)overlap);
@@ -182,6 +222,26 @@ static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sam
                                .score_count = s->score_count, .from = from };
 }
 
+/* Moves one mask. In a window that repeats the picture, the object is in one copy. */
+static void move_mask(const struct pm_geometry *g, const struct pm_scene_object *at,
+                      const uint8_t *mask, uint8_t *out)
+{
+    struct pm_geometry own;
+
+    if (!at->copy) {
+        pm_geometry_masks(g, mask, 1, out);
+        return;
+    }
+    own = *g;
+    for (const struct pm_scene_copy *copy = at->copy; copy; copy = copy->next) {
+        struct pm_move *m = &own.move[copy->move];
+
+        m->y = -copy->y * (copy->move ? m[-1].height : own.height);
+        m->x = -copy->x * (copy->move ? m[-1].width : own.width);
+    }
+    pm_geometry_masks(&own, mask, 1, out);
+}
+
 static uint8_t *masks_of(const struct pm_scene_objects *o, struct pm_arena *a)
 {
     const struct pm_geometry *g = o->geometry;
@@ -190,7 +250,7 @@ static uint8_t *masks_of(const struct pm_scene_objects *o, struct pm_arena *a)
     uint8_t *masks = pm_arena_alloc(a, o->count * after + 1);
 
     for (size_t i = 0; i < o->count; i++)
-        pm_geometry_masks(g, o->sample->masks + before * o->list[i].from, 1, masks + after * i);
+        move_mask(g, &o->list[i], o->sample->masks + before * o->list[i].from, masks + after * i);
     return masks;
 }
 

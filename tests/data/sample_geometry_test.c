@@ -179,6 +179,113 @@ static void keypoints(void **state)
     near(k[3], 0.6);
 }
 
+/* ---- warps ------------------------------------------------------------------------------- */
+
+enum { WARPED_Y = 23, WARPED_X = 37 };
+
+/* A rotation or a shear, then a mirror and a turn; the other moves do not change the size. */
+static void some_warp(struct pm_rng *r, struct pm_geometry *g)
+{
+    const double angle = pm_rng_uniform(r) - 0.5, shear = 0.6 * (pm_rng_uniform(r) - 0.5);
+    const float pad[3] = { 0 };
+    const float warp[6] = { (float)cos(angle), (float)(shear - sin(angle)), 3.25f,
+                            (float)sin(angle), (float)cos(angle), -2.125f };
+
+    pm_geometry_begin(g, WARPED_Y, WARPED_X);
+    pm_geometry_flip(g);
+    pm_geometry_warp(g, warp, pad);
+    pm_geometry_mirror(g);
+    pm_geometry_turn(g);
+}
+
+/* Follows a point of the result back to pixels of the original: pixel i spans i..i + 1. */
+static void follow_back(const struct pm_geometry *g, double *y, double *x)
+{
+    const float *w = g->move[1].warp;
+    const double was = *y, column = *x;
+
+    *y = column, *x = WARPED_X - was;             /* the turn */
+    *x = WARPED_X - *x;                           /* the mirror */
+    const double py = *y - 0.5, px = *x - 0.5;
+    *x = (double)w[0] * px + (double)w[1] * py + (double)w[2] + 0.5;
+    *y = (double)w[3] * px + (double)w[4] * py + (double)w[5] + 0.5;
+    *y = WARPED_Y - *y;                           /* the flip */
+}
+
+/* Coordinates are rounded to 2^-24 before and after the warp, whose inverse makes them at most
+ * twice as large; they are below 4. */
+static void warped_points_and_boxes(void **state)
+{
+    const double tolerance = 3 * 2 * 4 * 0x1p-24;
+
+    (void)state;
+    for (uint32_t i = 0; i < CASES; i++) {
+        struct pm_rng r = pm_rng_make(7, 2, 3, i);
+        struct pm_geometry g;
+        float point[2], box[4], corners[8];
+
+        some_warp(&r, &g);
+        for (int k = 0; k < 2; k++) {
+            point[k] = (float)pm_rng_uniform(&r);
+            box[k] = (float)pm_rng_uniform(&r) / 2;
+            box[2 + k] = box[k] + (float)pm_rng_uniform(&r) / 2;
+        }
+        const double want[2] = { point[0], point[1] };
+        pm_geometry_points(&g, point, 1);
+        double y = (double)point[0] * WARPED_X, x = (double)point[1] * WARPED_Y;
+        follow_back(&g, &y, &x);
+        assert_true(fabs(y / WARPED_Y - want[0]) < tolerance * WARPED_X / WARPED_Y);
+        assert_true(fabs(x / WARPED_X - want[1]) < tolerance * WARPED_X / WARPED_Y);
+        for (int k = 0; k < 4; k++)
+            corners[2 * k] = box[k / 2 * 2], corners[2 * k + 1] = box[k % 2 * 2 + 1];
+        pm_geometry_boxes(&g, box, 1);
+        pm_geometry_points(&g, corners, 4);
+        for (int k = 0; k < 2; k++) {
+            const float *c = corners + k;
+
+            assert_true(fabs((double)box[k] -
+                             fmin(fmin(c[0], c[2]), fmin(c[4], c[6]))) < tolerance);
+            assert_true(fabs((double)box[2 + k] -
+                             fmax(fmax(c[0], c[2]), fmax(c[4], c[6]))) < tolerance);
+        }
+    }
+}
+
+/* Elements of which the coordinate is not in the middle between two. */
+static void warped_maps(void **state)
+{
+    static uint16_t values[WARPED_Y * WARPED_X];
+    static uint8_t mask[WARPED_Y * WARPED_X], masked[WARPED_Y * WARPED_X];
+    static int32_t out[WARPED_Y * WARPED_X];
+    const struct pm_label map = { WARPED_Y, WARPED_X, values };
+
+    (void)state;
+    for (int k = 0; k < WARPED_Y * WARPED_X; k++)
+        values[k] = (uint16_t)(k + 1), mask[k] = (uint8_t)(k % 255 + 1);
+    for (uint32_t i = 0; i < 50; i++) {
+        struct pm_rng r = pm_rng_make(8, 2, 3, i);
+        struct pm_geometry g;
+        int inside = 0;
+
+        some_warp(&r, &g);
+        pm_geometry_map(&g, &map, 0, out);
+        pm_geometry_masks(&g, mask, 1, masked);
+        for (int k = 0; k < WARPED_Y * WARPED_X; k++) {
+            double y = k / WARPED_Y + 0.5, x = k % WARPED_Y + 0.5;
+
+            follow_back(&g, &y, &x);
+            if (fabs(y - rint(y)) < 1e-4 || fabs(x - rint(x)) < 1e-4)
+                continue;
+            const bool is = y > 0 && x > 0 && y < WARPED_Y && x < WARPED_X;
+            const int from = is ? (int)y * WARPED_X + (int)x : -1;
+            assert_int_equal(out[k], from + 1);
+            assert_int_equal(masked[k], is ? from % 255 + 1 : 0);
+            inside += is;
+        }
+        assert_true(inside > WARPED_Y * WARPED_X / 3);
+    }
+}
+
 /* ---- maps and masks ---------------------------------------------------------------------- */
 
 /* The map after one move; each element is looked up by its own rule in double precision. -1 is
@@ -371,6 +478,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_and_boxes),
         cmocka_unit_test(keypoints),
+        cmocka_unit_test(warped_points_and_boxes),
+        cmocka_unit_test(warped_maps),
         cmocka_unit_test(maps_and_masks),
         cmocka_unit_test(pictures),
         cmocka_unit_test(mean_padding),
