@@ -1,7 +1,8 @@
 /* mosaic: one picture of four records (Bochkovskiy et al., YOLOv4, 2020). It sees more objects, in
  * more sizes and surroundings, than one record has. The four pictures meet at a random point of a
  * canvas of twice the input's sides; the following rows and the preprocessing see the canvas as the
- * record's picture. Draws: struct pm_mosaic_draws, from the generator of the list's first row. */
+ * record's picture. Draws: struct pm_mosaic_draws, from the generator of the list's first row. Maps
+ * of labels are not carried. */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ const struct pm_augmentation pm_augmentation_mosaic = {
     .opts = opts,
     .cfg_size = sizeof(struct mosaic_cfg),
     .sizing = PM_SIZE_OTHER,
-    .carries = PM_CARRIES_BOXES | PM_CARRIES_KEYPOINTS,
+    .carries = PM_CARRIES_ALL & ~PM_CARRIES_MAPS,
     .others = PM_MOSAIC_OTHERS,
     .check = check,
 };
@@ -113,6 +114,7 @@ static void paint(const struct canvas *c, const struct pm_image8 *im, struct pla
 /* The lists of the result, with room for all objects. */
 struct lists {
     float *boxes, *keypoints, *scores, *weights;
+    uint8_t *masks;
     int32_t *labels;
     size_t *from;
     size_t count;
@@ -126,6 +128,19 @@ static double clipped(double v)
 static double area_of(const double *b)
 {
     return (b[2] - b[0]) * (b[3] - b[1]);
+}
+
+/* Places the mask of object i as its picture is placed. */
+static void add_mask(const struct canvas *c, struct place p, const struct pm_sample *s, size_t i,
+                     uint8_t *out)
+{
+    const struct pm_image8 *im = s->picture;
+    struct pm_geometry g;
+
+    pm_geometry_begin(&g, im->height, im->width);
+    pm_geometry_resize(&g, p.height, p.width, PM_RESIZE_BILINEAR);
+    pm_geometry_window(&g, -p.y, -p.x, c->height, c->width, NULL);
+    pm_geometry_masks(&g, s->masks + i * (size_t)im->height * (size_t)im->width, 1, out);
 }
 
 /* Adds object i, unless too little of it is on the canvas. */
@@ -157,6 +172,8 @@ static void add_object(const struct mosaic_cfg *cfg, const struct canvas *c, str
         l->keypoints[points * n + k] = inside ? (float)y : NAN;
         l->keypoints[points * n + k + 1] = inside ? (float)x : NAN;
     }
+    if (s->masks)
+        add_mask(c, p, s, i, l->masks + n * (size_t)c->height * (size_t)c->width);
     if (s->scores && scores)
         memcpy(l->scores + scores * n, s->scores + scores * i, scores * sizeof *l->scores);
     l->labels[n] = s->labels ? s->labels[i] : 0;
@@ -165,13 +182,16 @@ static void add_object(const struct mosaic_cfg *cfg, const struct canvas *c, str
     l->count++;
 }
 
-static struct lists lists_of(const struct pm_sample *s, size_t most, struct pm_arena *a)
+/* pixels: of the canvas */
+static struct lists lists_of(const struct pm_sample *s, size_t most, size_t pixels,
+                             struct pm_arena *a)
 {
     const size_t points = 2 * (size_t)s->points, scores = (size_t)s->score_count;
 
     return (struct lists){
         .boxes = pm_arena_alloc(a, 4 * most * sizeof(float) + 1),
         .keypoints = s->keypoints ? pm_arena_alloc(a, points * most * sizeof(float) + 1) : NULL,
+        .masks = s->masks ? pm_arena_alloc(a, pixels * most + 1) : NULL,
         .scores = s->scores ? pm_arena_alloc(a, scores * most * sizeof(float) + 1) : NULL,
         .weights = pm_arena_alloc(a, most * sizeof(float) + 1),
         .labels = pm_arena_alloc(a, most * sizeof(int32_t) + 1),
@@ -186,13 +206,13 @@ void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
     const struct mosaic_cfg *cfg = a->mosaic->cfg;
     struct canvas c = { .height = 2 * input.height, .width = 2 * input.width,
                         .channels = in[0].picture->channels };
-    const size_t bytes = (size_t)c.height * (size_t)c.width * (size_t)c.channels;
+    const size_t pixels = (size_t)c.height * (size_t)c.width, bytes = pixels * (size_t)c.channels;
     struct pm_image8 *picture = pm_arena_alloc(arena, sizeof *picture);
     size_t most = 0, from = 0;
 
     for (int k = 0; k <= PM_MOSAIC_OTHERS; k++)
         most += in[k].objects;
-    struct lists l = lists_of(&in[0], most, arena);
+    struct lists l = lists_of(&in[0], most, pixels, arena);
 
     c.y = (int)(d->center_y * c.height), c.x = (int)(d->center_x * c.width);
     c.pixels = pm_arena_alloc(arena, bytes);
@@ -207,7 +227,7 @@ void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
     }
     *picture = (struct pm_image8){ c.height, c.width, c.channels, c.pixels };
     *out = (struct pm_sample){ .picture = picture, .objects = l.count, .boxes = l.boxes,
-                               .keypoints = l.keypoints, .points = in[0].points,
+                               .masks = l.masks, .keypoints = l.keypoints, .points = in[0].points,
                                .mirrored = in[0].mirrored, .labels = l.labels,
                                .weights = l.weights, .scores = l.scores,
                                .score_count = in[0].score_count, .from = l.from };

@@ -174,7 +174,7 @@ static void refusals(void **state)
            "input.augment.1: mosaic joins the pictures of several records, so it must be first");
     refuse("[{\"name\": \"mosaic\", \"min_center\": 0.8}]", PM_CARRIES_BOXES, "0.8 is above");
     refuse("[{\"name\": \"mosaic\"}]", 0, "only in tasks with boxes");
-    refuse("[{\"name\": \"mosaic\"}]", PM_CARRIES_BOXES | PM_CARRIES_MASKS, "transform masks");
+    refuse("[{\"name\": \"mosaic\"}]", PM_CARRIES_BOXES | PM_CARRIES_MAPS, "transform maps");
 }
 
 int main(void)
