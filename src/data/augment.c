@@ -136,6 +136,7 @@ static int begin(const struct pm_preprocessing *p, const void *cfg, const struct
     out->rows.count = 0;
     out->rows.used = 0;
     out->rows.shared = NULL;
+    out->sample = NULL;
     pm_geometry_begin(&out->geometry, im->height, im->width);
     return PM_OK;
 }
@@ -292,6 +293,7 @@ static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
             struct pm_augment_row *at = &out->rows.at[out->rows.count++];
 
             *at = (struct pm_augment_row){ row, e->cfg, d, 0 };
+            out->sample = row->sees_objects ? sample : out->sample;
             PM_TRY(place_step(out, out->rows.count - 1));
             if (objects.count)
                 pm_scene_step(&objects, at);
@@ -367,9 +369,12 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
 {
     const struct pm_target *t = &p->target;
     struct pm_canvas c = pm_canvas_of(pm_view8_of(picture));
+    struct pm_scene_objects objects = { 0 };
     float white = 255;
     int done = 0;
 
+    if (p->sample)
+        pm_scene_open(&objects, p->sample, &p->geometry);
     for (int i = 0; i < p->rows.count; i++) {
         const struct pm_augment_row *s = &p->rows.at[i];
         const struct pm_move *m = s->moves ? &p->geometry.move[s->moves - 1] : NULL;
@@ -377,6 +382,8 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
                           (m ? m->width : p->geometry.width) == t->width &&
                           c.channels == t->channels;
 
+        if (p->sample && i)
+            pm_scene_step(&objects, s - 1);
         if (!has_work(s, &c, t->channels))
             continue;
         pm_canvas_move(&c, &p->geometry, done, s->moves, fits ? out : NULL);
@@ -386,10 +393,12 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
             continue;
         }
         struct pm_pixel_values x = { c.values, (size_t)c.height * (size_t)c.width, c.channels,
-                                     white, c.height, c.width };
+                                     white, c.height, c.width,
+                                     s->row->sees_objects ? &objects : NULL };
         s->row->values(s->cfg, s->draws, &x);
         white = x.white;
     }
+    pm_scene_close(&objects);
     if (done < p->geometry.count)
         pm_canvas_move(&c, &p->geometry, done, p->geometry.count, out);
     if (c.values != out)
