@@ -2,21 +2,19 @@
 """Makes detections.json: anchors, decoded boxes and detections after suppression, computed by
 TensorFlow's Object Detection API of 2019 in float32.
 
-    TFOD=SITE_PACKAGES python3 tests/golden/detections.py SHIM_FOLDER
-        # tf-object-detection 0.0.3, TensorFlow 2.12.1, tf_slim 1.1.0
-        # SHIM_FOLDER holds shim.py, which replaces tf.contrib
+    VENV/bin/python tests/golden/detections.py    # tfod.py describes VENV
 
 The numbers of a scene are those of the class Numbers. Coordinates are whole 1024ths and scores
 whole 2^20ths, all different, so they are exact in float32."""
 
 import json
 import os
-import sys
 
-sys.path.insert(0, sys.argv[1])
-import shim  # noqa: E402,F401  must be imported before the API
-import numpy as np  # noqa: E402
-import tensorflow.compat.v1 as tf  # noqa: E402
+import numpy as np
+
+import tfod
+
+tf = tfod.load()
 from object_detection.anchor_generators import (  # noqa: E402
     flexible_grid_anchor_generator as flexible, grid_anchor_generator as grid,
     multiple_grid_anchor_generator as ssd, multiscale_grid_anchor_generator as scales)

@@ -2,9 +2,7 @@
 """Makes schedules.json: the learning rates of TensorFlow's Object Detection API (utils/
 learning_schedules.py and tf.train.exponential_decay) at every boundary and beside it.
 
-    TFOD=SITE_PACKAGES python3 tests/golden/schedules.py SHIM_FOLDER
-        # tf-object-detection 0.0.3, TensorFlow 2.12.1, tf_slim 1.1.0
-        # SHIM_FOLDER holds shim.py, which replaces tf.contrib
+    VENV/bin/python tests/golden/schedules.py    # tfod.py describes VENV
 
 Each case has the schedule as this program's config writes it, which is derived from the API's
 numbers here, and pairs of step and rate. A rate is the float32 of the API and, for comparison, the
@@ -13,11 +11,10 @@ same formula in double precision; both must agree."""
 import json
 import math
 import os
-import sys
 
-sys.path.insert(0, sys.argv[1])
-import shim  # noqa: E402,F401  must be imported before the API
-import tensorflow.compat.v1 as tf  # noqa: E402
+import tfod
+
+tf = tfod.load()
 from object_detection.utils import learning_schedules as api  # noqa: E402
 
 
