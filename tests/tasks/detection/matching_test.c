@@ -486,6 +486,61 @@ static struct pm_matcher golden_setting(const cJSON *all, const cJSON *setting, 
     return m;
 }
 
+/* Removes true boxes that equal an earlier one; own receives the numbers of the others. */
+static void without_copies(struct scene *s, int own[])
+{
+    int kept = 0;
+
+    for (int i = 0; i < s->t.count; i++) {
+        bool copy = false;
+
+        for (int k = 0; k < kept; k++)
+            copy |= memcmp(s->box[k], s->box[i], sizeof s->box[i]) == 0;
+        if (copy)
+            continue;
+        memmove(s->box[kept], s->box[i], sizeof s->box[i]);
+        s->weight[kept] = s->weight[i];
+        own[kept++] = i;
+    }
+    s->t.count = kept;
+}
+
+static void bipartite_goldens(void **state)
+{
+    cJSON *all = golden();
+    const cJSON *scene, *list, *name;
+    struct scene *s = pm_calloc(1, sizeof *s);
+    int32_t out[MOST_ANCHORS];
+    int index = 0, matched = 0, own[MOST_TRUTHS];
+
+    (void)state;
+    cJSON_ArrayForEach(scene, cJSON_GetObjectItem(all, "scenes")) {
+        golden_scene(index++, s);
+        without_copies(s, own);
+        name = cJSON_GetObjectItem(all, "bipartite")->child;
+        cJSON_ArrayForEach(list, cJSON_GetObjectItem(scene, "bipartite")) {
+            const struct pm_matcher m = {
+                .type = PM_MATCHER_BIPARTITE,
+                .similarity = strcmp(name->valuestring, "iou") ? PM_NEG_SQ_DIST : PM_IOU,
+            };
+
+            match(&m, s, out, NULL);
+            for (int i = 0; i < s->anchors; i++) {
+                const int want = cJSON_GetArrayItem(list, i)->valueint;
+
+                matched += want >= 0;
+                if ((out[i] < 0 ? out[i] : own[out[i]]) != want)
+                    fail_msg("scene %d, %s: anchor %d: %d instead of %d", index - 1,
+                             name->valuestring, i, out[i], want);
+            }
+            name = name->next;
+        }
+    }
+    assert_int_equal(matched, 116);
+    pm_free(s);
+    cJSON_Delete(all);
+}
+
 static void goldens(void **state)
 {
     cJSON *all = golden();
@@ -527,6 +582,7 @@ int main(void)
         cmocka_unit_test(thresholds), cmocka_unit_test(forced),        cmocka_unit_test(no_overlap),
         cmocka_unit_test(bipartite),  cmocka_unit_test(random_scenes), cmocka_unit_test(goldens),
         cmocka_unit_test(checked),    cmocka_unit_test(outside),
+        cmocka_unit_test(bipartite_goldens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
