@@ -18,17 +18,32 @@ struct pm_export_pixels {
     float mean[4], std[4];
 };
 
-/* The model takes pictures of any height and width up to the net's input. If min is not 0, the
- * graph resizes them: the smaller side to min, the larger side to at most max (0: no limit), sides
- * of the form k * factor + 1 (0: any), and to a square if `square`. Then it pads them at the bottom
- * and the right. Every output that is a map of the input's size occurs twice: RawNAME is the whole
- * map (numbers as 32-bit floats); NAME is cropped to the picture and resized back to its size
- * (labels by nearest neighbour). If a larger picture is given, the model fails when it runs. */
+/* The model takes pictures of any height and width up to the net's input. The graph resizes them by
+ * the rule, then it pads them at the bottom and the right. Every output that is a map of the
+ * input's size occurs twice: RawNAME is the whole map (numbers as 32-bit floats); NAME is cropped
+ * to the picture and resized back to its size (labels by nearest neighbour). Boxes are in 0..1 of
+ * the picture (pm_export_frame_boxes). If a picture is larger than the input after resizing, the
+ * model fails when it runs. */
 struct pm_export_frame {
     float pad[4]; /* per channel, in units of the net's input */
+    enum {
+        /* min is not 0: the smaller side to min, the larger side to at most max (0: no limit),
+         * sides of the form k * factor + 1 (0: any), and to a square if `square`. Corners are
+         * aligned. min 0: not resized. */
+        PM_FRAME_RANGE,
+        /* The smaller side to min, the larger side to at most max (0: no limit), rounded; min 0:
+         * the largest size that fits into the input. Corners are not aligned. */
+        PM_FRAME_RATIO,
+        /* The larger side to min if it is above, or the smaller side to min if it is below, rounded
+         * down. Corners are aligned. */
+        PM_FRAME_SHRINK, PM_FRAME_ENLARGE,
+    } rule;
     int min, max, factor;
     bool square;
+    const char *mode; /* ONNX's: "linear" or "cubic"; NULL: "linear" */
 };
+/* Whether the graph resizes pictures. */
+bool pm_export_frame_resizes(const struct pm_export_frame *f);
 
 struct pm_export_options {
     bool any_batch;       /* the batch axis is dynamic and named "N" */

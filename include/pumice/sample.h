@@ -289,8 +289,14 @@ struct pm_normal {
     bool padded;  /* smaller pictures are allowed; pad and range are then exact */
     float pad[4]; /* padding pixel, below and at the right */
     struct pm_resize_range {
-        int min, max, factor; /* sides before padding (augment_resize.c); min 0: any */
+        int min, max, factor; /* sides before padding, by the rule; min 0: any */
         bool square;
+        enum pm_resize_rule {
+            PM_RULE_RANGE,    /* resize_to_range (augment_resize.c) */
+            PM_RULE_RATIO,    /* keep_aspect_ratio (preprocessing_ssd.c); min 0: as the input
+                               * allows */
+            PM_RULE_SHRINK, PM_RULE_ENLARGE, /* its conditional; min: size_threshold */
+        } rule;
     } range;
 };
 /* The picture for which a preprocessing lists its rows. */
@@ -391,6 +397,8 @@ int pm_place_list(const struct pm_input *in, const struct pm_draws *draws,
 struct pm_frame pm_placed_need(const struct pm_placed *p);
 /* Computes the input: float [height][width][channels]. picture: the placed picture. */
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out);
+/* Writes the part of the input that the picture fills: ymin, xmin, ymax, xmax in 0..1. */
+void pm_placed_window(const struct pm_placed *p, float out[4]);
 /* Transforms a map of the picture's size with nearest-neighbour sampling; padding is fill. PM_EDATA
  * if the map's size differs from the picture's. */
 int pm_placed_map(const struct pm_placed *p, const struct pm_label *map, int32_t fill,

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/augment.h"
@@ -363,6 +364,15 @@ static void turn_grey(struct pm_canvas *c, float *out)
 static bool has_work(const struct pm_augment_row *s, const struct pm_canvas *c, int channels)
 {
     return s->row->values || (s->row == &pm_row_grey && c->channels != channels);
+}
+
+void pm_placed_window(const struct pm_placed *p, float out[4])
+{
+    out[0] = out[1] = 0;
+    out[2] = out[3] = 1;
+    pm_geometry_boxes(&p->geometry, out, 1);
+    for (int k = 0; k < 4; k++)
+        out[k] = fminf(fmaxf(out[k], 0), 1);
 }
 
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out)

@@ -186,11 +186,29 @@ static const char *const fits[] = {
     [FIXED_SHAPE] = "stretched to the size",
     [KEEP_ASPECT_RATIO] = "resized to min_dimension and max_dimension with the same aspect ratio "
                           "(without them, to the largest that fits), then padded below and at the "
-                          "right to the size with 0 after normalisation",
+                          "right to the size with the pixel \"pad\"",
     [CONDITIONAL] = "resized to size_threshold if a side is beyond it, then padded below and at "
-                    "the right to the size with 0 after normalisation",
-    [PAD_TO_MULTIPLE] = "padded below and at the right to the size with 0 after normalisation",
+                    "the right to the size with the pixel \"pad\"",
+    [PAD_TO_MULTIPLE] = "padded below and at the right to the size with the pixel \"pad\"",
 };
+
+/* Sets the pixel that becomes pad_value, and the rule of the sides before padding. */
+static void set_padding(const struct ssd_cfg *c, int channels, struct pm_normal *out)
+{
+    const struct pm_floats *pad = &c->pad_value;
+
+    out->padded = true;
+    for (int k = 0; k < channels; k++)
+        out->pad[k] = (pad->count ? pad->v[pad->count == 1 ? 0 : k] : 0) * out->std[k] +
+                      out->mean[k];
+    if (c->resizer == KEEP_ASPECT_RATIO)
+        out->range = (struct pm_resize_range){ .min = c->min_dimension, .max = c->max_dimension,
+                                               .rule = PM_RULE_RATIO };
+    if (c->resizer == CONDITIONAL)
+        out->range = (struct pm_resize_range){ .min = c->size_threshold,
+                                               .rule = c->condition == GREATER ? PM_RULE_SHRINK
+                                                                               : PM_RULE_ENLARGE };
+}
 
 static int check(const struct ssd_cfg *c, int channels, struct pm_normal *out)
 {
@@ -215,6 +233,8 @@ static int check(const struct ssd_cfg *c, int channels, struct pm_normal *out)
     out->fit = fits[c->resizer];
     out->interpolation = methods[c->resize_method];
     out->multiple = c->resizer == PAD_TO_MULTIPLE ? c->multiple : 0;
+    if (c->resizer != FIXED_SHAPE)
+        set_padding(c, channels, out);
     return PM_OK;
 }
 

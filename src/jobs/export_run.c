@@ -15,6 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const int frame_rules[] = {
+    [PM_RULE_RANGE] = PM_FRAME_RANGE,
+    [PM_RULE_RATIO] = PM_FRAME_RATIO,
+    [PM_RULE_SHRINK] = PM_FRAME_SHRINK,
+    [PM_RULE_ENLARGE] = PM_FRAME_ENLARGE,
+};
+
 struct exporter {
     const struct pm_config *c;      /* borrowed */
     struct pm_experiment *e;
@@ -101,6 +108,12 @@ out:
     return err;
 }
 
+/* Whether a model for pictures of their own size takes the resized picture. */
+static bool takes_resized(const struct pm_normal *n)
+{
+    return n->padded && n->range.rule == PM_RULE_RANGE && n->range.min;
+}
+
 /* If pictures keep their own size, the model takes pictures of exactly its size and does not pad.
  * Evaluation and predict must not pad such a picture either. */
 static int check_own_size(const struct exporter *x)
@@ -112,7 +125,7 @@ static int check_own_size(const struct exporter *x)
     int err = PM_OK;
 
     PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &n));
-    if (n.padded && n.range.min) /* then the model takes the resized picture */
+    if (takes_resized(&n))
         return PM_OK;
     PM_TRY(x->e->task_row->frame(x->e->task, &o, x->height, x->width, &f));
     if (f.height != x->height || f.width != x->width)
@@ -257,18 +270,35 @@ static int settle_pictures(struct exporter *x)
     return err;
 }
 
-/* Sets up the padding of smaller pictures inside the graph; false if the export does not pad. */
-static bool set_frame(struct exporter *x)
+/* ONNX's name of an interpolation; NULL: it has none. Its "nearest" takes another pixel than
+ * preprocessing where a quotient of sides rounds differently. */
+static const char *resize_mode(const char *interpolation)
+{
+    return strcmp(interpolation, "bilinear") == 0  ? "linear"
+           : strcmp(interpolation, "bicubic") == 0 ? "cubic"
+                                                   : NULL;
+}
+
+/* Sets up the padding of smaller pictures inside the graph, and options.frame unless the export
+ * does not pad. */
+static int set_frame(struct exporter *x)
 {
     const struct pm_normal *n = &x->normal;
 
     if (!x->of_task.pads || x->c->exporting.any_size || !n->padded)
-        return false;
-    x->frame = (struct pm_export_frame){ .min = n->range.min, .max = n->range.max,
-                                         .factor = n->range.factor, .square = n->range.square };
+        return PM_OK;
+    x->frame = (struct pm_export_frame){ .rule = frame_rules[n->range.rule],
+                                         .min = n->range.min, .max = n->range.max,
+                                         .factor = n->range.factor, .square = n->range.square,
+                                         .mode = resize_mode(n->interpolation) };
+    if (pm_export_frame_resizes(&x->frame) && !x->frame.mode)
+        return pm_fail(PM_ECONFIG, "%s: export.pad: the model would resize pictures, but ONNX does "
+                       "not compute input.resize_method %s as training does: set export.pad=false, "
+                       "and resize pictures before the model", x->c->path, n->interpolation);
     for (int k = 0; k < x->e->facts.channels; k++)
         x->frame.pad[k] = (n->pad[k] - n->mean[k]) / n->std[k];
-    return true;
+    x->options.frame = &x->frame;
+    return PM_OK;
 }
 
 static int make_graph(struct exporter *x)
@@ -285,10 +315,11 @@ static int make_graph(struct exporter *x)
     x->options = (struct pm_export_options){
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
         .fold_batch_norm = c->fold_batch_norm, .probabilities = x->of_task.probabilities,
-        .pixels = fold ? &x->pixels : NULL, .frame = set_frame(x) ? &x->frame : NULL,
+        .pixels = fold ? &x->pixels : NULL,
         .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* as in the original */
         .read = read_variable, .ctx = x,
     };
+    PM_TRY(set_frame(x));
     PM_TRY(settle_pictures(x));
     PM_TRY(graph_of(x, x->height, x->width, &x->net, &x->graph));
     if (c->any_size)
@@ -318,9 +349,12 @@ static cJSON *preprocessing_note(const struct exporter *x)
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
     cJSON_AddStringToObject(o, "fit",
-                            x->options.frame ? "unchanged: the model resizes and pads pictures of "
-                                               "at most this size"
-                            : s->own_sizes && !x->normal.range.min
+                            x->options.frame
+                                ? x->frame.rule == PM_FRAME_RATIO && !x->frame.min
+                                      ? "unchanged: the model resizes and pads pictures of any size"
+                                      : "unchanged: the model resizes and pads pictures, which "
+                                        "must not be larger than this size after resizing"
+                            : s->own_sizes && !takes_resized(&x->normal)
                                 ? x->options.any_size ? "unchanged: pictures of any size"
                                                       : "unchanged: pictures of exactly this size"
                                 : x->normal.fit);
@@ -336,6 +370,8 @@ static cJSON *preprocessing_note(const struct exporter *x)
         cJSON_AddItemToObject(o, "mean", cJSON_CreateFloatArray(x->normal.mean, s->channels));
         cJSON_AddItemToObject(o, "std", cJSON_CreateFloatArray(x->normal.std, s->channels));
     }
+    if (x->normal.padded)
+        cJSON_AddItemToObject(o, "pad", cJSON_CreateFloatArray(x->normal.pad, s->channels));
     cJSON_AddBoolToObject(o, "inside", x->options.pixels != NULL);
     if (s->preprocessing->opts)
         pm_opts_dump(s->preprocessing->opts, s->preprocessing_cfg,
@@ -420,7 +456,7 @@ static int try_file(void *ctx, const char *file)
 {
     struct exporter *x = ctx;
 
-    if (x->options.pixels || (x->options.frame && x->frame.min))
+    if (x->options.pixels || (x->options.frame && pm_export_frame_resizes(&x->frame)))
         return PM_OK;
     return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
                          x->initial ? NULL : &x->match, &x->difference);

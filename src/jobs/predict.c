@@ -213,8 +213,10 @@ out:
     return err;
 }
 
-/* The picture as the net wants it. */
-static int prepare(const struct predictor *p, const char *file, float *in, struct pm_image8 *size)
+/* Writes the picture as the net wants it. window: its part of the input, 4 numbers; NULL: the net
+ * does not need it. */
+static int prepare(const struct predictor *p, const char *file, float *in, float *window,
+                   struct pm_image8 *size)
 {
     const struct pm_task_facts *s = &p->s.e->facts;
     const struct pm_occasion o = { .height = p->now.frame.height, .width = p->now.frame.width,
@@ -230,6 +232,8 @@ static int prepare(const struct predictor *p, const char *file, float *in, struc
         PM_TRY(check_frame(p, file, &picture));
     PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
     pm_placed_picture(&placed, &picture, in);
+    if (window)
+        pm_placed_window(&placed, window);
 out:
     pm_image_free(&picture);
     return err;
@@ -248,12 +252,17 @@ static int predict_batch(struct predictor *p, const uint64_t *files, size_t coun
     const size_t floats = (size_t)p->now.frame.height * (size_t)p->now.frame.width *
                           (size_t)p->s.e->facts.channels;
     float *in = pm_plan_input(p->now.plan, 0, "images", 0);
+    float *windows = pm_net_find(p->now.net, "windows")
+                         ? pm_plan_input(p->now.plan, 0, "windows", 0) : NULL;
     char *why[MOST] = { NULL };
     int err = PM_OK;
 
     memset(in, 0, (size_t)p->now.batch * floats * sizeof(float));
+    if (windows)
+        memset(windows, 0, (size_t)p->now.batch * 4 * sizeof(float));
     for (size_t i = 0; i < count; i++) {
-        err = prepare(p, p->files[files[i]], in + i * floats, &p->size[i]);
+        err = prepare(p, p->files[files[i]], in + i * floats, windows ? windows + 4 * i : NULL,
+                      &p->size[i]);
         if (err == PM_EDATA) {
             why[i] = pm_strdup(pm_error_text());
             memset(in + i * floats, 0, floats * sizeof *in);

@@ -8,6 +8,7 @@
 #include "decode_boxes.params.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
+#include "onnx/export_frame.h"
 #include "onnx/export_nodes.h"
 
 struct decode_cfg {
@@ -188,7 +189,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     if (range.count)
         codes = pm_export_op(g, "Clip", PM_VALUES(codes, pm_export_number(g, range.v[0]),
                                                   pm_export_number(g, range.v[1])));
-    return decoded(g, &coder, codes, pm_export_x(g, n, levels));
+    return pm_export_frame_boxes(g, decoded(g, &coder, codes, pm_export_x(g, n, levels)));
 }
 
 const struct pm_layer pm_layer_decode_boxes = {

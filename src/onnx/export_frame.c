@@ -1,9 +1,16 @@
 /* export_frame: operators that compute the sizes in the graph, with the steps and the precision of
- * preprocessing_deeplab.c. A final Reshape to the input's size fails if the picture is too
- * large. */
+ * preprocessing_deeplab.c and preprocessing_ssd.c. A final Reshape to the input's size fails if the
+ * picture is too large. */
 #include "onnx/export_frame.h"
 
+#include <string.h>
+
 enum { FLOAT = 1, INT64 = 7 };
+
+bool pm_export_frame_resizes(const struct pm_export_frame *f)
+{
+    return f->rule != PM_FRAME_RANGE || f->min;
+}
 
 /* Returns dimensions first .. last - 1 of a value. */
 static const char *shape_of(struct pm_export *g, const char *x, int first, int last)
@@ -43,12 +50,61 @@ static const char *to_factor(struct pm_export *g, const char *sides, int factor)
     return pm_export_op(g, "Add", PM_VALUES(sides, more));
 }
 
-/* Computes the height and width of the picture after resizing. */
-static const char *resized_size(struct pm_export *g)
+static const char *op1(struct pm_export *g, const char *op, const char *x)
+{
+    return pm_export_op(g, op, PM_VALUES(x));
+}
+
+static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
+{
+    return pm_export_op(g, op, PM_VALUES(a, b));
+}
+
+/* PM_FRAME_RATIO: the sides after resizing, as floats. s: the input's shape. */
+static const char *by_ratio(struct pm_export *g, const char *sides, struct pm_shape s)
 {
     const struct pm_export_frame *f = g->options.frame;
-    const char *sides = cast(g, g->picture_size, FLOAT);
-    const char *up = scaled(g, sides, "ReduceMin", f->min), *over;
+    const float input[] = { (float)s.dim[1], (float)s.dim[2] };
+    const char *least = pm_export_number(g, (float)f->min), *scale, *longer, *most;
+
+    if (f->min)
+        scale = op2(g, "Div", least, op1(g, "ReduceMin", sides));
+    else
+        scale = op1(g, "ReduceMin", op2(g, "Div", pm_export_numbers(g, 2, input), sides));
+    if (f->max) {
+        longer = op1(g, "ReduceMax", sides), most = pm_export_number(g, (float)f->max);
+        scale = pm_export_op(
+            g, "Where",
+            PM_VALUES(op2(g, "Greater", op1(g, "Round", op2(g, "Mul", longer, scale)), most),
+                      op2(g, "Div", most, longer), scale));
+    }
+    return op1(g, "Round", op2(g, "Mul", sides, scale));
+}
+
+/* PM_FRAME_SHRINK and PM_FRAME_ENLARGE: the same. */
+static const char *by_threshold(struct pm_export *g, const char *sides)
+{
+    const struct pm_export_frame *f = g->options.frame;
+    const bool shrink = f->rule == PM_FRAME_SHRINK;
+    const char *from = op1(g, shrink ? "ReduceMax" : "ReduceMin", sides);
+    const char *to = pm_export_number(g, (float)f->min);
+    const char *changes = op2(g, shrink ? "Greater" : "Less", from, to);
+    const char *scaled = op1(g, "Floor", op2(g, "Mul", sides, op2(g, "Div", to, from)));
+
+    return pm_export_op(g, "Where", PM_VALUES(changes, scaled, sides));
+}
+
+/* Computes the height and width of the picture after resizing. s: the input's shape. */
+static const char *resized_size(struct pm_export *g, struct pm_shape s)
+{
+    const struct pm_export_frame *f = g->options.frame;
+    const char *sides = cast(g, g->picture_size, FLOAT), *up, *over;
+
+    if (f->rule != PM_FRAME_RANGE) {
+        up = f->rule == PM_FRAME_RATIO ? by_ratio(g, sides, s) : by_threshold(g, sides);
+        return cast(g, op2(g, "Max", up, pm_export_number(g, 1)), INT64);
+    }
+    up = scaled(g, sides, "ReduceMin", f->min);
     const int most = f->max && f->factor ? f->max - (f->max - 1) % f->factor : f->max;
 
     if (most) {
@@ -69,16 +125,16 @@ static const char *resized_size(struct pm_export *g)
 
 /* Resizes a map of this rank; in the graph its last two axes are height and width. */
 static const char *resize(struct pm_export *g, const char *x, int rank, const char *size,
-                          bool nearest)
+                          const char *mode, bool aligned)
 {
     const char *sizes = pm_export_op(g, "Concat", PM_VALUES(shape_of(g, x, 0, rank - 2), size));
 
     pm_export_int(g, "axis", 0);
     x = pm_export_op(g, "Resize", PM_VALUES(x, "", "", sizes));
-    pm_export_text(g, "mode", nearest ? "nearest" : "linear");
-    pm_export_text(g, "coordinate_transformation_mode", "align_corners");
-    if (nearest)
-        pm_export_text(g, "nearest_mode", "round_prefer_ceil");
+    pm_export_text(g, "mode", mode);
+    pm_export_text(g, "coordinate_transformation_mode", aligned ? "align_corners" : "asymmetric");
+    if (strcmp(mode, "nearest") == 0)
+        pm_export_text(g, "nearest_mode", aligned ? "round_prefer_ceil" : "floor");
     return x;
 }
 
@@ -102,13 +158,15 @@ static const char *pad(struct pm_export *g, const char *x, const char *pads, int
 
 const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_shape s)
 {
+    const struct pm_export_frame *f = g->options.frame;
     const int h = s.dim[1], w = s.dim[2], c = s.dim[3];
     const char *rest, *pads;
 
     g->picture_size = g->framed_size = shape_of(g, x, 2, 4);
-    if (g->options.frame->min) {
-        g->framed_size = resized_size(g);
-        x = resize(g, x, 4, g->framed_size, false);
+    if (pm_export_frame_resizes(f)) {
+        g->framed_size = resized_size(g, s);
+        x = resize(g, x, 4, g->framed_size, f->mode ? f->mode : "linear",
+                   f->rule != PM_FRAME_RATIO);
     }
     rest =
         pm_export_op(g, "Sub", PM_VALUES(pm_export_integers(g, PM_INT64S(h, w)), g->framed_size));
@@ -127,14 +185,30 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
     x = pm_export_op(g, "Slice",
                      PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, 0)), g->framed_size,
                                pm_export_integers(g, PM_INT64S(h, h + 1))));
-    return g->options.frame->min ? resize(g, x, s.rank, g->picture_size, nearest) : x;
+    return pm_export_frame_resizes(g->options.frame)
+               ? resize(g, x, s.rank, g->picture_size, nearest ? "nearest" : "linear", true)
+               : x;
+}
+
+const char *pm_export_frame_boxes(struct pm_export *g, const char *x)
+{
+    const struct pm_shape in = g->net->nodes[0]->out_shape;
+    const float input[] = { (float)in.dim[1], (float)in.dim[2] };
+    const char *part;
+
+    if (!g->options.frame)
+        return x;
+    part = op2(g, "Div", cast(g, g->framed_size, FLOAT), pm_export_numbers(g, 2, input));
+    part = op2(g, "Concat", part, part);
+    pm_export_int(g, "axis", 0);
+    return op2(g, "Div", x, part);
 }
 
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x)
 {
     const char *factor, *shape;
 
-    if (!g->options.frame->min)
+    if (!pm_export_frame_resizes(g->options.frame))
         return x;
     factor = pm_export_op(g, "Div", PM_VALUES(cast(g, g->picture_size, FLOAT),
                                               cast(g, g->framed_size, FLOAT)));

@@ -115,6 +115,36 @@ static void notes(void **state)
     pm_onnx_close(&m);
 }
 
+/* A resizer that pads is part of the model: it takes pictures of any size. The metadata have the
+ * pixel that input.pad_value is: 0.5 * 127.5 + 127.5. */
+static void padding(void **state)
+{
+    struct result r = run(NULL, "export %s %s input.resizer=keep_aspect_ratio input.pad_value=0.5",
+                          in("source"), in("padded.onnx"));
+    struct pm_onnx_model *m;
+    cJSON *note;
+
+    (void)state;
+    assert_contains(r.out, "input images: float32 [N, 3, H, W]");
+    assert_contains(r.out, "output detection_boxes: float32 [N, 30, 4]");
+    check(r, 0);
+    m = model_of(in("padded.onnx"));
+    assert_true(has_operator(m, "Resize") && has_operator(m, "Pad"));
+    note = cJSON_Parse(pm_onnx_meta(m, "preprocessing"));
+    assert_true(cJSON_GetArrayItem(cJSON_GetObjectItem(note, "pad"), 0)->valuedouble == 191.25);
+    assert_contains(cJSON_GetStringValue(cJSON_GetObjectItem(note, "fit")),
+                    "the model resizes and pads pictures of any size");
+    cJSON_Delete(note);
+    pm_onnx_close(&m);
+    r = run(NULL, "export %s %s input.resizer=keep_aspect_ratio export.pad=false", in("source"),
+            in("padded.onnx"));
+    assert_contains(r.out, "input images: float32 [N, 3, 16, 16]");
+    check(r, 0);
+    check(run(NULL, "export %s %s input.resizer=keep_aspect_ratio input.resize_method=area",
+              in("source"), in("x.onnx")), 2, "export.pad: the model would resize pictures, but "
+          "ONNX does not compute input.resize_method area as training does: set export.pad=false");
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -146,7 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs), cmocka_unit_test(without_suppression), cmocka_unit_test(notes),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(padding), cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, setup, drop_world);

@@ -16,6 +16,11 @@ static int picture(const struct pm_task *t, const uint8_t *record, size_t size, 
     return pm_record_picture(&t->facts, record, size, where, out);
 }
 
+static void exporting(const struct pm_task *t, struct pm_task_export *out)
+{
+    *out = (struct pm_task_export){ .pads = t->export.pad && !t->facts.own_sizes };
+}
+
 const struct pm_task_row pm_task_detection = {
     .config = { .name = "detection",
                 .sections = pm_detection_sections,
@@ -42,6 +47,7 @@ const struct pm_task_row pm_task_detection = {
     .check_heads = pm_detection_check_heads,
     .add_loss = pm_detection_add_loss,
     .add_outputs = pm_detection_outputs,
+    .exporting = exporting,
     .export_notes = pm_detection_export_notes,
     .metrics = pm_detection_list_metrics,
     .score_create = pm_detection_score_create,

@@ -82,7 +82,7 @@ struct pm_detection_eval {
     const struct cJSON *score_threshold;
     bool skip_unlabeled;
 };
-struct pm_detection_export { bool nms; };
+struct pm_detection_export { bool nms, pad; };
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
@@ -115,6 +115,7 @@ struct pm_task {
     double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is
                                        * none, or a number was given */
     struct pm_detection_export export;
+    bool pads;                        /* the preprocessing pads evaluated pictures */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
@@ -149,7 +150,9 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
  * computed. truth_boxes F32 [M, 4]; truth_classes I32 [M], or F32 [M, K] with
  * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
  * box), matches I32 [N] (matching.h), normalizer F32 scalar: the sum of the weights of all matched
- * anchors of the whole batch, at least 1; only with normalize_over batch. */
+ * anchors of the whole batch, at least 1; only with normalize_over batch. In evaluation, if the
+ * preprocessing pads, the last field is windows F32 [4]: the part of the input that the picture
+ * fills, as ymin, xmin, ymax, xmax in 0..1. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
@@ -196,7 +199,8 @@ void pm_detection_free_truths(void *truths);
 const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task *t,
                                                            struct pm_frame frame);
 /* Brings boxes of the net's input, for a picture of height x width pixels in a frame, back to the
- * picture: [count][4] in pixels, clipped to it. PM_EDATA if the picture cannot be placed. */
+ * picture: [count][4] in pixels, clipped to it. A box in the padding has no area then. PM_EDATA if
+ * the picture cannot be placed. */
 int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
                            const float *boxes, int count, struct pm_box *out);
 /* Reads a record's true objects. The caller frees them with pm_detection_free_truths. */
@@ -247,6 +251,12 @@ void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
  * [n, D], detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
  * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. */
 enum { PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT };
+/* Reads the detections of picture i of a batch's outputs, in pixels of the picture, which has
+ * height x width pixels. Boxes in the padding have no area in the picture and are left out. *out
+ * [*count] is freed with pm_free. PM_EDATA as pm_detection_to_pixels. */
+int pm_detection_read(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                      const void *const *outputs, int i, struct pm_box_detection **out,
+                      int *count);
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,
                          enum pm_use use, struct pm_outputs *out);

@@ -174,6 +174,10 @@ static const struct pm_opt export[] = {
             "detection: suppress overlapping boxes inside the model; false = only the outputs "
             "raw_detection_boxes and raw_detection_scores, for programs without "
             "NonMaxSuppression"),
+    PM_BOOL(pm_detection_export, pad, true,
+            "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
+            "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "
+            "and boxes are in 0..1 of the padded picture"),
     { 0 },
 };
 
@@ -341,7 +345,7 @@ int pm_detection_check_config(const struct pm_config *c)
 int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
 {
     cJSON_AddStringToObject(object, "boxes",
-                            "ymin, xmin, ymax, xmax in 0..1 of the model's input");
+                            "ymin, xmin, ymax, xmax in 0..1 of the picture that the model gets");
     cJSON_AddBoolToObject(object, "nms", t->export.nms);
     pm_opts_dump(post, &t->post, cJSON_AddObjectToObject(object, "post_processing"), false);
     return pm_detection_add_threshold(t, object);
@@ -481,6 +485,7 @@ static void read_best_scores(struct pm_task *t)
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
 {
     struct pm_task *t = pm_calloc(1, sizeof *t);
+    struct pm_normal normal;
     int err = PM_OK;
 
     t->facts = *facts;
@@ -488,6 +493,8 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->crowded = pm_calloc(1, sizeof *t->crowded);
     PM_TRY(read_all(facts->config, t));
     PM_TRY(check(t));
+    PM_TRY(facts->preprocessing->normal(facts->preprocessing_cfg, facts->channels, &normal));
+    t->pads = normal.padded;
     read_best_scores(t);
     *out = t, t = NULL;
 out:

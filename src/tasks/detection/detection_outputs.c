@@ -3,6 +3,7 @@
 #include "tasks/detection/detection.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
 
 static struct pm_node *decode(struct pm_net *net, const char *name,
                               const struct pm_detection_heads *h, const struct pm_task *t)
@@ -33,16 +34,18 @@ static struct pm_node *scores(struct pm_net *net, const char *name,
                            (double)t->post.logit_scale, h->background ? "true" : "false");
 }
 
+/* windows: NULL: the picture fills the input. */
 static struct pm_node *suppress(struct pm_net *net, const char *name, struct pm_node *boxes,
-                                struct pm_node *of, const struct pm_task *t)
+                                struct pm_node *of, struct pm_node *windows,
+                                const struct pm_task *t)
 {
     const struct pm_detection_post *p = &t->post;
 
-    return pm_net_add_many(net, name, (struct pm_node *[]){ boxes, of }, 2,
+    return pm_net_add_many(net, name, (struct pm_node *[]){ boxes, of, windows }, windows ? 3 : 2,
                            "suppress score_threshold=%.9g iou_threshold=%.9g "
                            "max_detections_per_class=%d max_total_detections=%d "
                            "use_class_agnostic_nms=%s max_classes_per_detection=%d "
-                           "soft_nms_sigma=%.9g",
+                           "soft_nms_sigma=%.9g change_coordinate_frame=false",
                            (double)p->score_threshold, (double)p->iou_threshold,
                            p->max_detections_per_class, p->max_total_detections,
                            p->use_class_agnostic_nms ? "true" : "false",
@@ -58,13 +61,15 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads, const str
 
     pm_detection_fields(t, false, frame, &fields);
     for (int i = 1; i < fields.count; i++) {
+        if (strcmp(fields.list[i].name, "windows") == 0) /* an input already */
+            continue;
         struct pm_shape s = { .rank = fields.list[i].shape.rank + 1, .dim = { images.dim[0] } };
 
         for (int k = 1; k < s.rank; k++)
             s.dim[k] = fields.list[i].shape.dim[k - 1];
         pm_net_input(net, fields.list[i].name, s, fields.list[i].type);
     }
-    if (fields.count > 1)
+    if (pm_net_find(net, "matches"))
         pm_detection_add_loss(net, heads, t);
     pm_free(fields.list);
 }
@@ -97,7 +102,7 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
 {
     struct pm_heads heads = { 0 };
     struct pm_detection_heads h;
-    struct pm_node *boxes, *of, *kept;
+    struct pm_node *boxes, *of, *kept, *windows = NULL;
     int err = PM_OK;
 
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
@@ -110,7 +115,9 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         add_exported(net, out, NULL, boxes, of);
         return net->error;
     }
-    kept = suppress(net, "detection_boxes", boxes, of, t);
+    if (t->pads && use != PM_USE_EXPORT) /* an exported model's boxes are those of the picture */
+        windows = pm_net_input(net, "windows", PM_SHAPE2(images->out_shape.dim[0], 4), PM_F32);
+    kept = suppress(net, "detection_boxes", boxes, of, windows, t);
     PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
         add_exported(net, out, kept, boxes, of);
@@ -122,5 +129,28 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         add_loss(net, &heads, t, images->out_shape);
     err = net->error;
 out:
+    return err;
+}
+
+int pm_detection_read(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                      const void *const *outputs, int i, struct pm_box_detection **out, int *count)
+{
+    const size_t first = (size_t)i * (size_t)t->post.max_total_detections;
+    const float *boxes = (const float *)outputs[PM_OUT_BOXES] + 4 * first;
+    const float *scores = (const float *)outputs[PM_OUT_SCORES] + first;
+    const int32_t *classes = (const int32_t *)outputs[PM_OUT_CLASSES] + first;
+    const int all = ((const int32_t *)outputs[PM_OUT_COUNT])[i];
+    struct pm_box *pixels = pm_malloc(((size_t)all + 1) * sizeof *pixels);
+    int err = PM_OK;
+
+    *out = pm_malloc(((size_t)all + 1) * sizeof **out);
+    *count = 0;
+    PM_TRY(pm_detection_to_pixels(t, frame, height, width, boxes, all, pixels));
+    for (int k = 0; k < all; k++)
+        if (pixels[k].v[2] > pixels[k].v[0] && pixels[k].v[3] > pixels[k].v[1])
+            (*out)[(*count)++] =
+                (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
+out:
+    pm_free(pixels);
     return err;
 }

@@ -14,9 +14,7 @@
 /* The detections of one picture. */
 struct found {
     int count;
-    struct pm_box *box;     /* [count], owned: pixels of the picture */
-    const float *score;     /* borrowed */
-    const int32_t *label;
+    struct pm_box_detection *list; /* [count], owned: in pixels of the picture */
 };
 
 static void add_json(const struct pm_task *t, const struct found *f, struct cJSON *object)
@@ -24,15 +22,16 @@ static void add_json(const struct pm_task *t, const struct found *f, struct cJSO
     cJSON *list = cJSON_AddArrayToObject(object, "boxes");
 
     for (int i = 0; i < f->count; i++) {
+        const struct pm_box_detection *d = &f->list[i];
         cJSON *row = cJSON_CreateObject(), *box;
 
-        cJSON_AddNumberToObject(row, "label", f->label[i] + 1);
-        if (t->facts.labels && t->facts.labels[f->label[i]])
-            cJSON_AddStringToObject(row, "name", t->facts.labels[f->label[i]]);
-        cJSON_AddNumberToObject(row, "score", (double)f->score[i]);
+        cJSON_AddNumberToObject(row, "label", d->label + 1);
+        if (t->facts.labels && t->facts.labels[d->label])
+            cJSON_AddStringToObject(row, "name", t->facts.labels[d->label]);
+        cJSON_AddNumberToObject(row, "score", d->score);
         box = cJSON_AddArrayToObject(row, "box");
         for (int k = 0; k < 4; k++) /* in hundredths of a pixel */
-            cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * f->box[i].v[k]) / 100));
+            cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * d->box.v[k]) / 100));
         cJSON_AddItemToArray(list, row);
     }
 }
@@ -46,16 +45,17 @@ static void draw(const struct pm_task *t, const struct found *f, const struct pm
     size_t n = 0;
 
     for (int i = 0; i < f->count; i++) {
+        const struct pm_box_detection *d = &f->list[i];
         char number[16];
 
-        if (!((double)f->score[i] > pm_detection_threshold(t, f->label[i])))
+        if (!(d->score > pm_detection_threshold(t, d->label)))
             continue;
         for (int k = 0; k < 4; k++)
-            boxes[n].box[k] = (float)(f->box[i].v[k] / (k % 2 ? picture->width : picture->height));
-        snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, f->label[i], number),
-                 100 * (double)f->score[i]);
+            boxes[n].box[k] = (float)(d->box.v[k] / (k % 2 ? picture->width : picture->height));
+        snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, d->label, number),
+                 100 * d->score);
         boxes[n].text = text[n];
-        boxes[n++].color = pm_draw_color((size_t)f->label[i]);
+        boxes[n++].color = pm_draw_color((size_t)d->label);
     }
     pm_draw_canvas(picture, 600, out);
     pm_draw_boxes(out, boxes, n);
@@ -68,19 +68,17 @@ int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
                          struct cJSON *object, struct pm_drawings *drawings)
 {
     const int height = picture->height, width = picture->width;
-    struct found f = { .count = *(const int32_t *)outputs[PM_OUT_COUNT],
-                       .score = outputs[PM_OUT_SCORES], .label = outputs[PM_OUT_CLASSES] };
+    struct found f = { 0 };
     int err = PM_OK;
 
-    f.box = pm_malloc(((size_t)f.count + 1) * sizeof *f.box);
-    PM_TRY(pm_detection_to_pixels(t, frame, height, width, outputs[PM_OUT_BOXES], f.count, f.box));
+    PM_TRY(pm_detection_read(t, frame, height, width, outputs, 0, &f.list, &f.count));
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     PM_TRY(pm_detection_add_threshold(t, object));
     add_json(t, &f, object);
     if (drawings)
         draw(t, &f, picture, pm_drawings_add(drawings, ""));
 out:
-    pm_free(f.box);
+    pm_free(f.list);
     return err;
 }
 

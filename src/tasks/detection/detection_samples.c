@@ -35,6 +35,26 @@ static bool has_truths(const struct pm_task *t, bool train, struct pm_frame fram
     return train || (!t->facts.own_sizes && pm_detection_anchors_of(t, frame));
 }
 
+static void add_window(const struct pm_task *t, bool train, struct pm_field_list *out)
+{
+    if (t->pads && !train)
+        pm_field_add(out, (struct pm_field){ "windows", PM_F32, PM_SHAPE1(4),
+                                             .values = { 0, 1, PM_PATTERN_BOXES } });
+}
+
+/* Writes the field windows of a placed picture. out: all fields of the example. */
+static void write_window(const struct pm_sampler *sampler, const struct pm_placed *placed,
+                         struct pm_frame frame, void *const *out)
+{
+    const struct pm_task *t = sampler->task;
+    const int at = !has_truths(t, sampler->train, frame)          ? PM_FIELD_BOXES
+                   : t->loss.normalize_over == PM_NORMALIZE_BATCH ? PM_FIELD_NORMALIZER + 1
+                                                                  : PM_FIELD_NORMALIZER;
+
+    if (t->pads && !sampler->train)
+        pm_placed_window(placed, out[at]);
+}
+
 /* Ranges of values are for random inputs of the verification: few anchors are matched. */
 void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
                          struct pm_field_list *out)
@@ -43,8 +63,10 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
     const int most = t->data.max_boxes;
 
     pm_field_add(out, pm_record_images(&t->facts, frame));
-    if (!has_truths(t, train, frame))
+    if (!has_truths(t, train, frame)) {
+        add_window(t, train, out);
         return;
+    }
     pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4),
                                          .values = { 0, 1, PM_PATTERN_BOXES } });
     pm_field_add(out, pm_detection_classes_field(t));
@@ -57,6 +79,7 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
     if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
         pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 },
                                              .values = { 1, 2 } });
+    add_window(t, train, out);
 }
 
 /* The weights of the matched anchors of all examples: the divisor of the losses. */
@@ -443,6 +466,7 @@ static int place(const struct pm_sampler *sampler, const struct pm_sample *sampl
 
     PM_TRY(pm_record_place(&t->facts, sampler->train, sample, r, &placed));
     pm_placed_picture(&placed, sample->picture, out[0]);
+    write_window(sampler, &placed, r->frame, out);
     if (!has_truths(t, sampler->train, r->frame))
         goto out;
     pm_placed_objects(&placed, sample, a, &in_input);

@@ -115,32 +115,36 @@ static bool is_labelled(const struct pm_detection_truths *t, int32_t label)
     return found;
 }
 
-/* rows: detections of a picture that the outputs have room for. */
+/* Leaves out detections of classes that the picture's annotations do not cover. Returns how many
+ * are left. */
+static int keep_labelled(const struct pm_detection_truths *t, struct pm_box_detection *list,
+                         int count)
+{
+    int n = 0;
+
+    for (int k = 0; k < count; k++)
+        if (is_labelled(t, list[k].label))
+            list[n++] = list[k];
+    return n;
+}
+
 static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
-                       const void *const *outputs, int rows)
+                       const void *const *outputs)
 {
     const struct pm_detection_truths *truths = batch->host[i];
-    const size_t first = (size_t)i * (size_t)rows;
-    const float *boxes = (const float *)outputs[PM_OUT_BOXES] + 4 * first;
-    const float *scores = (const float *)outputs[PM_OUT_SCORES] + first;
-    const int32_t *classes = (const int32_t *)outputs[PM_OUT_CLASSES] + first;
-    const int count = ((const int32_t *)outputs[PM_OUT_COUNT])[i];
-    struct pm_box_detection *list = pm_malloc(((size_t)count + 1) * sizeof *list);
-    struct pm_box *pixels = pm_malloc(((size_t)count + 1) * sizeof *pixels);
-    int err = PM_OK, n = 0;
+    struct pm_box_detection *list = NULL;
+    int count, err = PM_OK;
 
-    PM_TRY(pm_detection_to_pixels(m->task, batch->frame, truths->height, truths->width, boxes,
-                                  count, pixels));
-    for (int k = 0; k < count; k++)
-        if (!m->task->skip_unlabeled || is_labelled(truths, classes[k]))
-            list[n++] = (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
+    PM_TRY(pm_detection_read(m->task, batch->frame, truths->height, truths->width, outputs, i,
+                             &list, &count));
+    if (m->task->skip_unlabeled)
+        count = keep_labelled(truths, list, count);
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
         .record = batch->record[i], .name = truths->name, .truth = truths->truth,
-        .detection = list, .truths = truths->count, .detections = n,
+        .detection = list, .truths = truths->count, .detections = count,
         .verified = truths->verified, .verified_count = truths->verified_count });
 out:
     pm_free(list);
-    pm_free(pixels);
     return err;
 }
 
@@ -150,7 +154,7 @@ int pm_detection_score_add(struct pm_score *m, const struct pm_batch *batch,
     int err = PM_OK;
 
     for (int i = 0; i < batch->valid; i++)
-        PM_TRY(add_picture(m, batch, i, outputs, m->task->post.max_total_detections));
+        PM_TRY(add_picture(m, batch, i, outputs));
     m->loss += loss * batch->valid;
     m->count += (uint64_t)batch->valid;
 out:
