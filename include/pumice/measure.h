@@ -49,7 +49,7 @@ struct pm_kernels_options {
  * Rates are of the fastest run. Small shapes stay in caches and may exceed the copy's GB/s. */
 int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, struct cJSON *report);
 
-/* ---- a config's training step ----------------------------------------------------------- */
+/* ---- a config's training step, and its prediction ---------------------------------------- */
 
 struct pm_bench_options {
     int steps, warmup; /* measured steps, and steps before them (>= 0) */
@@ -71,6 +71,12 @@ struct pm_bench_options {
  * pass; forward, backward, update and copies of each device are of the second. */
 int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
                   struct cJSON *report);
+/* Runs the net with its outputs on the config's first device, as prediction and evaluation do, for
+ * detectors with suppression but without a loss. The pictures are random, whatever o->synthetic
+ * says, in batches of eval.batch_size, one at a time. Initial values come from the seed. report
+ * receives the members above except finite, phases and timed_ms_per_step; a step is a batch. */
+int pm_bench_predict(const struct pm_config *c, const struct pm_bench_options *o,
+                     struct cJSON *report);
 
 /* ---- where a step's time goes ----------------------------------------------------------- */
 

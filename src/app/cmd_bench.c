@@ -72,6 +72,8 @@ static void add_phases(struct pm_str *s, const cJSON *report)
 {
     const cJSON *p;
 
+    if (!cJSON_HasObjectItem(report, "phases"))
+        return;
     pm_str_add(s, "\nof a step, in ms (host: beside the devices; theirs with every call timed)\n");
     cJSON_ArrayForEach(p, cJSON_GetObjectItem(report, "phases"))
         pm_str_add(s, "  %-10s %-18s %9.3f   %.3f to %.3f\n", text(p, "where"), text(p, "name"),
@@ -160,7 +162,8 @@ static int write_step_csv(const char *path, const char *command, const cJSON *re
     pm_str_add(&s, "name,where,unit,min,median,max\n");
     csv_row(&s, "step", "", "ms", report, "ms_per_step");
     csv_row(&s, "images_per_second", "", "images/s", report, "images_per_second");
-    csv_row(&s, "timed step", "", "ms", report, "timed_ms_per_step");
+    if (cJSON_HasObjectItem(report, "phases"))
+        csv_row(&s, "timed step", "", "ms", report, "timed_ms_per_step");
     cJSON_ArrayForEach(p, cJSON_GetObjectItem(report, "phases"))
         csv_row(&s, text(p, "name"), text(p, "where"), "ms", p, "ms");
     cJSON_ArrayForEach(p, devices)
@@ -194,7 +197,8 @@ static int bench_step(int argc, char **argv, struct pm_arena *a, struct app_glob
     struct pm_config *c = NULL;
     struct app_args args;
     int err = PM_OK;
-    bool synthetic = app_take_flag(&argc, argv, "--synthetic");
+    const bool synthetic = app_take_flag(&argc, argv, "--synthetic");
+    const bool predict = app_take_flag(&argc, argv, "--predict");
 
     PM_TRY(take_number(&argc, argv, "--steps", 1, 1e6, &steps));
     PM_TRY(take_number(&argc, argv, "--warmup", 0, 1e6, &warmup));
@@ -202,10 +206,10 @@ static int bench_step(int argc, char **argv, struct pm_arena *a, struct app_glob
     PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
     PM_TRY(app_args(argc, argv, "bench", a, &args));
     PM_TRY(app_load_config(&args, "bench", 1, a, &c));
-    PM_TRY(pm_bench_step(c, &(struct pm_bench_options){
+    PM_TRY((predict ? pm_bench_predict : pm_bench_step)(c, &(struct pm_bench_options){
         .steps = (int)steps, .warmup = (int)warmup, .seconds = seconds, .synthetic = synthetic },
         report));
-    if (!cJSON_IsTrue(cJSON_GetObjectItem(report, "finite")))
+    if (cJSON_IsFalse(cJSON_GetObjectItem(report, "finite")))
         PM_WARN("bench", "some gradients were not finite: those steps updated nothing, so their "
                 "times are too short");
     if (csv)
@@ -389,7 +393,7 @@ static int run(int argc, char **argv, struct app_globals *g)
 const struct pm_command pm_command_bench = {
     .name = "bench",
     .help = "measures a config's training step by phase, or kernels on a device",
-    .usage = "CONFIG.json [--synthetic] [--steps N] [--csv FILE] [key=value ...]\n"
+    .usage = "CONFIG.json [--synthetic | --predict] [--steps N] [--csv FILE] [key=value ...]\n"
              "kernels [DEVICE] [--filter TEXT] [--batch N] [--seconds S] [--csv FILE] [--list]",
     .details =
         "With a config: measures training steps as `train` runs them. It writes nothing to the\n"
@@ -398,6 +402,9 @@ const struct pm_command pm_command_bench = {
         "  --synthetic   uses one random batch from memory: measures the devices alone, without\n"
         "                reading and decoding. The data are needed only for the number of\n"
         "                classes, unless model.num_classes is set\n"
+        "  --predict     measures prediction instead: the net with its outputs, for detectors\n"
+        "                with suppression, on random pictures. A step is then a batch of\n"
+        "                eval.batch_size pictures on the first device\n"
         "  --steps N     number of measured steps (20); --warmup N: steps before them (3)\n"
         "  --seconds S   begins no further step after this time (60), except the first three\n"
         "  --csv FILE    also writes the figures as a table\n"

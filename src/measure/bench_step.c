@@ -3,12 +3,12 @@
  * with every call timed; it gives the phases. */
 #include <pumice/measure.h>
 
+#include "measure/bench_report.h"
 #include "measure/spread.h"
 #include "measure/steps.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { LEAST_STEPS = 3, TIMED_STEPS = 10, TIMED_WARMUP = 2 };
 /* Phases of each device in the second pass. */
@@ -140,42 +140,11 @@ out:
 
 /* ---- report ----------------------------------------------------------------------------- */
 
-static void add_memory(struct cJSON *o, struct pm_plan_memory m)
-{
-    cJSON *memory = cJSON_AddObjectToObject(o, "memory");
-
-    cJSON_AddNumberToObject(memory, "activations", (double)m.activations);
-    cJSON_AddNumberToObject(memory, "variables", (double)m.variables);
-    cJSON_AddNumberToObject(memory, "gradients", (double)m.gradients);
-    cJSON_AddNumberToObject(memory, "slots", (double)m.slots);
-    cJSON_AddNumberToObject(memory, "constants", (double)m.constants);
-    cJSON_AddNumberToObject(memory, "staging", (double)m.staging);
-}
-
 static void add_devices(const struct bench *b, struct cJSON *list)
 {
-    for (int i = 0; i < b->s.count; i++) {
-        const struct pm_device *d = pm_clones_device(b->s.clones, i);
-        const struct pm_device_info *info = pm_device_get_info(d);
-        cJSON *o = cJSON_CreateObject();
-
-        cJSON_AddStringToObject(o, "address", info->address);
-        cJSON_AddStringToObject(o, "name", info->name);
-        cJSON_AddStringToObject(o, "driver", info->driver);
-        if (info->caps.threads > 0)
-            cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
-        cJSON_AddNumberToObject(o, "examples", pm_clones_examples(b->s.clones, i));
-        cJSON_AddNumberToObject(o, "memory_bytes", (double)pm_device_memory_used(d));
-        add_memory(o, pm_clones_memory(b->s.clones, i));
-        cJSON_AddItemToArray(list, o);
-    }
-}
-
-static uint64_t peak_bytes(void)
-{
-    struct rusage usage;
-
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+    for (int i = 0; i < b->s.count; i++)
+        pm_bench_add_device(list, pm_clones_device(b->s.clones, i),
+                            pm_clones_examples(b->s.clones, i), pm_clones_memory(b->s.clones, i));
 }
 
 static void add_first_pass(struct bench *b, struct cJSON *report, struct cJSON *phases)
@@ -210,7 +179,7 @@ static int run(struct bench *b, struct cJSON *report)
     PM_TRY(first_pass(b));
     add_devices(b, cJSON_AddArrayToObject(report, "devices"));
     add_first_pass(b, report, phases);
-    cJSON_AddNumberToObject(report, "host_peak_bytes", (double)peak_bytes());
+    cJSON_AddNumberToObject(report, "host_peak_bytes", (double)pm_bench_peak_bytes());
     PM_TRY(second_pass(b, report, phases));
     cJSON_AddBoolToObject(report, "finite", b->s.finite);
     cJSON_AddItemToObject(report, "phases", phases);

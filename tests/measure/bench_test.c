@@ -135,6 +135,44 @@ static void with_data(void **state)
     cJSON_Delete(report);
 }
 
+/* The batch is eval.batch_size, and the run folder stays unchanged. */
+static void prediction(const char *device, const char *needed)
+{
+    char command[256];
+    cJSON *report;
+
+    if (needed)
+        need_device(needed);
+    snprintf(command, sizeof command, "bench net.json --predict --steps 4 --warmup 1 --json "
+             "--csv predict.csv eval.batch_size=5 'devices=%s'", device);
+    report = report_of(command);
+    assert_true(number(report, "steps") == 4 && number(report, "batch") == 5);
+    check_spread(report, "ms_per_step", true);
+    check_spread(report, "images_per_second", true);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "devices")), 1);
+    assert_null(cJSON_GetObjectItem(report, "phases"));
+    cJSON_Delete(report);
+    char *text = read_text("predict.csv");
+    assert_contains(text, "images_per_second,,images/s,");
+    assert_false(strstr(text, "timed step"));
+    pm_free(text);
+    assert_false(pm_is_folder(in_folder("run")));
+}
+
+static void predicts_on_cpu(void **state)
+{
+    (void)state;
+    prediction("cpu", NULL);
+    assert_int_equal(pumice("bench net.json --predict --steps 3"), 0);
+    assert_file_contains("out", "images a second");
+}
+
+static void predicts_on_lavapipe(void **state)
+{
+    (void)state;
+    prediction("llvmpipe", "llvmpipe");
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -149,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_cpu),   cmocka_unit_test(on_lavapipe), cmocka_unit_test(on_swiftshader),
         cmocka_unit_test(together), cmocka_unit_test(with_data),   cmocka_unit_test(mistakes),
+        cmocka_unit_test(predicts_on_cpu), cmocka_unit_test(predicts_on_lavapipe),
     };
 
     return run_commands("bench", tests, PM_COUNT(tests), true);

@@ -1,0 +1,16 @@
+/* bench_report: members that the reports of pm_bench_step and pm_bench_predict share. */
+#ifndef PM_BENCH_REPORT_H
+#define PM_BENCH_REPORT_H
+
+#include <pumice/plan.h>
+
+struct cJSON;
+
+/* Appends {address, name, driver, threads (CPU), examples, memory_bytes, memory {...}} to a list.
+ * examples: pictures of a batch that this device takes. m: of its plan. */
+void pm_bench_add_device(struct cJSON *list, const struct pm_device *d, int examples,
+                         struct pm_plan_memory m);
+/* Returns the largest resident memory of this process so far, in bytes; 0: unknown. */
+uint64_t pm_bench_peak_bytes(void);
+
+#endif
