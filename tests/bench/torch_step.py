@@ -1,23 +1,25 @@
-"""PyTorch's half of the side-by-side benchmark: measures a net's training step.
+"""PyTorch's half of the side-by-side benchmark: measures a row of bench_rows.py, which is a net's
+training step or its prediction.
 
-    python3 torch_step.py NET --device cpu|cuda --threads N --layout nchw|nhwc
-                              --optimizer default|fused --steps N --seconds S --warmup N [--batch N]
+    python3 torch_step.py ROW --device cpu|cuda --threads N --layout nchw|nhwc
+                              --optimizer default|fused --steps N --seconds S --warmup N
 
 One random batch stays in the device's memory. The script prints one JSON object: the times of the
 steps in ms, sorted, the number of trained parameters, and versions."""
 import argparse
+import importlib
 import json
 import platform
 import time
 
 import torch
 
-from bench_nets import NETS
+from bench_rows import ROWS
 
 
 def arguments():
     p = argparse.ArgumentParser()
-    p.add_argument("net", choices=NETS)
+    p.add_argument("row", choices=ROWS)
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
@@ -25,39 +27,53 @@ def arguments():
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--warmup", type=int, default=3)
-    p.add_argument("--batch", type=int, default=0)
     return p.parse_args()
 
 
-def make(a):
-    module, batch, classes = NETS[a.net]
-    batch = a.batch or batch
+def make(a, row):
+    """Returns the net and a function that runs one step."""
+    file, name = row.module.split(".")
+    module = getattr(importlib.import_module(file), name)
     order = torch.channels_last if a.layout == "nhwc" else torch.contiguous_format
     torch.manual_seed(1)
-    net = module(classes).to(a.device).to(memory_format=order).train()
-    images = torch.rand(batch, module.channels, module.size, module.size, device=a.device) * 2 - 1
-    map_of_labels = (module.size, module.size) if hasattr(module, "ignored") else ()
-    labels = torch.randint(classes, (batch, *map_of_labels), device=a.device)
+    net = module(row.classes).to(a.device).to(memory_format=order)
+    images = torch.rand(row.batch, row.channels, row.size, row.size, device=a.device) * 2 - 1
+    images = images.contiguous(memory_format=order)
+    if row.mode == "predict":
+        return net, prediction(net.eval(), images)
+    return net, training(a, net.train(), images, [t.to(a.device) for t in net.truths(row.batch)])
+
+
+def training(a, net, images, truths):
     fused = {"fused": True} if a.optimizer == "fused" else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9,
-                                weight_decay=module.weight_decay, **fused)
-    return net, images.contiguous(memory_format=order), labels, optimizer
-
-
-def measure(a, net, images, labels, optimizer):
-    """Returns the time of each counted step in ms. On a GPU, steps are queued without waiting, as
-    in usual training loops, and events on the device mark their ends. The loop waits every 16
-    steps, so that the time limit holds."""
-    loss_of, ms = torch.nn.CrossEntropyLoss(ignore_index=getattr(net, "ignored", -100)), []
-    cuda = a.device == "cuda"
+                                weight_decay=net.weight_decay, **fused)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(net(images), labels).backward()
+        net.loss(net(images), *truths).backward()
         optimizer.step()
 
-    for _ in range(a.warmup):
-        step()
+    return step
+
+
+def prediction(net, images):
+    def step():
+        with torch.inference_mode():
+            net.predict(images)
+
+    return step
+
+
+def measure(a, step):
+    """Returns the time of each counted step in ms. On a GPU, steps are queued without waiting, as
+    in usual training loops, and events on the device mark their ends. The loop waits every 16
+    steps, so that the time limit holds."""
+    ms, cuda = [], a.device == "cuda"
+    start = time.perf_counter()
+    for i in range(a.warmup):
+        if i == 0 or time.perf_counter() - start < a.seconds / 2:
+            step()
     if not cuda:
         start = last = time.perf_counter()
         while len(ms) < a.steps and (last - start < a.seconds or len(ms) < 3):
@@ -88,8 +104,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    made = make(a)
-    ms = measure(a, *made)
+    net, step = make(a, ROWS[a.row])
+    ms = measure(a, step)
     device = (
         torch.cuda.get_device_name()
         if a.device == "cuda"
@@ -99,7 +115,7 @@ def main():
         json.dumps(
             {
                 "ms": sorted(ms),
-                "parameters": sum(p.numel() for p in made[0].parameters()),
+                "parameters": sum(p.numel() for p in net.parameters()),
                 "version": f"PyTorch {torch.__version__}, Python {platform.python_version()}",
                 "device": device,
             }
