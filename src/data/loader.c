@@ -226,12 +226,6 @@ static int start_threads(struct pm_loader *l)
     return PM_OK;
 }
 
-void pm_field_add(struct pm_field_list *l, struct pm_field f)
-{
-    PM_GROW(l->list, l->count, l->capacity);
-    l->list[l->count++] = f;
-}
-
 int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out)
 {

@@ -1,6 +1,13 @@
-/* loader_frame: the frame of a batch, and the memory for the largest one. */
+/* loader_frame: the frame of a batch, the fields that follow from it, and the memory for the largest
+ * one. */
 #include "data/loader_other.h"
 #include "data/loader_private.h"
+
+void pm_field_add(struct pm_field_list *l, struct pm_field f)
+{
+    PM_GROW(l->list, l->count, l->capacity);
+    l->list[l->count++] = f;
+}
 
 void pm_loader_set_frame(const struct pm_loader *l, struct pm_slot *s, struct pm_frame frame,
                          int examples)
