@@ -1,5 +1,5 @@
-/* loader_frame: the frame of a batch, the fields that follow from it, and the memory for the largest
- * one. */
+/* loader_frame: the frame of a batch, the fields that follow from it, and the memory for the
+ * largest one. */
 #include "data/loader_other.h"
 #include "data/loader_private.h"
 
