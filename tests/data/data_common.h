@@ -14,6 +14,8 @@
 #include <pumice/data.h>
 #include <pumice/formats.h>
 
+#include "base/shared_data.h"
+
 /* A fresh folder in static storage of the test; scratch_remove removes it. */
 static char scratch[256];
 
@@ -37,26 +39,6 @@ static inline const char *in_scratch(const char *name)
     static int next;
     next = (next + 1) % 8;
     snprintf(text[next], sizeof text[next], "%s/%s", scratch, name);
-    return text[next];
-}
-
-/* The folder `name` of PUMICE_DATA (default ../shared/data beside the sources), in static
- * storage. Without it the running test is skipped with a line. */
-static inline const char *shared_data(const char *name)
-{
-    static char text[8][1024];
-    static int next;
-    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
-    next = (next + 1) % 8;
-    if (data)
-        snprintf(text[next], sizeof text[next], "%s/%s", data, name);
-    else
-        snprintf(text[next], sizeof text[next], "%s/../shared/data/%s", source ? source : ".",
-                 name);
-    if (access(text[next], R_OK) != 0) {
-        print_message("skipped: %s is not there (set PUMICE_DATA)\n", text[next]);
-        skip();
-    }
     return text[next];
 }
 

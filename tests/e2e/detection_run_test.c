@@ -47,24 +47,6 @@ static int make_data(void **state)
     return 0;
 }
 
-/* Reads a number from the line of a training step in metrics.jsonl. */
-static double logged(const char *name, int step, const char *key)
-{
-    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
-    double value = NAN;
-
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        cJSON *o = cJSON_Parse(line);
-
-        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "train") == 0 &&
-            number_of(o, "step") == step)
-            value = number_of(o, key);
-        cJSON_Delete(o);
-    }
-    pm_free(text);
-    return value;
-}
-
 static void resumed(void **state)
 {
     (void)state;

@@ -249,6 +249,25 @@ static inline double number_of(const cJSON *object, const char *key)
     return v->valuedouble;
 }
 
+/* Reads a number from the line of a training step in FOLDER/NAME/metrics.jsonl; NAN if there is no
+ * such line. */
+static inline double logged(const char *name, int step, const char *key)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
+    double value = NAN;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        cJSON *o = cJSON_Parse(line);
+
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "train") == 0 &&
+            number_of(o, "step") == step)
+            value = number_of(o, key);
+        cJSON_Delete(o);
+    }
+    pm_free(text);
+    return value;
+}
+
 static inline void same_bytes(const char *a, const char *b)
 {
     char *x = NULL, *y = NULL;

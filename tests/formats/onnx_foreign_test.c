@@ -1,5 +1,6 @@
 /* ONNX models and tensors of other programs have the expected counts and sums. */
-#include <formats/onnx_bytes.h>
+#include "base/shared_data.h"
+#include "formats/onnx_bytes.h"
 
 /* Nodes, attributes, initializers, inputs and the last operator; count and sum of magnitudes of
  * output_0.pb, and sum of magnitudes of the initializers, computed by the onnx package 1.23. */
@@ -87,18 +88,12 @@ static void assert_close(double a, double b)
 
 static void foreign_models(void **state)
 {
-    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
+    const char *top = shared_data("onnx");
     struct pm_arena *a = pm_arena_create();
-    const char *top = data ? data : pm_arena_printf(a, "%s/../shared/data", source ? source : ".");
 
     (void)state;
-    if (!pm_is_folder(pm_arena_printf(a, "%s/onnx", top))) {
-        print_message("%s/onnx is not there (PUMICE_DATA): foreign models not tried\n", top);
-        pm_arena_destroy(&a);
-        skip();
-    }
     for (size_t i = 0; i < PM_COUNT(foreign); i++) {
-        const char *at = pm_arena_printf(a, "%s/onnx/%s", top, foreign[i].name);
+        const char *at = pm_arena_printf(a, "%s/%s", top, foreign[i].name);
         const bool net = strncmp(foreign[i].name, "light", 5) == 0;
         struct pm_onnx_model *m = NULL;
         struct pm_onnx_tensor out;
@@ -124,7 +119,7 @@ static void foreign_models(void **state)
         pm_onnx_close(&m);
     }
     struct pm_onnx_model *m = NULL;
-    const char *dilated = "%s/onnx/pytorch-converted/test_Conv2d_dilated/model.onnx";
+    const char *dilated = "%s/pytorch-converted/test_Conv2d_dilated/model.onnx";
     assert_int_equal(pm_onnx_read(pm_arena_printf(a, dilated, top), &m), 0);
     const struct pm_onnx_attr *d = pm_onnx_attr(&m->nodes[0], "dilations");
     assert_int_equal(d->count, 2);
