@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/drivers.h"
+#include "device/every_device.h"
 #include "layers/anchors.h"
 
 /* A net of the images and maps of these sizes, and an anchor layer "anchors". */
@@ -145,21 +145,11 @@ static void expect_constant(struct pm_device *d)
 
 static void constant(void **state)
 {
-    struct pm_device_info *list;
-    size_t count;
+    struct every_device e = { 0 };
 
     (void)state;
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
-        expect_constant(d);
-        pm_device_close(&d);
-    }
-    pm_free(list);
+    while (next_device(&e))
+        expect_constant(e.d);
 }
 
 static const char layers[] =

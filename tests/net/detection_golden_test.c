@@ -3,7 +3,8 @@
 #include <cjson/cJSON.h>
 #include <pumice/plan.h>
 
-#include "device/drivers.h"
+#include "base/golden_file.h"
+#include "device/every_device.h"
 
 enum { IMAGES = 2, ANCHORS = 20, TRUTHS = 4, COLUMNS = 4 };
 
@@ -17,8 +18,7 @@ struct scene {
 
 static int draw(struct scene *s, int below)
 {
-    s->seed = (s->seed * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)((s->seed >> 16) % (uint32_t)below);
+    return number(&s->seed, below);
 }
 
 static void draw_box(struct scene *s, float box[4])
@@ -167,43 +167,17 @@ static void one_case(struct pm_device *d, const struct scene *s, const cJSON *c)
     pm_net_destroy(&net);
 }
 
-static cJSON *goldens(void)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    struct pm_str path = { 0 };
-    char *text = NULL;
-    cJSON *all;
-
-    pm_str_add(&path, "%s/tests/golden/detection_losses.json", source ? source : ".");
-    ok(pm_file_read(path.text, &text, NULL));
-    all = cJSON_Parse(text);
-    assert_non_null(all);
-    pm_free(text);
-    pm_str_free(&path);
-    return all;
-}
-
 static void losses_and_gradients(void **state)
 {
-    struct pm_device_info *list;
+    struct every_device e = { 0 };
     struct scene s;
-    cJSON *all = goldens(), *c;
-    size_t count;
+    cJSON *all = read_golden("detection_losses.json"), *c;
 
     (void)state;
     scene_make(&s);
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
+    while (next_device(&e))
         cJSON_ArrayForEach(c, all)
-            one_case(d, &s, c);
-        pm_device_close(&d);
-    }
-    pm_free(list);
+            one_case(e.d, &s, c);
     cJSON_Delete(all);
 }
 

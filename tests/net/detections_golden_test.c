@@ -5,26 +5,11 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-#include "device/drivers.h"
+#include "base/golden_file.h"
+#include "device/every_device.h"
 #include "layers/anchors.h"
 
 enum { BOXES = 80, CLASSES = 3 };
-
-static cJSON *golden(void)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    struct pm_str path = { 0 };
-    char *text = NULL;
-    cJSON *all;
-
-    pm_str_add(&path, "%s/tests/golden/detections.json", source ? source : ".");
-    ok(pm_file_read(path.text, &text, NULL));
-    all = cJSON_Parse(text);
-    assert_non_null(all);
-    pm_free(text);
-    pm_str_free(&path);
-    return all;
-}
 
 static double item(const cJSON *list, int i)
 {
@@ -52,7 +37,7 @@ static void expect_boxes(const char *what, const cJSON *want, const float *got, 
 
 static void anchors(void **state)
 {
-    cJSON *all = golden();
+    cJSON *all = read_golden("detections.json");
     const cJSON *maps = cJSON_GetObjectItem(all, "maps"), *one;
     int compared = 0;
 
@@ -90,12 +75,6 @@ static void anchors(void **state)
 }
 
 /* ---- suppression ---------------------------------------------------------------------------- */
-
-static int number(uint32_t *n, int below)
-{
-    *n = (*n * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)(*n >> 16) % below;
-}
 
 /* As scene() in detections.py. */
 static void draw(int index, float boxes[BOXES][4], float scores[BOXES][CLASSES])
@@ -194,23 +173,13 @@ static void run_setting(struct pm_device *d, const cJSON *all, int index)
 
 static void suppression(void **state)
 {
-    cJSON *all = golden();
-    struct pm_device_info *list;
-    size_t count;
+    cJSON *all = read_golden("detections.json");
+    struct every_device e = { 0 };
 
     (void)state;
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
+    while (next_device(&e))
         for (int k = 0; k < 6; k++)
-            run_setting(d, all, k);
-        pm_device_close(&d);
-    }
-    pm_free(list);
+            run_setting(e.d, all, k);
     cJSON_Delete(all);
 }
 

@@ -3,7 +3,7 @@
  * and on every device. Also the divisor of the sum. */
 #include <pumice/plan.h>
 
-#include "device/drivers.h"
+#include "device/every_device.h"
 
 enum { ROWS = 10, K = 3 };
 
@@ -66,24 +66,6 @@ static void expect_rows(const struct run *r, const int32_t labels[ROWS], const c
             fail_msg("%s: the gradient of row %d is %g, not %g", pm_device_get_info(r->d)->name,
                      i / K, r->dz[i], want);
     }
-}
-
-static void on_every_device(void (*test)(struct pm_device *d))
-{
-    struct pm_device_info *list;
-    size_t count;
-
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
-        test(d);
-        pm_device_close(&d);
-    }
-    pm_free(list);
 }
 
 static const float zeros[ROWS * K];

@@ -5,7 +5,7 @@
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 
-#include "device/drivers.h"
+#include "device/every_device.h"
 
 enum { MOST = 120 };
 
@@ -64,24 +64,6 @@ static void run(struct pm_device *d, const struct scene *s, struct found *out)
     pm_plan_destroy(&plan);
     pm_variables_destroy(&variables);
     pm_net_destroy(&net);
-}
-
-static void on_every_device(void (*test)(struct pm_device *d))
-{
-    struct pm_device_info *list;
-    size_t count;
-
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
-        test(d);
-        pm_device_close(&d);
-    }
-    pm_free(list);
 }
 
 static void expect(struct pm_device *d, const struct scene *s)

@@ -1,11 +1,9 @@
 /* Matching: the rules by hand; random scenes against a plain matrix of similarities; scenes of
  * tests/golden/matching.json, which matching.py computed with the Object Detection API. */
-#include "base/unit.h"
+#include "base/golden_file.h"
 #include "tasks/detection/matching.h"
 
 #include <pumice/rng.h>
-
-#include <cjson/cJSON.h>
 
 enum { MOST_ANCHORS = 2000, MOST_TRUTHS = 300 };
 
@@ -405,12 +403,6 @@ static void random_scenes(void **state)
 
 /* ---- the golden -------------------------------------------------------------------------- */
 
-static int number(uint32_t *n, int below)
-{
-    *n = (*n * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)(*n >> 16) % below;
-}
-
 static void golden_box(uint32_t *n, float box[4])
 {
     int y = number(n, 1100) - 38, x = number(n, 1100) - 38;
@@ -449,22 +441,6 @@ static void golden_scene(int index, struct scene *s)
         s->weight[0] = s->score[0] = 1;
     }
     point(s);
-}
-
-static cJSON *golden(void)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    struct pm_str path = { 0 };
-    char *text = NULL;
-    cJSON *all;
-
-    pm_str_add(&path, "%s/tests/golden/matching.json", source ? source : ".");
-    assert_int_equal(pm_file_read(path.text, &text, NULL), PM_OK);
-    all = cJSON_Parse(text);
-    assert_non_null(all);
-    pm_free(text);
-    pm_free(path.text);
-    return all;
 }
 
 static struct pm_matcher golden_setting(const cJSON *all, const cJSON *setting, int scene)
@@ -507,7 +483,7 @@ static void without_copies(struct scene *s, int own[])
 
 static void bipartite_goldens(void **state)
 {
-    cJSON *all = golden();
+    cJSON *all = read_golden("matching.json");
     const cJSON *scene, *list, *name;
     struct scene *s = pm_calloc(1, sizeof *s);
     int32_t out[MOST_ANCHORS];
@@ -543,7 +519,7 @@ static void bipartite_goldens(void **state)
 
 static void goldens(void **state)
 {
-    cJSON *all = golden();
+    cJSON *all = read_golden("matching.json");
     const cJSON *scene, *setting, *matches;
     struct scene *s = pm_calloc(1, sizeof *s);
     struct pm_truth_best best[MOST_TRUTHS];

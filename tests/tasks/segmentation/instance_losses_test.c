@@ -6,7 +6,8 @@
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
-#include "device/drivers.h"
+#include "base/golden_file.h"
+#include "device/every_device.h"
 
 #include <cjson/cJSON.h>
 
@@ -25,12 +26,6 @@ enum {
 
 static uint32_t at;
 
-static int number(void)
-{
-    at = (at * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)(at >> 16);
-}
-
 static struct {
     float semantic[MAP * CLASSES], center[MAP], offset[MAP * 2];
 } maps;
@@ -43,7 +38,7 @@ static struct {
 static void draw(float *out, int count, float divisor, float minus)
 {
     for (int i = 0; i < count; i++)
-        out[i] = (float)number() / divisor - minus;
+        out[i] = (float)number(&at, 1 << 15) / divisor - minus;
 }
 
 static void make_values(void)
@@ -53,17 +48,17 @@ static void make_values(void)
     draw(maps.center, MAP, 16384, 0.5f);
     draw(maps.offset, MAP * 2, 4096, 4);
     for (int i = 0; i < ALL; i++) {
-        const int v = number() % 4;
+        const int v = number(&at, 4);
         fields.labels[i] = v == 3 ? 255 : v;
     }
     draw(fields.center, ALL, 32768, 0);
     for (int i = 0; i < ALL; i++)
-        fields.center_weight[i] = number() % 4 != 0;
+        fields.center_weight[i] = number(&at, 4) != 0;
     draw(fields.offset, 2 * ALL, 1024, 16);
     for (int i = 0; i < ALL; i++)
-        fields.offset_weight[2 * i] = fields.offset_weight[2 * i + 1] = (float)(number() % 2);
+        fields.offset_weight[2 * i] = fields.offset_weight[2 * i + 1] = (float)(number(&at, 2));
     for (int i = 0; i < ALL; i++)
-        fields.semantic_weight[i] = (float)(1 + number() % 2 * 2);
+        fields.semantic_weight[i] = (float)(1 + number(&at, 2) * 2);
 }
 
 /* ---- a net of heads only ----------------------------------------------------------------- */
@@ -240,33 +235,17 @@ static void run_case(struct pm_device *d, const cJSON *want)
 
 static void golden(void **state)
 {
-    const char *source = getenv("PUMICE_SOURCE");
-    struct pm_device_info *list;
-    char path[1024], *text = NULL;
-    size_t count;
+    cJSON *all = read_golden("instance_losses.json");
+    struct every_device e = { 0 };
     int cases = 0;
 
     (void)state;
     make_values();
-    snprintf(path, sizeof path, "%s/tests/golden/instance_losses.json", source ? source : ".");
-    if (pm_file_read(path, &text, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    cJSON *all = cJSON_Parse(text);
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
+    while (next_device(&e))
         for (const cJSON *c = get(all, "cases")->child; c; c = c->next, cases++)
-            run_case(d, c);
-        pm_device_close(&d);
-    }
+            run_case(e.d, c);
     assert_true(cases >= 4);
-    pm_free(list);
     cJSON_Delete(all);
-    pm_free(text);
 }
 
 /* ---- each axis has its own ratio --------------------------------------------------------- */
