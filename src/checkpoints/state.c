@@ -127,15 +127,3 @@ int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)
 out:
     return err;
 }
-
-int pm_checkpoint_choose_averages(const struct pm_checkpoint *from, int wanted, const char *place,
-                                  const char *key, bool *use)
-{
-    *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
-    if (wanted == PM_AVERAGES_ON && !*use)
-        return pm_fail(PM_EDATA,
-                       "%s: %s is on, but %s has no moving averages (training keeps them if "
-                       "optim.moving_average_decay is set); set it to auto or off",
-                       place, key, from->path);
-    return PM_OK;
-}

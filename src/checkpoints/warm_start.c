@@ -2,7 +2,7 @@
  * are looked up before the first is read (match.c). */
 #include "checkpoints/init_rules.h"
 #include "checkpoints/match.h"
-#include "checkpoints/state.h"
+#include "checkpoints/warm_start.h"
 
 #include <pumice/names.h>
 #include <limits.h>
@@ -25,6 +25,18 @@ out:
 }
 
 /* ---- eval and predict ------------------------------------------------------------------- */
+
+int pm_checkpoint_choose_averages(const struct pm_checkpoint *from, int wanted, const char *place,
+                                  const char *key, bool *use)
+{
+    *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
+    if (wanted == PM_AVERAGES_ON && !*use)
+        return pm_fail(PM_EDATA,
+                       "%s: %s is on, but %s has no moving averages (training keeps them if "
+                       "optim.moving_average_decay is set); set it to auto or off",
+                       place, key, from->path);
+    return PM_OK;
+}
 
 static int check_whole(const struct pm_match *m, const char *where)
 {

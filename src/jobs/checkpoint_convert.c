@@ -1,6 +1,6 @@
 /* checkpoint_convert: writes a checkpoint's tensors to a file of another program's format. It first
  * lists the tensors to write. Their elements are read when the writer requests them. */
-#include "checkpoints/state.h"
+#include "checkpoints/warm_start.h"
 #include "optim/averages.h"
 #include "experiment/experiment.h"
 

@@ -7,7 +7,7 @@
 #include "jobs/export_try.h"
 #include "checkpoints/match.h"
 #include "jobs/session.h"
-#include "checkpoints/state.h"
+#include "checkpoints/warm_start.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "jobs/session.h"
 
 #include "clones/clones.h"
-#include "checkpoints/state.h"
+#include "checkpoints/warm_start.h"
 
 #include <cjson/cJSON.h>
 

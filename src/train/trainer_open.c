@@ -2,6 +2,8 @@
  * seed), and the files of the run folder. */
 #include "train/trainer.h"
 
+#include "checkpoints/warm_start.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
