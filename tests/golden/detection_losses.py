@@ -34,6 +34,26 @@ def miner(**options):
     return losses.HardExampleMiner(cls_loss_weight=1, loc_loss_weight=2, **options)
 
 
+class RetinaSmoothL1:
+    """keras-retinanet's smooth L1 loss with sigma 3, a square below 1/9."""
+
+    def __call__(self, codes, wanted, weights):
+        far = tf.abs(codes - wanted)
+        loss = tf.where(far < 1 / 9, 0.5 * 9 * tf.square(far), far - 0.5 / 9)
+        return tf.reduce_sum(loss, 2) * weights
+
+
+class RetinaFocal:
+    """Focal loss with gamma 2 and alpha 0.25 as in the publication (Lin et al. 2017), of
+    probabilities."""
+
+    def __call__(self, scores, hot, weights):
+        p, hit = tf.sigmoid(scores), hot > 0
+        right = tf.where(hit, p, 1 - p)
+        share = tf.where(hit, 0.25 * tf.ones_like(p), 0.75 * tf.ones_like(p))
+        return -share * tf.square(1 - right) * tf.math.log(right) * weights
+
+
 # options of the layer, coder, localization, classification, miner, weight of localization
 CASES = [
     ["", FASTER, SMOOTH(), SIGMOID(), None, 1],
@@ -60,6 +80,8 @@ CASES = [
      "loss_type=both max_negatives_per_positive=1 min_negatives_per_image=3", FASTER, SMOOTH(),
      SIGMOID(), miner(num_hard_examples=12, iou_threshold=0.25, loss_type="both",
                       max_negatives_per_positive=1, min_negatives_per_image=3), 2],
+    ["classification=weighted_sigmoid_focal alpha=0.25 delta=0.11111111 localization_weight=9",
+     FASTER, RetinaSmoothL1(), RetinaFocal(), None, 1],
     ["hard_example_miner=true num_hard_examples=0 iou_threshold=0.5 loss_type=localization "
      "max_negatives_per_positive=1", FASTER, SMOOTH(), SIGMOID(),
      miner(num_hard_examples=None, iou_threshold=0.5, loss_type="loc",
