@@ -12,7 +12,8 @@ lie in -1..1 and are drawn by name. "regularized" lists the variables with weigh
 Pictures must be so large that batch norm of the smallest map sees enough values.
 
 The package lacks MobileNet v3. MobileNetV3 below builds its detection form from the numbers of the
-publication (Howard et al. 2019, tables 1 and 2) with the same layers as the other extractors."""
+publication (Howard et al. 2019, tables 1 and 2) with the same layers as the other extractors.
+torch_mobilenet_v3.py compares its results with those of a net of PyTorch."""
 import platform
 import sys
 
