@@ -1,5 +1,6 @@
 /* The converter voc: splits, boxes, flags and classes of PASCAL VOC's XML files, boxes that turn
  * with their pictures, and mistakes. */
+#include "base/small_process.h"
 #include "boxes_common.h"
 
 /* Writes an annotation file; objects: XML text after the size. */
@@ -292,6 +293,12 @@ static void refused(void **state)
     scratch_remove();
 }
 
+/* The folder v is refused, also in a process with little memory. */
+static bool refuses_voc(const char *to)
+{
+    return pm_dataset_convert("voc", in_scratch("v"), to, NULL) == PM_EDATA;
+}
+
 /* 10^6 nested elements, long texts and 10 GB are refused with little memory. */
 static void huge(void **state)
 {
@@ -306,14 +313,17 @@ static void huge(void **state)
         pm_str_add(&s, "<a>");
     put_file("v/Annotations/a.xml", s.text);
     assert_fails(run_on("voc", "v", "d", NULL), PM_EDATA, "a.xml:1", "257 deep");
+    assert_true(in_small_process(refuses_voc, in_scratch("d")));
     s.length = 0;
     pm_str_add(&s, "<annotation><object><name>");
     for (int i = 0; i < LEVELS; i++)
         pm_str_add(&s, "abc");
     put_file("v/Annotations/a.xml", s.text);
     assert_fails(run_on("voc", "v", "d", NULL), PM_EDATA, "a.xml:1", "<name> has more than 1024");
+    assert_true(in_small_process(refuses_voc, in_scratch("d")));
     assert_int_equal(truncate(in_scratch("v/Annotations/a.xml"), 10LL << 30), 0);
     assert_fails(run_on("voc", "v", "d", NULL), PM_EDATA, "a.xml", "10 GiB", "16 MiB");
+    assert_true(in_small_process(refuses_voc, in_scratch("d")));
     pm_str_free(&s);
     scratch_remove();
 }

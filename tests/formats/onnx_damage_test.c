@@ -2,8 +2,8 @@
  * files of a few bytes, or cut while being read. Also the memory that reading and writing need. */
 #include <formats/onnx_bytes.h>
 #include <pumice/rng.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
+
+#include "base/small_process.h"
 
 static char *folder;
 
@@ -139,41 +139,6 @@ static void changed_bytes(void **state)
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
-
-static size_t peak_kib(void)
-{
-    struct rusage u;
-
-    getrusage(RUSAGE_SELF, &u);
-    return (size_t)u.ru_maxrss;
-}
-
-/* Runs fn in a process that may use 64 MiB more address space than this one. The address
- * sanitizer reserves address space, so it gets no limit. Returns what fn returned. */
-static bool in_small_process(bool (*fn)(const char *path), const char *path)
-{
-    int status;
-    const pid_t pid = fork();
-
-    if (pid == 0) {
-#ifndef __SANITIZE_ADDRESS__
-        struct rlimit limit;
-        long pages = 0;
-        FILE *f = fopen("/proc/self/statm", "r");
-        if (!f || fscanf(f, "%ld", &pages) != 1)
-            _exit(2);
-        fclose(f);
-        limit.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (64 << 20);
-        limit.rlim_max = limit.rlim_cur;
-        if (setrlimit(RLIMIT_AS, &limit) != 0)
-            _exit(3);
-#endif
-        _exit(fn(path) ? 0 : 1);
-    }
-    assert_true(pid > 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /* Sets the length of field `number` inside these nested fields to 10 GB. */
 static struct pm_str with_length(const unsigned *path, int depth)
