@@ -339,6 +339,59 @@ static void nothing(void **state)
     }
 }
 
+/* No crop of at most a fifth of the picture contains the object: after 100 attempts the picture
+ * stays whole. */
+static void failed_crops(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    open_scene(&s, "[{\"name\": \"random_crop_image\", \"max_area\": 0.2}]");
+    memcpy(s.boxes, (const float[]){ 0.25f, 0.25f, 0.75f, 0.75f }, 4 * sizeof *s.boxes);
+    s.sample.objects = 1;
+    for (uint32_t i = 0; i < 50; i++) {
+        struct world w;
+
+        place_scene(&s, i);
+        assert_memory_equal(s.placed.rows.draws[0].box, ((const int[]){ 0, 0, HEIGHT, WIDTH }),
+                            4 * sizeof(int));
+        start(&w, &s);
+        compare(&s, &w);
+    }
+    close_scene(&s);
+}
+
+/* A crop contains exactly half of a box: with an overlap_thresh of 0.5 the half stays, above it the
+ * object goes. */
+static void half_a_box(void **state)
+{
+    static const char *const lists[] = {
+        "[{\"name\": \"random_crop_image\", \"overlap_thresh\": 0.5}]",
+        "[{\"name\": \"random_crop_image\", \"overlap_thresh\": 0.5001}]",
+    };
+    const struct pm_occasion o = { .height = 3 * HEIGHT, .width = 3 * WIDTH, .channels = 3,
+                                   .train = true, .where = "x" };
+    const struct pm_draws draws = { .box = { 0, 0, HEIGHT, WIDTH / 2 } };
+
+    (void)state;
+    for (size_t k = 0; k < PM_COUNT(lists); k++) {
+        struct scene s;
+        struct world w;
+
+        open_scene(&s, lists[k]);
+        memcpy(s.boxes, (const float[]){ 0.25f, 0.25f, 0.5f, 0.75f }, 4 * sizeof *s.boxes);
+        s.sample.objects = 1;
+        assert_int_equal(pm_place_list(&s.input, &draws, &s.sample, &o, &s.placed), PM_OK);
+        pm_placed_objects(&s.placed, &s.sample, s.arena, &s.out);
+        start(&w, &s);
+        enter(&w, draws.box);
+        keep(&w, k ? 0.5001 : 0.5, true);
+        assert_int_equal(w.count, 1 - k);
+        compare(&s, &w);
+        close_scene(&s);
+    }
+}
+
 static void flips(void **state)
 {
     struct scene s;
@@ -450,6 +503,7 @@ int main(void)
         cmocka_unit_test(crop_image), cmocka_unit_test(ssd_crop), cmocka_unit_test(fixed_aspect),
         cmocka_unit_test(padding),    cmocka_unit_test(crop_and_pad), cmocka_unit_test(in_order),
         cmocka_unit_test(nothing),    cmocka_unit_test(flips),    cmocka_unit_test(refusals),
+        cmocka_unit_test(failed_crops), cmocka_unit_test(half_a_box),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
