@@ -369,6 +369,7 @@ static void refusals(void **state)
     (void)state;
     expect_refusal("ssd_mobilenet_v2", 32, NULL, "at least 33x33");
     expect_refusal("ssd_resnet_v1_50_fpn", 128, NULL, "at least 129x129");
+    expect_refusal("retinanet_50", 128, NULL, "at least 129x129"); /* P7 would be 1x1 */
     expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": {\"type\": \"sdd\"}}",
                    "model.anchors.type: must be \"ssd\"");
     expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": [1]}",
