@@ -123,8 +123,14 @@ struct pm_train_output {
     const struct pm_train_metric *metrics; /* the progress line shows the first */
     int metric_count;
 };
-/* A number that describes a training batch before its step, such as matched anchors per picture. */
-struct pm_batch_metric { const char *name, *tag; }; /* in metrics.jsonl, in TensorBoard */
+/* A number that describes a training batch, such as matched anchors per picture. */
+struct pm_batch_metric {
+    const char *name, *tag; /* in metrics.jsonl, in TensorBoard */
+    const char *output;     /* NULL: measure_batch computes it before the step. Else the step does:
+                             * it is the mean over the batch of this output of the training plan,
+                             * F32 with a number per example. A plan without it has no such
+                             * metric. */
+};
 enum { PM_MAX_BATCH_METRICS = 8 };
 /* What exporting a net needs from the task besides its outputs. */
 struct pm_task_export {
@@ -177,7 +183,8 @@ struct pm_task_row {
     /* Sets the node whose classes the training metrics count. NULL, or out->node NULL: none. */
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
     /* Numbers of the batches of logged steps; ends with a NULL name. NULL: none. measure_batch
-     * computes them, in this order, from the loader's slice of the batch. */
+     * computes those without an output, which come first, in this order, from the loader's slice of
+     * the batch. */
     const struct pm_batch_metric *batch_metrics;
     void (*measure_batch)(const struct pm_task *t, const struct pm_batch *batch,
                           double out[PM_MAX_BATCH_METRICS]);

@@ -21,10 +21,14 @@
  * the losses are multiplied by the share of the whole batch that these examples represent.
  * normalize_loc_by_codesize also divides the localization loss by the number of codes. With
  * hard_example_miner only some anchors count (hard_examples.h); the divisor does not depend on it.
+ * Two outputs of the plan, NAME/mined_positives and NAME/mined_negatives [n], then have the number
+ * of matched and of unmatched anchors that count in each example.
  *
  * The losses are TensorFlow's Object Detection API's, with two differences: a class that does not
  * exist gives NaN, so the step is rejected; targets that do not add up to 1 have their true
  * gradient in the softmax. */
+#include <pumice/plan.h>
+
 #include <limits.h>
 
 #include "layers/anchors.h"
@@ -440,6 +444,18 @@ static struct pm_tensor level_losses(struct pm_node *n, struct pm_calls *c, bool
     return joined(c, levels, part, PM_SHAPE2(batch, t.anchors.shape.dim[0]));
 }
 
+/* A number of each example, which every run copies out. */
+static struct pm_tensor mined(const struct pm_node *n, struct pm_calls *c, const char *which)
+{
+    struct pm_str name = { 0 };
+
+    pm_str_add(&name, "%s/mined_%s", n->name, which);
+    const struct pm_tensor t = pm_calls_output(c, name.text,
+                                               PM_SHAPE1(n->in[0]->out_shape.dim[0]), PM_F32);
+    pm_str_free(&name);
+    return t;
+}
+
 /* Chooses the anchors that count. */
 static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, struct pm_tensor cls)
 {
@@ -455,10 +471,11 @@ static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, st
         .ratio = cfg->max_negatives_per_positive, .min_negatives = cfg->min_negatives_per_image,
     };
     const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, 4), PM_F32);
-    const struct pm_tensor kept = pm_save(c, n, SAVED_KEPT, PM_SHAPE2(batch, anchors), PM_F32);
+    const struct pm_mined out = { pm_save(c, n, SAVED_KEPT, PM_SHAPE2(batch, anchors), PM_F32),
+                                  mined(n, c, "positives"), mined(n, c, "negatives") };
 
     pm_decode_boxes(c, &coder, -INFINITY, INFINITY, levels_of(n), n->xs, t.anchors, boxes);
-    pm_hard_examples(c, h, loc, cls, boxes, t.matches, kept);
+    pm_hard_examples(c, h, loc, cls, boxes, t.matches, &out);
 }
 
 static struct pm_tensor scalar(const struct pm_node *n, struct pm_calls *c, const char *part)

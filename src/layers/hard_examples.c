@@ -28,7 +28,7 @@ static void mark_cpu(const struct pm_args *a, size_t begin, size_t end)
     for (size_t image = begin; image < end; image++) {
         const int *chosen = (const int *)a->buf[0] + image * (size_t)p->most;
         const int *matches = (const int *)a->buf[1] + image * (size_t)p->anchors;
-        float *kept = (float *)a->buf[2] + image * (size_t)p->anchors;
+        float *kept = (float *)a->buf[2] + image * (size_t)p->anchors, negatives = 0;
         int count = 0, matched = 0, unmatched = 0;
 
         memset(kept, 0, (size_t)p->anchors * sizeof *kept);
@@ -43,7 +43,10 @@ static void mark_cpu(const struct pm_args *a, size_t begin, size_t end)
 
             unmatched += g == -1;
             kept[chosen[i]] = p->ratio == 0 || g >= 0 || unmatched <= budget ? 1 : 0;
+            negatives += g == -1 ? kept[chosen[i]] : 0;
         }
+        ((float *)a->buf[3])[image] = (float)matched;
+        ((float *)a->buf[4])[image] = negatives;
     }
 }
 
@@ -75,8 +78,9 @@ static const struct pm_kernel scores = {
     .params_size = sizeof(struct hard_scores_params),
 };
 static const struct pm_kernel mark = {
-    .name = "hard_examples", .bufs = "r:chosen r:matches w:kept", .cpu = mark_cpu, .grain = 1,
-    .params_size = sizeof(struct hard_examples_params), .pick = mark_pick, .flops = mark_flops,
+    .name = "hard_examples", .bufs = "r:chosen r:matches w:kept w:positives w:negatives",
+    .cpu = mark_cpu, .grain = 1, .params_size = sizeof(struct hard_examples_params),
+    .pick = mark_pick, .flops = mark_flops,
 };
 
 /* The losses that order the anchors. */
@@ -95,7 +99,7 @@ static struct pm_tensor scores_of(struct pm_calls *c, struct pm_hard_examples h,
 
 void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_tensor loc,
                       struct pm_tensor cls, struct pm_tensor boxes, struct pm_tensor matches,
-                      struct pm_tensor kept)
+                      const struct pm_mined *out)
 {
     const int images = boxes.shape.dim[0], anchors = boxes.shape.dim[1];
     const int most = h.most > 0 && h.most < anchors ? h.most : anchors;
@@ -106,5 +110,6 @@ void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_t
     const struct pm_tensor values = pm_temp(c, PM_SHAPE3(images, 1, most), PM_F32);
 
     pm_suppress(c, s, boxes, scores_of(c, h, loc, cls), chosen, values);
-    pm_call(c, &mark, (size_t)images, &p, PM_BUFS(chosen, matches, kept));
+    pm_call(c, &mark, (size_t)images, &p,
+            PM_BUFS(chosen, matches, out->kept, out->positives, out->negatives));
 }

@@ -18,10 +18,17 @@ struct pm_hard_examples {
     int min_negatives;
 };
 
+/* The choice, F32, written by the calls. */
+struct pm_mined {
+    struct pm_tensor kept;      /* [n, N]: 1 for anchors that count, else 0 */
+    struct pm_tensor positives; /* [n]: number of matched anchors that count, of each image */
+    struct pm_tensor negatives; /* [n]: of unmatched ones; without ignored anchors */
+};
+
 /* Appends the calls. loc, cls [n, N]: losses of the anchors. boxes [n, N, 4]: their predicted
- * boxes. matches I32 [n, N]. kept F32 [n, N] becomes 1 for anchors that count, else 0. */
+ * boxes. matches I32 [n, N]. */
 void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_tensor loc,
                       struct pm_tensor cls, struct pm_tensor boxes, struct pm_tensor matches,
-                      struct pm_tensor kept);
+                      const struct pm_mined *out);
 
 #endif

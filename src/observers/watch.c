@@ -155,6 +155,24 @@ static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *r
     return (size_t)v.of.metric_count;
 }
 
+/* Returns the mean of an output with a number per example over the slot's batch; NAN: the plans do
+ * not have it. */
+static double mean_of(const struct pm_clones *c, int slot, const char *output)
+{
+    double sum = 0;
+    int examples = 0, count;
+
+    for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, examples += count) {
+        const float *v = pm_clones_output(c, part, slot, output);
+
+        for (int i = 0; v && i < count; i++)
+            sum += (double)v[i];
+        if (!v)
+            return NAN;
+    }
+    return sum / examples;
+}
+
 /* Adds the task's numbers of the step's batch. */
 static size_t add_batch_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                                 struct pm_metric *list)
@@ -162,9 +180,14 @@ static size_t add_batch_metrics(struct pm_watch *w, const struct pm_run_facts *r
     const struct pm_batch_metric *of = run->e->task_row->batch_metrics;
     size_t n = 0;
 
-    for (; of && of[n].name; n++) {
-        list[n] = (struct pm_metric){ of[n].name, w->batch[slot][n] };
-        pm_summaries_scalar(w->summaries, of[n].tag, w->batch[slot][n]);
+    for (int i = 0; of && of[i].name; i++) {
+        const double v = of[i].output ? mean_of(run->clones, slot, of[i].output)
+                                      : w->batch[slot][i];
+
+        if (isnan(v))
+            continue;
+        list[n++] = (struct pm_metric){ of[i].name, v };
+        pm_summaries_scalar(w->summaries, of[i].tag, v);
     }
     return n;
 }

@@ -276,6 +276,41 @@ static void diverges(void **state)
     check(r, 1, "the loss is ", "in the records of its batch");
 }
 
+/* The means of mined anchors belong to the whole batch: clones of unequal parts and micro-batches
+ * report the same, before the first update exactly. Each image keeps at most three unmatched
+ * anchors for a matched one. */
+static void mined(void **state)
+{
+    static const char *const keys[] = { "mined_positives", "mined_negatives" };
+    static const char *const ways[][2] = {
+        { "mined_one", "" },
+        { "mined_two", "'devices=[{\"name\":\"cpu\",\"share\":2},"
+                       "{\"name\":\"cpu\",\"share\":1}]'" },
+        { "mined_parts", "run.micro_batches=3" } };
+    double first[2];
+    char text[512];
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(ways); i++) {
+        snprintf(text, sizeof text, "run.steps=1 eval.every_steps=0 "
+                 "loss.classification.type=weighted_sigmoid loss.hard_example_miner.loss_type="
+                 "classification loss.hard_example_miner.max_negatives_per_positive=3 %s",
+                 ways[i][1]);
+        train(ways[i][0], text);
+        for (int k = 0; k < 2; k++) {
+            const double v = logged(ways[i][0], 1, keys[k]);
+
+            first[k] = i ? first[k] : v;
+            assert_true(v == first[k]);
+        }
+    }
+    assert_true(first[0] > 0 && first[0] <= logged("mined_one", 1, "positive_anchors"));
+    assert_true(first[1] > 0 && first[1] <= 3 * first[0]);
+    assert_true(has_tag(in("mined_one"), "HardExampleMiner/NumPositives"));
+    assert_true(has_tag(in("mined_one"), "HardExampleMiner/NumNegatives"));
+    assert_false(has_tag(in("whole"), "HardExampleMiner/NumPositives"));
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -300,7 +335,7 @@ int main(void)
         cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
         cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
         cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
-        cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges),
+        cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges), cmocka_unit_test(mined),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

@@ -115,6 +115,18 @@ static void expect(const struct run *r, double loc, double cls, const char *anch
             fail_msg("%s: the gradient of anchor %d is %g", device, i, r->dscores[i][1]);
 }
 
+/* What the miner reports of the image: matched and unmatched anchors that count. */
+static void expect_mined(const struct run *r, float positives, float negatives)
+{
+    const float *p = pm_plan_output(r->plan, 0, "loss/mined_positives", 0);
+    const float *n = pm_plan_output(r->plan, 0, "loss/mined_negatives", 0);
+
+    assert_non_null(p);
+    assert_non_null(n);
+    assert_float_equal(*p, positives, 0);
+    assert_float_equal(*n, negatives, 0);
+}
+
 static void on_every_device(void (*test)(struct pm_device *d))
 {
     struct pm_device_info *list;
@@ -143,6 +155,7 @@ static void no_object(struct pm_device *d)
     start(&r, d, false, 0.5f, "");
     step(&r);
     expect(&r, 0, N * TWO / 2, "xxxxxxxxxx"); /* half of the batch */
+    assert_null(pm_plan_output(r.plan, 0, "loss/mined_positives", 0));
     for (int i = 0; i < N; i++) {
         r.matches[i] = IGNORED;
         for (int k = 0; k < 4; k++)
@@ -194,20 +207,24 @@ static void limited_negatives(struct pm_device *d)
     rising_losses(&r);
     step(&r); /* no positive, and a least number of 0 */
     expect(&r, 0, 0, "..........");
+    expect_mined(&r, 0, 0);
     r.matches[0] = 0;
     step(&r);
     expect(&r, 0, TWO + rising_loss(7) + rising_loss(8) + rising_loss(9), "x......xxx");
+    expect_mined(&r, 1, 3);
     stop(&r);
     start(&r, d, false, 1, MINER "max_negatives_per_positive=3 min_negatives_per_image=2");
     rising_losses(&r);
     step(&r);
     expect(&r, 0, rising_loss(8) + rising_loss(9), "........xx");
+    expect_mined(&r, 0, 2);
     stop(&r);
     start(&r, d, false, 1, MINER "num_hard_examples=3 max_negatives_per_positive=3");
     rising_losses(&r);
     r.matches[0] = 0; /* not among the three that are taken, so that none of them counts */
     step(&r);
     expect(&r, 0, 0, "..........");
+    expect_mined(&r, 0, 0);
     stop(&r);
 }
 
@@ -223,6 +240,7 @@ static void ignored_in_the_prefix(struct pm_device *d)
     r.codes[0][0] = 1;
     step(&r);
     expect(&r, 0.5, 3 * TWO, "x.x.x.....");
+    expect_mined(&r, 1, 2);
     stop(&r);
 }
 
@@ -237,6 +255,7 @@ static void equal_boxes(struct pm_device *d)
     step(&r);
     assert_true(isfinite(r.cls));
     expect(&r, 0, r.cls, "xx..xxxxxx");
+    expect_mined(&r, 0, 8); /* without a ratio */
     stop(&r);
 }
 

@@ -108,11 +108,13 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
 
 #define TARGETS "TargetAssignment/AvgNum"
 const struct pm_batch_metric pm_detection_batch_metrics[] = {
-    { "true_boxes", TARGETS "GroundtruthBoxesPerImage" },
-    { "matched_boxes", TARGETS "GroundtruthBoxesMatchedPerImage" },
-    { "positive_anchors", TARGETS "PositiveAnchorsPerImage" },
-    { "negative_anchors", TARGETS "NegativeAnchorsPerImage" },
-    { "ignored_anchors", TARGETS "IgnoredAnchorsPerImage" },
+    { "true_boxes", TARGETS "GroundtruthBoxesPerImage", NULL },
+    { "matched_boxes", TARGETS "GroundtruthBoxesMatchedPerImage", NULL },
+    { "positive_anchors", TARGETS "PositiveAnchorsPerImage", NULL },
+    { "negative_anchors", TARGETS "NegativeAnchorsPerImage", NULL },
+    { "ignored_anchors", TARGETS "IgnoredAnchorsPerImage", NULL },
+    { "mined_positives", "HardExampleMiner/NumPositives", "loss/mined_positives" },
+    { "mined_negatives", "HardExampleMiner/NumNegatives", "loss/mined_negatives" },
     { 0 },
 };
 
