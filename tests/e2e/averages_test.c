@@ -1,7 +1,7 @@
 /* Moving averages of the variables in whole runs, compared with averages in double precision of
  * the values after each step, with and without the ramp, on each device and over two clones.
- * Results are the same bits after a stop and after the loss of a device. Also the values that
- * eval, predict and training evaluate. */
+ * Results are the same bits after a stop and after the loss of a device. Also frozen variables, and
+ * the values that eval, predict and training evaluate. */
 #include "program.h"
 
 #include <pumice/checkpoint.h>
@@ -159,6 +159,68 @@ static void test_unlike_clones(void **state)
     (void)state;
     need_device("llvmpipe");
     check_run("devices=[\"llvmpipe\",\"cpu\"]", "unlike", true);
+}
+
+/* ---- frozen variables --------------------------------------------------------------------- */
+
+/* Compares the tensor's bits in two checkpoints. */
+static bool same_tensor(const struct pm_checkpoint *a, const struct pm_checkpoint *b,
+                        const char *name)
+{
+    const size_t count = (size_t)find(a, name)->count;
+    float *x = pm_malloc(count * sizeof *x), *y = pm_malloc(count * sizeof *y);
+
+    assert_int_equal(find(b, name)->count, count);
+    if (pm_tensor_file_floats(a->tensors, find(a, name), 0, count, x) < 0 ||
+        pm_tensor_file_floats(b->tensors, find(b, name), 0, count, y) < 0)
+        fail_msg("%s", pm_error_text());
+    const bool same = memcmp(x, y, count * sizeof *x) == 0;
+    pm_free(x);
+    pm_free(y);
+    return same;
+}
+
+static double squares(const struct pm_checkpoint *c, const char *name)
+{
+    size_t count;
+    double *v = values(c, name, &count), sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += v[i] * v[i];
+    pm_free(v);
+    return sum;
+}
+
+/* A run goes on with frozen variables: their values and slots keep the bits they had, their
+ * averages still approach the values, and their weight decay stays in the loss, which float32 sums
+ * of some thousand squares give within 1e-5. */
+static void test_frozen(void **state)
+{
+    const char *more = "optim.weight_decay=0.01";
+    struct pm_checkpoint *first = open_step("start", 3), *before, *after;
+    double *average, l2;
+    size_t count;
+
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s run.steps=3 init.checkpoint=%s %s %s", in("net.json"),
+              in("frozen"), in("start"), averaged, more), 0);
+    check(run(NULL, "train %s run.folder=%s run.steps=6 %s %s optim.freeze='[\"conv1\"]'",
+              in("net.json"), in("frozen"), averaged, more), 0);
+    before = open_step("frozen", 3), after = open_step("frozen", 6);
+    assert_true(same_tensor(before, after, "conv1/weights"));
+    assert_true(same_tensor(before, after, "conv1/weights/Momentum"));
+    assert_false(same_tensor(before, after, "logits/weights"));
+    assert_false(same_tensor(before, after, "logits/weights/Momentum"));
+    average = values(first, "conv1/weights", &count);
+    check_variable("frozen", "conv1/weights", average, 6, true);
+    pm_free(average);
+    pm_checkpoint_close(&after);
+    after = open_step("frozen", 5); /* the values that step 6 begins with */
+    l2 = 0.005 * (squares(after, "conv1/weights") + squares(after, "logits/weights"));
+    assert_true(fabs(logged("frozen", 6, "l2") - l2) <= 1e-5 * l2);
+    pm_checkpoint_close(&first);
+    pm_checkpoint_close(&before);
+    pm_checkpoint_close(&after);
 }
 
 /* ---- the same bits ------------------------------------------------------------------------ */
@@ -389,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_cpu),         cmocka_unit_test(test_lavapipe),
         cmocka_unit_test(test_swiftshader), cmocka_unit_test(test_clones),
         cmocka_unit_test(test_unlike_clones), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_eval),        cmocka_unit_test(test_eval_of_clones),
         cmocka_unit_test(test_predict),     cmocka_unit_test(test_on_and_off),
         cmocka_unit_test(test_shown),
