@@ -30,7 +30,9 @@ vec4 clipped(uint anchor)
     uint at = 4 * (image * uint(p.n) + anchor);
     vec4 b = vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]);
 
-    return max(min(b, window.zwzw), window.xyxy);
+    /* Selected, because min and max of a NaN are undefined: a NaN becomes the upper limit. */
+    b = mix(window.zwzw, b, lessThan(b, window.zwzw));
+    return mix(window.xyxy, b, greaterThan(b, window.xyxy));
 }
 
 /* Entries are absent, or their box is empty in the window, or they count by their score. */

@@ -48,7 +48,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(pm_predict(c, args.words + 1, (size_t)args.words_count - 1, out, report));
     PM_TRY(g->json ? app_print_json(g, report) : print_text(c, report));
     if (out)
-        PM_INFO("predict", "pictures with their labels are in %s", out);
+        PM_INFO("predict", "pictures with predictions are in %s", out);
     const double damaged = cJSON_GetNumberValue(cJSON_GetObjectItem(report, "damaged"));
     if (damaged > 0)
         PM_TRY(pm_fail(PM_EDATA, "%.0f of %d files could not be read; all others are named above",

@@ -336,11 +336,13 @@ void app_check_split_text(struct pm_str *s, const cJSON *o)
 {
     if (!o)
         return;
-    pm_str_add(s, "  objects: %.0f pictures (%.0f without objects), %.0f boxes",
-               number(o, "pictures"), number(o, "without_objects"), number(o, "boxes"));
-    add_count(s, o, "crowds", "crowds");
+    pm_str_add(s, "  objects: %.0f picture%s (%.0f without objects), %.0f box%s",
+               number(o, "pictures"), number(o, "pictures") == 1 ? "" : "s",
+               number(o, "without_objects"), number(o, "boxes"),
+               number(o, "boxes") == 1 ? "" : "es");
+    add_count(s, o, "crowds", number(o, "crowds") == 1 ? "crowd" : "crowds");
     add_count(s, o, "difficult", "difficult");
-    add_count(s, o, "group_of", "groups");
+    add_count(s, o, "group_of", number(o, "group_of") == 1 ? "group" : "groups");
     add_count(s, o, "masks", "with masks");
     add_count(s, o, "with_keypoints", "with keypoints");
     pm_str_add(s, "\n");

@@ -407,6 +407,15 @@ static void settle_schedule(struct pm_config *c)
         c->schedule.num_epochs_per_decay = 0;
 }
 
+/* Without a folder of its own, data.folders' first one has the evaluation split and the classes. */
+static void settle_folder(struct pm_config *c)
+{
+    const cJSON *first = cJSON_GetArrayItem(c->data.folders, 0);
+
+    if (!c->data.folder)
+        c->data.folder = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(first, "folder"));
+}
+
 static int read_multipliers(struct pm_config *c)
 {
     int err = PM_OK, count = 0;
@@ -451,6 +460,7 @@ static int read_all(const struct load *l)
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
     settle_schedule(c);
+    settle_folder(c);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_task_keys(l, s->name));
     PM_TRY(choose_row(l, pm_config_section_find("model", 5), c->model.name));

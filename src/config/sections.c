@@ -25,7 +25,8 @@ static const struct pm_opt model[] = {
 };
 
 static const struct pm_opt data[] = {
-    PM_STRING(pm_config_data, folder, NULL, "folder with TFRecord shards"),
+    PM_STRING(pm_config_data, folder, NULL,
+              "folder with TFRecord shards; null = the first folder of data.folders"),
     PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
             "built-in data to draw if the folder does not exist"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
@@ -154,9 +155,9 @@ static const struct pm_opt init[] = {
     PM_ENUM(pm_config_init, averages, PM_AVERAGES_OFF, "auto|on|off",
             "restore the variables from its moving averages; auto = if it has any"),
     PM_ENUM(pm_config_init, type, PM_INIT_DETECTION, "classification|detection",
-            "detectors: whose checkpoint it is: classification = a classifier's, which supplies "
-            "the feature extractor; detection = a detector's, of which the feature extractor is "
-            "taken. Missing variables of a detector keep their initial values"),
+            "detectors: kind of init.checkpoint: classification = a classifier; detection = a "
+            "detector. The feature extractor is restored from it. Variables that the checkpoint "
+            "lacks keep their initial values"),
     PM_BOOL(pm_config_init, load_all, false,
             "detectors: take all variables of a detector's checkpoint, the predictors too"),
     PM_STRINGS(

@@ -216,9 +216,10 @@ struct ssd_cfg {
 
 #define OPERATIONS                                                                               \
     PM_JSON(ssd_cfg, operations,                                                                 \
-            "list of rules, one of which is chosen for a picture; options as in "                \
-            "random_crop_image, with aspects 0.5 to 2, random_coef 0.15, min_object_covered and " \
-            "overlap_thresh 0; null = those of the SSD paper")
+            "list of rules; each picture is cropped by one of them, chosen at random. A rule "   \
+            "has the options of random_crop_image, with the defaults min_aspect_ratio 0.5, "     \
+            "max_aspect_ratio 2, random_coef 0.15, min_object_covered 0 and overlap_thresh 0. "  \
+            "null = the rules of the SSD paper")
 
 static const float covered[] = { 0, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1 };
 

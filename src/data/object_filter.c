@@ -93,9 +93,10 @@ void pm_object_counts_print(const struct pm_object_counts *c, struct pm_str *out
         { c->small, "dropped below min_side" },
     };
 
-    pm_str_add(out, "%zu pictures (%zu without boxes), %zu boxes", c->pictures, c->empty, c->boxes);
+    pm_str_add(out, "%zu picture%s (%zu without boxes), %zu box%s", c->pictures,
+               c->pictures == 1 ? "" : "s", c->empty, c->boxes, c->boxes == 1 ? "" : "es");
     if (c->crowds)
-        pm_str_add(out, " (%zu crowds)", c->crowds);
+        pm_str_add(out, " (%zu crowd%s)", c->crowds, c->crowds == 1 ? "" : "s");
     for (size_t i = 0; i < PM_COUNT(parts); i++)
         if (parts[i].count)
             pm_str_add(out, ", %zu %s", parts[i].count, parts[i].text);

@@ -9,13 +9,15 @@
 
 #include "data/repeats.h"
 
-/* The classes of a record, as numbers: the hash of a name, or the number in a record. */
+/* The classes of a record, as numbers: the map's; without a map the hash of a name, or the number
+ * in a record. */
 struct classes {
     uint64_t *v; /* owned; each once */
     size_t count;
 };
 struct job {
     struct pm_dataset *d;
+    const struct pm_label_map *map; /* NULL: none */
     uint64_t first;
     struct classes *of; /* [records] */
     _Atomic int err;    /* of reading a file */
@@ -40,18 +42,21 @@ static size_t unique(uint64_t *v, size_t count)
     return kept;
 }
 
-static int read_classes(const struct pm_example *e, const char *where, struct classes *out)
+static int read_classes(const struct pm_example *e, const struct pm_label_map *map,
+                        const char *where, struct classes *out)
 {
     struct pm_objects o = { 0 };
     int64_t label = 0;
     int err = PM_OK, found = 0;
 
     PM_TRY(pm_objects_parse(e, false, where, &o));
+    if (map)
+        PM_TRY(pm_objects_resolve(&o, map, where));
     out->v = pm_calloc(o.count + 1, sizeof *out->v);
     for (size_t i = 0; i < o.count; i++)
         if (o.item[i].text || o.item[i].label > 0)
-            out->v[out->count++] = o.item[i].text ? pm_hash(o.item[i].text)
-                                                  : (uint64_t)o.item[i].label;
+            out->v[out->count++] = o.item[i].text && !map ? pm_hash(o.item[i].text)
+                                                          : (uint64_t)o.item[i].label;
     if (out->count == 0) {
         PM_TRY(found = pm_example_int(e, "image/class/label", &label));
         if (found)
@@ -77,7 +82,7 @@ static void read_records(void *ctx, size_t begin, size_t end)
 
         pm_dataset_where(j->d, at, where, sizeof where);
         if (err == PM_OK && pm_example_parse(buf, size, where, &e) == PM_OK &&
-            read_classes(e, where, &j->of[i]) < 0)
+            read_classes(e, j->map, where, &j->of[i]) < 0)
             j->of[i].count = 0;
         if (err < 0 && err != PM_ECORRUPT)
             j->err = err;
@@ -107,10 +112,11 @@ static float *class_factors(uint64_t *all, size_t total, uint64_t records, doubl
     return factor;
 }
 
-int pm_repeat_factors(struct pm_dataset *d, uint64_t first, uint64_t count, double threshold,
-                      float *factor, struct pm_repeat_report *report)
+int pm_repeat_factors(struct pm_dataset *d, uint64_t first, uint64_t count,
+                      const struct pm_label_map *map, double threshold, float *factor,
+                      struct pm_repeat_report *report)
 {
-    struct job j = { .d = d, .first = first, .of = pm_calloc(count + 1, sizeof *j.of) };
+    struct job j = { .d = d, .first = first, .map = map, .of = pm_calloc(count + 1, sizeof *j.of) };
     uint64_t *all = NULL;
     float *by_class = NULL;
     size_t total = 0;

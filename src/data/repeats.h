@@ -13,10 +13,12 @@ struct pm_repeat_report {
 /* Computes a factor of at least 1 for each of the `count` records of d from `first` on. f is the
  * share of these records that have an object of a class; the factor of the class is max(1,
  * sqrt(threshold / f)), that of a record the largest of its classes: repeat factor sampling of LVIS
- * (Gupta, Dollar, Girshick 2019). The classes are those of the record's objects by name, else by
- * number, or without objects image/class/label. Reads every record, in parallel. Damaged records
- * have no classes. PM_EDATA if no record has a class, or a file cannot be read. */
-int pm_repeat_factors(struct pm_dataset *d, uint64_t first, uint64_t count, double threshold,
-                      float *factor, struct pm_repeat_report *report);
+ * (Gupta, Dollar, Girshick 2019). The classes are those of the record's objects by the map, which
+ * gives a name and its number one class (map NULL: by name, else by number), or without objects
+ * image/class/label. Reads every record, in parallel. Damaged records, and those with a class that
+ * the map lacks, have no classes. PM_EDATA if no record has a class, or a file cannot be read. */
+int pm_repeat_factors(struct pm_dataset *d, uint64_t first, uint64_t count,
+                      const struct pm_label_map *map, double threshold, float *factor,
+                      struct pm_repeat_report *report);
 
 #endif

@@ -12,6 +12,7 @@ struct folder_cfg {
     int batch;
     double weight;
     const struct cJSON *augment;
+    int index;               /* in data.folders */
 };
 struct pm_experiment_folders {
     struct folder_cfg *list; /* [count] */
@@ -33,14 +34,21 @@ static const struct pm_opt opts[] = {
 /* The batches must add up, or all entries have weights, or none has either. */
 static int check_shares(const struct pm_config *c, const struct folder_cfg *list, size_t count)
 {
-    size_t batches = 0, weights = 0;
+    size_t batches = 0, weights = 0, given = 0;
     int64_t sum = 0;
+    const cJSON *v;
 
     for (size_t i = 0; i < count; i++) {
         batches += list[i].batch > 0;
         weights += list[i].weight > 0;
         sum += list[i].batch;
     }
+    cJSON_ArrayForEach(v, c->data.folders)
+        given += cJSON_GetObjectItemCaseSensitive(v, "weight") != NULL;
+    if (given && !weights)
+        return pm_fail(PM_ECONFIG, "%s: data.folders: every weight is 0, so no entry would be "
+                       "read: give at least one entry a weight above 0, or remove the weights",
+                       c->path);
     if (batches && weights)
         return pm_fail(PM_ECONFIG, "%s: data.folders: some entries have batch and some weight: "
                        "set one of them in all entries", c->path);
@@ -71,9 +79,10 @@ int pm_experiment_read_folders(struct pm_experiment *e)
     cJSON_ArrayForEach(v, json)
     {
         struct folder_cfg *one = &f->list[f->count];
-        const char *where = pm_arena_printf(e->arena, "%s: data.folders.%d", c->path, i++);
+        const char *where = pm_arena_printf(e->arena, "%s: data.folders.%d", c->path, i);
 
         PM_TRY(pm_opts_parse(opts, v, NULL, one, e->arena, where));
+        one->index = i++;
         one->folder = one->folder ? one->folder : c->data.folder;
         one->split = one->split ? one->split : c->data.train_split;
         weighted |= one->weight > 0;
@@ -104,8 +113,8 @@ int pm_experiment_open_augments(struct pm_experiment *e)
         list[i] = e->facts.augment;
         if (f->list[i].augment)
             PM_TRY(pm_augment_open(f->list[i].augment,
-                                   pm_arena_printf(e->arena, "%s: data.folders.%zu.augment",
-                                                   e->config->path, i),
+                                   pm_arena_printf(e->arena, "%s: data.folders.%d.augment",
+                                                   e->config->path, f->list[i].index),
                                    e->arena, &list[i]));
     }
     e->facts.augments = list;
@@ -156,7 +165,8 @@ static int repeat(struct pm_experiment *e, const struct pm_order_part *parts, si
 
         pm_free(factor);
         factor = pm_malloc(parts[k].records * sizeof *factor);
-        PM_TRY(pm_repeat_factors(e->train, first, parts[k].records, threshold, factor, &report));
+        PM_TRY(pm_repeat_factors(e->train, first, parts[k].records, e->data.box_labels, threshold,
+                                 factor, &report));
         pm_order_repeat(e->order, k, factor);
         first += parts[k].records;
         PM_INFO("data", "data.repeat_threshold %g: %zu of %zu classes are rare; %zu of %llu "

@@ -123,6 +123,13 @@ static int infer(struct pm_node *n)
     if (cfg->scales.count && cfg->scales.count != maps)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: scales has %d numbers; give one for each of the %d maps",
                        n->name, cfg->scales.count, maps));
+    if (!cfg->scales.count && maps > 1 && cfg->min_scale > cfg->max_scale)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: min_scale, %g, is above max_scale, %g: later maps are "
+                       "coarser and need the larger anchors. Exchange the two, or give scales",
+                       n->name, (double)cfg->min_scale, (double)cfg->max_scale));
+    if (cfg->aspect_ratios.count == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: aspect_ratios is empty: give at least one ratio of width "
+                       "to height, or remove the key for 1, 2, 0.5, 3, 0.3333", n->name));
     for (int k = 0; k < maps; k++)
         make_sizes(n, k);
     PM_TRY(make_centers(n));

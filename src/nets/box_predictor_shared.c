@@ -5,6 +5,9 @@
  * nothing is shared; the scope then ends in the level's number. */
 #include "nets/box_predictor.h"
 
+#include <cjson/cJSON.h>
+#include <string.h>
+
 #define SCOPE "WeightSharedConvolutionalBoxPredictor"
 
 static const struct pm_opt opts[] = {
@@ -62,16 +65,19 @@ static struct pm_unit unit(const struct pm_ssd *s, const struct pm_predictor *p,
     };
 }
 
+static const char *activation_of(const struct pm_ssd *s)
+{
+    return s->form->tower_activation ? s->form->tower_activation : "relu6";
+}
+
 static struct pm_node *tower(const struct pm_ssd *s, const struct pm_predictor *p, const char *name,
                              int k, struct pm_node *x)
 {
-    const char *activation = s->form->tower_activation;
-
     for (int i = 0; i < p->num_layers_before_predictor; i++) {
         struct pm_unit u = unit(s, p, pm_arena_printf(s->net->arena, "%s/conv2d_%d", name, i), k);
 
         u.filters = p->depth;
-        u.activation = activation ? activation : "relu6";
+        u.activation = activation_of(s);
         x = pm_unit_build(s, &p->h, &u, x);
     }
     return x;
@@ -93,10 +99,26 @@ static bool anchors_agree(struct pm_ssd *s)
     return !s->net->error;
 }
 
+/* The towers' activation is fixed, as in the original. Sets the net's error if the predictor's own
+ * hyperparams name another one. */
+static void check_activation(struct pm_ssd *s, const struct pm_predictor *p)
+{
+    const char *given = cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(p->hyperparams, "activation"));
+
+    if (!s->net->error && given && strcmp(given, activation_of(s)) != 0)
+        s->net->error = pm_fail(PM_ECONFIG, "model.box_predictor.hyperparams.activation: \"%s\" "
+                                "has no effect, because the towers of this net's weight_shared "
+                                "predictor always have %s: remove the key", given,
+                                activation_of(s));
+}
+
 static void build(struct pm_ssd *s, const struct pm_predictor *p)
 {
     const bool one = p->share_prediction_tower;
     const int channels = anchors_agree(s) ? commonest(s) : 0;
+
+    check_activation(s, p);
 
     for (int k = 1; k <= s->count && !s->net->error; k++) {
         struct pm_node *x = projected(s, p, k, channels);

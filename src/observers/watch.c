@@ -302,8 +302,8 @@ void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uin
         else
             pm_str_add(&text, "  %s -", m->string);
     }
-    PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)run->step,
-            (unsigned long long)count, text.text ? text.text : "");
+    PM_INFO("eval", "step %llu, %llu picture%s%s", (unsigned long long)run->step,
+            (unsigned long long)count, count == 1 ? "" : "s", text.text ? text.text : "");
     pm_summaries_evaluation(w->summaries, run->step, metrics);
     write_per_class(w, run, detail);
     pm_run_page_evaluation(w->page, run, count, metrics, detail);

@@ -37,6 +37,8 @@ double pm_report_step(const struct pm_report *r);
 const char *pm_report_state(const struct pm_report *r);
 /* Metrics: whether all values are fractions of 1; whether higher is better. */
 bool pm_report_is_share(const struct pm_curve *c);
+/* Whether a metric is a threshold, which is not better when it is higher or lower. */
+bool pm_report_is_threshold(const char *metric);
 bool pm_report_higher(const struct pm_report *r, const char *metric);
 /* The main metric: that of run.json, else the first evaluated one; NULL: none yet. */
 const char *pm_report_metric(const struct pm_report *r);

@@ -36,7 +36,7 @@ static struct metrics eval_metrics(struct pm_report *const *runs, int count)
     for (int i = 0; i < count; i++)
         for (int k = 0; k < runs[i]->curves.count; k++) {
             const struct pm_curve *c = &runs[i]->curves.list[k];
-            if (strcmp(c->kind, "eval") == 0 && c->count > 0)
+            if (strcmp(c->kind, "eval") == 0 && c->count > 0 && !pm_report_is_threshold(c->name))
                 add_metric(&m, c->name);
         }
     return m;

@@ -103,7 +103,7 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
         const struct pm_curve *m = &r->curves.list[i];
 
         if (strcmp(m->kind, "eval") == 0 && m->count > 0 && pm_report_is_share(m) &&
-            !says_nothing(r, m->name))
+            !says_nothing(r, m->name) && !pm_report_is_threshold(m->name))
             pm_chart_dots(&c, m, m->name, -1, c.count, pm_chart_dash(c.count));
     }
     pm_chart_write(&c, html, json);

@@ -238,6 +238,11 @@ const char *pm_report_state(const struct pm_report *r)
     return state;
 }
 
+bool pm_report_is_threshold(const char *metric)
+{
+    return strcmp(metric, "best_score") == 0;
+}
+
 bool pm_report_is_share(const struct pm_curve *c)
 {
     return strcmp(c->name, "loss") != 0 && pm_curve_best(c, true).value <= 1 &&

@@ -195,7 +195,7 @@ static void printed(void **state)
     put_json(FILE_OF(BOX ",\"iscrowd\":1}," BOX_OF("1,1,0,3") "," BOX_OF(
         "4,3,4,1") ",{\"image_id\":8,\"category_id\":3,\"bbox\":[0,0,1,1]}"));
     const char *text = output_of("dataset convert coco s d masks=true", 0);
-    assert_says(text, "train: 1 pictures (0 without boxes), 2 boxes (1 crowds), 1 clipped at the "
+    assert_says(text, "train: 1 picture (0 without boxes), 2 boxes (1 crowd), 1 clipped at the "
                       "border, 1 dropped without area");
     assert_says(text, "train: 1 of 2 classes have boxes: cat 2");
     assert_says(text, "1 annotations belong to images that it does not list");

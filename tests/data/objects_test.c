@@ -331,7 +331,7 @@ static void filter(void **state)
     assert_int_equal(pm_objects_filter(&o, &f, "p", &c), PM_OK);
     assert_true(c.pictures == 2 && c.empty == 1);
     pm_object_counts_print(&c, &text);
-    assert_string_equal(text.text, "2 pictures (1 without boxes), 3 boxes (1 crowds), 2 clipped at "
+    assert_string_equal(text.text, "2 pictures (1 without boxes), 3 boxes (1 crowd), 2 clipped at "
                                    "the border, 2 dropped without area, 1 dropped outside the "
                                    "picture, 1 dropped below min_side");
     pm_str_free(&text);

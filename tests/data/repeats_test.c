@@ -62,7 +62,7 @@ static void expect(const char *const *classes, double threshold, const double *s
     struct pm_repeat_report report;
     float factor[RECORDS];
 
-    assert_int_equal(pm_repeat_factors(d, 0, RECORDS, threshold, factor, &report), PM_OK);
+    assert_int_equal(pm_repeat_factors(d, 0, RECORDS, NULL, threshold, factor, &report), PM_OK);
     for (int i = 0; i < RECORDS; i++)
         assert_float_equal(factor[i], share[i] > 0 ? fmax(1, sqrt(threshold / share[i])) : 1,
                            1e-6);
@@ -96,13 +96,32 @@ static void part(void **state)
     (void)state;
     scratch_make();
     struct pm_dataset *d = make(names);
-    assert_int_equal(pm_repeat_factors(d, 4, 4, 1, factor, &report), PM_OK);
+    assert_int_equal(pm_repeat_factors(d, 4, 4, NULL, 1, factor, &report), PM_OK);
     assert_float_equal(factor[0], sqrt(1 / 0.75), 1e-6);
     assert_float_equal(factor[1], 2, 1e-6);
     assert_int_equal(report.classes, 2);
     assert_int_equal(report.rare, 2);
     assert_int_equal(report.records, 4);
     assert_float_equal(report.most, 2, 1e-6);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* A map gives names and numbers one class. */
+static void names_and_numbers(void **state)
+{
+    static const char *const both[RECORDS] = { "a", "1", "a", "1", "a", "1", "a", "1" };
+    static const struct pm_label_item item = { .id = 1, .name = "a" };
+    const struct pm_label_map map = { &item, 1 };
+    struct pm_repeat_report report;
+    float factor[RECORDS];
+
+    (void)state;
+    scratch_make();
+    struct pm_dataset *d = make(both);
+    assert_int_equal(pm_repeat_factors(d, 0, RECORDS, &map, 1, factor, &report), PM_OK);
+    assert_int_equal(report.classes, 1);
+    assert_int_equal(report.rare, 0);
     pm_dataset_close(&d);
     scratch_remove();
 }
@@ -116,7 +135,7 @@ static void without_classes(void **state)
     (void)state;
     scratch_make();
     struct pm_dataset *d = make(none);
-    assert_fails(pm_repeat_factors(d, 0, RECORDS, 1, factor, &report), PM_EDATA,
+    assert_fails(pm_repeat_factors(d, 0, RECORDS, NULL, 1, factor, &report), PM_EDATA,
                  "data.repeat_threshold", "set it to 0");
     pm_dataset_close(&d);
     scratch_remove();
@@ -125,7 +144,8 @@ static void without_classes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors), cmocka_unit_test(part), cmocka_unit_test(without_classes),
+        cmocka_unit_test(factors), cmocka_unit_test(part),
+        cmocka_unit_test(names_and_numbers), cmocka_unit_test(without_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,50 @@ static void folders(void **state)
     assert_true(boxes_of(text, 41) != 41 * one);
 }
 
+static struct result check_with(const char *more)
+{
+    return run(NULL, "config check %s data.folder=%s %s", config(), in("data"), more);
+}
+
+/* Settings that train, but worse than others. */
+static void notes(void **state)
+{
+    struct result r = check_with("model.layers=null model.name=ssd_mobilenet_v2 "
+                                 "data.multiclass_scores=true");
+
+    (void)state;
+    assert_contains(r.out, "Set model.background_class=false, or another loss.classification.type");
+    assert_contains(r.out, "every soft label is 0 or 1");
+    check(r, 0);
+    r = check_with("model.layers=null model.name=retinanet_50");
+    assert_contains(r.out, "Set model.batch_norm_train=true, or init.checkpoint");
+    check(r, 0);
+    r = check_with("");
+    assert_null(strstr(r.out, "note: "));
+    check(r, 0);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    check(check_with("data.eval_split=tset"), 3, "tset");
+    check(check_with("'model.matcher={\"matched_threshold\":1.5}'"), 2,
+          "matched_threshold: 1.5 is above 1, the largest value of this similarity");
+    check(check_with("run.keep_best=best_f1 eval.every_steps=10"), 0);
+    check(check_with("loss.expected_loss_weights=reweighting"), 2, "Use loss.hard_example_miner");
+}
+
+/* Without data.folder the first of data.folders has the evaluation split. */
+static void first_folder(void **state)
+{
+    char text[900];
+
+    (void)state;
+    snprintf(text, sizeof text, "data.folder=null 'data.folders=[{\"folder\":\"%s/data\"}]'",
+             folder);
+    check(run(NULL, "config check %s %s", config(), text), 0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -114,7 +158,9 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(counts), cmocka_unit_test(text),
-                                        cmocka_unit_test(folders) };
+                                        cmocka_unit_test(folders),
+                                        cmocka_unit_test(notes), cmocka_unit_test(mistakes),
+                                        cmocka_unit_test(first_folder) };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);
 }

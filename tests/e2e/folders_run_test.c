@@ -150,6 +150,9 @@ static void mistakes(void **state)
     refused("[{\"batch\":8,\"augment\":[{\"name\":\"flop\"}]}]", 2, "data.folders.0.augment");
     refused("[{\"batch\":8,\"augment\":[{\"name\":\"resize\",\"size\":20}]}]", 2,
             "data.folders.0.augment.0");
+    refused("[{\"weight\":0},{\"weight\":0}]", 2, "every weight is 0");
+    refused("[{\"weight\":0},{\"weight\":1,\"augment\":[{\"name\":\"flop\"}]}]", 2,
+            "data.folders.1.augment");
     refused("[{\"folder\":\"/nowhere\"}]", 3, "/nowhere");
     snprintf(text, sizeof text, "[{\"batch\":4},{\"batch\":4,\"folder\":\"%s/three\"}]", folder);
     refused(text, 3, "has other classes than");

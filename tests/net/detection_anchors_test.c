@@ -217,7 +217,7 @@ static void messages(void **state)
         { "ssd_anchors height_stride=[8,16]", "anchors: height_stride has 2 numbers and "
                                               "width_stride has 0" },
         { "ssd_anchors aspect_ratios=[] interpolated_scale_aspect_ratio=0",
-          "anchors: map 2 has no anchors; give scales and aspect_ratios" },
+          "aspect_ratios is empty: give at least one ratio" },
         { "ssd_anchors aspect_ratios=[0]", "aspect_ratios: 0 is outside 0.001..1000" },
         { "multiscale_anchors", "anchors: min_level=3 and max_level=7 are 5 levels, but the layer "
                                 "has 2 maps" },

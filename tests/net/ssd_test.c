@@ -375,6 +375,12 @@ static void refusals(void **state)
     expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": [1]}",
                    "model.anchors: must be an object");
     expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": {\"min_scal\": 1}}", "min_scale");
+    expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": {\"min_scale\": 0.9, \"max_scale\": "
+                   "0.2}}", "min_scale, 0.9, is above max_scale, 0.2");
+    expect_refusal("ssd_mobilenet_v2", 64, "{\"anchors\": {\"aspect_ratios\": []}}",
+                   "aspect_ratios is empty");
+    expect_refusal("ssd_mobilenet_v1_fpn", 64, "{\"box_predictor\": {\"hyperparams\": "
+                   "{\"activation\": \"swish\"}}}", "always have relu6: remove the key");
     expect_refusal("ssd_mobilenet_v2", 64, "{\"hyperparams\": {\"initializer\": \"normal\"}}",
                    "model.hyperparams.initializer");
     expect_refusal("ssd_mobilenet_v2", 64, "{\"hyperparams\": {\"activation\": \"relu7\"}}",

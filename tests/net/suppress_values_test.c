@@ -167,7 +167,12 @@ static void no_area(struct pm_device *d)
     expect(d, &all);
     expect(d, &two);
     expect(d, &total);
+    /* A corner that is not a number becomes the window's upper limit, on every device. */
+    const struct scene nan = { "", 1, 1, BOXES({ 0.25f, 0.25f, NAN, 0.75f }), FLOATS(0.9f), NULL,
+                               1, INTS(0), NULL, FLOATS(0.25f, 0.25f, 1, 0.75f) };
+
     expect(d, &clipped);
+    expect(d, &nan);
 }
 
 static void windows(struct pm_device *d)

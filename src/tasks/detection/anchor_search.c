@@ -7,14 +7,16 @@
 
 void pm_anchor_sample_add(struct pm_anchor_sample *s, const struct pm_truths *t)
 {
-    const size_t bytes = 4 * (size_t)t->count * sizeof(float);
+    struct pm_sampled_picture p = { 0, pm_malloc(4 * (size_t)t->count * sizeof(float)) };
 
+    for (int i = 0; i < t->count; i++)
+        if (!t->weights || t->weights[i] > 0)
+            memcpy(p.boxes + 4 * (size_t)p.count++, t->boxes + 4 * (size_t)i, 4 * sizeof(float));
     if (s->count == s->capacity) {
         s->capacity = s->capacity ? 2 * s->capacity : 32;
         s->picture = pm_realloc(s->picture, s->capacity * sizeof *s->picture);
     }
-    s->picture[s->count] = (struct pm_sampled_picture) { t->count, pm_malloc(bytes) };
-    memcpy(s->picture[s->count++].boxes, t->boxes, bytes);
+    s->picture[s->count++] = p;
 }
 
 void pm_anchor_sample_free(struct pm_anchor_sample *s)

@@ -12,7 +12,7 @@ struct pm_anchor_sample {
     struct pm_sampled_picture { int count; float *boxes; } *picture; /* owned, as are the boxes */
     size_t count, capacity;
 };
-/* Adds a picture; the boxes are copied. */
+/* Adds a picture's boxes with a weight above 0; they are copied. */
 void pm_anchor_sample_add(struct pm_anchor_sample *s, const struct pm_truths *truths);
 void pm_anchor_sample_free(struct pm_anchor_sample *s);
 

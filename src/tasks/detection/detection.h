@@ -116,6 +116,7 @@ struct pm_task {
                                        * none, or a number was given */
     struct pm_detection_export export;
     bool pads;                        /* the preprocessing pads evaluated pictures */
+    bool background;                  /* set by settle: the net predicts the background, too */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
@@ -213,6 +214,9 @@ struct pm_field pm_detection_classes_field(const struct pm_task *t);
 /* Returns the class, from 0, of a row of the field truth_classes: the first of those with the
  * highest target. */
 int32_t pm_detection_class_of(const struct pm_task *t, const void *truth_classes, size_t row);
+/* Returns how surely a row of the field truth_classes is an object, for the similarity
+ * thresholded_iou: 1, or the sum of its soft labels, at most 1. */
+float pm_detection_score_of(const struct pm_task *t, const void *truth_classes, size_t row);
 /* Lists a record's soft labels in the arena as the sample's scores, [objects][K]. A record without
  * them has 1 for the classes of its objects and 0 for others, as in TensorFlow. PM_ECORRUPT for
  * another number of values than K. */

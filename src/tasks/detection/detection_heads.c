@@ -164,8 +164,11 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
 {
     const struct pm_node *node = pm_heads_find(heads, "anchors");
     const int count = node->out_shape.dim[0];
+    struct pm_detection_heads sorted;
     float *boxes = pm_malloc((size_t)count * 4 * sizeof *boxes);
 
+    pm_detection_sort_heads(t, heads, &sorted);
+    t->background = sorted.background;
     pm_anchors_write(node, boxes);
     PM_GROW(t->anchors, t->anchors_count, t->anchors_capacity);
     t->anchors[t->anchors_count++] =

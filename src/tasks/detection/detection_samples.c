@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- fields ------------------------------------------------------------------------------ */
@@ -279,17 +280,27 @@ static void tell_crowded(const struct pm_task *t, size_t count, const char *wher
                 " such pictures so far", where, count, t->data.max_boxes, n);
 }
 
-/* Keeps the largest rows, the first of equal ones. Sets kept. */
-static void keep_largest(struct row *rows, size_t count, size_t most)
+/* Larger areas first, the first of equal ones first. */
+static int by_area(const void *a, const void *b)
 {
-    for (size_t n = 0; n < most && n < count; n++) {
-        struct row *best = NULL;
+    const struct row *x = *(struct row *const *)a, *y = *(struct row *const *)b;
 
-        for (size_t i = 0; i < count; i++)
-            if (!rows[i].kept && (!best || rows[i].area > best->area))
-                best = &rows[i];
-        best->kept = true;
-    }
+    if (x->area != y->area)
+        return x->area > y->area ? -1 : 1;
+    return x < y ? -1 : 1;
+}
+
+/* Keeps the largest rows, the first of equal ones. Sets kept. */
+static void keep_largest(struct row *rows, size_t count, size_t most, struct pm_arena *a)
+{
+    struct row **order = pm_arena_alloc(a, (count + 1) * sizeof *order);
+
+    for (size_t i = 0; i < count; i++)
+        order[i] = &rows[i];
+    if (count > most)
+        qsort(order, count, sizeof *order, by_area);
+    for (size_t i = 0; i < count && i < most; i++)
+        order[i]->kept = true;
 }
 
 /* Makes the rows of placed objects. Returns their number. */
@@ -347,7 +358,8 @@ static size_t merge(struct row *rows, size_t count, int classes, struct pm_arena
 
 /* Writes the truths of an example and matches the anchors. */
 static void write_truths(const struct pm_task *t, const struct row *rows, size_t count,
-                         const struct pm_detection_anchors *anchors, void *const *out)
+                         const struct pm_detection_anchors *anchors, struct pm_arena *a,
+                         void *const *out)
 {
     const size_t most = (size_t)t->data.max_boxes;
     float *boxes = out[PM_FIELD_BOXES], *weights = out[PM_FIELD_WEIGHTS];
@@ -355,6 +367,7 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
     const size_t bytes = pm_shape_count(field.shape) * pm_type_size(field.type);
     const size_t stride = bytes / most; /* of a row */
     uint8_t *classes = out[PM_FIELD_CLASSES];
+    float *scores = pm_arena_alloc(a, most * sizeof *scores);
     size_t n = 0;
 
     memset(boxes, 0, 4 * most * sizeof *boxes);
@@ -365,12 +378,15 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
             continue;
         memcpy(boxes + 4 * n, rows[i].box, sizeof rows[i].box);
         weights[n] = rows[i].weight;
-        memcpy(classes + stride * n++,
+        memcpy(classes + stride * n,
                rows[i].targets ? (const void *)rows[i].targets : &rows[i].label, stride);
+        scores[n] = pm_detection_score_of(t, classes, n);
+        n++;
     }
     if (anchors)
         pm_match(&t->matcher, anchors->index,
-                 &(struct pm_truths){ .count = (int)n, .boxes = boxes, .weights = weights },
+                 &(struct pm_truths){ .count = (int)n, .boxes = boxes, .weights = weights,
+                                      .scores = scores },
                  out[PM_FIELD_MATCHES], NULL);
 }
 
@@ -386,8 +402,8 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
         count = merge(rows, count, t->facts.num_classes, a);
     if (count > most && sampler->train)
         tell_crowded(t, count, r->where);
-    keep_largest(rows, count, most);
-    write_truths(t, rows, count, pm_detection_anchors_of(t, r->frame), out);
+    keep_largest(rows, count, most, a);
+    write_truths(t, rows, count, pm_detection_anchors_of(t, r->frame), a, out);
     pm_free(rows);
 }
 

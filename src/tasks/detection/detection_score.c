@@ -35,10 +35,11 @@ const struct pm_metric_kind pm_detection_metrics[] = {
     { "corloc", true, "PascalBoxes_CorLoc" },
     { "open_images_map", true, "OpenImagesV2_" VOC },
     { "open_images_challenge_map", true, "OpenImagesDetectionChallenge_" VOC },
+    { "best_f1", true, "BestF1" }, /* from here on, rows that belong to no set */
     { "loss", false, "losses/loss" }, /* in training's chart */
     { 0 },
 };
-static_assert(PM_COUNT(pm_detection_metrics) == PM_BOX_METRICS + 2, "a metric has no row");
+static_assert(PM_COUNT(pm_detection_metrics) == PM_BOX_METRICS + 3, "a metric has no row");
 
 /* The set of each metric: the number of the last one plus 1. */
 static unsigned set_of(int metric)
@@ -59,8 +60,8 @@ static bool has_loss(const struct pm_task *t)
 
 void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
 {
-    for (int i = 0; i <= PM_BOX_METRICS; i++) {
-        if (i < PM_BOX_METRICS ? !(t->sets & set_of(i)) : !has_loss(t))
+    for (int i = 0; pm_detection_metrics[i].name; i++) {
+        if (i < PM_BOX_METRICS ? !(t->sets & set_of(i)) : i > PM_BOX_METRICS && !has_loss(t))
             continue;
         PM_GROW(out->list, out->count, out->capacity);
         out->list[out->count++] = &pm_detection_metrics[i];

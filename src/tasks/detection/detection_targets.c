@@ -24,6 +24,19 @@ int32_t pm_detection_class_of(const struct pm_task *t, const void *truth_classes
     return (int32_t)best;
 }
 
+float pm_detection_score_of(const struct pm_task *t, const void *truth_classes, size_t row)
+{
+    const size_t classes = (size_t)t->facts.num_classes;
+    const float *targets = (const float *)truth_classes + classes * row;
+    float sum = 0;
+
+    if (!t->data.multiclass_scores)
+        return 1;
+    for (size_t k = 0; k < classes; k++)
+        sum += targets[k];
+    return sum < 1 ? sum : 1;
+}
+
 struct pm_field pm_detection_classes_field(const struct pm_task *t)
 {
     const int most = t->data.max_boxes, classes = t->facts.num_classes;

@@ -36,7 +36,8 @@ const struct pm_opt pm_matcher_opts[] = {
     PM_ENUM(pm_matcher, similarity, PM_IOU, "iou|ioa|neg_sq_dist|thresholded_iou",
             "similarity of a true box and an anchor: intersection over union, intersection over "
             "the anchor's area, minus the squared distance, or the box's score where the IoU is "
-            "above iou_threshold"),
+            "above iou_threshold: 1, or with data.multiclass_scores the sum of its soft labels, at "
+            "most 1"),
     PM_FLOAT(pm_matcher, matched_threshold, 0.5, -1e30, 1e30,
              "anchors with at least this similarity are matched"),
     PM_FLOAT(pm_matcher, unmatched_threshold, 0.5, -1e30, 1e30,
@@ -57,6 +58,12 @@ const struct pm_opt pm_matcher_opts[] = {
     { 0 },
 };
 
+/* The largest value of a similarity. */
+static double largest(const struct pm_matcher *m)
+{
+    return m->similarity == PM_NEG_SQ_DIST ? 0 : 1;
+}
+
 int pm_matcher_check(const struct pm_matcher *m, const char *where)
 {
     if (m->type != PM_MATCHER_ARGMAX || m->ignore_thresholds)
@@ -66,6 +73,10 @@ int pm_matcher_check(const struct pm_matcher *m, const char *where)
                        "anchor cannot be matched and negative at once: set matched_threshold to "
                        "%g or more", where, m->matched_threshold, m->unmatched_threshold,
                        m->unmatched_threshold);
+    if ((double)m->matched_threshold > largest(m))
+        return pm_fail(PM_ECONFIG, "%s.matched_threshold: %g is above %g, the largest value of "
+                       "this similarity, so no anchor would reach it: lower it (0.5 is usual)",
+                       where, (double)m->matched_threshold, largest(m));
     if (!m->negatives_lower_than_unmatched && m->matched_threshold == m->unmatched_threshold)
         return pm_fail(PM_ECONFIG, "%s.negatives_lower_than_unmatched: false takes negatives from "
                        "between the two thresholds, which are both %g. Set unmatched_threshold "

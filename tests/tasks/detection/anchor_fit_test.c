@@ -53,7 +53,7 @@ static void fates(void **state)
     assert_int_equal(pm_anchor_fit_size(f, 3).boxes, 1); /* 32 */
     assert_int_equal(pm_anchor_fit_size(f, 4).boxes, 1); /* 90.5 */
     pm_anchor_fit_print(f, names, &text);
-    assert_contains(text.text, "4 anchors, 4 boxes in 1 pictures\n");
+    assert_contains(text.text, "4 anchors, 4 boxes in 1 picture\n");
     assert_contains(text.text, "dog                         2         0         0         1");
     pm_anchor_fit_report(f, names, json);
     assert_int_equal(cJSON_GetObjectItem(json, "forced")->valueint, 1);
@@ -134,9 +134,10 @@ static void search(void **state)
     assert_null(text.text); /* nothing to match */
     for (int i = 0; i < 30; i++) {
         float y = 0.02f * (float)i, x = 0.6f - 0.02f * (float)i;
-        float box[] = { y, x, y + 0.4f, x + 0.4f };
+        /* a crowd, of weight 0, does not count */
+        float boxes[] = { 0, 0, 0.01f, 0.9f, y, x, y + 0.4f, x + 0.4f };
 
-        pm_anchor_sample_add(&sample, &(struct pm_truths){ 1, box, NULL, NULL });
+        pm_anchor_sample_add(&sample, &(struct pm_truths){ 2, boxes, (float[]){ 0, 1 }, NULL });
     }
     pm_anchor_search(&m, small, &maps, &sample, &needs, &text);
     assert_contains(text.text, "Of 30 pictures the present anchors match 0.0 % of the boxes, ");

@@ -378,6 +378,39 @@ static void soft_labels(void **state)
     tear_down(&s);
 }
 
+static int matched(const struct setup *s, const struct pm_objects *o)
+{
+    struct made m;
+    int count = 0;
+
+    made(s, true, o, &m);
+    for (int k = 0; k < ANCHORS; k++)
+        count += m.matches[k] >= 0;
+    return count;
+}
+
+/* thresholded_iou compares the sum of an object's soft labels with the thresholds. */
+static void soft_scores(void **state)
+{
+    struct setup s = set_up_data(CONFIG("}}"), ", \"multiclass_scores\": true");
+    float scores[] = { 0.1f, 0.2f, 0.1f, 0.1f };
+    struct pm_objects o;
+
+    (void)state;
+    s.e->task->matcher = (struct pm_matcher){
+        .similarity = PM_THRESHOLDED_IOU, .iou_threshold = 0.3f, .matched_threshold = 0.6f,
+        .unmatched_threshold = 0.6f, .negatives_lower_than_unmatched = true };
+    pm_objects_start(&o, 32, 32);
+    o.has = PM_HAS_TEXT | PM_HAS_SCORES;
+    o.score_count = CLASSES;
+    add(&o, "dog", 0.2f, 0.2f, 0.8f, 0.8f)->scores = scores;
+    assert_int_equal(matched(&s, &o), 0);
+    scores[1] = 0.5f;
+    assert_true(matched(&s, &o) > 0);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
 static void not_both(void **state)
 {
     struct setup s;
@@ -446,6 +479,7 @@ int main(void)
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
         cmocka_unit_test(remapped_classes),
         cmocka_unit_test(equal_boxes_share_labels), cmocka_unit_test(soft_labels),
+        cmocka_unit_test(soft_scores),
         cmocka_unit_test(not_both),             cmocka_unit_test(painted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
