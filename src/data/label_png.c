@@ -1,8 +1,8 @@
-/* Label maps from and to PNG, through libpng. A pixel's label is the number that the file stores,
- * never a colour derived from it. Grey samples of 1, 2, 4, 8 or 16 bits are not scaled. Palette
- * pictures give the index; alpha is dropped. Three channels are accepted if they are equal
- * everywhere, because some programs write grey pictures so. Other pictures hold colours, not
- * labels, and are refused. */
+/* label_png: label maps, the class of each pixel, from and to PNG through libpng. A pixel's label
+ * is the number that the file stores, never a colour derived from it. Grey samples of 1, 2, 4, 8 or
+ * 16 bits are not scaled. Palette pictures give the index; alpha is dropped. Three channels are
+ * accepted if they are equal everywhere, because some programs write grey pictures so. Other
+ * pictures hold colours, not labels, and are refused. */
 #include <string.h>
 
 #include "data/png_file.h"
