@@ -1,5 +1,6 @@
 /* The backbones of segmentation nets: maps, the nodes that decoders read, and widths, at each
  * output stride. */
+#include "base/golden_file.h"
 #include "named_net.h"
 
 #include "nets/deeplab.h"
@@ -315,19 +316,12 @@ static void expect_of_net(const cJSON *row)
 /* The variables of every backbone and of some whole nets equal the original's. */
 static void variables(void **state)
 {
-    const char *source = getenv("PUMICE_SOURCE");
-    char path[1024], *text;
+    cJSON *rows = read_golden("deeplab_variables.json");
     const cJSON *row;
-    size_t size;
     bool seen[PM_COUNT(all)] = { false };
     int searched_ones = 0, whole = 0;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/golden/deeplab_variables.json", source ? source : ".");
-    if (pm_file_read(path, &text, &size))
-        fail_msg("%s", pm_error_text());
-    cJSON *rows = cJSON_Parse(text);
-    pm_free(text);
     assert_true(cJSON_IsArray(rows));
     cJSON_ArrayForEach(row, rows) {
         if (cJSON_HasObjectItem(row, "net")) {

@@ -1,6 +1,7 @@
 /* The nets that pm_net_quantize makes, and the values that their nodes compute: a training step
  * and an evaluation compared with TensorFlow's rounding (tests/golden/quantized_step.py), on the
  * CPU and every Vulkan device. Before the delay is over, a step equals that of the original net. */
+#include "base/golden_file.h"
 #include "base/unit.h"
 
 #include <pumice/plan.h>
@@ -262,22 +263,6 @@ static void update(struct pm_calls *c, void *ctx)
     pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
 }
 
-static cJSON *golden(void)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    char path[1024], *text = NULL;
-    size_t size;
-    cJSON *o;
-
-    snprintf(path, sizeof path, "%s/tests/golden/quantized_step.json", source ? source : ".");
-    if (pm_file_read(path, &text, &size) < 0)
-        fail_msg("%s", pm_error_text());
-    o = cJSON_Parse(text);
-    pm_free(text);
-    assert_non_null(o);
-    return o;
-}
-
 static float *numbers(const cJSON *o, const char *key, size_t count)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key);
@@ -445,7 +430,7 @@ static void check_before_delay(struct pm_device *d, const cJSON *g)
 static void steps(void **state)
 {
     struct pm_device_info *list = NULL;
-    cJSON *g = golden();
+    cJSON *g = read_golden("quantized_step.json");
     size_t count;
 
     (void)state;

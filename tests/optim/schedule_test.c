@@ -2,6 +2,7 @@
  * TensorFlow's formulas in double precision. The schedules of detectors at every boundary and
  * beside it: tests/golden/schedules.json, which schedules.py computed with the Object Detection
  * API. */
+#include "base/golden_file.h"
 #include "config/config_private.h"
 #include "optim/schedule.h"
 
@@ -25,7 +26,7 @@ static struct pm_schedule make(const struct pm_config_schedule *c, size_t exampl
     return s;
 }
 
-static void near(double got, double want)
+static void rate_is(double got, double want)
 {
     if (!(fabs(got - want) <= 4e-7 * fabs(want) + 1e-12)) /* a few float32 roundings */
         fail_msg("%.9g, not %.9g", got, want);
@@ -40,12 +41,12 @@ static void test_exponential(void **state)
 
     (void)state;
     assert_int_equal(s.decay_steps, 80072); /* the ImageNet case of the specification */
-    near(pm_schedule_rate(&s, 0), 0.01);
-    near(pm_schedule_rate(&s, 80071), 0.01);
-    near(pm_schedule_rate(&s, 80072), 0.0094);
-    near(pm_schedule_rate(&s, 160144), 0.01 * 0.94 * 0.94);
+    rate_is(pm_schedule_rate(&s, 0), 0.01);
+    rate_is(pm_schedule_rate(&s, 80071), 0.01);
+    rate_is(pm_schedule_rate(&s, 80072), 0.0094);
+    rate_is(pm_schedule_rate(&s, 160144), 0.01 * 0.94 * 0.94);
     c.staircase = false;
-    near(pm_schedule_rate(&s, 40036), 0.01 * sqrt(0.94));
+    rate_is(pm_schedule_rate(&s, 40036), 0.01 * sqrt(0.94));
     c.staircase = true;
     s = make(&c, 1281167, 32, 4); /* the number of clones has no effect */
     assert_int_equal(s.decay_steps, 80072);
@@ -65,13 +66,13 @@ static void test_polynomial(void **state)
     struct pm_schedule s = make(&c, 0, 1, 1);
 
     (void)state;
-    near(pm_schedule_rate(&s, 0), 0.1);
-    near(pm_schedule_rate(&s, 25), 0.08 * pow(0.75, 0.9) + 0.02);
-    near(pm_schedule_rate(&s, 100), 0.02);
-    near(pm_schedule_rate(&s, 500), 0.02);
+    rate_is(pm_schedule_rate(&s, 0), 0.1);
+    rate_is(pm_schedule_rate(&s, 25), 0.08 * pow(0.75, 0.9) + 0.02);
+    rate_is(pm_schedule_rate(&s, 100), 0.02);
+    rate_is(pm_schedule_rate(&s, 500), 0.02);
     c.cycle = true; /* step 150 lies in the second cycle, of length 200 */
-    near(pm_schedule_rate(&s, 0), 0.1);
-    near(pm_schedule_rate(&s, 150), 0.08 * pow(0.25, 0.9) + 0.02);
+    rate_is(pm_schedule_rate(&s, 0), 0.1);
+    rate_is(pm_schedule_rate(&s, 150), 0.08 * pow(0.25, 0.9) + 0.02);
 }
 
 static void test_cosine_and_warm_up(void **state)
@@ -83,15 +84,15 @@ static void test_cosine_and_warm_up(void **state)
     (void)state;
     assert_int_equal(s.decay_steps, 1000); /* run.steps */
     assert_true(pm_schedule_rate(&s, 0) == 0); /* exactly 0 at the start */
-    near(pm_schedule_rate(&s, 5), 0.2);
-    near(pm_schedule_rate(&s, 500), 0.2);
-    near(pm_schedule_rate(&s, 250), 0.4 * 0.5 * (1 + cos(3.14159265358979 / 4)));
+    rate_is(pm_schedule_rate(&s, 5), 0.2);
+    rate_is(pm_schedule_rate(&s, 500), 0.2);
+    rate_is(pm_schedule_rate(&s, 250), 0.4 * 0.5 * (1 + cos(3.14159265358979 / 4)));
     c.policy = PM_POLICY_FIXED;
     c.warmup_lr = 0.1;
     s = make(&c, 0, 1, 1);
-    near(pm_schedule_rate(&s, 0), 0.1);
-    near(pm_schedule_rate(&s, 5), 0.25);
-    near(pm_schedule_rate(&s, 10), 0.4);
+    rate_is(pm_schedule_rate(&s, 0), 0.1);
+    rate_is(pm_schedule_rate(&s, 5), 0.25);
+    rate_is(pm_schedule_rate(&s, 10), 0.4);
 }
 
 /* As in TF-Slim, the length of the ramp is not rounded to whole steps, and the rate never
@@ -105,7 +106,7 @@ static void test_warm_up_epochs(void **state)
 
     (void)state;
     for (int t = 0; t < 20; t++)
-        near(pm_schedule_rate(&s, t), fmin(0.2 * pow(0.5, floor(t / 4.0)), 0.2 * t / 7.8125));
+        rate_is(pm_schedule_rate(&s, t), fmin(0.2 * pow(0.5, floor(t / 4.0)), 0.2 * t / 7.8125));
 }
 
 static void test_slow_start(void **state)
@@ -116,17 +117,17 @@ static void test_slow_start(void **state)
     struct pm_schedule s = make(&c, 0, 1, 1);
 
     (void)state;
-    near(pm_schedule_rate(&s, 0), 0.3);
-    near(pm_schedule_rate(&s, 9), 0.3);
-    near(pm_schedule_rate(&s, 10), 0.09);
+    rate_is(pm_schedule_rate(&s, 0), 0.3);
+    rate_is(pm_schedule_rate(&s, 9), 0.3);
+    rate_is(pm_schedule_rate(&s, 10), 0.09);
     c.warmup_shift = true;
-    near(pm_schedule_rate(&s, 9), 0.3);
-    near(pm_schedule_rate(&s, 10), 0.1);
-    near(pm_schedule_rate(&s, 60), 0.05);
+    rate_is(pm_schedule_rate(&s, 9), 0.3);
+    rate_is(pm_schedule_rate(&s, 10), 0.1);
+    rate_is(pm_schedule_rate(&s, 60), 0.05);
     c.warmup_shape = PM_WARMUP_LINEAR;
     c.warmup_lr = 0.02;
-    near(pm_schedule_rate(&s, 5), 0.06);
-    near(pm_schedule_rate(&s, 35), 0.075);
+    rate_is(pm_schedule_rate(&s, 5), 0.06);
+    rate_is(pm_schedule_rate(&s, 35), 0.075);
 }
 
 static void test_piecewise(void **state)
@@ -139,7 +140,7 @@ static void test_piecewise(void **state)
 
     (void)state;
     for (int t = 0; t < 60; t++)
-        near(pm_schedule_rate(&s, t), t < 10 ? 1 : t < 20 ? 0.5 : t < 40 ? 0.25 : 0.75);
+        rate_is(pm_schedule_rate(&s, t), t < 10 ? 1 : t < 20 ? 0.5 : t < 40 ? 0.25 : 0.75);
     c.rates.count = 2;
     assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 0, &s), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "3 and 2 are given"));
@@ -230,29 +231,12 @@ static void test_polynomial_over_the_run(void **state)
 
 /* ---- detectors --------------------------------------------------------------------------- */
 
-static cJSON *read_golden(void)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-    struct pm_str path = { 0 };
-    char *text = NULL;
-    cJSON *all;
-
-    pm_str_add(&path, "%s/tests/golden/schedules.json", source ? source : ".");
-    if (pm_file_read(path.text, &text, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    all = cJSON_Parse(text);
-    assert_non_null(all);
-    pm_free(text);
-    pm_str_free(&path);
-    return all;
-}
-
 /* The last digits of a cosine near its end depend on the order of operations: errors are relative
  * to the first rate, too. */
 static void test_detectors(void **state)
 {
     struct pm_arena *a = pm_arena_create();
-    cJSON *all = read_golden();
+    cJSON *all = read_golden("schedules.json");
     const cJSON *item, *pair;
     int cases = 0, rates = 0;
 
@@ -293,12 +277,12 @@ static void test_hold_and_least(void **state)
     (void)state;
     assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_OK);
     assert_int_equal(s.decay_steps, 600);
-    near(pm_schedule_rate(&s, 50), 0.05);
-    near(pm_schedule_rate(&s, 100), 0.1);
-    near(pm_schedule_rate(&s, 400), 0.1);
-    near(pm_schedule_rate(&s, 700), 0.055);
-    near(pm_schedule_rate(&s, 1000), 0.01);
-    near(pm_schedule_rate(&s, 1500), 0.01);
+    rate_is(pm_schedule_rate(&s, 50), 0.05);
+    rate_is(pm_schedule_rate(&s, 100), 0.1);
+    rate_is(pm_schedule_rate(&s, 400), 0.1);
+    rate_is(pm_schedule_rate(&s, 700), 0.055);
+    rate_is(pm_schedule_rate(&s, 1000), 0.01);
+    rate_is(pm_schedule_rate(&s, 1500), 0.01);
     c.hold_steps = 900;
     assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 1000, &s), PM_ECONFIG);
     c.policy = PM_POLICY_FIXED;

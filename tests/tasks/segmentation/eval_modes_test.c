@@ -2,6 +2,7 @@
  * (tests/golden/deeplab_eval_modes.py): the averaged probabilities, and the softmax that it applies
  * to them. The bound is 10 times the error of the original's own float32 run, and at least the
  * rounding of sums in another order. */
+#include "base/golden_file.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include <pumice/plan.h>
@@ -33,7 +34,7 @@ static struct pm_variables *variables;
 static struct pm_plan *plan;
 static cJSON *file;
 
-static int number(const cJSON *o, const char *key)
+static int int_of(const cJSON *o, const char *key)
 {
     assert_true(cJSON_IsNumber(cJSON_GetObjectItem(o, key)));
     return cJSON_GetObjectItem(o, key)->valueint;
@@ -147,9 +148,9 @@ static void compare(const struct golden *g, const char *name, const char *node)
 static void mode(const cJSON *c, bool again)
 {
     const cJSON *scales = cJSON_GetObjectItem(c, "scales");
-    struct golden g = { .root = c, .classes = number(c, "classes"),
-                        .seed = (uint64_t)number(c, "seed") };
-    const int height = number(c, "height"), width = number(c, "width");
+    struct golden g = { .root = c, .classes = int_of(c, "classes"),
+                        .seed = (uint64_t)int_of(c, "seed") };
+    const int height = int_of(c, "height"), width = int_of(c, "width");
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_task s = { .facts = { .height = height, .width = width, .channels = 3,
                                      .num_classes = g.classes },
@@ -193,22 +194,16 @@ static void modes(void **state)
 
 static int set_up(void **state)
 {
-    const char *source = getenv("PUMICE_SOURCE");
     struct pm_device_info *list = NULL;
-    char path[1024], *text;
-    size_t size, count, index;
+    size_t count, index;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/golden/deeplab_eval_modes.json", source ? source : ".");
-    if (pm_file_read(path, &text, &size))
-        return -1;
-    file = cJSON_Parse(text);
-    pm_free(text);
+    file = read_golden("deeplab_eval_modes.json");
     const int err = pm_device_list(&list, &count) ||
                     pm_device_find(list, count, "cpu", "test", &index) ||
                     pm_device_open(&list[index], &(struct pm_device_options){ 0 }, &device);
     pm_free(list);
-    return err || !file ? -1 : 0;
+    return err ? -1 : 0;
 }
 
 static int tear_down(void **state)
