@@ -38,6 +38,8 @@ static const struct scene scenes[] = {
       "score_threshold=0.3 use_class_agnostic_nms=true iou_threshold=0.5", 0 },
     { "90 classes", 2, { 8, 4 }, { 3, 6 }, 90, true, false, "converter=sigmoid",
       "score_threshold=1e-8", -2 },
+    { "300 detections", 2, { 8, 4 }, { 3, 6 }, 5, false, false, "converter=sigmoid",
+      "score_threshold=1e-8 iou_threshold=0.9 max_total_detections=300", 0 },
     { "equal scores", 2, { 8, 4 }, { 3, 6 }, 3, false, false, "logit_scale=1",
       "score_threshold=0.5 iou_threshold=0.4 max_detections_per_class=20", 0 },
 };
