@@ -67,6 +67,27 @@ static void clones(void **state)
     assert_true(fabs(one[0] - other[0]) > 1e-4 * one[0]);
 }
 
+/* The miner chooses in each picture, so it does the same in any clone. */
+static void mining_clones(void **state)
+{
+    static const char more[] =
+        "run.steps=10 eval.every_steps=0 loss.classification.type=weighted_sigmoid "
+        "loss.hard_example_miner.max_negatives_per_positive=3";
+    double one[10], two[10];
+    char text[512];
+
+    (void)state;
+    train("mine_one", more);
+    losses("mine_one", one);
+    snprintf(text, sizeof text, "%s '%s'", more,
+             "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
+    train("mine_two", text);
+    losses("mine_two", two);
+    for (int k = 0; k < 10; k++)
+        if (!(fabs(one[k] - two[k]) <= 1e-5 * one[k]))
+            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], two[k]);
+}
+
 /* The records have one class for each box and no soft labels, so both kinds of targets are 1 for
  * the class and 0 for others: the loss is that of classes, apart from rounding. */
 static void targets_of_classes(void **state)
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
         cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
         cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges), cmocka_unit_test(mined),
+        cmocka_unit_test(mining_clones),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

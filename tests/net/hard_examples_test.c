@@ -228,6 +228,23 @@ static void limited_negatives(struct pm_device *d)
     stop(&r);
 }
 
+/* With a normalizer the miner chooses among a clone's own anchors, by the clone's own matches; the
+ * losses are divided by the whole batch's. */
+static void mining_of_a_clone(struct pm_device *d)
+{
+    struct run r;
+
+    start(&r, d, true, 0.25f, MINER "max_negatives_per_positive=3");
+    rising_losses(&r);
+    r.matches[0] = 0;
+    step(&r);
+    expect(&r, 0, (TWO + rising_loss(7) + rising_loss(8) + rising_loss(9)) / 4, "x......xxx");
+    r.matches[0] = NONE;
+    step(&r);
+    expect(&r, 0, 0, "..........");
+    stop(&r);
+}
+
 /* By the localization loss, all but the matched anchor are equal and come by index. Ignored ones
  * are among them and do not count as negatives. */
 static void ignored_in_the_prefix(struct pm_device *d)
@@ -353,6 +370,7 @@ static void test_refused(void **state)
 ON_EVERY_DEVICE(no_object)
 ON_EVERY_DEVICE(of_a_clone)
 ON_EVERY_DEVICE(limited_negatives)
+ON_EVERY_DEVICE(mining_of_a_clone)
 ON_EVERY_DEVICE(ignored_in_the_prefix)
 ON_EVERY_DEVICE(equal_boxes)
 ON_EVERY_DEVICE(extreme_boxes)
@@ -365,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_no_object),
         cmocka_unit_test(test_of_a_clone),
         cmocka_unit_test(test_limited_negatives),
+        cmocka_unit_test(test_mining_of_a_clone),
         cmocka_unit_test(test_ignored_in_the_prefix),
         cmocka_unit_test(test_equal_boxes),
         cmocka_unit_test(test_extreme_boxes),
