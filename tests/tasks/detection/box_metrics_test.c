@@ -364,6 +364,28 @@ static void difficult(void **state)
     pm_box_metrics_destroy(&m);
 }
 
+/* A crowd takes any number of detections; none of them counts, and none is wrong. */
+static void crowd_matched_twice(void **state)
+{
+    const struct pm_box_truth truth[] = {
+        { .box = box_of(0, 0, 100, 100), .area = NAN, .crowd = true },
+        { .box = box_of(200, 0, 20, 20), .area = NAN },
+    };
+    const struct pm_box_detection found[] = {
+        { box_of(0, 0, 40, 40), 0.9, 0 },
+        { box_of(0, 0, 40, 40), 0.8, 0 },
+        { box_of(50, 50, 40, 40), 0.7, 0 },
+        { box_of(200, 0, 20, 20), 0.6, 0 },
+    };
+    struct pm_box_metrics *m = new_metrics(1);
+
+    (void)state;
+    add(m, 0, 2, truth, 4, found);
+    near(value(m, PM_BOX_MAP), 1);
+    near(value(m, PM_BOX_AR_100), 1);
+    pm_box_metrics_destroy(&m);
+}
+
 /* The 100 detections that count are those of a class: 100 wrong ones of another class with higher
  * scores change nothing. Of its own class they displace the right one for COCO, not for Pascal. */
 static void limit_by_class(void **state)
@@ -418,7 +440,7 @@ int main(void)
         cmocka_unit_test(two_detections), cmocka_unit_test(ranges),    cmocka_unit_test(empty),
         cmocka_unit_test(difficult),      cmocka_unit_test(odd_boxes),
         cmocka_unit_test(error_scenes),
-        cmocka_unit_test(limit_by_class),
+        cmocka_unit_test(limit_by_class), cmocka_unit_test(crowd_matched_twice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
