@@ -1,10 +1,11 @@
 /* Detection by the program on pictures and records that are rare: CMYK, grey, 16-bit and palette
- * files, training data without an object, more boxes than there is room for, draws that end at a
- * step. */
+ * files, turned ones, training data without an object, more boxes than there is room for, draws
+ * that end at a step. */
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 #include "e2e/small_detector.h"
 
+#include "data/exif_common.h"
 #include "data/png_common.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -14,16 +15,33 @@ static const struct { const char *name; int depth, color; } pngs[] = {
     { "deep.png", 16, 2 }, { "deep_grey.png", 16, 0 }, { "palette.png", 8, 3 },
     { "palette_2.png", 2, 3 }, { "alpha.png", 8, 4 },
 };
-enum { FILES = PM_COUNT(jpegs) + PM_COUNT(pngs), PNG_SIDE = 15 };
+static const char *const turned[] = { "1.jpg", "2.jpg", "3.jpg", "4.jpg",
+                                      "5.jpg", "6.jpg", "7.jpg", "8.jpg" }; /* rgb.jpg with EXIF */
+enum { JPEGS = PM_COUNT(jpegs), PNGS = PM_COUNT(pngs), TURNED = PM_COUNT(turned),
+       FILES = JPEGS + PNGS + TURNED, PNG_SIDE = 15 };
 
 static const char *file_name(size_t i)
 {
-    return i < PM_COUNT(jpegs) ? jpegs[i] : pngs[i - PM_COUNT(jpegs)].name;
+    return i < JPEGS ? jpegs[i] : i < JPEGS + PNGS ? pngs[i - JPEGS].name
+                                                   : turned[i - JPEGS - PNGS];
 }
 
 static void put_bytes(const char *path, const void *data, size_t size)
 {
     assert_int_equal(pm_file_write(path, data, size), PM_OK);
+}
+
+/* Writes copies of rgb.jpg with the EXIF orientations 1 to 8. */
+static void put_turned(const char *data, size_t size)
+{
+    for (int i = 0; i < TURNED; i++) {
+        uint8_t body[EXIF_SIZE], *jpeg;
+
+        exif_body(i % 2, i + 1, body);
+        jpeg = exif_jpeg((const uint8_t *)data, size, body, EXIF_SIZE);
+        put_bytes(in("src/%s", turned[i]), jpeg, size + EXIF_JPEG_MORE);
+        pm_free(jpeg);
+    }
 }
 
 /* Copies the JPEG files of the goldens and writes PNG files of 15 x 15 pixels. */
@@ -33,7 +51,7 @@ static void put_pictures(void)
 
     for (size_t i = 0; i < sizeof rows; i++)
         rows[i] = (uint8_t)(i * 7 % 251);
-    for (size_t i = 0; i < PM_COUNT(jpegs); i++) {
+    for (size_t i = 0; i < JPEGS; i++) {
         const char *source = getenv("PUMICE_SOURCE");
         char path[1024], *data = NULL;
         size_t size = 0;
@@ -41,9 +59,11 @@ static void put_pictures(void)
         snprintf(path, sizeof path, "%s/tests/golden/jpeg/%s", source ? source : ".", jpegs[i]);
         assert_int_equal(pm_file_read(path, &data, &size), PM_OK);
         put_bytes(in("src/%s", jpegs[i]), data, size);
+        if (strcmp(jpegs[i], "rgb.jpg") == 0)
+            put_turned(data, size);
         pm_free(data);
     }
-    for (size_t i = 0; i < PM_COUNT(pngs); i++) {
+    for (size_t i = 0; i < PNGS; i++) {
         const struct png p = png_of(PNG_SIDE, PNG_SIDE, pngs[i].depth, pngs[i].color, rows);
 
         put_bytes(in("src/%s", pngs[i].name), p.bytes, p.size);
