@@ -3,7 +3,7 @@
  * has the scores of the background and of one class. */
 #include <pumice/plan.h>
 
-#include "device/drivers.h"
+#include "device/every_device.h"
 
 enum { N = 10, M = 2, NONE = -1, IGNORED = -2 };
 
@@ -125,24 +125,6 @@ static void expect_mined(const struct run *r, float positives, float negatives)
     assert_non_null(n);
     assert_float_equal(*p, positives, 0);
     assert_float_equal(*n, negatives, 0);
-}
-
-static void on_every_device(void (*test)(struct pm_device *d))
-{
-    struct pm_device_info *list;
-    size_t count;
-
-    ok(pm_device_list(&list, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct pm_device *d = NULL;
-
-        if (!list[i].usable)
-            continue;
-        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
-        test(d);
-        pm_device_close(&d);
-    }
-    pm_free(list);
 }
 
 #define TWO (2 * log(2)) /* loss of an anchor with scores 0 */
