@@ -95,6 +95,8 @@ void pm_dataset_sample(struct pm_dataset *d, size_t n);
 int pm_dataset_join(struct pm_dataset **parts, size_t count, struct pm_dataset **out);
 /* Returns the part that record i belongs to; 0 if the dataset is not joined. */
 int pm_dataset_part(const struct pm_dataset *d, size_t i);
+/* Returns the range of records of a part: all if the dataset is not joined. */
+void pm_dataset_range(const struct pm_dataset *d, int part, size_t *first, size_t *count);
 /* Reads a data folder's dataset.json and labels.txt, independent of its splits: count, files and
  * bytes are 0. The texts are allocated in a. PM_EDATA if a file exists but is damaged. */
 int pm_dataset_describe(struct pm_arena *a, const char *folder, struct pm_dataset_info *out);
@@ -233,7 +235,7 @@ struct pm_loader_record {
      * host[i], and the loader frees it with free_host. make stores it only if it succeeds. NULL:
      * nobody wants it. */
     void **host;
-    uint64_t records; /* in the dataset */
+    uint64_t records; /* in its part of the dataset */
     const struct pm_loader_source *source; /* for pm_loader_other; NULL: only this record */
 };
 /* The records of a dataset, grouped by the frame that each needs. Groups are in the order of their
@@ -322,12 +324,12 @@ struct pm_loader_options {
     void (*free_host)(void *host); /* frees what make stores in host; NULL: it stores nothing */
     void *ctx;
 };
-/* For make, if an example needs several records: passes record `index`, 0..r->records - 1, of the
- * same dataset to use. `other` has r's seed, step, example, frame and part, and no host. Its bytes
- * are valid during the call. If the record is corrupt, when it is read or by use's result
- * PM_ECORRUPT, and corrupt records are skipped, it is counted and the next one of the dataset
- * replaces it. Else returns PM_ECORRUPT; PM_EDATA if 256 records in sequence are corrupt; use's
- * other errors. */
+/* For make, if an example needs several records: passes record `index`, 0..r->records - 1, of r's
+ * part of the dataset to use. `other` has r's seed, step, example, frame and part, and no host. Its
+ * bytes are valid during the call. If the record is corrupt, when it is read or by use's result
+ * PM_ECORRUPT, and corrupt records are skipped, it is counted and the next one of the part replaces
+ * it. Else returns PM_ECORRUPT; PM_EDATA if 256 records in sequence are corrupt; use's other
+ * errors. */
 int pm_loader_other(const struct pm_loader_record *r, uint64_t index,
                     int (*use)(void *ctx, const struct pm_loader_record *other), void *ctx);
 struct pm_loader;

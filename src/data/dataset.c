@@ -352,6 +352,12 @@ int pm_dataset_part(const struct pm_dataset *d, size_t i)
     return k;
 }
 
+void pm_dataset_range(const struct pm_dataset *d, int part, size_t *first, size_t *count)
+{
+    *first = d->parts ? d->first[part] : 0;
+    *count = d->parts ? d->part[part]->info.count : d->info.count;
+}
+
 static bool same_names(const char *const *a, int count, const char *const *b, int other)
 {
     if (count != other && count && other)

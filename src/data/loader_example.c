@@ -77,16 +77,18 @@ static void tell_damage(struct pm_loader *l, struct pm_slot *s)
 static int make_from(struct pm_loader *l, struct pm_slot *s, struct pm_loader_worker *w,
                      int example, uint64_t record)
 {
-    const struct pm_loader_source source = { l->dataset, l->count, l->o.skip_corrupt, &l->stop,
-                                             tell_damage, l, s };
+    struct pm_loader_source source = { l->dataset, 0, 0, l->o.skip_corrupt, &l->stop, tell_damage,
+                                       l, s };
     struct pm_loader_record r;
+    size_t first, count;
 
     s->record[example] = record;
     const int err = pm_loader_read(l, w, s->batch.step, example, record, &r);
     if (err < 0)
         return err;
     r.frame = s->batch.frame;
-    r.records = l->count;
+    pm_dataset_range(l->dataset, r.part, &first, &count);
+    source.first = first, source.count = r.records = count;
     r.source = &source;
     r.host = l->o.free_host ? &s->batch.host[example] : NULL;
     for (int k = 0; k < s->fields.count; k++)

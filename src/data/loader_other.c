@@ -1,4 +1,5 @@
-/* loader_other: the loader hands make further records of its dataset. data.h has the contract. */
+/* loader_other: the loader hands make further records of an example's part of the dataset. data.h
+ * has the contract. */
 #include "data/loader_other.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ int pm_loader_other(const struct pm_loader_record *r, uint64_t index,
     const uint64_t most = from->count < PM_MOST_DAMAGED ? from->count : PM_MOST_DAMAGED;
 
     for (uint64_t k = 0; k < most && !*from->stop; k++) {
-        const int err = use_other(r, (index + k) % from->count, use, ctx);
+        const int err = use_other(r, from->first + (index + k) % from->count, use, ctx);
 
         if (err != PM_ECORRUPT || !from->skip_corrupt)
             return err;

@@ -7,7 +7,7 @@
 /* All pointers are borrowed. */
 struct pm_loader_source {
     struct pm_dataset *dataset;
-    uint64_t count; /* records */
+    uint64_t first, count; /* records of the example's part */
     bool skip_corrupt;
     const atomic_bool *stop; /* the loader is being destroyed */
     /* Counts and logs a corrupt record, whose error is pm_error_text. */

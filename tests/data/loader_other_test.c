@@ -1,5 +1,6 @@
 /* Examples of several records: the same batches for any number of threads and any first step; a
- * corrupt second record is replaced and counted, or stops the loader, as the policy says. */
+ * corrupt second record is replaced and counted, or stops the loader, as the policy says; the
+ * records of an example belong to one part of joined datasets. */
 #include "loader_numbers.h"
 
 /* The second record of an example: a function of step and example. */
@@ -96,11 +97,76 @@ static void policies(void **state)
     scratch_remove();
 }
 
+/* ---- joined datasets ------------------------------------------------------------------------ */
+
+enum { MORE = 5 };
+
+static int same_part(void *ctx, const struct pm_loader_record *other)
+{
+    const int part = *(int *)ctx;
+    uint32_t v = 0;
+
+    memcpy(&v, other->bytes, 4);
+    assert_int_equal(other->part, part);
+    assert_int_equal(v >= 1000, part);
+    return v == 1003 ? pm_fail(PM_ECORRUPT, "%s: damaged", other->where) : PM_OK;
+}
+
+/* Takes every record of the part as the second one; one of them is damaged. */
+static int make_parts(void *ctx, const struct pm_loader_record *of, void *const *out)
+{
+    uint32_t v = 0;
+    int part = of->part, err = PM_OK;
+
+    (void)ctx;
+    memcpy(&v, of->bytes, 4);
+    memset(out[0], 0, 2 * sizeof(float));
+    *(int32_t *)out[1] = (int32_t)v;
+    assert_int_equal(of->records, part ? MORE : COUNT);
+    for (uint64_t i = 0; i < of->records && err == PM_OK; i++)
+        err = pm_loader_other(of, i, same_part, &part);
+    return err;
+}
+
+static void own_part(void **state)
+{
+    struct pm_dataset *parts[2] = { numbers(), NULL }, *d = NULL;
+    struct task task = { COUNT, 0, 0 };
+    struct pm_loader_options o = options(&task, true, 2, 0);
+    struct pm_tfrecord_writer *w = NULL;
+    struct pm_loader *l = NULL;
+    struct pm_batch *b = NULL;
+    int seen[2] = { 0 };
+
+    (void)state;
+    assert_int_equal(pm_tfrecord_create(in_scratch("n_more.tfrecord"), &w), PM_OK);
+    for (uint32_t i = 1000; i < 1000 + MORE; i++)
+        assert_int_equal(pm_tfrecord_write(w, &i, 4), PM_OK);
+    assert_int_equal(pm_tfrecord_finish(w), PM_OK);
+    pm_tfrecord_destroy(&w);
+    assert_int_equal(pm_dataset_open(scratch, "more", &parts[1]), PM_OK);
+    assert_int_equal(pm_dataset_join(parts, 2, &d), PM_OK);
+    o.make = make_parts;
+    o.skip_corrupt = true;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (int s = 0; s < 20; s++) {
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        for (int i = 0; i < BATCH; i++)
+            seen[((const int32_t *)b->field[1])[i] >= 1000]++;
+        pm_loader_release(l, b);
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_batches),
         cmocka_unit_test(policies),
+        cmocka_unit_test(own_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
