@@ -15,9 +15,6 @@ static const struct {
 int pm_box_coder_make(int kind, struct pm_floats scales, const char *where,
                       struct pm_box_coder *out)
 {
-    if (kind < 0 || kind >= (int)PM_COUNT(coders))
-        return pm_fail(PM_ECONFIG, "%s: the keypoint coder is not available yet. Use faster_rcnn, "
-                                   "mean_stddev or square", where);
     if (scales.count && scales.count != coders[kind].scales)
         return pm_fail(PM_ECONFIG, "%s: coder_scales has %d numbers, but the coder %s has %d",
                        where, scales.count, coders[kind].name, coders[kind].scales);

@@ -31,15 +31,14 @@ struct pm_box_coder {
 /* Options of a layer that encodes or decodes boxes, for a struct with members coder and
  * coder_scales. */
 #define PM_BOX_CODER_OPTIONS(tag)                                                                  \
-    PM_ENUM(tag, coder, PM_CODER_FASTER_RCNN, "faster_rcnn|mean_stddev|square|keypoint",           \
-            "how boxes are coded relative to anchors; keypoint is not available yet"),             \
+    PM_ENUM(tag, coder, PM_CODER_FASTER_RCNN, "faster_rcnn|mean_stddev|square",                    \
+            "how boxes are coded relative to anchors"),                                            \
         PM_FLOATS(tag, coder_scales, "[]", 1e-6, 1e6,                                              \
                   "factors of the codes: y, x, height, width (faster_rcnn), y, x, length "         \
                   "(square) or the standard deviation (mean_stddev); []: the coder's own")
 
 /* Makes a coder from these two options. scales.count is 0 (the coder's own scales) or the coder's
- * number of scales. where names the place in messages. Returns PM_ECONFIG for another count and for
- * the keypoint coder. */
+ * number of scales. where names the place in messages. Returns PM_ECONFIG for another count. */
 int pm_box_coder_make(int kind, struct pm_floats scales, const char *where,
                       struct pm_box_coder *out);
 /* Returns the number of codes of a box: 3 or 4. */

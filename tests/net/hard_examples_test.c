@@ -338,7 +338,6 @@ static void test_refused(void **state)
             "loss: weighted_sigmoid_focal cannot be combined with hard_example_miner");
     refused("classification=bootstrapped_sigmoid", "needs alpha");
     refused("levels=2", "7 inputs do not fit 2 levels");
-    refused("coder=keypoint", "keypoint coder is not available");
     refused("coder=square", "level 1 has boxes 1x1x10x4");
 }
 
