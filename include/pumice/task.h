@@ -209,8 +209,8 @@ struct pm_task_row {
     /* pm_loader_options.whole_batch with ctx = struct pm_sampler: writes fields that depend on all
      * examples of a batch. NULL: there are none. */
     void (*whole_batch)(void *sampler, struct pm_batch *b);
-    /* pm_loader_options.free_host, for evaluation: make stores data of any size for score_add, for
-     * example every true box of a picture. NULL: it stores none. */
+    /* pm_loader_options.free_host: make may store data of any size. score_add reads those of
+     * evaluation, for example every true box of a picture. NULL: it stores none. */
     void (*free_host)(void *host);
     /* Decodes the record's picture, before any preprocessing. */
     int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,

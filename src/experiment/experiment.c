@@ -331,7 +331,7 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
         .frame_of = several ? pm_record_frame : NULL,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .whole_batch = e->task_row->whole_batch,
-        .free_host = train ? NULL : e->task_row->free_host, .ctx = sampler }, out);
+        .free_host = e->task_row->free_host, .ctx = sampler }, out);
 }
 
 /* ---- plans ------------------------------------------------------------------------------- */

@@ -21,7 +21,8 @@
 /* model.box_coder */
 enum pm_coder_type {
     PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
-    PM_CODER_TYPE_KEYPOINT, /* refused */
+    PM_CODER_TYPE_KEYPOINT, /* refused: its 4 + 2 * num_keypoints codes need a net that predicts
+                             * keypoints */
 };
 struct pm_detection_coder {
     int type;           /* enum pm_coder_type */
@@ -67,6 +68,8 @@ struct pm_detection_data {
     const char *label_map; /* NULL: the data's */
     int max_boxes;         /* M: most boxes of a training picture */
     float min_side;        /* pixels of the file; see struct pm_object_filter */
+    int num_keypoints;     /* of an object; 0: none are read */
+    bool instance_masks;   /* masks are read */
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */
 };
 struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
@@ -145,6 +148,69 @@ bool pm_detection_best_scores(const char *run, int classes, double *scores);
 /* Returns the name of a class; text has room for a number's, for classes without a name. */
 const char *pm_detection_name(const struct pm_task *t, int label, char text[16]);
 
+/* ---- records (detection_records.c) --------------------------------------------------------- */
+
+/* Reads a record's objects with the members that the config asks for; every label is a class of the
+ * net, from 1. height, width: of the decoded picture. PM_ECORRUPT for a damaged list, an unknown
+ * class, or another number of keypoints. The caller frees o, also after an error. */
+int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
+                         int width, const char *where, struct pm_objects *o);
+/* Decodes the masks to [count][height][width]; an object without one gets an empty one. */
+int pm_detection_masks(const struct pm_objects *o, const char *where, uint8_t *masks);
+/* Lists the keypoints, [count][points][2] in 0..1; NAN if not labelled. */
+void pm_detection_keypoints(const struct pm_objects *o, int points, float *out);
+/* A decoded record: its picture, and objects whose labels are classes of the net, from 1. */
+struct pm_detection_record {
+    struct pm_example *example;
+    struct pm_image8 picture;
+    struct pm_objects objects;
+};
+/* Channels for decoding pictures of a part of the data. */
+int pm_detection_channels(const struct pm_sampler *sampler, int part);
+/* channels as in pm_image_decode. PM_ECORRUPT for a damaged record. The caller closes it. */
+int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                             int channels, struct pm_detection_record *out);
+void pm_detection_close_record(struct pm_detection_record *record);
+/* Filters the record's objects and lists them in the arena; the picture stays in the record. In
+ * training the lists have the masks and keypoints that the config asks for. PM_ECORRUPT for a
+ * damaged mask. */
+int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                        const char *where, struct pm_arena *a, struct pm_sample *out);
+/* detection_mosaic.c: replaces the sample by a mosaic with other records, if input.augment draws
+ * one. */
+int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                      struct pm_arena *a, struct pm_sample *sample);
+
+/* ---- true objects (detection_truths.c) ----------------------------------------------------- */
+
+/* True objects of one picture; host data of the loader. Evaluation: all with an area, in pixels of
+ * the file. Training, only with data.num_keypoints or data.instance_masks: those of the fields'
+ * rows, in their order, in pixels of the input; boxes are not clipped to it. */
+struct pm_detection_truths {
+    int height, width;            /* of the picture as it is shown */
+    char *name;                   /* owned: its id, or NULL */
+    struct pm_box_truth *truth;   /* [count], owned */
+    int count;
+    int *verified;                /* [verified_count], owned: classes somebody looked for; NULL */
+    int verified_count;
+    int points;                   /* data.num_keypoints */
+    float *keypoints;             /* [count][points][2], owned: y, x; NAN: not labelled; or NULL */
+    uint8_t *masks;               /* [count][height][width], owned: 1 in the object; or NULL */
+};
+void pm_detection_free_truths(void *truths);
+/* Lists a record's true objects for evaluation. PM_ECORRUPT for a damaged mask. The caller frees
+ * them with pm_detection_free_truths. */
+int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
+                           const struct pm_objects *o, const char *where,
+                           struct pm_detection_truths **out);
+/* The same, of a record that is not decoded yet. height, width: of its picture. */
+int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
+                        const char *where, struct pm_detection_truths **out);
+/* Lists the objects from[count] of a placed training sample. */
+struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *placed,
+                                                       struct pm_frame frame, const size_t *from,
+                                                       size_t count);
+
 /* ---- samples (detection_samples.c) --------------------------------------------------------- */
 
 /* The fields of a batch, after "images" (field 0). In evaluation they are there only if the loss is
@@ -157,45 +223,16 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
-/* True objects of one evaluated picture, in pixels of the file; host data of the loader. */
-struct pm_detection_truths {
-    int height, width;            /* of the picture as it is shown */
-    char *name;                   /* owned: its id, or NULL */
-    struct pm_box_truth *truth;   /* [count], owned */
-    int count;
-    int *verified;                /* [verified_count], owned: classes somebody looked for; NULL */
-    int verified_count;
-};
 void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
                          struct pm_field_list *out);
 int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
                        struct pm_frame *out);
-/* A decoded record: its picture, and objects whose labels are classes of the net, from 1. */
-struct pm_detection_record {
-    struct pm_example *example;
-    struct pm_image8 picture;
-    struct pm_objects objects;
-};
-/* channels as in pm_image_decode. PM_ECORRUPT for a damaged record. The caller closes it. */
-int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
-                             int channels, struct pm_detection_record *out);
-void pm_detection_close_record(struct pm_detection_record *record);
-/* Filters the record's objects and lists them in the arena; the picture stays in the record. */
-int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
-                        const char *where, struct pm_arena *a, struct pm_sample *out);
-/* Channels for decoding pictures of a part of the data (detection_mosaic.c). */
-int pm_detection_channels(const struct pm_sampler *sampler, int part);
-/* Replaces the sample by a mosaic with other records, if input.augment draws one (the same
- * file). */
-int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_record *r,
-                      struct pm_arena *a, struct pm_sample *sample);
 int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);
 void pm_detection_whole_batch(void *sampler, struct pm_batch *b);
 /* Numbers of a batch, as means over its pictures, and how they are computed. */
 extern const struct pm_batch_metric pm_detection_batch_metrics[];
 void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *batch,
                                 double out[PM_MAX_BATCH_METRICS]);
-void pm_detection_free_truths(void *truths);
 /* Returns the anchors for this frame, or NULL if no training picture has it. */
 const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task *t,
                                                            struct pm_frame frame);
@@ -204,9 +241,6 @@ const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task 
  * the picture cannot be placed. */
 int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
                            const float *boxes, int count, struct pm_box *out);
-/* Reads a record's true objects. The caller frees them with pm_detection_free_truths. */
-int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
-                        const char *where, struct pm_detection_truths **out);
 
 /* detection_targets.c */
 /* Returns the field truth_classes of one example. */

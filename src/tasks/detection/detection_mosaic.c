@@ -1,16 +1,6 @@
 /* detection_mosaic: the example of a list that begins with mosaic is made of four records. */
 #include "tasks/detection/detection.h"
 
-/* A mosaic's pictures need equal channels, so a grey net then gets grey ones from the decoder. */
-int pm_detection_channels(const struct pm_sampler *sampler, int part)
-{
-    const struct pm_task_facts *f = &sampler->task->facts;
-    const struct pm_augment *augment = pm_task_augment(f, part);
-    const bool joined = sampler->train && augment && augment->mosaic;
-
-    return f->channels == 1 && !joined ? PM_GREY_OR_COLOR : f->channels;
-}
-
 /* Where another record's picture and objects go. */
 struct part {
     const struct pm_sampler *sampler;

@@ -21,6 +21,12 @@ static const struct pm_opt data[] = {
     PM_FLOAT(pm_detection_data, min_side, 0, 0, 10000,
              "detection: leave boxes out of training if a side has fewer pixels of the picture "
              "file; 0 = none"),
+    PM_INT(pm_detection_data, num_keypoints, 0, 0, 1000,
+           "detection: keypoints of an object that are read, checked and moved with the picture; "
+           "nets do not use them yet; 0 = none"),
+    PM_BOOL(pm_detection_data, instance_masks, false,
+            "detection: read and check the masks of objects, and move them with the picture; nets "
+            "do not use them yet"),
     PM_BOOL(pm_detection_data, merge_multiple_label_boxes, false,
             "detection: equal boxes of a training picture are one object with all their classes; "
             "equal: each coordinate * 9999, without its fraction"),
@@ -47,8 +53,8 @@ static const struct pm_opt coder[] = {
     PM_ENUM(pm_detection_coder, type, PM_CODER_TYPE_FASTER_RCNN,
             "faster_rcnn|mean_stddev|square|keypoint",
             "faster_rcnn = centre and logarithms of the sides, relative to the anchor's sides; "
-            "mean_stddev = distances of the corners; square = centre and one side; keypoint is not "
-            "available yet"),
+            "mean_stddev = distances of the corners; square = centre and one side; keypoint needs "
+            "a net that predicts keypoints, which this version does not have"),
     PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
              "faster_rcnn, square: factor of the centre's y"),
     PM_FLOAT(pm_detection_coder, x_scale, 10, 1e-6, 1e6,
@@ -213,8 +219,9 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     PM_TRY(pm_config_read(c, "model", model, &m));
     PM_TRY(read_object(c, "model.box_coder", m.box_coder, coder, &t->coder));
     if (t->coder.type == PM_CODER_TYPE_KEYPOINT)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint is not available yet: use faster_rcnn",
-                       place_of(c, "model.box_coder")));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint codes boxes together with their keypoints, "
+                       "and no net of this version predicts keypoints: use faster_rcnn, which "
+                       "codes the box alike", place_of(c, "model.box_coder")));
     PM_TRY(read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, place_of(c, "model.matcher")));
     if (!m.matcher)
@@ -327,6 +334,11 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with "
                        "data.merge_multiple_label_boxes: set one of the two to false",
                        place_of(c, "data.multiclass_scores")));
+    if ((t->data.num_keypoints || t->data.instance_masks) && t->data.merge_multiple_label_boxes)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with data.num_keypoints or "
+                       "data.instance_masks, because a merged box has several objects: set it to "
+                       "false, or remove those keys",
+                       place_of(c, "data.merge_multiple_label_boxes")));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));
@@ -449,7 +461,9 @@ static int check(const struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_record_check(s, 1));
-    PM_TRY(pm_record_check_augment(s, PM_CARRIES_BOXES));
+    PM_TRY(pm_record_check_augment(
+        s, PM_CARRIES_BOXES | (t->data.instance_masks ? PM_CARRIES_MASKS : 0u) |
+               (t->data.num_keypoints ? PM_CARRIES_KEYPOINTS : 0u)));
     for (int i = 0; t->map && i < t->map->count; i++)
         if (t->map->item[i].id > s->num_classes)
             PM_TRY(pm_fail(PM_ECONFIG, "model.num_classes: %d, but the label map has a class with "

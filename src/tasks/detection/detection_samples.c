@@ -1,13 +1,9 @@
-/* detection_samples: records become fields, and true objects for the metrics.
+/* detection_samples: records become fields.
  *
- * Training: boxes without an area are dropped and boxes are clipped to the picture
- * (pm_objects_filter). They go through the same geometry as the picture, and are dropped if no part
- * is left in the input, else clipped. A crowd is a box around many objects, so its weight is 0:
- * anchors that resemble it learn neither an object nor the background. Anchors are matched here, in
- * the loader's threads. data.merge_multiple_label_boxes merges the boxes that are equal in the
- * input, before the largest are chosen, as TensorFlow's Object Detection API.
- *
- * Evaluation keeps every object as the record has it, in pixels of the file. */
+ * Boxes go through the same geometry as the picture, and are dropped if no part is left in the
+ * input, else clipped. Anchors are matched here, in the loader's threads.
+ * data.merge_multiple_label_boxes merges the boxes that are equal in the input, before the largest
+ * are chosen, as TensorFlow's Object Detection API. */
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
 
@@ -169,89 +165,6 @@ int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int
     return PM_OK;
 }
 
-/* ---- objects of a record ----------------------------------------------------------------- */
-
-/* Reads the objects; every label is a class of the net, from 1. */
-static int read_objects(const struct pm_task *t, const struct pm_example *e, int height, int width,
-                        const char *where, struct pm_objects *o)
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_objects_parse(e, false, where, o));
-    o->height = height; /* as it is shown; records may have the size before the EXIF turn */
-    o->width = width;
-    if (t->map) {
-        PM_TRY(pm_objects_resolve(o, t->map, where));
-        goto out;
-    }
-    for (size_t i = 0; i < o->count; i++)
-        if (o->item[i].label < 1 || o->item[i].label > t->facts.num_classes)
-            PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu: the class number %" PRId64 " is outside "
-                           "1..%d (model.num_classes): set data.label_map or correct the number",
-                           where, i + 1, o->item[i].label, t->facts.num_classes));
-out:
-    return err;
-}
-
-void pm_detection_free_truths(void *host)
-{
-    struct pm_detection_truths *truths = host;
-
-    pm_free(truths->name);
-    pm_free(truths->truth);
-    pm_free(truths->verified);
-    pm_free(truths);
-}
-
-/* Open Images: classes that are annotated in this picture, or known to be absent. */
-static void add_verified(const struct pm_objects *o, struct pm_detection_truths *out)
-{
-    if (!o->absent_count)
-        return;
-    out->verified = pm_malloc(o->absent_count * sizeof *out->verified);
-    for (size_t i = 0; i < o->absent_count; i++)
-        if (o->absent[i] > 0)
-            out->verified[out->verified_count++] = (int)o->absent[i] - 1;
-}
-
-static struct pm_detection_truths *truths_of(const struct pm_example *e, const struct pm_objects *o)
-{
-    struct pm_detection_truths *out = pm_calloc(1, sizeof *out);
-
-    out->height = o->height;
-    out->width = o->width;
-    out->name = pm_record_name(e);
-    out->truth = pm_calloc(o->count + 1, sizeof *out->truth);
-    add_verified(o, out);
-    for (size_t i = 0; i < o->count; i++) {
-        const struct pm_object *one = &o->item[i];
-        struct pm_box_truth *truth = &out->truth[out->count];
-
-        if (!(one->box[2] > one->box[0] && one->box[3] > one->box[1]))
-            continue;
-        *truth = (struct pm_box_truth){
-            .area = (o->has & PM_HAS_AREA) && one->area > 0 ? (double)one->area : (double)NAN,
-            .label = (int)one->label - 1, .crowd = one->is_crowd, .difficult = one->difficult,
-            .group_of = one->group_of };
-        for (int k = 0; k < 4; k++)
-            truth->box.v[k] = (double)one->box[k] * (k % 2 ? o->width : o->height);
-        out->count++;
-    }
-    return out;
-}
-
-int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
-                        const char *where, struct pm_detection_truths **out)
-{
-    struct pm_objects objects = { 0 };
-    const int err = read_objects(t, e, height, width, where, &objects);
-
-    if (err == PM_OK)
-        *out = truths_of(e, &objects);
-    pm_objects_free(&objects);
-    return err;
-}
-
 /* ---- the truths of an example ------------------------------------------------------------ */
 
 /* A box in the input. */
@@ -259,6 +172,7 @@ struct row {
     float box[4], weight, area;
     int32_t label;
     const float *targets; /* [classes]: of a soft or merged label; or NULL */
+    size_t from;          /* index in the placed objects */
     bool kept;
 };
 
@@ -311,7 +225,8 @@ static size_t make_rows(const struct pm_sample *placed, bool soft, struct row *r
     for (size_t i = 0; i < placed->objects; i++) {
         struct row *row = &rows[n];
 
-        *row = (struct row){ .weight = placed->weights[i], .label = placed->labels[i] - 1 };
+        *row = (struct row){ .weight = placed->weights[i], .label = placed->labels[i] - 1,
+                             .from = i };
         memcpy(row->box, placed->boxes + 4 * i, sizeof row->box);
         if (!clip(row->box))
             continue;
@@ -390,6 +305,19 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
                  out[PM_FIELD_MATCHES], NULL);
 }
 
+/* Returns the kept objects with their masks and keypoints. */
+static struct pm_detection_truths *truths_of_rows(const struct pm_sample *placed,
+                                                  const struct row *rows, size_t count,
+                                                  struct pm_frame frame, struct pm_arena *a)
+{
+    size_t *from = pm_arena_alloc(a, (count + 1) * sizeof *from), n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].kept)
+            from[n++] = rows[i].from;
+    return pm_detection_placed_truths(placed, frame, from, n);
+}
+
 static void make_truths(const struct pm_sampler *sampler, const struct pm_sample *placed,
                         const struct pm_loader_record *r, struct pm_arena *a, void *const *out)
 {
@@ -404,63 +332,12 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
         tell_crowded(t, count, r->where);
     keep_largest(rows, count, most, a);
     write_truths(t, rows, count, pm_detection_anchors_of(t, r->frame), a, out);
+    if (r->host && sampler->train && (placed->masks || placed->points))
+        *r->host = truths_of_rows(placed, rows, count, r->frame, a);
     pm_free(rows);
 }
 
 /* ---- examples ---------------------------------------------------------------------------- */
-
-int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
-                             int channels, struct pm_detection_record *out)
-{
-    const struct pm_task *t = sampler->task;
-    int err = PM_OK;
-
-    *out = (struct pm_detection_record){ 0 };
-    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &out->example)));
-    PM_TRY(pm_record_damage(pm_record_image(out->example, channels, r->where, &out->picture)));
-    PM_TRY(pm_record_damage(read_objects(t, out->example, out->picture.height, out->picture.width,
-                                         r->where, &out->objects)));
-out:
-    if (err < 0)
-        pm_detection_close_record(out);
-    return err;
-}
-
-void pm_detection_close_record(struct pm_detection_record *record)
-{
-    pm_objects_free(&record->objects);
-    pm_image_free(&record->picture);
-    pm_example_destroy(&record->example);
-    *record = (struct pm_detection_record){ 0 };
-}
-
-int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
-                        const char *where, struct pm_arena *a, struct pm_sample *out)
-{
-    const struct pm_object_filter filter = {
-        .min_side = sampler->train ? (double)sampler->task->data.min_side : 0
-    };
-    struct pm_object_counts counts = { 0 };
-    struct pm_objects *o = &record->objects;
-    const int err = pm_objects_filter(o, &filter, where, &counts);
-
-    if (err < 0)
-        return err;
-    float *boxes = pm_arena_alloc(a, (4 * o->count + 1) * sizeof *boxes);
-    float *weights = pm_arena_alloc(a, (o->count + 1) * sizeof *weights);
-    int32_t *labels = pm_arena_alloc(a, (o->count + 1) * sizeof *labels);
-
-    for (size_t i = 0; i < o->count; i++) {
-        memcpy(boxes + 4 * i, o->item[i].box, sizeof o->item[i].box);
-        weights[i] = o->item[i].is_crowd ? 0 : o->item[i].weight;
-        labels[i] = (int32_t)o->item[i].label;
-    }
-    *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
-                               .weights = weights, .labels = labels };
-    if (sampler->task->data.multiclass_scores)
-        return pm_detection_soft_labels(sampler->task, o, where, a, out);
-    return PM_OK;
-}
 
 /* A row of input.augment may have changed them. */
 static int check_labels(const struct pm_task *t, const struct pm_sample *placed, const char *where)
@@ -509,14 +386,14 @@ int pm_detection_make(void *ctx, const struct pm_loader_record *r, void *const *
                                     &record));
     if (t->facts.own_sizes && !sampler->train)
         PM_TRY(pm_record_check_size(t, pm_detection_frame, &record.picture, r));
-    if (r->host)
-        truths = truths_of(record.example, &record.objects);
+    if (r->host && !sampler->train)
+        PM_TRY(pm_detection_truths_of(t, record.example, &record.objects, r->where, &truths));
     PM_TRY(pm_detection_sample(sampler, &record, r->where, a, &sample));
     PM_TRY(pm_detection_join(sampler, r, a, &sample));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     PM_TRY(place(sampler, &sample, r, a, out));
-    if (r->host)
+    if (truths)
         *r->host = truths, truths = NULL;
     pm_trace_here("preprocess", begun);
 out:

@@ -39,8 +39,10 @@ static double ap_of_class(const char *text)
     const struct pm_task_row *row = s.e->task_row;
     struct pm_box_truth cat = { .box = { { 0, 0, 16, 16 } }, .area = NAN, .label = 0 };
     struct pm_box_truth cow = { .box = { { 8, 8, 24, 24 } }, .area = NAN, .label = 3 };
-    struct pm_detection_truths first = { SIDE, SIDE, NULL, &cat, 1, (int[]){ 1 }, 1 };
-    struct pm_detection_truths second = { SIDE, SIDE, NULL, &cow, 1, NULL, 0 };
+    struct pm_detection_truths first = { .height = SIDE, .width = SIDE, .truth = &cat, .count = 1,
+                                         .verified = (int[]){ 1 }, .verified_count = 1 };
+    struct pm_detection_truths second = { .height = SIDE, .width = SIDE, .truth = &cow,
+                                          .count = 1 };
     float boxes[2][100][4] = { { { 0 } } }, scores[2][100] = { { 0.9f }, { 0.8f } };
     int32_t classes[2][100] = { { 3 }, { 3 } }, counts[2] = { 1, 1 };
     void *fields[] = { NULL }, *host[] = { &first, &second };

@@ -94,6 +94,8 @@ static inline void record_of(const struct pm_objects *objects, uint8_t **data, s
     assert_int_equal(pm_image_encode_png(&im, &png, &length), PM_OK);
     pm_example_add_bytes(b, "image/encoded", png, length);
     pm_example_add_bytes(b, "image/source_id", "17", 2);
+    pm_example_add_ints(b, "image/height", &(int64_t){ im.height }, 1);
+    pm_example_add_ints(b, "image/width", &(int64_t){ im.width }, 1);
     pm_objects_write(objects, b);
     pm_example_serialise(b, data, size);
     pm_example_builder_destroy(&b);

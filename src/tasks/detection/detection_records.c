@@ -1,0 +1,175 @@
+/* detection_records: decodes a record: its picture, its objects, and those members of the objects
+ * that the config asks for. Boxes without an area are dropped and boxes are clipped to the picture
+ * (pm_objects_filter). A crowd is a box around many objects, so its weight is 0: anchors that
+ * resemble it learn neither an object nor the background. */
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- objects ----------------------------------------------------------------------------- */
+
+/* Masks of numbers have the size that the record states. It must be the picture's. */
+static int check_masks(const struct pm_objects *o, int height, int width, const char *where)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (o->item[i].mask_values && (o->height != height || o->width != width))
+            return pm_fail(PM_ECORRUPT, "%s: the masks have %d x %d pixels, the picture %d x %d: "
+                           "convert the data again", where, o->height, o->width, height, width);
+    return PM_OK;
+}
+
+static int check_points(const struct pm_task *t, const struct pm_objects *o, const char *where)
+{
+    const int wanted = t->data.num_keypoints;
+
+    if (!wanted || !o->points || o->points == wanted)
+        return PM_OK;
+    return pm_fail(PM_ECORRUPT, "%s: the objects have %d keypoints, but data.num_keypoints is %d: "
+                   "correct the key, or convert the data again", where, o->points, wanted);
+}
+
+int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
+                         int width, const char *where, struct pm_objects *o)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_objects_parse(e, t->data.instance_masks, where, o));
+    PM_TRY(check_masks(o, height, width, where));
+    PM_TRY(check_points(t, o, where));
+    o->height = height; /* as it is shown; records may have the size before the EXIF turn */
+    o->width = width;
+    if (t->map) {
+        PM_TRY(pm_objects_resolve(o, t->map, where));
+        goto out;
+    }
+    for (size_t i = 0; i < o->count; i++)
+        if (o->item[i].label < 1 || o->item[i].label > t->facts.num_classes)
+            PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu: the class number %" PRId64 " is outside "
+                           "1..%d (model.num_classes): set data.label_map or correct the number",
+                           where, i + 1, o->item[i].label, t->facts.num_classes));
+out:
+    return err;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+/* A mosaic's pictures need equal channels, so a grey net then gets grey ones from the decoder. */
+int pm_detection_channels(const struct pm_sampler *sampler, int part)
+{
+    const struct pm_task_facts *f = &sampler->task->facts;
+    const struct pm_augment *augment = pm_task_augment(f, part);
+    const bool joined = sampler->train && augment && augment->mosaic;
+
+    return f->channels == 1 && !joined ? PM_GREY_OR_COLOR : f->channels;
+}
+
+int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_loader_record *r,
+                             int channels, struct pm_detection_record *out)
+{
+    const struct pm_task *t = sampler->task;
+    int err = PM_OK;
+
+    *out = (struct pm_detection_record){ 0 };
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &out->example)));
+    PM_TRY(pm_record_damage(pm_record_image(out->example, channels, r->where, &out->picture)));
+    PM_TRY(pm_record_damage(pm_detection_objects(t, out->example, out->picture.height,
+                                                 out->picture.width, r->where, &out->objects)));
+out:
+    if (err < 0)
+        pm_detection_close_record(out);
+    return err;
+}
+
+void pm_detection_close_record(struct pm_detection_record *record)
+{
+    pm_objects_free(&record->objects);
+    pm_image_free(&record->picture);
+    pm_example_destroy(&record->example);
+    *record = (struct pm_detection_record){ 0 };
+}
+
+/* ---- the members of a sample --------------------------------------------------------------- */
+
+int pm_detection_masks(const struct pm_objects *o, const char *where, uint8_t *masks)
+{
+    const size_t pixels = (size_t)o->height * (size_t)o->width;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < o->count && err == PM_OK; i++) {
+        const struct pm_object *one = &o->item[i];
+
+        if (one->mask_values || one->mask_size > 0)
+            err = pm_objects_mask(o, i, where, masks + i * pixels);
+        else
+            memset(masks + i * pixels, 0, pixels);
+    }
+    return err;
+}
+
+void pm_detection_keypoints(const struct pm_objects *o, int points, float *out)
+{
+    for (size_t i = 0; i < o->count; i++)
+        for (int k = 0; k < points; k++, out += 2) {
+            const struct pm_keypoint *p = o->item[i].keypoints ? &o->item[i].keypoints[k] : NULL;
+
+            out[0] = p && p->visibility > 0 ? p->y : NAN;
+            out[1] = p && p->visibility > 0 ? p->x : NAN;
+        }
+}
+
+/* Adds the masks and keypoints that the config asks for. */
+static int add_members(const struct pm_task *t, const struct pm_objects *o, const char *where,
+                       struct pm_arena *a, struct pm_sample *out)
+{
+    const size_t pixels = (size_t)o->height * (size_t)o->width;
+    const int points = t->data.num_keypoints;
+    const struct pm_ints *mirrored = t->facts.data ? &t->facts.data->mirrored_points : NULL;
+
+    if (points) {
+        float *keypoints = pm_arena_alloc(a, 2 * o->count * (size_t)points * sizeof(float) + 1);
+
+        pm_detection_keypoints(o, points, keypoints);
+        out->keypoints = keypoints;
+        out->points = points;
+        out->mirrored = mirrored && mirrored->count == points ? mirrored->v : NULL;
+    }
+    if (!t->data.instance_masks)
+        return PM_OK;
+    uint8_t *masks = pm_arena_alloc(a, o->count * pixels + 1);
+
+    out->masks = masks;
+    return pm_record_damage(pm_detection_masks(o, where, masks));
+}
+
+int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                        const char *where, struct pm_arena *a, struct pm_sample *out)
+{
+    const struct pm_object_filter filter = {
+        .min_side = sampler->train ? (double)sampler->task->data.min_side : 0
+    };
+    struct pm_object_counts counts = { 0 };
+    struct pm_objects *o = &record->objects;
+    int err = pm_objects_filter(o, &filter, where, &counts);
+
+    if (err < 0)
+        return err;
+    float *boxes = pm_arena_alloc(a, (4 * o->count + 1) * sizeof *boxes);
+    float *weights = pm_arena_alloc(a, (o->count + 1) * sizeof *weights);
+    int32_t *labels = pm_arena_alloc(a, (o->count + 1) * sizeof *labels);
+
+    for (size_t i = 0; i < o->count; i++) {
+        memcpy(boxes + 4 * i, o->item[i].box, sizeof o->item[i].box);
+        weights[i] = o->item[i].is_crowd ? 0 : o->item[i].weight;
+        labels[i] = (int32_t)o->item[i].label;
+    }
+    *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
+                               .weights = weights, .labels = labels };
+    if (sampler->train)
+        err = add_members(sampler->task, o, where, a, out);
+    if (err == PM_OK && sampler->task->data.multiclass_scores)
+        err = pm_detection_soft_labels(sampler->task, o, where, a, out);
+    return err;
+}

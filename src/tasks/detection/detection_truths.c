@@ -1,0 +1,152 @@
+/* detection_truths: the true objects of a picture, which stay in host memory. Evaluation keeps
+ * every object as the record has it, in pixels of the file. Training keeps the objects of the
+ * fields, in pixels of the input, if they have members that are no fields. */
+#include "tasks/detection/detection.h"
+#include "tasks/record.h"
+
+#include <math.h>
+#include <string.h>
+
+void pm_detection_free_truths(void *host)
+{
+    struct pm_detection_truths *truths = host;
+
+    pm_free(truths->name);
+    pm_free(truths->truth);
+    pm_free(truths->verified);
+    pm_free(truths->keypoints);
+    pm_free(truths->masks);
+    pm_free(truths);
+}
+
+/* Open Images: classes that are annotated in this picture, or known to be absent. */
+static void add_verified(const struct pm_objects *o, struct pm_detection_truths *out)
+{
+    if (!o->absent_count)
+        return;
+    out->verified = pm_malloc(o->absent_count * sizeof *out->verified);
+    for (size_t i = 0; i < o->absent_count; i++)
+        if (o->absent[i] > 0)
+            out->verified[out->verified_count++] = (int)o->absent[i] - 1;
+}
+
+static bool has_area(const float *box)
+{
+    return box[2] > box[0] && box[3] > box[1];
+}
+
+static void to_pixels(const struct pm_detection_truths *t, const float *box, struct pm_box *out)
+{
+    for (int k = 0; k < 4; k++)
+        out->v[k] = (double)box[k] * (k % 2 ? t->width : t->height);
+}
+
+static void points_to_pixels(const struct pm_detection_truths *t, const float *from, float *out)
+{
+    for (int k = 0; k < 2 * t->points; k++)
+        out[k] = from[k] * (float)(k % 2 ? t->width : t->height);
+}
+
+static size_t pixels_of(const struct pm_detection_truths *t)
+{
+    return (size_t)t->height * (size_t)t->width;
+}
+
+/* Makes room for the members of at most `count` objects. */
+static struct pm_detection_truths *start(int height, int width, size_t count, int points,
+                                         bool masks)
+{
+    struct pm_detection_truths *out = pm_calloc(1, sizeof *out);
+
+    out->height = height;
+    out->width = width;
+    out->points = points;
+    out->truth = pm_calloc(count + 1, sizeof *out->truth);
+    if (points)
+        out->keypoints = pm_malloc((2 * count * (size_t)points + 1) * sizeof(float));
+    if (masks)
+        out->masks = pm_malloc(count * pixels_of(out) + 1);
+    return out;
+}
+
+/* Keeps the members of object i as those of the last one. */
+static void keep_members(struct pm_detection_truths *t, size_t i)
+{
+    const size_t points = 2 * (size_t)t->points, pixels = pixels_of(t), n = (size_t)t->count;
+
+    if (t->points)
+        points_to_pixels(t, t->keypoints + points * i, t->keypoints + points * n);
+    if (t->masks && i != n)
+        memcpy(t->masks + pixels * n, t->masks + pixels * i, pixels);
+}
+
+int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
+                           const struct pm_objects *o, const char *where,
+                           struct pm_detection_truths **out)
+{
+    struct pm_detection_truths *made =
+        start(o->height, o->width, o->count, t->data.num_keypoints, t->data.instance_masks);
+    int err = PM_OK;
+
+    made->name = pm_record_name(e);
+    add_verified(o, made);
+    if (made->points)
+        pm_detection_keypoints(o, made->points, made->keypoints);
+    if (made->masks)
+        PM_TRY(pm_record_damage(pm_detection_masks(o, where, made->masks)));
+    for (size_t i = 0; i < o->count; i++) {
+        const struct pm_object *one = &o->item[i];
+        struct pm_box_truth *truth = &made->truth[made->count];
+
+        if (!has_area(one->box))
+            continue;
+        *truth = (struct pm_box_truth){
+            .area = (o->has & PM_HAS_AREA) && one->area > 0 ? (double)one->area : (double)NAN,
+            .label = (int)one->label - 1, .crowd = one->is_crowd, .difficult = one->difficult,
+            .group_of = one->group_of };
+        to_pixels(made, one->box, &truth->box);
+        keep_members(made, i);
+        made->count++;
+    }
+    *out = made, made = NULL;
+out:
+    if (made)
+        pm_detection_free_truths(made);
+    return err;
+}
+
+int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
+                        const char *where, struct pm_detection_truths **out)
+{
+    struct pm_objects objects = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_detection_objects(t, e, height, width, where, &objects));
+    PM_TRY(pm_detection_truths_of(t, e, &objects, where, out));
+out:
+    pm_objects_free(&objects);
+    return err;
+}
+
+struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *placed,
+                                                       struct pm_frame frame, const size_t *from,
+                                                       size_t count)
+{
+    struct pm_detection_truths *out =
+        start(frame.height, frame.width, count, placed->points, placed->masks != NULL);
+    const size_t pixels = pixels_of(out), points = 2 * (size_t)out->points;
+
+    for (size_t n = 0; n < count; n++) {
+        const size_t i = from[n];
+
+        out->truth[n] = (struct pm_box_truth){ .area = (double)NAN,
+                                               .label = placed->labels[i] - 1 };
+        to_pixels(out, placed->boxes + 4 * i, &out->truth[n].box);
+        if (points)
+            points_to_pixels(out, placed->keypoints + points * i, out->keypoints + points * n);
+        if (out->masks)
+            memcpy(out->masks + pixels * n, placed->masks + pixels * i, pixels);
+    }
+    out->count = (int)count;
+    return out;
+}

@@ -1,0 +1,245 @@
+/* Masks and keypoints of a record travel with its boxes: through the augmentations to the host data
+ * of training, and unchanged to that of evaluation. Each object's mask is its box without the upper
+ * left quarter, and its two keypoints are the upper right and the lower left corner. */
+#include "samples_common.h"
+
+enum { HEIGHT = 48, WIDTH = 64, POINTS = 2, STEPS = 30 };
+
+#define DATA ", \"instance_masks\": true, \"num_keypoints\": 2"
+#define FLIP "{\"name\": \"random_flip\", \"keypoint_flip_permutation\": [0, 1]}"
+
+/* In pixels of the picture. */
+static const int boxes[2][4] = { { 4, 8, 24, 32 }, { 20, 36, 44, 60 } };
+
+static bool in_mask(const int *box, int y, int x)
+{
+    const bool corner = y < (box[0] + box[2]) / 2 && x < (box[1] + box[3]) / 2;
+
+    return y >= box[0] && y < box[2] && x >= box[1] && x < box[3] && !corner;
+}
+
+/* Masks are PNG files in the arena, or numbers. */
+static void fill_mask(struct pm_arena *a, const int *box, bool numbers, struct pm_object *out)
+{
+    struct pm_image8 im = { HEIGHT, WIDTH, 1, pm_arena_alloc(a, HEIGHT * WIDTH) };
+    float *values = pm_arena_alloc(a, HEIGHT * WIDTH * sizeof *values);
+    uint8_t *png = NULL;
+
+    for (int k = 0; k < HEIGHT * WIDTH; k++) {
+        values[k] = in_mask(box, k / WIDTH, k % WIDTH);
+        im.pixels[k] = values[k] > 0 ? 255 : 0;
+    }
+    if (numbers) {
+        out->mask_values = values;
+        return;
+    }
+    assert_int_equal(pm_image_encode_png(&im, &png, &out->mask_size), PM_OK);
+    out->mask = pm_arena_copy(a, png, out->mask_size);
+    pm_free(png);
+}
+
+static void fill(struct pm_arena *a, bool numbers, struct pm_objects *o)
+{
+    pm_objects_start(o, HEIGHT, WIDTH);
+    o->has = PM_HAS_TEXT | PM_HAS_MASK | PM_HAS_KEYPOINTS;
+    o->points = POINTS;
+    for (int i = 0; i < 2; i++) {
+        const int *b = boxes[i];
+        struct pm_object *one =
+            add(o, i ? "dog" : "cat", (float)b[0] / HEIGHT, (float)b[1] / WIDTH,
+                (float)b[2] / HEIGHT, (float)b[3] / WIDTH);
+
+        one->keypoints = pm_objects_points(o);
+        one->keypoints[0] = (struct pm_keypoint){ one->box[0], one->box[3], 2, 0, 0 };
+        one->keypoints[1] = (struct pm_keypoint){ one->box[2], one->box[1], 1, 0, 0 };
+        fill_mask(a, b, numbers, one);
+    }
+    o->item[1].keypoints[1].visibility = 0;
+}
+
+/* Evaluation has the file's pixels. */
+static void evaluation(void **state)
+{
+    struct setup s = set_up_data(CONFIG("}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+
+    (void)state;
+    for (int numbers = 0; numbers < 2; numbers++) {
+        struct pm_objects o;
+        struct made m;
+
+        fill(a, numbers, &o);
+        o.item[0].box[2] = o.item[0].box[0]; /* an object without an area is left out */
+        made(&s, false, &o, &m);
+        const struct pm_detection_truths *t = m.truths;
+        assert_int_equal(t->count, 1);
+        assert_int_equal(t->truth[0].label, 1);
+        assert_true(fabsf(t->keypoints[0] - (float)boxes[1][0]) < 1e-4f &&
+                    fabsf(t->keypoints[1] - (float)boxes[1][3]) < 1e-4f);
+        assert_true(isnan(t->keypoints[2]) && isnan(t->keypoints[3]));
+        for (int k = 0; k < HEIGHT * WIDTH; k++)
+            assert_int_equal(t->masks[k], in_mask(boxes[1], k / WIDTH, k % WIDTH));
+        pm_detection_free_truths(m.truths);
+        pm_objects_free(&o);
+    }
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* Compares row i of training's host data with an object that was mirrored and then resized. */
+static void compare(const struct pm_detection_truths *t, int i, int object, bool flip)
+{
+    const int *b = boxes[object];
+    const float *p = t->keypoints + 2 * POINTS * i;
+    const double right = flip ? WIDTH - b[3] : b[3], left = flip ? WIDTH - b[1] : b[1];
+
+    assert_true(fabs((double)p[0] - (double)b[0] * SIDE / HEIGHT) < 1e-4);
+    assert_true(fabs((double)p[1] - right * SIDE / WIDTH) < 1e-4);
+    if (object == 1)
+        assert_true(isnan(p[2]));
+    else
+        assert_true(fabs((double)p[3] - left * SIDE / WIDTH) < 1e-4);
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) { /* resized without half-pixel centres, as the picture */
+            const int from_y = y * HEIGHT / SIDE, column = x * WIDTH / SIDE;
+            const int from_x = flip ? WIDTH - 1 - column : column;
+
+            assert_int_equal(t->masks[(i * SIDE + y) * SIDE + x], in_mask(b, from_y, from_x));
+        }
+}
+
+static void training(void **state)
+{
+    struct setup s =
+        set_up_data(CONFIG(", \"augment\": [" FLIP ", {\"name\": \"resize\"}]}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+    int flips = 0;
+
+    (void)state;
+    fill(a, false, &o);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
+        const bool flip = m.images[0] > 0; /* the white half is left */
+
+        flips += flip;
+        assert_int_equal(m.truths->count, 2);
+        for (int i = 0; i < 2; i++) {
+            for (int k = 0; k < 4; k++)
+                assert_true(fabs(m.truths->truth[i].box.v[k] - (double)m.boxes[i][k] * SIDE) <
+                            1e-3);
+            compare(m.truths, i, i, flip);
+        }
+        pm_detection_free_truths(m.truths);
+    }
+    assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* The host data has the rows of the fields: the largest objects, without those that a row drops. */
+static void rows_of_the_fields(void **state)
+{
+    struct setup s = set_up_data(
+        CONFIG(", \"augment\": [{\"name\": \"drop_label_probabilistically\", \"label\": 1},"
+               " {\"name\": \"resize\"}]}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    fill(a, false, &o);
+    made(&s, true, &o, &m);
+    assert_int_equal(m.truths->count, 1);
+    assert_int_equal(m.truths->truth[0].label, m.classes[0]);
+    compare(m.truths, 0, 1, false);
+    pm_detection_free_truths(m.truths);
+    o.has &= ~(unsigned)(PM_HAS_MASK | PM_HAS_KEYPOINTS); /* a record without them */
+    made(&s, true, &o, &m);
+    assert_int_equal(m.truths->count, 1);
+    for (int k = 0; k < SIDE * SIDE; k++)
+        assert_int_equal(m.truths->masks[k], 0);
+    assert_true(isnan(m.truths->keypoints[0]));
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* Nothing is decoded or kept that the config does not ask for. */
+static void not_wanted(void **state)
+{
+    struct setup s = set_up(CONFIG(", \"augment\": [{\"name\": \"random_flip\"},"
+                                   " {\"name\": \"resize\"}]}}"));
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    fill(a, false, &o);
+    o.item[0].mask = (const uint8_t *)"no picture", o.item[0].mask_size = 10;
+    made(&s, true, &o, &m);
+    assert_null(m.truths);
+    made(&s, false, &o, &m);
+    assert_true(!m.truths->masks && !m.truths->keypoints);
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+static void refuse_record(const struct setup *s, const struct pm_objects *o, int want,
+                          const char *message)
+{
+    struct made m;
+
+    for (int train = 0; train < 2; train++) {
+        if (want == PM_ECONFIG && !train)
+            continue;
+        for (uint64_t step = 0; step < 3; step++)
+            assert_int_equal(make_step(s, train, o, step, &m), want);
+        assert_contains(pm_error_text(), message);
+        assert_null(strchr(pm_error_text(), '\n'));
+    }
+}
+
+static void refusals(void **state)
+{
+    struct setup s = set_up_data(CONFIG(", \"augment\": [{\"name\": \"random_flip\"},"
+                                        " {\"name\": \"resize\"}]}}"), DATA);
+    struct setup other;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+
+    (void)state;
+    fill(a, false, &o);
+    refuse_record(&s, &o, PM_ECONFIG, "r: objects have 2 keypoints, and input.augment does not say "
+                                      "which of them change places in a mirrored picture");
+    o.item[1].mask = (const uint8_t *)"no picture", o.item[1].mask_size = 10;
+    refuse_record(&s, &o, PM_ECORRUPT, "r");
+    pm_objects_free(&o);
+    fill(a, true, &o);
+    o.points = 1;
+    refuse_record(&s, &o, PM_ECORRUPT, "r: the objects have 1 keypoints, but data.num_keypoints is "
+                                       "2: correct the key");
+    pm_objects_free(&o);
+    tear_down(&s);
+    assert_int_equal(open_setup(CONFIG("}}"), DATA ", \"merge_multiple_label_boxes\": true",
+                                &other), PM_ECONFIG);
+    assert_contains(pm_error_text(), "data.merge_multiple_label_boxes: true is not possible "
+                                     "together with data.num_keypoints");
+    tear_down(&other);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(evaluation), cmocka_unit_test(training),
+        cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(not_wanted),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
