@@ -1,6 +1,7 @@
 /* Training with run.recompute ends with the same checkpoint as without it: on one device and on
- * several, in micro-batches, with short submissions, resumed with another setting, and after the
- * loss of the device. Traces and profiles name the calls that run again. */
+ * several, in micro-batches, with short submissions, resumed with another setting, after the loss
+ * of the device, and for a detector that mines hard examples. Traces and profiles name the calls
+ * that run again. */
 #include "base/command.h"
 
 static const char net[] =
@@ -22,13 +23,44 @@ static const char net[] =
     "  \"run\": { \"folder\": \"run\", \"batch_size\": 8, \"steps\": 12, \"save_every_steps\": 6 } "
     "}";
 
-static void train(const char *name, const char *how)
+/* Maps of 8x8 and 4x4 with four anchors in a cell; the suppression of the miner drops some. */
+static const char detector[] =
+    "{ \"task\": \"detection\", \"model\": { \"num_classes\": 4, \"layers\": ["
+    "  { \"name\": \"c0\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2, \"bias\": false },"
+    "  { \"name\": \"n0\", \"layer\": \"batch_norm\", \"activation\": \"relu6\", \"decay\": 0.9 },"
+    "  { \"name\": \"c1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2, \"bias\": false },"
+    "  { \"name\": \"n1\", \"layer\": \"batch_norm\", \"activation\": \"relu6\", \"decay\": 0.9 },"
+    "  { \"name\": \"c2\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2, \"bias\": false },"
+    "  { \"name\": \"n2\", \"layer\": \"batch_norm\", \"activation\": \"relu6\", \"decay\": 0.9 },"
+    "  { \"name\": \"anchors\", \"layer\": \"ssd_anchors\", \"aspect_ratios\": [1, 2, 0.5],"
+    "    \"reduce_boxes_in_lowest_layer\": false, \"inputs\": [\"images\", \"n1\", \"n2\"] },"
+    "  { \"name\": \"boxes_1\", \"layer\": \"conv2d\", \"inputs\": [\"n1\"], \"filters\": 16 },"
+    "  { \"name\": \"classes_1\", \"layer\": \"conv2d\", \"inputs\": [\"n1\"], \"filters\": 20 },"
+    "  { \"name\": \"boxes_2\", \"layer\": \"conv2d\", \"inputs\": [\"n2\"], \"filters\": 16 },"
+    "  { \"name\": \"classes_2\", \"layer\": \"conv2d\", \"inputs\": [\"n2\"],"
+    "    \"filters\": 20 } ] },"
+    "  \"data\": { \"folder\": \"shapes\", \"eval_split\": \"test\" },"
+    "  \"input\": { \"preprocessing\": \"ssd\", \"size\": 32 },"
+    "  \"loss\": { \"classification\": { \"type\": \"weighted_sigmoid\" },"
+    "            \"hard_example_miner\": { \"num_hard_examples\": 100, \"iou_threshold\": 0.7,"
+    "              \"loss_type\": \"classification\", \"max_negatives_per_positive\": 3 } },"
+    "  \"optim\": { \"name\": \"momentum\", \"weight_decay\": 1e-3 },"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },"
+    "  \"run\": { \"folder\": \"run\", \"batch_size\": 8, \"steps\": 12, \"save_every_steps\": 6 } "
+    "}";
+
+static void train_net(const char *file, const char *name, const char *how)
 {
     char arguments[512];
 
-    snprintf(arguments, sizeof arguments, "train skips.json run.folder=%s %s", name, how);
+    snprintf(arguments, sizeof arguments, "train %s run.folder=%s %s", file, name, how);
     if (pumice(arguments) != 0)
         fail_msg("pumice %s: %s", arguments, read_text("err"));
+}
+
+static void train(const char *name, const char *how)
+{
+    train_net("skips.json", name, how);
 }
 
 static void same_end(const char *a, const char *b)
@@ -48,7 +80,7 @@ static void same_end(const char *a, const char *b)
 }
 
 /* Compares the runs NAME-off, NAME-half and NAME-most. */
-static void compare(const char *name, const char *how)
+static void compare_net(const char *file, const char *name, const char *how)
 {
     static const char *const modes[] = { "off", "half", "most" };
     char run[3][64], arguments[256];
@@ -56,12 +88,17 @@ static void compare(const char *name, const char *how)
     for (size_t i = 0; i < PM_COUNT(modes); i++) {
         snprintf(run[i], sizeof run[i], "%s-%s", name, modes[i]);
         snprintf(arguments, sizeof arguments, "run.recompute=%s %s", modes[i], how);
-        train(run[i], arguments);
+        train_net(file, run[i], arguments);
         if (i > 0) {
             assert_file_contains("err", "run again in the backward pass");
             same_end(run[0], run[i]);
         }
     }
+}
+
+static void compare(const char *name, const char *how)
+{
+    compare_net("skips.json", name, how);
 }
 
 static void test_cpu(void **state)
@@ -89,6 +126,20 @@ static void test_swiftshader(void **state)
     (void)state;
     need_device("SwiftShader");
     compare("swiftshader", "devices=SwiftShader run.verify=off");
+}
+
+static void test_detector(void **state)
+{
+    (void)state;
+    compare_net("boxes.json", "boxes", "devices=cpu run.micro_batches=2");
+    compare_net("boxes.json", "boxes-clones", "'devices=[\"cpu\",\"cpu\"]'");
+}
+
+static void test_detector_lavapipe(void **state)
+{
+    (void)state;
+    need_device("llvmpipe");
+    compare_net("boxes.json", "boxes-lavapipe", "devices=llvmpipe run.segment_ms=1");
 }
 
 /* Half of the steps with one setting, half with the other, in both orders. */
@@ -154,16 +205,17 @@ static void test_shown(void **state)
     cJSON_Delete(report);
 }
 
-static void write_net(void)
+static void write_nets(void)
 {
-    if (pm_file_write(in_folder("skips.json"), net, sizeof net - 1) < 0)
+    if (pm_file_write(in_folder("skips.json"), net, sizeof net - 1) < 0 ||
+        pm_file_write(in_folder("boxes.json"), detector, sizeof detector - 1) < 0)
         fail_msg("%s", pm_error_text());
 }
 
 static void test_first(void **state)
 {
     (void)state;
-    write_net();
+    write_nets();
     assert_int_equal(pumice("train skips.json run.recompute=some 2>&1"), 2);
 }
 
@@ -175,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_swiftshader), cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_lost),     cmocka_unit_test(test_traced),
         cmocka_unit_test(test_profiled), cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_detector), cmocka_unit_test(test_detector_lavapipe),
     };
 
     return run_commands("recompute_run_test", tests, PM_COUNT(tests), true);
