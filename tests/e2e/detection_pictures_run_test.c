@@ -251,6 +251,16 @@ static void draws_until_a_step(void **state)
     pm_free(b);
 }
 
+/* An empty list is no augmentation: pictures are resized only, as without the random rows. */
+static void empty_list(void **state)
+{
+    (void)state;
+    train("empty", 3, "'input.augment=[]' data.threads=3");
+    train("resized", 3, "'input.augment=[{\"name\":\"resize\"}]' data.threads=1");
+    same_bytes(in("empty/checkpoints/step-000003.safetensors"),
+               in("resized/checkpoints/step-000003.safetensors"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +268,7 @@ int main(void)
         cmocka_unit_test(no_objects),
         cmocka_unit_test(many_boxes),
         cmocka_unit_test(draws_until_a_step),
+        cmocka_unit_test(empty_list),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }
