@@ -18,11 +18,12 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/detection_cls.glsl"
 
-float softmax_slope(uint row, int g, int column, float x, float z)
+float softmax_slope(uint row, int g, int column, float x)
 {
-    float sum = 1.0;
+    float z = softmax_target(row, g, column, target_lse(row, g)), sum = 1.0;
 
-    if (g >= 0 && p.labels > 0 || g < 0 && p.flags != DETECTION_BACKGROUND) {
+    if ((p.flags & DETECTION_LOGITS) == 0 &&
+        (g >= 0 && p.labels > 0 || g < 0 && p.flags != DETECTION_BACKGROUND)) {
         sum = 0.0;
         for (int i = 0; i < p.columns; i++)
             sum += target_of(row, g, i);
@@ -45,7 +46,7 @@ void main()
         if (w != 0.0 && !isnan(w)) {
             float x = logits.v[i], z = target_of(row, g, column);
 
-            slope = p.kind == DETECTION_SOFTMAX ? softmax_slope(row, g, column, x, z)
+            slope = p.kind == DETECTION_SOFTMAX ? softmax_slope(row, g, column, x)
                                                 : score_slope(x, z);
         }
         dlogits.v[i] = slope * w * scale;

@@ -23,9 +23,10 @@ float softmax_loss(uint row, int g)
         largest = max(largest, logits.v[at + uint(i)]);
     for (int i = 0; i < p.columns; i++)
         sum += exp((logits.v[at + uint(i)] - largest) * p.a);
-    float rest = log(sum);
+    float rest = log(sum), of_targets = target_lse(row, g);
     for (int i = 0; i < p.columns; i++)
-        loss += target_of(row, g, i) * (rest - (logits.v[at + uint(i)] - largest) * p.a);
+        loss += softmax_target(row, g, i, of_targets) *
+                (rest - (logits.v[at + uint(i)] - largest) * p.a);
     lse.v[row] = largest * p.a + rest;
     return loss;
 }

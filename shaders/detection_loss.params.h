@@ -27,6 +27,7 @@ struct detection_loc_params {
 /* Bits of flags. */
 #define DETECTION_BACKGROUND 1 /* column 0 is the background */
 #define DETECTION_ZEROS 2      /* its target is 0 even for unmatched anchors */
+#define DETECTION_LOGITS 4     /* softmax: the targets are logits, whose softmax counts */
 
 struct detection_cls_params {
     int rows, per, first, anchors, m;

@@ -35,6 +35,29 @@ float target_of(uint row, int g, int column)
     return column < 0 ? 0.0 : intBitsToFloat(classes.v[truth * uint(p.labels) + uint(column)]);
 }
 
+/* The logarithm of the sum of exponentials of targets that are logits; else 0. */
+float target_lse(uint row, int g)
+{
+    float largest, sum = 0.0;
+
+    if ((p.flags & DETECTION_LOGITS) == 0)
+        return 0.0;
+    largest = target_of(row, g, 0);
+    for (int i = 1; i < p.columns; i++)
+        largest = max(largest, target_of(row, g, i));
+    for (int i = 0; i < p.columns; i++)
+        sum += exp((target_of(row, g, i) - largest) * p.a);
+    return largest * p.a + log(sum);
+}
+
+/* The target of a column for the softmax. lse: of target_lse. */
+float softmax_target(uint row, int g, int column, float lse)
+{
+    float z = target_of(row, g, column);
+
+    return (p.flags & DETECTION_LOGITS) != 0 ? exp(z * p.a - lse) : z;
+}
+
 /* ln(1 + t) for t in 0..1. GLSL has no log1p, and log(1 + t) loses small t. */
 float log_one_plus(float t)
 {

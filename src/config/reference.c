@@ -160,6 +160,7 @@ const struct pm_reference pm_references[] = {
     KEY("loss.normalize_by_matches", NULL, NULL, "normalize_loss_by_num_matches"),
     KEY("loss.normalize_loc_by_codesize", NULL, NULL, "normalize_loc_loss_by_codesize"),
     KEY("loss.hard_example_miner", NULL, NULL, "hard_example_miner"),
+    KEY("loss.random_example_sampler", NULL, NULL, "random_example_sampler"),
     KEY("loss.expected_loss_weights", NULL, NULL,
         "expected_loss_weights, min_num_negative_samples, desired_negative_sampling_ratio"),
 

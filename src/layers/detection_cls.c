@@ -2,7 +2,8 @@
  * score, z its target, p = 1 / (1 + e^-x).
  *
  *     sigmoid       H(x, z) = max(x, 0) - x z + ln(1 + e^-|x|)
- *     softmax       ln(sum of e^(x / s)) - x / s, weighted by the targets, s = logit_scale
+ *     softmax       ln(sum of e^(x / s)) - x / s, weighted by the targets, s = logit_scale; or by
+ *                   the softmax of targets that are logits, z / s
  *     focal         alpha_z (1 - p_z)^gamma H(x, z), p_z = z p + (1 - z) (1 - p),
  *                   alpha_z = z alpha + (1 - z) (1 - alpha), or 1
  *     bootstrapped  H(x, alpha z + (1 - alpha) p), or with [p > 1/2] instead of p. As in
@@ -179,6 +180,37 @@ PM_INLINE void score_slopes(const struct detection_cls_params *p, int kind, bool
         }                                                                                         \
     }
 
+/* The logarithm of the sum of exponentials of targets that are logits; else 0. */
+PM_INLINE float target_lse(const struct pm_args *a, const struct row *r)
+{
+    const struct detection_cls_params *p = a->params;
+    float z[CHUNK], largest = -INFINITY, sum = 0;
+
+    for (int first = 0, n; p->flags & DETECTION_LOGITS && first < p->columns; first += n) {
+        n = p->columns - first < CHUNK ? p->columns - first : CHUNK;
+        targets_of(a, r, first, n, z);
+        largest = fmaxf(largest, pm_row_max(z, n));
+    }
+    for (int first = 0, n; p->flags & DETECTION_LOGITS && first < p->columns; first += n) {
+        n = p->columns - first < CHUNK ? p->columns - first : CHUNK;
+        targets_of(a, r, first, n, z);
+        for (int i = 0; i < n; i++)
+            sum += pm_expf((z[i] - largest) * p->a);
+    }
+    return p->flags & DETECTION_LOGITS ? largest * p->a + logf(sum) : 0;
+}
+
+/* Fills the targets of the softmax. lse: of target_lse. */
+PM_INLINE void softmax_targets(const struct pm_args *a, const struct row *r, float lse, int first,
+                               int n, float *z)
+{
+    const struct detection_cls_params *p = a->params;
+
+    targets_of(a, r, first, n, z);
+    for (int i = 0; p->flags & DETECTION_LOGITS && i < n; i++)
+        z[i] = pm_expf(z[i] * p->a - lse);
+}
+
 PM_INLINE float softmax_loss(const struct pm_args *a, const struct row *r, const float *x,
                              float *lse)
 {
@@ -193,10 +225,10 @@ PM_INLINE float softmax_loss(const struct pm_args *a, const struct row *r, const
             e[i] = pm_expf((x[first + i] - largest) * p->a);
         sum += pm_row_sum(e, n);
     }
-    const float rest = logf(sum);
+    const float rest = logf(sum), of_targets = target_lse(a, r);
     for (int first = 0, n; first < p->columns; first += n) {
         n = p->columns - first < CHUNK ? p->columns - first : CHUNK;
-        targets_of(a, r, first, n, z);
+        softmax_targets(a, r, of_targets, first, n, z);
         for (int i = 0; i < n; i++)
             e[i] = z[i] * (rest - (x[first + i] - largest) * p->a);
         loss += pm_row_sum(e, n);
@@ -210,16 +242,17 @@ PM_INLINE void softmax_slopes(const struct pm_args *a, const struct row *r, floa
                               const float *x, float *y)
 {
     const struct detection_cls_params *p = a->params;
+    const float of_targets = target_lse(a, r);
     float z[CHUNK], sum = 0;
 
     for (int first = 0, n; first < p->columns; first += n) {
         n = p->columns - first < CHUNK ? p->columns - first : CHUNK;
-        targets_of(a, r, first, n, z);
+        softmax_targets(a, r, of_targets, first, n, z);
         sum += pm_row_sum(z, n);
     }
     for (int first = 0, n; first < p->columns; first += n) {
         n = p->columns - first < CHUNK ? p->columns - first : CHUNK;
-        targets_of(a, r, first, n, z);
+        softmax_targets(a, r, of_targets, first, n, z);
         PM_SIMD
         for (int i = 0; i < n; i++)
             y[first + i] = (sum * pm_expf(x[first + i] * p->a - lse) - z[i]) * p->a * w;

@@ -56,7 +56,7 @@ struct detection_cfg {
 };
 
 enum { BOTH, CLASSIFICATION, LOCALIZATION };
-enum { SIGMOID, SOFTMAX, FOCAL, BOOTSTRAPPED };
+enum { SIGMOID, SOFTMAX, LOGITS_SOFTMAX, FOCAL, BOOTSTRAPPED };
 
 static const struct pm_opt opts[] = {
     PM_INT(detection_cfg, levels, 0, 0, LEVELS, "number of levels; 0: from the number of inputs"),
@@ -67,9 +67,11 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(detection_cfg, delta, 1, 1e-6, 1e6,
              "weighted_smooth_l1: difference from which the loss is linear"),
     PM_ENUM(detection_cfg, classification, SIGMOID,
-            "weighted_sigmoid|weighted_softmax|weighted_sigmoid_focal|bootstrapped_sigmoid",
-            "loss of class scores"),
-    PM_FLOAT(detection_cfg, logit_scale, 1, 1e-6, 1e6, "weighted_softmax: divisor of the scores"),
+            "weighted_sigmoid|weighted_softmax|weighted_logits_softmax|weighted_sigmoid_focal|"
+            "bootstrapped_sigmoid", "loss of class scores"),
+    PM_FLOAT(detection_cfg, logit_scale, 1, 1e-6, 1e6,
+             "weighted_softmax, weighted_logits_softmax: divisor of the scores, and of targets "
+             "that are logits"),
     PM_FLOAT(detection_cfg, gamma, 2, 0, 100,
              "weighted_sigmoid_focal: exponent that lowers the weight of easy anchors"),
     PM_FLOAT(detection_cfg, alpha, NAN, 0, 1,
@@ -377,10 +379,16 @@ static struct detection_loc_params loc_params(const struct pm_node *n, int level
     };
 }
 
+static bool is_softmax(const struct detection_cfg *cfg)
+{
+    return cfg->classification == SOFTMAX || cfg->classification == LOGITS_SOFTMAX;
+}
+
 static struct detection_cls_params cls_params(const struct pm_node *n, int level)
 {
     static const int kinds[] = {
         [SIGMOID] = DETECTION_SIGMOID, [SOFTMAX] = DETECTION_SOFTMAX,
+        [LOGITS_SOFTMAX] = DETECTION_SOFTMAX,
         [FOCAL] = DETECTION_FOCAL, [BOOTSTRAPPED] = DETECTION_BOOTSTRAPPED,
     };
     const struct detection_cfg *cfg = n->cfg;
@@ -392,12 +400,13 @@ static struct detection_cls_params cls_params(const struct pm_node *n, int level
         .anchors = t.anchors.shape.dim[0], .m = t.boxes.shape.dim[1], .columns = columns_of(n),
         .labels = t.classes.type == PM_F32 ? t.classes.shape.dim[2] : 0,
         .flags = (cfg->background ? DETECTION_BACKGROUND : 0) |
-                 (cfg->encode_background_as_zeros ? DETECTION_ZEROS : 0),
+                 (cfg->encode_background_as_zeros ? DETECTION_ZEROS : 0) |
+                 (cfg->classification == LOGITS_SOFTMAX ? DETECTION_LOGITS : 0),
         .kind = cfg->classification == BOOTSTRAPPED && cfg->hard_bootstrap
                     ? DETECTION_BOOTSTRAPPED_HARD
                     : kinds[cfg->classification],
         .negative = cfg->negative_class_weight,
-        .a = cfg->classification == SOFTMAX   ? 1 / cfg->logit_scale
+        .a = is_softmax(cfg)                  ? 1 / cfg->logit_scale
              : cfg->classification == FOCAL ? cfg->gamma
                                             : cfg->alpha,
         .b = isnan(cfg->alpha) ? -1 : cfg->alpha,
@@ -430,9 +439,9 @@ static struct pm_tensor level_losses(struct pm_node *n, struct pm_calls *c, bool
         part[i] = pm_temp(c, shape, PM_F32);
         if (classes) {
             const struct detection_cls_params p = cls_params(n, i);
-            const struct pm_tensor lse = cfg->classification != SOFTMAX
-                                             ? PM_NO_TENSOR
-                                             : pm_save(c, n, SAVED_LSE + i, shape, PM_F32);
+            const struct pm_tensor lse = is_softmax(cfg)
+                                             ? pm_save(c, n, SAVED_LSE + i, shape, PM_F32)
+                                             : PM_NO_TENSOR;
 
             pm_detection_cls(c, &p, n->xs[levels + i], &t, part[i], lse);
         } else {

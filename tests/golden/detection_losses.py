@@ -62,6 +62,8 @@ CASES = [
      losses.WeightedL2LocalizationLoss(), SIGMOID(), None, 1],
     ["coder=square", SQUARE, SMOOTH(), SIGMOID(), None, 1],
     ["classification=weighted_softmax", FASTER, SMOOTH(), SOFTMAX(), None, 1],
+    ["classification=weighted_logits_softmax logit_scale=0.5", FASTER, SMOOTH(),
+     losses.WeightedSoftmaxClassificationAgainstLogitsLoss(logit_scale=0.5), None, 1],
     ["classification=weighted_softmax logit_scale=2", FASTER, SMOOTH(), SOFTMAX(logit_scale=2.0),
      None, 1],
     ["classification=weighted_sigmoid_focal alpha=0.25", FASTER, SMOOTH(),

@@ -187,6 +187,10 @@ static void training(void **state)
     has("eval.sample_1_of_n", "3");
     has("eval.averages", "\"on\"");
     assert_int_equal(cJSON_GetArraySize(p.notes), 0);
+    converted("model { ssd { loss { random_example_sampler { positive_sample_fraction: .25 }\n"
+              "  classification_loss { weighted_logits_softmax { logit_scale: 2 } } } } }");
+    has("loss.random_example_sampler", "{\"positive_sample_fraction\":0.25}");
+    has("loss.classification", "{\"type\":\"weighted_logits_softmax\",\"logit_scale\":2}");
 }
 
 /* Converts one learning rate into an empty config. */

@@ -69,6 +69,11 @@ static double classification(const struct ref *r, const struct detection *d, con
 
         return z[i] * (log_sum(x, d->columns, s) - x[i] / s);
     }
+    if (ref_says(r, "classification", "weighted_logits_softmax", "")) {
+        const double s = ref_number(r, "logit_scale", 1);
+
+        return exp(z[i] / s - log_sum(z, d->columns, s)) * (log_sum(x, d->columns, s) - x[i] / s);
+    }
     if (ref_says(r, "classification", "weighted_sigmoid_focal", ""))
         return (a < 0 ? 1 : z[i] * a + (1 - z[i]) * (1 - a)) *
                pow(1 - pt, ref_number(r, "gamma", 2)) * entropy(x[i], z[i]);
@@ -254,6 +259,11 @@ static const struct check_case cases[] = {
       MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " classification=weighted_softmax", MAPS MATCHED "2x3x4@0..1 2x3x3@0..1 2x3@0.5..2",
       GRADIENT },
+    { LOSS " classification=weighted_logits_softmax", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " classification=weighted_logits_softmax logit_scale=0.5", MAPS MATCHED
+      "2x3x4@0..1 2x3x3@-9..9 2x3@0.5..2", GRADIENT },
+    { LOSS " classification=weighted_logits_softmax logit_scale=2 encode_background_as_zeros=true",
+      MAPS MATCHED "2x3x4@0..1 2x3x4@-30..40 2x3@0.5..2", GRADIENT },
     { LOSS " classification=weighted_sigmoid_focal alpha=0.25", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " classification=weighted_sigmoid_focal gamma=1.5", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " classification=weighted_sigmoid_focal gamma=0", MAPS MATCHED TRUTH, GRADIENT },

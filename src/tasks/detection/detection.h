@@ -43,7 +43,8 @@ struct pm_detection_post {
 };
 /* loss.classification, loss.localization, loss.hard_example_miner */
 enum pm_class_loss {
-    PM_CLASS_SIGMOID, PM_CLASS_SIGMOID_FOCAL, PM_CLASS_SOFTMAX, PM_CLASS_BOOTSTRAPPED,
+    PM_CLASS_SIGMOID, PM_CLASS_SIGMOID_FOCAL, PM_CLASS_SOFTMAX, PM_CLASS_LOGITS_SOFTMAX,
+    PM_CLASS_BOOTSTRAPPED,
 };
 struct pm_detection_class_loss {
     int type;            /* enum pm_class_loss */
@@ -62,6 +63,10 @@ struct pm_detection_miner {
     int loss_type;
     int max_negatives_per_positive, min_negatives_per_image;
 };
+struct pm_detection_sampler {
+    bool on;             /* loss.random_example_sampler is an object */
+    float positive_sample_fraction;
+};
 enum pm_normalize_over { PM_NORMALIZE_BATCH, PM_NORMALIZE_CLONE };
 
 struct pm_detection_data {
@@ -74,7 +79,8 @@ struct pm_detection_data {
 };
 struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
 struct pm_detection_loss {
-    const struct cJSON *classification, *localization, *hard_example_miner;
+    const struct cJSON *classification, *localization, *hard_example_miner,
+        *random_example_sampler;
     int normalize_over;    /* enum pm_normalize_over */
     bool normalize_by_matches, normalize_loc_by_codesize, encode_background_as_zeros;
     float negative_class_weight;
@@ -109,6 +115,7 @@ struct pm_task {
     struct pm_detection_class_loss class_loss;
     struct pm_detection_box_loss box_loss;
     struct pm_detection_miner miner;
+    struct pm_detection_sampler anchor_sampler;
     unsigned sets;                    /* enum pm_box_set: metrics that are computed */
     double recall[2];                 /* of precision_at_recall */
     bool skip_unlabeled;              /* evaluation drops detections of classes that the picture's
@@ -139,6 +146,8 @@ int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object);
 /* Adds score_threshold: a number, or with "best" a list of them by class. Returns PM_ECONFIG with
  * "best" if the run has no evaluation with these classes. */
 int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object);
+/* Whether the loss of the classes is a softmax, which needs a background class. */
+bool pm_detection_is_softmax(const struct pm_task *t);
 /* Returns the score above which boxes of the class are drawn. */
 double pm_detection_threshold(const struct pm_task *t, int label);
 /* best_scores.c: sets, for each class, the score of the best F1 in the latest evaluation of this
@@ -243,6 +252,12 @@ int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int h
                            const float *boxes, int count, struct pm_box *out);
 
 /* detection_targets.c */
+/* loss.random_example_sampler: of an example's negative anchors, keeps a random part and ignores
+ * the others, so that matched anchors are positive_sample_fraction of all that count. All negative
+ * anchors are ignored if none is matched. Draws depend on the record's seed, step and example.
+ * matches [anchors] and weights [boxes] are those of the fields. */
+void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader_record *r,
+                                 const float *weights, int32_t *matches, int anchors);
 /* Returns the field truth_classes of one example. */
 struct pm_field pm_detection_classes_field(const struct pm_task *t);
 /* Returns the class, from 0, of a row of the field truth_classes: the first of those with the

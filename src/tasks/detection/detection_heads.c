@@ -135,12 +135,13 @@ int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *hea
                            "levels", h.boxes[l]->name, h.boxes[l]->out_shape.dim[1],
                            h.boxes[l]->out_shape.dim[2], l + 1, level->grid[0], level->grid[1]));
     }
-    if (t->class_loss.type == PM_CLASS_SOFTMAX && !h.background)
-        PM_TRY(pm_fail(PM_ECONFIG, "loss.classification.type: weighted_softmax needs a background "
-                       "class, but the net's layer %s has only %d columns: set "
+    if (pm_detection_is_softmax(t) && !h.background)
+        PM_TRY(pm_fail(PM_ECONFIG, "loss.classification.type: weighted_%ssoftmax needs a "
+                       "background class, but the net's layer %s has only %d columns: set "
                        "model.background_class=true, in a list of layers give it %d for each "
-                       "anchor, or choose weighted_sigmoid_focal", h.classes[0]->name,
-                       t->facts.num_classes, t->facts.num_classes + 1));
+                       "anchor, or choose weighted_sigmoid_focal",
+                       t->class_loss.type == PM_CLASS_SOFTMAX ? "" : "logits_",
+                       h.classes[0]->name, t->facts.num_classes, t->facts.num_classes + 1));
 out:
     return err;
 }

@@ -31,16 +31,17 @@ void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
 static void add_class_loss(const struct pm_task *t, struct cJSON *o)
 {
     static const char *const names[] = { "weighted_sigmoid", "weighted_sigmoid_focal",
-                                         "weighted_softmax", "bootstrapped_sigmoid" };
+                                         "weighted_softmax", "weighted_logits_softmax",
+                                         "bootstrapped_sigmoid" };
     const struct pm_detection_class_loss *l = &t->class_loss;
 
     cJSON_AddStringToObject(o, "classification", names[l->type]);
     cJSON_AddNumberToObject(o, "classification_weight", (double)l->weight);
     if (l->type == PM_CLASS_SIGMOID_FOCAL)
         cJSON_AddNumberToObject(o, "gamma", (double)l->gamma);
-    if (l->type != PM_CLASS_SOFTMAX && !isnan(l->alpha))
+    if (!pm_detection_is_softmax(t) && !isnan(l->alpha))
         cJSON_AddNumberToObject(o, "alpha", (double)l->alpha);
-    if (l->type == PM_CLASS_SOFTMAX)
+    if (pm_detection_is_softmax(t))
         cJSON_AddNumberToObject(o, "logit_scale", (double)l->logit_scale);
     if (l->type == PM_CLASS_BOOTSTRAPPED)
         cJSON_AddBoolToObject(o, "hard_bootstrap", l->hard_bootstrap);

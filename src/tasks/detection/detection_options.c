@@ -70,8 +70,8 @@ static const struct pm_opt coder[] = {
 
 static const struct pm_opt post[] = {
     PM_ENUM(pm_detection_post, score_converter, PM_CONVERT_AUTO, "auto|identity|sigmoid|softmax",
-            "how logits become scores; auto = softmax if loss.classification is weighted_softmax, "
-            "else sigmoid"),
+            "how logits become scores; auto = softmax if loss.classification is weighted_softmax "
+            "or weighted_logits_softmax, else sigmoid"),
     PM_FLOAT(pm_detection_post, logit_scale, 1, 1e-6, 1e6, "divisor of the logits before that"),
     PM_FLOAT(pm_detection_post, score_threshold, 0, 0, 1,
              "drop detections whose score is not above this"),
@@ -100,6 +100,9 @@ static const struct pm_opt loss[] = {
     PM_JSON(pm_detection_loss, hard_example_miner,
             "detection: take the loss of the hardest anchors only, an object with the keys below; "
             "null = of all anchors"),
+    PM_JSON(pm_detection_loss, random_example_sampler,
+            "detection: take the loss of the matched anchors and of a random part of the negative "
+            "ones, an object with the key below; null = of all anchors"),
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
             "device's part, as in the original; with batch, devices of any shares learn the same"),
@@ -117,10 +120,12 @@ static const struct pm_opt loss[] = {
 
 static const struct pm_opt class_loss[] = {
     PM_ENUM(pm_detection_class_loss, type, PM_CLASS_SIGMOID_FOCAL,
-            "weighted_sigmoid|weighted_sigmoid_focal|weighted_softmax|bootstrapped_sigmoid",
+            "weighted_sigmoid|weighted_sigmoid_focal|weighted_softmax|weighted_logits_softmax|"
+            "bootstrapped_sigmoid",
             "cross entropy of each class by itself; the same with less weight on easy examples; "
-            "cross entropy of one class of all and the background; cross entropy with targets "
-            "that the prediction corrects"),
+            "cross entropy of one class of all and the background; the same with the softmax of "
+            "the targets, which are another net's logits (data.multiclass_scores); cross entropy "
+            "with targets that the prediction corrects"),
     PM_FLOAT(pm_detection_class_loss, weight, 1, 0, 1e6, "weight of this loss"),
     PM_FLOAT(pm_detection_class_loss, gamma, 2, 0, 100,
              "weighted_sigmoid_focal: exponent of 1 - p, p being the probability of the truth"),
@@ -128,7 +133,7 @@ static const struct pm_opt class_loss[] = {
              "weighted_sigmoid_focal: weight of objects; 1 - alpha is that of the background; null "
              "= no such weights. bootstrapped_sigmoid: part of the true targets, required"),
     PM_FLOAT(pm_detection_class_loss, logit_scale, 1, 1e-6, 1e6,
-             "weighted_softmax: divisor of the logits"),
+             "weighted_softmax, weighted_logits_softmax: divisor of the logits"),
     PM_BOOL(pm_detection_class_loss, hard_bootstrap, false,
             "bootstrapped_sigmoid: correct by the predicted class instead of its probability"),
     { 0 },
@@ -156,6 +161,12 @@ static const struct pm_opt miner[] = {
            "most negative anchors for each matched one; 0 = no limit"),
     PM_INT(pm_detection_miner, min_negatives_per_image, 0, 0, 1000000,
            "negative anchors that may be kept also without matched ones"),
+    { 0 },
+};
+
+static const struct pm_opt sampler[] = {
+    PM_FLOAT(pm_detection_sampler, positive_sample_fraction, 0.01, 1e-6, 1,
+             "share of the matched anchors among those that count"),
     { 0 },
 };
 
@@ -191,8 +202,8 @@ const struct pm_task_section pm_detection_sections[] = {
     { "data", data }, { "model", model }, { "model.box_coder", coder },
     { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
-    { "loss.hard_example_miner", miner }, { "eval", eval },
-    { "export", export }, { 0 },
+    { "loss.hard_example_miner", miner }, { "loss.random_example_sampler", sampler },
+    { "eval", eval }, { "export", export }, { 0 },
 };
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -244,6 +255,11 @@ out:
     return err;
 }
 
+bool pm_detection_is_softmax(const struct pm_task *t)
+{
+    return t->class_loss.type == PM_CLASS_SOFTMAX || t->class_loss.type == PM_CLASS_LOGITS_SOFTMAX;
+}
+
 static int read_loss(const struct pm_config *c, struct pm_task *t)
 {
     const struct pm_detection_class_loss *l = &t->class_loss;
@@ -256,6 +272,9 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_object(c, "loss.hard_example_miner", t->loss.hard_example_miner, miner,
                        &t->miner));
     t->miner.on = t->loss.hard_example_miner != NULL;
+    PM_TRY(read_object(c, "loss.random_example_sampler", t->loss.random_example_sampler, sampler,
+                       &t->anchor_sampler));
+    t->anchor_sampler.on = t->loss.random_example_sampler != NULL;
     if (!t->loss.classification)
         t->class_loss.alpha = 0.25f;
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
@@ -266,8 +285,8 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
                        "weighted_sigmoid_focal, which weights easy anchors down by itself: remove "
                        "one of the two", place_of(c, "loss.hard_example_miner")));
     if (t->post.score_converter == PM_CONVERT_AUTO)
-        t->post.score_converter = l->type == PM_CLASS_SOFTMAX ? PM_CONVERT_SOFTMAX
-                                                              : PM_CONVERT_SIGMOID;
+        t->post.score_converter = pm_detection_is_softmax(t) ? PM_CONVERT_SOFTMAX
+                                                             : PM_CONVERT_SIGMOID;
 out:
     return err;
 }

@@ -191,7 +191,7 @@ static void tell_crowded(const struct pm_task *t, size_t count, const char *wher
 
     if ((n & (n - 1)) == 0)
         PM_WARN("data", "%s: %zu boxes; training keeps the largest %d (data.max_boxes), %" PRIu64
-                " such pictures so far", where, count, t->data.max_boxes, n);
+                " such picture%s so far", where, count, t->data.max_boxes, n, n == 1 ? "" : "s");
 }
 
 /* Larger areas first, the first of equal ones first. */
@@ -323,6 +323,7 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
 {
     const struct pm_task *t = sampler->task;
     const size_t most = (size_t)t->data.max_boxes;
+    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, r->frame);
     struct row *rows = pm_malloc((placed->objects + 1) * sizeof *rows);
     size_t count = make_rows(placed, t->data.multiclass_scores, rows);
 
@@ -331,7 +332,10 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
     if (count > most && sampler->train)
         tell_crowded(t, count, r->where);
     keep_largest(rows, count, most, a);
-    write_truths(t, rows, count, pm_detection_anchors_of(t, r->frame), a, out);
+    write_truths(t, rows, count, anchors, a, out);
+    if (anchors && t->anchor_sampler.on)
+        pm_detection_sample_anchors(t, r, out[PM_FIELD_WEIGHTS], out[PM_FIELD_MATCHES],
+                                    anchors->count);
     if (r->host && sampler->train && (placed->masks || placed->points))
         *r->host = truths_of_rows(placed, rows, count, r->frame, a);
     pm_free(rows);

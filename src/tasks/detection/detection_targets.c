@@ -1,6 +1,9 @@
-/* detection_targets: the field truth_classes: a class, or a target for each class. Soft labels of
+/* detection_targets: which anchors learn, and the field truth_classes: a class, or a target for
+ * each class. Soft labels of
  * records become targets here; merged labels do where boxes are merged (detection_samples.c). */
 #include "tasks/detection/detection.h"
+
+#include <pumice/rng.h>
 
 #include <string.h>
 
@@ -68,4 +71,29 @@ int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o
     out->scores = scores;
     out->score_count = t->facts.num_classes;
     return PM_OK;
+}
+
+void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader_record *r,
+                                 const float *weights, int32_t *matches, int anchors)
+{
+    const float fraction = t->anchor_sampler.positive_sample_fraction;
+    struct pm_rng rng = pm_rng_make(r->seed, pm_hash("random_example_sampler"), (uint32_t)r->step,
+                                    r->example);
+    int64_t positive = 0, left = 0, wanted;
+
+    for (int i = 0; i < anchors; i++) {
+        positive += matches[i] >= 0 && weights[matches[i]] > 0;
+        left += matches[i] == PM_NEGATIVE;
+    }
+    /* As in TensorFlow: a float32 product, without its fraction. */
+    wanted = (int64_t)((float)((1 - (double)fraction) / (double)fraction) * (float)positive);
+    for (int i = 0; i < anchors; i++)
+        if (matches[i] == PM_NEGATIVE) {
+            /* each set of so many anchors is equally likely */
+            const bool kept = pm_rng_int(&rng, 0, left - 1) < wanted;
+
+            left--;
+            wanted -= kept;
+            matches[i] = kept ? PM_NEGATIVE : PM_IGNORED;
+        }
 }

@@ -357,6 +357,57 @@ static void soft_scores(void **state)
     tear_down(&s);
 }
 
+/* Two matched anchors of eight and a share of a half: two random negatives count. A matched anchor
+ * of weight 0 is none. */
+static void sampled_anchors(void **state)
+{
+    static const float weights[] = { 1, 0 };
+    struct setup s = set_up(CONFIG("}, \"loss\": {\"random_example_sampler\": "
+                                   "{\"positive_sample_fraction\": 0.5}}}"));
+    int times[8] = { 0 };
+
+    (void)state;
+    for (uint32_t step = 0; step < 3000; step++) {
+        const struct pm_loader_record r = { .seed = 3, .step = step, .example = 1 };
+        int32_t matches[] = { 0, -1, -1, 1, -1, -2, 0, -1 }, again[8], kept = 0;
+
+        memcpy(again, matches, sizeof again);
+        pm_detection_sample_anchors(s.e->task, &r, weights, matches, 8);
+        pm_detection_sample_anchors(s.e->task, &r, weights, again, 8);
+        assert_memory_equal(matches, again, sizeof again);
+        assert_true(matches[0] == 0 && matches[3] == 1 && matches[5] == -2 && matches[6] == 0);
+        for (int k = 0; k < 8; k++)
+            kept += matches[k] == PM_NEGATIVE, times[k] += matches[k] == PM_NEGATIVE;
+        assert_int_equal(kept, 2);
+    }
+    /* each of four with probability 1/2; 6 standard deviations are 164 */
+    for (int k = 0; k < 8; k++)
+        assert_true(times[k] == 0 || abs(times[k] - 1500) < 164);
+    assert_true(times[1] && times[2] && times[4] && times[7]);
+    tear_down(&s);
+}
+
+/* Without a matched anchor none counts. A share of 1/100 keeps 99 negatives for each match. */
+static void sampled_in_training(void **state)
+{
+    struct setup s = set_up(CONFIG("}, \"loss\": {\"random_example_sampler\": {}}}"));
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    pm_objects_start(&o, 40, 40);
+    made(&s, true, &o, &m);
+    for (int k = 0; k < ANCHORS; k++)
+        assert_int_equal(m.matches[k], PM_IGNORED);
+    o.has = PM_HAS_TEXT;
+    add(&o, "cat", 0, 0, 1, 1);
+    made(&s, true, &o, &m);
+    for (int k = 0; k < ANCHORS; k++)
+        assert_int_not_equal(m.matches[k], PM_IGNORED);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
 static void not_both(void **state)
 {
     struct setup s;
@@ -425,7 +476,8 @@ int main(void)
         cmocka_unit_test(divisor_of_a_batch),   cmocka_unit_test(back_to_pixels),
         cmocka_unit_test(remapped_classes),
         cmocka_unit_test(equal_boxes_share_labels), cmocka_unit_test(soft_labels),
-        cmocka_unit_test(soft_scores),
+        cmocka_unit_test(soft_scores), cmocka_unit_test(sampled_anchors),
+        cmocka_unit_test(sampled_in_training),
         cmocka_unit_test(not_both),             cmocka_unit_test(painted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
