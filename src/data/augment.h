@@ -135,6 +135,9 @@ struct pm_box_rule {
 /* box: receives y, x, height, width. */
 void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                    int box[4]);
+/* Row of a crop: places draws->box, or the whole picture if its height is 0. */
+int pm_place_box(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
+                 struct pm_geometry *g);
 /* Rule of torchvision's RandomResizedCrop: a box of random area and aspect. */
 struct pm_area_rule {
     float area_min, area_max, aspect_min, aspect_max;

@@ -118,8 +118,8 @@ static void draw_box(const void *cfg, struct pm_rng *r, const struct pm_scene *s
     pm_sample_box(&rule, r, s, out->box);
 }
 
-static int place_box(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
-                     struct pm_geometry *g)
+int pm_place_box(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
+                 struct pm_geometry *g)
 {
     (void)cfg, (void)t;
     if (d->box[2] > 0)
@@ -138,7 +138,7 @@ const struct pm_augmentation pm_augmentation_random_box_crop = {
     .wants_boxes = true,
     .check = check_box,
     .draw = draw_box,
-    .place = place_box,
+    .place = pm_place_box,
 };
 
 /* ---- torchvision's ----------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void draw_area(const void *cfg, struct pm_rng *r, const struct pm_scene *
 static int place_resized(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
                          struct pm_geometry *g)
 {
-    place_box(cfg, d, t, g);
+    pm_place_box(cfg, d, t, g);
     pm_geometry_resize(g, t->height, t->width,
                        (enum pm_resize)((const struct resized_crop_cfg *)cfg)->method);
     return PM_OK;

@@ -231,11 +231,11 @@ struct visible_cfg {
 
 static const struct pm_opt visible_opts[] = {
     PM_DOUBLE(visible_cfg, area, 0.3, 0, 1,
-              "objects with a smaller share of their area in the picture are dropped"),
+              "smallest visible share of an object's area; objects with less are dropped"),
     { 0 },
 };
 
-/* Counts what earlier rows have clipped, too. */
+/* The share counts all rows before: each multiplies what it left. */
 static void visible(const void *cfg, const struct pm_draws *d, struct pm_scene_objects *o)
 {
     const double area = ((const struct visible_cfg *)cfg)->area;
@@ -248,7 +248,8 @@ static void visible(const void *cfg, const struct pm_draws *d, struct pm_scene_o
 
 const struct pm_augmentation pm_augmentation_min_visible = {
     .name = "min_visible",
-    .help = "drops objects of which the rows before have cut off too much, and clips the others",
+    .help = "limits boxes to the picture, and drops an object if the entries before it have cut "
+            "off too much of its area",
     .opts = visible_opts,
     .cfg_size = sizeof(struct visible_cfg),
     .carries = PM_CARRIES_ALL,

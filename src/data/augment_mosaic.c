@@ -1,8 +1,8 @@
-/* mosaic: one picture of four records (Bochkovskiy et al., YOLOv4, 2020). It sees more objects, in
- * more sizes and surroundings, than one record has. The four pictures meet at a random point of a
- * canvas of twice the input's sides; the following rows and the preprocessing see the canvas as the
- * record's picture. Draws: struct pm_mosaic_draws, from the generator of the list's first row. Maps
- * of labels are not carried. */
+/* mosaic: joins the pictures of four records (Bochkovskiy et al., YOLOv4, 2020). A mosaic has more
+ * objects than one record, in more sizes and surroundings. The canvas has twice the input's sides,
+ * and the four pictures meet at a random point of it. The following rows and the preprocessing
+ * treat the canvas as the record's picture. Draws: struct pm_mosaic_draws, from the generator of
+ * the list's first row. Maps of labels are not carried. */
 #include <math.h>
 #include <string.h>
 
@@ -16,15 +16,16 @@ struct mosaic_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_DOUBLE(mosaic_cfg, probability, 1, 0, 1, "share of the pictures that become a mosaic"),
+    PM_DOUBLE(mosaic_cfg, probability, 1, 0, 1, "share of the examples that are a mosaic"),
     PM_INT(mosaic_cfg, until_steps, 0, 0, 1 << 30,
-           "only steps before this one have mosaics; 0 = all steps"),
+           "first step without mosaics; 0 = all steps have them"),
     PM_DOUBLE(mosaic_cfg, min_center, 0.25, 0, 1,
-              "smallest height and width of the first picture's part, as a share of the mosaic"),
-    PM_DOUBLE(mosaic_cfg, max_center, 0.75, 0, 1, "largest height and width of this part"),
+              "smallest height and width of the upper left picture, as a share of the mosaic's"),
+    PM_DOUBLE(mosaic_cfg, max_center, 0.75, 0, 1,
+              "largest height and width of the upper left picture, as a share of the mosaic's"),
     PM_DOUBLE(mosaic_cfg, min_visible, 0.1, 0, 1,
-              "objects with a smaller share of their area in the mosaic are dropped"),
-    PM_INT(mosaic_cfg, fill, 127, 0, 255, "grey of places without a picture"),
+              "smallest visible share of an object's area; objects with less are dropped"),
+    PM_INT(mosaic_cfg, fill, 127, 0, 255, "grey value of pixels that no picture covers"),
     { 0 },
 };
 

@@ -80,15 +80,6 @@ static void draw_rule(const struct crop_rule *c, struct pm_rng *r, const struct 
     pm_sample_box(&box, r, s, out->box);
 }
 
-static int place_box(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
-                     struct pm_geometry *g)
-{
-    (void)cfg, (void)t;
-    if (d->box[2] > 0)
-        pm_geometry_window(g, d->box[0], d->box[1], d->box[2], d->box[3], NULL);
-    return PM_OK;
-}
-
 static void retain(const struct crop_rule *c, const struct pm_draws *d, struct pm_scene_objects *o)
 {
     if (d->box[2] > 0)
@@ -130,7 +121,7 @@ const struct pm_augmentation pm_augmentation_random_crop_image = {
     .wants_boxes = true,
     .check = check_crop,
     .draw = draw_crop,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_crop,
 };
 
@@ -196,7 +187,7 @@ const struct pm_augmentation pm_augmentation_random_crop_pad_image = {
     .wants_boxes = true,
     .check = check_crop,
     .draw = draw_crop_pad,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_crop,
     .then = &crop_padding,
 };
@@ -304,7 +295,7 @@ const struct pm_augmentation pm_augmentation_ssd_random_crop = {
     .wants_boxes = true,
     .prepare = prepare_ssd,
     .draw = draw_ssd,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_ssd,
 };
 
@@ -345,7 +336,7 @@ const struct pm_augmentation pm_augmentation_ssd_random_crop_pad = {
     .wants_boxes = true,
     .prepare = prepare_ssd_pad,
     .draw = draw_ssd_pad,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_ssd,
     .then = &ssd_padding,
 };
@@ -474,7 +465,7 @@ const struct pm_augmentation pm_augmentation_ssd_random_crop_fixed_aspect_ratio 
     .wants_boxes = true,
     .prepare = prepare_fixed,
     .draw = draw_fixed,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_ssd,
     .then = &fixed_window,
 };
@@ -546,7 +537,7 @@ const struct pm_augmentation pm_augmentation_ssd_random_crop_pad_fixed_aspect_ra
     .prepare = prepare_ssd,
     .check = check_pad_fixed,
     .draw = draw_pad_fixed,
-    .place = place_box,
+    .place = pm_place_box,
     .objects = retain_ssd,
     .then = &black_padding,
 };
