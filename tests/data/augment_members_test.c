@@ -58,7 +58,7 @@ static const struct {
 struct scene {
     struct pm_arena *arena;
     struct config c;
-    cJSON *json;
+    struct list list;
     struct pm_input input;
     struct pm_image8 im;
     uint8_t pixels[HEIGHT * WIDTH * 3], masks[OBJECTS * HEIGHT * WIDTH];
@@ -105,17 +105,14 @@ static void open_scene(struct scene *s, const char *list)
     s->c = config("ssd", "resizer=pad_to_multiple");
     s->arena = pm_arena_create();
     snprintf(text, sizeof text, "[%s]", list);
-    s->json = cJSON_Parse(text);
-    assert_non_null(s->json);
-    s->input = (struct pm_input){ s->c.row, s->c.cfg, NULL };
-    if (pm_augment_open(s->json, "x.json: input.augment", s->arena, &s->input.augment) < 0)
-        fail_msg("%s", pm_error_text());
+    s->list = open_list(text);
+    s->input = (struct pm_input){ s->c.row, s->c.cfg, s->list.augment };
     draw_scene(s);
 }
 
 static void close_scene(struct scene *s)
 {
-    cJSON_Delete(s->json);
+    close_list(&s->list);
     pm_arena_destroy(&s->arena);
     pm_arena_destroy(&s->c.arena);
 }

@@ -42,11 +42,9 @@ static void crop_image(void **state)
     (void)state;
     open_scene(&s, "[{\"name\": \"random_crop_image\", \"min_object_covered\": 0.4}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(1, 2, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, i % (MOST + 1));
-        place_scene(&s, i);
+        place_objects(&s, 1, i % (MOST + 1), i);
         const int *box = s.placed.rows.draws[0].box;
         check_crop(&s, box, 0.4, area, aspect);
         start(&w, &s);
@@ -65,11 +63,9 @@ static void crop_image(void **state)
     open_scene(&s, "[{\"name\": \"random_crop_image\", \"min_object_covered\": 0.05,"
                    " \"overlap_thresh\": 0.9, \"clip_boxes\": false}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(1, 2, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, 2);
-        place_scene(&s, i);
+        place_objects(&s, 1, 2, i);
         start(&w, &s);
         enter(&w, s.placed.rows.draws[0].box);
         keep(&w, (double)0.9f, false);
@@ -94,11 +90,9 @@ static void ssd_crop(void **state)
     (void)state;
     open_scene(&s, "[{\"name\": \"ssd_random_crop\"}]");
     for (uint32_t i = 0; i < MANY; i++) {
-        struct pm_rng r = pm_rng_make(1, 2, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, i % (MOST + 1));
-        place_scene(&s, i);
+        place_objects(&s, 1, i % (MOST + 1), i);
         const struct pm_draws *d = &s.placed.rows.draws[0];
         chosen[d->which]++;
         whole += d->box[2] == 0;
@@ -127,11 +121,9 @@ static void fixed_aspect(void **state)
                    " \"operations\": [{\"min_object_covered\": 0.5, \"overlap_thresh\": 0.2}]},"
                    " {\"name\": \"random_crop_to_aspect_ratio\", \"overlap_thresh\": 0.5}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(5, 2, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, MOST);
-        place_scene(&s, i);
+        place_objects(&s, 5, MOST, i);
         const struct pm_draws *d = s.placed.rows.draws;
         start(&w, &s);
         if (d->box[2]) {
@@ -180,11 +172,9 @@ static void padding(void **state)
                    " {\"name\": \"random_absolute_pad_image\", \"max_height_padding\": 20,"
                    " \"pad_color\": [10, 20, 30]}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(1, 2, 3, i);
         struct world w, inner, shown;
 
-        fill_objects(&s, &r, i % (MOST + 1));
-        place_scene(&s, i);
+        place_objects(&s, 1, i % (MOST + 1), i);
         const struct pm_draws *d = s.placed.rows.draws;
         start(&w, &s);
         shown = w;
@@ -219,12 +209,10 @@ static void crop_and_pad(void **state)
 
         open_scene(&s, lists[list]);
         for (uint32_t i = 0; i < EXAMPLES; i++) {
-            struct pm_rng r = pm_rng_make(6, 2, 3, i);
             double pad[3] = { 0 };
             struct world w, shown;
 
-            fill_objects(&s, &r, i % (MOST + 1));
-            place_scene(&s, i);
+            place_objects(&s, 6, i % (MOST + 1), i);
             const struct pm_draws *d = s.placed.rows.draws;
             start(&w, &s);
             if (d->box[2]) {
@@ -269,11 +257,9 @@ static void in_order(void **state)
                    " {\"name\": \"random_flip\"},"
                    " {\"name\": \"random_crop_image\", \"min_object_covered\": 0.9}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(9, 2, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, 3);
-        place_scene(&s, i);
+        place_objects(&s, 9, 3, i);
         const struct pm_draws *d = s.placed.rows.draws;
         const int *in = d[2].box;
         start(&w, &s);
@@ -402,10 +388,7 @@ static void flips(void **state)
                    " \"keypoint_rot_permutation\": [2, 0, 1]}, {\"name\": \"random_flip\","
                    " \"keypoint_flip_permutation\": [0, 2, 1]}]");
     for (uint32_t i = 0; i < 64; i++) {
-        struct pm_rng r = pm_rng_make(9, 2, 3, i);
-
-        fill_objects(&s, &r, 1);
-        place_scene(&s, i);
+        place_objects(&s, 9, 1, i);
         const struct pm_draws *d = s.placed.rows.draws;
         double y0 = s.boxes[0], x0 = s.boxes[1], y1 = s.boxes[2], x1 = s.boxes[3];
         double height = HEIGHT, width = WIDTH;
@@ -452,17 +435,6 @@ static void flips(void **state)
     close_scene(&s);
 }
 
-static void refuse(const char *list, const char *message)
-{
-    struct pm_arena *a = pm_arena_create();
-    cJSON *json = cJSON_Parse(list);
-    const struct pm_augment *out;
-
-    assert_fails(pm_augment_open(json, "x.json: input.augment", a, &out), PM_ECONFIG, message);
-    cJSON_Delete(json);
-    pm_arena_destroy(&a);
-}
-
 static void refusals(void **state)
 {
     const struct pm_occasion o = { .height = 300, .width = 300, .channels = 3, .train = true,
@@ -470,21 +442,22 @@ static void refusals(void **state)
     struct scene s;
 
     (void)state;
-    refuse("[{\"name\": \"random_crop_image\", \"min_area\": 0.5, \"max_area\": 0.4}]",
-           "augment.0.min_area: 0.5 is above");
-    refuse("[{\"name\": \"ssd_random_crop\", \"operations\": []}]",
-           "operations: a list of 1 to 32");
-    refuse("[{\"name\": \"ssd_random_crop\", \"operations\": [{\"min_overlap\": 1}]}]",
-           "augment.0.operations.0");
-    refuse("[{\"name\": \"ssd_random_crop\", \"operations\": [{}, {\"min_aspect_ratio\": 3}]}]",
-           "operations.1.min_aspect_ratio: 3 is above");
-    refuse("[{\"name\": \"ssd_random_crop_fixed_aspect_ratio\", \"operations\":"
-           " [{\"min_aspect_ratio\": 3}]}]", "operations.0");
-    refuse("[{\"name\": \"random_crop_pad_image\", \"max_padded_size_ratio\": [0.5, 0.5]}]",
-           "min_padded_size_ratio: 1 is above");
-    refuse("[{\"name\": \"random_pad_image\", \"pad_color\": [1, 2]}]", "pad_color: 2 numbers");
-    refuse("[{\"name\": \"random_flip\", \"keypoint_flip_permutation\": [0, 2]}]",
-           "keypoint_flip_permutation: the 2 numbers must be 0..1");
+    refuse_list("[{\"name\": \"random_crop_image\", \"min_area\": 0.5, \"max_area\": 0.4}]", 0,
+                "augment.0.min_area: 0.5 is above");
+    refuse_list("[{\"name\": \"ssd_random_crop\", \"operations\": []}]", 0,
+                "operations: a list of 1 to 32");
+    refuse_list("[{\"name\": \"ssd_random_crop\", \"operations\": [{\"min_overlap\": 1}]}]", 0,
+                "augment.0.operations.0");
+    refuse_list("[{\"name\": \"ssd_random_crop\", \"operations\": [{},"
+                " {\"min_aspect_ratio\": 3}]}]", 0, "operations.1.min_aspect_ratio: 3 is above");
+    refuse_list("[{\"name\": \"ssd_random_crop_fixed_aspect_ratio\", \"operations\":"
+                " [{\"min_aspect_ratio\": 3}]}]", 0, "operations.0");
+    refuse_list("[{\"name\": \"random_crop_pad_image\", \"max_padded_size_ratio\": [0.5, 0.5]}]", 0,
+                "min_padded_size_ratio: 1 is above");
+    refuse_list("[{\"name\": \"random_pad_image\", \"pad_color\": [1, 2]}]", 0,
+                "pad_color: 2 numbers");
+    refuse_list("[{\"name\": \"random_flip\", \"keypoint_flip_permutation\": [0, 2]}]", 0,
+                "keypoint_flip_permutation: the 2 numbers must be 0..1");
     open_scene(&s, "[{\"name\": \"random_flip\"}]");
     s.sample.mirrored = NULL;
     s.sample.objects = 1;

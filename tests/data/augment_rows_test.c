@@ -241,10 +241,7 @@ static void jitter(void **state)
                  modes[m].mode);
         open_scene(&s, list);
         for (uint32_t i = 0; i < 200; i++) {
-            struct pm_rng r = pm_rng_make(2, 2, 3, i);
-
-            fill_objects(&s, &r, 3);
-            place_scene(&s, i);
+            place_objects(&s, 2, 3, i);
             for (size_t k = 0; k < 3; k++) {
                 const float *was = s.boxes + 4 * k, *is = s.out.boxes + 4 * k;
                 double grown[4];
@@ -282,10 +279,7 @@ static void labels(void **state)
                    " \"drop_probability\": 0.4},"
                    " {\"name\": \"convert_class_logits_to_softmax\", \"temperature\": 2}]");
     for (uint32_t i = 0; i < 1000; i++) {
-        struct pm_rng r = pm_rng_make(2, 2, 3, i);
-
-        fill_objects(&s, &r, 4);
-        place_scene(&s, i);
+        place_objects(&s, 2, 4, i);
         dropped += s.out.objects == 3;
         for (size_t k = 0; k < s.out.objects; k++) {
             static const int32_t want[4] = { 7, 2, 7, 4 };
@@ -393,11 +387,9 @@ static void squares(void **state)
     open_scene(&s, "[{\"name\": \"random_square_crop_by_scale\", \"max_border\": 32,"
                    " \"num_scales\": 3, \"scale_min\": 0.5, \"scale_max\": 1}]");
     for (uint32_t i = 0; i < EXAMPLES; i++) {
-        struct pm_rng r = pm_rng_make(2, 7, 3, i);
         struct world w;
 
-        fill_objects(&s, &r, 5);
-        place_scene(&s, i);
+        place_objects(&s, 2, 5, i);
         const int *window = s.placed.rows.draws[0].window, side = window[2];
         const int y = window[0] + side / 2, x = window[1] + side / 2;
 

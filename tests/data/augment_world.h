@@ -10,7 +10,7 @@ enum { HEIGHT = 60, WIDTH = 80, MOST = 9, POINTS = 3, SCORES = 2, EXAMPLES = 400
 
 struct scene {
     struct pm_arena *arena;
-    cJSON *json;
+    struct list list;
     struct config c;
     struct pm_input input;
     uint8_t pixels[HEIGHT * WIDTH * 3];
@@ -28,11 +28,8 @@ static inline void open_scene(struct scene *s, const char *list)
     memset(s, 0, sizeof *s);
     s->c = config("ssd", "resizer=pad_to_multiple");
     s->arena = pm_arena_create();
-    s->json = cJSON_Parse(list);
-    assert_non_null(s->json);
-    s->input = (struct pm_input){ s->c.row, s->c.cfg, NULL };
-    if (pm_augment_open(s->json, "x.json: input.augment", s->arena, &s->input.augment) < 0)
-        fail_msg("%s", pm_error_text());
+    s->list = open_list(list);
+    s->input = (struct pm_input){ s->c.row, s->c.cfg, s->list.augment };
     s->im = (struct pm_image8){ HEIGHT, WIDTH, 3, s->pixels };
     for (int i = 0; i < HEIGHT * WIDTH; i++) {
         s->pixels[3 * i] = (uint8_t)(i / WIDTH);
@@ -47,7 +44,7 @@ static inline void open_scene(struct scene *s, const char *list)
 
 static inline void close_scene(struct scene *s)
 {
-    cJSON_Delete(s->json);
+    close_list(&s->list);
     pm_arena_destroy(&s->arena);
     pm_arena_destroy(&s->c.arena);
 }
@@ -81,6 +78,15 @@ static inline void place_scene(struct scene *s, uint32_t example)
     if (pm_place(&s->input, &s->sample, &o, &s->placed) < 0)
         fail_msg("%s", pm_error_text());
     pm_placed_objects(&s->placed, &s->sample, s->arena, &s->out);
+}
+
+/* The same with random objects, a function of seed and example. */
+static inline void place_objects(struct scene *s, uint64_t seed, size_t count, uint32_t example)
+{
+    struct pm_rng r = pm_rng_make(seed, 2, 3, example);
+
+    fill_objects(s, &r, count);
+    place_scene(s, example);
 }
 
 /* ---- the reference --------------------------------------------------------------------------- */

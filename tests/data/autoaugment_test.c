@@ -7,7 +7,7 @@ enum { HEIGHT = 30, WIDTH = 32, BYTES = HEIGHT * WIDTH * 3, BOXES = 3, MANY = 30
 
 struct scene {
     struct pm_arena *arena;
-    cJSON *json;
+    struct list list;
     struct config c;
     struct pm_input input;
     uint8_t pixels[BYTES];
@@ -45,11 +45,8 @@ static void open_scene(struct scene *s, const char *options, const cJSON *boxes)
     s->c = config("ssd", "");
     s->arena = pm_arena_create();
     snprintf(list, sizeof list, "[{\"name\": \"autoaugment_image\", %s}]", options);
-    s->json = cJSON_Parse(list);
-    assert_non_null(s->json);
-    s->input = (struct pm_input){ s->c.row, s->c.cfg, NULL };
-    if (pm_augment_open(s->json, "x.json: input.augment", s->arena, &s->input.augment) < 0)
-        fail_msg("%s", pm_error_text());
+    s->list = open_list(list);
+    s->input = (struct pm_input){ s->c.row, s->c.cfg, s->list.augment };
     s->im = (struct pm_image8){ HEIGHT, WIDTH, 3, s->pixels };
     paint(s->pixels);
     set_boxes(s, boxes);
@@ -68,7 +65,7 @@ static void open_scene(struct scene *s, const char *options, const cJSON *boxes)
 
 static void close_scene(struct scene *s)
 {
-    cJSON_Delete(s->json);
+    close_list(&s->list);
     pm_arena_destroy(&s->arena);
     pm_arena_destroy(&s->c.arena);
 }
@@ -446,15 +443,10 @@ static void published(void **state)
 
 static void refuse(const char *policy, const char *message)
 {
-    struct pm_arena *a = pm_arena_create();
     char list[200];
-    const struct pm_augment *out;
 
     snprintf(list, sizeof list, "[{\"name\": \"autoaugment_image\", \"policy\": %s}]", policy);
-    cJSON *json = cJSON_Parse(list);
-    assert_fails(pm_augment_open(json, "x.json: input.augment", a, &out), PM_ECONFIG, message);
-    cJSON_Delete(json);
-    pm_arena_destroy(&a);
+    refuse_list(list, 0, message);
 }
 
 static void refusals(void **state)

@@ -7,27 +7,6 @@ enum { SIDE_Y = 40, SIDE_X = 60, PARTS = 4 };
 static const int sizes[PARTS][2] = { { 20, 60 }, { 80, 60 }, { 40, 30 }, { 100, 150 } };
 static const uint8_t colors[PARTS] = { 40, 80, 160, 240 };
 
-struct list {
-    struct pm_arena *arena;
-    cJSON *json;
-    const struct pm_augment *augment;
-};
-
-static struct list open_list(const char *text)
-{
-    struct list l = { pm_arena_create(), cJSON_Parse(text), NULL };
-
-    if (pm_augment_open(l.json, "x.json: input.augment", l.arena, &l.augment) < 0)
-        fail_msg("%s", pm_error_text());
-    return l;
-}
-
-static void close_list(struct list *l)
-{
-    cJSON_Delete(l->json);
-    pm_arena_destroy(&l->arena);
-}
-
 /* The part's place in pixels: y, x, height, width. */
 static void place_of(int part, int cy, int cx, double out[4])
 {
@@ -153,28 +132,14 @@ static void draws(void **state)
     close_list(&l);
 }
 
-static void refuse(const char *list, unsigned carries, const char *message)
-{
-    struct pm_arena *a = pm_arena_create();
-    cJSON *json = cJSON_Parse(list);
-    const struct pm_augment *out;
-    int err = pm_augment_open(json, "x.json: input.augment", a, &out);
-
-    if (err == PM_OK)
-        err = pm_augment_check(out, carries, true, "x.json: input.augment");
-    assert_fails(err, PM_ECONFIG, message);
-    cJSON_Delete(json);
-    pm_arena_destroy(&a);
-}
-
 static void refusals(void **state)
 {
     (void)state;
-    refuse("[{\"name\": \"random_flip\"}, {\"name\": \"mosaic\"}]", PM_CARRIES_BOXES,
+    refuse_list("[{\"name\": \"random_flip\"}, {\"name\": \"mosaic\"}]", PM_CARRIES_BOXES,
            "input.augment.1: mosaic joins the pictures of several records, so it must be first");
-    refuse("[{\"name\": \"mosaic\", \"min_center\": 0.8}]", PM_CARRIES_BOXES, "0.8 is above");
-    refuse("[{\"name\": \"mosaic\"}]", 0, "only in tasks with boxes");
-    refuse("[{\"name\": \"mosaic\"}]", PM_CARRIES_BOXES | PM_CARRIES_MAPS, "transform maps");
+    refuse_list("[{\"name\": \"mosaic\", \"min_center\": 0.8}]", PM_CARRIES_BOXES, "0.8 is above");
+    refuse_list("[{\"name\": \"mosaic\"}]", 0, "only in tasks with boxes");
+    refuse_list("[{\"name\": \"mosaic\"}]", PM_CARRIES_BOXES | PM_CARRIES_MAPS, "transform maps");
 }
 
 int main(void)

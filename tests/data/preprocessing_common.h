@@ -66,4 +66,42 @@ static inline cJSON *golden_file(const char *name)
     return all;
 }
 
+/* input.augment, parsed from a text. close_list frees it. */
+struct list {
+    struct pm_arena *arena;
+    cJSON *json;
+    const struct pm_augment *augment;
+};
+
+static inline struct list open_list(const char *text)
+{
+    struct list l = { pm_arena_create(), cJSON_Parse(text), NULL };
+
+    assert_non_null(l.json);
+    if (pm_augment_open(l.json, "x.json: input.augment", l.arena, &l.augment) < 0)
+        fail_msg("%s", pm_error_text());
+    return l;
+}
+
+static inline void close_list(struct list *l)
+{
+    cJSON_Delete(l->json);
+    pm_arena_destroy(&l->arena);
+}
+
+/* Asserts that the list is refused, by its options or for a task with these members. */
+static inline void refuse_list(const char *text, unsigned carries, const char *message)
+{
+    struct pm_arena *a = pm_arena_create();
+    cJSON *json = cJSON_Parse(text);
+    const struct pm_augment *out;
+    int err = pm_augment_open(json, "x.json: input.augment", a, &out);
+
+    if (err == PM_OK)
+        err = pm_augment_check(out, carries, true, "x.json: input.augment");
+    assert_fails(err, PM_ECONFIG, message);
+    cJSON_Delete(json);
+    pm_arena_destroy(&a);
+}
+
 #endif

@@ -1,12 +1,13 @@
-/* detection_mosaic: the example of a list that begins with mosaic is made of four records. */
+/* detection_mosaic: makes the sample of an example whose input.augment begins with mosaic. Three
+ * further records come from the example's own entry of data.folders. */
 #include "tasks/detection/detection.h"
 
-/* Where another record's picture and objects go. */
+/* A further record and its sample. */
 struct part {
     const struct pm_sampler *sampler;
     struct pm_detection_record record; /* owned */
-    struct pm_arena *arena;
-    struct pm_sample *sample;
+    struct pm_arena *arena;   /* of the sample's lists; borrowed */
+    struct pm_sample *sample; /* receives the record's picture and objects */
 };
 
 static int read_part(void *ctx, const struct pm_loader_record *other)
@@ -14,7 +15,7 @@ static int read_part(void *ctx, const struct pm_loader_record *other)
     struct part *p = ctx;
     int err = PM_OK;
 
-    pm_detection_close_record(&p->record); /* of a record that was skipped */
+    pm_detection_close_record(&p->record); /* a corrupt one before it may be open */
     PM_TRY(pm_detection_open_record(p->sampler, other,
                                     pm_detection_channels(p->sampler, other->part), &p->record));
     PM_TRY(pm_detection_sample(p->sampler, &p->record, other->where, p->arena, p->sample));
