@@ -108,6 +108,25 @@ static void compare_kept(const cJSON *c, const struct scene *s, const float *dsc
                      cJSON_GetObjectItem(c, "options")->valuestring, i);
 }
 
+/* The miner's numbers of matched and unmatched anchors that count in each image. */
+static void compare_mined(const cJSON *c, const struct scene *s, const struct pm_plan *p)
+{
+    const float *positives = pm_plan_output(p, 0, "loss/mined_positives", 0);
+    const float *negatives = pm_plan_output(p, 0, "loss/mined_negatives", 0);
+    int matched[IMAGES] = { 0 }, unmatched[IMAGES] = { 0 };
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(c, "kept")) {
+        matched[item->valueint / ANCHORS] += s->matches[item->valueint] >= 0;
+        unmatched[item->valueint / ANCHORS] += s->matches[item->valueint] == -1;
+    }
+    for (int i = 0; i < IMAGES && positives; i++)
+        if (positives[i] != (float)matched[i] || negatives[i] != (float)unmatched[i])
+            fail_msg("%s, image %d: %g and %g anchors count, the golden has %d and %d",
+                     cJSON_GetObjectItem(c, "options")->valuestring, i, (double)positives[i],
+                     (double)negatives[i], matched[i], unmatched[i]);
+}
+
 static void give(struct pm_plan *p, const char *name, const void *data, size_t bytes)
 {
     memcpy(pm_plan_input(p, 0, name, 0), data, bytes);
@@ -162,6 +181,9 @@ static void one_case(struct pm_device *d, const struct scene *s, const cJSON *c)
     compare(c, "dcodes", dcodes, IMAGES * ANCHORS * size);
     compare(c, "dscores", dscores, IMAGES * ANCHORS * COLUMNS);
     compare_kept(c, s, dscores);
+    compare_mined(c, s, p);
+    assert_true(!strstr(options, "hard_example_miner") ==
+                !pm_plan_output(p, 0, "loss/mined_negatives", 0));
     pm_plan_destroy(&p);
     pm_variables_destroy(&v);
     pm_net_destroy(&net);
