@@ -30,41 +30,27 @@ static void lost_device(void **state)
     assert_same_after_loss();
 }
 
-static void losses(const char *name, double *out)
-{
-    for (int k = 0; k < 10; k++)
-        out[k] = logged(name, k + 1, "loss");
-}
-
 /* Two clones of unequal parts, and micro-batches, divide by the matches of the whole batch. Sums in
  * another order differ by rounding: 1e-6 of the loss in a step, and the difference grows slowly
  * with the steps that follow. Divisors of each clone are another loss. */
 static void clones(void **state)
 {
     static const char more[] = "run.steps=10 eval.every_steps=0";
-    double one[10], other[10];
     char text[512];
 
     (void)state;
     train("one", more);
-    losses("one", one);
     snprintf(text, sizeof text, "%s '%s'", more,
              "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
     train("two", text);
-    losses("two", other);
-    for (int k = 0; k < 10; k++)
-        if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
-            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], other[k]);
+    same_losses("one", "two", 1, 10, 1e-5);
     snprintf(text, sizeof text, "%s run.micro_batches=3", more);
     train("micro", text);
-    losses("micro", other);
-    for (int k = 0; k < 10; k++)
-        if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
-            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], other[k]);
+    same_losses("one", "micro", 1, 10, 1e-5);
     snprintf(text, sizeof text, "%s run.micro_batches=3 loss.normalize_over=clone", more);
     train("apart", text);
-    losses("apart", other);
-    assert_true(fabs(one[0] - other[0]) > 1e-4 * one[0]);
+    assert_true(fabs(logged("one", 1, "loss") - logged("apart", 1, "loss")) >
+                1e-4 * logged("one", 1, "loss"));
 }
 
 /* The miner chooses in each picture, so it does the same in any clone. */
@@ -73,19 +59,14 @@ static void mining_clones(void **state)
     static const char more[] =
         "run.steps=10 eval.every_steps=0 loss.classification.type=weighted_sigmoid "
         "loss.hard_example_miner.max_negatives_per_positive=3";
-    double one[10], two[10];
     char text[512];
 
     (void)state;
     train("mine_one", more);
-    losses("mine_one", one);
     snprintf(text, sizeof text, "%s '%s'", more,
              "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
     train("mine_two", text);
-    losses("mine_two", two);
-    for (int k = 0; k < 10; k++)
-        if (!(fabs(one[k] - two[k]) <= 1e-5 * one[k]))
-            fail_msg("step %d: %.9g and %.9g", k + 1, one[k], two[k]);
+    same_losses("mine_one", "mine_two", 1, 10, 1e-5);
 }
 
 /* The records have one class for each box and no soft labels, so both kinds of targets are 1 for
@@ -94,19 +75,14 @@ static void targets_of_classes(void **state)
 {
     static const char *const keys[] = { "merge_multiple_label_boxes", "multiclass_scores" };
     static const char more[] = "run.steps=10 eval.every_steps=0";
-    double one[10], other[10];
     char text[256];
 
     (void)state;
     train("classes", more);
-    losses("classes", one);
     for (size_t i = 0; i < PM_COUNT(keys); i++) {
         snprintf(text, sizeof text, "%s data.%s=true", more, keys[i]);
         train(keys[i], text);
-        losses(keys[i], other);
-        for (int k = 0; k < 10; k++)
-            if (!(fabs(one[k] - other[k]) <= 1e-5 * one[k]))
-                fail_msg("%s, step %d: %.9g and %.9g", keys[i], k + 1, one[k], other[k]);
+        same_losses("classes", keys[i], 1, 10, 1e-5);
         check(run(NULL, "config check %s data.%s=true", in("net.json"), keys[i]), 0);
     }
 }

@@ -268,6 +268,17 @@ static inline double logged(const char *name, int step, const char *key)
     return value;
 }
 
+/* The losses of two runs differ by at most this part in the steps first..last. */
+static inline void same_losses(const char *a, const char *b, int first, int last, double most)
+{
+    for (int k = first; k <= last; k++) {
+        const double x = logged(a, k, "loss"), y = logged(b, k, "loss");
+
+        if (!(fabs(x - y) <= most * fabs(x)))
+            fail_msg("step %d: the loss is %.9g in %s and %.9g in %s", k, x, a, y, b);
+    }
+}
+
 static inline void same_bytes(const char *a, const char *b)
 {
     char *x = NULL, *y = NULL;
