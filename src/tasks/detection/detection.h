@@ -78,6 +78,7 @@ struct pm_detection_data {
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */
 };
 struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
+struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
 struct pm_detection_loss {
     const struct cJSON *classification, *localization, *hard_example_miner,
         *random_example_sampler;

@@ -91,6 +91,12 @@ static const struct pm_opt post[] = {
     { 0 },
 };
 
+static const struct pm_opt input[] = {
+    PM_JSON(pm_detection_input, buckets,
+            "detection: refused: pictures of training have one size, input.size"),
+    { 0 },
+};
+
 static const struct pm_opt loss[] = {
     PM_JSON(pm_detection_loss, classification,
             "detection: loss of the classes, an object with the keys below; null = focal loss "
@@ -200,7 +206,8 @@ static const struct pm_opt export[] = {
 
 const struct pm_task_section pm_detection_sections[] = {
     { "data", data }, { "model", model }, { "model.box_coder", coder },
-    { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "loss", loss },
+    { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "input", input },
+    { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
     { "loss.hard_example_miner", miner }, { "loss.random_example_sampler", sampler },
     { "eval", eval }, { "export", export }, { 0 },
@@ -344,6 +351,21 @@ out:
     return err;
 }
 
+static int check_input(const struct pm_config *c)
+{
+    struct pm_detection_input in;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "input", input, &in));
+    if (in.buckets)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: pictures of a detector's training have one size, because "
+                       "a crop around objects has its size only when it is made: set input.size, "
+                       "and input.resizer=keep_aspect_ratio for pictures of other shapes",
+                       place_of(c, "input.buckets")));
+out:
+    return err;
+}
+
 static int read_all(const struct pm_config *c, struct pm_task *t)
 {
     int err = PM_OK;
@@ -358,6 +380,7 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
                        "data.instance_masks, because a merged box has several objects: set it to "
                        "false, or remove those keys",
                        place_of(c, "data.merge_multiple_label_boxes")));
+    PM_TRY(check_input(c));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));
