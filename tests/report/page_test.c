@@ -72,6 +72,22 @@ static void parts_of_the_loss(void **state)
     drop_folder(folder);
 }
 
+/* The score of the best F1 is a threshold: it is not drawn among the metrics. */
+static void thresholds(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put(folder, "metrics.jsonl", "{\"kind\": \"eval\", \"step\": 1, \"best_f1\": 0.5, "
+                                 "\"best_score\": 0.25}\n");
+    struct pm_str html = page_of(folder, false);
+    assert_contains(html.text, "best_f1");
+    assert_null(strstr(html.text, "best_score"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
 /* A page of a new run states what is still missing. */
 static void new_run(void **state)
 {
@@ -393,7 +409,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_run),
-        cmocka_unit_test(parts_of_the_loss),
+        cmocka_unit_test(parts_of_the_loss), cmocka_unit_test(thresholds),
         cmocka_unit_test(new_run),
         cmocka_unit_test(hostile_run),
         cmocka_unit_test(damaged_evaluation),
