@@ -57,7 +57,7 @@ def hardest(losses, boxes, matched, most=3000, iou=0.99, ratio=3, least=3):
 
 def ranks(labels):
     """The number of earlier elements with the same label, for each element."""
-    order = torch.argsort(labels, stable=True)
+    order = torch.sort(labels, stable=True).indices
     counts = torch.bincount(labels)
     rank = torch.empty_like(labels)
     rank[order] = torch.arange(len(labels), device=labels.device) - torch.repeat_interleave(
