@@ -9,11 +9,22 @@ struct pm_library_entry {
     const char *name; /* of the function */
     size_t offset;    /* of its pointer in the struct of functions */
 };
-/* Loads a library for the rest of the process and stores the addresses of `count` functions in the
- * struct out. sonames: a NULL-terminated list; the first library that opens is used. PM_EFAIL if
- * none opens or a function is missing; the message names user, for example "dataset download", and
- * the Debian package to install. The caller serialises its calls. */
-int pm_library_load(const char *user, const char *const *sonames, const char *package,
-                    const struct pm_library_entry *entries, size_t count, void *out);
+/* A library and the functions that are used of it. The file that uses it defines one object. */
+struct pm_library {
+    const char *const *sonames; /* NULL-terminated; the first library that opens is used */
+    const char *package;        /* Debian's, for messages */
+    const struct pm_library_entry *entries;
+    size_t count;
+    void *functions;            /* struct of functions; valid after pm_library_load */
+    void (*start)(void);        /* called once after loading; NULL: nothing to do */
+    bool loaded;                /* owned by pm_library_load */
+};
+#define PM_LIBRARY(names, of, table, struct_of_functions)                                          \
+    { .sonames = (names), .package = (of), .entries = (table), .count = PM_COUNT(table),           \
+      .functions = (struct_of_functions) }
+/* Loads the library for the rest of the process, at the first call. PM_EFAIL if none of the names
+ * opens or a function is missing; the message begins with user, for example "dataset download", and
+ * names the package to install. Any thread may call it. */
+int pm_library_load(struct pm_library *library, const char *user);
 
 #endif

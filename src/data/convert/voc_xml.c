@@ -12,7 +12,6 @@
 #include <libxml/parser.h>
 #include <libxml/xmlerror.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 
 /* ---- libxml2 --------------------------------------------------------------------------------- */
 
-struct functions {
+static struct functions {
     __typeof__(&xmlCreatePushParserCtxt) create;
     __typeof__(&xmlFreeParserCtxt) release;
     __typeof__(&xmlCtxtUseOptions) options;
@@ -30,7 +29,7 @@ struct functions {
     __typeof__(&xmlStopParser) stop;
     __typeof__(&xmlCtxtGetLastError) error;
     int (*line)(void *ctx); /* xmlSAX2GetLineNumber */
-};
+} xml;
 
 #define ENTRY(member, function) { #function, offsetof(struct functions, member) }
 static const struct pm_library_entry entries[] = {
@@ -40,22 +39,8 @@ static const struct pm_library_entry entries[] = {
     ENTRY(line, xmlSAX2GetLineNumber),
 };
 
-static int load(const struct functions **out)
-{
-    static const char *const names[] = { "libxml2.so.2", "libxml2.so.16", NULL };
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct functions xml; /* under the lock until it is loaded */
-    int err = PM_OK;
-
-    pthread_mutex_lock(&lock);
-    if (!xml.line)
-        PM_TRY(pm_library_load("dataset convert voc", names, "libxml2", entries, PM_COUNT(entries),
-                               &xml));
-    *out = &xml;
-out:
-    pthread_mutex_unlock(&lock);
-    return err;
-}
+static const char *const names[] = { "libxml2.so.2", "libxml2.so.16", NULL };
+static struct pm_library library = PM_LIBRARY(names, "libxml2", entries, &xml);
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
@@ -82,7 +67,6 @@ enum { LEVELS = 4, MOST_LEVELS = 256, MOST_NAME = 16, MOST_VALUE = 1024 };
 enum { BOX = 1 << YMIN | 1 << XMIN | 1 << YMAX | 1 << XMAX };
 
 struct reading {
-    const struct functions *xml;
     xmlParserCtxtPtr parser;
     struct pm_arena *arena;
     const char *path;
@@ -107,9 +91,9 @@ static void PM_PRINTF(2, 3) refuse(struct reading *r, const char *fmt, ...)
     va_start(args, fmt);
     pm_str_add_args(&text, fmt, args);
     va_end(args);
-    r->err = pm_fail(PM_EDATA, "%s:%d: %s", r->path, r->xml->line(r->parser), text.text);
+    r->err = pm_fail(PM_EDATA, "%s:%d: %s", r->path, xml.line(r->parser), text.text);
     pm_str_free(&text);
-    r->xml->stop(r->parser);
+    xml.stop(r->parser);
 }
 
 static void on_dtd(void *ctx, const xmlChar *name, const xmlChar *external, const xmlChar *system)
@@ -170,7 +154,7 @@ static void on_open(void *ctx, const xmlChar *name, const xmlChar *prefix, const
         r->seen = 0;
         PM_GROW(r->out->object, r->out->count, r->out->capacity);
         r->out->object[r->out->count++] =
-            (struct pm_voc_object){ .line = (unsigned)r->xml->line(r->parser) };
+            (struct pm_voc_object){ .line = (unsigned)xml.line(r->parser) };
     }
 }
 
@@ -272,7 +256,7 @@ static void on_close(void *ctx, const xmlChar *name, const xmlChar *prefix, cons
 /* The parser's own message, which ends with a newline. */
 static int parser_error(const struct reading *r)
 {
-    const xmlError *e = r->xml->error(r->parser);
+    const xmlError *e = xml.error(r->parser);
     const char *text = e && e->message ? e->message : "is not XML";
 
     return pm_fail(PM_EDATA, "%s:%d: not well-formed XML: %.*s; correct the file", r->path,
@@ -286,14 +270,14 @@ static int parse(struct reading *r, const char *text, size_t size)
         .startElementNs = on_open, .endElementNs = on_close, .initialized = XML_SAX2_MAGIC,
     };
 
-    r->parser = r->xml->create(&handlers, r, NULL, 0, r->path);
+    r->parser = xml.create(&handlers, r, NULL, 0, r->path);
     if (!r->parser)
         return pm_fail(PM_EMEMORY, "%s: there is not enough memory to read it", r->path);
-    r->xml->options(r->parser, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-    const int code = r->xml->parse(r->parser, text, (int)size, 1);
+    xml.options(r->parser, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+    const int code = xml.parse(r->parser, text, (int)size, 1);
     if (r->err == PM_OK && code != XML_ERR_OK)
         r->err = parser_error(r);
-    r->xml->release(r->parser);
+    xml.release(r->parser);
     return r->err;
 }
 
@@ -307,7 +291,7 @@ int pm_voc_read(struct pm_arena *a, const char *path, struct pm_voc_file *out)
     r->arena = a;
     r->path = path;
     r->out = out;
-    PM_TRY(load(&r->xml));
+    PM_TRY(pm_library_load(&library, "dataset convert voc"));
     PM_TRY(pm_text_read(path, PM_MOST_VOC_FILE, &text));
     if (!text[0])
         PM_TRY(pm_fail(PM_EDATA, "%s: is empty; a picture without objects has a file with "

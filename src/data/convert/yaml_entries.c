@@ -2,19 +2,18 @@
  * grow while it is read. */
 #include "data/convert/yaml_entries.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "data/library.h"
 
-struct functions {
+static struct functions {
     __typeof__(&yaml_parser_initialize) initialize;
     __typeof__(&yaml_parser_delete) release;
     __typeof__(&yaml_parser_set_input_string) input;
     __typeof__(&yaml_parser_parse) parse;
     __typeof__(&yaml_event_delete) drop;
-};
+} yaml;
 
 #define ENTRY(member, function) { #function, offsetof(struct functions, member) }
 static const struct pm_library_entry entries[] = {
@@ -23,22 +22,8 @@ static const struct pm_library_entry entries[] = {
     ENTRY(drop, yaml_event_delete),
 };
 
-static int load(const struct functions **out)
-{
-    static const char *const names[] = { "libyaml-0.so.2", NULL };
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct functions yaml; /* under the lock until it is loaded */
-    int err = PM_OK;
-
-    pthread_mutex_lock(&lock);
-    if (!yaml.drop)
-        PM_TRY(pm_library_load("dataset convert yolo", names, "libyaml-0-2", entries,
-                               PM_COUNT(entries), &yaml));
-    *out = &yaml;
-out:
-    pthread_mutex_unlock(&lock);
-    return err;
-}
+static const char *const names[] = { "libyaml-0.so.2", NULL };
+static struct pm_library library = PM_LIBRARY(names, "libyaml-0-2", entries, &yaml);
 
 enum { MOST_LEVELS = 64 };
 
@@ -129,18 +114,18 @@ static int on_event(struct reading *r, const yaml_event_t *e)
     }
 }
 
-static int parse(const struct functions *yaml, yaml_parser_t *p, struct reading *r)
+static int parse(yaml_parser_t *p, struct reading *r)
 {
     yaml_event_t e;
     int err = PM_OK;
 
     for (bool done = false; err == PM_OK && !done;) {
-        if (!yaml->parse(p, &e))
+        if (!yaml.parse(p, &e))
             return pm_fail(PM_EDATA, "%s:%zu: not YAML: %s", r->path, p->problem_mark.line + 1,
                            p->problem ? p->problem : "cannot be read");
         done = e.type == YAML_STREAM_END_EVENT || e.type == YAML_DOCUMENT_END_EVENT;
         err = on_event(r, &e);
-        yaml->drop(&e);
+        yaml.drop(&e);
     }
     return err;
 }
@@ -149,25 +134,24 @@ int pm_yaml_read(struct pm_arena *a, const char *path, struct pm_yaml *out)
 {
     int err = PM_OK;
     char *text = NULL;
-    const struct functions *yaml = NULL;
     yaml_parser_t p;
     bool made = false;
     struct reading r = { .path = path, .arena = a, .out = out };
 
     *out = (struct pm_yaml){ .path = path };
-    PM_TRY(load(&yaml));
+    PM_TRY(pm_library_load(&library, "dataset convert yolo"));
     PM_TRY(pm_text_read(path, PM_MOST_YAML, &text));
-    if (!yaml->initialize(&p))
+    if (!yaml.initialize(&p))
         PM_TRY(pm_fail(PM_EMEMORY, "%s: there is not enough memory to read it", path));
     made = true;
-    yaml->input(&p, (const unsigned char *)text, strlen(text));
-    PM_TRY(parse(yaml, &p, &r));
+    yaml.input(&p, (const unsigned char *)text, strlen(text));
+    PM_TRY(parse(&p, &r));
     if (out->count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: is empty; write keys such as train:, val: and names:",
                        path));
 out:
     if (made)
-        yaml->release(&p);
+        yaml.release(&p);
     pm_free(text);
     return err;
 }

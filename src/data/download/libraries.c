@@ -1,8 +1,6 @@
 /* Loading libcurl and libarchive by their run-time names. */
 #include "data/download/libraries.h"
 
-#include <pthread.h>
-
 #include "data/library.h"
 
 #define CURL_ENTRY(f) { "curl_" #f, offsetof(struct pm_curl, f) }
@@ -33,38 +31,29 @@ static const struct pm_library_entry archive_entries[] = {
 };
 
 static const char user[] = "dataset download";
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
 static struct pm_curl curl;
 static struct pm_libarchive archive;
+
+static void start_curl(void)
+{
+    curl.global_init(CURL_GLOBAL_DEFAULT);
+}
 
 int pm_curl_load(const struct pm_curl **out)
 {
     static const char *const names[] = { "libcurl.so.4", "libcurl-gnutls.so.4", NULL };
-    int err = PM_OK;
+    static struct pm_library library = { names, "libcurl4", curl_entries, PM_COUNT(curl_entries),
+                                         &curl, .start = start_curl };
 
-    pthread_mutex_lock(&lock);
-    if (!curl.easy_strerror) {
-        PM_TRY(pm_library_load(user, names, "libcurl4", curl_entries, PM_COUNT(curl_entries),
-                               &curl));
-        curl.global_init(CURL_GLOBAL_DEFAULT);
-    }
     *out = &curl;
-out:
-    pthread_mutex_unlock(&lock);
-    return err;
+    return pm_library_load(&library, user);
 }
 
 int pm_libarchive_load(const struct pm_libarchive **out)
 {
     static const char *const names[] = { "libarchive.so.13", NULL };
-    int err = PM_OK;
+    static struct pm_library library = PM_LIBRARY(names, "libarchive13", archive_entries, &archive);
 
-    pthread_mutex_lock(&lock);
-    if (!archive.entry_size_is_set)
-        PM_TRY(pm_library_load(user, names, "libarchive13", archive_entries,
-                               PM_COUNT(archive_entries), &archive));
     *out = &archive;
-out:
-    pthread_mutex_unlock(&lock);
-    return err;
+    return pm_library_load(&library, user);
 }
