@@ -127,18 +127,21 @@ struct pm_image8 {
     uint8_t *pixels; /* owned; pm_free */
 };
 enum { PM_GREY_OR_COLOR = -1 };
-/* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF
- * (first picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
- * recognised by their first bytes.
+/* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, WebP,
+ * TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
+ * recognised by their first bytes. Of several pictures in a file the first is read. WebP, TIFF, and
+ * HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and installed.
  *
  * channels: 1 or 3 (alpha is dropped); 0: as stored, 1 to 4; PM_GREY_OR_COLOR: 1 if stored grey,
- * else 3. 16-bit samples keep their upper 8 bits; HDR samples become 255 * v^(1/2.2). The picture
- * is upright: EXIF orientation (JPEG, PNG) is applied. With channels 1 or 3, the pixels of a JPEG
+ * else 3. 16-bit samples keep their upper 8 bits (in TIFF, HEIC and AVIF they are rounded); HDR
+ * samples become 255 * v^(1/2.2). The picture
+ * is upright: EXIF orientation is applied. With channels 1 or 3, the pixels of a JPEG
  * without orientation equal those of TensorFlow's tf.io.decode_jpeg.
  *
  * A declared size above max_pixels (0: 2^28) is refused before decoding. PM_EDATA for damaged or
  * unsupported files: for example a wrong checksum, missing data, or a palette index beyond the
- * palette. where: the file's name for messages. The caller frees out with pm_image_free; after an
+ * palette. PM_EFAIL if this build or this machine lacks the format's library; the message names the
+ * package. where: the file's name for messages. The caller frees out with pm_image_free; after an
  * error it has no pixels. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
@@ -148,11 +151,12 @@ int pm_image_measure(const void *data, size_t size, size_t max_pixels, const cha
                      int *height, int *width);
 /* Returns the EXIF orientation, 1 (upright or unknown) to 8. */
 int pm_image_orientation(const void *data, size_t size);
-/* Returns "jpeg", "png", "gif", "bmp", "pnm", "tga", "psd" or "hdr", detected from the first bytes;
- * NULL for other formats. */
+/* Returns "jpeg", "png", "webp", "tiff", "avif", "heic", "gif", "bmp", "pnm", "tga", "psd" or "hdr",
+ * detected from the first bytes; NULL for other formats. */
 const char *pm_image_format(const void *data, size_t size);
 /* Name endings of picture files. Folder searches use this list. */
-#define PM_IMAGE_ENDINGS ".jpg .jpeg .png .gif .bmp .pgm .ppm .pnm .tga .psd .hdr"
+#define PM_IMAGE_ENDINGS                                                                           \
+    ".jpg .jpeg .png .webp .tif .tiff .heic .heif .avif .gif .bmp .pgm .ppm .pnm .tga .psd .hdr"
 /* true if the name ends with one of them, in upper or lower case. */
 bool pm_image_named(const char *path);
 int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);

@@ -44,7 +44,45 @@ static bool is_hdr(const uint8_t *p, size_t size)
     return size >= 16 && (!memcmp(p, "#?RADIANCE\n", 11) || !memcmp(p, "#?RGBE\n", 7));
 }
 
-/* TGA comes last, because it has no signature. */
+static bool is_webp(const uint8_t *p, size_t size)
+{
+    return size >= 16 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4);
+}
+
+/* The last two are BigTIFF, with 64-bit offsets. */
+static bool is_tiff(const uint8_t *p, size_t size)
+{
+    return size >= 8 && (!memcmp(p, "II*\0", 4) || !memcmp(p, "MM\0*", 4) ||
+                         !memcmp(p, "II+\0", 4) || !memcmp(p, "MM\0+", 4));
+}
+
+/* Whether the first box, ftyp, names one of these brands, of four letters each, separated by
+ * spaces. The box has its size, "ftyp", the main brand, a version, and more brands. */
+static bool has_brand(const uint8_t *p, size_t size, const char *brands)
+{
+    if (size < 16 || memcmp(p + 4, "ftyp", 4))
+        return false;
+    const size_t box = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+    const size_t end = box < size ? box : size;
+
+    for (size_t at = 8; at + 4 <= end; at += at == 8 ? 8 : 4)
+        for (const char *b = brands; *b; b += b[4] ? 5 : 4)
+            if (!memcmp(p + at, b, 4))
+                return true;
+    return false;
+}
+
+static bool is_avif(const uint8_t *p, size_t size)
+{
+    return has_brand(p, size, "avif avis");
+}
+
+static bool is_heic(const uint8_t *p, size_t size)
+{
+    return has_brand(p, size, "heic heix heim heis hevc hevx mif1 msf1");
+}
+
+/* TGA comes last, because it has no signature. AVIF files may also have HEIC's general brands. */
 static const struct kind {
     const char *name, *label; /* pm_image_format's name; name in messages */
     bool (*is)(const uint8_t *p, size_t size);
@@ -59,6 +97,10 @@ static const struct kind {
     { "pnm", "PNM", is_pnm, pm_picture_pnm, pm_picture_measure_stb },
     { "psd", "PSD", is_psd, pm_picture_psd, pm_picture_measure_stb },
     { "hdr", "HDR", is_hdr, pm_picture_stb, pm_picture_measure_stb },
+    { "webp", "WebP", is_webp, pm_picture_webp, pm_picture_measure_webp, pm_exif_of_webp },
+    { "tiff", "TIFF", is_tiff, pm_picture_tiff, pm_picture_measure_tiff, pm_exif_of_tiff },
+    { "avif", "AVIF", is_avif, pm_picture_heif, pm_picture_measure_heif },
+    { "heic", "HEIC", is_heic, pm_picture_heif, pm_picture_measure_heif },
     { "tga", "TGA", pm_picture_is_tga, pm_picture_stb, pm_picture_measure_stb },
 };
 
@@ -157,8 +199,8 @@ static int open_file(const void *data, size_t size, size_t max_pixels, const cha
                        where));
     if (!kind)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the %zu bytes are not a JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
-                       "Save the picture as JPEG or PNG, or remove the file",
+                       "%s: the %zu bytes are not a JPEG, PNG, WebP, TIFF, HEIC, AVIF, GIF, BMP, PNM, "
+                       "PSD, HDR or TGA. Save the picture as JPEG or PNG, or remove the file",
                        where, size));
     if (size > INT_MAX)
         PM_TRY(pm_fail(PM_EDATA, "%s: the image has %zu bytes; less than 2 GiB is supported", where,

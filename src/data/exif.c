@@ -1,6 +1,7 @@
 /* The orientation of a picture, from its EXIF data: tag 0x0112 of the first directory. EXIF data is
  * a TIFF file inside the picture. In a JPEG it is the first APP1 segment that starts with "Exif";
- * in a PNG it is the chunk eXIf. Damaged or missing data means 1, upright, as in other readers. */
+ * in a PNG it is the chunk eXIf, in a WebP the chunk EXIF. A TIFF picture has the tag in its own
+ * first directory. Damaged or missing data means 1, upright, as in other readers. */
 #include <string.h>
 #include <zlib.h>
 
@@ -17,7 +18,7 @@ static uint32_t number(const uint8_t *p, int bytes, bool big)
 
 /* TIFF layout: byte order, 42, offset of the first directory. The directory is a count, then 12
  * bytes per entry: tag, type (3: 16 bits), count of values, the value. */
-static int of_tiff(const uint8_t *p, size_t size)
+int pm_exif_of_tiff(const uint8_t *p, size_t size)
 {
     if (size < 14 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
         return 1;
@@ -53,7 +54,7 @@ int pm_exif_of_jpeg(const uint8_t *p, size_t size)
         if (marker == 0xda || marker == 0xd9 || length < 2 || length > size - at - 2)
             return 1;
         if (marker == 0xe1 && length >= 8 && !memcmp(p + at + 4, "Exif\0", 6))
-            return of_tiff(p + at + 10, length - 8);
+            return pm_exif_of_tiff(p + at + 10, length - 8);
         at += 2 + length;
     }
     return 1;
@@ -67,8 +68,26 @@ int pm_exif_of_png(const uint8_t *p, size_t size)
             return 1;
         if (!memcmp(p + at + 4, "eXIf", 4))
             return crc32(0, p + at + 4, (uInt)length + 4) == number(p + at + 8 + length, 4, true)
-                       ? of_tiff(p + at + 8, length) : 1;
+                       ? pm_exif_of_tiff(p + at + 8, length) : 1;
         at += 12 + length;
+    }
+    return 1;
+}
+
+/* "RIFF", size, "WEBP", then chunks: name, size of the contents, contents, padded to an even size.
+ * Some programs write "Exif\0\0" before the TIFF data, as in a JPEG. */
+int pm_exif_of_webp(const uint8_t *p, size_t size)
+{
+    for (size_t at = 12; at + 8 <= size;) {
+        const size_t length = number(p + at + 4, 4, false);
+        const uint8_t *contents = p + at + 8;
+        if (length > size - at - 8)
+            return 1;
+        if (!memcmp(p + at, "EXIF", 4)) {
+            const size_t skip = length >= 6 && !memcmp(contents, "Exif\0", 6) ? 6 : 0;
+            return pm_exif_of_tiff(contents + skip, length - skip);
+        }
+        at += 8 + length + length % 2;
     }
     return 1;
 }

@@ -33,6 +33,14 @@ int pm_picture_unsupported(const struct pm_picture_file *f, const char *text)
         f->where, f->kind, text);
 }
 
+int pm_picture_not_built(const struct pm_picture_file *f, const char *package)
+{
+    return pm_fail(PM_EFAIL,
+                   "%s: this build of Pumice does not read %s: install the package %s and build "
+                   "again, or save the picture as JPEG or PNG",
+                   f->where, f->kind, package);
+}
+
 int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t height)
 {
     return pm_fail(PM_EDATA,

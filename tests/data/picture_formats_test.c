@@ -141,7 +141,7 @@ static void refused(void **state)
         { BYTES("8BPS\0\1\0\0\0\0\0\0\0\3\0\0\0\1\0\0\0\2\0\x07\0\3\0\0"), "PSD is damaged" },
         { BYTES("#?RADIANCE\nwhich is what this text starts with"), "HDR" },
         { BYTES("#!/bin/sh\necho this is no picture\n"),
-          "not a JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA" },
+          "not a JPEG, PNG, WebP, TIFF, HEIC, AVIF, GIF, BMP, PNM, PSD, HDR or TGA" },
         { BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x17\0\6\5\4\3\2\1"), "not a JPEG" }, /* 23 bits */
     };
 

@@ -25,7 +25,7 @@ static const struct {
     [CUT_JPEG] = { { "the JPEG is cut short" } },
     [DAMAGED_PNG] = { { "the PNG is damaged" } },
     [NO_PICTURE] = { { "the record has no image/encoded" } },
-    [NOT_A_PICTURE] = { { "not a JPEG, PNG, GIF, BMP" } },
+    [NOT_A_PICTURE] = { { "not a JPEG, PNG, WebP" } },
     [EMPTY_PICTURE] = { { "the record has no image/encoded" } },
     [PICTURE_IS_A_NUMBER] = { { "image/encoded", "integers" } },
     [NO_ROWS] = { { "the PNG is 16 x 0 pixels" } },

@@ -52,6 +52,48 @@ def bmp(width, height, bits, compression=0):
                         0, 0) + palette + pixels)
 
 
+def webps():
+    """4 x 4 pixels: lossless with alpha, and lossy."""
+    lossless = bytes.fromhex(
+        "2f03c000107fa0a66d03e6ae3401943fd28250c8360224b07b00ce9fec4014b28d00c704760fc0319c42b611"
+        "e098c0ee0138ab2b03fe13685b0204da96c0b611d8b67b04402400116df2c9171b5cb0c5059f22fa1f3d2867")
+    lossy = bytes.fromhex(
+        "d001009d012a0400040002c04c25900274010ef781278000fd5252de6b76a6164c7e6b07045d1057ecfbbb06"
+        "cb09955ba57bd5e7ac60c7beaec4b000")
+
+    def riff(*chunks):
+        body = b"WEBP" + b"".join(
+            kind + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+            for kind, data in chunks)
+        return b"RIFF" + struct.pack("<I", len(body)) + body
+
+    extended = struct.pack("<B3xHBHB", 0x18, 3, 0, 3, 0)
+    yield "webp_lossless", riff((b"VP8L", lossless))
+    yield "webp_lossy", riff((b"VP8 ", lossy))
+    yield "webp_exif", riff((b"VP8X", extended), (b"VP8L", lossless),
+                            (b"EXIF", b"Exif\0\0" + tiff(6)))
+
+
+def tiffs():
+    """3 x 2 pixels without compression: grey, colours, a palette; both byte orders."""
+    for name, photometric, samples, order in (("grey", 1, 1, "<"), ("rgb", 2, 3, ">"),
+                                              ("palette", 3, 1, "<")):
+        entries = [(256, 3, 1, 3), (257, 3, 1, 2), (258, 3, 1, 8), (259, 3, 1, 1),
+                   (262, 3, 1, photometric), (273, 4, 1, 8), (274, 3, 1, 6), (277, 3, 1, samples),
+                   (278, 3, 1, 2), (279, 4, 1, 6 * samples)]
+        at = 8 + 6 * samples
+        if photometric == 3:
+            entries.append((320, 3, 768, at + 2 + 12 * 11 + 4))
+        body = bytes(40 * i & 255 for i in range(6 * samples))
+        body += struct.pack(order + "H", len(entries))
+        for tag, kind, count, value in entries:
+            short = kind == 3 and count == 1
+            body += struct.pack(order + ("HHIHxx" if short else "HHII"), tag, kind, count, value)
+        body += bytes(4) + bytes(i & 255 for i in range(1536 if photometric == 3 else 0))
+        mark = b"MM" if order == ">" else b"II"
+        yield f"tiff_{name}", mark + struct.pack(order + "HI", 42, at) + body
+
+
 def gif(width, height, interlace=0, transparent=False):
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81, 0, 0)
     palette = bytes(range(12))
@@ -178,6 +220,8 @@ def images():
             ("gif_rows", gif(5, 9, 1)),
             ("gif_clear", gif(4, 3, 0, True)),
             *pngs(),
+            *webps(),
+            *tiffs(),
             *others(),
             *jpegs(),
         ):

@@ -194,21 +194,23 @@ static void replace(struct pm_picture *p, uint8_t *data, size_t size, const char
     p->four = false;
 }
 
-static bool everybody_reads(const char *format)
+static bool is_one_of(const char *format, const char *const *list)
 {
-    static const char *const known[] = { "jpeg", "png", "gif", "bmp" };
-
-    for (size_t i = 0; i < PM_COUNT(known); i++)
-        if (!strcmp(format, known[i]))
-            return true;
-    return false;
+    while (*list && strcmp(format, *list) != 0)
+        list++;
+    return *list != NULL;
 }
 
-/* Encodes the upright pixels in a format that every reader supports. */
+/* Formats that every reader of records supports. */
+static const char *const common[] = { "jpeg", "png", "gif", "bmp", NULL };
+/* Formats of photographs. As PNG these would be ten times as large. */
+static const char *const photos[] = { "jpeg", "webp", "heic", "avif", NULL };
+
+/* Encodes the upright pixels in a common format. */
 static int encode_anew(struct pm_picture *p, const char *path)
 {
     int err = PM_OK;
-    const bool jpeg = !strcmp(p->format, "jpeg");
+    const bool jpeg = is_one_of(p->format, photos) && p->image.channels % 2 == 1; /* no alpha */
     uint8_t *data = NULL;
     size_t size = 0;
 
@@ -234,7 +236,7 @@ int pm_picture_read(const char *path, struct pm_picture *out)
     out->orientation = pm_image_orientation(out->data, out->size);
     out->four = !strcmp(out->format, "jpeg") &&
                 jpeg_components((const uint8_t *)out->data, out->size) == 4;
-    if (out->orientation != 1 || !everybody_reads(out->format))
+    if (out->orientation != 1 || !is_one_of(out->format, common))
         PM_TRY(encode_anew(out, path));
 out:
     return err;
