@@ -127,8 +127,8 @@ struct pm_image8 {
     uint8_t *pixels; /* owned; pm_free */
 };
 enum { PM_GREY_OR_COLOR = -1 };
-/* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, WebP,
- * TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
+/* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG,
+ * WebP, TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
  * recognised by their first bytes. Of several pictures in a file the first is read. WebP, TIFF, and
  * HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and installed.
  *
@@ -151,8 +151,8 @@ int pm_image_measure(const void *data, size_t size, size_t max_pixels, const cha
                      int *height, int *width);
 /* Returns the EXIF orientation, 1 (upright or unknown) to 8. */
 int pm_image_orientation(const void *data, size_t size);
-/* Returns "jpeg", "png", "webp", "tiff", "avif", "heic", "gif", "bmp", "pnm", "tga", "psd" or "hdr",
- * detected from the first bytes; NULL for other formats. */
+/* Returns "jpeg", "png", "webp", "tiff", "avif", "heic", "gif", "bmp", "pnm", "tga", "psd" or
+ * "hdr", detected from the first bytes; NULL for other formats. */
 const char *pm_image_format(const void *data, size_t size);
 /* Name endings of picture files. Folder searches use this list. */
 #define PM_IMAGE_ENDINGS                                                                           \

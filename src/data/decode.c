@@ -199,8 +199,8 @@ static int open_file(const void *data, size_t size, size_t max_pixels, const cha
                        where));
     if (!kind)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the %zu bytes are not a JPEG, PNG, WebP, TIFF, HEIC, AVIF, GIF, BMP, PNM, "
-                       "PSD, HDR or TGA. Save the picture as JPEG or PNG, or remove the file",
+                       "%s: the %zu bytes are not a JPEG, PNG, WebP, TIFF, HEIC, AVIF, GIF, BMP, "
+                       "PNM, PSD, HDR or TGA. Save the picture as JPEG or PNG, or remove the file",
                        where, size));
     if (size > INT_MAX)
         PM_TRY(pm_fail(PM_EDATA, "%s: the image has %zu bytes; less than 2 GiB is supported", where,

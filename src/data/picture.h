@@ -20,8 +20,8 @@ struct pm_picture_file {
 
 /* Each decodes the first picture of a file, as stored: 1 to 4 channels of 8 bits, not turned.
  * Returns PM_OK and out, which the caller frees with pm_image_free, or PM_EDATA for a file that is
- * damaged, too large or of an unsupported kind, or PM_EFAIL if the library that reads this format is
- * missing; out then holds no pixels. Thread-safe. */
+ * damaged, too large or of an unsupported kind, or PM_EFAIL if the library that reads this format
+ * is missing; out then holds no pixels. Thread-safe. */
 int pm_picture_png(const struct pm_picture_file *f, struct pm_image8 *out);
 /* Through libjpeg-turbo, or through stb_image in a build without it (PUMICE_TURBO). */
 int pm_picture_jpeg(const struct pm_picture_file *f, struct pm_image8 *out);
