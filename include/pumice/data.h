@@ -128,15 +128,15 @@ struct pm_image8 {
 };
 enum { PM_GREY_OR_COLOR = -1 };
 /* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG,
- * WebP, TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
- * recognised by their first bytes. Of several pictures in a file the first is read. WebP, TIFF, and
- * HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and installed.
+ * WebP, TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance
+ * HDR, recognised by their first bytes. Of several pictures in a file the first is read. WebP, TIFF,
+ * and HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and installed.
  *
  * channels: 1 or 3 (alpha is dropped); 0: as stored, 1 to 4; PM_GREY_OR_COLOR: 1 if stored grey,
  * else 3. 16-bit samples keep their upper 8 bits (in TIFF, HEIC and AVIF they are rounded); HDR
- * samples become 255 * v^(1/2.2). The picture
- * is upright: EXIF orientation is applied. With channels 1 or 3, the pixels of a JPEG
- * without orientation equal those of TensorFlow's tf.io.decode_jpeg.
+ * samples become 255 * v^(1/2.2). The picture is upright: EXIF orientation is applied. With
+ * channels 1 or 3, the pixels of a JPEG without orientation equal those of TensorFlow's
+ * tf.io.decode_jpeg.
  *
  * A declared size above max_pixels (0: 2^28) is refused before decoding. PM_EDATA for damaged or
  * unsupported files: for example a wrong checksum, missing data, or a palette index beyond the
