@@ -129,8 +129,9 @@ struct pm_image8 {
 enum { PM_GREY_OR_COLOR = -1 };
 /* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG,
  * WebP, TIFF, HEIC, AVIF, GIF, BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance
- * HDR, recognised by their first bytes. Of several pictures in a file the first is read. WebP, TIFF,
- * and HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and installed.
+ * HDR, recognised by their first bytes. Of several pictures in a file the first is read. WebP,
+ * TIFF, and HEIC with AVIF need the libraries libwebp, libtiff and libheif, at build time and
+ * installed.
  *
  * channels: 1 or 3 (alpha is dropped); 0: as stored, 1 to 4; PM_GREY_OR_COLOR: 1 if stored grey,
  * else 3. 16-bit samples keep their upper 8 bits (in TIFF, HEIC and AVIF they are rounded); HDR
