@@ -46,7 +46,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     for (int k = 0; k < 2; k++) {
         if (k && !cfg->validation_directory && !pm_is_folder(root[k]))
             continue;
-        list.count = list.others = 0;
+        list.count = list.left_count = 0;
         PM_TRY(pm_sources_classes(a, root[k], labels + 1, count - 1, 1, &list));
         PM_TRY(pm_built_split(m, k ? "validation" : "train", &built, (uint64_t)cfg->seed,
                               (size_t)(k ? cfg->validation_shards : cfg->train_shards)));

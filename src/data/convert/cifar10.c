@@ -188,7 +188,7 @@ static int convert_folders(const struct cifar10_cfg *cfg, const char *src, struc
         const size_t held_out = k == 0 ? (size_t)cfg->validation : 0;
         if (!pm_is_folder(root))
             continue;
-        f.list.count = f.list.others = f.skip = 0;
+        f.list.count = f.list.left_count = f.skip = 0;
         PM_TRY(pm_sources_classes(a, root, classes, 10, 0, &f.list));
         if (held_out && held_out >= f.list.count)
             PM_TRY(pm_fail(PM_ECONFIG,

@@ -11,20 +11,30 @@ struct pm_source {
     const char *path, *name; /* name: its last part; in the arena */
     int label;
 };
+struct pm_left_out {
+    const char *path, *why; /* in the arena */
+};
 struct pm_sources {
     struct pm_source *item; /* owned: pm_sources_free */
     size_t count, capacity;
-    size_t others; /* number of files whose names are not those of pictures */
+    bool deep;              /* set by the caller: pictures in subfolders, too; a picture's name is
+                             * then its path below the folder */
+    struct pm_left_out *left; /* owned: what the folders hold beside pictures */
+    size_t left_count, left_capacity;
 };
 void pm_sources_add(struct pm_sources *s, const char *path, const char *name, int label);
 void pm_sources_free(struct pm_sources *s);
 /* Lists the folders in root, except those whose names begin with a dot. PM_EDATA if there are
  * none. */
 int pm_class_folders(struct pm_arena *a, const char *root, const char ***names, int *count);
-/* Adds the pictures of one folder (PM_IMAGE_ENDINGS). */
+/* Adds the pictures of one folder (PM_IMAGE_ENDINGS), and lists what else is there, except files
+ * whose names begin with a dot. */
 int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out);
+void pm_sources_leave(struct pm_sources *s, const char *path, const char *why);
+/* Names the files that were left out, in warnings. */
+void pm_sources_warn(const struct pm_sources *s);
 /* Adds the pictures of root/CLASS for each of the classes, with labels from `first`. Warns about a
- * class without pictures. PM_EDATA for a folder that is not a class, or if there are no pictures at
+ * class without pictures, and names the files that are left out. PM_EDATA for a folder that is not a class, or if there are no pictures at
  * all. */
 int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
                        int first, struct pm_sources *out);
@@ -66,6 +76,9 @@ struct pm_picture {
 /* Reads the file and decodes it. PM_EDATA for a file that cannot be decoded. pm_picture_free frees
  * out, also after an error. */
 int pm_picture_read(const char *path, struct pm_picture *out);
+/* Shrinks a picture whose longer side has more than `side` pixels to that side, by Pillow's filter
+ * with antialiasing, and encodes it anew: a photograph as JPEG of quality 95, others as PNG. */
+int pm_picture_shrink(struct pm_picture *p, int side);
 /* Converts a picture that is not a JPEG of one or three channels to one: decodes it to RGB and
  * encodes it with quality 100. */
 int pm_picture_to_jpeg(struct pm_picture *p);

@@ -228,7 +228,7 @@ static int write_split(struct pm_arena *a, const struct imagenet_cfg *cfg, bool 
 
     if (!train)
         PM_TRY(pm_sources_folder(a, root, 0, &list));
-    list.others = 0; /* these are the synset folders */
+    list.left_count = 0; /* these are the synset folders */
     if (list.count)
         PM_TRY(list_flat(a, root, labels, c, &list));
     else

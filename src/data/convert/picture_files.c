@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "data/convert/convert.h"
+#include "data/render.h"
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
@@ -11,9 +12,26 @@ void pm_sources_add(struct pm_sources *s, const char *path, const char *name, in
     s->item[s->count++] = (struct pm_source){ path, name, label };
 }
 
+void pm_sources_leave(struct pm_sources *s, const char *path, const char *why)
+{
+    PM_GROW(s->left, s->left_count, s->left_capacity);
+    s->left[s->left_count++] = (struct pm_left_out){ path, why };
+}
+
+void pm_sources_warn(const struct pm_sources *s)
+{
+    enum { MOST_NAMED = 100 };
+
+    for (size_t i = 0; i < s->left_count && i < MOST_NAMED; i++)
+        PM_WARN("data", "%s: left out: %s", s->left[i].path, s->left[i].why);
+    if (s->left_count > MOST_NAMED)
+        PM_WARN("data", "%zu more files are left out", s->left_count - MOST_NAMED);
+}
+
 void pm_sources_free(struct pm_sources *s)
 {
     pm_free(s->item);
+    pm_free(s->left);
     *s = (struct pm_sources){ 0 };
 }
 
@@ -38,21 +56,41 @@ int pm_class_folders(struct pm_arena *a, const char *root, const char ***out, in
     return PM_OK;
 }
 
-int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out)
+/* A folder that links to one of its parents would have no end. */
+enum { MOST_LEVELS = 32 };
+
+/* below: the folder's path below the first one, with a slash at the end; "" for the first. */
+static int add_folder(struct pm_arena *a, const char *folder, const char *below, int level,
+                      int label, struct pm_sources *out)
 {
     char **names = NULL;
     size_t n = 0;
-    const int err = pm_list_folder(a, folder, &names, &n);
+    int err = PM_OK;
 
-    for (size_t i = 0; err == PM_OK && i < n; i++) {
+    PM_TRY(pm_list_folder(a, folder, &names, &n));
+    for (size_t i = 0; i < n; i++) {
+        const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
+        const char *name = pm_arena_printf(a, "%s%s", below, names[i]);
+
         if (names[i][0] == '.')
             continue;
-        if (pm_image_named(names[i]))
-            pm_sources_add(out, pm_arena_printf(a, "%s/%s", folder, names[i]), names[i], label);
+        if (pm_is_folder(path) && out->deep && level < MOST_LEVELS)
+            PM_TRY(add_folder(a, path, pm_arena_printf(a, "%s/", name), level + 1, label, out));
+        else if (pm_is_folder(path))
+            pm_sources_leave(out, path, out->deep ? "too many folders inside each other"
+                                                  : "a folder where files are expected");
+        else if (pm_image_named(names[i]))
+            pm_sources_add(out, path, name, label);
         else
-            out->others++;
+            pm_sources_leave(out, path, "its name does not end like that of a picture");
     }
+out:
     return err;
+}
+
+int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out)
+{
+    return add_folder(a, folder, "", 1, label, out);
 }
 
 static int label_of(const char *name, const char *const *classes, int count)
@@ -88,9 +126,7 @@ int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: no picture files (" PM_IMAGE_ENDINGS ") in its %d class folders", root,
                        own_count));
-    if (out->others)
-        PM_WARN("data", "%s: skipped %zu files; their names do not end like those of pictures",
-                root, out->others);
+    pm_sources_warn(out);
 out:
     return err;
 }
@@ -185,6 +221,14 @@ static int jpeg_components(const uint8_t *p, size_t size)
     return 0;
 }
 
+/* A side after shrinking, at least 1 pixel. */
+static int scaled_side(int length, int side, int longer)
+{
+    const int64_t scaled = ((int64_t)length * side + longer / 2) / longer;
+
+    return scaled > 1 ? (int)scaled : 1;
+}
+
 static void replace(struct pm_picture *p, uint8_t *data, size_t size, const char *format)
 {
     pm_free(p->data);
@@ -239,6 +283,40 @@ int pm_picture_read(const char *path, struct pm_picture *out)
     if (out->orientation != 1 || !is_one_of(out->format, common))
         PM_TRY(encode_anew(out, path));
 out:
+    return err;
+}
+
+int pm_picture_shrink(struct pm_picture *p, int side)
+{
+    const int height = p->image.height, width = p->image.width;
+    const int longer = height > width ? height : width, channels = p->image.channels;
+    int err = PM_OK;
+    float *values = NULL;
+    struct pm_image8 small = { 0 };
+    uint8_t *data = NULL;
+    size_t size = 0;
+
+    if (longer <= side)
+        return PM_OK;
+    small = (struct pm_image8){ scaled_side(height, side, longer), scaled_side(width, side, longer),
+                                channels, NULL };
+    const size_t count = (size_t)small.height * (size_t)small.width * (size_t)channels;
+    values = pm_malloc(count * sizeof *values);
+    small.pixels = pm_malloc(count);
+    pm_resize_antialias(pm_view8_of(&p->image), small.height, small.width, 0, 0, small.height,
+                        small.width, values);
+    for (size_t i = 0; i < count; i++)
+        small.pixels[i] = (uint8_t)(values[i] + 0.5f);
+    const bool jpeg = !strcmp(p->format, "jpeg");
+    PM_TRY(jpeg ? pm_image_encode_jpeg(&small, 95, &data, &size)
+                : pm_image_encode_png(&small, &data, &size));
+    replace(p, data, size, jpeg ? "jpeg" : "png");
+    pm_image_free(&p->image);
+    p->image = small;
+    small.pixels = NULL;
+out:
+    pm_image_free(&small);
+    pm_free(values);
     return err;
 }
 

@@ -1,0 +1,128 @@
+/* Findings of converted pictures. Equal pictures have the same bytes in their records, found by
+ * their SHA-256. */
+#include "data/convert/findings.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A photo with the lens covered has a mean of 0 to 5 of 255; a night scene has more. */
+#define NEARLY_BLACK 6.0
+enum { MOST_NAMED = 20 };
+
+struct entry {
+    char digest[65];
+    const char *split, *path;
+    double mean; /* of the samples, 0..255 */
+};
+struct pm_findings {
+    pthread_mutex_t lock;
+    struct entry *entry; /* owned */
+    size_t count, capacity;
+};
+
+struct pm_findings *pm_findings_create(void)
+{
+    struct pm_findings *f = pm_calloc(1, sizeof *f);
+
+    pthread_mutex_init(&f->lock, NULL);
+    return f;
+}
+
+void pm_findings_destroy(struct pm_findings **f)
+{
+    if (*f) {
+        pthread_mutex_destroy(&(*f)->lock);
+        pm_free((*f)->entry);
+    }
+    pm_free(*f);
+    *f = NULL;
+}
+
+/* Of grey and colours, without alpha. */
+static double mean_of(const struct pm_image8 *im)
+{
+    const size_t pixels = (size_t)im->height * (size_t)im->width;
+    const int n = im->channels, colors = n - (n % 2 == 0);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < pixels; i++)
+        for (int c = 0; c < colors; c++)
+            sum += im->pixels[i * (size_t)n + (size_t)c];
+    return (double)sum / (double)(pixels * (size_t)colors);
+}
+
+void pm_findings_add(struct pm_findings *f, const char *split, const char *path,
+                     const struct pm_picture *p)
+{
+    struct entry e = { .split = split, .path = path, .mean = mean_of(&p->image) };
+    struct pm_sha256 sha;
+
+    pm_sha256_start(&sha);
+    pm_sha256_add(&sha, p->data, p->size);
+    pm_sha256_end(&sha, e.digest);
+    pthread_mutex_lock(&f->lock);
+    PM_GROW(f->entry, f->count, f->capacity);
+    f->entry[f->count++] = e;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    const int order = strcmp(((const struct entry *)a)->digest, ((const struct entry *)b)->digest);
+
+    return order ? order : by_path(a, b);
+}
+
+static void warn_more(size_t count, const char *what)
+{
+    if (count > MOST_NAMED)
+        PM_WARN("data", "%zu more %s", count - MOST_NAMED, what);
+}
+
+static void report_black(struct pm_findings *f)
+{
+    size_t n = 0;
+
+    qsort(f->entry, f->count, sizeof *f->entry, by_path);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->entry[i].mean < NEARLY_BLACK && n++ < MOST_NAMED)
+            PM_WARN("data", "%s: is nearly black: its mean is %.1f of 255. Remove it if it shows "
+                    "nothing", f->entry[i].path, f->entry[i].mean);
+    warn_more(n, "pictures are nearly black");
+}
+
+/* Each picture is compared with the next ones of the same digest in another split. */
+static void report_equal(struct pm_findings *f)
+{
+    size_t n = 0;
+
+    qsort(f->entry, f->count, sizeof *f->entry, by_digest);
+    for (size_t i = 0; i < f->count; i++)
+        for (size_t k = i + 1; k < f->count; k++) {
+            const struct entry *a = &f->entry[i], *b = &f->entry[k];
+
+            if (strcmp(a->digest, b->digest) != 0)
+                break;
+            if (strcmp(a->split, b->split) != 0 && n++ < MOST_NAMED) {
+                PM_WARN("data", "%s (%s) and %s (%s) are the same picture: remove one of them, "
+                        "because evaluation must not see training pictures", a->path, a->split,
+                        b->path, b->split);
+                break;
+            }
+        }
+    warn_more(n, "pictures are in two splits");
+}
+
+void pm_findings_report(struct pm_findings *f)
+{
+    if (!f->count)
+        return;
+    report_black(f);
+    report_equal(f);
+}

@@ -1,0 +1,18 @@
+/* findings, inside data/convert: what is suspicious in converted pictures and would make training or
+ * evaluation worse: equal pictures in two splits, and pictures that are nearly black. */
+#ifndef PUMICE_DATA_CONVERT_FINDINGS_H
+#define PUMICE_DATA_CONVERT_FINDINGS_H
+
+#include "data/convert/convert.h"
+
+struct pm_findings;
+struct pm_findings *pm_findings_create(void);
+/* Takes a picture of a split into account. split and path are borrowed until the report. Any thread
+ * may call it. */
+void pm_findings_add(struct pm_findings *f, const char *split, const char *path,
+                     const struct pm_picture *p);
+/* Writes a warning for each finding, sorted by path. */
+void pm_findings_report(struct pm_findings *f);
+void pm_findings_destroy(struct pm_findings **f);
+
+#endif
