@@ -30,12 +30,13 @@ int pm_class_folders(struct pm_arena *a, const char *root, const char ***names, 
 /* Adds the pictures of one folder (PM_IMAGE_ENDINGS), and lists what else is there, except files
  * whose names begin with a dot. */
 int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out);
+/* Lists a file that is left out. path and why are borrowed. */
 void pm_sources_leave(struct pm_sources *s, const char *path, const char *why);
 /* Names the files that were left out, in warnings. */
 void pm_sources_warn(const struct pm_sources *s);
 /* Adds the pictures of root/CLASS for each of the classes, with labels from `first`. Warns about a
- * class without pictures, and names the files that are left out. PM_EDATA for a folder that is not a class, or if there are no pictures at
- * all. */
+ * class without pictures, and names the files that are left out. PM_EDATA for a folder that is not
+ * a class, or if there are no pictures at all. */
 int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
                        int first, struct pm_sources *out);
 /* The file that an option names, else the usual file under src if it exists, else NULL. */

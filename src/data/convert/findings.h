@@ -1,5 +1,5 @@
-/* findings, inside data/convert: what is suspicious in converted pictures and would make training or
- * evaluation worse: equal pictures in two splits, and pictures that are nearly black. */
+/* findings, inside data/convert: what would make training or evaluation worse in converted
+ * pictures: equal pictures in two splits, and pictures that are nearly black. */
 #ifndef PUMICE_DATA_CONVERT_FINDINGS_H
 #define PUMICE_DATA_CONVERT_FINDINGS_H
 

@@ -1,8 +1,8 @@
 /* folder: pictures in one folder per class: SRC/train/CLASS/FILE, optionally with SRC/validation
  * (or val, valid) and SRC/test; or SRC/CLASS/FILE, where a part becomes validation. The classes are
  * the names of the training folders in byte order, from 0. The converter stores a file unchanged if
- * every reader gets the same pixels from it (pm_picture_read). The seed chooses validation's part of
- * each class and shuffles the files, which mixes the classes within each shard. */
+ * every reader gets the same pixels from it (pm_picture_read). The seed chooses validation's part
+ * of each class and shuffles the files, which mixes the classes within each shard. */
 #include "data/convert/convert.h"
 #include "data/convert/findings.h"
 
