@@ -44,8 +44,8 @@ static int check_shares(const struct pm_config *c, const struct folder_cfg *list
         sum += list[i].batch;
     }
     cJSON_ArrayForEach(v, c->data.folders)
-        given += cJSON_GetObjectItemCaseSensitive(v, "weight") != NULL;
-    if (given && !weights)
+        given += cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(v, "weight"));
+    if (given && !weights && !batches)
         return pm_fail(PM_ECONFIG, "%s: data.folders: every weight is 0, so no entry would be "
                        "read: give at least one entry a weight above 0, or remove the weights",
                        c->path);

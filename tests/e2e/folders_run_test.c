@@ -31,13 +31,14 @@ static bool differ(const char *a, const char *b)
     return differ;
 }
 
-/* One entry with the whole batch trains as data.folder does. */
+/* One entry with the whole batch trains as data.folder does. A weight of 0 beside a batch is none,
+ * as is null. */
 static void one_entry(void **state)
 {
     (void)state;
     train("plain", 6, "");
-    train("one", 6, "'data.folders=[{\"batch\":8}]'");
-    train("set", 6, "'data.folders=[{\"split\":\"train\"}]'");
+    train("one", 6, "'data.folders=[{\"batch\":8,\"weight\":0}]'");
+    train("set", 6, "'data.folders=[{\"split\":\"train\",\"weight\":null}]'");
     same_weights("plain", "one");
     same_weights("plain", "set");
 }
