@@ -47,14 +47,20 @@ out:
     return err;
 }
 
-static void draw_pictures(struct bench *b)
+/* Draws the pictures, and what else the net reads, such as the part of the input that a picture
+ * fills. */
+static void draw_inputs(struct bench *b)
 {
-    const struct pm_field *images = &b->e->eval_fields.list[0];
-    const size_t count = pm_shape_count(images->shape) * (size_t)b->now.batch;
     struct pm_rng r = pm_rng_make((uint64_t)b->e->config->run.seed, pm_hash("bench"), 0, 0);
 
-    pm_values_draw(images->values, images->type, count, &r,
-                   pm_plan_input(b->now.plan, 0, images->name, 0));
+    for (int i = 0; i < b->e->eval_fields.count; i++) {
+        const struct pm_field *f = &b->e->eval_fields.list[i];
+        const size_t count = pm_shape_count(f->shape) * (size_t)b->now.batch;
+
+        if (pm_net_find(b->now.net, f->name))
+            pm_values_draw(f->values, f->type, count, &r,
+                           pm_plan_input(b->now.plan, 0, f->name, 0));
+    }
 }
 
 static int measure(struct bench *b, const struct pm_bench_options *o)
@@ -106,7 +112,7 @@ int pm_bench_predict(const struct pm_config *c, const struct pm_bench_options *o
     int err = PM_OK;
 
     PM_TRY(open_net(&b, c));
-    draw_pictures(&b);
+    draw_inputs(&b);
     PM_TRY(measure(&b, o));
     add_report(&b, o, report);
 out:
