@@ -65,10 +65,10 @@ static const char *by_ratio(struct pm_export *g, const char *sides, struct pm_sh
 {
     const struct pm_export_frame *f = g->options.frame;
     const float input[] = { (float)s.dim[1], (float)s.dim[2] };
-    const char *least = pm_export_number(g, (float)f->min), *scale, *longer, *most;
+    const char *scale, *longer, *most;
 
     if (f->min)
-        scale = op2(g, "Div", least, op1(g, "ReduceMin", sides));
+        scale = op2(g, "Div", pm_export_number(g, (float)f->min), op1(g, "ReduceMin", sides));
     else
         scale = op1(g, "ReduceMin", op2(g, "Div", pm_export_numbers(g, 2, input), sides));
     if (f->max) {
