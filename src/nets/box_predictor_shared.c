@@ -119,7 +119,6 @@ static void build(struct pm_ssd *s, const struct pm_predictor *p)
     const int channels = anchors_agree(s) ? commonest(s) : 0;
 
     check_activation(s, p);
-
     for (int k = 1; k <= s->count && !s->net->error; k++) {
         struct pm_node *x = projected(s, p, k, channels);
         struct pm_node *boxes = tower(s, p, one ? "PredictionTower" : "BoxPredictionTower", k, x);
