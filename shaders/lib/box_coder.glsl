@@ -20,6 +20,8 @@ vec4 box_encode(int kind, vec4 s, vec4 box, vec4 anchor)
 
     if (kind == PM_CODER_MEAN_STDDEV)
         return (box - anchor) / s.x;
+    if (kind == PM_CODER_CORNERS)
+        return (box - anchor) / (a.zwzw + PM_BOX_EPSILON) / s.x;
     if (kind == PM_CODER_SQUARE) {
         float side = sqrt(a.z * a.w) + PM_BOX_EPSILON;
 
@@ -44,6 +46,8 @@ vec4 box_decode(int kind, vec4 s, vec4 code, vec4 anchor)
 
     if (kind == PM_CODER_MEAN_STDDEV)
         return code * s.x + anchor;
+    if (kind == PM_CODER_CORNERS)
+        return code * s.x * a.zwzw + anchor;
     if (kind == PM_CODER_SQUARE) {
         float side = sqrt(a.z * a.w);
 
@@ -64,6 +68,8 @@ vec4 box_decode_back(int kind, vec4 s, vec4 code, vec4 anchor, vec4 box, vec4 db
 
     if (kind == PM_CODER_MEAN_STDDEV)
         return dbox * s.x;
+    if (kind == PM_CODER_CORNERS)
+        return dbox * s.x * a.zwzw;
     if (kind == PM_CODER_SQUARE) {
         float length_slope = code.z / s.z > PM_BOX_MOST_LOG ? 0.0 : dot(dsize, size) / s.z;
 

@@ -1,5 +1,5 @@
 /* box_coder: reads the options of a box coder. The coders' defaults are those of TensorFlow's
- * Object Detection API. */
+ * Object Detection API; those of corners are keras-retinanet's. */
 #include "layers/box_coder.h"
 
 static const struct {
@@ -10,6 +10,7 @@ static const struct {
     [PM_CODER_FASTER_RCNN] = { "faster_rcnn", 4, 4, { 10, 10, 5, 5 } },
     [PM_CODER_MEAN_STDDEV] = { "mean_stddev", 1, 4, { 0.01f, 1, 1, 1 } },
     [PM_CODER_SQUARE] = { "square", 3, 3, { 10, 10, 5, 1 } },
+    [PM_CODER_CORNERS] = { "corners", 1, 4, { 0.2f, 1, 1, 1 } },
 };
 
 int pm_box_coder_make(int kind, struct pm_floats scales, const char *where,

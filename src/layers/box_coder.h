@@ -5,9 +5,14 @@
  *     faster_rcnn  4 codes  (y - ya) / ha, (x - xa) / wa, ln(h / ha), ln(w / wa), each times its
  *                           scale: y, x, height, width (10, 10, 5, 5)
  *     mean_stddev  4 codes  (corner - anchor's corner) / stddev (0.01)
+ *     corners      4 codes  (corner - anchor's corner) / anchor's side / stddev (0.2)
  *     square       3 codes  (y - ya) / la, (x - xa) / la, ln(l / la), la = sqrt(ha wa),
  *                           l = sqrt(h w), each times its scale: y, x, length (10, 10, 5); the
  *                           decoded box is a square
+ *
+ * The first three are those of TensorFlow's Object Detection API, corners is that of
+ * keras-retinanet; both y corners are divided by ha, both x corners by wa. Codes of corners have
+ * the order ymin, xmin, ymax, xmax.
  *
  * As in TensorFlow's Object Detection API, encoding adds 1e-8 to the sides, and decoding does not.
  * Boxes with a side of 0 thus have finite codes. Decoding limits the logarithms of sides to
@@ -25,17 +30,17 @@
 
 struct pm_box_coder {
     int kind;        /* PM_CODER_... of box_coder.params.h */
-    float scales[4]; /* see above; mean_stddev: stddev in [0]. Unused ones are 1 */
+    float scales[4]; /* see above; a stddev is in [0]. Unused ones are 1 */
 };
 
 /* Options of a layer that encodes or decodes boxes, for a struct with members coder and
  * coder_scales. */
 #define PM_BOX_CODER_OPTIONS(tag)                                                                  \
-    PM_ENUM(tag, coder, PM_CODER_FASTER_RCNN, "faster_rcnn|mean_stddev|square",                    \
+    PM_ENUM(tag, coder, PM_CODER_FASTER_RCNN, "faster_rcnn|mean_stddev|square|corners",            \
             "how boxes are coded relative to anchors"),                                            \
         PM_FLOATS(tag, coder_scales, "[]", 1e-6, 1e6,                                              \
                   "factors of the codes: y, x, height, width (faster_rcnn), y, x, length "         \
-                  "(square) or the standard deviation (mean_stddev); []: the coder's own")
+                  "(square) or the standard deviation (mean_stddev, corners); []: the coder's own")
 
 /* Makes a coder from these two options. scales.count is 0 (the coder's own scales) or the coder's
  * number of scales. where names the place in messages. Returns PM_ECONFIG for another count. */
@@ -63,6 +68,11 @@ static inline void pm_box_encode(const struct pm_box_coder *coder, const float b
     if (coder->kind == PM_CODER_MEAN_STDDEV) {
         for (int i = 0; i < 4; i++)
             code[i] = (box[i] - anchor[i]) / s[0];
+    } else if (coder->kind == PM_CODER_CORNERS) {
+        const float sides[2] = { a.h + PM_BOX_EPSILON, a.w + PM_BOX_EPSILON };
+
+        for (int i = 0; i < 4; i++)
+            code[i] = (box[i] - anchor[i]) / sides[i % 2] / s[0];
     } else if (coder->kind == PM_CODER_SQUARE) {
         const float side = sqrtf(a.h * a.w) + PM_BOX_EPSILON;
 
@@ -97,6 +107,11 @@ static inline void pm_box_decode(const struct pm_box_coder *coder, const float c
             box[i] = code[i] * s[0] + anchor[i];
         return;
     }
+    if (coder->kind == PM_CODER_CORNERS) {
+        for (int i = 0; i < 4; i++)
+            box[i] = code[i] * s[0] * (i % 2 ? a.w : a.h) + anchor[i];
+        return;
+    }
     if (coder->kind == PM_CODER_SQUARE) {
         const float side = sqrtf(a.h * a.w);
 
@@ -126,6 +141,9 @@ static inline void pm_box_decode_back(const struct pm_box_coder *coder, const fl
     if (coder->kind == PM_CODER_MEAN_STDDEV) {
         for (int i = 0; i < 4; i++)
             dcode[i] = dbox[i] * s[0];
+    } else if (coder->kind == PM_CODER_CORNERS) {
+        for (int i = 0; i < 4; i++)
+            dcode[i] = dbox[i] * s[0] * (i % 2 ? a.w : a.h);
     } else if (coder->kind == PM_CODER_SQUARE) {
         dcode[0] = (dbox[0] + dbox[2]) * side / s[0];
         dcode[1] = (dbox[1] + dbox[3]) * side / s[1];

@@ -147,14 +147,38 @@ static const char *grown(struct pm_export *g, const char *code, const char *scal
     return op2(g, "Mul", pm_export_op(g, "Exp", PM_VALUES(code)), side);
 }
 
+/* Joins two values along the last axis. */
+static const char *joined(struct pm_export *g, const char *a, const char *b)
+{
+    const char *out = pm_export_op(g, "Concat", PM_VALUES(a, b));
+
+    pm_export_int(g, "axis", -1);
+    return out;
+}
+
+/* Codes that are distances of corners; corners: relative to the anchor's sides. */
+static const char *decoded_corners(struct pm_export *g, const struct pm_box_coder *coder,
+                                   const char *codes, const char *anchors)
+{
+    const char *corner[2], *side;
+
+    codes = op2(g, "Mul", codes, pm_export_number(g, coder->scales[0]));
+    if (coder->kind == PM_CODER_CORNERS) {
+        halves(g, anchors, 2, 2, corner);
+        side = op2(g, "Sub", corner[1], corner[0]);
+        codes = op2(g, "Mul", codes, joined(g, side, side));
+    }
+    return op2(g, "Add", codes, anchors);
+}
+
 static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder, const char *codes,
                            const char *anchors)
 {
     const bool square = coder->kind == PM_CODER_SQUARE;
     const char *corner[2], *code[2], *side, *middle, *half, *two = pm_export_number(g, 2);
 
-    if (coder->kind == PM_CODER_MEAN_STDDEV)
-        return op2(g, "Add", op2(g, "Mul", codes, pm_export_number(g, coder->scales[0])), anchors);
+    if (coder->kind == PM_CODER_MEAN_STDDEV || coder->kind == PM_CODER_CORNERS)
+        return decoded_corners(g, coder, codes, anchors);
     halves(g, anchors, 2, 2, corner);
     halves(g, codes, 2, square ? 1 : 2, code);
     side = op2(g, "Sub", corner[1], corner[0]);
@@ -171,9 +195,7 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
     half = op2(g, "Div", half, two);
     corner[0] = op2(g, "Sub", middle, half);
     corner[1] = op2(g, "Add", middle, half);
-    corner[0] = pm_export_op(g, "Concat", PM_VALUES(corner[0], corner[1]));
-    pm_export_int(g, "axis", -1);
-    return corner[0];
+    return joined(g, corner[0], corner[1]);
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)

@@ -25,6 +25,18 @@ IMAGES, ANCHORS, TRUTHS, COLUMNS = 2, 20, 4, 4
 FASTER = (lambda: faster_rcnn_box_coder.FasterRcnnBoxCoder([10, 10, 5, 5]), 4)
 STDDEV = (lambda: mean_stddev_box_coder.MeanStddevBoxCoder(0.1), 4)
 SQUARE = (lambda: square_box_coder.SquareBoxCoder([10, 10, 5]), 3)
+
+
+class CornersCoder:
+    """keras-retinanet's code: the distance of a corner, in sides of the anchor, over 0.2."""
+
+    def encode(self, boxes, anchors):
+        boxes, anchors = boxes.get(), anchors.get()
+        sides = tf.tile(anchors[:, 2:] - anchors[:, :2], [1, 2])
+        return (boxes - anchors) / sides / 0.2
+
+
+CORNERS = (CornersCoder, 4)
 SMOOTH = losses.WeightedSmoothL1LocalizationLoss
 SIGMOID = losses.WeightedSigmoidClassificationLoss
 SOFTMAX = losses.WeightedSoftmaxClassificationLoss
@@ -82,8 +94,8 @@ CASES = [
      "loss_type=both max_negatives_per_positive=1 min_negatives_per_image=3", FASTER, SMOOTH(),
      SIGMOID(), miner(num_hard_examples=12, iou_threshold=0.25, loss_type="both",
                       max_negatives_per_positive=1, min_negatives_per_image=3), 2],
-    ["classification=weighted_sigmoid_focal alpha=0.25 delta=0.11111111 localization_weight=9",
-     FASTER, RetinaSmoothL1(), RetinaFocal(), None, 1],
+    ["coder=corners classification=weighted_sigmoid_focal alpha=0.25 delta=0.11111111 "
+     "localization_weight=9", CORNERS, RetinaSmoothL1(), RetinaFocal(), None, 1],
     ["hard_example_miner=true num_hard_examples=0 iou_threshold=0.5 loss_type=localization "
      "max_negatives_per_positive=1", FASTER, SMOOTH(), SIGMOID(),
      miner(num_hard_examples=None, iou_threshold=0.5, loss_type="loc",

@@ -239,11 +239,17 @@ static const struct check_case cases[] = {
       MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_l2 normalize_by_matches=false", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " localization=l1 coder=mean_stddev coder_scales=[0.2]", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " coder=corners delta=0.25 localization_weight=4", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_l2 coder=corners coder_scales=[0.5]", MAPS MATCHED TRUTH,
+      GRADIENT },
     { LOSS " localization=weighted_iou", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_giou", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_giou coder=square", "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 "
       MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_iou coder=mean_stddev coder_scales=[0.02]", MAPS MATCHED TRUTH,
+      GRADIENT },
+    { LOSS " localization=weighted_iou coder=corners", MAPS MATCHED TRUTH, GRADIENT },
+    { LOSS " localization=weighted_giou coder=corners coder_scales=[0.05]", MAPS MATCHED TRUTH,
       GRADIENT },
     { LOSS " coder=square coder_scales=[4,3,2]",
       "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 " MATCHED TRUTH, GRADIENT },
@@ -292,6 +298,8 @@ static const struct check_case cases[] = {
     { MINED " classification=weighted_softmax iou_threshold=0.5 coder=mean_stddev "
             "coder_scales=[0.1] num_hard_examples=12 max_negatives_per_positive=1",
       MAPS MATCHED TRUTH " 2@7..7", GRADIENT },
+    { MINED " coder=corners num_hard_examples=12 iou_threshold=0.5 max_negatives_per_positive=1 "
+            "loss_type=localization", MAPS MATCHED TRUTH, GRADIENT },
     { MINED " num_hard_examples=100 iou_threshold=0.99 max_negatives_per_positive=3 "
             "loss_type=classification",
       "2x9x9x8 2x5x5x8 2x9x9x8@-4..4 2x5x5x8@-4..4 212x4@0..1 i32:2x212@-2..2 " TRUTH, GRADIENT },

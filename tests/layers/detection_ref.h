@@ -100,6 +100,17 @@ static inline void detection_encode(const struct ref *r, const struct detection 
             code[i] = (b[i] - a[i]) / s[0], size[i] = 4 / s[0];
         return;
     }
+    if (ref_says(r, "coder", "corners", "")) {
+        s[0] = 0.2;
+        ref_numbers(r, "coder_scales", s, 1);
+        for (int i = 0; i < 4; i++) {
+            const double side = a[2 + i % 2] - a[i % 2] + e;
+
+            code[i] = (b[i] - a[i]) / side / s[0];
+            size[i] = 2 * fabs(code[i]) / side + 4 / side / s[0];
+        }
+        return;
+    }
     ref_numbers(r, "coder_scales", s, 4);
     double ha = a[2] - a[0], wa = a[3] - a[1], h = b[2] - b[0], w = b[3] - b[1];
     if (d->codes == 3)
@@ -125,6 +136,13 @@ static inline void detection_decode(const struct ref *r, const struct detection 
         ref_numbers(r, "coder_scales", s, 4);
         for (int i = 0; i < 4; i++)
             box[i] = a[i] + t[i] * s[0];
+        return;
+    }
+    if (ref_says(r, "coder", "corners", "")) {
+        s[0] = 0.2;
+        ref_numbers(r, "coder_scales", s, 1);
+        for (int i = 0; i < 4; i++)
+            box[i] = a[i] + t[i] * s[0] * (i % 2 ? wa : ha);
         return;
     }
     ref_numbers(r, "coder_scales", s, 4);

@@ -47,6 +47,13 @@ static void decode_one(const struct ref *r, const double *code, const double *an
             box[i] = anchor[i] + c[i] * s[0];
         return;
     }
+    if (ref_says(r, "coder", "corners", "faster_rcnn")) {
+        s[0] = 0.2;
+        ref_numbers(r, "coder_scales", s, 1);
+        for (int i = 0; i < 4; i++)
+            box[i] = anchor[i] + c[i] * s[0] * side[i % 2];
+        return;
+    }
     ref_numbers(r, "coder_scales", s, 4);
     for (int i = 0; i < 2; i++) {
         const double unit = square ? sqrt(side[0] * side[1]) : side[i];
@@ -82,6 +89,9 @@ static const struct check_case decode_cases[] = {
     { "decode_boxes coder=mean_stddev", "1x3x2x8 12x4@0..1" },
     { "decode_boxes coder=mean_stddev coder_scales=[0.5]", "3x1x1x4 1x4" },
     { "decode_boxes coder=square", "3x1x2x3 2x4@0..1" },
+    { "decode_boxes coder=corners", "2x3x4x8 2x2x2x12 36x4@0..1" },
+    { "decode_boxes coder=corners coder_scales=[0.5] box_encodings_clip_range=[-0.5,0.25]",
+      "3x1x3x4 3x4@0..1" },
     { "decode_boxes", "1x4x4x4 1x3x3x4 1x2x2x4 1x2x1x4 1x1x2x4 1x1x1x8 1x1x1x4 36x4@0..1" },
     { "decode_boxes", "8x80x80x24 8x40x40x24 8x20x20x24 8x10x10x24 8x5x5x24 51150x4@0..1",
       .large = true },

@@ -37,6 +37,10 @@ static void encode_in_doubles(const struct pm_box_coder *coder, const float b[4]
         for (int i = 0; i < 4; i++)
             code[i] = ((double)b[i] - a[i]) / s[0];
         break;
+    case PM_CODER_CORNERS:
+        for (int i = 0; i < 4; i++)
+            code[i] = ((double)b[i] - a[i]) / ((i % 2 ? wa : ha) + e) / s[0];
+        break;
     default:
         code[0] = s[0] * dy / (sqrt(ha * wa) + e), code[1] = s[1] * dx / (sqrt(ha * wa) + e);
         code[2] = s[2] * log((sqrt(h * w) + e) / (sqrt(ha * wa) + e));
@@ -78,15 +82,14 @@ static void one_code(const struct pm_box_coder *coder, struct pm_rng *rng)
 
 static void codes_follow_the_definition_and_decode_to_the_box(void **state)
 {
-    static const float other[4] = { 3, 4, 2, 1.5f };
+    static const float other[][4] = { { 3, 4, 2, 1.5f }, { 0.1f }, { 3, 4, 2 }, { 0.5f } };
+    static const int counts[] = { 4, 1, 3, 1 };
     struct pm_rng rng = pm_rng_make(1, 2, 0, 0);
 
     (void)state;
-    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_SQUARE; kind++) {
+    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_CORNERS; kind++) {
         const struct pm_box_coder own = coder_of(kind, 0, NULL);
-        const struct pm_box_coder scaled =
-            coder_of(kind, kind == PM_CODER_SQUARE ? 3 : kind == PM_CODER_FASTER_RCNN ? 4 : 1,
-                     kind == PM_CODER_MEAN_STDDEV ? (const float[]){ 0.1f } : other);
+        const struct pm_box_coder scaled = coder_of(kind, counts[kind], other[kind]);
 
         for (int i = 0; i < TRIALS; i++)
             one_code(&own, &rng), one_code(&scaled, &rng);
@@ -98,7 +101,7 @@ static void an_anchor_has_the_code_zero(void **state)
     struct pm_rng rng = pm_rng_make(3, 4, 0, 0);
 
     (void)state;
-    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_SQUARE; kind++) {
+    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_CORNERS; kind++) {
         const struct pm_box_coder coder = coder_of(kind, 0, NULL);
 
         for (int i = 0; i < 100; i++) {
@@ -129,6 +132,12 @@ static void known_numbers(void **state)
     pm_box_encode(&coder, box, anchor, code);
     assert_float_equal(code[0], 25, 1e-4);
     assert_float_equal(code[1], 0, 0);
+    coder = coder_of(PM_CODER_CORNERS, 0, NULL);
+    pm_box_encode(&coder, box, anchor, code);
+    assert_float_equal(code[0], 2.5, 1e-5);             /* 0.25 / 0.5 / 0.2 */
+    assert_float_equal(code[1], 0, 0);
+    assert_float_equal(code[2], 0, 0);
+    assert_float_equal(code[3], 5, 1e-5);               /* 0.25 / 0.25 / 0.2 */
 }
 
 static void sides_of_zero_have_finite_codes(void **state)
@@ -136,7 +145,7 @@ static void sides_of_zero_have_finite_codes(void **state)
     const float anchor[4] = { 0, 0, 0.5f, 0.5f }, line[4] = { 0.2f, 0.1f, 0.2f, 0.4f };
 
     (void)state;
-    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_SQUARE; kind++) {
+    for (int kind = PM_CODER_FASTER_RCNN; kind <= PM_CODER_CORNERS; kind++) {
         const struct pm_box_coder coder = coder_of(kind, 0, NULL);
         float code[4] = { 0 };
 
@@ -167,6 +176,41 @@ static void large_codes_decode_to_finite_boxes(void **state)
     assert_true(isnan(box[0]) && isnan(box[3]));
 }
 
+/* Codes of corners are not limited: a code of 1e4 moves a corner by 2000 sides of the anchor. An
+ * anchor without height keeps both of its rows, whatever the codes are. */
+static void corners_move_by_sides(void **state)
+{
+    const float anchor[4] = { 0.25f, 0.5f, 0.5f, 1 }, line[4] = { 0.25f, 0.5f, 0.25f, 1 };
+    const float large[4] = { 0, -1e4f, 1e4f, NAN };
+    const struct pm_box_coder coder = coder_of(PM_CODER_CORNERS, 0, NULL);
+    float box[4];
+
+    (void)state;
+    pm_box_decode(&coder, large, anchor, box);
+    assert_float_equal(box[0], 0.25, 0);
+    assert_float_equal(box[1], -999.5, 1e-3);
+    assert_float_equal(box[2], 500.5, 1e-3);
+    assert_true(isnan(box[3]));
+    pm_box_decode(&coder, large, line, box);
+    assert_float_equal(box[0], 0.25, 0);
+    assert_float_equal(box[2], 0.25, 0);
+}
+
+/* A corner's gradient is that of its code alone, times the anchor's side and the stddev. */
+static void gradient_of_corners(void **state)
+{
+    const float anchor[4] = { 0.1f, 0.2f, 0.5f, 0.9f }, dbox[4] = { 1, -2, 3, 0.5f };
+    const float code[4] = { 0.3f, -0.2f, 0.7f, 0.1f };
+    const struct pm_box_coder coder = coder_of(PM_CODER_CORNERS, 1, (const float[]){ 0.5f });
+    float box[4], dcode[4];
+
+    (void)state;
+    pm_box_decode(&coder, code, anchor, box);
+    pm_box_decode_back(&coder, code, anchor, box, dbox, dcode);
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(dcode[i], (double)dbox[i] * 0.5 * (i % 2 ? 0.7 : 0.4), 1e-6);
+}
+
 static void options_are_checked(void **state)
 {
     struct pm_box_coder coder;
@@ -188,6 +232,8 @@ int main(void)
         cmocka_unit_test(known_numbers),
         cmocka_unit_test(sides_of_zero_have_finite_codes),
         cmocka_unit_test(large_codes_decode_to_finite_boxes),
+        cmocka_unit_test(corners_move_by_sides),
+        cmocka_unit_test(gradient_of_corners),
         cmocka_unit_test(options_are_checked),
     };
 

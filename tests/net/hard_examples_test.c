@@ -281,6 +281,31 @@ static void extreme_boxes(struct pm_device *d)
     stop(&r);
 }
 
+/* The same with codes of corners. A truth may lack a height or be reversed, and an anchor without
+ * height gives a code of some 1e7: (corner - anchor's corner) / 1e-8 / 0.2. */
+static void extreme_corners(struct pm_device *d)
+{
+    struct run r;
+
+    start(&r, d, false, 1, MINER " coder=corners");
+    rising_losses(&r);
+    for (int i = 0; i < 3; i++)
+        r.codes[i][0] = -1e4f, r.codes[i][2] = r.codes[i][3] = 1e4f;
+    step(&r);
+    assert_true(isfinite(r.cls));
+    assert_true(r.dscores[2][1] != 0);
+    r.matches[0] = 0, r.matches[1] = 1, r.matches[2] = 0;
+    r.boxes[0][2] = r.boxes[0][0];
+    r.boxes[1][2] = r.boxes[1][0] - 0.1f;
+    r.anchors[2][2] = r.anchors[2][0] - 0.05f, r.anchors[2][0] = r.anchors[2][2];
+    step(&r);
+    assert_true(isfinite(r.loc) && isfinite(r.cls));
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++)
+            assert_true(isfinite(r.dcodes[i][k]));
+    stop(&r);
+}
+
 static void invalid_truth(struct pm_device *d)
 {
     struct run r;
@@ -355,6 +380,7 @@ ON_EVERY_DEVICE(mining_of_a_clone)
 ON_EVERY_DEVICE(ignored_in_the_prefix)
 ON_EVERY_DEVICE(equal_boxes)
 ON_EVERY_DEVICE(extreme_boxes)
+ON_EVERY_DEVICE(extreme_corners)
 ON_EVERY_DEVICE(invalid_truth)
 ON_EVERY_DEVICE(not_a_number)
 
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_ignored_in_the_prefix),
         cmocka_unit_test(test_equal_boxes),
         cmocka_unit_test(test_extreme_boxes),
+        cmocka_unit_test(test_extreme_corners),
         cmocka_unit_test(test_invalid_truth),
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_refused),

@@ -22,6 +22,7 @@ struct scene {
     bool background, windows;
     const char *scores, *suppress;
     double middle;                  /* of the logits; low: few detections */
+    const char *coder;              /* options of decode_boxes; NULL: none */
 };
 
 static const struct scene scenes[] = {
@@ -42,6 +43,8 @@ static const struct scene scenes[] = {
       "score_threshold=1e-8 iou_threshold=0.9 max_total_detections=300", 0 },
     { "equal scores", 2, { 8, 4 }, { 3, 6 }, 3, false, false, "logit_scale=1",
       "score_threshold=0.5 iou_threshold=0.4 max_detections_per_class=20", 0 },
+    { "codes of corners", 2, { 8, 4 }, { 3, 6 }, 3, false, false, "converter=sigmoid",
+      "score_threshold=0.3 iou_threshold=0.5", 0, "coder=corners" },
 };
 
 static const char *folder;
@@ -73,7 +76,8 @@ static void build(const struct scene *s, int batch, struct net *n)
         anchors_of[1 + k] = boxes[k];
     }
     boxes[s->maps] = pm_net_add_many(net, "priors", anchors_of, 1 + s->maps, "ssd_anchors");
-    in[0] = pm_net_add_many(net, "raw_detection_boxes", boxes, 1 + s->maps, "decode_boxes");
+    in[0] = pm_net_add_many(net, "raw_detection_boxes", boxes, 1 + s->maps, "decode_boxes %s",
+                            s->coder ? s->coder : "");
     in[1] = pm_net_add_many(net, "raw_detection_scores", classes, s->maps,
                             "class_scores classes=%d background=%s %s", s->classes,
                             s->background ? "true" : "false", s->scores);
