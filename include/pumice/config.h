@@ -30,6 +30,7 @@ struct pm_open_row {
     const char *name, *help;
     const struct pm_opt *opts;  /* NULL: no options */
     const char *preprocessing;  /* nets: default of input.preprocessing */
+    const char *box_coder;      /* nets: default of model.box_coder.type; NULL: faster_rcnn */
     const char *task;           /* nets: name of the task they serve; NULL: any */
     /* Replaces this row if the section's member `variant_key` is the text variant_value. Has the
      * same options with other defaults. NULL: none. */

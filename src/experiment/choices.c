@@ -10,7 +10,8 @@
 static struct pm_open_row row_of_net(const struct pm_net_row *net)
 {
     return (struct pm_open_row){ .name = net->name, .help = net->help, .opts = net->opts,
-                                 .preprocessing = net->preprocessing, .task = net->task };
+                                 .preprocessing = net->preprocessing, .box_coder = net->box_coder,
+                                 .task = net->task };
 }
 
 struct pm_open_sections pm_train_choices(struct pm_arena *a)

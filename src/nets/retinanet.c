@@ -132,7 +132,7 @@ static const struct pm_opt opts[] = {
         .name = "retinanet_" #depth, .help = "RetinaNet: ResNet " #depth " and a feature pyramid", \
         .task = "detection", .opts = opts, .cfg_size = sizeof(struct pm_ssd_options),              \
         .default_size = 800, .default_channels = 3, .preprocessing = "ssd_means",                  \
-        .build = build_##depth,                                                                    \
+        .box_coder = "corners", .build = build_##depth,                                            \
     }
 
 RETINANET(50);

@@ -20,13 +20,15 @@
 
 /* model.box_coder */
 enum pm_coder_type {
-    PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
+    PM_CODER_TYPE_AUTO, PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
+    PM_CODER_TYPE_CORNERS,
     PM_CODER_TYPE_KEYPOINT, /* refused: its 4 + 2 * num_keypoints codes need a net that predicts
                              * keypoints */
 };
 struct pm_detection_coder {
-    int type;           /* enum pm_coder_type */
-    float y_scale, x_scale, height_scale, width_scale, length_scale, stddev;
+    int type;           /* enum pm_coder_type; after opening never AUTO */
+    float y_scale, x_scale, height_scale, width_scale, length_scale;
+    float stddev;       /* after opening never NAN */
     int num_keypoints;
 };
 /* model.post_processing */

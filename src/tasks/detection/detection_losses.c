@@ -15,17 +15,17 @@ static cJSON *numbers(const float *v, int count)
 
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
 {
-    static const char *const names[] = { "faster_rcnn", "mean_stddev", "square" };
     const struct pm_detection_coder *c = &t->coder;
-    const float scales[][4] = {
-        { c->y_scale, c->x_scale, c->height_scale, c->width_scale },
-        { c->stddev },
-        { c->y_scale, c->x_scale, c->length_scale },
+    const struct { const char *name; int count; float scales[4]; } of[] = {
+        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { c->y_scale, c->x_scale,
+                                                            c->height_scale, c->width_scale } },
+        [PM_CODER_TYPE_MEAN_STDDEV] = { "mean_stddev", 1, { c->stddev } },
+        [PM_CODER_TYPE_SQUARE] = { "square", 3, { c->y_scale, c->x_scale, c->length_scale } },
+        [PM_CODER_TYPE_CORNERS] = { "corners", 1, { c->stddev } },
     };
-    const int counts[] = { 4, 1, 3 };
 
-    cJSON_AddStringToObject(options, "coder", names[c->type]);
-    cJSON_AddItemToObject(options, "coder_scales", numbers(scales[c->type], counts[c->type]));
+    cJSON_AddStringToObject(options, "coder", of[c->type].name);
+    cJSON_AddItemToObject(options, "coder_scales", numbers(of[c->type].scales, of[c->type].count));
 }
 
 static void add_class_loss(const struct pm_task *t, struct cJSON *o)

@@ -50,11 +50,14 @@ static const struct pm_opt model[] = {
 };
 
 static const struct pm_opt coder[] = {
-    PM_ENUM(pm_detection_coder, type, PM_CODER_TYPE_FASTER_RCNN,
-            "faster_rcnn|mean_stddev|square|keypoint",
+    PM_ENUM(pm_detection_coder, type, PM_CODER_TYPE_AUTO,
+            "auto|faster_rcnn|mean_stddev|square|corners|keypoint",
             "faster_rcnn = centre and logarithms of the sides, relative to the anchor's sides; "
-            "mean_stddev = distances of the corners; square = centre and one side; keypoint needs "
-            "a net that predicts keypoints, which this version does not have"),
+            "mean_stddev = distances of the corners; square = centre and one side; corners = "
+            "distances of the corners relative to the anchor's sides, as in keras-retinanet; "
+            "keypoint needs a net that predicts keypoints, which this version does not have; auto "
+            "= corners for retinanet_50 and retinanet_101, faster_rcnn for other nets and lists "
+            "of layers"),
     PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
              "faster_rcnn, square: factor of the centre's y"),
     PM_FLOAT(pm_detection_coder, x_scale, 10, 1e-6, 1e6,
@@ -62,8 +65,9 @@ static const struct pm_opt coder[] = {
     PM_FLOAT(pm_detection_coder, height_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the height"),
     PM_FLOAT(pm_detection_coder, width_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the width"),
     PM_FLOAT(pm_detection_coder, length_scale, 5, 1e-6, 1e6, "square: factor of the side"),
-    PM_FLOAT(pm_detection_coder, stddev, 0.01, 1e-6, 1e6,
-             "mean_stddev: divisor of the corners' distances"),
+    PM_FLOAT(pm_detection_coder, stddev, NAN, 1e-6, 1e6,
+             "mean_stddev, corners: divisor of the corners' distances; null = 0.01 for "
+             "mean_stddev, 0.2 for corners"),
     PM_INT(pm_detection_coder, num_keypoints, 0, 0, 1000, "keypoint: number of keypoints"),
     { 0 },
 };
@@ -229,17 +233,38 @@ static int read_object(const struct pm_config *c, const char *key, const struct 
     return pm_opts_parse(opts, object, NULL, out, c->arena, place_of(c, key));
 }
 
+/* Reads model.box_coder. The net's row chooses the type if the config does not. */
+static int read_coder(const struct pm_config *c, const struct cJSON *object,
+                      struct pm_detection_coder *out)
+{
+    const char *own = c->model_row ? c->model_row->box_coder : NULL;
+    struct pm_detection_coder named;
+    int err = PM_OK;
+
+    PM_TRY(read_object(c, "model.box_coder", object, coder, out));
+    if (out->type == PM_CODER_TYPE_KEYPOINT)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint codes boxes together with their keypoints, "
+                       "and no net of this version predicts keypoints: use faster_rcnn, which "
+                       "codes the box alike", place_of(c, "model.box_coder")));
+    if (out->type == PM_CODER_TYPE_AUTO) {
+        PM_TRY(pm_opts_parse_text(coder, pm_arena_printf(c->arena, "type=%s",
+                                                         own ? own : "faster_rcnn"),
+                                  &named, c->arena, "model.box_coder of the net"));
+        out->type = named.type;
+    }
+    if (isnan(out->stddev))
+        out->stddev = out->type == PM_CODER_TYPE_CORNERS ? 0.2f : 0.01f;
+out:
+    return err;
+}
+
 static int read_model(const struct pm_config *c, struct pm_task *t)
 {
     struct pm_detection_model m;
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model, &m));
-    PM_TRY(read_object(c, "model.box_coder", m.box_coder, coder, &t->coder));
-    if (t->coder.type == PM_CODER_TYPE_KEYPOINT)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint codes boxes together with their keypoints, "
-                       "and no net of this version predicts keypoints: use faster_rcnn, which "
-                       "codes the box alike", place_of(c, "model.box_coder")));
+    PM_TRY(read_coder(c, m.box_coder, &t->coder));
     PM_TRY(read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, place_of(c, "model.matcher")));
     if (!m.matcher)
