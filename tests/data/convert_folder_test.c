@@ -161,6 +161,28 @@ static void suspicious(void **state)
     scratch_remove();
 }
 
+/* Twenty are named. A picture counts once, however many equal ones the other split has. */
+static void many_equal(void **state)
+{
+    char path[300];
+
+    (void)state;
+    scratch_make();
+    put_photos("raw/train/a", 0, 1);
+    put_photos("raw/val/a", 1, 1);
+    for (int k = 0; k < 46; k++) {
+        snprintf(path, sizeof path, "%s/raw/%s/a/equal%02d.jpg", scratch, k % 2 ? "val" : "train",
+                 k);
+        put_photo(path, 7, 20, 20);
+    }
+    const char *said = convert("", 0);
+    assert_says(said, "equal00.jpg (train) and ");
+    assert_says(said, "equal01.jpg (validation) are the same picture");
+    assert_null(strstr(said, "equal40.jpg"));
+    assert_says(said, "3 more pictures are in two splits");
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +190,7 @@ int main(void)
         cmocka_unit_test(left_out),
         cmocka_unit_test(shrunk),
         cmocka_unit_test(suspicious),
+        cmocka_unit_test(many_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,9 +74,10 @@ static int by_path(const void *a, const void *b)
 
 static int by_digest(const void *a, const void *b)
 {
-    const int order = strcmp(((const struct entry *)a)->digest, ((const struct entry *)b)->digest);
+    const struct entry *x = a, *y = b;
+    const int digests = strcmp(x->digest, y->digest), splits = strcmp(x->split, y->split);
 
-    return order ? order : by_path(a, b);
+    return digests ? digests : splits ? splits : by_path(a, b);
 }
 
 static void warn_more(size_t count, const char *what)
@@ -97,25 +98,32 @@ static void report_black(struct pm_findings *f)
     warn_more(n, "pictures are nearly black");
 }
 
-/* Each picture is compared with the next ones of the same digest in another split. */
+/* The entries are sorted. Returns the index after those with the digest and split of entry i. */
+static size_t end_of_split(const struct pm_findings *f, size_t i)
+{
+    const struct entry *a = &f->entry[i];
+
+    while (++i < f->count && !strcmp(a->digest, f->entry[i].digest) &&
+           !strcmp(a->split, f->entry[i].split))
+        ;
+    return i;
+}
+
+/* Names each picture that a later split has, too, with the first one of that split. */
 static void report_equal(struct pm_findings *f)
 {
     size_t n = 0;
 
     qsort(f->entry, f->count, sizeof *f->entry, by_digest);
-    for (size_t i = 0; i < f->count; i++)
-        for (size_t k = i + 1; k < f->count; k++) {
-            const struct entry *a = &f->entry[i], *b = &f->entry[k];
+    for (size_t i = 0, next = 0; i < f->count; i++) {
+        next = next > i ? next : end_of_split(f, i);
+        const struct entry *a = &f->entry[i], *b = &f->entry[next];
 
-            if (strcmp(a->digest, b->digest) != 0)
-                break;
-            if (strcmp(a->split, b->split) != 0 && n++ < MOST_NAMED) {
-                PM_WARN("data", "%s (%s) and %s (%s) are the same picture: remove one of them, "
-                        "because evaluation must not see training pictures", a->path, a->split,
-                        b->path, b->split);
-                break;
-            }
-        }
+        if (next < f->count && !strcmp(a->digest, b->digest) && n++ < MOST_NAMED)
+            PM_WARN("data", "%s (%s) and %s (%s) are the same picture: remove one of them, "
+                    "because evaluation must not see training pictures", a->path, a->split,
+                    b->path, b->split);
+    }
     warn_more(n, "pictures are in two splits");
 }
 

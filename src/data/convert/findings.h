@@ -11,7 +11,8 @@ struct pm_findings *pm_findings_create(void);
  * may call it. */
 void pm_findings_add(struct pm_findings *f, const char *split, const char *path,
                      const struct pm_picture *p);
-/* Writes a warning for each finding, sorted by path. */
+/* Writes warnings for at most 20 findings of each kind, then the number of the others. Their order
+ * does not depend on that of the calls. */
 void pm_findings_report(struct pm_findings *f);
 void pm_findings_destroy(struct pm_findings **f);
 
