@@ -75,8 +75,10 @@ int pm_matcher_check(const struct pm_matcher *m, const char *where)
                        m->unmatched_threshold);
     if ((double)m->matched_threshold > largest(m))
         return pm_fail(PM_ECONFIG, "%s.matched_threshold: %g is above %g, the largest value of "
-                       "this similarity, so no anchor would reach it: lower it (0.5 is usual)",
-                       where, (double)m->matched_threshold, largest(m));
+                       "this similarity, so no anchor would reach it: lower it (%s)",
+                       where, (double)m->matched_threshold, largest(m),
+                       m->similarity == PM_NEG_SQ_DIST ? "and unmatched_threshold, to 0 or less"
+                                                       : "0.5 is usual");
     if (!m->negatives_lower_than_unmatched && m->matched_threshold == m->unmatched_threshold)
         return pm_fail(PM_ECONFIG, "%s.negatives_lower_than_unmatched: false takes negatives from "
                        "between the two thresholds, which are both %g. Set unmatched_threshold "

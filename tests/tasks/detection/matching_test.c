@@ -202,6 +202,13 @@ static void checked(void **state)
     assert_contains(pm_error_text(), "matched_threshold: 0.5 is below unmatched_threshold");
     m.ignore_thresholds = true;
     assert_int_equal(pm_matcher_check(&m, "x.json: model.matcher"), PM_OK);
+    m = plain;
+    m.similarity = PM_NEG_SQ_DIST;
+    assert_int_equal(pm_matcher_check(&m, "x.json: model.matcher"), PM_ECONFIG);
+    assert_contains(pm_error_text(), "0.5 is above 0, the largest value of this similarity");
+    assert_contains(pm_error_text(), "lower it (and unmatched_threshold, to 0 or less)");
+    m.matched_threshold = m.unmatched_threshold = -0.25f;
+    assert_int_equal(pm_matcher_check(&m, "x.json: model.matcher"), PM_OK);
 }
 
 /* ---- a matrix of similarities ------------------------------------------------------------ */
