@@ -164,7 +164,8 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 
 /* Reads a record's objects with the members that the config asks for; every label is a class of the
  * net, from 1. height, width: of the decoded picture. PM_ECORRUPT for a damaged list, an unknown
- * class, or another number of keypoints. The caller frees o, also after an error. */
+ * class, another number of keypoints, or masks that need more than 2 GiB. The caller frees o, also
+ * after an error. */
 int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
                          int width, const char *where, struct pm_objects *o);
 /* Decodes the masks to [count][height][width]; an object without one gets an empty one. */

@@ -11,6 +11,25 @@
 
 /* ---- objects ----------------------------------------------------------------------------- */
 
+/* Most bytes of a record's masks. A small file may state any number of large ones. */
+static const size_t most_bytes = (size_t)1 << 31;
+
+/* A mask has a byte for each pixel: of the picture, of the input, or of a mosaic, whose sides are
+ * twice the input's. */
+static int check_room(const struct pm_task *t, const struct pm_objects *o, int height, int width,
+                      const char *where)
+{
+    const size_t picture = (size_t)height * (size_t)width;
+    const size_t mosaic = 4 * (size_t)t->facts.height * (size_t)t->facts.width;
+    const size_t pixels = picture > mosaic ? picture : mosaic;
+
+    if (!t->data.instance_masks || o->count <= most_bytes / pixels)
+        return PM_OK;
+    return pm_fail(PM_ECORRUPT, "%s: masks of %zu objects with %zu pixels each need more than %zu "
+                   "MiB: set data.instance_masks=false, or remove the record", where, o->count,
+                   pixels, most_bytes >> 20);
+}
+
 /* Masks of numbers have the size that the record states. It must be the picture's. */
 static int check_masks(const struct pm_objects *o, int height, int width, const char *where)
 {
@@ -37,6 +56,7 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     int err = PM_OK;
 
     PM_TRY(pm_objects_parse(e, t->data.instance_masks, where, o));
+    PM_TRY(check_room(t, o, height, width, where));
     PM_TRY(check_masks(o, height, width, where));
     PM_TRY(check_points(t, o, where));
     o->height = height; /* as it is shown; records may have the size before the EXIF turn */

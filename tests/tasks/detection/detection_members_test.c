@@ -234,12 +234,47 @@ static void refusals(void **state)
     pm_arena_destroy(&a);
 }
 
+/* The masks of 8 objects of 2^28 pixels fit into 2 GiB, those of 9 do not. */
+static void too_large(void **state)
+{
+    enum { SIDE_OF_2_TO_28 = 1 << 14 };
+    struct setup s = set_up_data(CONFIG("}}"), DATA), plain = set_up(CONFIG("}}"));
+
+    (void)state;
+    for (int count = 8; count <= 9; count++) {
+        struct pm_objects o, read = { 0 };
+        struct pm_example *e = NULL;
+        uint8_t *data = NULL;
+        size_t size = 0;
+
+        pm_objects_start(&o, HEIGHT, WIDTH);
+        o.has = PM_HAS_TEXT;
+        for (int i = 0; i < count; i++)
+            add(&o, "cat", 0, 0, 1, 1);
+        record_of(&o, &data, &size);
+        assert_int_equal(pm_example_parse(data, size, "r", &e), PM_OK);
+        assert_int_equal(pm_detection_objects(s.e->task, e, SIDE_OF_2_TO_28, SIDE_OF_2_TO_28, "r",
+                                              &read), count == 9 ? PM_ECORRUPT : PM_OK);
+        pm_objects_free(&read);
+        assert_int_equal(pm_detection_objects(plain.e->task, e, SIDE_OF_2_TO_28, SIDE_OF_2_TO_28,
+                                              "r", &read), PM_OK);
+        pm_objects_free(&read);
+        pm_example_destroy(&e);
+        pm_free(data);
+        pm_objects_free(&o);
+    }
+    assert_contains(pm_error_text(), "r: masks of 9 objects with 268435456 pixels each need more "
+                                     "than 2048 MiB");
+    tear_down(&plain);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
         cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(not_wanted),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(refusals), cmocka_unit_test(too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
