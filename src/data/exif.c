@@ -7,35 +7,47 @@
 
 #include "data/picture.h"
 
-static uint32_t number(const uint8_t *p, int bytes, bool big)
+static uint64_t number(const uint8_t *p, int bytes, bool big)
 {
-    uint32_t v = 0;
+    uint64_t v = 0;
 
     for (int i = 0; i < bytes; i++)
         v = v << 8 | p[big ? i : bytes - 1 - i];
     return v;
 }
 
-/* TIFF layout: byte order, 42, offset of the first directory. The directory is a count, then 12
- * bytes per entry: tag, type (3: 16 bits), count of values, the value. */
-int pm_exif_of_tiff(const uint8_t *p, size_t size)
+/* The directory is a count, then entries: tag, type (3: 16 bits), count of values, the value. */
+static int of_directory(const uint8_t *p, size_t size, uint64_t at, bool big, bool large)
 {
-    if (size < 14 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
-        return 1;
-    const bool big = p[0] == 'M';
-    const size_t at = number(p + 4, 4, big);
-    if (at > size - 2)
-        return 1;
-    const size_t count = number(p + at, 2, big), room = (size - at - 2) / 12;
+    const int wide = large ? 8 : 4;                             /* bytes of an entry's count */
+    const size_t start = large ? 8 : 2, step = large ? 20 : 12; /* of the count, of an entry */
 
+    if (at > size - start)
+        return 1;
+    const uint64_t count = number(p + at, (int)start, big), room = (size - at - start) / step;
     for (size_t i = 0; i < count && i < room; i++) {
-        const uint8_t *entry = p + at + 2 + 12 * i;
-        const uint32_t value = number(entry + 8, 2, big);
+        const uint8_t *entry = p + at + start + step * i;
+        const uint64_t value = number(entry + 4 + wide, 2, big);
+
         if (number(entry, 2, big) == 0x0112)
-            return number(entry + 2, 2, big) == 3 && number(entry + 4, 4, big) == 1 && value >= 1 &&
-                   value <= 8 ? (int)value : 1;
+            return number(entry + 2, 2, big) == 3 && number(entry + 4, wide, big) == 1 &&
+                   value >= 1 && value <= 8 ? (int)value : 1;
     }
     return 1;
+}
+
+/* TIFF layout: byte order, 42, offset of the first directory. BigTIFF: byte order, 43, 8, 0, the
+ * offset; its offsets and counts have 64 bits. */
+int pm_exif_of_tiff(const uint8_t *p, size_t size)
+{
+    if (size < 16 || (memcmp(p, "II", 2) && memcmp(p, "MM", 2)))
+        return 1;
+    const bool big = p[0] == 'M';
+    const uint64_t version = number(p + 2, 2, big);
+
+    if (version == 42)
+        return of_directory(p, size, number(p + 4, 4, big), big, false);
+    return version == 43 ? of_directory(p, size, number(p + 8, 8, big), big, true) : 1;
 }
 
 int pm_exif_of_jpeg(const uint8_t *p, size_t size)

@@ -163,14 +163,15 @@ static void orientations(void **state)
 {
     const struct pm_image8 six = made_image(2, 3, 1);
     static const int first[9] = { 0, 0, 2, 5, 3, 0, 3, 5, 2 };
+    static const char *const modes[] = { "w", "wb", "w8", "wb8" };
 
     (void)state;
     for (uint8_t i = 0; i < 6; i++)
         six.pixels[i] = i;
     for (int o = 1; o <= 8; o++)
-        for (int big = 0; big < 2; big++) {
-            struct made m = written(&(struct kind){ big ? "wb" : "w", 1, 8, MINISBLACK, NONE, o,
-                                                    0 }, six.pixels, 2, 3);
+        for (size_t k = 0; k < PM_COUNT(modes); k++) {
+            struct made m = written(&(struct kind){ modes[k], 1, 8, MINISBLACK, NONE, o, 0 },
+                                    six.pixels, 2, 3);
             struct pm_image8 im;
 
             assert_int_equal(pm_image_decode(m.data, m.size, 0, 0, "turned", &im), PM_OK);
