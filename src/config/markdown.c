@@ -40,13 +40,13 @@ static void add_range(struct pm_str *s, const cJSON *schema)
     min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
     max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
     if (min && max && min->valuedouble == max->valuedouble) {
-        pm_str_add(s, "only %.9g", min->valuedouble);
+        pm_str_add(s, "only %.10g", min->valuedouble);
         return;
     }
     if (min)
-        pm_str_add(s, "%.9g..", min->valuedouble);
+        pm_str_add(s, "%.10g..", min->valuedouble);
     if (max && max->valuedouble < 2147483647)
-        pm_str_add(s, "%.9g", max->valuedouble);
+        pm_str_add(s, "%.10g", max->valuedouble);
 }
 
 /* Returns the default as JSON text, freed with pm_free; NULL if the table has no such key. */
