@@ -30,7 +30,8 @@ struct pm_open_row {
     const char *name, *help;
     const struct pm_opt *opts;  /* NULL: no options */
     const char *preprocessing;  /* nets: default of input.preprocessing */
-    const char *box_coder;      /* nets: default of model.box_coder.type; NULL: faster_rcnn */
+    /* nets: objects that the config does not set; the last entry has no key. NULL: none. */
+    const struct pm_object_default *objects;
     const char *task;           /* nets: name of the task they serve; NULL: any */
     /* Replaces this row if the section's member `variant_key` is the text variant_value. Has the
      * same options with other defaults. NULL: none. */

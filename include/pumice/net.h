@@ -161,7 +161,9 @@ struct pm_net_row {
     /* Preprocessing that the net's name selects as input.preprocessing if it is not the default:
      * TF-Slim's choice for the net. NULL: preprocessing. */
     const char *slim_preprocessing;
-    const char *box_coder;     /* detection: default of model.box_coder.type; NULL: faster_rcnn */
+    /* Objects of the config that this net's recipe has if the config does not set them; the last
+     * entry has no key. NULL: none. */
+    const struct pm_object_default *objects;
     float weight_decay;        /* default of the net's own scope */
     /* Builds the net over images and adds its heads to the empty list. */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,

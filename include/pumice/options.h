@@ -136,6 +136,11 @@ int pm_opts_parse(const struct pm_opt *opts, const struct cJSON *object, const c
  * key="a b". */
 int pm_opts_parse_text(const struct pm_opt *opts, const char *text, void *out, struct pm_arena *a,
                        const char *where);
+/* Options of an object of a config: key is its place, such as "model.matcher", text its options as
+ * "option=value ...". */
+struct pm_object_default {
+    const char *key, *text;
+};
 /* Adds every option's value to object, which the caller created. With only_changed, adds only
  * values that differ from the default. Floats print as the shortest text that reads back to the
  * same bits. */

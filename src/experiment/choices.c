@@ -10,7 +10,7 @@
 static struct pm_open_row row_of_net(const struct pm_net_row *net)
 {
     return (struct pm_open_row){ .name = net->name, .help = net->help, .opts = net->opts,
-                                 .preprocessing = net->preprocessing, .box_coder = net->box_coder,
+                                 .preprocessing = net->preprocessing, .objects = net->objects,
                                  .task = net->task };
 }
 

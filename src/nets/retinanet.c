@@ -115,6 +115,17 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
+/* The recipe of keras-retinanet 1.0. Its smooth L1 with sigma 3 is 9 times the loss with delta
+ * 1/9. */
+static const struct pm_object_default objects[] = {
+    { "model.box_coder", "type=corners" },
+    { "model.matcher", "matched_threshold=0.5 unmatched_threshold=0.4 ignore_outside=true" },
+    { "model.post_processing", "score_threshold=0.05 iou_threshold=0.5 "
+                               "max_detections_per_class=300 max_total_detections=300" },
+    { "loss.localization", "type=weighted_smooth_l1 delta=0.1111111 weight=9" },
+    { 0 },
+};
+
 #define RETINANET(depth)                                                                           \
     static void build_##depth(struct pm_net *net, struct pm_node *images, int num_classes,         \
                               const void *options, struct pm_heads *heads)                         \
@@ -132,7 +143,7 @@ static const struct pm_opt opts[] = {
         .name = "retinanet_" #depth, .help = "RetinaNet: ResNet " #depth " and a feature pyramid", \
         .task = "detection", .opts = opts, .cfg_size = sizeof(struct pm_ssd_options),              \
         .default_size = 800, .default_channels = 3, .preprocessing = "ssd_means",                  \
-        .box_coder = "corners", .build = build_##depth,                                            \
+        .objects = objects, .build = build_##depth,                                                \
     }
 
 RETINANET(50);

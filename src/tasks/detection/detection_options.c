@@ -42,10 +42,11 @@ static const struct pm_opt model[] = {
             "null = their defaults"),
     PM_JSON(pm_detection_model, matcher,
             "detection: which anchors learn which boxes, an object with the keys below; null = "
-            "their defaults with force_match_for_each_row"),
+            "their defaults with force_match_for_each_row; retinanet_50 and retinanet_101: the "
+            "numbers of keras-retinanet"),
     PM_JSON(pm_detection_model, post_processing,
             "detection: scores and non-maximum suppression, an object with the keys below; null = "
-            "their defaults"),
+            "their defaults; retinanet_50 and retinanet_101: the numbers of keras-retinanet"),
     { 0 },
 };
 
@@ -106,7 +107,8 @@ static const struct pm_opt loss[] = {
             "detection: loss of the classes, an object with the keys below; null = focal loss "
             "with alpha 0.25"),
     PM_JSON(pm_detection_loss, localization,
-            "detection: loss of the boxes, an object with the keys below; null = their defaults"),
+            "detection: loss of the boxes, an object with the keys below; null = their defaults; "
+            "retinanet_50 and retinanet_101: the numbers of keras-retinanet"),
     PM_JSON(pm_detection_loss, hard_example_miner,
             "detection: take the loss of the hardest anchors only, an object with the keys below; "
             "null = of all anchors"),
@@ -224,21 +226,34 @@ static const char *place_of(const struct pm_config *c, const char *key)
     return pm_arena_printf(c->arena, "%s: %s", pm_config_origin(c, key), key);
 }
 
+/* Returns the options of this object in the recipe of the config's net, or NULL. */
+static const char *of_net(const struct pm_config *c, const char *key)
+{
+    const struct pm_object_default *o = c->model_row ? c->model_row->objects : NULL;
+
+    while (o && o->key && strcmp(o->key, key) != 0)
+        o++;
+    return o ? o->text : NULL;
+}
+
+/* Reads an object of the config. Without it the net's options count. */
 static int read_object(const struct pm_config *c, const char *key, const struct cJSON *object,
                        const struct pm_opt *opts, void *out)
 {
     if (object && !cJSON_IsObject(object))
         return pm_fail(PM_ECONFIG, "%s: an object { \"key\": value, ... } is needed",
                        place_of(c, key));
+    if (!object && of_net(c, key))
+        return pm_opts_parse_text(opts, of_net(c, key), out, c->arena, place_of(c, key));
     return pm_opts_parse(opts, object, NULL, out, c->arena, place_of(c, key));
 }
 
-/* Reads model.box_coder. The net's row chooses the type if the config does not. */
+/* Reads model.box_coder. The net chooses the type if the config does not. */
 static int read_coder(const struct pm_config *c, const struct cJSON *object,
                       struct pm_detection_coder *out)
 {
-    const char *own = c->model_row ? c->model_row->box_coder : NULL;
-    struct pm_detection_coder named;
+    const char *own = of_net(c, "model.box_coder");
+    struct pm_detection_coder named = { .type = PM_CODER_TYPE_FASTER_RCNN };
     int err = PM_OK;
 
     PM_TRY(read_object(c, "model.box_coder", object, coder, out));
@@ -247,9 +262,8 @@ static int read_coder(const struct pm_config *c, const struct cJSON *object,
                        "and no net of this version predicts keypoints: use faster_rcnn, which "
                        "codes the box alike", place_of(c, "model.box_coder")));
     if (out->type == PM_CODER_TYPE_AUTO) {
-        PM_TRY(pm_opts_parse_text(coder, pm_arena_printf(c->arena, "type=%s",
-                                                         own ? own : "faster_rcnn"),
-                                  &named, c->arena, "model.box_coder of the net"));
+        if (own)
+            PM_TRY(pm_opts_parse_text(coder, own, &named, c->arena, "model.box_coder of the net"));
         out->type = named.type;
     }
     if (isnan(out->stddev))
@@ -267,7 +281,7 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_coder(c, m.box_coder, &t->coder));
     PM_TRY(read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, place_of(c, "model.matcher")));
-    if (!m.matcher)
+    if (!m.matcher && !of_net(c, "model.matcher"))
         t->matcher.force_match_for_each_row = true;
     PM_TRY(read_object(c, "model.post_processing", m.post_processing, post, &t->post));
     if (t->post.max_detections_per_class > t->post.max_total_detections)

@@ -1,4 +1,5 @@
-/* The box coder that a net has without model.box_coder.type, and its numbers. */
+/* The box coder that a net has without model.box_coder.type, and its numbers; the other objects of
+ * RetinaNet's recipe. */
 #include "detection_setup.h"
 
 #include <cjson/cJSON.h>
@@ -41,6 +42,42 @@ static void each_net_has_its_own(void **state)
     expect("retinanet_50", ", \"box_coder\": {\"type\": \"faster_rcnn\"}", "faster_rcnn", faster);
 }
 
+/* An object that the config sets replaces the net's as a whole. */
+static void recipe_of_retinanet(void **state)
+{
+    static const char text[] =
+        "{\"task\": \"detection\", \"model\": {\"name\": \"%s\"%s}, \"data\": {\"label_map\": "
+        "\"%%s\"}, \"input\": {\"size\": 160}}";
+    static const struct {
+        const char *net, *more;
+        float unmatched, score, delta;
+        bool outside, force;
+        int most;
+    } cases[] = {
+        { "retinanet_50", "", 0.4f, 0.05f, 0.1111111f, true, false, 300 },
+        { "retinanet_101", ", \"matcher\": {\"matched_threshold\": 0.6}", 0.5f, 0.05f, 0.1111111f,
+          false, false, 300 },
+        { "ssd_mobilenet_v1", "", 0.5f, 0, 1, false, true, 100 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        char config[600];
+
+        snprintf(config, sizeof config, text, cases[i].net, cases[i].more);
+        struct setup s = set_up(config);
+        const struct pm_task *t = s.e->task;
+        assert_float_equal(t->matcher.unmatched_threshold, cases[i].unmatched, 0);
+        assert_int_equal(t->matcher.ignore_outside, cases[i].outside);
+        assert_int_equal(t->matcher.force_match_for_each_row, cases[i].force);
+        assert_float_equal(t->post.score_threshold, cases[i].score, 0);
+        assert_int_equal(t->post.max_total_detections, cases[i].most);
+        assert_float_equal(t->box_loss.delta, cases[i].delta, 0);
+        assert_float_equal(t->box_loss.weight, cases[i].delta < 1 ? 9 : 1, 0);
+        tear_down(&s);
+    }
+}
+
 static void numbers_without_a_type(void **state)
 {
     (void)state;
@@ -71,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_net_has_its_own),
+        cmocka_unit_test(recipe_of_retinanet),
         cmocka_unit_test(numbers_without_a_type),
         cmocka_unit_test(refused),
     };
