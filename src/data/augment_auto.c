@@ -253,7 +253,7 @@ static const struct pm_opt auto_opts[] = {
     PM_ENUM(auto_cfg, policy_name, 0, "v0|v1|v2|v3|test",
             "published policy; v0 is that of the paper, test shifts and equalizes every picture"),
     PM_JSON(auto_cfg, policy,
-            "a policy of your own instead: a list of sub-policies, one of which is chosen for a "
+            "your own policy instead: a list of sub-policies, one of which is chosen for a "
             "picture; each is a list of up to three operations [name, probability, level 0..10]; "
             "null = policy_name"),
     { 0 },

@@ -15,7 +15,7 @@ static size_t row_values(struct pm_area a)
 
 static float limited(float v)
 {
-    return v < 0 ? 0 : v > 255 ? 255 : v;
+    return !(v > 0) ? 0 : v > 255 ? 255 : v; /* NaN, which other rows could leave: 0 */
 }
 
 void pm_area_truncate(struct pm_area a)

@@ -149,8 +149,11 @@ int pm_picture_heif(const struct pm_picture_file *f, struct pm_image8 *out)
     r.options = heif.options();
     if (!r.options)
         PM_TRY(pm_picture_damaged(f, "libheif has no memory"));
-    r.options->convert_hdr_to_8bit = 1;
-    r.options->strict_decoding = 1;
+    /* The installed library may be older than the headers: then its struct has fewer members. */
+    if (r.options->version >= 2)
+        r.options->convert_hdr_to_8bit = 1;
+    if (r.options->version >= 3)
+        r.options->strict_decoding = 1;
     e = heif.decode(r.handle, &r.image, heif_colorspace_RGB, heif_chroma_interleaved_RGB,
                     r.options);
     if (e.code != heif_error_Ok)

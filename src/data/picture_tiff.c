@@ -127,9 +127,9 @@ static int open_file(struct reader *r)
     if (options) {
         tiff.on_error(options, keep, r);
         tiff.on_warning(options, ignore, r);
-        /* A tile may be as large as the largest picture, with 4 samples of 64 bits. Tables need
+        /* A tile may be as large as the largest picture, with 4 samples of 16 bits. Tables need
          * less than LEAST_MEMORY. */
-        tiff.most_memory(options, (tmsize_t)(LEAST_MEMORY + r->file->max_pixels * 32));
+        tiff.most_memory(options, (tmsize_t)(LEAST_MEMORY + r->file->max_pixels * 8));
         r->open = tiff.open(r->file->where, "rm", r, take, refuse, seek, leave, size_of, NULL, NULL,
                             options);
         tiff.free_options(options);

@@ -251,7 +251,7 @@ static void warped_points_and_boxes(void **state)
     }
 }
 
-/* Elements of which the coordinate is not in the middle between two. */
+/* Elements whose coordinate is not in the middle between two. */
 static void warped_maps(void **state)
 {
     static uint16_t values[WARPED_Y * WARPED_X];
