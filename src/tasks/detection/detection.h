@@ -136,6 +136,22 @@ struct pm_task {
     atomic_uint_least64_t *crowded;   /* owned: training pictures so far with more than max_boxes */
 };
 
+/* "config.json:12: model.matcher": the place of a key, in the config's arena. */
+const char *pm_detection_place(const struct pm_config *c, const char *key);
+/* Returns the options of this object ("model.matcher") in the recipe of the config's net, or
+ * NULL. */
+const char *pm_detection_of_net(const struct pm_config *c, const char *key);
+/* Reads an object of the config. If the config does not set it (NULL), the net's options count,
+ * else the defaults of opts. */
+int pm_detection_read_object(const struct pm_config *c, const char *key,
+                             const struct cJSON *object, const struct pm_opt *opts, void *out);
+/* detection_coder.c */
+extern const struct pm_opt pm_detection_coder_opts[];
+/* Reads model.box_coder. The net chooses the type if the config does not. */
+int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *object,
+                            struct pm_detection_coder *out);
+/* Adds the options of layers that encode or decode boxes. */
+void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
 /* detection_options.c: the task's options in the config, and hooks of pm_task_row. */
 extern const struct pm_task_section pm_detection_sections[];
 int pm_detection_check_config(const struct pm_config *c);
@@ -298,8 +314,6 @@ void pm_detection_sort_heads(const struct pm_task *t, const struct pm_heads *hea
 /* Number of codes of a box. */
 int pm_detection_code_size(const struct pm_task *t);
 /* detection_losses.c */
-/* Adds the options of layers that encode or decode boxes. */
-void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
 void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
                            const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,

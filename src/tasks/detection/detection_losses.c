@@ -4,30 +4,6 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-static cJSON *numbers(const float *v, int count)
-{
-    cJSON *list = cJSON_CreateArray();
-
-    for (int i = 0; i < count; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)v[i]));
-    return list;
-}
-
-void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
-{
-    const struct pm_detection_coder *c = &t->coder;
-    const struct { const char *name; int count; float scales[4]; } of[] = {
-        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { c->y_scale, c->x_scale,
-                                                            c->height_scale, c->width_scale } },
-        [PM_CODER_TYPE_MEAN_STDDEV] = { "mean_stddev", 1, { c->stddev } },
-        [PM_CODER_TYPE_SQUARE] = { "square", 3, { c->y_scale, c->x_scale, c->length_scale } },
-        [PM_CODER_TYPE_CORNERS] = { "corners", 1, { c->stddev } },
-    };
-
-    cJSON_AddStringToObject(options, "coder", of[c->type].name);
-    cJSON_AddItemToObject(options, "coder_scales", numbers(of[c->type].scales, of[c->type].count));
-}
-
 static void add_class_loss(const struct pm_task *t, struct cJSON *o)
 {
     static const char *const names[] = { "weighted_sigmoid", "weighted_sigmoid_focal",

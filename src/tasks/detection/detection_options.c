@@ -50,29 +50,6 @@ static const struct pm_opt model[] = {
     { 0 },
 };
 
-static const struct pm_opt coder[] = {
-    PM_ENUM(pm_detection_coder, type, PM_CODER_TYPE_AUTO,
-            "auto|faster_rcnn|mean_stddev|square|corners|keypoint",
-            "faster_rcnn = centre and logarithms of the sides, relative to the anchor's sides; "
-            "mean_stddev = distances of the corners; square = centre and one side; corners = "
-            "distances of the corners relative to the anchor's sides, as in keras-retinanet; "
-            "keypoint needs a net that predicts keypoints, which this version does not have; auto "
-            "= corners for retinanet_50 and retinanet_101, faster_rcnn for other nets and lists "
-            "of layers"),
-    PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
-             "faster_rcnn, square: factor of the centre's y"),
-    PM_FLOAT(pm_detection_coder, x_scale, 10, 1e-6, 1e6,
-             "faster_rcnn, square: factor of the centre's x"),
-    PM_FLOAT(pm_detection_coder, height_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the height"),
-    PM_FLOAT(pm_detection_coder, width_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the width"),
-    PM_FLOAT(pm_detection_coder, length_scale, 5, 1e-6, 1e6, "square: factor of the side"),
-    PM_FLOAT(pm_detection_coder, stddev, NAN, 1e-6, 1e6,
-             "mean_stddev, corners: divisor of the corners' distances; null = 0.01 for "
-             "mean_stddev, 0.2 for corners"),
-    PM_INT(pm_detection_coder, num_keypoints, 0, 0, 1000, "keypoint: number of keypoints"),
-    { 0 },
-};
-
 static const struct pm_opt post[] = {
     PM_ENUM(pm_detection_post, score_converter, PM_CONVERT_AUTO, "auto|identity|sigmoid|softmax",
             "how logits become scores; auto = softmax if loss.classification is weighted_softmax "
@@ -211,7 +188,7 @@ static const struct pm_opt export[] = {
 };
 
 const struct pm_task_section pm_detection_sections[] = {
-    { "data", data }, { "model", model }, { "model.box_coder", coder },
+    { "data", data }, { "model", model }, { "model.box_coder", pm_detection_coder_opts },
     { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "input", input },
     { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
@@ -221,13 +198,12 @@ const struct pm_task_section pm_detection_sections[] = {
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static const char *place_of(const struct pm_config *c, const char *key)
+const char *pm_detection_place(const struct pm_config *c, const char *key)
 {
     return pm_arena_printf(c->arena, "%s: %s", pm_config_origin(c, key), key);
 }
 
-/* Returns the options of this object in the recipe of the config's net, or NULL. */
-static const char *of_net(const struct pm_config *c, const char *key)
+const char *pm_detection_of_net(const struct pm_config *c, const char *key)
 {
     const struct pm_object_default *o = c->model_row ? c->model_row->objects : NULL;
 
@@ -236,40 +212,16 @@ static const char *of_net(const struct pm_config *c, const char *key)
     return o ? o->text : NULL;
 }
 
-/* Reads an object of the config. Without it the net's options count. */
-static int read_object(const struct pm_config *c, const char *key, const struct cJSON *object,
+int pm_detection_read_object(const struct pm_config *c, const char *key, const struct cJSON *object,
                        const struct pm_opt *opts, void *out)
 {
     if (object && !cJSON_IsObject(object))
         return pm_fail(PM_ECONFIG, "%s: an object { \"key\": value, ... } is needed",
-                       place_of(c, key));
-    if (!object && of_net(c, key))
-        return pm_opts_parse_text(opts, of_net(c, key), out, c->arena, place_of(c, key));
-    return pm_opts_parse(opts, object, NULL, out, c->arena, place_of(c, key));
-}
-
-/* Reads model.box_coder. The net chooses the type if the config does not. */
-static int read_coder(const struct pm_config *c, const struct cJSON *object,
-                      struct pm_detection_coder *out)
-{
-    const char *own = of_net(c, "model.box_coder");
-    struct pm_detection_coder named = { .type = PM_CODER_TYPE_FASTER_RCNN };
-    int err = PM_OK;
-
-    PM_TRY(read_object(c, "model.box_coder", object, coder, out));
-    if (out->type == PM_CODER_TYPE_KEYPOINT)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint codes boxes together with their keypoints, "
-                       "and no net of this version predicts keypoints: use faster_rcnn, which "
-                       "codes the box alike", place_of(c, "model.box_coder")));
-    if (out->type == PM_CODER_TYPE_AUTO) {
-        if (own)
-            PM_TRY(pm_opts_parse_text(coder, own, &named, c->arena, "model.box_coder of the net"));
-        out->type = named.type;
-    }
-    if (isnan(out->stddev))
-        out->stddev = out->type == PM_CODER_TYPE_CORNERS ? 0.2f : 0.01f;
-out:
-    return err;
+                       pm_detection_place(c, key));
+    if (!object && pm_detection_of_net(c, key))
+        return pm_opts_parse_text(opts, pm_detection_of_net(c, key), out, c->arena,
+                                  pm_detection_place(c, key));
+    return pm_opts_parse(opts, object, NULL, out, c->arena, pm_detection_place(c, key));
 }
 
 static int read_model(const struct pm_config *c, struct pm_task *t)
@@ -278,25 +230,27 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model, &m));
-    PM_TRY(read_coder(c, m.box_coder, &t->coder));
-    PM_TRY(read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
-    PM_TRY(pm_matcher_check(&t->matcher, place_of(c, "model.matcher")));
-    if (!m.matcher && !of_net(c, "model.matcher"))
+    PM_TRY(pm_detection_read_coder(c, m.box_coder, &t->coder));
+    PM_TRY(pm_detection_read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
+    PM_TRY(pm_matcher_check(&t->matcher, pm_detection_place(c, "model.matcher")));
+    if (!m.matcher && !pm_detection_of_net(c, "model.matcher"))
         t->matcher.force_match_for_each_row = true;
-    PM_TRY(read_object(c, "model.post_processing", m.post_processing, post, &t->post));
+    PM_TRY(pm_detection_read_object(c, "model.post_processing", m.post_processing, post, &t->post));
     if (t->post.max_detections_per_class > t->post.max_total_detections)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.max_detections_per_class: %d is more than "
                        "max_total_detections, %d: lower it",
-                       place_of(c, "model.post_processing"), t->post.max_detections_per_class,
-                       t->post.max_total_detections));
+                       pm_detection_place(c, "model.post_processing"),
+                       t->post.max_detections_per_class, t->post.max_total_detections));
     if (t->post.max_classes_per_detection > 1 && !t->post.use_class_agnostic_nms)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.max_classes_per_detection: %d has an effect only with "
                        "use_class_agnostic_nms=true: set that, or remove the key",
-                       place_of(c, "model.post_processing"), t->post.max_classes_per_detection));
+                       pm_detection_place(c, "model.post_processing"),
+                       t->post.max_classes_per_detection));
     if (t->post.soft_nms_sigma > 0 && t->post.use_class_agnostic_nms)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.soft_nms_sigma: %g is not possible together with "
                        "use_class_agnostic_nms: set it to 0",
-                       place_of(c, "model.post_processing"), (double)t->post.soft_nms_sigma));
+                       pm_detection_place(c, "model.post_processing"),
+                       (double)t->post.soft_nms_sigma));
 out:
     return err;
 }
@@ -312,24 +266,25 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "loss", loss, &t->loss));
-    PM_TRY(read_object(c, "loss.classification", t->loss.classification, class_loss,
-                       &t->class_loss));
-    PM_TRY(read_object(c, "loss.localization", t->loss.localization, box_loss, &t->box_loss));
-    PM_TRY(read_object(c, "loss.hard_example_miner", t->loss.hard_example_miner, miner,
-                       &t->miner));
+    PM_TRY(pm_detection_read_object(c, "loss.classification", t->loss.classification,
+                                    class_loss, &t->class_loss));
+    PM_TRY(pm_detection_read_object(c, "loss.localization", t->loss.localization,
+                                    box_loss, &t->box_loss));
+    PM_TRY(pm_detection_read_object(c, "loss.hard_example_miner", t->loss.hard_example_miner,
+                                    miner, &t->miner));
     t->miner.on = t->loss.hard_example_miner != NULL;
-    PM_TRY(read_object(c, "loss.random_example_sampler", t->loss.random_example_sampler, sampler,
-                       &t->anchor_sampler));
+    PM_TRY(pm_detection_read_object(c, "loss.random_example_sampler", t->loss.random_example_sampler,
+                                    sampler, &t->anchor_sampler));
     t->anchor_sampler.on = t->loss.random_example_sampler != NULL;
     if (!t->loss.classification)
         t->class_loss.alpha = 0.25f;
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s.alpha: not set, but bootstrapped_sigmoid needs it, a number "
-                       "of 0 to 1: 0.95 is usual", place_of(c, "loss.classification")));
+                       "of 0 to 1: 0.95 is usual", pm_detection_place(c, "loss.classification")));
     if (t->miner.on && l->type == PM_CLASS_SIGMOID_FOCAL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: not together with loss.classification.type "
                        "weighted_sigmoid_focal, which weights easy anchors down by itself: remove "
-                       "one of the two", place_of(c, "loss.hard_example_miner")));
+                       "one of the two", pm_detection_place(c, "loss.hard_example_miner")));
     if (t->post.score_converter == PM_CONVERT_AUTO)
         t->post.score_converter = pm_detection_is_softmax(t) ? PM_CONVERT_SOFTMAX
                                                              : PM_CONVERT_SIGMOID;
@@ -353,13 +308,13 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
             k++;
         if (k == PM_COUNT(known))
             return pm_fail(PM_ECONFIG, "%s: \"%s\" is none of coco, voc, weighted_voc, "
-                           "open_images, open_images_challenge", place_of(c, "eval.metrics"),
-                           names->v[i]);
+                           "open_images, open_images_challenge",
+                           pm_detection_place(c, "eval.metrics"), names->v[i]);
         *out |= (unsigned)known[k].set;
     }
     if (!*out)
         return pm_fail(PM_ECONFIG, "%s: the list is empty: name at least one of coco, voc, "
-                       "open_images, open_images_challenge", place_of(c, "eval.metrics"));
+                       "open_images, open_images_challenge", pm_detection_place(c, "eval.metrics"));
     return PM_OK;
 }
 
@@ -373,7 +328,7 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_sets(c, &e.metrics, &t->sets));
     if (e.recall_range.count != 2 || e.recall_range.v[0] > e.recall_range.v[1])
         PM_TRY(pm_fail(PM_ECONFIG, "%s: two numbers of 0..1 are needed, the lower one first",
-                       place_of(c, "eval.recall_range")));
+                       pm_detection_place(c, "eval.recall_range")));
     t->recall[0] = (double)e.recall_range.v[0];
     t->recall[1] = (double)e.recall_range.v[1];
     t->skip_unlabeled = e.skip_unlabeled;
@@ -384,7 +339,7 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
         goto out;
     if (!cJSON_IsNumber(least) || !(least->valuedouble >= 0 && least->valuedouble <= 1))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: a number of 0 to 1 is needed, or \"best\"",
-                       place_of(c, "eval.score_threshold")));
+                       pm_detection_place(c, "eval.score_threshold")));
     t->score_threshold = least->valuedouble;
 out:
     return err;
@@ -400,7 +355,7 @@ static int check_input(const struct pm_config *c)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: pictures of a detector's training have one size, because "
                        "a crop around objects has its size only when it is made: set input.size, "
                        "and input.resizer=keep_aspect_ratio for pictures of other shapes",
-                       place_of(c, "input.buckets")));
+                       pm_detection_place(c, "input.buckets")));
 out:
     return err;
 }
@@ -413,12 +368,12 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
     if (t->data.multiclass_scores && t->data.merge_multiple_label_boxes)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with "
                        "data.merge_multiple_label_boxes: set one of the two to false",
-                       place_of(c, "data.multiclass_scores")));
+                       pm_detection_place(c, "data.multiclass_scores")));
     if ((t->data.num_keypoints || t->data.instance_masks) && t->data.merge_multiple_label_boxes)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with data.num_keypoints or "
                        "data.instance_masks, because a merged box has several objects: set it to "
                        "false, or remove those keys",
-                       place_of(c, "data.merge_multiple_label_boxes")));
+                       pm_detection_place(c, "data.merge_multiple_label_boxes")));
     PM_TRY(check_input(c));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
@@ -456,7 +411,7 @@ int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object)
     if (t->best_threshold && !t->best_scores)
         return pm_fail(PM_ECONFIG, "%s: best needs an evaluation with these %d classes in %s: run "
                        "pumice eval first, or set a number of 0 to 1",
-                       place_of(c, "eval.score_threshold"), t->facts.num_classes,
+                       pm_detection_place(c, "eval.score_threshold"), t->facts.num_classes,
                        c->run.folder ? c->run.folder : "run.folder, which is not set");
     if (t->best_scores)
         cJSON_AddItemToObject(object, "score_threshold",
