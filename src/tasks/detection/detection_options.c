@@ -273,7 +273,8 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
     PM_TRY(pm_detection_read_object(c, "loss.hard_example_miner", t->loss.hard_example_miner,
                                     miner, &t->miner));
     t->miner.on = t->loss.hard_example_miner != NULL;
-    PM_TRY(pm_detection_read_object(c, "loss.random_example_sampler", t->loss.random_example_sampler,
+    PM_TRY(pm_detection_read_object(c, "loss.random_example_sampler",
+                                    t->loss.random_example_sampler,
                                     sampler, &t->anchor_sampler));
     t->anchor_sampler.on = t->loss.random_example_sampler != NULL;
     if (!t->loss.classification)
