@@ -1,11 +1,11 @@
 /* autoaugment_image: AutoAugment for detection (Zoph et al., Learning Data Augmentation Strategies
  * for Object Detection, 2019), with the policies of TensorFlow's Object Detection API.
  *
- * A policy is a list of sub-policies, one of which is chosen for a picture, all alike likely. It
- * has up to three operations in order, each with a probability and a level 0..10. An operation is a
- * row of the list below: it moves the picture with its objects (warp), or changes pixels of the
- * whole picture, of one box, or of each box with a third of the probability. The content of a box
- * may be shifted inside the box; box, mask and keypoints of the object then stay.
+ * A policy is a list of sub-policies. Each picture draws one of them, all with equal probability. A
+ * sub-policy has up to three operations in order, each with a probability and a level 0..10. An
+ * operation is a row of the list below: it moves the picture with its objects (warp), or changes
+ * pixels of the whole picture, of one box, or of each box with a third of the probability. The
+ * content of a box may be shifted inside the box; box, mask and keypoints of the object then stay.
  *
  * Boxes follow a warp exactly, and are limited to the picture. A box that has left it becomes a
  * strip of min_side at the border, as in the original. Draws: which, more (three numbers that apply
@@ -253,8 +253,8 @@ static const struct pm_opt auto_opts[] = {
     PM_ENUM(auto_cfg, policy_name, 0, "v0|v1|v2|v3|test",
             "published policy; v0 is that of the paper, test shifts and equalizes every picture"),
     PM_JSON(auto_cfg, policy,
-            "your own policy instead: a list of sub-policies, one of which is chosen for a "
-            "picture; each is a list of up to three operations [name, probability, level 0..10]; "
+            "your own policy instead: a list of sub-policies. Each picture draws one sub-policy, "
+            "a list of up to three operations [name, probability, level 0..10]; "
             "null = policy_name"),
     { 0 },
 };

@@ -1,4 +1,4 @@
-/* Records of other programs train as they are, without a converter: those of TensorFlow's Object
+/* Records of other programs train without a converter: those of TensorFlow's Object
  * Detection API with a label map, of the Inception trainer (boxes with numbers of classes), and of
  * annotation programs (masks, an object without a class, a picture without lists). The number of
  * boxes in a batch shows that each record is read whole. */

@@ -216,7 +216,7 @@ int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_r
  * the file. Training, only with data.num_keypoints or data.instance_masks: those of the fields'
  * rows, in their order, in pixels of the input; boxes are not clipped to it. */
 struct pm_detection_truths {
-    int height, width;            /* of the picture as it is shown */
+    int height, width;            /* of the upright picture */
     char *name;                   /* owned: its id, or NULL */
     struct pm_box_truth *truth;   /* [count], owned */
     int count;

@@ -59,7 +59,7 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     PM_TRY(check_room(t, o, height, width, where));
     PM_TRY(check_masks(o, height, width, where));
     PM_TRY(check_points(t, o, where));
-    o->height = height; /* as it is shown; records may have the size before the EXIF turn */
+    o->height = height; /* upright; records may have the size before the EXIF turn */
     o->width = width;
     if (t->map) {
         PM_TRY(pm_objects_resolve(o, t->map, where));
