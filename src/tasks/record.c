@@ -1,5 +1,6 @@
 /* record: record.h has the contract. */
 #include "tasks/record.h"
+#include "tasks/slow_pictures.h"
 
 #include <string.h>
 
@@ -168,17 +169,34 @@ static int find_image(const struct pm_example *e, const char *where, const uint8
     return PM_OK;
 }
 
+/* Warns about a picture that took long to decode. */
+static void note_time(const struct pm_example *e, const char *where, const struct pm_image8 *im,
+                      double seconds)
+{
+    char *name;
+
+    if (seconds <= PM_SLOW_SECONDS)
+        return;
+    name = pm_record_name(e);
+    pm_slow_picture_log(&(struct pm_slow_picture){ name ? name : where, im->height, im->width,
+                                                   seconds });
+    pm_free(name);
+}
+
 int pm_record_image(const struct pm_example *e, int channels, const char *where,
                     struct pm_image8 *out)
 {
     const uint8_t *data;
     size_t size;
     bool raw = false;
+    const double begun = pm_thread_seconds();
     int err = PM_OK;
 
     PM_TRY(find_image(e, where, &data, &size, &raw));
     err = raw ? read_raw(e, data, size, channels, where, out)
               : pm_image_decode(data, size, channels, 0, where, out);
+    if (err == PM_OK)
+        note_time(e, where, out, pm_thread_seconds() - begun);
 out:
     return err;
 }

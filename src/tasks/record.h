@@ -5,7 +5,7 @@
 #include <pumice/task.h>
 
 /* Decodes the picture of image/encoded, which is a supported format or, by image/format, raw.
- * channels as in pm_image_decode. */
+ * channels as in pm_image_decode. Logs the name of a picture that takes long (slow_pictures.h). */
 int pm_record_image(const struct pm_example *e, int channels, const char *where,
                     struct pm_image8 *out);
 /* Returns the picture's name for people: image/source_id, else image/filename. NULL: the record has
