@@ -119,12 +119,14 @@ bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct p
 
 enum pm_convert_to { PM_CONVERT_BY_NAME, PM_CONVERT_SAFETENSORS, PM_CONVERT_TENSORFLOW };
 enum pm_convert_keep { PM_CONVERT_ALL, PM_CONVERT_VARIABLES };
+enum pm_convert_names { PM_CONVERT_NAMES_SAME, PM_CONVERT_NAMES_SLIM, PM_CONVERT_NAMES_TRAINER };
 enum pm_convert_dtype { PM_CONVERT_SAME, PM_CONVERT_F32 };
 struct pm_checkpoint_conversion {
     int to;                           /* enum pm_convert_to */
     struct pm_strings only, exclude;  /* prefixes of names in the source; empty `only`: all */
     const char *strip, *prefix;       /* prefix to remove from names, prefix to add; or NULL */
     const char *net;             /* config file: PyTorch's names become those of its net; or NULL */
+    int names;    /* enum pm_convert_names: changed after net and before only and exclude */
     int averages;                     /* enum pm_averages */
     int keep;                         /* enum pm_convert_keep */
     int dtype;                        /* enum pm_convert_dtype */

@@ -1,4 +1,5 @@
-/* names: maps the tensor names of pretrained PyTorch classifiers to the names of our nets.
+/* names: maps the tensor names of pretrained PyTorch classifiers, and those of the Inception
+ * trainer, to the names of our nets.
  *
  * The maps in src/nets/names_*.c cover torchvision's and timm's names, after any prefix ("module.",
  * "model.", "backbone.", "state_dict.", ...). Reading converts the layouts: a convolution's OIHW to
@@ -30,6 +31,17 @@ const char *pm_names_origin(const struct pm_tensor_file *f, const struct pm_file
  * four dimensions have ONNX's order. */
 int pm_names_onnx(const struct pm_variables *v, struct pm_tensor_file *f,
                   struct pm_tensor_file **out);
+
+/* The Inception trainer for several GPUs, which is older than TF-Slim, has names of its own for the
+ * variables of inception_v3: "conv0/weights", "mixed_35x35x256a/branch5x5/Conv_1/weights",
+ * "logits/logits/weights". Optimizer slots and moving averages are named after their variables. */
+bool pm_names_are_inception_trainer(const struct pm_tensor_file *f);
+/* Make a file that reads from f, whose tensors have our names or the trainer's. Tensors without
+ * another name keep theirs. The weights of the two classifiers are [1, 1, in, out] under our names
+ * and [in, out] under the trainer's. They take ownership of f on success. PM_EDATA, for the second:
+ * f has no variable of inception_v3. */
+int pm_names_from_inception_trainer(struct pm_tensor_file *f, struct pm_tensor_file **out);
+int pm_names_to_inception_trainer(struct pm_tensor_file *f, struct pm_tensor_file **out);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* Translates PyTorch's names and layouts, and ONNX's layouts, to the net's. */
+/* Translates PyTorch's names and layouts, the Inception trainer's names, and ONNX's layouts, to the
+ * net's. */
 static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
 {
     int err = PM_OK;
@@ -16,6 +17,10 @@ static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
     if (pm_names_are_torch(c->tensors)) {
         PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
         PM_INFO("checkpoint", "%s: PyTorch's names and layouts are translated to those of the net",
+                c->path);
+    } else if (pm_names_are_inception_trainer(c->tensors)) {
+        PM_TRY(pm_names_from_inception_trainer(c->tensors, &c->tensors));
+        PM_INFO("checkpoint", "%s: the Inception trainer's names are translated to TF-Slim's",
                 c->path);
     } else if (strcmp(pm_tensor_file_format(c->tensors), "ONNX") == 0) {
         PM_TRY(pm_names_onnx(v, c->tensors, &c->tensors));

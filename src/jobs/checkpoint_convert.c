@@ -15,6 +15,9 @@ const struct pm_opt pm_checkpoint_conversion_opts[] = {
             "TensorFlow V2 checkpoint, whose prefix DST is"),
     PM_STRING(pm_checkpoint_conversion, net, NULL,
               "a config: first changes PyTorch's names and layouts to those of the config's net"),
+    PM_ENUM(pm_checkpoint_conversion, names, PM_CONVERT_NAMES_SAME, "same|slim|inception_trainer",
+            "names of inception_v3's variables: slim = from those of the Inception trainer to "
+            "TF-Slim's, which Pumice uses; inception_trainer = the other way"),
     PM_STRINGS(pm_checkpoint_conversion, only, NULL,
                "prefixes of the names that are written; none = all"),
     PM_STRINGS(pm_checkpoint_conversion, exclude, NULL,
@@ -199,6 +202,21 @@ out:
     return err;
 }
 
+/* Changes names between TF-Slim's and the Inception trainer's. */
+static int rename_tensors(struct pm_checkpoint *from, int names)
+{
+    if (names == PM_CONVERT_NAMES_SAME)
+        return PM_OK;
+    if (names == PM_CONVERT_NAMES_TRAINER)
+        return pm_names_to_inception_trainer(from->tensors, &from->tensors);
+    if (!pm_names_are_inception_trainer(from->tensors))
+        return pm_fail(PM_EDATA,
+                       "checkpoint convert: names=slim: the names in %s are not the Inception "
+                       "trainer's (there is no tensor 'conv0/weights'); remove names",
+                       from->path);
+    return pm_names_from_inception_trainer(from->tensors, &from->tensors);
+}
+
 /* ---- formats ---------------------------------------------------------------------------- */
 
 #define STEP_TYPE "step_dtype" /* name of the note in safetensors */
@@ -339,6 +357,7 @@ int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
     PM_TRY(check_free(&c, w, dst));
     if (o->net)
         PM_TRY(translate(from, o->net, c.arena));
+    PM_TRY(rename_tensors(from, o->names));
     PM_TRY(pm_checkpoint_choose_averages(from, o->averages, "checkpoint convert", "averages",
                                          &c.averages));
     PM_TRY(list_tensors(&c));
