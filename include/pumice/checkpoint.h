@@ -49,9 +49,14 @@ struct pm_keep {
     int newest;         /* number of newest checkpoints, >= 1; 0 = all */
     double every_hours; /* also one in each interval of so many hours; 0 = none */
 };
+/* Notes (metadata) of a checkpoint's file: the decays of Adam's two averages. Absent with other
+ * optimizers. */
+#define PM_BETA1_NOTE "beta1"
+#define PM_BETA2_NOTE "beta2"
 /* Saves a checkpoint of `step` (number of updates), points `latest` at it, and removes the
  * checkpoints that `keep` does not keep. state: the text of a JSON object with the caller's members
- * (config hash, seed, data position, tuning notes); "step", "file" and "sha256" are added. Earlier
+ * (config hash, seed, data position, tuning notes); "step", "file" and "sha256" are added. A member
+ * "betas", two numbers, is also noted in the file of the tensors. Earlier
  * checkpoints are not touched until the new one is complete. PM_EFAIL names the failure and the
  * newest good checkpoint; training may continue. The caller must hold the run's lock. RUN itself is
  * not created: if it was removed, nothing is written. */

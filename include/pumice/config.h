@@ -165,9 +165,11 @@ struct pm_config_schedule {
     int epoch_count;            /* enum pm_epoch_count */
 };
 
+enum pm_init_restore { PM_RESTORE_VARIABLES, PM_RESTORE_ALL };
 enum pm_init_type { PM_INIT_CLASSIFICATION, PM_INIT_DETECTION };
 struct pm_config_init {
     const char *checkpoint;     /* NULL = none */
+    int restore;                /* enum pm_init_restore */
     struct pm_strings exclude_scopes;   /* name prefixes that are not restored */
     bool ignore_missing;
     int averages;               /* enum pm_averages: restore the checkpoint's averages as values */

@@ -168,14 +168,24 @@ out:
     return err;
 }
 
+/* state: the caller's members; its list "betas", of Adam and its kin, becomes the notes beta1 and
+ * beta2, from which checkpoint convert computes TensorFlow's beta1_power and beta2_power. */
 static int write_tensors(const char *path, uint64_t step, const struct pm_state_tensor *tensors,
-                         size_t count, char sha256[65])
+                         size_t count, const cJSON *state, char sha256[65])
 {
+    static const char *const names[] = { PM_BETA1_NOTE, PM_BETA2_NOTE };
     struct pm_file_tensor *list = pm_calloc(count + 1, sizeof *list);
-    char number[32];
-    const char *meta[] = { "format", "pumice", "step", number, NULL };
+    const cJSON *betas = cJSON_GetObjectItemCaseSensitive(state, "betas");
+    char number[32], beta[2][32];
+    const char *meta[9] = { "format", "pumice", "step", number };
+    size_t n = 4;
 
     snprintf(number, sizeof number, "%llu", (unsigned long long)step);
+    for (int k = 0; k < 2 && cJSON_GetArraySize(betas) == 2; k++) {
+        snprintf(beta[k], sizeof beta[k], "%.9g", cJSON_GetArrayItem(betas, k)->valuedouble);
+        meta[n++] = names[k];
+        meta[n++] = beta[k];
+    }
     for (size_t i = 0; i < count; i++) {
         list[i] = (struct pm_file_tensor){ .name = tensors[i].name, .type = PM_DTYPE_F32,
                                           .rank = tensors[i].shape.rank, .data = tensors[i].data };
@@ -221,7 +231,7 @@ static int save(const char *run, const char *folder, uint64_t step,
     PM_TRY(pm_make_folder(folder));
     PM_TRY(pm_checkpoint_clean(run));
     PM_TRY(set_aside(folder, json_name, file));
-    PM_TRY(write_tensors(pm_ckpt_path(&path, folder, file), step, tensors, count, sha256));
+    PM_TRY(write_tensors(pm_ckpt_path(&path, folder, file), step, tensors, count, state, sha256));
     orphan = true;
     for (size_t i = 0; i < PM_COUNT(own); i++)
         cJSON_DeleteItemFromObjectCaseSensitive(state, own[i]);

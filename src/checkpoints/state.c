@@ -5,6 +5,8 @@
 
 #include "optim/averages.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 struct pm_state {
@@ -105,6 +107,51 @@ int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, cons
                   const struct pm_keep *keep)
 {
     return pm_checkpoint_save(run, step, s->tensors, s->count, json, keep);
+}
+
+/* Warns if the optimizer made another number of updates than the file's step, as after a change of
+ * the optimizer. TensorFlow keeps beta^(updates + 1); here the power follows from the step. */
+static void check_power(const struct pm_checkpoint *from, const char *name, double beta)
+{
+    const struct pm_file_tensor *t = pm_tensor_file_find(from->tensors, name);
+    float power;
+    double updates;
+
+    if (!t || t->count != 1 || beta <= 0 || pm_tensor_file_floats(from->tensors, t, 0, 1, &power))
+        return;
+    updates = log((double)power) / log(beta) - 1;
+    if (power > FLT_MIN && fabs(updates - (double)from->step) > 0.5 + 1e-3 * (double)from->step)
+        PM_WARN("init",
+                "%s: %s is %g, the value after %.0f updates, but the step is %llu: the optimizer's "
+                "bias correction continues from the step",
+                from->path, name, (double)power, updates, (unsigned long long)from->step);
+}
+
+int pm_state_check(const struct pm_state *s, const struct pm_checkpoint *from, const char *where,
+                   const double betas[2])
+{
+    static const char only[] = "set init.restore to \"variables\" to take the variables only";
+    const char *missing = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < s->averages_from; i++)
+        if (!pm_tensor_file_find(from->tensors, s->tensors[i].name)) {
+            missing = count++ ? missing : s->tensors[i].name;
+        }
+    if (missing)
+        return pm_fail(PM_EDATA,
+                       "%s: init.restore is \"all\", but %d of %zu variables and optimizer slots "
+                       "are not in %s, the first is '%s': is it a checkpoint of the same net and "
+                       "the same optimizer (optim.name)? Else %s",
+                       where, count, s->averages_from, from->path, missing, only);
+    if (!from->has_step)
+        return pm_fail(PM_EDATA,
+                       "%s: init.restore is \"all\", but %s has no step (TensorFlow's "
+                       "global_step): %s",
+                       where, from->path, only);
+    check_power(from, "beta1_power", betas[0]);
+    check_power(from, "beta2_power", betas[1]);
+    return PM_OK;
 }
 
 int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)

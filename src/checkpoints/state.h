@@ -21,5 +21,10 @@ int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, cons
 /* Loads a training checkpoint, slots included. Every tensor must be there. If the checkpoint has no
  * averages at all, they start as the values. */
 int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
+/* Checks that a checkpoint of any program has the step and every value and slot. where: "FILE:
+ * init.checkpoint". betas: the optimizer's, both 0 if it has none: warns if the file's powers of
+ * them do not fit its step. PM_EDATA: something is missing. */
+int pm_state_check(const struct pm_state *s, const struct pm_checkpoint *from, const char *where,
+                   const double betas[2]);
 
 #endif

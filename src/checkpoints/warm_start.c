@@ -8,9 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Translates PyTorch's names and layouts, the Inception trainer's names, and ONNX's layouts, to the
- * net's. */
-static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
+int pm_values_translate(struct pm_checkpoint *c, const struct pm_variables *v)
 {
     int err = PM_OK;
 
@@ -85,7 +83,7 @@ int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, boo
     int err = PM_OK;
 
     *out = (struct pm_match){ 0 };
-    PM_TRY(translate(from, v));
+    PM_TRY(pm_values_translate(from, v));
     pm_match_make(from, v, averages, NULL, NULL, out);
     pm_match_tell(out, "", 8);
     PM_TRY(check_whole(out, where));
@@ -243,7 +241,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     snprintf(where, sizeof where, "%s: init.checkpoint", place);
     PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
     PM_TRY(pm_checkpoint_choose_averages(from, init->averages, place, "init.averages", &averages));
-    PM_TRY(translate(from, v));
+    PM_TRY(pm_values_translate(from, v));
     pm_match_make(from, v, averages, &init->exclude_scopes, names, &m);
     if (m.count[PM_FATE_TAKEN])
         pm_match_tell(&m, names || init->ignore_missing ? ", keeps its initial value" : "",

@@ -96,6 +96,32 @@ static int check_balance(const struct pm_config *c)
                    pm_config_place(c, "run.balance"));
 }
 
+/* init.restore "all" continues another run, so nothing of it may be left out. */
+static int check_restore(const struct pm_config *c)
+{
+    const struct pm_config_init *i = &c->init;
+    const char *key = i->exclude_scopes.count              ? "init.exclude_scopes"
+                      : i->ignore_missing                  ? "init.ignore_missing"
+                      : i->averages != PM_AVERAGES_OFF     ? "init.averages"
+                      : i->load_all                        ? "init.load_all"
+                      : i->type == PM_INIT_CLASSIFICATION  ? "init.type"
+                                                           : NULL;
+
+    if (i->restore != PM_RESTORE_ALL)
+        return PM_OK;
+    if (!i->checkpoint)
+        return pm_fail(PM_ECONFIG,
+                       "%s init.restore: \"all\", but init.checkpoint is not set: name the "
+                       "checkpoint to continue from",
+                       pm_config_place(c, "init.restore"));
+    if (key)
+        return pm_fail(PM_ECONFIG,
+                       "%s %s: init.restore \"all\" restores the whole checkpoint: remove %s, or "
+                       "set init.restore to \"variables\"",
+                       pm_config_place(c, key), key, key);
+    return PM_OK;
+}
+
 int pm_config_check(const struct pm_config *c)
 {
     int err = PM_OK;
@@ -106,6 +132,7 @@ int pm_config_check(const struct pm_config *c)
     PM_TRY(check_size(c, "input.size", c->input.size));
     PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
     PM_TRY(check_best(c));
+    PM_TRY(check_restore(c));
     if (c->run.batch_size % c->run.micro_batches != 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
                        pm_config_place(c, "run.micro_batches"), c->run.micro_batches,

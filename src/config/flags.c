@@ -194,10 +194,12 @@ static const struct pm_flag inception[] = {
          "`pumice config show --plan -v` lists the calls of each device"),
     FLAG("fine_tune", "`false`", "init.exclude_scopes",
          "true: list the scopes of the last layers, "
-         "`[\"InceptionV3/Logits\", \"InceptionV3/AuxLogits\"]`"),
-    FLAG("pretrained_model_checkpoint_path", "`\"\"`", "init.checkpoint", NULL),
-    FLAG("checkpoint_dir", "`\"\"`", "run.folder",
-         "flag of one variant: everything is restored and training continues"),
+         "`[\"InceptionV3/Logits\", \"InceptionV3/AuxLogits/Conv2d_2b_1x1\"]`"),
+    FLAG("pretrained_model_checkpoint_path", "`\"\"`", "init.checkpoint",
+         "the trainer's own names (`conv0/weights`) are translated"),
+    FLAG("checkpoint_dir", "`\"\"`", "init.checkpoint",
+         "flag of one variant: set `init.restore` to `\"all\"`, too, which also restores slots, "
+         "averages and the step"),
     FLAG("initial_learning_rate", "`0.1`", "schedule.base_lr", NULL),
     FLAG("num_epochs_per_decay", "`30.0`", "schedule.num_epochs_per_decay",
          "counted from the whole batch, as there"),

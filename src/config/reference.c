@@ -216,6 +216,7 @@ const struct pm_reference pm_references[] = {
 
     /* ---- init ---- */
     KEY("init.checkpoint", NULL, "tf_initial_checkpoint", "fine_tune_checkpoint"),
+    KEY("init.restore", NULL, NULL, NULL),
     KEY("init.exclude_scopes", NULL,
         "initialize_last_layer, last_layers_contain_logits_only", NULL),
     KEY("init.ignore_missing", NULL, NULL, NULL),

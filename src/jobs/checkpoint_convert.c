@@ -6,6 +6,7 @@
 
 #include <pumice/names.h>
 #include <pumice/train.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +143,7 @@ static int list_tensors(struct conversion *c)
     const size_t all = pm_tensor_file_count(c->from->tensors);
     const char *path = c->from->path;
 
-    c->list = pm_calloc(all + 2, sizeof *c->list);
+    c->list = pm_calloc(all + 4, sizeof *c->list); /* and the step and Adam's powers */
     for (size_t i = 0; i < all; i++) {
         const struct pm_file_tensor *t = pm_tensor_file_get(c->from->tensors, i);
 
@@ -261,10 +262,38 @@ static int write_safetensors(const struct conversion *c, const char *dst)
     return err;
 }
 
+/* Adds the powers of Adam's decays, as TensorFlow computes them: a float that starts at beta and is
+ * multiplied by it after each update. Numbers too small for a normal float become 0 there. */
+static void add_powers(const struct conversion *c, float power[2], size_t *count)
+{
+    static const struct { const char *note, *name; } rows[2] = {
+        { PM_BETA1_NOTE, "beta1_power" }, { PM_BETA2_NOTE, "beta2_power" },
+    };
+
+    for (int k = 0; k < 2; k++) {
+        const char *note = pm_tensor_file_meta(c->from->tensors, rows[k].note);
+        const float beta = note ? strtof(note, NULL) : 0;
+
+        if (!note || c->o->keep != PM_CONVERT_ALL || !c->from->has_step ||
+            pm_tensor_file_find(c->from->tensors, rows[k].name) ||
+            (c->o->only.count && !begins(rows[k].name, &c->o->only)) ||
+            begins(rows[k].name, &c->o->exclude))
+            continue;
+        power[k] = beta;
+        for (uint64_t i = 0; i < c->from->step && power[k] > 0; i++) {
+            power[k] *= beta;
+            power[k] = power[k] < FLT_MIN ? 0 : power[k];
+        }
+        c->list[(*count)++] = (struct pm_file_tensor){ .name = rows[k].name, .type = PM_DTYPE_F32,
+                                                      .data = &power[k] };
+    }
+}
+
 /* Writes global_step anew, because TensorFlow's programs require it. A file `checkpoint` that names
  * other checkpoints is kept. */
 static int write_tensorflow(const struct conversion *c, const char *dst)
 {
+    float power[2];
     const int64_t step = (int64_t)c->from->step;
     const int32_t short_step = (int32_t)c->from->step;
     const bool is_short = step_type(c->from) == PM_DTYPE_I32;
@@ -278,6 +307,8 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
         c->list[count++] = (struct pm_file_tensor){
             .name = "global_step", .type = is_short ? PM_DTYPE_I32 : PM_DTYPE_I64,
             .data = is_short ? (const void *)&short_step : &step };
+    add_powers(c, power, &count);
+    c->out->tensors = count - c->from->has_step;
     if (!alone)
         PM_INFO("checkpoint", "%s exists and is not changed", state);
     return pm_tf_bundle_write(dst, c->list, count, alone);

@@ -110,6 +110,8 @@ int pm_trainer_snapshot(struct pm_trainer *t);
 int pm_trainer_restore(struct pm_trainer *t);
 /* Reads a checkpoint into the snapshot. */
 int pm_trainer_snapshot_read(struct pm_trainer *t, const struct pm_checkpoint *from);
+/* Reads all of init.checkpoint into the snapshot, for init.restore "all". */
+int pm_trainer_snapshot_continue(struct pm_trainer *t);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 

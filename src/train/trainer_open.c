@@ -78,6 +78,9 @@ static int start_values(struct pm_trainer *t)
         if (c->init.checkpoint)
             PM_INFO("train", "init.checkpoint is ignored: the run resumes from its own checkpoint");
         PM_TRY(pm_trainer_restore(t));
+    } else if (c->init.checkpoint && c->init.restore == PM_RESTORE_ALL) {
+        PM_TRY(pm_trainer_snapshot_continue(t));
+        PM_TRY(pm_trainer_restore(t));
     } else {
         PM_TRY(pm_optimizer_init(t->run.e->optimizer, t->run.e->optimizer_cfg, v,
                                  (uint64_t)c->run.seed));

@@ -14,7 +14,8 @@ struct pm_keep pm_trainer_keep(const struct pm_config *c)
 }
 
 /* A resumed run reads skipped, loss_averages and train_confusion. data is for commands that use the
- * net without the data folder. trainer_open.c warns if seed, batch_size or devices change. */
+ * net without the data folder. checkpoint.c notes betas in the file of the tensors, too.
+ * trainer_open.c warns if seed, batch_size or devices change. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
 {
     pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
@@ -24,6 +25,8 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
         pm_str_add(json, "%s%s:%d", i ? " " : "", t->run.specs[i].info.address,
                    t->run.specs[i].threads);
     pm_str_add(json, "\", \"lost\": \"%s\", ", t->losses.text);
+    if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
+        pm_str_add(json, "\"betas\": [%.9g, %.9g], ", t->start.betas[0], t->start.betas[1]);
     pm_watch_print(t->watch, json);
     pm_str_add(json, ", \"data\": %s}", t->start.data_json);
 }

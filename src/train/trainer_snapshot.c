@@ -2,6 +2,8 @@
  * step, the number of damaged records, and the state of the watch. */
 #include "train/trainer.h"
 
+#include "checkpoints/warm_start.h"
+
 #include <cjson/cJSON.h>
 
 void pm_trainer_snapshot_create(struct pm_trainer *t)
@@ -46,6 +48,29 @@ int pm_trainer_restore(struct pm_trainer *t)
     t->loop.skipped = t->snapshot.skipped;
     pm_watch_restore(t->watch);
 out:
+    return err;
+}
+
+int pm_trainer_snapshot_continue(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->run.c;
+    struct pm_checkpoint *from = NULL;
+    char where[512];
+    int err = PM_OK;
+
+    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+    PM_TRY(pm_checkpoint_open(NULL, c->init.checkpoint, where, &from));
+    PM_TRY(pm_values_translate(from, pm_clones_master(t->run.clones)));
+    PM_TRY(pm_state_check(t->snapshot.state, from, where, t->start.betas));
+    PM_TRY(pm_trainer_snapshot_read(t, from));
+    PM_INFO("init",
+            "%s (%s): all variables, optimizer slots%s and the step %llu are restored "
+            "(init.restore)",
+            from->path, pm_tensor_file_format(from->tensors),
+            c->optim.moving_average_decay > 0 ? ", moving averages" : "",
+            (unsigned long long)from->step);
+out:
+    pm_checkpoint_close(&from);
     return err;
 }
 
