@@ -80,7 +80,7 @@ static const struct row rows[] = {
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-/* Returns the rest of a name behind the scope, "/weights", or NULL if the name has another scope. */
+/* Returns the rest of a name behind the scope, "/weights". NULL if the name has another scope. */
 static const char *behind(const char *name, const char *scope)
 {
     const size_t n = strcspn(scope, "*");
@@ -110,7 +110,8 @@ static const char *other_name(const struct renaming *r, const char *name, struct
             continue;
         *row = &rows[i];
         if (strchr(to, '*')) {
-            const struct pm_file_tensor *t = pm_tensor_file_find(r->from, "aux_logits/Conv/weights");
+            const struct pm_file_tensor *t =
+                pm_tensor_file_find(r->from, "aux_logits/Conv/weights");
             const bool whole = t && t->rank == 4;
 
             snprintf(size, sizeof size, "%dx%d", whole ? (int)t->dim[0] : 5,

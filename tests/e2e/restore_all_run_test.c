@@ -1,7 +1,7 @@
-/* init.restore "all": a new run continues from a checkpoint with optimizer slots, moving averages and
- * the step. From Pumice's own checkpoint, and from the same one converted to TensorFlow's format, it
- * gives the bits of the uninterrupted run. Also TensorFlow's powers of Adam's decays, and the names
- * of the Inception trainer in a whole program run. */
+/* init.restore "all": a new run continues from a checkpoint with optimizer slots, moving averages
+ * and the step. From Pumice's own checkpoint, and from the same one converted to TensorFlow's
+ * format, it gives the bits of the uninterrupted run. Also TensorFlow's powers of Adam's decays,
+ * and the names of the Inception trainer in a whole program run. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>

@@ -1,5 +1,5 @@
-"""Makes tests/golden/inception_trainer_variables.json: the variables of inception_v3 in the Inception
-trainer for several GPUs, in the order in which it creates them.
+"""Makes tests/golden/inception_trainer_variables.json: the variables of inception_v3 in the
+Inception trainer for several GPUs, in the order in which it creates them.
 
     python3 tests/golden/inception_trainer_variables.py
 
