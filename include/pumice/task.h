@@ -282,6 +282,12 @@ struct pm_task_row {
     int (*check_data)(const struct pm_task *t, struct pm_loader *train, int64_t pictures,
                       struct pm_str *text, struct cJSON *object);
     const struct pm_task_inspect *inspect; /* NULL: the task stores only the label in records */
+    /* Sets has[c] to a value above 0 for each class c < count of a record, as numbered in the data.
+     * *other: whether the record has a class that training refuses, because it is not below count
+     * or is below the task's data.labels_offset; else unchanged. Thread-safe. PM_EDATA, PM_ECORRUPT
+     * for a record that training cannot read. NULL: classes are not counted. */
+    int (*record_classes)(const struct pm_task *t, const struct pm_example *e, const char *where,
+                          uint64_t *has, size_t count, bool *other);
 };
 /* For loaders with several frames; ctx: struct pm_sampler with a row. The first is
  * pm_loader_options.frame_of: it reads the size of the record's picture and calls the task's hook

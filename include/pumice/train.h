@@ -50,10 +50,16 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *c
 /* Builds the config's training net for one example, to find layers that do not fit. *built: false
  * if neither the data nor the config give picture size and classes, so nothing was built. */
 int pm_check_net(const struct pm_config *c, bool *built);
-/* Lets the task compare its settings with the data: reads up to 1,000 training pictures as training
- * would make them. Appends lines to text and adds members to object; both stay as they are if the
- * data folder does not exist or the task has nothing to compare. PM_ECONFIG, PM_EDATA. */
-int pm_check_data(const struct pm_config *c, struct pm_str *text, struct cJSON *object);
+/* Compares the config with its data. An error is a setting with which training would fail: a split
+ * that does not exist, classes that the net lacks (PM_ECONFIG, PM_EDATA). A setting that trains but
+ * probably not as wanted is a warning: a data folder that is not there yet, a batch larger than the
+ * split, a class without examples, a learning rate about 100 times off. *warnings is their number.
+ * text receives a line for each warning and note; then lines of the task, which reads up to 1,000
+ * training pictures as training would make them. object receives the member findings, a list of
+ * {level ("warning" or "note"), key, text}, and the members of the task. Reads the whole training
+ * split if it has at most 4 GiB. */
+int pm_check_data(const struct pm_config *c, int *warnings, struct pm_str *text,
+                  struct cJSON *object);
 /* Makes a config from pipeline configs of TensorFlow's Object Detection API, in protobuf's text
  * form: one whole file, or files of its parts (model, training, input reader). config: a new object
  * for a config file, without checks of its values. notes: a new array, one object per field that

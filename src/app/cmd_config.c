@@ -123,6 +123,7 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     struct pm_config *c = NULL;
     cJSON *result = NULL;
     struct pm_str data = { 0 };
+    int warnings = 0;
     bool built;
 
     PM_TRY(app_load_config(args, "config check", 1, a, &c));
@@ -131,11 +132,15 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     cJSON_AddStringToObject(result, "config", c->path);
     cJSON_AddBoolToObject(result, "ok", true);
     cJSON_AddBoolToObject(result, "net_built", built);
-    PM_TRY(pm_check_data(c, &data, result));
+    PM_TRY(pm_check_data(c, &warnings, &data, result));
     if (g->json) {
         PM_TRY(app_print_json(g, result));
     } else {
-        PM_TRY(app_print(pm_arena_printf(a, "%s: nothing wrong%s\n%s", c->path, built ? "" :
+        const char *found = warnings == 0 ? "nothing wrong" :
+                            warnings == 1 ? "1 warning" :
+                                            pm_arena_printf(a, "%d warnings", warnings);
+
+        PM_TRY(app_print(pm_arena_printf(a, "%s: %s%s\n%s", c->path, found, built ? "" :
                                          " (the net was not built: without the data, its size and "
                                          "model.num_classes would have to be given)",
                                          data.text ? data.text : "")));
@@ -310,8 +315,10 @@ const struct pm_command pm_command_config = {
              "schema [--markdown keys|flags|operators | --update FOLDER]",
     .details =
         "check   reads the config with its base files and key=value arguments, builds the net,\n"
-        "        and reports the first mistake. For a detector with data it then makes up to\n"
-        "        1,000 training pictures and prints how many of their boxes the anchors match,\n"
+        "        opens the data, and reports the first mistake (exit code 2 or 3). It warns about\n"
+        "        missing data, a batch larger than the data, a class without examples and an\n"
+        "        unusual learning rate (exit code 0). For a detector with data it then makes up\n"
+        "        to 1,000 training pictures and prints how many of their boxes the anchors match,\n"
         "        by size and class, and which scales and aspect ratios the boxes need\n"
         "show    prints every resolved value; -v prints one value per line with its origin.\n"
         "        --layers prints the net as a list of layers for model.layers. Set input.size,\n"

@@ -222,7 +222,11 @@ static void plan(void **state)
     expect("config show configs/lenet_mnist.json --layers data.folder=/nowhere 2>&1", 2,
            "model.num_classes: not set, and /nowhere, which would contain it, does not exist");
     expect("config show configs/lenet_mnist.json --layers --plan 2>&1", 2, "not both");
-    expect("config check configs/lenet_mnist.json model.num_classes=10", 0, "nothing wrong\n");
+    expect("config check configs/lenet_mnist.json model.num_classes=10 data.folder=/none/mnist", 0,
+           "1 warning\nwarning: data.folder: /none/mnist does not exist, so the data was not "
+           "checked. Make it with pumice dataset download mnist /none/mnist\n");
+    expect("config check configs/lenet_mnist.json model.num_classes=10 data.folder=null", 0,
+           "nothing wrong\n");
     expect("config check configs/lenet_mnist.json data.folder=/none", 0, "the net was not built");
     expect("config check configs/lenet_mnist.json data.folder=/none model.name=null "
            "model.onnx=x.onnx model.onnx_new_head=true input.preprocessing=lenet", 0,

@@ -146,6 +146,20 @@ static int read_label(const struct pm_example *e, const struct pm_task *s, const
     return PM_OK;
 }
 
+static int record_classes(const struct pm_task *s, const struct pm_example *e, const char *where,
+                          uint64_t *has, size_t count, bool *other)
+{
+    int64_t label;
+    const int found = pm_example_int(e, "image/class/label", &label);
+
+    (void)where;
+    if (found == 1 && label >= s->facts.labels_offset && label < (int64_t)count)
+        has[label] = 1;
+    else if (found == 1)
+        *other = true;
+    return found < 0 ? found : PM_OK;
+}
+
 /* Reads the record's boxes as [count][4], freed with pm_free: ymin, xmin, ymax, xmax, clamped to
  * 0..1. NULL and 0 if there are none. */
 static int read_boxes(const struct pm_example *e, const char *where, float **out, size_t *count)
@@ -505,4 +519,5 @@ const struct pm_task_row pm_task_classification = {
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
     .score_sample = score_sample, .present = present, .print = print,
+    .record_classes = record_classes,
 };

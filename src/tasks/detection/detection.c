@@ -62,5 +62,5 @@ const struct pm_task_row pm_task_detection = {
     .paint = pm_detection_paint,
     .present = pm_detection_present,
     .print = pm_detection_print,
-    .check_data = pm_detection_check_data,
+    .check_data = pm_detection_check_data, .record_classes = pm_detection_record_classes,
 };

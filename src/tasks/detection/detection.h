@@ -292,6 +292,9 @@ float pm_detection_score_of(const struct pm_task *t, const void *truth_classes, 
 int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o,
                              const char *where, struct pm_arena *a, struct pm_sample *out);
 
+/* detection_records.c: the hook record_classes of pm_task_row. */
+int pm_detection_record_classes(const struct pm_task *t, const struct pm_example *e,
+                                const char *where, uint64_t *has, size_t count, bool *other);
 /* detection_check.c: the hook check_data of pm_task_row. */
 int pm_detection_check_data(const struct pm_task *t, struct pm_loader *l, int64_t pictures,
                             struct pm_str *text, struct cJSON *object);

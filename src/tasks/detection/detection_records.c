@@ -74,6 +74,28 @@ out:
     return err;
 }
 
+int pm_detection_record_classes(const struct pm_task *t, const struct pm_example *e,
+                                const char *where, uint64_t *has, size_t count, bool *other)
+{
+    struct pm_objects o = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_objects_parse(e, false, where, &o));
+    if (t->map)
+        PM_TRY(pm_objects_resolve(&o, t->map, where));
+    for (size_t i = 0; i < o.count; i++) {
+        const int64_t label = o.item[i].label;
+
+        if (label >= 1 && label <= (int64_t)count)
+            has[label - 1] = 1;
+        else if (!t->map)
+            *other = true;
+    }
+out:
+    pm_objects_free(&o);
+    return err;
+}
+
 /* ---- records ----------------------------------------------------------------------------- */
 
 /* A mosaic's pictures need equal channels, so a grey net then gets grey ones from the decoder. */

@@ -463,5 +463,5 @@ const struct pm_task_row pm_task_segmentation = {
     .present = pm_segmentation_present,
     .paint = pm_segmentation_summary,
     .print = pm_segmentation_print,
-    .inspect = &pm_segmentation_inspect,
+    .inspect = &pm_segmentation_inspect, .record_classes = pm_segmentation_record_classes,
 };

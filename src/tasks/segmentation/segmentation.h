@@ -343,5 +343,8 @@ void pm_segmentation_print(const struct cJSON *object, struct pm_str *out);
 
 /* segmentation_inspect.c */
 extern const struct pm_task_inspect pm_segmentation_inspect;
+/* The hook record_classes of pm_task_row. */
+int pm_segmentation_record_classes(const struct pm_task *t, const struct pm_example *e,
+                                   const char *where, uint64_t *has, size_t count, bool *other);
 
 #endif

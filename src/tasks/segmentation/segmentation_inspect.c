@@ -94,6 +94,16 @@ out:
     return err;
 }
 
+int pm_segmentation_record_classes(const struct pm_task *t, const struct pm_example *e,
+                                   const char *where, uint64_t *has, size_t count, bool *other)
+{
+    uint64_t more = 0;
+    const int found = check(e, t->facts.data, where, has, count, &more);
+
+    (void)other; /* other labels are not learned */
+    return found < 0 ? found : PM_OK;
+}
+
 /* ---- as pictures -------------------------------------------------------------------------- */
 
 /* Draws each instance in its own colour, at most a hundred different ones; crowds are grey, the

@@ -1,0 +1,40 @@
+/* check_findings: runs the rows of check_findings.def. */
+#include "jobs/check_findings.h"
+
+#include <cjson/cJSON.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct pm_check_finding *const rows[] = {
+#define PM_CHECK_FINDING(name) &pm_check_finding_##name,
+#include "jobs/check_findings.def"
+#undef PM_CHECK_FINDING
+};
+
+void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
+                    const char *format, ...)
+{
+    static const char *const names[] = { "note", "warning" };
+    cJSON *o = cJSON_CreateObject();
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    cJSON_AddStringToObject(o, "level", names[level]);
+    cJSON_AddStringToObject(o, "key", key);
+    cJSON_AddStringToObject(o, "text", text);
+    cJSON_AddItemToArray(k->list, o);
+}
+
+int pm_check_findings_run(struct pm_check *k)
+{
+    int err = PM_OK;
+
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (k->e || !rows[i]->data)
+            PM_TRY(rows[i]->run(k));
+out:
+    return err;
+}

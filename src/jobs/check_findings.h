@@ -1,0 +1,46 @@
+/* check_findings: what `config check` looks for beyond the config's own rules: settings that do not
+ * fit the data, and settings that train but probably give a bad result.
+ *
+ * A finding is a row: a function, and a line in check_findings.def. The rows run in the order of
+ * that list. If training would fail, the function returns an error (pm_fail), which ends the check:
+ * PM_ECONFIG if the config must change, PM_EDATA if the data must. Otherwise it calls pm_check_add:
+ * with a warning if the run probably disappoints, with a note if a setting has an effect that is
+ * easily overlooked. Warnings and notes do not change the exit code, because such a run may be
+ * what the user wants. */
+#ifndef PM_CHECK_FINDINGS_H
+#define PM_CHECK_FINDINGS_H
+
+#include "experiment/experiment.h"
+
+struct cJSON;
+
+/* What a row may look at. */
+struct pm_check {
+    const struct pm_config *config; /* borrowed */
+    struct pm_experiment *e;        /* opened for training; NULL: data.folder is not there */
+    /* Of the training split, filled in by the row `classes`: the number of records with each class,
+     * as numbered in the data. NULL: not counted. Owned. */
+    uint64_t *class_records;
+    int class_count;
+    struct cJSON *list;             /* objects with level, key and text; borrowed */
+};
+enum pm_check_level { PM_CHECK_NOTE, PM_CHECK_WARNING };
+/* Adds a finding. key: the key to change, for programs that read the JSON. The text is one or more
+ * whole sentences, without a newline at the end. */
+PM_PRINTF(4, 5)
+void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
+                    const char *format, ...);
+
+/* A row. */
+struct pm_check_finding {
+    bool data; /* needs the data: k->e is not NULL */
+    int (*run)(struct pm_check *k);
+};
+/* Runs all rows. After an error the findings so far are in k->list. */
+int pm_check_findings_run(struct pm_check *k);
+
+#define PM_CHECK_FINDING(name) extern const struct pm_check_finding pm_check_finding_##name;
+#include "jobs/check_findings.def"
+#undef PM_CHECK_FINDING
+
+#endif
