@@ -114,6 +114,7 @@ struct pm_config_input {
     struct pm_ints size;        /* {side} or {height, width}; none = the net's */
     struct pm_ints eval_size;   /* none = size */
     int channels;               /* 0 = the preprocessing's, the net's or the data's */
+    bool scaled_jpeg;           /* training decodes large JPEGs at reduced size */
     const char *preprocessing;  /* resolved: never NULL when model.name is given */
     const struct cJSON *augment; /* training rows that replace the preprocessing's, or NULL */
 };

@@ -146,6 +146,11 @@ enum { PM_GREY_OR_COLOR = -1 };
  * error it has no pixels. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
+/* The same; a JPEG comes at 1 / shrink of its size, rounded up (shrink: 1, 2, 4 or 8). Its pixels
+ * are averages of shrink x shrink pixels, computed from the file's coefficients, which saves most
+ * of the time. Other formats, and a build without libjpeg-turbo, give the whole picture. */
+int pm_image_decode_small(const void *data, size_t size, int channels, size_t max_pixels,
+                          int shrink, const char *where, struct pm_image8 *out);
 /* Reads the size in pixels, upright, from the file's header: the size that pm_image_decode would
  * give. PM_EDATA as above, as far as the header shows. Thread-safe. */
 int pm_image_measure(const void *data, size_t size, size_t max_pixels, const char *where,

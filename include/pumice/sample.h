@@ -395,7 +395,12 @@ int pm_place_list(const struct pm_input *in, const struct pm_draws *draws,
 /* Returns the size that the picture has before the first row that brings it to the input's size:
  * the smallest input that would hold the whole picture. */
 struct pm_frame pm_placed_need(const struct pm_placed *p);
-/* Computes the input: float [height][width][channels]. picture: the placed picture. */
+/* Returns the largest of 1, 2, 4 and 8 by which the picture may be shrunk before it is placed: its
+ * first resize still makes it smaller, and only crops, mirrors and turns come before that. */
+int pm_placed_shrink(const struct pm_placed *p);
+/* Computes the input: float [height][width][channels]. picture: the placed picture, or the same
+ * at 1 / pm_placed_shrink of its size, rounded up (pm_image_decode_small). Crops of a shrunk
+ * picture are rounded to its pixels. */
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out);
 /* Writes the part of the input that the picture fills: ymin, xmin, ymax, xmax in 0..1. */
 void pm_placed_window(const struct pm_placed *p, float out[4]);

@@ -23,6 +23,8 @@ struct pm_task_facts {
     int eval_height, eval_width;
     bool own_sizes;                   /* in evaluation each picture keeps its own size (eval.resize
                                        * false), and eval_height and eval_width do not bound it */
+    bool scaled_jpeg;                 /* training decodes large JPEGs at reduced size
+                                       * (input.scaled_jpeg) */
     int output_stride;                /* of the net, by its options; 0: unknown */
     int num_classes;                  /* of the logits: the data's number less labels_offset */
     int labels_offset;

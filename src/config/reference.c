@@ -128,6 +128,7 @@ const struct pm_reference pm_references[] = {
     KEY("input.size", NULL, "train_crop_size", "image_resizer.fixed_shape_resizer"),
     KEY("input.eval_size", NULL, "eval_crop_size, vis_crop_size", NULL),
     KEY("input.channels", NULL, NULL, "convert_to_grayscale"),
+    KEY("input.scaled_jpeg", NULL, NULL, NULL),
     KEY("input.preprocessing", NULL, NULL, NULL),
     KEY("input.buckets", NULL, NULL, "image_resizer.keep_aspect_ratio_resizer"),
     KEY("input.min_resize", NULL, "min_resize_value", "min_dimension"),

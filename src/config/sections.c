@@ -62,6 +62,11 @@ static const struct pm_opt input[] = {
                                                         "input.size"),
     PM_INT(pm_config_input, channels, 0, 0, 4,
            "colour channels; 1 = convert to grey; 0 = those of the net or the data"),
+    PM_BOOL(pm_config_input, scaled_jpeg, false,
+            "training: decode a JPEG at 1/2, 1/4 or 1/8 of its size if its crop is resized to less "
+            "anyway. Photos of many megapixels load about twice as fast. The input's pixels "
+            "differ slightly: they are made from averages of 2x2 to 8x8 pixels, and the crop is "
+            "rounded to these. Other formats, grey input and mosaics are decoded whole"),
     PM_STRING(pm_config_input, preprocessing, NULL, "name of a preprocessing, or of a net for "
                                                     "TF-Slim's choice; null = the net's default"),
     PM_JSON(pm_config_input, augment, "list of augmentations for training pictures, each with its "

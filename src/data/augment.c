@@ -375,28 +375,67 @@ void pm_placed_window(const struct pm_placed *p, float out[4])
         out[k] = fminf(fmaxf(out[k], 0), 1);
 }
 
+/* Returns the index of the first resize, or the number of moves if there is none. */
+static int first_resize(const struct pm_geometry *g)
+{
+    int k = 0;
+
+    while (k < g->count && g->move[k].kind != PM_MOVE_RESIZE)
+        k++;
+    return k;
+}
+
+int pm_placed_shrink(const struct pm_placed *p)
+{
+    const struct pm_geometry *g = &p->geometry;
+    const int first = first_resize(g);
+    const struct pm_move *m = &g->move[first];
+    int shrink = 8;
+
+    if (first == g->count)
+        return 1;
+    for (int k = 0; k < first; k++)
+        if (g->move[k].kind == PM_MOVE_WARP || g->move[k].repeat)
+            return 1;
+    for (int i = 0; i < p->rows.count; i++)
+        if (p->rows.at[i].row->values && p->rows.at[i].moves <= first)
+            return 1; /* the row changes pixels of the whole picture */
+    const int height = first ? m[-1].height : g->height, width = first ? m[-1].width : g->width;
+    while (shrink > 1 && (height / shrink < m->height || width / shrink < m->width))
+        shrink /= 2;
+    return shrink;
+}
+
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out)
 {
     const struct pm_target *t = &p->target;
+    const bool whole =
+        picture->height == p->geometry.height && picture->width == p->geometry.width;
+    const struct pm_geometry *g = &p->geometry;
+    struct pm_geometry shrunk;
     struct pm_canvas c = pm_canvas_of(pm_view8_of(picture));
     struct pm_scene_objects objects = { 0 };
     float white = 255;
     int done = 0;
 
+    if (!whole) {
+        pm_geometry_shrink(g, picture->height, picture->width, pm_placed_shrink(p), &shrunk);
+        g = &shrunk;
+    }
     if (p->sample)
         pm_scene_open(&objects, p->sample, &p->geometry);
     for (int i = 0; i < p->rows.count; i++) {
         const struct pm_augment_row *s = &p->rows.at[i];
-        const struct pm_move *m = s->moves ? &p->geometry.move[s->moves - 1] : NULL;
-        const bool fits = (m ? m->height : p->geometry.height) == t->height &&
-                          (m ? m->width : p->geometry.width) == t->width &&
+        const struct pm_move *m = s->moves ? &g->move[s->moves - 1] : NULL;
+        const bool fits = (m ? m->height : g->height) == t->height &&
+                          (m ? m->width : g->width) == t->width &&
                           c.channels == t->channels;
 
         if (p->sample && i)
             pm_scene_step(&objects, s - 1);
         if (!has_work(s, &c, t->channels))
             continue;
-        pm_canvas_move(&c, &p->geometry, done, s->moves, fits ? out : NULL);
+        pm_canvas_move(&c, g, done, s->moves, fits ? out : NULL);
         done = s->moves;
         if (s->row == &pm_row_grey) {
             turn_grey(&c, out);
@@ -409,8 +448,8 @@ void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *pictur
         white = x.white;
     }
     pm_scene_close(&objects);
-    if (done < p->geometry.count)
-        pm_canvas_move(&c, &p->geometry, done, p->geometry.count, out);
+    if (done < g->count)
+        pm_canvas_move(&c, g, done, g->count, out);
     if (c.values != out)
         memcpy(out, c.values,
                (size_t)t->height * (size_t)t->width * (size_t)t->channels * sizeof *out);

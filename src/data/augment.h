@@ -19,6 +19,11 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
 void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count);
 void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
 
+/* The same moves for a picture of 1 / shrink of the size, height x width: windows and the moves
+ * before the first resize are divided, and rounded to the nearest pixel; the others stay. */
+void pm_geometry_shrink(const struct pm_geometry *g, int height, int width, int shrink,
+                        struct pm_geometry *out);
+
 /* ---- objects between rows (sample_objects.c) ----------------------------------------------- */
 
 /* A window that repeats the picture has the object in this copy of it. */

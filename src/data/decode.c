@@ -191,7 +191,7 @@ static int open_file(const void *data, size_t size, size_t max_pixels, const cha
 
     *f = (struct pm_picture_file){
         .data = data, .size = size, .max_pixels = max_pixels ? max_pixels : PM_PICTURE_PIXELS,
-        .where = where, .kind = kind ? kind->label : NULL,
+        .where = where, .kind = kind ? kind->label : NULL, .shrink = 1,
     };
     *out = kind;
     if (size == 0)
@@ -227,8 +227,8 @@ out:
     return err;
 }
 
-int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
-                    const char *where, struct pm_image8 *out)
+int pm_image_decode_small(const void *data, size_t size, int channels, size_t max_pixels,
+                          int shrink, const char *where, struct pm_image8 *out)
 {
     const struct kind *kind;
     struct pm_picture_file f;
@@ -238,6 +238,7 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
     *out = (struct pm_image8){ 0 };
     PM_TRY(open_file(data, size, max_pixels, where, &kind, &f));
     f.grey = channels == 1;
+    f.shrink = shrink;
     PM_TRY(kind->read(&f, &im));
     PM_TRY(pm_picture_turn(&f, &im, pm_image_orientation(data, size)));
     PM_TRY(to_channels(&f, &im, channels));
@@ -246,6 +247,12 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
 out:
     pm_free(im.pixels);
     return err;
+}
+
+int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
+                    const char *where, struct pm_image8 *out)
+{
+    return pm_image_decode_small(data, size, channels, max_pixels, 1, where, out);
 }
 
 void pm_image_free(struct pm_image8 *im)

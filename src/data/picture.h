@@ -16,6 +16,7 @@ struct pm_picture_file {
     const char *where; /* the file's name, for messages */
     const char *kind;  /* "JPEG" and so on, for messages */
     bool grey;         /* the caller wants one channel; a JPEG then gives its own luma */
+    int shrink;        /* 2, 4, 8: decode at that fraction of the size, if the format can */
 };
 
 /* Each decodes the first picture of a file, as stored: 1 to 4 channels of 8 bits, not turned.

@@ -132,6 +132,8 @@ static void choose_colors(struct reader *r)
         d->out_color_space = JCS_RGB;
     d->dct_method = JDCT_ISLOW;
     d->do_fancy_upsampling = TRUE;
+    d->scale_num = 1;
+    d->scale_denom = r->file->shrink > 1 ? (unsigned)r->file->shrink : 1;
 }
 
 /* Adobe's programs store CMYK inverted. */

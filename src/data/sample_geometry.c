@@ -103,6 +103,43 @@ void pm_geometry_warp(struct pm_geometry *g, const float warp[6], const float pa
     add(g, &m);
 }
 
+/* A side of a window, first..first + *length - 1, of a picture with `side` pixels after division.
+ * Returns its first pixel. */
+static int shrink_window(int first, int *length, int shrink, int side)
+{
+    const bool inside = first >= 0 && first + *length <= side * shrink;
+    int begin = (int)floor((double)first / shrink + 0.5);
+    int end = (int)floor((double)(first + *length) / shrink + 0.5);
+
+    end = end > begin ? end : begin + 1;
+    if (inside && end > side)
+        begin -= end - side, end = side;
+    *length = end - begin;
+    return begin;
+}
+
+void pm_geometry_shrink(const struct pm_geometry *g, int height, int width, int shrink,
+                        struct pm_geometry *out)
+{
+    *out = *g;
+    out->height = height;
+    out->width = width;
+    for (int k = 0; k < g->count && g->move[k].kind != PM_MOVE_RESIZE; k++) {
+        struct pm_move *m = &out->move[k];
+        const int before[2] = { height, width };
+
+        if (m->kind == PM_MOVE_WINDOW) {
+            height = m->height, width = m->width;
+            m->y = shrink_window(m->y, &height, shrink, before[0]);
+            m->x = shrink_window(m->x, &width, shrink, before[1]);
+        } else if (m->kind == PM_MOVE_TURN) {
+            height = before[1], width = before[0];
+        }
+        m->height = height;
+        m->width = width;
+    }
+}
+
 /* Returns the index of the first warp of moves begin..end - 1, or end. */
 static int next_warp(const struct pm_geometry *g, int begin, int end)
 {

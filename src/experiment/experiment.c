@@ -198,6 +198,7 @@ static int resolve_sizes(struct pm_experiment *e)
                            : onnx.channels ? onnx.channels : 3);
     s->config = c;
     s->data = &e->data;
+    s->scaled_jpeg = c->input.scaled_jpeg;
     s->own_sizes = !c->eval.resize;
     if (s->own_sizes && !e->task_row->frame)
         return pm_fail(PM_ECONFIG, "%s: eval.resize: false, but task %s brings every picture to "

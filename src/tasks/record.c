@@ -201,6 +201,49 @@ out:
     return err;
 }
 
+int pm_record_open_image(const struct pm_task_facts *s, bool train, const struct pm_example *e,
+                         int channels, const struct pm_loader_record *r, struct pm_image8 *out)
+{
+    const struct pm_augment *augment = pm_task_augment(s, r->part);
+    const uint8_t *data;
+    size_t size;
+    bool raw;
+    int err = PM_OK;
+
+    if (!train || !s->scaled_jpeg || channels != 3 || (augment && augment->mosaic))
+        return pm_record_image(e, channels, r->where, out);
+    PM_TRY(find_image(e, r->where, &data, &size, &raw));
+    const char *format = raw ? NULL : pm_image_format(data, size);
+    if (!format || strcmp(format, "jpeg") != 0)
+        return pm_record_image(e, channels, r->where, out);
+    *out = (struct pm_image8){ .channels = channels };
+    PM_TRY(pm_image_measure(data, size, 0, r->where, &out->height, &out->width));
+out:
+    return err;
+}
+
+int pm_record_input(const struct pm_example *e, const struct pm_placed *placed,
+                    const struct pm_image8 *picture, float *out)
+{
+    const char *where = placed->target.where;
+    struct pm_image8 late = { 0 };
+    const uint8_t *data;
+    size_t size;
+    bool raw;
+    int err = PM_OK;
+
+    if (!picture->pixels) {
+        PM_TRY(find_image(e, where, &data, &size, &raw));
+        PM_TRY(pm_image_decode_small(data, size, picture->channels, 0, pm_placed_shrink(placed),
+                                     where, &late));
+        picture = &late;
+    }
+    pm_placed_picture(placed, picture, out);
+out:
+    pm_image_free(&late);
+    return pm_record_damage(err);
+}
+
 /* Reads the size of the record's picture, upright, from its header. */
 static int measure(const struct pm_example *e, const char *where, int *height, int *width)
 {

@@ -8,6 +8,14 @@
  * channels as in pm_image_decode. Logs the name of a picture that takes long (slow_pictures.h). */
 int pm_record_image(const struct pm_example *e, int channels, const char *where,
                     struct pm_image8 *out);
+/* Opens the picture of an example that make() computes. If input.scaled_jpeg applies, *out has the
+ * picture's size and channels but no pixels, which pm_record_input decodes; else it is decoded. */
+int pm_record_open_image(const struct pm_task_facts *s, bool train, const struct pm_example *e,
+                         int channels, const struct pm_loader_record *r, struct pm_image8 *out);
+/* Computes the input from the placed picture (pm_placed_picture), and decodes it before, at reduced
+ * size, if it has no pixels yet. */
+int pm_record_input(const struct pm_example *e, const struct pm_placed *placed,
+                    const struct pm_image8 *picture, float *out);
 /* Returns the picture's name for people: image/source_id, else image/filename. NULL: the record has
  * neither, or it is not one line of text. The caller frees it. */
 char *pm_record_name(const struct pm_example *e);

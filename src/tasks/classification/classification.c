@@ -224,8 +224,9 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
 
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
     PM_TRY(read_label(e, s, r->where, out[1]));
-    PM_TRY(pm_record_damage(pm_record_image(
-        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, r->where, &im)));
+    PM_TRY(pm_record_damage(pm_record_open_image(
+        &s->facts, sampler->train, e,
+        s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, r, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     if (s->facts.own_sizes && !sampler->train)
@@ -234,7 +235,7 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
         PM_TRY(pm_record_damage(read_boxes(e, r->where, &boxes, &sample.objects)));
     sample.boxes = boxes;
     PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
-    pm_placed_picture(&placed, &im, out[0]);
+    PM_TRY(pm_record_input(e, &placed, &im, out[0]));
     pm_trace_here("preprocess", begun);
 out:
     pm_free(boxes);

@@ -116,7 +116,8 @@ int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_l
 
     *out = (struct pm_detection_record){ 0 };
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &out->example)));
-    PM_TRY(pm_record_damage(pm_record_image(out->example, channels, r->where, &out->picture)));
+    PM_TRY(pm_record_damage(pm_record_open_image(&t->facts, sampler->train, out->example, channels,
+                                                 r, &out->picture)));
     PM_TRY(pm_record_damage(pm_detection_objects(t, out->example, out->picture.height,
                                                  out->picture.width, r->where, &out->objects)));
 out:

@@ -355,8 +355,9 @@ static int check_labels(const struct pm_task *t, const struct pm_sample *placed,
 }
 
 /* Places the picture and its boxes. */
-static int place(const struct pm_sampler *sampler, const struct pm_sample *sample,
-                 const struct pm_loader_record *r, struct pm_arena *a, void *const *out)
+static int place(const struct pm_sampler *sampler, const struct pm_example *e,
+                 const struct pm_sample *sample, const struct pm_loader_record *r,
+                 struct pm_arena *a, void *const *out)
 {
     const struct pm_task *t = sampler->task;
     struct pm_sample in_input;
@@ -364,7 +365,7 @@ static int place(const struct pm_sampler *sampler, const struct pm_sample *sampl
     int err = PM_OK;
 
     PM_TRY(pm_record_place(&t->facts, sampler->train, sample, r, &placed));
-    pm_placed_picture(&placed, sample->picture, out[0]);
+    PM_TRY(pm_record_input(e, &placed, sample->picture, out[0]));
     write_window(sampler, &placed, r->frame, out);
     if (!has_truths(t, sampler->train, r->frame))
         goto out;
@@ -396,7 +397,7 @@ int pm_detection_make(void *ctx, const struct pm_loader_record *r, void *const *
     PM_TRY(pm_detection_join(sampler, r, a, &sample));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    PM_TRY(place(sampler, &sample, r, a, out));
+    PM_TRY(place(sampler, record.example, &sample, r, a, out));
     if (truths)
         *r->host = truths, truths = NULL;
     pm_trace_here("preprocess", begun);

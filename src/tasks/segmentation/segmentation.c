@@ -159,14 +159,15 @@ static int make(void *ctx, const struct pm_loader_record *r, void *const *out)
     PM_TRY(pm_segmentation_label(e, s, where, &label));
     if (s->pixels.instance.on)
         PM_TRY(pm_segmentation_instances(e, s, &label, where, &instances));
-    PM_TRY(pm_record_damage(pm_record_image(
-        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
+    PM_TRY(pm_record_damage(pm_record_open_image(
+        &s->facts, sampler->train, e,
+        s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, r, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     if (s->facts.own_sizes && !sampler->train)
         PM_TRY(pm_record_check_size(s, pm_segmentation_frame, &im, r));
     PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, r, &placed));
-    pm_placed_picture(&placed, &im, out[0]);
+    PM_TRY(pm_record_input(e, &placed, &im, out[0]));
     if (s->pixels.matting)
         PM_TRY(make_degrees(sampler, &label, &placed, out[1]));
     else
