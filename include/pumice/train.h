@@ -20,6 +20,14 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * receives step, loss (with weight decay), l2 (the part of weight decay), seconds,
  * images_per_second, checkpoint, and the metrics of the last evaluation. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
+/* Tells what pm_train would need, without training: makes its checks, and takes a few steps from
+ * initial values. Writes nothing to the run folder; built-in data (data.make) is drawn. report:
+ * members config, model, batch, devices (address, name, driver, examples, memory_bytes, memory),
+ * seconds_per_step (mean of three steps after a warm-up), images_per_second, first_step (of the
+ * checkpoint from which the run would continue, else 0), steps (0: until stopped), seconds (of all
+ * steps from first_step on, without evaluations and checkpoints; null: until stopped). Errors are
+ * those of pm_train. */
+int pm_dry_run(const struct pm_config *c, struct cJSON *report);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
  * checkpoint tells none), count, metrics, per_class (a list of label, name, support, predicted,
  * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),

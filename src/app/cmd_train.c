@@ -5,21 +5,110 @@
 
 #include <cjson/cJSON.h>
 
+/* ---- --dry-run -------------------------------------------------------------------------- */
+
+static double number(const cJSON *o, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(o, key));
+}
+
+/* Adds "34 ms", "12.3 s", "4 min 5 s", "2 h 5 min" or "3 d 4 h". */
+static void add_duration(struct pm_str *s, double seconds)
+{
+    const long long whole = (long long)(seconds + 0.5);
+
+    if (seconds < 1)
+        pm_str_add(s, "%.3g ms", 1e3 * seconds);
+    else if (seconds < 60)
+        pm_str_add(s, "%.3g s", seconds);
+    else if (whole < 3600)
+        pm_str_add(s, "%lld min %lld s", whole / 60, whole % 60);
+    else if (whole < 86400)
+        pm_str_add(s, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
+    else
+        pm_str_add(s, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
+}
+
+static void add_total(struct pm_str *s, const cJSON *report)
+{
+    const double steps = number(report, "steps"), first = number(report, "first_step");
+
+    if (steps == 0) {
+        pm_str_add(s, "run.steps is 0: training ends when it is stopped\n");
+        return;
+    }
+    if (first > 0 && first >= steps) {
+        pm_str_add(s, "the run is at step %.0f of %.0f: nothing is left to train\n", first, steps);
+        return;
+    }
+    if (first > 0)
+        pm_str_add(s, "the run continues at step %.0f; ", first);
+    pm_str_add(s, "%.0f steps take about ", steps - first);
+    add_duration(s, number(report, "seconds"));
+    pm_str_add(s, ", without evaluations and checkpoints\n");
+}
+
+static int print_dry_run(const cJSON *report)
+{
+    struct pm_str s = { 0 };
+    const cJSON *d;
+    char bytes[24], host[24];
+
+    pm_str_add(&s, "%s: %s, batch %.0f; nothing was written\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(report, "config")),
+               cJSON_GetStringValue(cJSON_GetObjectItem(report, "model")),
+               number(report, "batch"));
+    cJSON_ArrayForEach(d, cJSON_GetObjectItem(report, "devices"))
+        pm_str_add(&s, "%s (%s), %.0f pictures of a batch: %s of memory, and %s on the host\n",
+                   cJSON_GetStringValue(cJSON_GetObjectItem(d, "address")),
+                   cJSON_GetStringValue(cJSON_GetObjectItem(d, "name")), number(d, "examples"),
+                   pm_bytes_text((uint64_t)number(d, "memory_bytes"), bytes),
+                   pm_bytes_text((uint64_t)number(cJSON_GetObjectItem(d, "memory"), "staging"),
+                                 host));
+    pm_str_add(&s, "a step takes ");
+    add_duration(&s, number(report, "seconds_per_step"));
+    pm_str_add(&s, ", %.1f pictures a second (mean of three steps)\n",
+               number(report, "images_per_second"));
+    add_total(&s, report);
+    int err = app_print(s.text);
+    pm_str_free(&s);
+    return err;
+}
+
+static int dry_run(const struct pm_config *c, struct app_globals *g)
+{
+    cJSON *report = cJSON_CreateObject();
+    int err = PM_OK;
+
+    PM_TRY(pm_dry_run(c, report));
+    PM_TRY(g->json ? app_print_json(g, report) : print_dry_run(report));
+out:
+    cJSON_Delete(report);
+    return err;
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
 static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
     struct cJSON *summary = cJSON_CreateObject();
     struct pm_config *c = NULL;
     struct app_args args;
-    int number = 0, err = PM_OK;
+    int signal = 0, err = PM_OK;
+    const bool dry = app_take_flag(&argc, argv, "--dry-run");
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
     PM_TRY(app_load_config(&args, "train", 1, a, &c));
-    PM_TRY(pm_train(c, &number, summary));
+    if (dry) {
+        PM_TRY(dry_run(c, g));
+        goto out;
+    }
+    PM_TRY(pm_train(c, &signal, summary));
     if (g->json)
         PM_TRY(app_print_json(g, summary));
-    if (number)
-        err = 128 + number;
+    if (signal)
+        err = 128 + signal;
 out:
     pm_config_destroy(&c);
     cJSON_Delete(summary);
@@ -30,13 +119,17 @@ out:
 const struct pm_command pm_command_train = {
     .name = "train",
     .help = "trains a net; continues from the newest checkpoint of the run folder",
-    .usage = "CONFIG.json [key=value ...]",
+    .usage = "CONFIG.json [--dry-run] [key=value ...]",
     .details =
         "Trains up to step run.steps. It writes the resolved config, checkpoints, metrics.jsonl,\n"
         "report.html and log.txt to the run folder, run.folder. If this folder has checkpoints,\n"
         "training continues from the newest one. These end the training after a checkpoint:\n"
         "Ctrl-C (exit code 130), a closed terminal (129; not under nohup), a closed pipe (141)\n"
         "and SIGTERM (143).\n"
+        "\n"
+        "  --dry-run  trains nothing: checks everything, measures a few steps, and prints the\n"
+        "             memory of each device, the time of a step and of all steps. The run folder\n"
+        "             is not touched\n"
         "\n"
         "  pumice train configs/shapes_classification.json\n"
         "  pumice train configs/shapes_segmentation.json\n"

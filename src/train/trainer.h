@@ -71,6 +71,9 @@ struct pm_trainer {
 /* Opens the run. Everything except run.c must be zero before. After a failure close must still be
  * called. */
 int pm_trainer_open(struct pm_trainer *t);
+/* The first part of opening: opens the data, builds the nets, and checks everything that can be
+ * checked without writing to the run folder. For a run that is only tried; close must be called. */
+int pm_trainer_prepare(struct pm_trainer *t);
 void pm_trainer_close(struct pm_trainer *t);
 /* Makes devices, nets and plans from run.specs. */
 int pm_trainer_clones(struct pm_trainer *t);

@@ -316,7 +316,7 @@ static void note_data(struct pm_trainer *t)
     cJSON_Delete(data);
 }
 
-int pm_trainer_open(struct pm_trainer *t)
+int pm_trainer_prepare(struct pm_trainer *t)
 {
     const struct pm_config *c = t->run.c;
     int err = PM_OK;
@@ -333,6 +333,16 @@ int pm_trainer_open(struct pm_trainer *t)
     if (t->run.e->optimizer->betas)
         t->run.e->optimizer->betas(t->run.e->optimizer_cfg, &t->start.betas[0], &t->start.betas[1]);
     PM_TRY(check_nets(t));
+out:
+    return err;
+}
+
+int pm_trainer_open(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->run.c;
+    int err = PM_OK;
+
+    PM_TRY(pm_trainer_prepare(t));
     PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     open_log(t);
     pm_phases_start(&t->phases);
