@@ -1,5 +1,5 @@
-/* dry_run: what a training costs, without training. It makes the checks of `train`, then takes a few
- * steps from initial values, as `bench` does. Nothing is written to the run folder. */
+/* dry_run: what a training costs, without training. It makes the checks of `train`, then takes a
+ * few steps from initial values, as `bench` does. Nothing is written to the run folder. */
 #include <pumice/train.h>
 
 #include "measure/bench_report.h"
