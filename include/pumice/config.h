@@ -60,16 +60,23 @@ struct pm_metric_kind {
 };
 struct pm_config;
 struct pm_config_multiplier { const char *pattern; float factor; };
+/* A default that a task sets in place of the key's own. */
+struct pm_task_default {
+    const char *key;   /* "section.key" */
+    const char *value; /* JSON */
+    const char *when;  /* the default applies only while this key has the text `is`; NULL: always */
+    const char *is;
+};
 /* A task's entries for the config. All pointers must outlive the config. */
 struct pm_open_task {
     const char *name;
     const struct pm_task_section *sections; /* ends with a NULL section; NULL: none */
     const struct pm_metric_kind *metrics;   /* metrics of all its nets; ends with a NULL name */
-    /* Task-specific defaults: of optim.multipliers, and of a polynomial schedule, which then decays
-     * over the whole run. */
-    const struct pm_config_multiplier *multipliers;
+    /* Task-specific defaults. A default with `when` follows the default of that key. The list ends
+     * with a NULL key; NULL: none. */
+    const struct pm_task_default *defaults;
+    const struct pm_config_multiplier *multipliers; /* default of optim.multipliers */
     int multiplier_count;
-    bool falls_over_run;
     const char *nets_of; /* another task whose nets this one can use beside its own; NULL: none */
     /* Checks combinations of values. Returns PM_ECONFIG if they conflict. NULL: nothing to
      * check. */
@@ -245,7 +252,8 @@ struct pm_config_export {
 
 struct pm_config {
     struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
-    struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
+    struct cJSON *tree;         /* owned: the merged file, without base, comments and the keys' own
+                                 * defaults */
     const char *path;           /* as given */
     const char *task;           /* name of the task */
     const struct pm_open_task *task_row; /* NULL: open has no tasks */
@@ -295,8 +303,11 @@ void pm_config_size(const struct pm_config *c, bool train, int *height, int *wid
 /* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees
  * it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);
-/* Returns the origin of the value at a dotted path: "x.json:12", "command line" or "default". */
+/* Returns the origin of the value at a dotted path: "x.json:12", "command line", "default", or
+ * "default of TASK" if the task has a default of its own. */
 const char *pm_config_origin(const struct pm_config *c, const char *path);
+/* Whether the value at a dotted path is a default, of the key or of the task. */
+bool pm_config_is_default(const struct pm_config *c, const char *path);
 
 /* ---- documentation --------------------------------------------------------------------- */
 

@@ -395,18 +395,6 @@ out:
     return err;
 }
 
-/* The polynomial schedule decays over the whole run for some tasks, and over two epochs by Slim's
- * default. */
-static void settle_schedule(struct pm_config *c)
-{
-    const cJSON *section = cJSON_GetObjectItemCaseSensitive(c->tree, "schedule");
-    const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(section, "num_epochs_per_decay");
-
-    if (c->task_row && c->task_row->falls_over_run && c->schedule.policy == PM_POLICY_POLYNOMIAL &&
-        (!epochs || cJSON_IsNull(epochs)))
-        c->schedule.num_epochs_per_decay = 0;
-}
-
 /* Without a folder of its own, data.folders' first one has the evaluation split and the classes. */
 static void settle_folder(struct pm_config *c)
 {
@@ -455,11 +443,11 @@ static int read_all(const struct load *l)
     struct pm_config *c = l->c;
 
     PM_TRY(read_top(l));
+    pm_config_apply_defaults(c);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(read_section(l, s));
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
-    settle_schedule(c);
     settle_folder(c);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_task_keys(l, s->name));

@@ -50,6 +50,8 @@ void pm_config_origins_destroy(struct pm_config_origins **o);
 /* Returns the origin of a path, or of the nearest enclosing value; NULL if it is a default. */
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
                                                      const char *path);
+/* Sets the origin of a value that is a task's default. It has the lowest rank. */
+void pm_config_origin_default(struct pm_config_origins *o, const char *path, const char *text);
 
 /* Returns "x.json:12:" or "command line:" for messages, allocated in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
@@ -77,6 +79,11 @@ int pm_config_read_augment(struct pm_config *c, const struct pm_open_rows *rows)
 /* Returns the list with all options resolved. Requires a config with augment_rows. cJSON_Delete
  * frees it. */
 struct cJSON *pm_config_dump_augment(const struct pm_config *c);
+
+/* ---- config_defaults.c: a task's own defaults --------------------------------------------- */
+
+/* Adds the defaults of the config's task to the tree, for keys that the config does not give. */
+void pm_config_apply_defaults(struct pm_config *c);
 
 /* ---- config_check.c: checks of value combinations ---------------------------------------- */
 
@@ -120,6 +127,7 @@ struct pm_flag {
 struct pm_program {
     const char *name, *help;    /* help: one or more sentences */
     const struct pm_flag *flag; /* ends with a NULL flag */
+    const char *task;           /* whose defaults are given; NULL: the keys' own */
 };
 extern const struct pm_program pm_programs[]; /* ends with a NULL name */
 

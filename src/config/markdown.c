@@ -87,12 +87,41 @@ static void add_head(struct pm_str *s)
         s, "| key | type | default | range | only for | meaning |\n|---|---|---|---|---|---|\n");
 }
 
+/* Adds the defaults that a task sets for a key, those with or without a condition. row: only those
+ * for this open row; NULL: all. */
+static void add_defaults_of(struct pm_str *s, const struct pm_open_task *task, const char *key,
+                            const char *row, bool with_condition)
+{
+    for (const struct pm_task_default *d = task->defaults; d && d->key; d++) {
+        if (strcmp(d->key, key) != 0 || !d->when == with_condition)
+            continue;
+        if (row && d->when && strcmp(d->is, row) != 0)
+            continue;
+        pm_str_add(s, ", %s", task->name);
+        if (d->when)
+            pm_str_add(s, " with `%s` %s", d->when, d->is);
+        pm_str_add(s, " `%s`", d->value);
+    }
+}
+
+static void add_task_defaults(struct pm_str *s, const struct pm_open_sections *open,
+                              const char *key, const char *row)
+{
+    for (size_t i = 0; i < open->task_count; i++) {
+        add_defaults_of(s, open->tasks[i], key, row, false);
+        add_defaults_of(s, open->tasks[i], key, row, true);
+    }
+}
+
 /* Adds the rows of one option table. section: also a key that has keys of its own; "devices[]" for
  * a list. task: the only task that has the table; NULL: the table is of these open rows, or (rows
- * NULL) of every task. */
+ * NULL) of every task. open: the tasks, whose defaults are added; NULL: none. row: the open row's
+ * name, or NULL. */
 static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts,
-                        const char *task, const struct pm_open_rows *rows)
+                        const char *task, const struct pm_open_rows *rows,
+                        const struct pm_open_sections *open, const char *row)
 {
+    struct pm_str key = { 0 };
     cJSON *schema = cJSON_CreateObject();
 
     pm_opts_schema(opts, schema);
@@ -104,11 +133,17 @@ static void add_options(struct pm_str *s, const char *section, const struct pm_o
 
         pm_str_add(s, "| `%s.%s` | ", section, opts->key);
         add_type(s, opts);
-        pm_str_add(s, " | `%s` | ", text);
+        pm_str_add(s, " | `%s`", text);
+        key.length = 0;
+        pm_str_add(&key, "%s.%s", section, opts->key);
+        if (open)
+            add_task_defaults(s, open, key.text, row);
+        pm_str_add(s, " | ");
         add_range(s, o);
         pm_str_add(s, " | %s | %s |\n", only, opts->help);
         pm_free(text);
     }
+    pm_str_free(&key);
     cJSON_Delete(schema);
 }
 
@@ -132,7 +167,8 @@ static void add_variant(struct pm_str *s, const struct pm_open_row *row)
 
 /* Returns an open row's table; the text is empty if the row has no options. */
 static struct pm_str row_table(const struct pm_config_section *section,
-                               const struct pm_open_rows *rows, const struct pm_open_row *row)
+                               const struct pm_open_rows *rows, const struct pm_open_row *row,
+                               const struct pm_open_sections *open)
 {
     struct pm_str s = { 0 };
 
@@ -140,7 +176,7 @@ static struct pm_str row_table(const struct pm_config_section *section,
     if (!row->opts || !row->opts->type)
         return s;
     add_head(&s);
-    add_options(&s, section->name, row->opts, NULL, rows);
+    add_options(&s, section->name, row->opts, NULL, rows, open, row->name);
     if (row->variant)
         add_variant(&s, row);
     return s;
@@ -148,12 +184,12 @@ static struct pm_str row_table(const struct pm_config_section *section,
 
 /* Adds one table per group of rows with equal options and defaults. */
 static void add_rows(struct pm_str *s, const struct pm_config_section *section,
-                     const struct pm_open_rows *rows)
+                     const struct pm_open_rows *rows, const struct pm_open_sections *open)
 {
     struct pm_str *tables = pm_calloc(rows->count, sizeof *tables);
 
     for (size_t i = 0; i < rows->count; i++)
-        tables[i] = row_table(section, rows, &rows->rows[i]);
+        tables[i] = row_table(section, rows, &rows->rows[i], open);
     for (size_t i = 0; i < rows->count; i++) {
         if (!tables[i].length)
             continue;
@@ -180,12 +216,13 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
 }
 
 /* Adds input.augment: its entries are documented like a section. */
-static void add_augmentations(struct pm_str *s, const struct pm_open_rows *rows)
+static void add_augmentations(struct pm_str *s, const struct pm_open_sections *open)
 {
+    const struct pm_open_rows *rows = &open->augmentations;
     static const struct pm_config_section entry = { .name = "input.augment[]", .row_key = "name" };
 
     add_names(s, &entry, rows);
-    add_rows(s, &entry, rows);
+    add_rows(s, &entry, rows, open);
 }
 
 /* Top-level keys, which are in no section's table. */
@@ -214,7 +251,7 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
                    top_keys[i].type ? top_keys[i].type : tasks.text, top_keys[i].def,
                    top_keys[i].help);
     pm_str_free(&tasks);
-    add_options(s, "devices[]", pm_config_device_opts, NULL, NULL);
+    add_options(s, "devices[]", pm_config_device_opts, NULL, NULL, NULL, NULL);
 }
 
 /* Adds the keys that are known and refused. */
@@ -248,7 +285,7 @@ static void add_tasks(struct pm_str *s, const struct pm_open_sections *open, con
         for (const struct pm_task_section *t = open->tasks[i]->sections; t && t->section; t++)
             if (strncmp(t->section, section, length) == 0 &&
                 (t->section[length] == '.' || t->section[length] == 0))
-                add_options(s, t->section, t->opts, open->tasks[i]->name, NULL);
+                add_options(s, t->section, t->opts, open->tasks[i]->name, NULL, NULL, NULL);
 }
 
 char *pm_config_keys_markdown(const struct pm_open_sections *open)
@@ -267,15 +304,15 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
         const struct pm_open_rows *rows = pm_config_rows(c, open);
         pm_str_add(&s, "\n## %s\n\n%s\n\n", c->name, c->help);
         add_head(&s);
-        add_options(&s, c->name, c->opts, NULL, NULL);
+        add_options(&s, c->name, c->opts, NULL, NULL, open, NULL);
         add_tasks(&s, open, c->name);
         if (strcmp(c->name, "run") == 0)
             add_metrics(&s, open);
         if (rows && rows->count) {
             add_names(&s, c, rows);
-            add_rows(&s, c, rows);
+            add_rows(&s, c, rows, open);
             if (strcmp(c->name, "input") == 0 && open->augmentations.count)
-                add_augmentations(&s, &open->augmentations);
+                add_augmentations(&s, open);
         }
     }
     add_refused(&s);
@@ -344,13 +381,33 @@ static const struct pm_opt *closed_table(const struct pm_open_sections *open, co
     return NULL;
 }
 
-static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
+/* Returns the default that a task sets for a key whatever the other keys are, or NULL. */
+static const char *task_default(const struct pm_open_sections *open, const char *task,
+                                const char *key)
+{
+    for (size_t i = 0; task && i < open->task_count; i++) {
+        const struct pm_task_default *d = open->tasks[i]->defaults;
+
+        if (strcmp(open->tasks[i]->name, task) != 0)
+            continue;
+        for (; d && d->key; d++)
+            if (strcmp(d->key, key) == 0 && !d->when)
+                return d->value;
+    }
+    return NULL;
+}
+
+/* task: the task of the programs that the table is about; NULL: any. */
+static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key,
+                        const char *task)
 {
     const struct pm_config_section *c = pm_config_section_find(key, strcspn(key, "."));
     const char *name;
     const struct pm_opt *closed = closed_table(open, key, &name);
 
-    if (closed) {
+    if (task_default(open, task, key)) {
+        pm_str_add(s, "`%s`", task_default(open, task, key));
+    } else if (closed) {
         char *text = default_text(closed, name);
         pm_str_add(s, "`%s`", text);
         pm_free(text);
@@ -364,24 +421,26 @@ static void add_default(struct pm_str *s, const struct pm_open_sections *open, c
 }
 
 /* Adds "`run.steps` | `0` |", or "none | |" for a key that is refused. */
-static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key)
+static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key,
+                    const char *task)
 {
     if (pm_refused_find(key)) {
         pm_str_add(s, "none | |");
         return;
     }
     pm_str_add(s, "`%s` | ", key);
-    add_default(s, open, key);
+    add_default(s, open, key, task);
     pm_str_add(s, " |");
 }
 
 /* ---- docs/migrating.md: flags by program ------------------------------------------------ */
 
-static void add_flag(struct pm_str *s, const struct pm_open_sections *open, const struct pm_flag *f)
+static void add_flag(struct pm_str *s, const struct pm_open_sections *open, const struct pm_flag *f,
+                     const char *task)
 {
     pm_str_add(s, "| `%s` | %s | ", f->flag, f->def);
     if (f->key)
-        add_key(s, open, f->key);
+        add_key(s, open, f->key, task);
     else
         pm_str_add(s, "%s | |", f->instead);
     pm_str_add(s, "%s%s |\n", f->note ? " " : "", f->note ? f->note : "");
@@ -395,7 +454,7 @@ static void add_programs(struct pm_str *s, const struct pm_open_sections *open)
                    "|---|---|---|---|---|\n",
                    p->name, p->help);
         for (const struct pm_flag *f = p->flag; f->flag; f++)
-            add_flag(s, open, f);
+            add_flag(s, open, f, p->task);
     }
 }
 
@@ -459,10 +518,11 @@ static const char *help_of(const struct pm_open_sections *open, const struct pm_
     return "";
 }
 
-/* Adds the names of a column of reference.c. elsewhere: whether another table has a name; NULL:
- * none does. */
+/* Adds the names of a column of reference.c. task: whose defaults are given; NULL: the keys' own.
+ * elsewhere: whether another table has a name; NULL: none does. */
 static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, const char *title,
-                        const char *help, size_t column, bool (*elsewhere)(const char *name))
+                        const char *help, size_t column, const char *task,
+                        bool (*elsewhere)(const char *name))
 {
     struct alias *list;
     const size_t count = collect(column, &list);
@@ -474,7 +534,7 @@ static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, c
     for (size_t i = 0; i < count; i++) {
         if (!elsewhere || !elsewhere(list[i].name)) {
             pm_str_add(s, "| `%s` | ", list[i].name);
-            add_key(s, open, list[i].r->key);
+            add_key(s, open, list[i].r->key, task);
             pm_str_add(s, " %s |\n", help_of(open, list[i].r));
         }
         pm_free(list[i].name);
@@ -490,15 +550,15 @@ char *pm_config_flags_markdown(const struct pm_open_sections *open,
     add_programs(&s, open);
     add_aliases(&s, open, "Arguments of TF-Slim's functions",
                 "Python arguments that its programs had no flags for.",
-                offsetof(struct pm_reference, slim), NULL);
+                offsetof(struct pm_reference, slim), NULL, NULL);
     add_aliases(
         &s, open, "DeepLab",
         "Flags of its train, eval, vis and export_model programs, fields of its options, and "
         "of forks that added instances.",
-        offsetof(struct pm_reference, deeplab), NULL);
+        offsetof(struct pm_reference, deeplab), "segmentation", NULL);
     add_aliases(&s, open, "TensorFlow Object Detection API",
                 "Flags of its programs, and names of its forks. The fields of its pipeline config "
                 "are in [other tables](#fields-of-pipeline-configs).",
-                offsetof(struct pm_reference, detection), is_field);
+                offsetof(struct pm_reference, detection), NULL, is_field);
     return s.text;
 }

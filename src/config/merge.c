@@ -55,6 +55,17 @@ static void remember(struct pm_config_origins *o, const char *path, const char *
         (struct pm_config_origin){ pm_strdup(path), pm_strdup(text), o->ranks, cJSON_IsObject(v) };
 }
 
+void pm_config_origin_default(struct pm_config_origins *o, const char *path, const char *text)
+{
+    const int ranks = o->ranks;
+    const cJSON value = { .type = cJSON_NULL };
+
+    forget(o, path);
+    o->ranks = 0;
+    remember(o, path, text, &value);
+    o->ranks = ranks;
+}
+
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
                                                      const char *path)
 {

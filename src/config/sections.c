@@ -116,8 +116,7 @@ static const struct pm_opt schedule[] = {
     PM_INT64(pm_config_schedule, decay_steps, 0, 0, LARGEST,
              "steps per decay; 0 = from num_epochs_per_decay; cosine: 0 = the whole run"),
     PM_DOUBLE(pm_config_schedule, num_epochs_per_decay, 2, 0, 1e9,
-              "epochs per decay if decay_steps is 0; polynomial: 0 = the whole run, segmentation's "
-              "default"),
+              "epochs per decay if decay_steps is 0; polynomial: 0 = the whole run"),
     PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor per decay"),
     PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in discrete intervals"),
     PM_DOUBLE(pm_config_schedule, min_lr, 0, 0, 1000, "exponential: the rate is never below"),

@@ -136,7 +136,7 @@ static void add_origins(const struct pm_config *c, const cJSON *v, const char *k
         return;
     }
     origin = pm_config_origin(c, key);
-    if (strcmp(origin, "default") != 0)
+    if (!pm_config_is_default(c, key))
         cJSON_AddStringToObject(out, key, origin);
 }
 

@@ -114,7 +114,9 @@ static void segmentation_falls_over_the_run(void **state)
           "\"schedule\": {\"policy\": \"polynomial\"}}", 0 },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, "
           "\"schedule\": {\"policy\": \"polynomial\", \"num_epochs_per_decay\": 2}}", 2 },
-        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}", 2 },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}", 0 },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, "
+          "\"schedule\": {\"policy\": \"exponential\"}}", 2 },
         { "{\"model\": {\"layers\": []}, \"schedule\": {\"policy\": \"polynomial\"}}", 2 },
     };
     (void)state;

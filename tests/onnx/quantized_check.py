@@ -20,7 +20,7 @@ from checks import check, pumice  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 COMMON = {
-    "data": {"folder": "data"}, "optim": {"name": "adam"}, "devices": ["cpu"],
+    "data": {"folder": "data"}, "optim": {"name": "adam", "epsilon": 1}, "devices": ["cpu"],
     "schedule": {"policy": "cosine", "base_lr": 0.005, "end_lr": 0},
     "run": {"folder": "float", "steps": 250, "batch_size": 24, "summary_every_steps": 0},
 }

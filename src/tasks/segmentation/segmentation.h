@@ -129,6 +129,7 @@ struct pm_task {
 /* segmentation_options.c: the task's options in the config, and hooks of pm_task_row. */
 extern const struct pm_task_section pm_segmentation_sections[];
 extern const struct pm_metric_kind pm_segmentation_metrics[];
+extern const struct pm_task_default pm_segmentation_defaults[];
 int pm_segmentation_check_config(const struct pm_config *c);
 int pm_segmentation_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_segmentation_close(struct pm_task **t);

@@ -11,6 +11,37 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- DeepLab's defaults ------------------------------------------------------------------ */
+
+#define ADAM "optim.name", "adam"
+#define POLYNOMIAL "schedule.policy", "polynomial"
+#define STEPS "schedule.policy", "exponential"
+
+/* Its train program with adam has a constant rate of its own. Its policy "step" is the exponential
+ * one here. */
+const struct pm_task_default pm_segmentation_defaults[] = {
+    { "optim.name", "\"momentum\"" },
+    { "optim.epsilon", "1e-8", ADAM },
+    { "schedule.policy", "\"fixed\"", ADAM },
+    { "schedule.base_lr", "0.001", ADAM },
+    { "schedule.policy", "\"polynomial\"" },
+    { "schedule.base_lr", "0.0001" },
+    { "schedule.end_lr", "0" },
+    { "schedule.power", "0.9" },
+    { "schedule.num_epochs_per_decay", "0", POLYNOMIAL },
+    { "schedule.decay_steps", "2000", STEPS },
+    { "schedule.decay_factor", "0.1" },
+    { "schedule.warmup_lr", "0.0001" },
+    { "schedule.warmup_shape", "\"constant\"" },
+    { "schedule.warmup_shift", "true" },
+    { "init.ignore_missing", "true" },
+    { "run.batch_size", "8" },
+    { "run.save_every_secs", "1200" },
+    { "eval.batch_size", "1" },
+    { "eval.interval_secs", "300" },
+    { 0 },
+};
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 static const struct pm_opt model[] = {
