@@ -64,7 +64,8 @@ struct pm_config_multiplier { const char *pattern; float factor; };
 struct pm_task_default {
     const char *key;   /* "section.key" */
     const char *value; /* JSON */
-    const char *when;  /* the default applies only while this key has the text `is`; NULL: always */
+    const char *when;  /* the default applies only while this key of a section has the text `is`;
+                        * NULL: always */
     const char *is;
 };
 /* A task's entries for the config. All pointers must outlive the config. */

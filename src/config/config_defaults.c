@@ -15,13 +15,22 @@ static const cJSON *given(const cJSON *tree, const char *key)
     return cJSON_IsNull(v) ? NULL : v;
 }
 
+/* Whether a key of a section has this text, in the config or as the key's own default. */
+static bool is_text(const cJSON *tree, const char *key, const char *text)
+{
+    const struct pm_config_section *s = pm_config_section_find(key, strcspn(key, "."));
+    const cJSON *v = given(tree, key);
+    cJSON *own = v ? NULL : pm_opt_default(&s->opts[pm_opts_find(s->opts, strchr(key, '.') + 1)]);
+    const char *is = cJSON_GetStringValue(v ? v : own);
+    const bool same = is && strcmp(is, text) == 0;
+
+    cJSON_Delete(own);
+    return same;
+}
+
 static bool applies(const cJSON *tree, const struct pm_task_default *d)
 {
-    const cJSON *v = d->when ? given(tree, d->when) : NULL;
-
-    if (given(tree, d->key))
-        return false;
-    return !d->when || (cJSON_IsString(v) && strcmp(v->valuestring, d->is) == 0);
+    return !given(tree, d->key) && (!d->when || is_text(tree, d->when, d->is));
 }
 
 /* Returns the section's object, which is created if the config does not have it; NULL: the config

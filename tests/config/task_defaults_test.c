@@ -81,6 +81,25 @@ static void plain_segmentation(void **state)
     pm_config_destroy(&slim);
 }
 
+/* The Object Detection API's optimizers and rates. Only the chosen ones have defaults there. */
+static void plain_detection(void **state)
+{
+    static const char *const overrides[] = { "optim.name=adam", "schedule.policy=cosine" };
+    static const char text[] = "{\"task\": \"detection\", \"model\": {\"layers\": []}}";
+    struct pm_config *c = load(text, NULL, 0);
+    (void)state;
+
+    assert_string_equal(c->optim.name, "rmsprop");
+    assert_true(c->schedule.base_lr == 0.002 && c->schedule.decay_factor == 0.95);
+    assert_true(c->schedule.decay_steps == 4000000 && c->eval.interval_secs == 300);
+    assert_string_equal(pm_config_origin(c, "schedule.base_lr"), "default of detection");
+    pm_config_destroy(&c);
+    c = load(text, overrides, PM_COUNT(overrides));
+    assert_true(c->schedule.decay_steps == 0 && c->schedule.end_lr == 0);
+    assert_string_equal(value(c, "optim", "epsilon"), "1e-08");
+    pm_config_destroy(&c);
+}
+
 /* A value of the config wins, also that of a base or the command line. null is the default. */
 static void given_values(void **state)
 {
@@ -137,7 +156,8 @@ static void defaults_by_choice(void **state)
  * run. */
 static void slow_start(void **state)
 {
-    static const char *const overrides[] = { "schedule.warmup_steps=100", "schedule.base_lr=0.007" };
+    static const char *const overrides[] = { "schedule.warmup_steps=100",
+                                             "schedule.base_lr=0.007" };
     struct pm_config *c = load("{" SEGMENTATION "}", overrides, PM_COUNT(overrides));
     struct pm_schedule s;
     (void)state;
@@ -185,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_segmentation), cmocka_unit_test(given_values),
+        cmocka_unit_test(plain_detection),
         cmocka_unit_test(defaults_by_choice), cmocka_unit_test(slow_start),
         cmocka_unit_test(printed_again),      cmocka_unit_test(wrong_section),
     };

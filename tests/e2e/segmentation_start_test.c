@@ -91,12 +91,14 @@ static void from_a_classifier(void **state)
     struct result r;
 
     (void)state;
-    check(train("not", "classifier", "init.ignore_missing=false"), 3, "52 of 307 variables are not in ",
+    check(train("not", "classifier", "init.ignore_missing=false"), 3,
+          "52 of 307 variables are not in ",
           "the first is 'image_pooling/weights'", "set init.ignore_missing");
     for (int slim = 0; slim < 2; slim++) {
         const char *to = slim ? "of_slim" : "of_classifier";
 
-        r = train(to, slim ? "model.ckpt-2" : "classifier", slim ? "" : "init.ignore_missing=true");
+        r = train(to, slim ? "model.ckpt-2" : "classifier",
+                  slim ? "" : "init.ignore_missing=true"); /* true is the default */
         assert_contains(r.err, "match no variable of this net: MobilenetV2/Conv_1/BatchNorm/beta");
         assert_contains(r.err, "decoder/decoder_conv0_pointwise/weights: not in ");
         assert_contains(r.err, slim ? "model.ckpt-2 (TensorFlow" : "(safetensors)");
@@ -148,8 +150,8 @@ static void other_classes(void **state)
         fail_msg("%s", pm_error_text());
     assert_int_equal(pm_tensor_file_find(c->tensors, logits_name)->dim[3], 9);
     pm_checkpoint_close(&c);
-    check(train("no_edges", "source", "model.edge_classes=2 init.ignore_missing=false"), 3, "2 of 309 variables are not in ",
-          "the first is 'logits/edge/weights'");
+    check(train("no_edges", "source", "model.edge_classes=2 init.ignore_missing=false"), 3,
+          "2 of 309 variables are not in ", "the first is 'logits/edge/weights'");
     check(train("edges", "source", "model.edge_classes=2 init.ignore_missing=true"), 0,
           "307 of 309 variables from", "0 excluded, 2 missing");
     assert_true(same("source", "edges", logits_name, logits));

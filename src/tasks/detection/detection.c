@@ -25,6 +25,7 @@ const struct pm_task_row pm_task_detection = {
     .config = { .name = "detection",
                 .sections = pm_detection_sections,
                 .metrics = pm_detection_metrics,
+                .defaults = pm_detection_defaults,
                 .check = pm_detection_check_config },
     .spatial = true,
     .unit = "boxes",

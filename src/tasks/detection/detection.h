@@ -154,6 +154,7 @@ int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *objec
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
 /* detection_options.c: the task's options in the config, and hooks of pm_task_row. */
 extern const struct pm_task_section pm_detection_sections[];
+extern const struct pm_task_default pm_detection_defaults[];
 int pm_detection_check_config(const struct pm_config *c);
 int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
                          struct pm_dataset_info *data);

@@ -8,6 +8,19 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- defaults of the Object Detection API -------------------------------------------------- */
+
+/* Its optimizers and learning rates have these defaults; it has none for their choice. */
+const struct pm_task_default pm_detection_defaults[] = {
+    { "optim.epsilon", "1e-8", "optim.name", "adam" },
+    { "schedule.base_lr", "0.002" },
+    { "schedule.decay_steps", "4000000", "schedule.policy", "exponential" },
+    { "schedule.decay_factor", "0.95" },
+    { "schedule.end_lr", "0", "schedule.policy", "cosine" },
+    { "eval.interval_secs", "300" },
+    { 0 },
+};
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 static const struct pm_opt data[] = {
