@@ -107,11 +107,11 @@ enum pm_on_corrupt { PM_CORRUPT_ERROR, PM_CORRUPT_SKIP };
 struct pm_config_data {
     const char *folder;         /* NULL if the command needs no data */
     int make;                   /* enum pm_make: built-in data to draw if folder does not exist */
-    const char *train_split, *eval_split;
+    const char *train_split;
+    const char *eval_split;     /* NULL: the experiment chooses (experiment.h) */
     const struct cJSON *folders; /* several sources of training records; NULL: folder */
     double repeat_threshold;    /* records of rarer classes come more often; 0: off */
     bool shuffle;               /* shuffle training records; false: file order */
-    int num_epochs;             /* training ends after this many passes; 0 = by run.steps alone */
     int sample_1_of_n;          /* use every n-th record of the training split */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
@@ -198,7 +198,8 @@ enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL };
 enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
 struct pm_config_run {
     const char *folder;         /* NULL if the command needs none */
-    int64_t steps;              /* 0 = until stopped */
+    int64_t steps;              /* 0 = until stopped; PM_UNSET = by epochs alone */
+    double epochs;              /* training ends after so many passes; NAN = by steps alone */
     int batch_size;             /* examples per step, over all clones */
     int64_t seed;
     int log_every_steps;
@@ -297,6 +298,8 @@ int pm_config_read(const struct pm_config *c, const char *section, const struct 
 /* Fails if value is NULL; the message names the key and the remedy. For keys that only some
  * commands need. */
 int pm_config_need(const struct pm_config *c, const char *key, const char *value);
+/* Fails if neither run.steps nor run.epochs is set. Only training needs them. */
+int pm_config_need_steps(const struct pm_config *c);
 /* Returns height and width for training (the first of the buckets) or evaluation; 0 and 0 if the
  * config sets none (then the net's size is used). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);

@@ -109,6 +109,8 @@ int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const 
 /* Lists the names that pm_dataset_open accepts in folder: the shards' names without number and
  * ending ("mnist_train"), allocated in the arena. */
 int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);
+/* Whether such a name ("mnist_train") belongs to a split ("train"). */
+bool pm_dataset_name_is(const char *name, const char *split);
 void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
 /* Reads record i into *buf, which grows with pm_realloc; *capacity is updated. Thread-safe. CRCs

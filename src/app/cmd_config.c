@@ -127,6 +127,7 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     bool built;
 
     PM_TRY(app_load_config(args, "config check", 1, a, &c));
+    PM_TRY(pm_config_need_steps(c));
     PM_TRY(pm_check_net(c, &built));
     result = cJSON_CreateObject();
     cJSON_AddStringToObject(result, "config", c->path);

@@ -238,10 +238,10 @@ static void set_default(const struct pm_opt *o, void *at, struct pm_arena *a)
     switch (o->type) {
     case PM_OPT_INT:
     case PM_OPT_ENUM:
-        *(int *)at = (int)o->def;
+        *(int *)at = isnan(o->def) ? PM_UNSET : (int)o->def;
         break;
     case PM_OPT_INT64:
-        *(int64_t *)at = (int64_t)o->def;
+        *(int64_t *)at = isnan(o->def) ? PM_UNSET : (int64_t)o->def;
         break;
     case PM_OPT_FLOAT:
         *(float *)at = (float)o->def;

@@ -62,6 +62,12 @@ static cJSON *number_or_null(double value)
     return isnan(value) ? cJSON_CreateNull() : cJSON_CreateNumber(value);
 }
 
+static cJSON *integer_or_null(const struct pm_opt *o, int64_t value)
+{
+    return isnan(o->def) && value == PM_UNSET ? cJSON_CreateNull()
+                                              : cJSON_CreateNumber((double)value);
+}
+
 static cJSON *string_or_null(const char *text)
 {
     return text ? cJSON_CreateString(text) : cJSON_CreateNull();
@@ -94,9 +100,9 @@ static cJSON *value_of(const struct pm_opt *o, const void *at)
 
     switch (o->type) {
     case PM_OPT_INT:
-        return cJSON_CreateNumber(*(const int *)at);
+        return integer_or_null(o, *(const int *)at);
     case PM_OPT_INT64:
-        return cJSON_CreateNumber((double)*(const int64_t *)at);
+        return integer_or_null(o, *(const int64_t *)at);
     case PM_OPT_FLOAT:
         return number_or_null(shortest(*(const float *)at));
     case PM_OPT_DOUBLE:

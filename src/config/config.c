@@ -3,6 +3,7 @@
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 /* Top-level keys that are not sections. */
@@ -533,6 +534,16 @@ int pm_config_need(const struct pm_config *c, const char *key, const char *value
                    "%s: %s is not given and this command needs it; set it in the file "
                    "or add %s=VALUE",
                    c->path, key, key);
+}
+
+int pm_config_need_steps(const struct pm_config *c)
+{
+    if (c->run.steps != PM_UNSET || !isnan(c->run.epochs))
+        return PM_OK;
+    return pm_fail(PM_ECONFIG,
+                   "%s: neither run.steps nor run.epochs is given; set the length of the training "
+                   "with run.steps=STEPS or run.epochs=EPOCHS (run.steps=0 trains until stopped)",
+                   c->path);
 }
 
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width)

@@ -103,7 +103,7 @@ const struct pm_reference pm_references[] = {
     KEY("data.shuffle", NULL, NULL,
         "shuffle, shuffle_buffer_size, filenames_shuffle_buffer_size, "
         "min_after_dequeue, read_block_length"),
-    KEY("data.num_epochs", NULL, NULL, "num_epochs"),
+    KEY("data.num_epochs", NULL, NULL, NULL),
     KEY("data.sample_1_of_n", NULL, NULL, "sample_1_of_n_examples"),
     KEY("data.min_side", NULL, NULL, NULL),
     KEY("data.max_boxes", NULL, NULL, "max_number_of_boxes"),
@@ -229,6 +229,7 @@ const struct pm_reference pm_references[] = {
     /* ---- run ---- */
     KEY("run.folder", NULL, "train_logdir", "train_dir, model_dir"),
     KEY("run.steps", NULL, "training_number_of_steps", "num_steps"),
+    KEY("run.epochs", NULL, NULL, "num_epochs"),
     KEY("run.batch_size", NULL, "train_batch_size", "batch_size"),
     KEY("run.seed", NULL, NULL, NULL),
     KEY("run.log_every_steps", NULL, "log_steps", "log_every_n_steps"),

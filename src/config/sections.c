@@ -30,7 +30,9 @@ static const struct pm_opt data[] = {
     PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
             "built-in data to draw if the folder does not exist"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
-    PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
+    PM_STRING(pm_config_data, eval_split, NULL,
+              "split to evaluate on, or a file pattern; null = the first of validation, val, test, "
+              "val_fine that the folder has"),
     PM_JSON(pm_config_data, folders,
             "several sources of training records: a list of objects with folder and split (null: "
             "data.folder, data.train_split), augment (null: input.augment), and either batch, the "
@@ -42,8 +44,6 @@ static const struct pm_opt data[] = {
               "rarest class; 0 = off; LVIS uses 0.001"),
     PM_BOOL(pm_config_data, shuffle, true,
             "shuffle the training records anew in every epoch; false = order of the files"),
-    PM_INT(pm_config_data, num_epochs, 0, 0, 1000000000,
-           "end training after so many epochs, unless run.steps ends it earlier; 0 = no limit"),
     PM_INT(pm_config_data, sample_1_of_n, 1, 1, 1000000000,
            "train only on every n-th record of the split"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
@@ -176,7 +176,12 @@ static const struct pm_opt init[] = {
 
 static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
-    PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "last training step; 0 = no limit"),
+    PM_INT64(pm_config_run, steps, NAN, 0, LARGEST,
+             "last training step; 0 = train until stopped, or until run.epochs ends; null = as "
+             "run.epochs says. train needs run.steps or run.epochs"),
+    PM_DOUBLE(pm_config_run, epochs, NAN, 1e-6, 1e9,
+              "passes over the training data, rounded down to whole steps; null = as run.steps "
+              "says. If both are set, the smaller number of steps counts"),
     PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples per step, over all clones"),
     PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of all random numbers"),
     PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),

@@ -307,6 +307,11 @@ int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names,
     return pm_shards_stems(a, folder, names, count);
 }
 
+bool pm_dataset_name_is(const char *name, const char *split)
+{
+    return pm_shards_stem_is(name, split);
+}
+
 void pm_dataset_close(struct pm_dataset **p)
 {
     struct pm_dataset *d = *p;

@@ -54,7 +54,7 @@ bool pm_shard_parse(const char *name, struct pm_shard_name *out)
     return shard;
 }
 
-static bool ends_in_split(const char *stem, const char *split)
+bool pm_shards_stem_is(const char *stem, const char *split)
 {
     const size_t n = strlen(stem), m = strlen(split);
     if (n < m || strcmp(stem + n - m, split) != 0)
@@ -224,7 +224,7 @@ int pm_shards_find(struct pm_arena *a, const char *folder, const char *split, ch
             match[n++] = all[i];
     const bool whole = n > 0;
     for (size_t i = 0; i < total && !whole; i++)
-        if (pm_shard_parse(all[i], &shard) && ends_in_split(shard.stem, split))
+        if (pm_shard_parse(all[i], &shard) && pm_shards_stem_is(shard.stem, split))
             match[n++] = all[i];
     if (n == 0)
         PM_TRY(nothing_found(a, folder, split, all, total));

@@ -13,6 +13,8 @@ struct pm_shard_name {
 /* Returns false if the name is not a shard's: it has neither an ending .tfrecord, .tfrecords or
  * .record nor an "i-of-n" number. */
 bool pm_shard_parse(const char *name, struct pm_shard_name *out);
+/* Whether a stem ("mnist_train") belongs to a split ("train"). */
+bool pm_shards_stem_is(const char *stem, const char *split);
 /* Lists the different stems of the shards in folder, allocated in the arena. */
 int pm_shards_stems(struct pm_arena *a, const char *folder, const char ***stems, size_t *count);
 /* Lists the shards of split in folder, in shard order, as names within the folder, allocated in the

@@ -19,18 +19,19 @@
 static int resolve_steps(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
-    const int64_t epochs = c->data.num_epochs;
 
-    if (!e->train || epochs == 0)
+    if (!e->train || isnan(c->run.epochs))
         return PM_OK;
     const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
-    const int64_t steps = (int64_t)((double)examples * (double)epochs / c->run.batch_size);
+    const int64_t steps = (int64_t)((double)examples * c->run.epochs / c->run.batch_size);
     if (steps < 1)
         return pm_fail(PM_ECONFIG,
-                       "%s: data.num_epochs: %d epochs of %lld examples are less than one batch of "
-                       "run.batch_size %d: raise data.num_epochs or lower run.batch_size",
-                       c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
-    e->steps = c->run.steps == 0 || steps < c->run.steps ? steps : c->run.steps;
+                       "%s: run.epochs: %g epochs of %lld examples are less than one batch of "
+                       "run.batch_size %d: raise run.epochs or lower run.batch_size",
+                       c->path, c->run.epochs, (long long)examples, c->run.batch_size);
+    e->epochs_steps = steps;
+    if (e->steps == 0 || steps < e->steps)
+        e->steps = steps;
     return PM_OK;
 }
 
@@ -44,9 +45,11 @@ static int open_data(struct pm_experiment *e, int open)
     if (open & PM_OPEN_TRAIN)
         PM_TRY(pm_experiment_open_train(e));
     if (open & PM_OPEN_EVAL)
-        PM_TRY(pm_dataset_open(c->data.folder, c->data.eval_split, &e->eval));
-    if (e->eval)
+        PM_TRY(pm_experiment_eval_split(c, e->arena, &e->eval_split));
+    if (e->eval_split) {
+        PM_TRY(pm_dataset_open(c->data.folder, e->eval_split, &e->eval));
         pm_dataset_sample(e->eval, (size_t)c->eval.sample_1_of_n);
+    }
     PM_TRY(resolve_steps(e));
     e->data = *pm_dataset_get_info(e->train ? e->train : e->eval);
 out:
@@ -244,7 +247,7 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
 
     e->config = c;
     e->data.ignore_label = -1;
-    e->steps = c->run.steps;
+    e->steps = c->run.steps == PM_UNSET ? 0 : c->run.steps;
     e->arena = pm_arena_create();
     PM_TRY(resolve_rows(e));
     PM_TRY(pm_experiment_compile_scopes(e));

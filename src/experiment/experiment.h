@@ -30,8 +30,10 @@ struct pm_experiment {
                                        * -1, if it found nothing */
     const char *from;                 /* path of the checkpoint that was searched for classes;
                                        * borrowed; NULL: none */
-    int64_t steps;                    /* run.steps, or fewer by data.num_epochs; 0 = until
-                                       * stopped */
+    const char *eval_split;           /* data.eval_split, or the split that was chosen; NULL: eval
+                                       * is not opened */
+    int64_t steps;                    /* run.steps, or fewer by run.epochs; 0 = until stopped */
+    int64_t epochs_steps;             /* steps of run.epochs; 0: not set, or train not opened */
     const struct pm_net_row *net_row; /* NULL: model.layers or model.onnx */
     struct pm_import *onnx;           /* owned; NULL: the net is not imported */
     void *net_cfg;
@@ -66,6 +68,11 @@ int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkp
  * set. */
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
+
+/* Returns data.eval_split. If it is not set, chooses the first of validation, val, test and val_fine
+ * that data.folder has, allocated in a, and logs it. PM_EDATA if the folder has none of them; the
+ * message lists its splits. data.folder must be set. */
+int pm_experiment_eval_split(const struct pm_config *c, struct pm_arena *a, const char **out);
 
 /* Returns the size of training's or evaluation's pictures after preprocessing. */
 struct pm_frame pm_experiment_frame(const struct pm_experiment *e, bool train);

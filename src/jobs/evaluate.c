@@ -44,7 +44,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     detail = cJSON_CreateObject();
     in_run = below(s.from->path, c->run.folder);
     if (in_run) {
-        char *folder = pm_evaluations_folder(c);
+        char *folder = pm_evaluations_folder(c->run.folder, s.e->eval_split);
 
         pm_evaluator_write_to(ev, folder);
         pm_free(folder);
@@ -52,10 +52,11 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
     if (in_run)
         pm_run_page_evaluated(c, &(struct pm_evaluated){
-            .data = c->data.folder, .split = c->data.eval_split,
+            .data = c->data.folder, .split = s.e->eval_split,
             .checkpoint = in_run, .averages = s.averages,
             .step = s.from->step, .count = count, .metrics = metrics, .detail = detail });
     pm_session_add_step(&s, report);
+    cJSON_AddStringToObject(report, "split", s.e->eval_split);
     cJSON_AddNumberToObject(report, "count", (double)count);
     if (c->data.on_corrupt == PM_CORRUPT_SKIP)
         cJSON_AddNumberToObject(report, "skipped", (double)skipped);
@@ -101,7 +102,8 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
 
     if (!below(from, c->run.folder))
         return;
-    folder = pm_evaluations_folder(c);
+    folder = pm_evaluations_folder(
+        c->run.folder, cJSON_GetStringValue(cJSON_GetObjectItem(report, "split")));
     PM_TRY(write_events(folder, c, report, step, events));
     if (rows)
         PM_TRY(pm_per_class_write(folder, step, rows));

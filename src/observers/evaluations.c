@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
-char *pm_evaluations_folder(const struct pm_config *c)
+char *pm_evaluations_folder(const char *run, const char *split)
 {
     struct pm_str s = { 0 };
     size_t n;
 
-    pm_str_add(&s, "%s/" PM_EVALUATIONS_OF, c->run.folder);
+    pm_str_add(&s, "%s/" PM_EVALUATIONS_OF, run);
     n = s.length;
-    pm_str_add(&s, "%s", c->data.eval_split);
+    pm_str_add(&s, "%s", split);
     for (; n < s.length; n++)
         if (!isalnum((unsigned char)s.text[n]) && !strchr("-_.", s.text[n]))
             s.text[n] = '_';

@@ -25,9 +25,9 @@ struct pm_evaluated {
     const struct cJSON *metrics, *detail; /* the task's metrics, the evaluator's detail; borrowed */
 };
 
-/* Returns RUN/eval_SPLIT of the config's evaluation split. In a file pattern, characters not
- * allowed in a folder's name become "_". Freed with pm_free. */
-char *pm_evaluations_folder(const struct pm_config *c);
+/* Returns RUN/eval_SPLIT. In a file pattern, characters not allowed in a folder's name become "_".
+ * Freed with pm_free. */
+char *pm_evaluations_folder(const char *run, const char *split);
 /* Writes RUN/evaluation.json for an evaluation during training, else a file in folder, which is
  * created. Then removes the oldest evaluations of the run beyond PM_EVALUATIONS_KEPT. PM_EFAIL: the
  * file could not be written. */

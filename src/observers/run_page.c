@@ -152,6 +152,8 @@ static void add_about(const struct pm_run_facts *f, cJSON *run)
     if (f->e->eval)
         cJSON_AddNumberToObject(run, "eval_examples",
                                 (double)pm_dataset_get_info(f->e->eval)->count);
+    if (f->e->eval_split)
+        cJSON_AddStringToObject(run, "eval_split", f->e->eval_split);
     cJSON_AddNumberToObject(run, "classes", f->e->facts.num_classes);
     cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.height));
     cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.width));
@@ -257,7 +259,7 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f,
 {
     char checkpoint[64];
     const struct pm_evaluated e = {
-        .data = f->c->data.folder, .split = f->c->data.eval_split, .checkpoint = checkpoint,
+        .data = f->c->data.folder, .split = f->e->eval_split, .checkpoint = checkpoint,
         .averages = pm_averages_evaluated(f->c), .training = true, .step = f->step, .count = count,
         .metrics = metrics, .detail = detail,
     };
@@ -304,7 +306,7 @@ void pm_run_page_evaluated(const struct pm_config *c, const struct pm_evaluated 
 
     if (pm_report_empty(r))
         goto out;
-    folder = pm_evaluations_folder(c);
+    folder = pm_evaluations_folder(run, e->split);
     PM_TRY(pm_evaluations_write(run, folder, e));
     if (!pm_run_is_locked(run)) /* else the process that trains there writes it */
         PM_TRY(write_page(run, r));

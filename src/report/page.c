@@ -181,8 +181,7 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
                    r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
         return;
     }
-    const char *split =
-        pm_json_text_of(cJSON_GetObjectItemCaseSensitive(r->config, "data"), "eval_split");
+    const char *split = pm_json_text_of(r->run, "eval_split");
     const bool share = pm_report_is_share(c);
     const struct pm_curve_point best = pm_curve_best(c, pm_report_higher(r, metric));
 

@@ -168,7 +168,7 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
         return pm_fail(PM_EDATA,
                        "%s: split %s: all %llu records are damaged (the first ones are listed "
                        "above): there is nothing to evaluate",
-                       ev->e->config->data.folder, ev->e->config->data.eval_split,
+                       ev->e->config->data.folder, ev->e->eval_split,
                        (unsigned long long)skipped);
     if (skipped)
         PM_WARN("eval",

@@ -156,10 +156,9 @@ static int check_config(const struct pm_config *c)
                        "%s: eval.averages is on, but this run keeps no moving averages; "
                        "set optim.moving_average_decay (0.9999 is usual), or eval.averages to auto",
                        c->path);
-    if (c->run.steps < 0 || c->run.batch_size < 1)
-        return pm_fail(PM_ECONFIG, "%s: run.steps must not be negative and run.batch_size at "
-                       "least 1", c->path);
-    return PM_OK;
+    if (c->run.batch_size < 1)
+        return pm_fail(PM_ECONFIG, "%s: run.batch_size must be at least 1", c->path);
+    return pm_config_need_steps(c);
 }
 
 /* Logs the memory for each size of pictures, if there are several. */

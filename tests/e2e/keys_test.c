@@ -21,18 +21,74 @@ static void evaluated(const char *arguments, double step, double count)
 static void epochs(void **state)
 {
     (void)state;
-    check(run(NULL, "train %s run.folder=%s run.steps=0 data.num_epochs=2 data.shuffle=false",
+    check(run(NULL, "train %s run.folder=%s run.steps=null run.epochs=2 data.shuffle=false",
               in("net.json"), in("a")), 0);
     evaluated("", 10, 20);
     evaluated("eval.sample_1_of_n=3", 10, 7);
-    check(run(NULL, "train %s run.folder=%s run.steps=0 data.num_epochs=3 data.sample_1_of_n=3",
+    check(run(NULL, "train %s run.folder=%s run.steps=0 run.epochs=3 data.sample_1_of_n=3",
               in("net.json"), in("b")), 0, "step 5/5");
     check(
-        run(NULL, "train %s run.folder=%s run.steps=2 data.num_epochs=3", in("net.json"), in("c")),
+        run(NULL, "train %s run.folder=%s run.steps=2 run.epochs=3", in("net.json"), in("c")),
         0, "step 2/2");
-    check(run(NULL, "train %s run.folder=%s run.batch_size=100 data.num_epochs=2", in("net.json"),
+    check(run(NULL, "train %s run.folder=%s run.batch_size=100 run.epochs=2", in("net.json"),
               in("d")),
-          2, "net.json: data.num_epochs: 2 epochs of 40 examples are less than one batch");
+          2, "net.json: run.epochs: 2 epochs of 40 examples are less than one batch");
+    check(run(NULL, "train %s run.folder=%s run.steps=null run.epochs=0.5", in("net.json"),
+              in("g")), 0, "step 2/2");
+}
+
+/* Training needs a length, and so does the check of a config. Other commands do not. */
+static void length(void **state)
+{
+    static const char said[] =
+        "net.json: neither run.steps nor run.epochs is given; set the length of the training with "
+        "run.steps=STEPS or run.epochs=EPOCHS (run.steps=0 trains until stopped)";
+    (void)state;
+
+    check(run(NULL, "train %s run.folder=%s run.steps=null", in("net.json"), in("h")), 2, said);
+    assert_false(pm_is_folder(in("h")));
+    check(run(NULL, "config check %s run.steps=null", in("net.json")), 2, said);
+    check(run(NULL, "train %s run.folder=%s data.num_epochs=2", in("net.json"), in("h")), 2,
+          "data.num_epochs: there is no such key. Set run.epochs instead");
+    check(run(NULL, "train %s run.folder=%s run.steps=2", in("net.json"), in("i")), 0, "step 2/2");
+    check(run(NULL, "eval %s run.folder=%s run.steps=null", in("net.json"), in("i")), 0);
+    check(run(NULL, "export %s run.folder=%s run.steps=null", in("net.json"), in("i")), 0);
+    check(run(NULL, "config show %s run.steps=null --plan", in("net.json")), 0);
+}
+
+/* Runs a command of the shell that must succeed. */
+PM_PRINTF(1, 2) static void run_shell(const char *format, ...)
+{
+    struct pm_str text = { 0 };
+    va_list args;
+
+    va_start(args, format);
+    pm_str_add_args(&text, format, args);
+    va_end(args);
+    assert_int_equal(system(text.text), 0);
+    pm_str_free(&text);
+}
+
+/* Without data.eval_split the split that the folder has is evaluated. */
+static void eval_split(void **state)
+{
+    (void)state;
+    check(run(NULL, "eval %s run.folder=%s data.eval_split=null", in("net.json"), in("i")), 0,
+          "data.eval_split is not set: the split validation of");
+    check(run(NULL, "train %s run.folder=%s run.steps=2 eval.every_steps=2 data.eval_split=null",
+              in("net.json"), in("j")), 0, "the split validation of");
+    /* A folder with training data only: an error if something is to be evaluated. */
+    run_shell("mkdir %s && cp %s/*.json %s/*.txt %s/*train* %s", in("only"), in("data"),
+              in("data"), in("data"), in("only"));
+    check(run(NULL, "train %s run.folder=%s run.steps=2 data.folder=%s data.eval_split=null",
+              in("net.json"), in("k"), in("only")), 0);
+    check(run(NULL, "train %s run.folder=%s run.steps=2 data.folder=%s data.eval_split=null "
+                    "eval.every_steps=2", in("net.json"), in("l"), in("only")),
+          3, "has none of the splits validation, val, test and val_fine; it has: shapes_train. Set "
+             "data.eval_split to one of them");
+    check(run(NULL, "eval %s run.folder=%s data.folder=%s data.eval_split=null", in("net.json"),
+              in("k"), in("only")), 3, "data.eval_split is not set, and");
+    assert_false(pm_is_folder(in("l")));
 }
 
 /* Values for several machines give exit code 2 before the run folder is changed. */
@@ -65,6 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs),
+        cmocka_unit_test(length),
+        cmocka_unit_test(eval_split),
         cmocka_unit_test(one_machine),
     };
 

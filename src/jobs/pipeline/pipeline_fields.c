@@ -94,6 +94,7 @@ static const struct {
     { "CosineDecayLearningRate", "total_steps", "4000000" },
     { "CosineDecayLearningRate", "warmup_learning_rate", "0.0002" },
     { "CosineDecayLearningRate", "warmup_steps", "10000" },
+    { "TrainConfig", "num_steps", "0" },
     { "Quantization", "delay", "500000" },
 };
 

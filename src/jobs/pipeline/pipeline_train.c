@@ -311,10 +311,19 @@ out:
     return err;
 }
 
+/* 0 needs no key: the records are repeated without end. */
 PM_PIPELINE_CALL(epochs)
 {
+    cJSON *value = NULL;
+    int err = PM_OK;
+
     (void)object;
-    return of_training(p, row, f, "data.num_epochs");
+    PM_TRY(pm_pipeline_value(p, row->type, f, &value));
+    if (value->valuedouble != 0)
+        PM_TRY(of_training(p, row, f, "run.epochs"));
+out:
+    cJSON_Delete(value);
+    return err;
 }
 
 /* Evaluation counts every object, so the number bounds training only. */
