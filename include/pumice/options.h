@@ -35,8 +35,8 @@ enum pm_opt_type {
                     * Borrowed from the parsed object, which must outlive it */
 };
 
-/* Value of an int or int64_t that is not set; its option's default is NAN, its range has no negative
- * number. */
+/* Value of an int or int64_t that is not set. Its option has the default NAN and a range without
+ * negative numbers. */
 enum { PM_UNSET = -1 };
 
 struct pm_ints { int count; const int *v; };
@@ -47,7 +47,7 @@ struct pm_opt {
     const char *key;
     enum pm_opt_type type;
     size_t offset;      /* of the field; PM_NO_FIELD: the value is checked but not stored */
-    double def;         /* numbers, bool, enum index; NAN (numbers): unset, dumped as null */
+    double def;         /* numbers, bool, enum index; NAN (numbers): unset, null in JSON */
     const char *text;   /* default of strings (NULL = null) and lists ("[1, 2]"); else NULL */
     double min, max;    /* inclusive; for lists, per element */
     const char *choices;/* enums: "a|b|c" */

@@ -121,11 +121,11 @@ const struct pm_command pm_command_train = {
     .help = "trains a net; continues from the newest checkpoint of the run folder",
     .usage = "CONFIG.json [--dry-run] [key=value ...]",
     .details =
-        "Trains up to step run.steps. It writes the resolved config, checkpoints, metrics.jsonl,\n"
-        "report.html and log.txt to the run folder, run.folder. If this folder has checkpoints,\n"
-        "training continues from the newest one. These end the training after a checkpoint:\n"
-        "Ctrl-C (exit code 130), a closed terminal (129; not under nohup), a closed pipe (141)\n"
-        "and SIGTERM (143).\n"
+        "Trains up to step run.steps, or for run.epochs passes over the data; one of them must be\n"
+        "set. It writes the resolved config, checkpoints, metrics.jsonl, report.html and log.txt\n"
+        "to the run folder, run.folder. If this folder has checkpoints, training continues from\n"
+        "the newest one. These end the training after a checkpoint: Ctrl-C (exit code 130), a\n"
+        "closed terminal (129; not under nohup), a closed pipe (141) and SIGTERM (143).\n"
         "\n"
         "  --dry-run  trains nothing: checks everything, measures a few steps, and prints the\n"
         "             memory of each device, the time of a step and of all steps. The run folder\n"

@@ -257,8 +257,8 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
 /* Adds the keys that are known and refused. */
 static void add_refused(struct pm_str *s)
 {
-    pm_str_add(s, "\n## Refused keys\n\nThese names come from other programs. A config that uses "
-                  "one of them is refused with this text.\n\n"
+    pm_str_add(s, "\n## Refused keys\n\nThese names come from other programs, or from earlier "
+                  "versions. A config that uses one of them is refused with this text.\n\n"
                   "| key | what to do instead |\n|---|---|\n");
     for (const struct pm_refused *r = pm_refused_keys; r->key; r++)
         pm_str_add(s, "| `%s` | %s. |\n", r->key, r->instead);
@@ -298,7 +298,8 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++)
         pm_str_add(&s, "| [`%s`](#%s) | %s |\n", c->name, c->name, c->help);
     pm_str_add(&s,
-               "| [Refused keys](#refused-keys) | names of other programs that have no key |\n");
+               "| [Refused keys](#refused-keys) | names of other programs and earlier versions "
+               "|\n");
     add_top(&s, open);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
         const struct pm_open_rows *rows = pm_config_rows(c, open);

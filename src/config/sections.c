@@ -177,11 +177,11 @@ static const struct pm_opt init[] = {
 static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
     PM_INT64(pm_config_run, steps, NAN, 0, LARGEST,
-             "last training step; 0 = train until stopped, or until run.epochs ends; null = as "
-             "run.epochs says. train needs run.steps or run.epochs"),
+             "last training step; 0 = no limit; null = not set. Training needs run.steps or "
+             "run.epochs"),
     PM_DOUBLE(pm_config_run, epochs, NAN, 1e-6, 1e9,
-              "passes over the training data, rounded down to whole steps; null = as run.steps "
-              "says. If both are set, the smaller number of steps counts"),
+              "end training after so many passes over the training data, unless run.steps ends it "
+              "earlier; null = not set"),
     PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples per step, over all clones"),
     PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of all random numbers"),
     PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),

@@ -69,9 +69,9 @@ int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkp
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
 
-/* Returns data.eval_split. If it is not set, chooses the first of validation, val, test and val_fine
- * that data.folder has, allocated in a, and logs it. PM_EDATA if the folder has none of them; the
- * message lists its splits. data.folder must be set. */
+/* Finds the split to evaluate: data.eval_split, or if it is not set the first of validation, val,
+ * test and val_fine that data.folder has, which is logged. PM_EDATA if the folder has none of them;
+ * the message lists its splits. data.folder must be set. a: for the list of splits. */
 int pm_experiment_eval_split(const struct pm_config *c, struct pm_arena *a, const char **out);
 
 /* Returns the size of training's or evaluation's pictures after preprocessing. */

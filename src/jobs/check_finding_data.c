@@ -13,13 +13,18 @@
 static int check_eval_split(struct pm_check *k)
 {
     const struct pm_config *c = k->config;
+    struct pm_arena *a = pm_arena_create();
     struct pm_dataset *d = NULL;
+    const char *split;
     int err = PM_OK;
 
-    if (c->eval.every_steps > 0 ||
-        strcmp(pm_config_origin(c, "data.eval_split"), "default") != 0)
-        err = pm_dataset_open(c->data.folder, c->data.eval_split, &d);
+    if (c->eval.every_steps == 0 && !c->data.eval_split)
+        goto out;
+    PM_TRY(pm_experiment_eval_split(c, a, &split));
+    PM_TRY(pm_dataset_open(c->data.folder, split, &d));
+out:
     pm_dataset_close(&d);
+    pm_arena_destroy(&a);
     return err;
 }
 const struct pm_check_finding pm_check_finding_eval_split = { true, check_eval_split };

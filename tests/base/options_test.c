@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <pumice/options.h>
 
 struct all_cfg {
@@ -312,6 +313,43 @@ static void without_field(void **state)
     pm_arena_destroy(&arena);
 }
 
+struct unset_cfg { int width; int64_t length; };
+
+/* A whole number without a default: -1 in the struct, null in JSON. */
+static void unset_numbers(void **state)
+{
+    static const struct pm_opt table[] = {
+        PM_INT(unset_cfg, width, NAN, 0, 9, "a width"),
+        PM_INT64(unset_cfg, length, NAN, 0, 9, "a length"),
+        { 0 },
+    };
+    struct pm_arena *a = pm_arena_create();
+    struct unset_cfg cfg = { 1, 1 };
+    cJSON *object = NULL, *dump = cJSON_CreateObject();
+    char *text;
+    (void)state;
+
+    pm_opts_defaults(table, &cfg, a);
+    assert_int_equal(cfg.width, PM_UNSET);
+    assert_true(cfg.length == PM_UNSET);
+    pm_opts_dump(table, &cfg, dump, false);
+    text = cJSON_PrintUnformatted(dump);
+    assert_string_equal(text, "{\"width\":null,\"length\":null}");
+    free(text);
+    cJSON_Delete(dump);
+    assert_int_equal(pm_json_parse("t", "{\"width\": 0, \"length\": 0}", &object), 0);
+    assert_int_equal(pm_opts_parse(table, object, NULL, &cfg, a, "t"), 0);
+    assert_int_equal(cfg.width, 0);
+    dump = cJSON_CreateObject();
+    pm_opts_dump(table, &cfg, dump, true);
+    text = cJSON_PrintUnformatted(dump);
+    assert_string_equal(text, "{\"width\":0,\"length\":0}");
+    free(text);
+    cJSON_Delete(dump);
+    cJSON_Delete(object);
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +357,7 @@ int main(void)
         cmocka_unit_test(further_keys), cmocka_unit_test(text),   cmocka_unit_test(dump),
         cmocka_unit_test(schema),
         cmocka_unit_test(without_field),
+        cmocka_unit_test(unset_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,8 @@ static void schema(void **state)
     cJSON_Delete(v);
     text = pm_config_keys_markdown(&rows);
     assert_contains(text,
-                    "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
+                    "| `run.steps` | int | `null` | 0.. |  | last training step; 0 = no limit; "
+                    "null = not set. Training needs run.steps or run.epochs |\n");
     assert_contains(text, "### optim of adam");
     assert_contains(text, "| `export.frames` | Nets for video are not available. Remove the key."
                           " |\n");

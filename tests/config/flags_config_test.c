@@ -186,9 +186,10 @@ static void printed(void **state)
                     "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
     assert_contains(text, "| `is_training` | `false` | none | |");
-    assert_contains(text, "| `training_number_of_steps` | `run.steps` | `0` | last training step");
+    assert_contains(text, "| `training_number_of_steps` | `run.steps` | `null` | last training "
+                          "step");
     assert_contains(text, "| `worker_replicas` | `run.replicas` | `1` | ");
-    assert_null(strstr(text, "| `num_steps` | `run.steps` | `0` | ")); /* a field */
+    assert_null(strstr(text, "| `num_steps` | `run.steps` | `null` | ")); /* a field */
     assert_contains(text, "| `dropout_keep_prob` | `model.keep_prob` | ");
     pm_free(text);
 }
