@@ -194,7 +194,8 @@ struct pm_config_device {
 };
 
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
-enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL };
+enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL, PM_BATCH_NORM_LAST };
+enum pm_log_loss { PM_LOG_LOSS_MEAN, PM_LOG_LOSS_SUM };
 enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
 struct pm_config_run {
     const char *folder;         /* NULL if the command needs none */
@@ -203,8 +204,10 @@ struct pm_config_run {
     int batch_size;             /* examples per step, over all clones */
     int64_t seed;
     int log_every_steps;
+    int log_loss;               /* enum pm_log_loss: of several clones */
     int64_t save_every_steps;   /* 0 = off */
     double save_every_secs;     /* 0 = off */
+    bool save_first_step;       /* also a checkpoint of step 0 */
     int keep;                   /* newest checkpoints kept; 0 = all */
     double keep_every_hours;    /* also keeps one per this many hours; 0 = none */
     const char *keep_best;      /* metric, or NULL */

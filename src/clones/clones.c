@@ -154,7 +154,7 @@ static int make_plan(void *ctx, int height, int width, struct pm_shared_memory *
         .bucket_bytes = updates ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
         .update = updates ? pm_update_append
-                  : index_of(k) == 0 || pm_clones_share_moving(c) ? pm_update_layers_only : NULL,
+                  : pm_clones_moves(c, index_of(k)) ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
         .timeable = c->o.timeable, .shared = shared }, slots_of(c), &out->plan));
     out->net = net, net = NULL;
@@ -271,7 +271,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     c->row = o->count == 1 ? &pm_exchange_none : &pm_exchange_host;
     c->slice = c->row->slice(o->batch);
     c->o.update.layers = c->row->on_clones;
-    c->o.update.all = !c->row->on_clones && o->batch_norm_all;
+    c->o.update.all = !c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST;
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
     c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);

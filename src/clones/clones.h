@@ -12,13 +12,15 @@
  * copies end before those of the next one begin.
  *
  * Clone 0 supplies batch norm's moving averages and the averages of those. The averages of
- * trainable variables are maintained beside the master copy. With batch_norm_all, the host merges
- * every clone's moving averages after the step (moving.h) and sends them with the new values. */
+ * trainable variables are maintained beside the master copy. With batch_norm_update "all" or "last",
+ * the host computes the moving averages after the step (moving.h), from every clone's or from the
+ * last clone's, and sends them with the new values. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
 #include "optim/optimizer.h"
 
+#include <pumice/config.h>
 #include <pumice/data.h>
 #include <pumice/plan.h>
 #include <pumice/report.h>
@@ -58,7 +60,9 @@ struct pm_clones_options {
     bool timed;        /* the plans measure every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: counts the waiting times of a step */
-    bool batch_norm_all; /* moving averages follow every clone's batch, not only clone 0's */
+    int batch_norm_update; /* enum pm_batch_norm_update: clones whose batches the moving averages
+                            * follow */
+    bool sum_losses;   /* the losses of results are sums of the clones' mean losses */
     bool dry_run;      /* open devices and lay out plans; allocate and compile nothing */
     struct pm_update update; /* .layers is filled in */
     /* The sizes of the training pictures, all different. A step uses the plan of its batch's frame.
@@ -73,7 +77,8 @@ struct pm_clones_options {
     int fields_count;
 };
 struct pm_step_result {
-    double loss;        /* of the whole batch, without weight decay's part */
+    double loss;        /* of the whole batch, without weight decay's part (options.sum_losses) */
+    double mean_loss;   /* the same as a mean over the batch, whatever sum_losses is */
     struct pm_loss_part *parts; /* per loss layer; valid until the slot's next step */
     int part_count;
     float l2;           /* weight decay's part of total_loss */

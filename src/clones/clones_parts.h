@@ -41,7 +41,15 @@ struct pm_clones {
     bool *pending;
 };
 
-/* Whether the host computes the moving averages, from every clone's. */
+/* Whether clone i's plan updates batch norm's moving averages from its part of the batch. */
+static inline bool pm_clones_moves(const struct pm_clones *c, int i)
+{
+    const int from = c->o.batch_norm_update;
+
+    return from == PM_BATCH_NORM_ALL || i == (from == PM_BATCH_NORM_LAST ? c->o.count - 1 : 0);
+}
+
+/* Whether the host computes the moving averages, from those of the clones that move. */
 static inline bool pm_clones_share_moving(const struct pm_clones *c)
 {
     return c->o.update.all;

@@ -40,18 +40,21 @@ void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result
     r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
 }
 
-/* Adds a plan's losses. The clones' plans have the same loss layers in the same order. */
-static void add_losses(const struct pm_clones *c, const struct pm_plan *plan, int slot,
-                       struct pm_step_result *r)
+/* Adds clone i's losses, which are shares of the batch's mean loss. For sum_losses they become the
+ * mean losses of its part. The clones' plans have the same loss layers in the same order. */
+static void add_losses(const struct pm_clones *c, int i, int slot, struct pm_step_result *r)
 {
+    const struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
+    const double scale = c->o.sum_losses ? (double)c->o.batch / c->clone[i].count : 1;
     struct pm_loss_part *parts = c->parts + (size_t)c->o.slots * (size_t)c->losses;
 
     pm_plan_losses(plan, slot, parts);
-    r->loss += pm_plan_loss(plan, slot);
-    for (int i = 0; i < c->losses; i++) {
-        const double before = i < r->part_count ? r->parts[i].value : 0;
+    r->mean_loss += pm_plan_loss(plan, slot);
+    r->loss += scale * pm_plan_loss(plan, slot);
+    for (int k = 0; k < c->losses; k++) {
+        const double before = k < r->part_count ? r->parts[k].value : 0;
 
-        r->parts[i] = (struct pm_loss_part){ parts[i].name, before + parts[i].value };
+        r->parts[k] = (struct pm_loss_part){ parts[k].name, before + scale * parts[k].value };
     }
     r->part_count = c->losses;
 }
@@ -61,14 +64,14 @@ int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
     enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
     int err = PM_OK;
 
-    r->loss = 0;
+    r->loss = r->mean_loss = 0;
     r->parts = c->parts + (size_t)slot * (size_t)c->losses;
     r->part_count = 0;
     for (int i = 0; i < c->o.count; i++) {
         struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
 
         PM_TRY(pm_plan_wait(plan, slot));
-        add_losses(c, plan, slot, r);
+        add_losses(c, i, slot, r);
         c->clone[i].seconds = pm_plan_seconds(plan, slot);
     }
 out:

@@ -23,7 +23,7 @@ struct pm_exchange {
     struct pm_variables *master;
     struct pm_plan *plan;        /* the update */
     float *sum;                  /* gradients of all clones */
-    struct pm_moving moving;     /* used if all clones update the moving averages of batch norm */
+    struct pm_moving moving;     /* used if the host computes the moving averages */
     int lane;                    /* of the sums, in traces */
 };
 
@@ -93,7 +93,8 @@ static int open_host(struct pm_exchange *x)
         return PM_OK;
     pm_moving_create(x->net, x->master, o->count, &x->moving);
     for (int i = 0; i < o->count; i++)
-        PM_TRY(pm_moving_join(&x->moving, x->c->clone[i].variables));
+        if (pm_clones_moves(x->c, i))
+            PM_TRY(pm_moving_join(&x->moving, x->c->clone[i].variables));
 out:
     return err;
 }

@@ -1,5 +1,5 @@
-/* moving: updates batch norm's moving averages by the batches of every clone (run.batch_norm_update
- * "all"), one after the other, as DeepLab's towers update shared variables:
+/* moving: updates batch norm's moving averages by the batches of several clones
+ * (run.batch_norm_update "all"), one after the other, as DeepLab's towers update shared variables:
  *
  *     m <- d m + (1 - d) b_0,   m <- d m + (1 - d) b_1,   ...
  *
@@ -8,7 +8,8 @@
  *
  *     r = m,   r <- c_i + d (r - m)   for each clone in order.
  *
- * The moving averages are the values after the trainable part of the variables' block. */
+ * With "last", only the last clone joins, and the result is its c_i. The moving averages are the
+ * values after the trainable part of the variables' block. */
 #ifndef PM_MOVING_H
 #define PM_MOVING_H
 
@@ -28,7 +29,8 @@ struct pm_moving {
  * clones. micro_batches > 1: over the parts of a batch, because each part would round by its own
  * range and only the last range would be kept. */
 int pm_moving_check(const struct pm_net *net, bool all, int micro_batches);
-/* Creates the state for clones of this net; pm_moving_join then adds each clone in order. */
+/* Creates the state for at most so many clones of this net; pm_moving_join then adds each clone
+ * whose moving averages count, in order. */
 void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int clones,
                       struct pm_moving *out);
 int pm_moving_join(struct pm_moving *m, const struct pm_variables *clone);

@@ -185,10 +185,16 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples per step, over all clones"),
     PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of all random numbers"),
     PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),
+    PM_ENUM(pm_config_run, log_loss, PM_LOG_LOSS_MEAN, "mean|sum",
+            "with several devices, the reported loss is the mean over the batch, or the sum of "
+            "the devices' mean losses; the gradients are the same"),
     PM_INT64(pm_config_run, save_every_steps, 0, 0, LARGEST,
              "steps between checkpoints; 0 = not by steps"),
     PM_DOUBLE(pm_config_run, save_every_secs, 600, 0, 1e9,
-              "seconds between checkpoints; 0 = not by time"),
+              "seconds between checkpoints, the first one after the first evaluation or after 60 "
+              "seconds at most; 0 = not by time"),
+    PM_BOOL(pm_config_run, save_first_step, false,
+            "also save a checkpoint of the initial values, step 0"),
     PM_INT(pm_config_run, keep, 5, 0, 1000000, "number of newest checkpoints to keep; 0 = all"),
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
               "also keep one checkpoint per so many hours for ever; 0 = off"),
@@ -215,9 +221,9 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "use the Vulkan validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "batch shares of devices without a share: equal, or by measured speed"),
-    PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all",
+    PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all|last",
             "with several devices, batch norm's moving averages are updated from the first "
-            "device's part of the batch, or from all parts in turn"),
+            "device's part of the batch, from all parts in turn, or from the last device's part"),
     PM_INTS(pm_config_run, trace_steps, NULL, 1, INT_LARGEST,
             "first and last step (or a single step) to record in trace-STEP.json in the run "
             "folder; none = no trace"),

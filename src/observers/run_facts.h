@@ -6,6 +6,7 @@
 #include "clones/clones.h"
 #include "experiment/experiment.h"
 
+struct cJSON;
 struct pm_run_lock;
 struct pm_run_facts {
     /* Readers borrow all pointers. */
@@ -16,6 +17,8 @@ struct pm_run_facts {
     struct pm_clones *clones;   /* NULL after a device is lost, until the next try */
     struct pm_loader *loader;
     struct pm_run_lock *lock;   /* of the run folder */
+    struct cJSON *changes;      /* of the config since the run began, for run.json: a list of step,
+                                 * key, old, new; NULL: none */
 
     uint64_t step;              /* updates submitted */
     uint64_t collected;         /* updates whose results have been read */

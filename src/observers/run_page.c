@@ -184,6 +184,8 @@ static int write_run(struct pm_run_page *p, const struct pm_run_facts *f, const 
         cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(f->clones)));
     add_metrics(f, run);
     add_devices(p, f, run);
+    if (f->changes)
+        cJSON_AddItemToObject(run, "changes", cJSON_Duplicate(f->changes, true));
     err = write_json(p->folder, "run.json", run);
     cJSON_Delete(run);
     return err;

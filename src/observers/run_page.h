@@ -1,6 +1,7 @@
 /* run_page: the files of a run folder for report.html, and the page itself.
  *
- * run.json holds the run's settings and progress. The files of evaluations.h hold the results of
+ * run.json holds the run's settings, its progress, and the changes of its config (a list of step,
+ * key, old and new value). The files of evaluations.h hold the results of
  * evaluations. All are JSON and rewritten as a whole. The page is made from them, metrics.jsonl,
  * config.json and log.txt (report.h). It is written at the start, after each evaluation, at the
  * end, and at most every ten seconds in between. If writing takes long, it is written less often,

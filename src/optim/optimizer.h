@@ -71,7 +71,7 @@ struct pm_update {
     float (*multiplier)(const char *variable, void *ctx);
     void *ctx;
     bool layers;   /* the plan updates the layers' moving averages */
-    bool all;      /* every clone updates them; the host merges the results and averages those
+    bool all;      /* the host computes them from the clones' results and averages those
                     * (moving.h) */
     bool averages; /* the plan keeps the variables' averages (averages.h) */
 };

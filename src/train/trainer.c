@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <string.h>
 
+enum { FIRST_SAVE_SECONDS = 60 }; /* latest time of the first checkpoint of a run */
+
 static volatile sig_atomic_t stop_signal;
 
 /* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP and SIGPIPE do not. SIGHUP comes
@@ -108,11 +110,19 @@ out:
     return err;
 }
 
+/* Whether a checkpoint is due by run.save_every_secs. The run's first one comes earlier. */
+static bool is_save_time(const struct pm_trainer *t)
+{
+    const double every = t->run.c->run.save_every_secs;
+    const double due = t->run.saved_step == UINT64_MAX ? fmin(every, FIRST_SAVE_SECONDS) : every;
+
+    return every > 0 && pm_seconds() - t->saving.saved_at >= due;
+}
+
 static int after_step(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->run.c->run;
-    bool timed = run->save_every_secs > 0 &&
-                 pm_seconds() - t->saving.saved_at >= run->save_every_secs;
+    const bool timed = is_save_time(t);
     int err = PM_OK;
 
     if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
@@ -135,8 +145,11 @@ static int after_step(struct pm_trainer *t)
             PM_TRY(pm_trainer_snapshot(t));
         PM_TRY(pm_watch_histograms(t->watch, &t->run, t->snapshot.state));
     }
-    if (is_due(t->run.step, t->run.c->eval.every_steps))
+    if (is_due(t->run.step, t->run.c->eval.every_steps)) {
         PM_TRY(pm_trainer_evaluate(t));
+        if (t->run.saved_step == UINT64_MAX && run->save_every_secs > 0)
+            PM_TRY(pm_trainer_save(t)); /* keeps what was just reported */
+    }
 out:
     return err;
 }
@@ -146,6 +159,8 @@ static int loop(struct pm_trainer *t)
     int64_t steps = t->run.e->steps;
     int err = PM_OK;
 
+    if (t->run.step == 0 && t->run.c->run.save_first_step)
+        PM_TRY(pm_trainer_save(t));
     /* The process may have been killed, or a device lost, between the last save and its
      * evaluation. */
     if (!stop_signal && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))

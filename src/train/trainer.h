@@ -5,6 +5,7 @@
 
 #include "checkpoints/state.h"
 #include "clones/balancer.h"
+#include "config/config_changes.h"
 #include "observers/trace_steps.h"
 #include "observers/watch.h"
 #include "optim/schedule.h"
@@ -39,6 +40,10 @@ struct pm_trainer_loop {
                                  * owned */
     int examples;               /* of this process's batches */
 };
+/* trainer_resume.c: what differs from the config of the run in the folder. */
+struct pm_trainer_resume {
+    struct pm_config_changes changes;
+};
 /* trainer_open.c: made once. */
 struct pm_trainer_start {
     struct pm_sampler sampler;  /* the loader's */
@@ -56,6 +61,7 @@ struct pm_trainer {
      * their shares. */
     struct pm_run_facts run;
     struct pm_trainer_start start;
+    struct pm_trainer_resume resume;
     struct pm_trainer_loop loop;
     struct pm_trainer_saving saving;
     struct pm_trainer_snapshot snapshot;
@@ -79,6 +85,19 @@ void pm_trainer_close(struct pm_trainer *t);
 int pm_trainer_clones(struct pm_trainer *t);
 /* Starts a loader at run.step; ends the former loader. */
 int pm_trainer_loader(struct pm_trainer *t);
+
+/* ---- trainer_resume.c ------------------------------------------------------------------ */
+
+/* Compares the config with the run that has checkpoints in the run folder, if there is one.
+ * PM_ECONFIG: it is another run. */
+int pm_trainer_check_resume(struct pm_trainer *t);
+/* Logs the changes that were found, with which the run resumes at this step, and adds them to
+ * run.changes. Does nothing when called again. */
+void pm_trainer_note_changes(struct pm_trainer *t, uint64_t step);
+/* Writes run.changes into run.json, then config.json. */
+int pm_trainer_write_config(const struct pm_trainer *t);
+/* Whether a run without a checkpoint has left its files in the folder. */
+bool pm_trainer_was_begun(const struct pm_trainer *t);
 
 /* ---- trainer_results.c ----------------------------------------------------------------- */
 

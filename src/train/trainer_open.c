@@ -33,26 +33,22 @@ int pm_trainer_loader(struct pm_trainer *t)
                                 &t->start.sampler, &t->run.loader);
 }
 
-/* Warns about settings that differ from the checkpoint's. The run may resume, but its results
- * differ in the last bits. */
-static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoint *from)
+/* Warns if the devices differ from the checkpoint's. The run may resume, but its results differ in
+ * the last bits. */
+static void warn_of_devices(const struct pm_trainer *t, const struct pm_checkpoint *from)
 {
-    static const char *const keys[] = { "seed", "batch_size", "devices" };
     struct pm_str text = { 0 };
     struct cJSON *was = from->state ? cJSON_Parse(from->state) : NULL, *is;
 
     pm_trainer_state(t, &text);
     is = cJSON_Parse(text.text);
-    for (size_t i = 0; i < PM_COUNT(keys); i++) {
-        const struct cJSON *a = cJSON_GetObjectItem(was, keys[i]);
-        const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
+    const struct cJSON *a = cJSON_GetObjectItem(was, "devices");
+    const struct cJSON *b = cJSON_GetObjectItem(is, "devices");
 
-        if (a && b && !cJSON_Compare(a, b, true))
-            PM_WARN("train",
-                    "%s changed since the checkpoint: the run resumes, but its results differ from "
-                    "those of an uninterrupted run",
-                    keys[i]);
-    }
+    if (a && b && !cJSON_Compare(a, b, true))
+        PM_WARN("train",
+                "devices changed since the checkpoint: the run resumes, but its results differ "
+                "from those of an uninterrupted run");
     cJSON_Delete(was);
     cJSON_Delete(is);
     pm_str_free(&text);
@@ -74,7 +70,8 @@ static int start_values(struct pm_trainer *t)
         PM_TRY(pm_checkpoint_settle(c->run.folder, from->step, &keep));
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);
-        warn_of_changes(t, from);
+        warn_of_devices(t, from);
+        pm_trainer_note_changes(t, from->step);
         if (c->init.checkpoint)
             PM_INFO("train", "init.checkpoint is ignored: the run resumes from its own checkpoint");
         PM_TRY(pm_trainer_restore(t));
@@ -126,21 +123,6 @@ static void open_log(struct pm_trainer *t)
     pm_log_file(t->start.log);
 }
 
-/* Writes config.json. Call it after the run's checkpoint was found to fit the config. */
-static int write_config(const struct pm_trainer *t)
-{
-    struct cJSON *tree = pm_config_dump(t->run.c);
-    char *text = pm_json_print(tree), path[4096];
-    int err = PM_OK;
-
-    snprintf(path, sizeof path, "%s/config.json", t->run.c->run.folder);
-    PM_TRY(pm_file_write(path, text, strlen(text)));
-out:
-    cJSON_Delete(tree);
-    pm_free(text);
-    return err;
-}
-
 static int check_config(const struct pm_config *c)
 {
     const struct pm_ints *trace = &c->run.trace_steps;
@@ -184,6 +166,40 @@ static void say_plans(const struct pm_clones *c, int i)
     pm_str_free(&text);
 }
 
+/* Warns if equal devices get unequal parts of the batch. The original programs refuse that. */
+static void warn_of_parts(const struct pm_trainer *t)
+{
+    const int count = t->run.spec_count;
+    struct pm_str parts = { 0 };
+    bool equal = true, meant = t->run.c->run.balance == PM_BALANCE_AUTO;
+
+    for (int i = 0; i < count; i++) {
+        const int part = pm_clones_examples(t->run.clones, i);
+
+        equal &= part == pm_clones_examples(t->run.clones, 0);
+        meant |= t->run.specs[i].share != t->run.specs[0].share;
+        pm_str_add(&parts, "%s%d (%s)", i == 0 ? "" : i + 1 < count ? ", " : " and ", part,
+                   t->run.specs[i].info.address);
+    }
+    if (!equal && !meant)
+        PM_WARN("train",
+                "run.batch_size: %d cannot be divided equally by %d devices: their parts are %s; a "
+                "multiple of %d gives equal parts",
+                t->run.c->run.batch_size, count, parts.text,
+                count * t->run.c->run.micro_batches);
+    pm_str_free(&parts);
+}
+
+/* Logs that there is nothing to train, if so. */
+static void say_done(const struct pm_trainer *t)
+{
+    const int64_t steps = t->run.e->steps;
+
+    if (steps > 0 && t->run.step >= (uint64_t)steps)
+        PM_INFO("train", "done at step %llu; raise %s to go on", (unsigned long long)t->run.step,
+                t->run.c->run.steps == steps ? "run.steps" : "data.num_epochs");
+}
+
 static void say_start(const struct pm_trainer *t)
 {
     char shares[256] = "";
@@ -201,6 +217,8 @@ static void say_start(const struct pm_trainer *t)
     pm_str_free(&what);
     for (int i = 0; i < t->run.spec_count; i++)
         say_plans(t->run.clones, i);
+    warn_of_parts(t);
+    say_done(t);
 }
 
 /* Makes an evaluation example and throws it away. */
@@ -325,6 +343,7 @@ int pm_trainer_prepare(struct pm_trainer *t)
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
                               &t->run.e));
     note_data(t);
+    PM_TRY(pm_trainer_check_resume(t));
     PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->run.e->train)->count,
                             c->run.batch_size, t->run.spec_count, t->run.e->steps,
@@ -344,6 +363,9 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(pm_trainer_prepare(t));
     PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     open_log(t);
+    if (pm_checkpoint_newest_step(c->run.folder) < 0 && pm_trainer_was_begun(t))
+        PM_INFO("train", "%s: the earlier training ended before its first checkpoint, so it starts "
+                "over at step 0", c->run.folder);
     pm_phases_start(&t->phases);
     pm_balancer_start(&t->balance, t->run.spec_count);
     if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||
@@ -356,7 +378,7 @@ int pm_trainer_open(struct pm_trainer *t)
     t->loop.examples = pm_clones_slice(t->run.clones).count;
     t->loop.records = pm_calloc((size_t)(PM_STEP_SLOTS * t->loop.examples),
                                 sizeof *t->loop.records);
-    PM_TRY(write_config(t));
+    PM_TRY(pm_trainer_write_config(t));
     PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
     say_start(t);
@@ -378,6 +400,8 @@ void pm_trainer_close(struct pm_trainer *t)
     pm_experiment_close(&t->run.e);
     pm_balancer_free(&t->balance);
     cJSON_Delete(t->saving.metrics);
+    cJSON_Delete(t->run.changes);
+    pm_config_changes_free(&t->resume.changes);
     pm_free(t->loop.records);
     pm_free(t->start.data_json);
     pm_log_file(NULL);

@@ -1,7 +1,7 @@
 /* Moving averages of batch norm over several clones: with run.batch_norm_update "first" they
- * follow the first clone's part of the batch, with "all" every part in turn. Both are compared
- * with the formula in double precision, with unequal parts, two steps, a net that runs twice
- * over its variables, and averages of variables. A step that is not finite leaves them unchanged
+ * follow the first clone's part of the batch, with "all" every part in turn, with "last" the last
+ * clone's part. All are compared with the formula in double precision, with unequal parts, two
+ * steps, a net that runs twice over its variables, and averages of variables. A step that is not finite leaves them unchanged
  * on every clone. With micro-batches they follow the last one. Ranges of quantised layers are
  * refused when they cannot be combined. */
 #include "clones/clones.h"
@@ -77,19 +77,25 @@ static void statistics(int step, int first, int count, int channel, double *mean
     *variance = square / (n - 1);
 }
 
-/* [C] means, then [C] variances after `step` + 1 steps, for these parts. */
+/* Updates [C] means, then [C] variances by `count` pictures of the step, from number `first`. */
+static void follow_part(int step, int first, int count, bool twice, double *moving)
+{
+    for (int pass = 0; pass < (twice ? 2 : 1); pass++)
+        for (int c = 0; c < C; c++) {
+            const double factor = pass ? 2 : 1;
+            double mean, variance;
+
+            statistics(step, first, count, c, &mean, &variance);
+            moving[c] += 0.25 * (factor * mean - moving[c]);
+            moving[C + c] += 0.25 * (factor * factor * variance - moving[C + c]);
+        }
+}
+
+/* The same by each of these parts in turn. */
 static void follow(int step, const int *parts, int count, bool twice, double *moving)
 {
     for (int k = 0, first = 0; k < count; first += parts[k++])
-        for (int pass = 0; pass < (twice ? 2 : 1); pass++)
-            for (int c = 0; c < C; c++) {
-                const double factor = pass ? 2 : 1;
-                double mean, variance;
-
-                statistics(step, first, parts[k], c, &mean, &variance);
-                moving[c] += 0.25 * (factor * mean - moving[c]);
-                moving[C + c] += 0.25 * (factor * factor * variance - moving[C + c]);
-            }
+        follow_part(step, first, parts[k], twice, moving);
 }
 
 static const float *values_of(const struct pm_variables *v, struct pm_buffer *block, float *buf,
@@ -118,7 +124,7 @@ static void expect(const struct pm_variables *v, struct pm_buffer *block, const 
     }
 }
 
-static struct pm_clones *make(bool all, bool twice, int clones, int micro_batches)
+static struct pm_clones *make(int from, bool twice, int clones, int micro_batches)
 {
     const struct pm_optimizer *row = pm_optimizer_find("momentum");
     static char cfg[64];
@@ -140,7 +146,7 @@ static struct pm_clones *make(bool all, bool twice, int clones, int micro_batche
                                      .ctx = twice ? &twice : NULL,
                                      .fields = fields,
                                      .fields_count = 2,
-                                     .batch_norm_all = all,
+                                     .batch_norm_update = from,
                                      .update = { .optimizer = row, .cfg = cfg, .averages = true } },
         &c));
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));
@@ -170,16 +176,21 @@ static void step(struct pm_clones *c, int number, bool bad)
     assert_int_equal(pm_alloc_count(), allocations);
 }
 
-static void run(bool all, bool twice, int clones)
+/* from: enum pm_batch_norm_update. */
+static void run(int from, bool twice, int clones)
 {
     static const int parts[CLONES] = { 3, 2 }, whole[1] = { BATCH };
-    struct pm_clones *c = make(all, twice, clones, 1);
+    struct pm_clones *c = make(from, twice, clones, 1);
     struct pm_variables *master = pm_clones_master(c), *averaged;
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
 
     for (int s = 0; s < STEPS; s++) {
         step(c, s, false);
-        follow(s, clones > 1 ? parts : whole, clones > 1 && all ? CLONES : 1, twice, moving);
+        if (clones > 1 && from == PM_BATCH_NORM_LAST)
+            follow_part(s, 3, 2, twice, moving);
+        else
+            follow(s, clones > 1 ? parts : whole,
+                   clones > 1 && from == PM_BATCH_NORM_ALL ? CLONES : 1, twice, moving);
         for (int i = 0; i < 2 * C; i++)
             average[i] += 0.5 * (moving[i] - average[i]);
     }
@@ -187,7 +198,8 @@ static void run(bool all, bool twice, int clones)
     expect(averaged, averaged->values, average);
     check(pm_clones_gather(c));
     expect(master, master->values, moving);
-    for (int i = 0; i < (all ? clones : 1); i++) { /* with "all" every clone holds the same */
+    /* unless they follow the first clone, every clone holds the same */
+    for (int i = 0; i < (from == PM_BATCH_NORM_FIRST ? 1 : clones); i++) {
         struct pm_variables *v = pm_clones_variables(c, i);
 
         expect(v, v->values, moving);
@@ -198,26 +210,33 @@ static void run(bool all, bool twice, int clones)
 static void first(void **state)
 {
     (void)state;
-    run(false, false, CLONES);
+    run(PM_BATCH_NORM_FIRST, false, CLONES);
 }
 
 static void all(void **state)
 {
     (void)state;
-    run(true, false, CLONES);
+    run(PM_BATCH_NORM_ALL, false, CLONES);
+}
+
+static void last(void **state)
+{
+    (void)state;
+    run(PM_BATCH_NORM_LAST, false, CLONES);
+    run(PM_BATCH_NORM_LAST, true, CLONES);
 }
 
 static void all_of_two_passes(void **state)
 {
     (void)state;
-    run(true, true, CLONES);
+    run(PM_BATCH_NORM_ALL, true, CLONES);
 }
 
 /* A step that is not finite, between two steps that count. */
 static void not_finite(void **state)
 {
     static const int parts[CLONES] = { 3, 2 };
-    struct pm_clones *c = make(true, false, CLONES, 1);
+    struct pm_clones *c = make(PM_BATCH_NORM_ALL, false, CLONES, 1);
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
     struct pm_variables *averaged;
 
@@ -237,18 +256,19 @@ static void not_finite(void **state)
     pm_clones_destroy(&c);
 }
 
-/* With one device both settings are the same. */
+/* With one device all settings are the same. */
 static void alone(void **state)
 {
     (void)state;
-    run(true, false, 1);
-    run(false, true, 1);
+    run(PM_BATCH_NORM_ALL, false, 1);
+    run(PM_BATCH_NORM_FIRST, true, 1);
+    run(PM_BATCH_NORM_LAST, false, 1);
 }
 
 /* With micro-batches of one picture the last one's statistics are followed. */
 static void last_part(void **state)
 {
-    struct pm_clones *c = make(false, false, 1, BATCH);
+    struct pm_clones *c = make(PM_BATCH_NORM_FIRST, false, 1, BATCH);
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, mean, variance;
 
     (void)state;
@@ -292,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first),
         cmocka_unit_test(all),
+        cmocka_unit_test(last),
         cmocka_unit_test(all_of_two_passes),
         cmocka_unit_test(not_finite),
         cmocka_unit_test(alone),

@@ -1,5 +1,6 @@
-/* The reference of keys: reference.c agrees with the option tables, and so do the schema and the
- * Markdown pages of the keys. */
+/* The reference of keys: reference.c and key_classes.def agree with the option tables, and so do the
+ * schema and the Markdown pages of the keys. */
+#include "config/config_changes.h"
 #include "config_rows.h"
 
 #include <cjson/cJSON.h>
@@ -58,6 +59,51 @@ static void reference(void **state)
     }
 }
 
+/* Each key that can have another value than its default has a class. */
+static void classified(const char *section, const struct pm_opt *o)
+{
+    for (; o->type; o++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s.%s", section, o->key);
+        if (o->offset != PM_NO_FIELD && pm_key_class(path) < 0)
+            fail_msg("%s: src/config/key_classes.def has no row for it: may it change when a run "
+                     "resumes?",
+                     path);
+    }
+}
+
+static void key_classes(void **state)
+{
+    static const char *const keys[] = {
+#define PM_KEY(key, class) key,
+#include "config/key_classes.def"
+#undef PM_KEY
+    };
+
+    (void)state;
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        classified(s->name, s->opts);
+    for (size_t i = 0; i < rows.task_count; i++)
+        for (const struct pm_task_section *t = rows.tasks[i]->sections; t->section; t++)
+            if (!strchr(t->section, '.')) /* the class of an object is that of its key */
+                classified(t->section, t->opts);
+    assert_int_equal(pm_key_class("run.nothing"), -1);
+    assert_int_equal(pm_key_class("devices"), PM_KEY_FREE);
+    assert_int_equal(pm_key_class("run.steps"), PM_KEY_FREE);
+    assert_int_equal(pm_key_class("schedule.base_lr"), PM_KEY_RESULT);
+    assert_int_equal(pm_key_class("optim.momentum"), PM_KEY_RESULT);
+    assert_int_equal(pm_key_class("optim.name"), PM_KEY_RUN);
+    for (size_t i = 0; i < PM_COUNT(keys); i++) {
+        const char *dot = strchr(keys[i], '.');
+
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(keys[k], keys[i]) == 0)
+                fail_msg("%s: stands twice in key_classes.def", keys[i]);
+        if (dot && dot[1] && !pm_reference_find(keys[i]))
+            fail_msg("%s: is in key_classes.def and in no table", keys[i]);
+    }
+}
+
 static void schema(void **state)
 {
     cJSON *v = pm_config_schema(&rows);
@@ -86,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference),
+        cmocka_unit_test(key_classes),
         cmocka_unit_test(schema),
     };
 

@@ -1,0 +1,97 @@
+/* config_changes: config_changes.h has the contract. */
+#include "config/config_changes.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static const struct {
+    const char *key; /* "SECTION." for all keys of a section that have no row */
+    enum pm_key_class class;
+} classes[] = {
+#define PM_KEY(key, class) { key, PM_KEY_##class },
+#include "config/key_classes.def"
+#undef PM_KEY
+};
+
+static int find(const char *key, size_t length)
+{
+    for (size_t i = 0; i < PM_COUNT(classes); i++)
+        if (strlen(classes[i].key) == length && memcmp(classes[i].key, key, length) == 0)
+            return (int)classes[i].class;
+    return -1;
+}
+
+int pm_key_class(const char *key)
+{
+    const char *dot = strchr(key, '.');
+    const int own = find(key, strlen(key));
+
+    return own >= 0 || !dot ? own : find(key, (size_t)(dot + 1 - key));
+}
+
+/* ---- changes ---------------------------------------------------------------------------- */
+
+void pm_config_changes_free(struct pm_config_changes *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        pm_free(l->list[i].key);
+        cJSON_Delete(l->list[i].was);
+        cJSON_Delete(l->list[i].is);
+    }
+    pm_free(l->list);
+    *l = (struct pm_config_changes){ 0 };
+}
+
+void pm_config_changes_add(struct pm_config_changes *l, const char *key, enum pm_key_class class,
+                           const struct cJSON *was, const struct cJSON *is)
+{
+    PM_GROW(l->list, l->count, l->capacity);
+    l->list[l->count++] = (struct pm_config_change){
+        pm_strdup(key), class, cJSON_Duplicate(was, true), cJSON_Duplicate(is, true) };
+}
+
+static void compare(const char *key, const struct cJSON *was, const struct cJSON *is,
+                    struct pm_config_changes *out)
+{
+    const int class = pm_key_class(key);
+
+    if (!was || class == PM_KEY_FREE || cJSON_Compare(was, is, true))
+        return;
+    pm_config_changes_add(out, key, class < 0 ? PM_KEY_RESULT : (enum pm_key_class)class, was, is);
+}
+
+void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
+                       struct pm_config_changes *out)
+{
+    const struct cJSON *section, *v;
+
+    cJSON_ArrayForEach(section, is)
+    {
+        const struct cJSON *before = cJSON_GetObjectItemCaseSensitive(was, section->string);
+
+        if (!cJSON_IsObject(section))
+            compare(section->string, before, section, out);
+        else if (cJSON_IsObject(before))
+            cJSON_ArrayForEach(v, section)
+            {
+                struct pm_str key = { 0 };
+
+                pm_str_add(&key, "%s.%s", section->string, v->string);
+                compare(key.text, cJSON_GetObjectItemCaseSensitive(before, v->string), v, out);
+                pm_str_free(&key);
+            }
+    }
+}
+
+void pm_config_value_text(const struct cJSON *value, struct pm_str *out)
+{
+    enum { MOST = 60 };
+    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+    size_t length = text ? strlen(text) : 0, shown = length;
+
+    if (length > MOST) /* not inside a character of UTF-8 */
+        for (shown = MOST; shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80; shown--)
+            ;
+    pm_str_add(out, "%.*s%s", (int)shown, text ? text : "", shown < length ? "..." : "");
+    cJSON_free(text);
+}
