@@ -229,6 +229,10 @@ struct pm_task_row {
     int (*check_heads)(const struct pm_task *t, const struct pm_heads *heads, int batch);
     /* Adds the loss layers. The net has inputs with the names of the fields. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t);
+    /* Returns the value of the loss layer "loss" for a prediction of equal probabilities for all
+     * classes, whatever the picture shows: a training whose loss stays above it learns nothing.
+     * NAN: not known with these options. NULL: the loss has no such value. */
+    double (*uniform_loss)(const struct pm_task *t);
     /* Builds the net over images and appends the nodes that make the outputs for use EVAL, PREDICT
      * or EXPORT. Adds them to the empty list. NULL: the logits are the output for all three. */
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,

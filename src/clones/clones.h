@@ -12,9 +12,9 @@
  * copies end before those of the next one begin.
  *
  * Clone 0 supplies batch norm's moving averages and the averages of those. The averages of
- * trainable variables are maintained beside the master copy. With batch_norm_update "all" or "last",
- * the host computes the moving averages after the step (moving.h), from every clone's or from the
- * last clone's, and sends them with the new values. */
+ * trainable variables are maintained beside the master copy. With batch_norm_update "all" or
+ * "last", the host computes the moving averages after the step (moving.h), from every clone's or
+ * from the last clone's, and sends them with the new values. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -78,7 +78,6 @@ struct pm_clones_options {
 };
 struct pm_step_result {
     double loss;        /* of the whole batch, without weight decay's part (options.sum_losses) */
-    double mean_loss;   /* the same as a mean over the batch, whatever sum_losses is */
     struct pm_loss_part *parts; /* per loss layer; valid until the slot's next step */
     int part_count;
     float l2;           /* weight decay's part of total_loss */

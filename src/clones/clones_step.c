@@ -49,7 +49,6 @@ static void add_losses(const struct pm_clones *c, int i, int slot, struct pm_ste
     struct pm_loss_part *parts = c->parts + (size_t)c->o.slots * (size_t)c->losses;
 
     pm_plan_losses(plan, slot, parts);
-    r->mean_loss += pm_plan_loss(plan, slot);
     r->loss += scale * pm_plan_loss(plan, slot);
     for (int k = 0; k < c->losses; k++) {
         const double before = k < r->part_count ? r->parts[k].value : 0;
@@ -64,7 +63,7 @@ int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
     enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
     int err = PM_OK;
 
-    r->loss = r->mean_loss = 0;
+    r->loss = 0;
     r->parts = c->parts + (size_t)slot * (size_t)c->losses;
     r->part_count = 0;
     for (int i = 0; i < c->o.count; i++) {

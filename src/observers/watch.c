@@ -1,6 +1,7 @@
 /* watch: watch.h has the contract. */
 #include "observers/watch.h"
 
+#include "observers/divergence.h"
 #include "observers/loss_averages.h"
 #include "observers/per_class.h"
 #include "observers/run_page.h"
@@ -23,15 +24,19 @@ struct pm_watch {
     struct pm_speed speed;
     struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
                                                           * copy */
+    struct pm_divergence divergence;
     double (*batch)[PM_MAX_BATCH_METRICS];  /* [slots], owned: the task's numbers of the batches */
     struct pm_metric *line;                 /* owned: room for a logged step's metrics */
     size_t line_room;
 };
 
-struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots)
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps)
 {
     struct pm_watch *w = pm_calloc(1, sizeof *w);
 
+    pm_divergence_start(&w->divergence,
+                        e->task_row->uniform_loss ? e->task_row->uniform_loss(e->task) : NAN,
+                        warmup_steps);
     w->train_metrics = pm_train_metrics_create(pm_experiment_train_output(e),
                                                e->config->run.batch_size, slots);
     w->batch = pm_calloc((size_t)slots, sizeof *w->batch);
@@ -251,6 +256,8 @@ void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                    const struct pm_watched_step *s)
 {
     pm_loss_averages_add(&w->averages, s->result);
+    pm_divergence_step(&w->divergence, run->collected, run->e->steps,
+                       run->c->run.log_loss == PM_LOG_LOSS_SUM ? run->spec_count : 1, s->result);
     pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
     if (is_logged(run, run->collected))
         log_step(w, run, s);
@@ -367,12 +374,14 @@ void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, i
 void pm_watch_keep(struct pm_watch *w)
 {
     pm_loss_averages_copy(&w->snapshot_averages, &w->averages);
+    pm_divergence_keep(&w->divergence);
     pm_train_metrics_keep(w->train_metrics);
 }
 
 void pm_watch_restore(struct pm_watch *w)
 {
     pm_loss_averages_copy(&w->averages, &w->snapshot_averages);
+    pm_divergence_restore(&w->divergence);
     pm_train_metrics_restore(w->train_metrics);
 }
 
@@ -380,6 +389,8 @@ void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
 {
     pm_str_add(json, "\"loss_averages\": ");
     pm_loss_averages_print(&w->snapshot_averages, json);
+    pm_str_add(json, ", \"divergence\": ");
+    pm_divergence_print(&w->divergence, json);
     pm_train_metrics_print(w->train_metrics, json);
 }
 
@@ -389,4 +400,5 @@ void pm_watch_read(struct pm_watch *w, const struct cJSON *object)
 
     pm_loss_averages_read(&w->snapshot_averages, cJSON_GetObjectItem(object, "loss_averages"));
     pm_train_metrics_read(w->train_metrics, cJSON_GetStringValue(confusion));
+    pm_divergence_read(&w->divergence, cJSON_GetObjectItem(object, "divergence"));
 }

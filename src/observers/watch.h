@@ -1,5 +1,6 @@
 /* watch: all outputs of a training run: the progress line, metrics.jsonl, TensorBoard's event files
- * (summaries.h), report.html (run_page.h), and the metrics on training batches. The trainer reports
+ * (summaries.h), report.html (run_page.h), the metrics on training batches, and the warning of a
+ * training that diverges (divergence.h). The trainer reports
  * events to it. A watch never changes a variable. A file that cannot be written costs a warning,
  * not the run. One thread uses a watch. */
 #ifndef PM_WATCH_H
@@ -13,8 +14,8 @@ struct cJSON;
 struct pm_state;
 
 struct pm_watch;
-/* slots: most steps under way at once. Opens no file. */
-struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots);
+/* slots: most steps under way at once. warmup_steps: of the schedule. Opens no file. */
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps);
 void pm_watch_destroy(struct pm_watch **w);
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -72,8 +73,8 @@ int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
 
 /* ---- state ------------------------------------------------------------------------------- */
 
-/* Loss averages and the counts of training metrics are part of a checkpoint. Keep copies the
- * current values. Restore returns to the copy. */
+/* Loss averages, sums of losses and the counts of training metrics are part of a checkpoint. Keep
+ * copies the current values. Restore returns to the copy. */
 void pm_watch_keep(struct pm_watch *w);
 void pm_watch_restore(struct pm_watch *w);
 /* Appends the copy as members of a JSON object: "loss_averages": {...}, .... Reads such members of

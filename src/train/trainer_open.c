@@ -371,7 +371,7 @@ int pm_trainer_open(struct pm_trainer *t)
     if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->run.specs, t->run.spec_count))
         t->balance.step = -1;
-    t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS);
+    t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps);
     if ((err = start(t)) == PM_ELOST)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);

@@ -1,7 +1,7 @@
 /* trainer_resume: a run folder belongs to one run. Before training resumes in it, its config.json
- * and the newest checkpoint's classes are compared with the config and the data. Values are compared
- * as resolved, so that a default that is written out is no change. config_changes.h says which
- * keys may change. run.json records the changes that training took over:
+ * and the newest checkpoint's classes are compared with the config and the data. Values are
+ * compared as resolved, so that a default that is written out is no change. key_classes.def says
+ * which keys may change. run.json records the changes with which training went on:
  *
  *     "changes": [ { "step": 600, "key": "schedule.base_lr", "old": 0.01, "new": 0.001 }, ... ]
  *
@@ -157,7 +157,8 @@ static void set_fact(cJSON *tree, const char *section, const char *key, const cJ
         cJSON_DeleteItemFromObjectCaseSensitive(member(tree, section, NULL), key);
 }
 
-/* Sets what the config may leave open: the size and the classes. size: [height, width, channels]. */
+/* Sets what the config may leave open: the size and the classes. size: [height, width,
+ * channels]. */
 static void set_facts(cJSON *tree, const cJSON *size, const cJSON *classes)
 {
     cJSON *sides = cJSON_CreateArray();
@@ -297,8 +298,9 @@ static cJSON *find_record(cJSON *list, const char *key, double step)
     cJSON_ArrayForEach(r, list)
     {
         const char *is = cJSON_GetStringValue(cJSON_GetObjectItem(r, "key"));
+        const double at = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "step"));
 
-        if (is && strcmp(is, key) == 0 && cJSON_GetNumberValue(cJSON_GetObjectItem(r, "step")) == step)
+        if (is && strcmp(is, key) == 0 && at == step)
             return r;
     }
     return NULL;
@@ -323,8 +325,8 @@ static void add_record(cJSON *list, double step, const char *key, const cJSON *w
     }
 }
 
-/* Reads the changes recorded so far. Those of later steps, which are trained again, count as changes
- * of this step. */
+/* Reads the changes recorded so far. Those of later steps, which are trained again, count as
+ * changes of this step. */
 static cJSON *past_records(const struct pm_trainer *t, double step)
 {
     cJSON *run = read_json(t, "run.json"), *list = cJSON_CreateArray();

@@ -1,9 +1,9 @@
 /* Moving averages of batch norm over several clones: with run.batch_norm_update "first" they
  * follow the first clone's part of the batch, with "all" every part in turn, with "last" the last
- * clone's part. All are compared with the formula in double precision, with unequal parts, two
- * steps, a net that runs twice over its variables, and averages of variables. A step that is not finite leaves them unchanged
- * on every clone. With micro-batches they follow the last one. Ranges of quantised layers are
- * refused when they cannot be combined. */
+ * clone's part. All are compared with the formula in double precision, with unequal parts, several
+ * steps, a net that runs twice over its variables, and averages of variables. A step that is not
+ * finite leaves them unchanged on every clone. With micro-batches they follow the last one. Ranges
+ * of quantised layers are refused when they cannot be combined. */
 #include "clones/clones.h"
 #include "clones/clones_setup.h"
 #include "clones/moving.h"

@@ -1,5 +1,5 @@
-/* The reference of keys: reference.c and key_classes.def agree with the option tables, and so do the
- * schema and the Markdown pages of the keys. */
+/* The reference of keys: reference.c and key_classes.def agree with the option tables, and so do
+ * the schema and the Markdown pages of the keys. */
 #include "config/config_changes.h"
 #include "config_rows.h"
 

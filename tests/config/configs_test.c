@@ -51,12 +51,31 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
                            needs_size ? " input.size=64" : "");
 }
 
+/* Configs that follow the original programs also save the initial values, as these do. */
+static bool follows_original(const char *file)
+{
+    return strncmp(file, "configs/slim/", 13) == 0 || strncmp(file, "configs/deeplab/", 16) == 0 ||
+           strcmp(file, "configs/imagenet/inception_v3_trainer.json") == 0;
+}
+
+static void check_first_step(struct pm_arena *a, const char *file)
+{
+    cJSON *config = cJSON_Parse(output(a, pm_arena_printf(a, "config show %s --json", file)));
+    const cJSON *first = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "run"), "save_first_step");
+
+    if (!cJSON_IsTrue(first))
+        fail_msg("%s: run.save_first_step is not true", file);
+    cJSON_Delete(config);
+}
+
 /* Scopes are checked by building a plan, which takes seconds for the largest nets. */
 static void check_file(struct pm_arena *a, const char *file)
 {
     bool scopes;
     const char *data = instead_of_data(a, file, &scopes), *text;
 
+    if (follows_original(file))
+        check_first_step(a, file);
     text = output(a, pm_arena_printf(a, "config check %s", file));
     if (!strstr(text, "nothing wrong")) { /* at most the data is missing */
         assert_contains(text, ": 1 warning");

@@ -236,8 +236,8 @@ static void resumed_at_step_0(void **state)
     same_run(in("start"), in("again"));
 }
 
-/* Killed at random moments after a change of the rate: the change is recorded once, and the run ends
- * with the same bits as one that was not killed. */
+/* Killed at random moments after a change of the rate: the change is recorded once, and the run
+ * ends with the same bits as one that was not killed. */
 static void killed_after_a_change(void **state)
 {
     struct pm_rng r = pm_rng_make(5, 9, 0, 0);
@@ -258,7 +258,7 @@ static void killed_after_a_change(void **state)
         snprintf(arguments, sizeof arguments, "train %s run.folder=%s %s", in("net.json"),
                  in("torn"), options);
         pid_t pid = start(NULL, in("torn.run"), arguments);
-        usleep((useconds_t)(1e6 * seconds * 0.8 * pm_rng_uniform(&r)));
+        usleep((useconds_t)(20000 + 1e6 * seconds * 0.8 * pm_rng_uniform(&r)));
         kill(pid, SIGKILL);
         killed = finish(pid, in("torn.run"));
         drop(&killed);

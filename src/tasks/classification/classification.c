@@ -297,6 +297,12 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         add_loss(net, "aux_loss", aux, labels, s->label_smoothing, aux_weight);
 }
 
+/* The targets of an example add up to 1, also with label smoothing. */
+static double uniform_loss(const struct pm_task *s)
+{
+    return log(s->facts.num_classes);
+}
+
 /* ---- metrics ----------------------------------------------------------------------------- */
 
 struct pm_score {
@@ -516,7 +522,8 @@ const struct pm_task_row pm_task_classification = {
                   "NAME.png with the classes as bars\n",
     .labels_offset = labels_offset, .open = open_task, .close = close_task, .describe = describe,
     .exporting = exporting, .fields = fields, .frame = frame_of, .make = make,
-    .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,
+    .picture = picture, .check_heads = check_heads, .add_loss = add_losses,
+    .uniform_loss = uniform_loss, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
     .score_sample = score_sample, .present = present, .print = print,

@@ -20,6 +20,7 @@
 
 #include <pumice/trace.h>
 
+#include <math.h>
 #include <string.h>
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -332,6 +333,18 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
     pm_str_free(&options);
 }
 
+/* Weights of classes or pixels change the value, and the hardest pixels of a good net may be worse
+ * than a guess. */
+static double uniform_loss(const struct pm_task *s)
+{
+    const struct pm_segmentation_loss *c = s->pixels.loss;
+
+    if (s->pixels.matting || s->pixels.instance.on ||
+        (c && (c->label_weights.count > 0 || c->top_k_percent < 1)))
+        return NAN;
+    return (double)pm_segmentation_class_weight(s) * log(s->facts.num_classes);
+}
+
 static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
 {
     struct pm_node *labels;
@@ -451,6 +464,7 @@ const struct pm_task_row pm_task_segmentation = {
     .check_heads = check_heads,
     .settle = settle,
     .add_loss = add_losses,
+    .uniform_loss = uniform_loss,
     .add_outputs = pm_segmentation_outputs,
     .metrics = pm_segmentation_list_metrics,
     .tag = pm_segmentation_tag,
