@@ -364,8 +364,8 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     open_log(t);
     if (pm_checkpoint_newest_step(c->run.folder) < 0 && pm_trainer_was_begun(t))
-        PM_INFO("train", "%s: the earlier training ended before its first checkpoint, so it starts "
-                "over at step 0", c->run.folder);
+        PM_INFO("train", "%s: the earlier training ended before its first checkpoint: it starts "
+                "over", c->run.folder);
     pm_phases_start(&t->phases);
     pm_balancer_start(&t->balance, t->run.spec_count);
     if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||

@@ -216,7 +216,7 @@ static void test_not_finite_stops(void **state)
     assert_int_equal(run("", "nan", "run.save_every_steps=2 run.steps=4 data.shuffle=false "
                          "'devices=[\"cpu\"]'"), 0);
     assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 optim.name=momentum "
-                                     "run.steps=200 'devices=[\"cpu\"]'")), 3);
+                                     "run.steps=200 'devices=[\"cpu\"]'")), 2); /* another run */
     assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 run.steps=200 "
                                      "data.shuffle=false 'devices=[\"cpu\"]'")), 1);
     snprintf(path, sizeof path, "%s/nan.log", folder);

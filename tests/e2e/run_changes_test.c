@@ -201,7 +201,7 @@ static void without_checkpoint(void **state)
     r = finish(pid, in("killed"));
     drop(&r);
     assert_false(pm_file_exists(in("early/latest")));
-    check(train_net(NULL, "early", "model.layers.0.filters=5"), 0, "starts over at step 0");
+    check(train_net(NULL, "early", "model.layers.0.filters=5"), 0, "before its first checkpoint: it starts over");
     r = train_net(NULL, "early", "model.layers.0.filters=5");
     assert_null(strstr(r.err, "starts over"));
     check(r, 0);
