@@ -44,7 +44,6 @@ static void learns_nothing(void **state)
 
     (void)state;
     assert_int_equal(warned_at(u, 0, LONG, 1, 1, u + 0.01), DUE);
-    assert_int_equal(warned_at(u, 0, LONG, 1, 1, u), DUE);
     assert_int_equal(warned_at(u, 0, LONG, 1, 9, u - 0.01), 0); /* the start does not count */
     assert_int_equal(warned_at(u, 0, 300, 1, 1, 3), 100);       /* at least 100 steps */
     assert_int_equal(warned_at(u, 0, 100, 1, 1, 3), 0);         /* too short */
@@ -112,7 +111,7 @@ static void resumed(void **state)
         assert_true(whole.now.count == parts.now.count);
         assert_true(whole.now.warned == parts.now.warned);
         pm_divergence_keep(&parts);
-        step(&parts, i + 1, LONG, 1, 1e9); /* lost */
+        step(&parts, i + 1, LONG, 1, 9); /* lost */
         pm_divergence_print(&parts, &text);
         cJSON *json = cJSON_Parse(text.text);
         pm_divergence_start(&parts, 2.3, 0);
