@@ -197,7 +197,7 @@ static void say_done(const struct pm_trainer *t)
 
     if (steps > 0 && t->run.step >= (uint64_t)steps)
         PM_INFO("train", "done at step %llu; raise %s to go on", (unsigned long long)t->run.step,
-                t->run.c->run.steps == steps ? "run.steps" : "data.num_epochs");
+                t->run.e->epochs_steps == steps ? "run.epochs" : "run.steps");
 }
 
 static void say_start(const struct pm_trainer *t)

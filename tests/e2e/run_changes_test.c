@@ -176,6 +176,8 @@ static void finished(void **state)
     check(train_net(NULL, "done", ""), 0);
     check(train_net(NULL, "done", ""), 0, "done at step 3; raise run.steps to go on");
     check(train_net(NULL, "done", "run.steps=2"), 0, "done at step 3; raise run.steps to go on");
+    check(train_net(NULL, "done", "run.epochs=0.4"), 0,
+          "done at step 3; raise run.epochs to go on");
 }
 
 /* True if the checkpoint of this step exists. */
@@ -201,7 +203,8 @@ static void without_checkpoint(void **state)
     r = finish(pid, in("killed"));
     drop(&r);
     assert_false(pm_file_exists(in("early/latest")));
-    check(train_net(NULL, "early", "model.layers.0.filters=5"), 0, "before its first checkpoint: it starts over");
+    check(train_net(NULL, "early", "model.layers.0.filters=5"), 0,
+          "before its first checkpoint: it starts over");
     r = train_net(NULL, "early", "model.layers.0.filters=5");
     assert_null(strstr(r.err, "starts over"));
     check(r, 0);
