@@ -110,6 +110,7 @@ struct pm_config_data {
     const char *train_split;
     const char *eval_split;     /* NULL: the experiment chooses (experiment.h) */
     const struct cJSON *folders; /* several sources of training records; NULL: folder */
+    const struct cJSON *convert; /* options for folders of pictures; NULL: the defaults */
     double repeat_threshold;    /* records of rarer classes come more often; 0: off */
     bool shuffle;               /* shuffle training records; false: file order */
     int sample_1_of_n;          /* use every n-th record of the training split */

@@ -76,6 +76,8 @@ struct pm_dataset_info {
     struct pm_ints mirrored_points; /* from dataset.json: in a mirrored picture keypoint k becomes
                                      * mirrored_points[k]; empty: unknown */
     const char *colormap;        /* from dataset.json: a name for eval.colormap, or NULL */
+    const char *digest;          /* from dataset.json: identifies the pictures of data.folder that
+                                  * were converted; of joined data sets all, with commas; or NULL */
     /* The classes of boxes (objects.h). Opening a data folder leaves NULL, because only some tasks
      * need them: those read them with pm_label_map_of_folder. A checkpoint stores them. */
     const struct pm_label_map *box_labels;

@@ -12,6 +12,9 @@
 #include <pumice/objects.h>
 #include <pumice/task.h>
 
+#include "data/photo_survey.h"
+#include "data/photos.h"
+
 /* ---- records -------------------------------------------------------------------------------- */
 
 static bool is_text(const uint8_t *data, size_t size)
@@ -496,9 +499,32 @@ static char *inspect_text(const cJSON *o)
         pm_str_add(&s, ", %.0f x %.0f x %.0f", number(o, "height"), number(o, "width"),
                    number(o, "channels"));
     pm_str_add(&s, "\n");
+    if (cJSON_GetObjectItem(o, "pictures")) {
+        counts_text(&s, "pictures", cJSON_GetObjectItem(o, "pictures"));
+        pm_str_add(&s, "  The pictures are not converted yet. pumice train converts them.\n");
+    }
     cJSON_ArrayForEach(split, cJSON_GetObjectItem(o, "splits")) split_text(&s, split);
     app_check_findings_text(&s, cJSON_GetObjectItem(o, "findings"));
     return s.text;
+}
+
+/* Counts the pictures of a folder that is not converted. */
+static int inspect_pictures(struct job *j, const char *path)
+{
+    struct pm_photo_survey s;
+    cJSON *labels, *counts;
+    int err = PM_OK;
+
+    PM_TRY(pm_photos_survey(j->a, path, 0, &s));
+    cJSON_AddNumberToObject(j->out, "num_classes", s.class_count);
+    labels = cJSON_AddArrayToObject(j->out, "labels");
+    counts = cJSON_AddObjectToObject(j->out, "pictures");
+    for (int k = 0; k < s.class_count; k++) {
+        cJSON_AddItemToArray(labels, cJSON_CreateString(s.classes[k]));
+        cJSON_AddNumberToObject(counts, s.classes[k], (double)s.counts[k]);
+    }
+out:
+    return err;
 }
 
 static int inspect_path(struct job *j, const char *path)
@@ -515,6 +541,16 @@ static int inspect_path(struct job *j, const char *path)
                                                             path);
         PM_TRY(inspect_split(j, folder[0] ? folder : "/", slash ? slash + 1 : path));
         goto out;
+    }
+    if (pm_folder_kind(path) == PM_FOLDER_PHOTOS) {
+        const char *place = pm_photos_last(j->a, path);
+
+        if (!place) {
+            PM_TRY(inspect_pictures(j, path));
+            goto out;
+        }
+        PM_INFO("data", "%s: inspecting its last conversion, %s", path, place);
+        path = place;
     }
     PM_TRY(pm_dataset_list(j->a, path, &names, &count));
     if (count == 0)

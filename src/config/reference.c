@@ -85,6 +85,7 @@ const struct pm_reference pm_references[] = {
     /* ---- data ---- */
     KEY("data.folder", NULL, "dataset_dir, dataset",
         "tf_record_input_reader.input_path, train_file_path, external_input_reader"),
+    KEY("data.convert", NULL, NULL, NULL),
     KEY("data.make", NULL, NULL, NULL),
     KEY("data.train_split", NULL, "train_split", "train_input_reader"),
     KEY("data.eval_split", "eval_split_name", "eval_split, vis_split", "eval_input_reader"),

@@ -26,7 +26,12 @@ static const struct pm_opt model[] = {
 
 static const struct pm_opt data[] = {
     PM_STRING(pm_config_data, folder, NULL,
-              "folder with TFRecord shards; null = the first folder of data.folders"),
+              "folder with TFRecord shards, or for classification a folder of pictures with a "
+              "subfolder for each class, which is converted once into FOLDER.pumice; null = the "
+              "first folder of data.folders"),
+    PM_JSON(pm_config_data, convert,
+            "options of that conversion, those of dataset convert folder, such as { "
+            "\"validation\": 0.2, \"max_side\": 1024 }; null = their defaults"),
     PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
             "built-in data to draw if the folder does not exist"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),

@@ -409,6 +409,9 @@ int pm_dataset_join(struct pm_dataset **parts, size_t count, struct pm_dataset *
             d->info.height = d->info.width = 0;
         if (b->channels != d->info.channels)
             d->info.channels = 0;
+        if (k > 0 && b->digest)
+            d->info.digest = d->info.digest ? pm_arena_printf(d->arena, "%s,%s", d->info.digest,
+                                                              b->digest) : b->digest;
     }
     *out = d;
     return PM_OK;

@@ -81,10 +81,13 @@ static int read_members(struct pm_arena *a, const cJSON *o, const char *path,
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
     const cJSON *colormap = cJSON_GetObjectItemCaseSensitive(o, "colormap");
+    const cJSON *digest = cJSON_GetObjectItemCaseSensitive(o, "digest");
     int err = PM_OK;
 
     if (cJSON_IsString(name))
         out->name = pm_arena_strdup(a, name->valuestring);
+    if (cJSON_IsString(digest))
+        out->digest = pm_arena_strdup(a, digest->valuestring);
     PM_TRY(json_int(o, "num_classes", MOST_CLASSES, path, &out->num_classes));
     PM_TRY(json_int(o, "height", 1 << 16, path, &out->height));
     PM_TRY(json_int(o, "width", 1 << 16, path, &out->width));
@@ -238,6 +241,8 @@ struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info)
         cJSON_AddItemToObject(o, "box_labels", pm_label_map_json(info->box_labels));
     if (info->colormap)
         cJSON_AddStringToObject(o, "colormap", info->colormap);
+    if (info->digest)
+        cJSON_AddStringToObject(o, "digest", info->digest);
     if (info->height) {
         cJSON_AddNumberToObject(o, "height", info->height);
         cJSON_AddNumberToObject(o, "width", info->width);

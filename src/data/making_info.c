@@ -145,6 +145,8 @@ static int write_json(const struct pm_making *m)
     struct cJSON *o = cJSON_CreateObject(), *splits = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", m->name);
+    if (m->digest)
+        cJSON_AddStringToObject(o, "digest", m->digest);
     for (int i = 0; i < m->splits; i++)
         cJSON_AddNumberToObject(splits, m->split[i].name, (double)m->split[i].count);
     cJSON_AddItemToObject(o, "splits", splits);

@@ -30,6 +30,8 @@ struct pm_making {
     int map_classes;
     int *things, things_count;
     int *mirrored, mirrored_count; /* keypoints */
+    const char *digest; /* of a folder of pictures (photos.h), in whose place this one is read; or
+                         * NULL; borrowed */
     struct pm_label_map boxes; /* classes of boxes; count 0: the records have none */
 };
 

@@ -42,6 +42,8 @@ static int open_data(struct pm_experiment *e, int open)
 
     PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
     PM_TRY(pm_experiment_make_data(c));
+    PM_TRY(pm_experiment_find_photos(e));
+    c = e->config;
     if (open & PM_OPEN_TRAIN)
         PM_TRY(pm_experiment_open_train(e));
     if (open & PM_OPEN_EVAL)
@@ -63,7 +65,9 @@ const char *pm_experiment_net_name(const struct pm_config *c)
 
 int pm_experiment_if_there(const struct pm_config *c, int open)
 {
-    return c->data.folder && pm_is_folder(c->data.folder) ? open : 0;
+    return c->data.folder && pm_is_folder(c->data.folder) &&
+                   !pm_experiment_unconverted(c)
+               ? open : 0;
 }
 
 int pm_experiment_need_onnx(const struct pm_config *c)
@@ -122,6 +126,7 @@ static int resolve_rows(struct pm_experiment *e)
                            &e->facts.augment));
     PM_TRY(pm_experiment_read_folders(e));
     PM_TRY(pm_experiment_open_augments(e));
+    PM_TRY(pm_experiment_check_convert(e));
     e->weight_decay = !c->loss.regularization          ? 0
                       : !isnan(c->optim.weight_decay) ? c->optim.weight_decay
                       : e->net_row                    ? e->net_row->weight_decay
@@ -255,6 +260,8 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
         PM_TRY(pm_experiment_find_classes(e, from));
     if (open)
         PM_TRY(open_data(e, open));
+    else if (!classes && pm_experiment_unconverted(c))
+        PM_TRY(pm_experiment_describe_data(e));
     PM_TRY(resolve_sizes(e));
     resolve_frames(e, !classes && open != PM_OPEN_EVAL);
     PM_TRY(e->task_row->open(&e->facts, &e->task));

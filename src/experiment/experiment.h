@@ -12,7 +12,8 @@
 #include <pumice/task.h>
 
 struct pm_experiment {
-    const struct pm_config *config;   /* borrowed */
+    const struct pm_config *config;   /* borrowed, or a copy in the arena whose data.folder is the
+                                       * conversion of a folder of pictures */
     struct pm_arena *arena;           /* owned */
     const struct pm_task_row *task_row;
     struct pm_task *task;             /* owned; made by task_row */
@@ -22,7 +23,7 @@ struct pm_experiment {
                                        * facts, the only one if nothing is trained; in the arena */
     int frames_count;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
-    const struct pm_experiment_folders *folders; /* data.folders; NULL: not set */
+    struct pm_experiment_folders *folders; /* data.folders; NULL: not set */
     uint64_t *part_records;           /* of each part of train; NULL without folders */
     struct pm_order *order;           /* owned; of training records; NULL: the loader's own */
     struct pm_dataset_info data;      /* of the opened split, else the facts that
@@ -51,11 +52,14 @@ enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
 /* Returns the name of the net for messages and reports: "lenet", "layer list" or the ONNX model's
  * path. */
 const char *pm_experiment_net_name(const struct pm_config *c);
-/* Returns open if data.folder exists, else 0. For commands that need the net, and the data only for
- * its sizes. */
+/* Returns open if data.folder exists and needs no conversion, else 0. For commands that need the
+ * net, and the data only for its sizes. */
 int pm_experiment_if_there(const struct pm_config *c, int open);
+/* Whether data.folder is a folder of pictures that the task reads and that is not converted yet. */
+bool pm_experiment_unconverted(const struct pm_config *c);
 /* Opens the experiment. If data.folder is missing and the config asks for built-in data (data.make
- * "shapes"), creates it. */
+ * "shapes"), creates it. If it is a folder of pictures, converts it once (experiment_photos.c).
+ * open 0 and a folder of pictures: the classes are its subfolders. */
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
 /* Opens no split: for commands that read no pictures of the data. The number and names of the
  * classes, and the size of pictures if the config leaves it open, come from the checkpoint `from`:

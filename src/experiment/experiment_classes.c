@@ -2,6 +2,7 @@
  * checkpoint takes precedence over the data folder: the net keeps the classes that it was trained
  * with, even if the folder has changed. */
 #include "experiment/experiment_classes.h"
+#include "experiment/experiment_parts.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -66,7 +67,7 @@ int pm_experiment_find_classes(struct pm_experiment *e, const struct pm_checkpoi
     if (c->model.num_classes == 0)
         PM_TRY(pm_experiment_make_data(c));
     if (pm_is_folder(c->data.folder))
-        PM_TRY(pm_dataset_describe(e->arena, c->data.folder, &e->data));
+        PM_TRY(pm_experiment_describe_data(e));
 out:
     return err;
 }

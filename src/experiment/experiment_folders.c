@@ -100,6 +100,11 @@ out:
     return err;
 }
 
+const char **pm_experiment_folder(struct pm_experiment *e, size_t i)
+{
+    return e->folders && i < e->folders->count ? &e->folders->list[i].folder : NULL;
+}
+
 int pm_experiment_open_augments(struct pm_experiment *e)
 {
     const struct pm_experiment_folders *f = e->folders;

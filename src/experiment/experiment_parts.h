@@ -1,5 +1,6 @@
 /* experiment_parts: shared by the files of an experiment. experiment.c opens it,
- * experiment_folders.c reads data.folders, experiment_scopes.c compiles the regular expressions of
+ * experiment_folders.c reads data.folders, experiment_photos.c finds the conversion of folders of
+ * pictures, experiment_scopes.c compiles the regular expressions of
  * the config, experiment_nets.c builds and keeps nets. */
 #ifndef PM_EXPERIMENT_PARTS_H
 #define PM_EXPERIMENT_PARTS_H
@@ -20,8 +21,19 @@ int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm
 int pm_experiment_read_folders(struct pm_experiment *e);
 /* Opens the augmentations of data.folders: e->facts.augments. Needs e->facts.augment. */
 int pm_experiment_open_augments(struct pm_experiment *e);
+/* Returns the place of the folder of entry i, or NULL after the last one. */
+const char **pm_experiment_folder(struct pm_experiment *e, size_t i);
 /* Opens the training records: e->train. */
 int pm_experiment_open_train(struct pm_experiment *e);
+/* Replaces each folder of pictures in data.folder and data.folders by its conversion, which is made
+ * if necessary. e->config is then a copy. Folders that do not exist are left as they are. PM_EDATA
+ * for a folder without records that the task cannot read. */
+int pm_experiment_find_photos(struct pm_experiment *e);
+/* Checks data.convert. PM_ECONFIG. */
+int pm_experiment_check_convert(const struct pm_experiment *e);
+/* Fills e->data from data.folder, which exists: from its dataset.json and labels.txt, or from the
+ * subfolders of a folder of pictures. */
+int pm_experiment_describe_data(struct pm_experiment *e);
 /* Makes e->order if data.folders or data.repeat_threshold need one. Reads all training records for
  * the latter. */
 int pm_experiment_order(struct pm_experiment *e);

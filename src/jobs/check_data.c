@@ -58,6 +58,8 @@ int pm_check_data(const struct pm_config *c, int *warnings, struct pm_str *text,
     *warnings = 0;
     if (pm_experiment_if_there(c, PM_OPEN_TRAIN))
         PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN, &k.e));
+    if (k.e)
+        k.config = k.e->config; /* data.folder of pictures: the place of the records */
     PM_TRY(pm_check_findings_run(&k));
     *warnings = add_lines(k.list, text);
     if (k.e)

@@ -53,6 +53,11 @@ static int check_folder(struct pm_check *k)
 
     if (k->e || !folder || k->config->data.make != PM_MAKE_NONE)
         return PM_OK;
+    if (pm_experiment_unconverted(k->config)) {
+        pm_check_add(k, PM_CHECK_NOTE, "data.folder", "the pictures of %s are not converted yet, "
+                     "so they were not checked. pumice train converts them.", folder);
+        return PM_OK;
+    }
     known = known_set(folder);
     if (known)
         pm_check_add(k, PM_CHECK_WARNING, "data.folder",

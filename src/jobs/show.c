@@ -145,7 +145,7 @@ int pm_check_net(const struct pm_config *c, bool *built)
     const int data = pm_experiment_if_there(c, PM_OPEN_TRAIN);
     int err = PM_OK;
 
-    *built = data || (c->model.onnx && !c->model.onnx_new_head) ||
+    *built = data || pm_experiment_unconverted(c) || (c->model.onnx && !c->model.onnx_new_head) ||
              (c->model.num_classes > 0 &&
               (c->input.size.count > 0 || c->buckets_count > 0 || c->model.name ||
                c->model.onnx));

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-static const char advice[] = "pumice dataset convert folder SRC DST max_side=1024 shrinks large "
-                             "pictures once";
+static const char advice[] = "shrink large pictures once, with max_side=1024 for pumice dataset "
+                             "convert folder, or data.convert={\"max_side\": 1024} if data.folder "
+                             "holds the pictures themselves";
 
 /* Whether the name is new. When the table is full, pictures count again in each epoch. */
 static bool is_new(struct pm_slow_pictures *s, const char *name)

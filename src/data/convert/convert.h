@@ -45,6 +45,9 @@ const char *pm_usual_file(struct pm_arena *a, const char *given, const char *src
 /* The first of these folders (a NULL-terminated list) that exists under src, in the arena, or
  * NULL. */
 const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names);
+/* The folder of the class folders that `dataset convert folder` reads classes from: SRC/train or
+ * SRC. */
+const char *pm_folder_root(struct pm_arena *a, const char *src);
 /* Non-empty lines of a text file, in the arena. */
 int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count);
 /* Class names, numbered from 1; 0 is "background". They are the lines of a file, which must be

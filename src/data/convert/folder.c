@@ -77,6 +77,13 @@ struct job {
     struct pm_making *making;
 };
 
+const char *pm_folder_root(struct pm_arena *a, const char *src)
+{
+    const char *train = pm_first_folder(a, src, splits[0].names);
+
+    return train ? train : src;
+}
+
 static int write_list(const struct job *j, const char *split, const struct pm_sources *list)
 {
     return write_part(j->making, &(struct part){ split, list, j->classes, j->cfg, j->findings });
@@ -197,7 +204,7 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     if (!pm_is_folder(src))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
     const char *train = pm_first_folder(a, src, splits[0].names);
-    PM_TRY(pm_class_folders(a, train ? train : src, &j.classes, &j.count));
+    PM_TRY(pm_class_folders(a, pm_folder_root(a, src), &j.classes, &j.count));
     PM_TRY(pm_making_labels(m, j.classes, j.count));
     PM_TRY(warn_beside(a, src));
     PM_TRY(train ? convert_given(a, &j) : convert_whole(a, &j));

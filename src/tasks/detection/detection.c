@@ -29,6 +29,7 @@ const struct pm_task_row pm_task_detection = {
                 .check = pm_detection_check_config },
     .spatial = true,
     .unit = "boxes",
+    .converters = "voc, coco, yolo, kitti, boxes, open_images, oxford_pets",
     .prediction = "the boxes above eval.score_threshold, by class; --json: every box in pixels of\n"
                   "the picture; NAME.png with the boxes, names and scores\n",
     .classes = pm_detection_classes,

@@ -446,6 +446,7 @@ const struct pm_task_row pm_task_segmentation = {
                 .check = pm_segmentation_check_config },
     .spatial = true,
     .unit = "pixels",
+    .converters = "pairs, voc_segmentation, cityscapes_segmentation, ade20k, camvid, panoptic",
     .prediction = "the share of each class's pixels and, in brackets, the number of its "
                   "instances;\n"
                   "NAME_prediction.png, NAME_overlay.png and, if the net has such heads,\n"
