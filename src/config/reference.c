@@ -41,6 +41,8 @@ const struct pm_reference pm_references[] = {
         "batch_norm.train, freeze_batchnorm"),
     KEY("model.head_batch_norm_decay", NULL, NULL, NULL),
     KEY("model.conventions", NULL, NULL, NULL),
+    KEY("model.init", "weights_initializer, stddev", NULL, NULL),
+    KEY("model.logits_init", NULL, NULL, NULL),
     KEY("model.aux_head", "create_aux_logits", NULL, NULL),
     KEY("model.separable_conv", "use_separable_conv", NULL, NULL),
     KEY("model.fc_conv_padding", "fc_conv_padding", NULL, NULL),

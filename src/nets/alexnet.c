@@ -5,7 +5,7 @@
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
-    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, { 0 },
+    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, PM_NETS_INIT, { 0 },
 };
 
 enum { CONVS = 5 };
@@ -17,12 +17,14 @@ struct form {
     struct { int filters, kernel, stride; bool valid; } convs[CONVS];
 };
 
-static struct pm_node *conv(const struct form *f, int i, struct pm_net *net, struct pm_node *x)
+static struct pm_node *conv(const struct form *f, int i, struct pm_net *net, struct pm_node *x,
+                            const struct pm_nets_options *o)
 {
     x = pm_net_add(net, pm_arena_printf(net->arena, "%s/conv%d", f->name, i + 1), x,
-                   "conv2d filters=%d kernel=%d stride=%d padding=%s activation=relu bias_init=%s",
-                   f->convs[i].filters, f->convs[i].kernel, f->convs[i].stride,
-                   f->convs[i].valid ? "valid" : "same", f->bias_init);
+                   "conv2d filters=%d kernel=%d stride=%d padding=%s activation=relu bias_init=%s "
+                   "weights_init=%s", f->convs[i].filters, f->convs[i].kernel, f->convs[i].stride,
+                   f->convs[i].valid ? "valid" : "same", f->bias_init,
+                   pm_nets_init(net, o, "xavier"));
     if (i == 2 || i == 3)
         return x;
     return pm_net_add(net, pm_arena_printf(net->arena, "%s/pool%d", f->name, i + 1), x,
@@ -38,12 +40,13 @@ static void build(const struct form *f, struct pm_net *net, struct pm_node *x, i
     if (!pm_nets_fits(net, f->name, x, f->least))
         return;
     for (int i = 0; i < CONVS; i++)
-        x = conv(f, i, net, x);
+        x = conv(f, i, net, x, o);
     x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc6", f->name), x, f->fc6_units,
                         f->fc6_kernel, fc, bias);
     x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", f->name), x, 4096, 1, fc, bias);
     pm_heads_add(net, heads, "logits",
-                 pm_nets_fc_scores(net, f->name, x, num_classes, fc, o->global_pool));
+                 pm_nets_fc_scores(net, f->name, x, num_classes,
+                                   pm_nets_logits_init(net, o, fc), o->global_pool));
 }
 
 #define ROW(id, text, size, ...)                                                                   \

@@ -29,7 +29,8 @@ struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, 
                            "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s weights_init=%s",
                            pm_branches_depth(b, filters), kernel_h, kernel_w, stride,
                            valid ? "valid" : "same",
-                           weights_init ? weights_init : pm_nets_init(b->options, b->weights_init));
+                           weights_init ? weights_init
+                                        : pm_nets_init(b->net, b->options, b->weights_init));
 }
 
 struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,

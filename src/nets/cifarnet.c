@@ -3,12 +3,13 @@
  * only. Any size from 4x4 works. */
 #include "nets/nets.h"
 
-static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), { 0 } };
+static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), PM_NETS_INIT, { 0 } };
 
-static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x)
+static struct pm_node *conv(struct pm_net *net, const struct pm_nets_options *o, const char *name,
+                            struct pm_node *x)
 {
-    return pm_net_add(net, name, x, "conv2d filters=64 kernel=5 activation=relu "
-                      "weights_init=truncated(0.05) regularize=false");
+    return pm_net_add(net, name, x, "conv2d filters=64 kernel=5 activation=relu weights_init=%s "
+                      "regularize=false", pm_nets_init(net, o, "truncated(0.05)"));
 }
 
 static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node *x)
@@ -32,14 +33,15 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                   struct pm_heads *heads)
 {
     const struct pm_nets_options *o = options;
+    const char *own = pm_arena_printf(net->arena, "truncated(%.9g)", 1.0 / 192);
     struct pm_node *x = images;
 
     if (!pm_nets_fits(net, "cifarnet", images, 4))
         return;
-    x = conv(net, "CifarNet/conv1", x);
+    x = conv(net, o, "CifarNet/conv1", x);
     x = pool(net, "CifarNet/pool1", x);
     x = norm(net, "CifarNet/norm1", x);
-    x = conv(net, "CifarNet/conv2", x);
+    x = conv(net, o, "CifarNet/conv2", x);
     x = norm(net, "CifarNet/norm2", x);
     x = pool(net, "CifarNet/pool2", x);
     x = pm_net_add(net, "CifarNet/Flatten", x, "flatten");
@@ -49,8 +51,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     pm_heads_add(net, heads, "logits",
                  pm_net_add(net, "CifarNet/logits", x,
                             "fully_connected units=%d activation=none "
-                            "weights_init=truncated(%.9g) regularize=false",
-                            num_classes, 1.0 / 192));
+                            "weights_init=%s regularize=false",
+                            num_classes, pm_nets_logits_init(net, o, own)));
 }
 
 const struct pm_net_row pm_net_row_cifarnet = {

@@ -73,7 +73,8 @@ struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_opt
     if (y->out_shape.dim[1] > 1 || y->out_shape.dim[2] > 1)
         fail_map(net, row, x, "the average before the logits");
     y = pm_net_add(net, end->dropout, y, "dropout keep=%.9g", (double)o->keep_prob);
-    return pm_nets_logits(net, end->logits, y, num_classes, end->init);
+    return pm_nets_logits(net, end->logits, y, num_classes,
+                          pm_nets_logits_init(net, o, pm_nets_init(net, o, end->init)));
 }
 
 void pm_nets_add_auxiliary(struct pm_net *net, struct pm_heads *heads, struct pm_node *x)

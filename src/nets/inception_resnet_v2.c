@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const struct pm_opt opts[] = {
-    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD,
+    PM_NETS_INIT, { 0 },
 };
 
 /* A residual block's branches and the number of repeats. `names` contains %d if it is repeated. */
@@ -56,8 +57,9 @@ static struct pm_node *repeat(const struct pm_branches *b, const struct residual
 
         name = pm_arena_printf(a, "%s/%s", b->scope, name);
         up = pm_net_add(b->net, pm_arena_printf(a, "%s/Conv2d_1x1", name), up,
-                        "conv2d filters=%d kernel=1 bias=true weights_init=xavier "
-                        "regularize_bias=true", x->out_shape.dim[3]);
+                        "conv2d filters=%d kernel=1 bias=true weights_init=%s "
+                        "regularize_bias=true", x->out_shape.dim[3],
+                        pm_nets_init(b->net, b->options, "xavier"));
         x = pm_net_add_many(b->net, pm_arena_printf(a, "%s/sum", name),
                             (struct pm_node *[]){ x, up }, 2, "add scale=%.9g activation=%s",
                             (double)r->scale, r == &last_block8 ? "none" : "relu");
@@ -93,7 +95,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                    (double)o->keep_prob);
     pm_heads_add(net, heads, "logits",
                  pm_net_add(net, "InceptionResnetV2/Logits/Logits", x,
-                            "fully_connected units=%d regularize_bias=true", num_classes));
+                            "fully_connected units=%d regularize_bias=true weights_init=%s",
+                            num_classes, pm_nets_logits_init(net, o, "xavier")));
 }
 
 const struct pm_net_row pm_net_row_inception_resnet_v2 = {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const struct pm_opt opts[] = {
-    PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL, PM_NETS_BATCH_NORM(0.9997, 0.001), { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL, PM_NETS_BATCH_NORM(0.9997, 0.001),
+    PM_NETS_INIT, { 0 },
 };
 
 /* Widths of 1x1; 1x1 and 3x3; 1x1 and 3x3; 1x1 after the pool. A block without widths is a pool. */

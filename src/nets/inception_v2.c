@@ -6,7 +6,7 @@
 
 static const struct pm_opt opts[] = {
     PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL,
-    PM_NETS_BATCH_NORM(0.9997, 0.001),
+    PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_INIT,
     PM_BOOL(pm_nets_options, separable_conv, true,
             "first layer depthwise and 1x1; false: an ordinary 7x7 convolution with batch norm"),
     { 0 },

@@ -11,7 +11,8 @@
     {                                                                                              \
         PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(keep),                                             \
         PM_BOOL(pm_nets_options, global_pool, pool, PM_NETS_GLOBAL_POOL_HELP),                     \
-        PM_NETS_BATCH_NORM(decay, 0.001), PM_NETS_AUX_HEAD, PM_NETS_CONVENTIONS(torch), { 0 },     \
+        PM_NETS_BATCH_NORM(decay, 0.001), PM_NETS_AUX_HEAD, PM_NETS_INIT,                          \
+        PM_NETS_CONVENTIONS(torch), { 0 },                                                         \
     }
 static const struct pm_opt opts[] = OPTS(0, 0.8, false, 0.9997);
 static const struct pm_opt torch_opts[] = OPTS(1, 0.5, true, 0.9);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const struct pm_opt opts[] = {
-    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD,
+    PM_NETS_INIT, { 0 },
 };
 
 #define A(name)                                                                                    \
@@ -66,8 +67,9 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                    (double)o->keep_prob);
     x = pm_net_add(net, "InceptionV4/Logits/PreLogitsFlatten", x, "flatten");
     pm_heads_add(net, heads, "logits",
-                 pm_net_add(net, "InceptionV4/Logits/Logits", x, "fully_connected units=%d",
-                            num_classes));
+                 pm_net_add(net, "InceptionV4/Logits/Logits", x,
+                            "fully_connected units=%d weights_init=%s", num_classes,
+                            pm_nets_logits_init(net, o, "xavier")));
 }
 
 const struct pm_net_row pm_net_row_inception_v4 = {

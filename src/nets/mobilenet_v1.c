@@ -9,7 +9,7 @@
 #define OPTS(factor)                                                                               \
     {                                                                                              \
         PM_NETS_DEPTH(factor, 8), PM_NETS_KEEP_PROB(0.999), PM_NETS_GLOBAL_POOL,                   \
-        PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_OUTPUT_STRIDE, { 0 },                           \
+        PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_OUTPUT_STRIDE, PM_NETS_INIT, { 0 },             \
     }
 
 /* The pairs: width of the pointwise convolution, stride of the depthwise one. */
@@ -39,7 +39,7 @@ static struct pm_node *pointwise(struct pm_net *net, const struct pm_nets_option
         net, o, pm_arena_printf(net->arena, "MobilenetV1/Conv2d_%d_pointwise", i + 1), x,
         pm_arena_printf(net->arena, "activation=%s", activation),
         "conv2d filters=%d kernel=1 weights_init=%s", width_of(o, i),
-        pm_nets_init(o, "truncated(0.09)"));
+        pm_nets_init(net, o, "truncated(0.09)"));
 }
 
 static const struct pm_nets_end end = {

@@ -14,7 +14,7 @@
     {                                                                                              \
         PM_NETS_DEPTH(factor, 8), PM_NETS_DIVISIBLE, PM_NETS_SCALE_LAST(last),                     \
         PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_OUTPUT_STRIDE,         \
-        PM_NETS_CONVENTIONS(torch), { 0 },                                                         \
+        PM_NETS_INIT, PM_NETS_CONVENTIONS(torch), { 0 },                                           \
     }
 
 /* Width of the projection and stride of blocks 1 to 16. Block 0 expands by 1. */
@@ -32,7 +32,7 @@ static struct pm_node *conv_bn(struct pm_net *net, const struct pm_nets_options 
     return pm_nets_conv_bn(net, o, name, x,
                            pm_arena_printf(net->arena, "activation=%s", activation),
                            "conv2d filters=%d kernel=1 weights_init=%s", filters,
-                           pm_nets_init(o, "truncated(0.09)"));
+                           pm_nets_init(net, o, "truncated(0.09)"));
 }
 
 static struct pm_node *block(struct pm_net *net, const struct pm_nets_options *o, int i,
@@ -125,7 +125,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "MobilenetV2/Logits/Dropout", x, "dropout keep=%.9g", (double)o->keep_prob);
     pm_heads_add(net, heads, "logits",
                  pm_nets_logits(net, "MobilenetV2/Logits/Conv2d_1c_1x1", x, num_classes,
-                                "truncated(0.09)"));
+                                pm_nets_logits_init(net, o,
+                                                    pm_nets_init(net, o, "truncated(0.09)"))));
 }
 
 #define ROW(suffix, factor, table, source, other)                                                  \

@@ -87,14 +87,14 @@ static struct pm_node *conv_bn(const struct maker *m, const char *name, struct p
                            pm_arena_printf(m->net->arena, "activation=%s", activation),
                            "conv2d filters=%d %s weights_init=%s", filters,
                            pm_nets_window(m->net->arena, m->o, kernel, stride, rate),
-                           pm_nets_init(m->o, "truncated(0.09)"));
+                           pm_nets_init(m->net, m->o, "truncated(0.09)"));
 }
 
 /* y = x times a gate per channel: relu6(w2 relu(w1 average(x)) + 3) / 6. */
 static struct pm_node *gate(const struct maker *m, const char *scope, struct pm_node *x)
 {
     const int c = x->out_shape.dim[3];
-    const char *init = pm_nets_init(m->o, "truncated(0.09)");
+    const char *init = pm_nets_init(m->net, m->o, "truncated(0.09)");
     struct pm_node *g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/average"), x,
                                    "global_pool");
 
@@ -145,6 +145,7 @@ static struct pm_node *head(const struct maker *m, struct pm_node *x, int num_cl
 {
     const struct form *form = m->form;
     struct pm_net *net = m->net;
+    const char *init = pm_nets_init(net, m->o, "truncated(0.09)");
 
     x = conv_bn(m, name_of(m, form->scope, "Conv_1"), x,
                 form->features ? pm_nets_depth(m->o, form->last)
@@ -152,13 +153,13 @@ static struct pm_node *head(const struct maker *m, struct pm_node *x, int num_cl
     x = pm_net_add(net, name_of(m, form->scope, "AvgPool2D"), x, "global_pool");
     if (form->features) {
         x = pm_net_add(net, name_of(m, form->scope, "Conv_2"), x, "conv2d filters=%d kernel=1 "
-                       "weights_init=truncated(0.09)", pm_nets_last_depth(m->o, form->features));
+                       "weights_init=%s", pm_nets_last_depth(m->o, form->features), init);
         x = pm_net_add(net, name_of(m, form->scope, "Conv_2/activation"), x, form->first);
     }
     x = pm_net_add(net, name_of(m, form->scope, "Logits/Dropout"), x, "dropout keep=%.9g",
                    (double)m->o->keep_prob);
     return pm_nets_logits(net, name_of(m, form->scope, "Logits/Conv2d_1c_1x1"), x, num_classes,
-                          "truncated(0.09)");
+                          pm_nets_logits_init(net, m->o, init));
 }
 
 static struct pm_node *blocks(struct maker *m, struct pm_node *x)
@@ -199,6 +200,7 @@ static struct pm_node *backbone(const struct form *form, struct pm_net *net, str
     {                                                                                              \
         PM_NETS_DEPTH(factor, 8), PM_NETS_DIVISIBLE, PM_NETS_SCALE_LAST(last),                     \
         PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(decay, 0.001), PM_NETS_OUTPUT_STRIDE,           \
+        PM_NETS_INIT,                                                                              \
         __VA_ARGS__                                                                                \
     }
 #define ROW(id, text, table, source, other)                                                        \

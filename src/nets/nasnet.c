@@ -19,7 +19,7 @@
     }                                                                                              \
     static const struct pm_opt opts_##id[] = {                                                     \
         PM_NETS_KEEP_PROB(share), PM_NETS_BATCH_NORM(average, epsilon), PM_NETS_AUX_HEAD,          \
-        PM_NETS_DROP_PATH(paths, steps), { 0 },                                                    \
+        PM_NETS_DROP_PATH(paths, steps), PM_NETS_INIT, { 0 },                                      \
     };                                                                                             \
     const struct pm_net_row pm_net_row_##id = {                                                    \
         .name = #id, .help = text, .opts = opts_##id, .cfg_size = sizeof(struct pm_nets_options),  \

@@ -14,8 +14,6 @@
 
 enum { PAIRS = 5, STATES = PAIRS + 2 };
 
-#define WEIGHTS "bias=false weights_init=variance_scaling_fan_out"
-#define DENSE_WEIGHTS "bias=false weights_init=variance_scaling_uniform(0.33333333)"
 
 /* The cell being built. */
 struct cell {
@@ -50,7 +48,11 @@ static struct pm_node *relu(struct pm_net *net, struct pm_node *x)
 
 static const char *weights(const struct cell *c)
 {
-    return c->nas->dense ? DENSE_WEIGHTS : WEIGHTS;
+    const char *own = c->nas->dense ? "variance_scaling_uniform(0.33333333)"
+                                    : "variance_scaling_fan_out";
+
+    return pm_arena_printf(c->net->arena, "bias=false weights_init=%s",
+                           pm_nets_init(c->net, c->o, own));
 }
 
 static struct pm_node *conv(const struct cell *c, const char *name, struct pm_node *x, int filters,
@@ -79,7 +81,7 @@ static struct pm_node *reduction(const struct cell *c, struct pm_node *x)
     x = pm_net_add(c->net, join(c, c->scope, "path2_crop"), x, "slice begin=[0,1,1,0]");
     path[1] = pm_net_add(c->net, join(c, c->scope, "path2_conv"), x,
                          "conv2d filters=%d kernel=1 stride=2 padding=explicit pad=[0,%d,0,%d] "
-                         WEIGHTS, c->filters - c->filters / 2, odd_h, odd_w);
+                         "%s", c->filters - c->filters / 2, odd_h, odd_w, weights(c));
     x = pm_net_add_many(c->net, join(c, c->scope, "final_path"), path, 2, "concat axis=3");
     return norm(c, join(c, c->scope, "final_path_bn"), x, NULL);
 }
@@ -295,8 +297,9 @@ static struct maps stem(struct cell *c, struct pm_node *images)
     const char *name = n->stem ? "conv0" : "l1_stem_3x3";
 
     m.x =
-        pm_net_add(c->net, name, images, "conv2d filters=%d kernel=3 stride=%d padding=%s " WEIGHTS,
-                   n->stem ? n->stem : 3 * n->filters, n->stem ? 2 : 1, n->stem ? "valid" : "same");
+        pm_net_add(c->net, name, images, "conv2d filters=%d kernel=3 stride=%d padding=%s %s",
+                   n->stem ? n->stem : 3 * n->filters, n->stem ? 2 : 1, n->stem ? "valid" : "same",
+                   weights(c));
     m.x = norm(c, n->stem ? "conv0_bn" : "l1_stem_bn", m.x, NULL);
     c->stride = 2;
     for (int i = 0; n->stem && i < 2; i++) {
@@ -315,7 +318,7 @@ static struct pm_node *auxiliary(const struct cell *c, int number, struct pm_nod
     x = conv(c, join(c, scope, "proj"), x, 128, 1);
     x = pm_nets_batch_norm(c->net, c->o, join(c, scope, "aux_bn0"), x, NULL, "activation=relu");
     x = pm_net_add(c->net, join(c, scope, "Conv"), x, "conv2d filters=768 kernel=[%d,%d] "
-                   "padding=valid " WEIGHTS, x->out_shape.dim[1], x->out_shape.dim[2]);
+                   "padding=valid %s", x->out_shape.dim[1], x->out_shape.dim[2], weights(c));
     x = pm_nets_batch_norm(c->net, c->o, join(c, scope, "aux_bn1"), x, NULL, "activation=relu");
     x = pm_net_add(c->net, join(c, scope, "Flatten"), x, "flatten");
     return pm_net_add(c->net, join(c, scope, "FC"), x, "fully_connected units=%d "
@@ -327,8 +330,8 @@ static struct pm_node *logits(const struct cell *c, struct pm_node *x, int class
     x = pm_net_add(c->net, "final_layer/global_pool", relu(c->net, x), "global_pool");
     x = pm_net_add(c->net, "final_layer/dropout", x, "dropout keep=%.9g", (double)c->o->keep_prob);
     x = pm_net_add(c->net, "final_layer/Flatten", x, "flatten");
-    return pm_net_add(c->net, "final_layer/FC", x, "fully_connected units=%d "
-                      "weights_init=variance_scaling_fan_out", classes);
+    return pm_net_add(c->net, "final_layer/FC", x, "fully_connected units=%d weights_init=%s",
+                      classes, pm_nets_logits_init(c->net, c->o, "variance_scaling_fan_out"));
 }
 
 /* Returns the least image size at which every halved map has two pixels, and the auxiliary head's

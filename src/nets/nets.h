@@ -29,6 +29,8 @@ struct pm_nets_options {
     double drop_path_keep; /* double, because 1 - keep is used */
     int drop_path_steps;
     int conventions; /* enum: 0 tensorflow, 1 torch */
+    const char *init;        /* initial weights of convolutions; NULL: the net's own */
+    const char *logits_init; /* of the last layer; NULL: init, or the net's own */
     /* Set by detectors; else zeros. */
     const struct pm_nets_override *override; /* NULL: the net's own settings */
     bool regularize_depthwise;  /* weight decay of depthwise weights */
@@ -59,6 +61,13 @@ struct pm_nets_options {
     PM_ENUM(pm_nets_options, conventions, which, "tensorflow|torch",                               \
             "padding, strides and normalisation: tensorflow for weights of TF-Slim, torch for "    \
             "weights of torchvision and timm")
+#define PM_NETS_INIT                                                                               \
+    PM_STRING(pm_nets_options, init, NULL,                                                         \
+              "initial weights of convolutions, such as truncated(0.1), instead of the net's "     \
+              "usual ones; layers for which the net states another value keep it"),                \
+    PM_STRING(pm_nets_options, logits_init, NULL,                                                  \
+              "initial weights of the last layer; null = those of model.init if the layer is a "   \
+              "convolution, or the net's own")
 #define PM_NETS_DEPTH(factor, min)                                                                 \
     PM_DOUBLE(pm_nets_options, depth_multiplier, factor, 0.01, 4, "factor for the width of "       \
                                                                   "every layer"),                  \
@@ -103,8 +112,14 @@ struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
  * *rate of later layers grows instead. */
 void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate);
 
-/* Returns the override's initial weights or activation; without one `own`. */
-const char *pm_nets_init(const struct pm_nets_options *o, const char *own);
+/* Returns the initial weights of a convolution: the override's, or model.init, or `own`. Call it
+ * where `own` is the net's usual value, not one for a single layer. Sets the net's error if
+ * model.init is not an initializer. */
+const char *pm_nets_init(struct pm_net *net, const struct pm_nets_options *o, const char *own);
+/* Returns the initial weights of the last layer: model.logits_init, or `own`. */
+const char *pm_nets_logits_init(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *own);
+/* Returns the override's activation; without one `own`. */
 const char *pm_nets_activation(const struct pm_nets_options *o, const char *own);
 
 /* ---- layers (units.c) -------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
     }                                                                                              \
     static const struct pm_opt opts_##id[] = {                                                     \
         PM_NETS_KEEP_PROB(0.5), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD,               \
-        PM_NETS_DROP_PATH(paths, 250000), { 0 },                                                   \
+        PM_NETS_DROP_PATH(paths, 250000), PM_NETS_INIT, { 0 },                                     \
     };                                                                                             \
     const struct pm_net_row pm_net_row_##id = {                                                    \
         .name = #id, .help = text, .opts = opts_##id, .cfg_size = sizeof(struct pm_nets_options),  \

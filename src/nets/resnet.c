@@ -20,11 +20,9 @@
 
 #include <string.h>
 
-#define INIT " weights_init=variance_scaling(2)"
-
 #define OPTS(decay, epsilon, ...)                                                                  \
     {                                                                                              \
-        PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_OUTPUT_STRIDE,                                 \
+        PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_INIT, PM_NETS_OUTPUT_STRIDE,                   \
         PM_BOOL(pm_nets_options, root_block, true,                                                 \
                 "start with a 7x7 convolution and a pool, which divide the size by 4"),            \
         __VA_ARGS__                                                                                \
@@ -76,15 +74,17 @@ static struct pm_node *conv_bn(const struct maker *m, const char *name, struct p
 {
     return pm_nets_conv_bn(m->net, m->o, name, x, rest, "conv2d filters=%d %s weights_init=%s",
                            filters, pm_nets_window_same(m->net->arena, kernel, stride, rate),
-                           pm_nets_init(m->o, "variance_scaling(2)"));
+                           pm_nets_init(m->net, m->o, "variance_scaling(2)"));
 }
 
 /* Builds a convolution with bias and without batch norm. */
 static struct pm_node *conv_bias(const struct maker *m, const char *name, struct pm_node *x,
                                  int filters, int kernel, int stride)
 {
-    return pm_net_add(m->net, name, x, "conv2d filters=%d %s bias=true" INIT, filters,
-                      pm_nets_window_same(m->net->arena, kernel, stride, 1));
+    return pm_net_add(m->net, name, x, "conv2d filters=%d %s bias=true weights_init=%s",
+                      filters,
+                      pm_nets_window_same(m->net->arena, kernel, stride, 1),
+                      pm_nets_init(m->net, m->o, "variance_scaling(2)"));
 }
 
 static struct pm_node *subsampled(const struct maker *m, const char *name, struct pm_node *x,
@@ -130,8 +130,9 @@ static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct
 
     (void)width;
     x = conv_bn(m, name_of(m, scope, "conv1"), x, out, 3, first, rate, "activation=relu");
-    x = pm_net_add(m->net, last, x, "conv2d filters=%d %s bias=false" INIT, out,
-                   pm_nets_window_same(m->net->arena, 3, stride / first, rate));
+    x = pm_net_add(m->net, last, x, "conv2d filters=%d %s bias=false weights_init=%s", out,
+                   pm_nets_window_same(m->net->arena, 3, stride / first, rate),
+                   pm_nets_init(m->net, m->o, "variance_scaling(2)"));
     return sum_v1(m, scope, last, x, in);
 }
 
@@ -150,7 +151,7 @@ static struct pm_node *bottleneck_v1(const struct maker *m, const char *scope, s
     x = conv_bn(m, name_of(m, scope, "conv1"), x, width, 1, 1, 1, activation);
     x = conv_bn(m, name_of(m, scope, "conv2"), x, width, 3, stride, rate, activation);
     x = pm_net_add(m->net, last, x, "conv2d filters=%d kernel=1 bias=false weights_init=%s", out,
-                   pm_nets_init(m->o, "variance_scaling(2)"));
+                   pm_nets_init(m->net, m->o, "variance_scaling(2)"));
     return sum_v1(m, scope, last, x, in);
 }
 
@@ -245,7 +246,8 @@ static void build(const struct depths *d, const struct pm_nets_options *o, struc
     x = pm_net_add(net, name_of(&m, d->scope, "pool5"), x, "global_pool");
     pm_heads_add(net, heads, "logits",
                  pm_nets_logits(net, name_of(&m, d->scope, "logits"), x, num_classes,
-                                "variance_scaling(2)"));
+                                pm_nets_logits_init(net, o,
+                                                    pm_nets_init(net, o, "variance_scaling(2)"))));
 }
 
 static struct pm_node *backbone(const struct depths *d, const struct pm_backbone *b,
@@ -287,7 +289,7 @@ static struct pm_node *backbone(const struct depths *d, const struct pm_backbone
 #define RESNET_V2(depth, ...)                                                                      \
     BUILD(v2_##depth, PREACT, __VA_ARGS__)                                                         \
     const struct pm_net_row pm_net_row_resnet_v2_##depth =                                         \
-        ROW(v2_##depth, #depth, "second", opts_v2, "inception", NULL)
+        ROW(v2_##depth, #depth, "second", opts_v2, "vgg", NULL)
 /* Defines a net that only PyTorch has, with its conventions as the default. */
 #define RESNET_BASIC(depth, ...)                                                                   \
     BUILD(v1_##depth, BASIC, __VA_ARGS__)                                                          \

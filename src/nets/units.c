@@ -1,8 +1,11 @@
 /* units: layers shared by named nets. */
 #include "nets/nets.h"
 
+#include <pumice/layer.h>
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Returns the epsilon. TensorFlow's fused batch norm never adds less. */
 static double epsilon_of(const struct pm_nets_options *o)
@@ -12,9 +15,32 @@ static double epsilon_of(const struct pm_nets_options *o)
     return (double)(o->batch_norm_epsilon < least ? least : o->batch_norm_epsilon);
 }
 
-const char *pm_nets_init(const struct pm_nets_options *o, const char *own)
+/* Returns an initializer that the config sets, or `own` after an error. */
+static const char *set_init(struct pm_net *net, const char *key, const char *text, const char *own)
 {
-    return o->override ? o->override->init : own;
+    struct pm_init parsed;
+
+    if (net->error)
+        return own;
+    if (text[strcspn(text, " \t\n=")]) /* a layer's spec is separated by blanks */
+        net->error = pm_fail(PM_ECONFIG, "%s: '%s': remove the blanks, as in truncated(0.1)", key,
+                             text);
+    else
+        net->error = pm_init_parse(text, &parsed, key);
+    return net->error ? own : text;
+}
+
+const char *pm_nets_init(struct pm_net *net, const struct pm_nets_options *o, const char *own)
+{
+    return o->override ? o->override->init
+           : o->init   ? set_init(net, "model.init", o->init, own)
+                       : own;
+}
+
+const char *pm_nets_logits_init(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *own)
+{
+    return o->logits_init ? set_init(net, "model.logits_init", o->logits_init, own) : own;
 }
 
 const char *pm_nets_activation(const struct pm_nets_options *o, const char *own)
@@ -67,7 +93,7 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
                            "depthwise_conv2d %s regularize=%s weights_init=%s",
                            pm_nets_window(net->arena, o, kernel, stride, rate),
                            o->regularize_depthwise ? "true" : "false",
-                           pm_nets_init(o, "truncated(0.09)"));
+                           pm_nets_init(net, o, "truncated(0.09)"));
 }
 
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
@@ -132,5 +158,5 @@ struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
                            pm_arena_printf(net->arena, "activation=%s", activation),
                            "conv2d filters=%d %s weights_init=%s", filters,
                            pm_nets_window(net->arena, o, 3, stride, rate),
-                           pm_nets_init(o, "truncated(0.09)"));
+                           pm_nets_init(net, o, "truncated(0.09)"));
 }

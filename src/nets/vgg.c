@@ -7,7 +7,7 @@
 
 #define OPTS(torch)                                                                                \
     {                                                                                              \
-        PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL,                                               \
+        PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, PM_NETS_INIT,                                 \
         PM_ENUM(pm_nets_options, fc_conv_padding, 0, "valid|same",                                 \
                 "padding of fc6; same: images from 32x32 work, with global_pool for those above "  \
                 "it"),                                                                             \
@@ -42,6 +42,7 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
                   struct pm_heads *heads)
 {
     struct pm_arena *a = net->arena;
+    const char *init = pm_nets_init(net, o, "xavier");
     struct pm_node *x = images;
 
     pm_nets_begin(net, o);
@@ -51,18 +52,20 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
         for (int i = 1; i <= convs[stage]; i++)
             x = pm_net_add(net, pm_arena_printf(a, "%s/conv%d/conv%d_%d", scope, stage + 1,
                                                 stage + 1, i), x,
-                           "conv2d filters=%d kernel=3 activation=relu", widths[stage]);
+                           "conv2d filters=%d kernel=3 activation=relu weights_init=%s",
+                           widths[stage], init);
         x = pm_net_add(net, pm_arena_printf(a, "%s/pool%d", scope, stage + 1), x,
                        "max_pool kernel=2 stride=2 padding=valid");
     }
     if (o->conventions && !o->global_pool && !o->fc_conv_padding)
         x = down_to_seven(net, scope, x);
-    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, "xavier",
+    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, init,
                         "constant(0)");
-    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, "xavier",
+    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, init,
                         "constant(0)");
     pm_heads_add(net, heads, "logits",
-                 pm_nets_fc_scores(net, scope, x, num_classes, "xavier", o->global_pool));
+                 pm_nets_fc_scores(net, scope, x, num_classes, pm_nets_logits_init(net, o, init),
+                                   o->global_pool));
 }
 
 #define ROW(which, text, table, source, other)                                                     \

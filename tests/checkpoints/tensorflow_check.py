@@ -4,10 +4,11 @@ TensorFlow's checkpoints.
     python3 tests/checkpoints/tensorflow_check.py PUMICE FOLDER
 
 Trains a small lenet with the program PUMICE and converts it. TensorFlow's own reader and saver must
-find every tensor, and its operators must give the probabilities of `pumice predict`. Then
-TensorFlow trains the net for a few steps and saves it as V2, as V1 and as a SavedModel. `pumice
-predict` must give TensorFlow's probabilities from each of them, also with the moving averages, and
-training must start from them. A Python without tensorflow makes a virtual environment in FOLDER and
+find every tensor, and its operators must give the probabilities of `pumice predict`. TensorFlow's
+Adam must continue from such a checkpoint. Then TensorFlow trains the net for a few steps and saves
+it as V2, as V1 and as a SavedModel. `pumice predict` must give TensorFlow's probabilities from each
+of them, also with the moving averages, and training must start from them, with and without slots
+and step. A Python without tensorflow makes a virtual environment in FOLDER and
 installs it there, once. The check exits with 77 (skipped) when the download fails."""
 import json
 import os
@@ -111,6 +112,34 @@ def reads_ours():
     near(ours, probabilities(files, tensors), "TensorFlow with our variables")
 
 
+def adam_goes_on():
+    """TensorFlow's Saver restores every variable of Adam from our checkpoint. The powers of its
+    decays are those that TensorFlow itself has after as many updates."""
+    pumice("train", "net.json", "run.folder=adam", "optim.name=adam", "optim.beta2=0.99",
+           "optim.moving_average_decay=0")
+    pumice("checkpoint", "convert", "adam", "ours/adam.ckpt-20")
+    tensors = safetensors("adam/checkpoints/step-000020.safetensors")
+    with tf.Graph().as_default():
+        step = tf1.train.get_or_create_global_step()
+        variables = [tf1.get_variable(n, shape=t.shape) for n, t in tensors.items()
+                     if n.count("/") == 2]
+        adam = tf1.train.AdamOptimizer(0.001, beta2=0.99)
+        train = adam.apply_gradients([(tf.zeros(v.shape), v) for v in variables], global_step=step)
+        powers = [v for v in tf1.global_variables() if v.op.name in ("beta1_power", "beta2_power")]
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for _ in range(20):
+                session.run(train)
+            theirs = session.run(powers)
+            tf1.train.Saver().restore(session, "ours/adam.ckpt-20")
+            ours = session.run(powers)
+            slot = session.run(adam.get_slot(variables[0], "v"))
+    check(len(powers) == 2, "TensorFlow's Adam has other variables")
+    check(ours == theirs, f"powers {ours}, but {theirs} in TensorFlow")
+    check(np.array_equal(slot, tensors[variables[0].op.name + "/Adam_1"]), "another slot")
+    print("TensorFlow's Adam goes on from ours")
+
+
 def writes_theirs(shapes):
     """Trains the net with TensorFlow and writes its files."""
     averages = tf.train.ExponentialMovingAverage(0.5)
@@ -160,6 +189,16 @@ def reads_theirs():
         for part in ("8 of 8 variables", "8 moving averages, 8 optimizer slots"):
             check(part in printed, printed)
     pumice("checkpoint", "diff", "from_v1", "from_v2")
+    for path in ("v2/model.ckpt-3", "v1/model.ckpt-3"):
+        folder = "on_" + path[:2]
+        printed = pumice("train", "net.json", f"run.folder={folder}", f"init.checkpoint={path}",
+                         "init.restore=all", "run.steps=3").stderr
+        check("moving averages and the step 3 are restored" in printed, printed)
+        ours = safetensors(f"{folder}/checkpoints/step-000003.safetensors")
+        reader = tf.train.load_checkpoint(path)
+        for name, value in ours.items():
+            check(np.array_equal(reader.get_tensor(name), value), f"{path}: {name} is another")
+    print("slots, averages and step are TensorFlow's")
 
 
 def main():
@@ -177,6 +216,7 @@ def main():
         with open("net.json", "w") as f:
             json.dump(NET, f)
         reads_ours()
+        adam_goes_on()
         reads_theirs()
     finally:
         shutil.rmtree(folder)
