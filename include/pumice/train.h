@@ -33,9 +33,11 @@ int pm_dry_run(const struct pm_config *c, struct cJSON *report);
  * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),
  * checkpoint, averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
-/* Stores a report of pm_evaluate in the folder RUN/eval_SPLIT: in an event file for TensorBoard,
- * which is created if *events is NULL (close it with pm_events_close), and as per_class.csv. Does
- * nothing if the checkpoint does not belong to the run. A failure to write is only a warning. */
+/* Stores a report of pm_evaluate in the folder RUN/eval_SPLIT, or RUN/eval_SPLIT/CHECKPOINT-HASH
+ * if the checkpoint does not belong to the run: in an event file for TensorBoard, which is created
+ * if *events is NULL (close it with pm_events_close), and as per_class.csv. The step is the
+ * checkpoint's, 0 if it has none. Does nothing without run.folder. A failure to write is only a
+ * warning. */
 struct pm_events;
 void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
                         struct pm_events **events);

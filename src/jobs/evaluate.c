@@ -9,6 +9,7 @@
 
 #include <cjson/cJSON.h>
 #include <pumice/formats.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns the part of a checkpoint's path below the run folder, even if the path reaches it by
@@ -39,6 +40,8 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
 
     PM_TRY(pm_session_open(c, true, (struct pm_net_want){ PM_USE_EVAL, c->eval.batch_size, 0, 0 },
                            &s));
+    PM_INFO("eval", "evaluating %s (%s%s)", s.from->path, pm_tensor_file_format(s.from->tensors),
+            s.averages ? ", its moving averages" : "");
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
@@ -77,6 +80,25 @@ out:
 
 /* ---- the folder of an evaluation ---------------------------------------------------------- */
 
+/* Returns RUN/eval_SPLIT, or for a checkpoint of another run or program a folder of its own in it,
+ * so that it is not drawn into the run's curves: "RUN/eval_test/model.ckpt-157585-1a2b3c4d". The
+ * hash of the path distinguishes files of one name. */
+static char *folder_of(const struct pm_config *c, const char *split, const char *checkpoint)
+{
+    const char *slash = strrchr(checkpoint, '/'), *name = slash ? slash + 1 : checkpoint;
+    struct pm_str s = { 0 };
+    char *folder = pm_evaluations_folder(c->run.folder, split), *real;
+
+    if (below(checkpoint, c->run.folder))
+        return folder;
+    real = realpath(checkpoint, NULL); /* fails for the prefix of several files */
+    pm_str_add(&s, "%s/%s-%08x", folder, name,
+               (unsigned)pm_hash(real ? real : checkpoint));
+    free(real);
+    pm_free(folder);
+    return s.text;
+}
+
 /* Writes no START event, so that evaluations of other steps stay visible in any order. */
 static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
                         uint64_t step, struct pm_events **events)
@@ -94,16 +116,17 @@ out:
 void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
                         struct pm_events **events)
 {
-    const uint64_t step = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(report, "step"));
+    const cJSON *number = cJSON_GetObjectItem(report, "step"); /* null: the file has none */
+    const uint64_t step = cJSON_IsNumber(number) ? (uint64_t)number->valuedouble : 0;
     const char *from = cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint"));
     const cJSON *rows = cJSON_GetObjectItem(report, "per_class");
     char *folder;
     int err = PM_OK;
 
-    if (!below(from, c->run.folder))
+    if (!c->run.folder)
         return;
-    folder = pm_evaluations_folder(
-        c->run.folder, cJSON_GetStringValue(cJSON_GetObjectItem(report, "split")));
+    folder = folder_of(c, cJSON_GetStringValue(cJSON_GetObjectItem(report, "split")), from);
+    PM_TRY(pm_make_folders(folder));
     PM_TRY(write_events(folder, c, report, step, events));
     if (rows)
         PM_TRY(pm_per_class_write(folder, step, rows));

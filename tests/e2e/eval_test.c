@@ -87,7 +87,7 @@ static void checkpoint_of_another_net(void **state)
     check(r, 3, "are not in", "is it a checkpoint of this net");
 }
 
-/* Each split has its own folder. A file that names a checkpoint of another run leaves nothing. */
+/* Each split has its own folder. */
 static void files_by_split(void **state)
 {
     const char *line;
@@ -110,9 +110,48 @@ static void files_by_split(void **state)
     csv = get_text(in("run/eval/per_class.csv")); /* from the evaluation during training */
     assert_non_null(strstr(csv, "\n6,3,ring,"));
     pm_free(csv);
-    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("other"),
-              in("run")), 0);
-    assert_false(pm_file_exists(in("other")));
+}
+
+/* A checkpoint of another run or program gets a folder of its own below eval_SPLIT, so that it is
+ * not drawn into the run's curves. Its event file has the checkpoint's step. */
+static void other_checkpoints(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    const int before = event_files("eval_test");
+    char **files = NULL;
+    size_t count = 0;
+    struct result r;
+
+    (void)state;
+    assert_int_equal(pm_make_folders(in("kept")), PM_OK);
+    check(run(NULL, "checkpoint convert %s %s", in("run"), in("kept/model.ckpt-6")), 0);
+    for (int i = 0; i < 2; i++) { /* into the run's folder, and into one that is not there yet */
+        const char *to = i ? "other" : "run";
+
+        r = run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("%s", to),
+                in("kept/model.ckpt-6"));
+        assert_contains(r.err, "evaluating ");
+        assert_contains(r.err, "kept/model.ckpt-6 (TensorFlow V2 checkpoint)");
+        check(r, 0);
+        assert_int_equal(pm_glob(a, in("%s/eval_test/model.ckpt-6-*/events.out.tfevents.*", to),
+                                 &files, &count), PM_OK);
+        assert_int_equal(count, 1);
+        *strrchr(files[0], '/') = '\0';
+        assert_true(has_tag(files[0], "eval/Accuracy"));
+        assert_int_equal(pm_glob(a, in("%s/eval_test/model.ckpt-6-*/per_class.csv", to), &files,
+                                 &count), PM_OK);
+        assert_int_equal(count, 1);
+        char *csv = get_text(files[0]);
+        assert_non_null(strstr(csv, "\n6,0,disc,"));
+        pm_free(csv);
+    }
+    assert_int_equal(event_files("eval_test"), before);
+    assert_false(pm_file_exists(in("other/config.json")));
+    /* A run can still begin in that folder. */
+    check(run(NULL, "train %s run.folder=%s run.steps=1", in("net.json"), in("other")), 0);
+    check(run(NULL, "eval %s run.folder=null eval.checkpoint=%s", in("net.json"),
+              in("kept/model.ckpt-6")), 0);
+    pm_arena_destroy(&a);
 }
 
 static int values_of(const struct pm_file_tensor *t, void *dst)
@@ -242,7 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
-        cmocka_unit_test(files_by_split),    cmocka_unit_test(without_step),
+        cmocka_unit_test(files_by_split),    cmocka_unit_test(other_checkpoints),
+        cmocka_unit_test(without_step),
         cmocka_unit_test(watching),          cmocka_unit_test(without_the_folder),
         cmocka_unit_test(damaged_pictures),  cmocka_unit_test(checkpoint_of_another_net),
     };
