@@ -311,6 +311,10 @@ void pm_config_size(const struct pm_config *c, bool train, int *height, int *wid
 /* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees
  * it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);
+/* Returns the key that a word probably means: a key without its section, a flag of the original
+ * programs, another framework's word, or a misspelt key. NULL: none is similar. In the arena, or
+ * constant. */
+const char *pm_config_suggest(const char *word, struct pm_arena *a);
 /* Returns the origin of the value at a dotted path: "x.json:12", "command line", "default", or
  * "default of TASK" if the task has a default of its own. */
 const char *pm_config_origin(const struct pm_config *c, const char *path);

@@ -41,9 +41,10 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 struct pm_events;
 void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
                         struct pm_events **events);
-/* Runs the net over image files (folders are searched): members images [{file, ...}] and damaged,
- * the number of files that could not be read: a warning each, {file, error} in the list. out:
- * folder for the drawn pictures, or NULL. */
+/* Runs the net over image files (folders are searched): members images [{file, ...}]; damaged, the
+ * number of files that could not be read: a warning each, {file, error} in the list; and not_read,
+ * the other files in the folders, which are no pictures by their names. out: folder for the drawn
+ * pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
                struct cJSON *report);
 /* Writes the net for evaluation, with the values of a checkpoint (eval.checkpoint, eval.averages),

@@ -59,6 +59,28 @@ static bool is_override(const char *word)
     return n > 0 && word[n] == '=' && !pm_file_exists(word);
 }
 
+/* Whether a word is --section.key=value. */
+static bool is_dashed_key(const char *word)
+{
+    const char *dot = strchr(word, '.'), *equals = strchr(word, '=');
+
+    return strncmp(word, "--", 2) == 0 && dot && equals && dot < equals && is_override(word + 2);
+}
+
+static int fail_flag(const char *command, const char *flag, struct pm_arena *a)
+{
+    const char *word = pm_arena_printf(a, "%.*s", (int)strcspn(flag, "="), flag);
+    const char *key = pm_config_suggest(word + strspn(word, "-"), a);
+
+    if (key && !strncmp(flag, "--", 2))
+        return pm_fail(PM_ECONFIG,
+                       "command line: %s has no flag '%s', did you mean the key %s=VALUE? (pumice "
+                       "%s --help)",
+                       command, word, key, command);
+    return pm_fail(PM_ECONFIG, "command line: %s has no flag '%s' (pumice %s --help)", command,
+                   flag, command);
+}
+
 int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out)
 {
     *out = (struct app_args){
@@ -66,10 +88,11 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
         .overrides = pm_arena_alloc(a, (size_t)argc * sizeof *out->overrides),
     };
     for (int i = 0; i < argc; i++) {
-        if (argv[i][0] == '-' && argv[i][1])
-            return pm_fail(PM_ECONFIG, "command line: %s has no flag '%s' (pumice %s --help)",
-                           command, argv[i], command);
-        if (is_override(argv[i]))
+        if (is_dashed_key(argv[i]))
+            out->overrides[out->overrides_count++] = argv[i] + 2;
+        else if (argv[i][0] == '-' && argv[i][1])
+            return fail_flag(command, argv[i], a);
+        else if (is_override(argv[i]))
             out->overrides[out->overrides_count++] = argv[i];
         else
             out->words[out->words_count++] = argv[i];
@@ -149,21 +172,49 @@ void app_add_options(struct pm_str *s, const struct pm_opt *opts)
     }
 }
 
-int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
+/* Replaces a run folder with the config that was saved in it. */
+static int name_config(struct app_args *args, struct pm_arena *a)
+{
+    const char *folder = args->words[0], **words, **overrides;
+
+    if (!pm_is_folder(folder))
+        return PM_OK;
+    words = pm_arena_copy(a, args->words, (size_t)args->words_count * sizeof *words);
+    words[0] = pm_arena_printf(a, "%s/config.json", folder);
+    if (!pm_file_exists(words[0]))
+        return pm_fail(PM_ECONFIG,
+                       "command line: %s is a folder without config.json, so it is not the folder "
+                       "of a run; name a config file or a run folder", folder);
+    overrides = pm_arena_alloc(a, (args->overrides_count + 1) * sizeof *overrides);
+    overrides[0] = pm_arena_printf(a, "run.folder=%s", folder);
+    for (size_t i = 0; i < args->overrides_count; i++)
+        overrides[i + 1] = args->overrides[i];
+    args->words = words;
+    args->overrides = overrides;
+    args->overrides_count++;
+    return PM_OK;
+}
+
+int app_load_config(const struct app_args *given, const char *command, int most, struct pm_arena *a,
                     struct pm_config **out)
 {
-    if (args->words_count == 0)
-        return pm_fail(PM_ECONFIG,
+    struct app_args args = *given;
+    int err = PM_OK;
+
+    if (args.words_count == 0)
+        PM_TRY(pm_fail(PM_ECONFIG,
                        "command line: %s needs a config file, as in pumice %s "
                        "configs/lenet_mnist.json",
-                       command, command);
-    if (args->words_count > words)
-        return pm_fail(
-            PM_ECONFIG,
-            "command line: %s takes one config file and key=value arguments, but not '%s'", command,
-            args->words[words]);
+                       command, command));
+    if (args.words_count > most)
+        PM_TRY(pm_fail(
+            PM_ECONFIG, "command line: %s takes one config file and key=value arguments, but not "
+            "'%s'", command, args.words[most]));
+    PM_TRY(name_config(&args, a));
     const struct pm_open_sections open = pm_train_choices(a);
-    return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
+    err = pm_config_load(args.words[0], args.overrides, args.overrides_count, &open, out);
+out:
+    return err;
 }
 
 int app_print_raw(const char *text)

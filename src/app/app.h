@@ -56,9 +56,9 @@ void app_add_indented(struct pm_str *s, const char *lines);
 /* Adds each option, its default and its description, for --help. */
 void app_add_options(struct pm_str *s, const struct pm_opt *opts);
 
-/* Loads the config words[0] with the overrides. PM_ECONFIG if there is no word, or more than
- * `words`. */
-int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
+/* Loads the config words[0], or that of the run folder words[0], with the overrides. PM_ECONFIG if
+ * there is no word, or more than `most`, or the folder is not that of a run. */
+int app_load_config(const struct app_args *args, const char *command, int most, struct pm_arena *a,
                     struct pm_config **out);
 
 /* Prints one object to standard output. */

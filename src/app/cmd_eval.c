@@ -97,7 +97,7 @@ out:
 
 const struct pm_command pm_command_eval = {
     .name = "eval", .help = "evaluates a checkpoint in exactly one pass over a split",
-    .usage = "CONFIG.json [--watch] [key=value ...]",
+    .usage = "CONFIG.json|RUN [--watch] [key=value ...]",
     .details =
         "Evaluates the newest checkpoint of run.folder on data.eval_split. eval.checkpoint\n"
         "selects another checkpoint: a step, \"best\", a file or a folder. Every picture counts\n"

@@ -5,22 +5,6 @@
 
 #include <cjson/cJSON.h>
 
-/* Replaces a run folder with the config that was saved in it. */
-static void name_config(struct app_args *args, struct pm_arena *a)
-{
-    const char **overrides;
-
-    if (args->words_count == 0 || !pm_is_folder(args->words[0]))
-        return;
-    overrides = pm_arena_alloc(a, (args->overrides_count + 1) * sizeof *overrides);
-    overrides[0] = pm_arena_printf(a, "run.folder=%s", args->words[0]);
-    for (size_t i = 0; i < args->overrides_count; i++)
-        overrides[i + 1] = args->overrides[i];
-    args->overrides = overrides;
-    args->overrides_count++;
-    args->words[0] = pm_arena_printf(a, "%s/config.json", args->words[0]);
-}
-
 static void add_values(struct pm_str *text, const cJSON *report, const char *key, const char *what)
 {
     const cJSON *v, *dim;
@@ -91,7 +75,6 @@ static int run(int argc, char **argv, struct app_globals *g)
     int err = PM_OK;
 
     PM_TRY(app_args(argc, argv, "export", a, &args));
-    name_config(&args, a);
     PM_TRY(app_load_config(&args, "export", 2, a, &c));
     PM_TRY(pm_export_onnx(c, args.words_count > 1 ? args.words[1] : NULL, report));
     PM_TRY(g->json ? app_print_json(g, report) : print_text(report));

@@ -77,18 +77,20 @@ static int add_tasks(int argc, char **argv, struct pm_str *s)
 
 const struct pm_command pm_command_predict = {
     .name = "predict", .help = "runs the net on picture files and folders",
-    .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
+    .usage = "CONFIG.json|RUN FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
         "Prints a line per picture with its prediction; --json prints an object per picture. The\n"
         "end of this text describes what each task prints and draws. The checkpoint is selected\n"
         "as for eval. The class names come from the checkpoint. If it has none, they come from\n"
         "data.folder, or model.num_classes gives their number. Files that cannot be read are\n"
-        "named and skipped; the exit code is then 3.\n"
+        "named and skipped; the exit code is then 3. Files of a folder whose names do not end\n"
+        "like those of pictures are named and not read.\n"
         "\n"
         "  --out FOLDER   also writes drawings of each prediction as PNG files. FOLDER must not\n"
         "                 be the folder of the pictures\n"
         "\n"
-        "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
+        "  pumice predict configs/shapes_classification.json photos/ --out labelled\n"
+        "  pumice predict runs/photos new_photo.jpg\n",
     .more = add_tasks,
     .run = run,
 };

@@ -1,13 +1,12 @@
 /* pumice profile: shows the time of a config's training step, call by call. */
 #include "app/app.h"
+#include "app/wrap.h"
 
 #include <pumice/measure.h>
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { TOP_CALLS = 25, TOP_LAYERS = 15, LEAST_NAME = 12 };
 
@@ -34,19 +33,6 @@ static double median(const cJSON *o, const char *key)
 
 /* ---- tables ----------------------------------------------------------------------------- */
 
-/* Returns the columns of standard output; 0: not a terminal, so lines are not shortened. */
-static int terminal_width(void)
-{
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-
-    if (columns && atoi(columns) > 0)
-        return atoi(columns);
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 0;
-}
-
 /* Returns a call's kernel, with the variant if there are several, in the form of PM_VARIANT. */
 static const char *kernel_of(const cJSON *call, char buf[160])
 {
@@ -67,7 +53,7 @@ struct table {
 
 static struct table layout(const cJSON *calls)
 {
-    struct table t = { .width = terminal_width(), .kernel = 6, .layer = 5 };
+    struct table t = { .width = app_columns(), .kernel = 6, .layer = 5 };
     const cJSON *o;
     char buf[160];
     int left;

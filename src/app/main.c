@@ -5,6 +5,7 @@
  * SIGHUP, SIGINT, SIGPIPE and SIGTERM after a checkpoint was written. */
 #include "app/app.h"
 #include "app/manual.h"
+#include "app/wrap.h"
 
 #include <pumice/device.h>
 #include <pumice/trace.h>
@@ -71,6 +72,18 @@ static int fail_unknown(const char *name)
     return pm_fail(PM_ECONFIG, "command line: '%s' is no command (pumice help lists them)", name);
 }
 
+/* Prints a help text in the terminal's width. */
+static int print_wrapped(const char *text)
+{
+    struct pm_str s = { 0 };
+    int err;
+
+    app_wrap(&s, text, app_columns());
+    err = app_print(s.text);
+    pm_str_free(&s);
+    return err;
+}
+
 static int print_overview(void)
 {
     struct pm_str s = { 0 };
@@ -79,7 +92,7 @@ static int print_overview(void)
     for (size_t i = 0; i < PM_COUNT(commands); i++)
         pm_str_add(&s, "  %-11s%s\n", commands[i]->name, commands[i]->help);
     pm_str_add(&s, "%s", closing);
-    int err = app_print(s.text);
+    int err = print_wrapped(s.text);
     pm_str_free(&s);
     return err;
 }
@@ -102,7 +115,7 @@ static int print_help(int argc, char **argv)
         pm_str_add(&s, "\n%s", c->details);
     int err = c->more ? c->more(argc - 1, argv + 1, &s) : PM_OK;
     if (err == PM_OK)
-        err = app_print(s.text);
+        err = print_wrapped(s.text);
     pm_str_free(&s);
     return err;
 }

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *joint(const char *where)
@@ -51,10 +52,22 @@ static int fail_only(const struct pm_opt *o, const char *where, const cJSON *v)
     return fail_value(o, where, v, rule);
 }
 
+static bool is_quoted_number(const cJSON *v)
+{
+    char *end;
+
+    if (!cJSON_IsString(v) || !v->valuestring[0])
+        return false;
+    strtod(v->valuestring, &end);
+    return *end == '\0';
+}
+
 static int check_number(const struct pm_opt *o, const char *where, const cJSON *v, bool integer)
 {
     double x = v->valuedouble;
 
+    if (is_quoted_number(v))
+        return fail_value(o, where, v, "is a text: write the number without quotes");
     if (!cJSON_IsNumber(v))
         return fail_value(o, where, v, integer ? "is not an integer" : "is not a number");
     if (integer && x != floor(x))

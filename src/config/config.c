@@ -42,15 +42,6 @@ static bool has_key(const struct pm_opt *opts, const char *key)
     return opts && pm_opts_find(opts, key) >= 0;
 }
 
-static const char *in_other_section(const struct load *l, const char *key)
-{
-    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
-        if (pm_opts_find(s->opts, key) >= 0 ||
-            has_key(pm_config_task_opts(l->c->task_row, s->name), key))
-            return pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
-    return NULL;
-}
-
 /* Returns the key with the most similar name, from the section, its row and the task. */
 static const char *nearest_key(const struct pm_config_section *s, const struct pm_open_row *row,
                                const struct pm_open_task *task, const char *key)
@@ -82,32 +73,59 @@ static int fail_refused(const struct load *l, const char *path, const struct pm_
                    r->instead);
 }
 
+/* Fails for a key that no table has. guess may be NULL, or equal to the path that was given. */
+static int fail_guess(const struct load *l, const char *place, const char *path, const char *key,
+                      const char *guess)
+{
+    const struct pm_flag *none = guess ? NULL : pm_suggest_none(key);
+
+    if (guess && strcmp(guess, path) != 0)
+        return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?",
+                       pm_config_place(l->c, place), path, guess);
+    if (none)
+        return pm_fail(PM_ECONFIG, "%s %s: this flag has no counterpart: %s. Remove it",
+                       pm_config_place(l->c, place), path,
+                       none->note ? none->note : "nothing replaces it");
+    return pm_fail(PM_ECONFIG, "%s %s: unknown key (docs/keys.md lists all)",
+                   pm_config_place(l->c, place), path);
+}
+
+/* Fails for an option of a row, if the section has no row. */
+static int fail_rowless(const struct load *l, const struct pm_config_section *s, const char *path)
+{
+    return pm_fail(PM_ECONFIG, "%s %s: this is an option of some %ss; set %s.%s to choose the %s",
+                   pm_config_place(l->c, path), path, s->row_kind, s->name, s->row_key,
+                   s->row_kind);
+}
+
+static bool another_row_has(const struct load *l, const struct pm_config_section *s,
+                            const char *key);
+
 static int fail_unknown(const struct load *l, const struct pm_config_section *s,
                         const struct pm_open_row *row, const char *key)
 {
     const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
     const struct pm_refused *refused = pm_refused_find(path);
+    const char *guess;
 
     if (refused)
         return fail_refused(l, path, refused);
     if (row && pm_reference_find(path)) /* the key belongs to another row */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
                        pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));
-    const char *guess = nearest_key(s, row, l->c->task_row, key);
+    if (!row && s->row_kind && another_row_has(l, s, key))
+        return fail_rowless(l, s, path);
+    guess = pm_suggest_key(key, l->c->task_row, l->c->arena);
     if (!guess)
-        guess = in_other_section(l, key);
-    if (!guess && pm_reference_by_flag(key))
-        guess = pm_reference_by_flag(key)->key;
-    if (guess)
-        return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?",
-                       pm_config_place(l->c, path), path, guess);
-    return pm_fail(PM_ECONFIG, "%s %s: unknown key (docs/keys.md lists all)",
-                   pm_config_place(l->c, path), path);
+        guess = nearest_key(s, row, l->c->task_row, key);
+    if (!guess)
+        guess = pm_suggest_similar(key, l->c->task_row, l->c->arena);
+    return fail_guess(l, path, path, key, guess);
 }
 
 static int fail_unknown_top(const struct load *l, const cJSON *v)
 {
-    const char *key = v->string, *path = key;
+    const char *key = v->string, *path = key, *guess;
     const char *names[32];
     size_t count = 0;
 
@@ -118,14 +136,12 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
         names[count++] = top_keys[i];
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         names[count++] = s->name;
-    const char *guess = pm_nearest(key, names, count);
+    guess = pm_suggest_key(key, l->c->task_row, l->c->arena);
     if (!guess)
-        guess = in_other_section(l, key);
-    if (!guess && pm_reference_by_flag(key))
-        guess = pm_reference_by_flag(key)->key;
-    return pm_fail(PM_ECONFIG,
-                   guess ? "%s %s: unknown key, did you mean '%s'?" : "%s %s: unknown section",
-                   pm_config_place(l->c, path), key, guess);
+        guess = pm_nearest(key, names, count);
+    if (!guess)
+        guess = pm_suggest_similar(key, l->c->task_row, l->c->arena);
+    return fail_guess(l, path, key, key, guess);
 }
 
 /* ---- open sections --------------------------------------------------------------------- */

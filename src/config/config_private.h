@@ -116,6 +116,20 @@ extern const struct pm_refused pm_refused_keys[]; /* ends with a NULL key */
 /* Returns the row of a key, or NULL if the key is not refused. */
 const struct pm_refused *pm_refused_find(const char *key);
 
+/* ---- suggest.c: what was probably meant --------------------------------------------------- */
+
+/* Returns the key that has this name in another section, in another program or framework; NULL:
+ * none. In the arena, or constant. */
+const char *pm_suggest_key(const char *word, const struct pm_open_task *task, struct pm_arena *a);
+/* Returns the key of any section with the most similar name; NULL: none is similar. */
+const char *pm_suggest_similar(const char *word, const struct pm_open_task *task,
+                               struct pm_arena *a);
+/* Returns the row's name for a name of another framework, or in another case; NULL: none. */
+const char *pm_suggest_name(const char *word, const struct pm_open_rows *rows);
+/* Returns the original programs' flag with this name that nothing replaces; NULL: none. */
+struct pm_flag;
+const struct pm_flag *pm_suggest_none(const char *word);
+
 /* ---- flags.c: the original programs' flags, by program --------------------------------- */
 
 struct pm_flag {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { LISTED = 20 }; /* most names in a message that has a suggestion */
+
 const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->count; i++)
@@ -29,11 +31,14 @@ int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *row
         names[i] = rows->rows[i].name;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
     }
-    const char *guess = pm_nearest(name, names, count);
-    int err =
-        pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
-                pm_config_place(c, path), path, name, kind, guess ? ", did you mean '" : "",
-                guess ? guess : "", guess ? "'?" : "", all.text);
+    const char *guess = pm_suggest_name(name, rows);
+    if (!guess)
+        guess = pm_nearest(name, names, count);
+    const bool listed = !guess || rows->count <= LISTED;
+    int err = pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (%s%s)",
+                      pm_config_place(c, path), path, name, kind, guess ? ", did you mean '" : "",
+                      guess ? guess : "", guess ? "'?" : "", listed ? "known: " : "",
+                      listed ? all.text : "docs/keys.md lists all");
     pm_str_free(&all);
     return err;
 }

@@ -18,7 +18,15 @@ struct files {
     const char *out; /* the folder that is written to, whose pictures are not read; NULL: none */
     const char **path;
     size_t count, capacity;
+    const char **other; /* what the folders hold beside pictures; owned, texts in the arena */
+    size_t other_count, other_capacity;
 };
+
+static void add_other(struct files *f, const char *path)
+{
+    PM_GROW(f->other, f->other_count, f->other_capacity);
+    f->other[f->other_count++] = path;
+}
 
 static int add_path(struct files *f, const char *path)
 {
@@ -39,9 +47,28 @@ static int add_path(struct files *f, const char *path)
             continue;
         if (pm_is_folder(inner) || pm_image_named(inner))
             PM_TRY(add_path(f, inner));
+        else if (names[i][0] != '.')
+            add_other(f, inner);
     }
 out:
     return err;
+}
+
+/* Names the files in the folders that are not read. */
+static void report_others(const struct files *f, struct cJSON *report)
+{
+    enum { NAMED = 10 };
+    struct cJSON *list = cJSON_AddArrayToObject(report, "not_read");
+
+    for (size_t i = 0; i < f->other_count; i++) {
+        if (i < NAMED)
+            PM_WARN("predict", "%s: not read: its name does not end like that of a picture",
+                    f->other[i]);
+        cJSON_AddItemToArray(list, cJSON_CreateString(f->other[i]));
+    }
+    if (f->other_count > NAMED)
+        PM_WARN("predict", "%zu further files are not read (--json lists them)",
+                f->other_count - NAMED);
 }
 
 /* A picture may have the name that is written. */
@@ -369,6 +396,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
             PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", paths[i]));
         PM_TRY(add_path(&f, paths[i]));
     }
+    report_others(&f, report);
     if (f.count == 0)
         PM_TRY(pm_fail(PM_EDATA,
                        "no image files (" PM_IMAGE_ENDINGS ") in the given files and folders"));
@@ -395,6 +423,7 @@ out:
     pm_free(p.values);
     pm_session_close(&p.s);
     pm_free(f.path);
+    pm_free(f.other);
     pm_arena_destroy(&f.arena);
     return err;
 }

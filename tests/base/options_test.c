@@ -128,7 +128,7 @@ static void messages(void **state)
           "t.json: model.layers[3].size: 0 is outside 1..64 (step between windows)" },
         { "{\"size\": 65}", ".size: 65 is outside 1..64" },
         { "{\"size\": 2.5}", ".size: 2.5 is not an integer (step between windows)" },
-        { "{\"size\": \"2\"}", ".size: \"2\" is not an integer" },
+        { "{\"size\": \"2\"}", ".size: \"2\" is a text: write the number without quotes" },
         { "{\"seed\": -1}", ".seed: -1 is outside 0..9007199254740991" },
         { "{\"rate\": -0.5}", ".rate: -0.5 is below 0 (a rate)" },
         { "{\"rate\": true}", ".rate: true is not a number" },

@@ -70,6 +70,22 @@ static void messages(void **state)
           "input.size to null" },
         { "{\"run\": {\"base_lr\": 1}}", "run.base_lr: unknown key, did you mean "
                                          "'schedule.base_lr'?" },
+        { "{\"schedule\": {\"base_lr\": \"0.01\"}}",
+          "schedule.base_lr: \"0.01\" is a text: write the number without quotes" },
+        { "{\"run\": {\"steps\": \"5\"}}", "\"5\" is a text: write the number without quotes" },
+        { "{\"run\": {\"steps\": \"five\"}}", "run.steps: \"five\" is not an integer" },
+        { "{\"schedule\": {\"lr\": 1}}", "schedule.lr: unknown key, did you mean "
+                                       "'schedule.base_lr'?" },
+        { "{\"lr\": 1}", "t.json:1: lr: unknown key, did you mean 'schedule.base_lr'?" },
+        { "{\"optimizer\": \"adam\"}", "optimizer: unknown key, did you mean 'optim.name'?" },
+        { "{\"master\": \"\"}", "t.json:1: master: this flag has no counterpart: one process; "
+                              "there is no server to name. Remove it" },
+        { "{\"run\": {\"master\": \"\"}}", "run.master: this flag has no counterpart" },
+        { "{\"data\": {\"num_readers\": 1}}", "data.num_readers: unknown key, did you mean "
+                                            "'data.threads'?" },
+        { "{\"optim\": {\"name\": \"Adam\"}}", "did you mean 'adam'?" },
+        { "{\"model\": {\"layers\": [], \"keep_prob\": 0.5}}",
+          "model.keep_prob: this is an option of some nets; set model.name to choose the net" },
         { "{\"run\": {\"train_dir\": \"x\"}}", "did you mean 'run.folder'?" },
         { "{\"run\": {\"max_number_of_steps\": 1}}", "did you mean 'run.steps'?" },
         { "{\"run\": {\"qqqqqq\": 1}}", "run.qqqqqq: unknown key (docs/keys.md lists all)" },
