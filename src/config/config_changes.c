@@ -47,7 +47,54 @@ void pm_config_changes_add(struct pm_config_changes *l, const char *key, enum pm
 {
     PM_GROW(l->list, l->count, l->capacity);
     l->list[l->count++] = (struct pm_config_change){
-        pm_strdup(key), class, cJSON_Duplicate(was, true), cJSON_Duplicate(is, true) };
+        pm_strdup(key), class, was ? cJSON_Duplicate(was, true) : cJSON_CreateNull(),
+        is ? cJSON_Duplicate(is, true) : cJSON_CreateNull() };
+}
+
+static bool is_list_of_objects(const struct cJSON *v)
+{
+    return cJSON_IsArray(v) && cJSON_IsObject(v->child);
+}
+
+/* Appends what differs between two values of a key: members of objects, and of lists of objects of
+ * the same length, one by one: "model.layers.0.filters". */
+static void add_differences(const char *key, enum pm_key_class class, const struct cJSON *was,
+                            const struct cJSON *is, struct pm_config_changes *out)
+{
+    const bool objects = cJSON_IsObject(was) && cJSON_IsObject(is);
+    const struct cJSON *v, *other;
+    int i = 0;
+
+    if (was && is && cJSON_Compare(was, is, true))
+        return;
+    if (!objects && !(is_list_of_objects(was) && is_list_of_objects(is) &&
+                      cJSON_GetArraySize(was) == cJSON_GetArraySize(is))) {
+        pm_config_changes_add(out, key, class, was, is);
+        return;
+    }
+    cJSON_ArrayForEach(v, is)
+    {
+        struct pm_str path = { 0 };
+
+        other = objects ? cJSON_GetObjectItemCaseSensitive(was, v->string)
+                        : cJSON_GetArrayItem(was, i);
+        pm_str_add(&path, "%s.", key);
+        if (objects)
+            pm_str_add(&path, "%s", v->string);
+        else
+            pm_str_add(&path, "%d", i);
+        add_differences(path.text, class, other, v, out);
+        pm_str_free(&path);
+        i++;
+    }
+    cJSON_ArrayForEach(v, was)
+        if (objects && !cJSON_GetObjectItemCaseSensitive(is, v->string)) {
+            struct pm_str path = { 0 };
+
+            pm_str_add(&path, "%s.%s", key, v->string);
+            pm_config_changes_add(out, path.text, class, v, NULL);
+            pm_str_free(&path);
+        }
 }
 
 static void compare(const char *key, const struct cJSON *was, const struct cJSON *is,
@@ -55,9 +102,8 @@ static void compare(const char *key, const struct cJSON *was, const struct cJSON
 {
     const int class = pm_key_class(key);
 
-    if (!was || class == PM_KEY_FREE || cJSON_Compare(was, is, true))
-        return;
-    pm_config_changes_add(out, key, class < 0 ? PM_KEY_RESULT : (enum pm_key_class)class, was, is);
+    if (was && class != PM_KEY_FREE)
+        add_differences(key, class < 0 ? PM_KEY_RESULT : (enum pm_key_class)class, was, is, out);
 }
 
 void pm_config_compare(const struct cJSON *was, const struct cJSON *is,

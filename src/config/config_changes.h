@@ -26,12 +26,13 @@ struct pm_config_changes {
     size_t count, capacity;
 };
 void pm_config_changes_free(struct pm_config_changes *l);
-/* Appends a change; the values are copied. */
+/* Appends a change; the values are copied. NULL counts as null. */
 void pm_config_changes_add(struct pm_config_changes *l, const char *key, enum pm_key_class class,
                            const struct cJSON *was, const struct cJSON *is);
 /* Appends the changes of RESULT and RUN keys between two results of pm_config_dump, in the order of
- * `is`. Keys that one of them lacks are not compared: config.json of an older version lacks newer
- * keys. A key without a class counts as RESULT. */
+ * `is`. Objects and lists of objects are compared member by member: "model.layers.0.filters". Keys
+ * that one of them lacks are not compared: config.json of an older version lacks newer keys. A key
+ * without a class counts as RESULT. */
 void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
                        struct pm_config_changes *out);
 /* Appends a value as text for messages, shortened to about 60 characters. */

@@ -184,7 +184,7 @@ static int write_run(struct pm_run_page *p, const struct pm_run_facts *f, const 
         cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(f->clones)));
     add_metrics(f, run);
     add_devices(p, f, run);
-    if (f->changes)
+    if (cJSON_GetArraySize(f->changes) > 0)
         cJSON_AddItemToObject(run, "changes", cJSON_Duplicate(f->changes, true));
     err = write_json(p->folder, "run.json", run);
     cJSON_Delete(run);

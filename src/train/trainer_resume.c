@@ -163,15 +163,25 @@ static void set_facts(cJSON *tree, const cJSON *size, const cJSON *classes)
 {
     cJSON *sides = cJSON_CreateArray();
 
+    size = cJSON_GetArraySize(size) == 3 ? size : NULL;
     for (int i = 0; i < 2 && size; i++)
         cJSON_AddItemToArray(sides, cJSON_Duplicate(cJSON_GetArrayItem(size, i), true));
     set_fact(tree, "input", "size", size ? sides : NULL);
     set_fact(tree, "input", "channels", cJSON_GetArrayItem(size, 2));
-    set_fact(tree, "model", "num_classes", classes);
+    set_fact(tree, "model", "num_classes", cJSON_IsNumber(classes) ? classes : NULL);
     cJSON_Delete(sides);
 }
 
 /* ---- comparing --------------------------------------------------------------------------- */
+
+/* Whether a key holds a path: those of the data and of an ONNX model. */
+static bool is_path(const char *key)
+{
+    const char *end = strrchr(key, '.');
+
+    return strcmp(key, "model.onnx") == 0 ||
+           (strncmp(key, "data.folder", 11) == 0 && strcmp(end, ".folder") == 0);
+}
 
 /* A file or folder that was moved, or that has another path: not another one. */
 static enum pm_key_class class_of_path(const struct pm_config_change *change)
@@ -229,7 +239,7 @@ static void compare_config(struct pm_trainer *t, cJSON *was, const cJSON *state)
     set_facts(is, size, classes);
     pm_config_compare(was, is, l);
     for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->list[i].key, "data.folder") == 0 || strcmp(l->list[i].key, "model.onnx") == 0)
+        if (is_path(l->list[i].key))
             l->list[i].class = class_of_path(&l->list[i]);
     compare_classes(cJSON_GetObjectItem(state, "data"), data, l);
     cJSON_Delete(is);

@@ -70,7 +70,9 @@ static void another_run(void **state)
     static const struct { const char *change, *says; } table[] = {
         { "input.size=24", "input.size: [16,16] -> [24,24]" },
         { "optim.name=sgd", "optim.name: \"momentum\" -> \"sgd\"" },
-        { "model.layers.0.filters=5", "model.layers: " },
+        { "model.layers.0.filters=5", "(model.layers.0.filters: 4 -> 5)" },
+        { "model.layers.0={\"layer\":\"relu\"}", "model.layers.0.layer: \"conv2d\" -> \"relu\"" },
+        { "model.layers=[{\"layer\":\"relu\"}]", "model.layers: [" },
         { "input.preprocessing=vgg", "input.preprocessing: \"cifarnet\" -> \"vgg\"" },
         { "data.train_split=validation", "data.train_split: \"train\" -> \"validation\"" },
         { "data.sample_1_of_n=2", "data.sample_1_of_n: 1 -> 2" },
@@ -82,8 +84,9 @@ static void another_run(void **state)
     config = get_text(in("kept/config.json"));
     metrics = get_text(in("kept/metrics.jsonl"));
     for (size_t i = 0; i < PM_COUNT(table); i++) {
-        check(train_net(NULL, "kept", table[i].change), 2, "net.json: run.folder: ",
-              "this folder holds another run", table[i].says,
+        check(run(NULL, "train %s run.folder=%s '%s'", in("net.json"), in("kept"),
+                  table[i].change), 2,
+              "net.json: run.folder: ", "this folder holds another run", table[i].says,
               "set run.folder, or start from it with init.checkpoint");
         now = get_text(in("kept/config.json"));
         assert_string_equal(now, config);
@@ -117,6 +120,11 @@ static void equal_values(void **state)
     r = run(NULL, "train %s run.folder=%s run.steps=5 data.folder=%s", in("net.json"), in("equal"),
             link);
     check(r, 0);
+    /* the run's own config.json, which states every value */
+    char *text = get_text(in("equal/config.json"));
+    put_text(in("full.json"), text);
+    pm_free(text);
+    check(run(NULL, "train %s run.steps=6", in("full.json")), 0, "resuming");
     expect_change("equal", 0, "");
 }
 
