@@ -14,7 +14,8 @@ struct cJSON;
 /* The names that a config can use: all nets, optimizers and preprocessings, for pm_config_load. The
  * lists are in the arena, which must outlive the configs. */
 struct pm_open_sections pm_train_choices(struct pm_arena *a);
-/* Trains. Resumes if the run folder has a checkpoint. Returns PM_OK at run.steps, or after a signal
+/* Trains. Resumes if the run folder has a checkpoint; PM_ECONFIG if that is of another run: with
+ * another net, input size, optimizer or data. Returns PM_OK at run.steps, or after a signal
  * stopped training and a checkpoint was written; *signal_number is then the signal (0: none).
  * Catches SIGINT, SIGTERM and, unless they are ignored, SIGHUP and SIGPIPE. summary (may be NULL)
  * receives step, loss (with weight decay), l2 (the part of weight decay), seconds,

@@ -54,9 +54,9 @@ static void check_uniform(struct pm_divergence *d, uint64_t step, uint64_t due, 
     if (step != due || d->now.sum < d->uniform * (double)d->now.count)
         return;
     PM_WARN("train",
-            "step %llu: the loss is %.4g on average over the last %lld steps; equal "
-            "probabilities for all classes, without a look at the picture, give %.4g: the net "
-            "learns nothing; %s", (unsigned long long)step, d->now.sum / (double)d->now.count,
+            "step %llu: the loss is %.4g on average over the last %lld steps; a prediction of "
+            "equal probabilities for all classes has a loss of %.4g: the net learns nothing; %s",
+            (unsigned long long)step, d->now.sum / (double)d->now.count,
             (long long)d->now.count, d->uniform, advice);
     d->now.warned = true;
 }
@@ -69,7 +69,7 @@ void pm_divergence_step(struct pm_divergence *d, uint64_t step, int64_t steps, d
 
     if (!d->now.warned)
         check_start(d, step, r);
-    if (!d->now.warned && step <= due && isfinite(loss) && isfinite(d->uniform))
+    if (!d->now.warned && step <= due && isfinite(loss) && d->uniform > 0)
         check_uniform(d, step, due, loss);
 }
 

@@ -26,7 +26,7 @@ struct pm_divergence_sums {
     bool warned;
 };
 struct pm_divergence {
-    double uniform;      /* loss of equal probabilities; NAN: not known */
+    double uniform;      /* loss of equal probabilities; NAN: not known; 0: one class */
     double warmup_steps; /* of the schedule */
     struct pm_divergence_sums now, snapshot;
 };

@@ -225,6 +225,17 @@ static void compare_classes(const cJSON *was, const cJSON *is, struct pm_config_
     }
 }
 
+/* Another number of records in the same folder: the data was converted again. */
+static void compare_records(const struct pm_trainer *t, const cJSON *was,
+                            struct pm_config_changes *out)
+{
+    cJSON *is = cJSON_CreateNumber((double)pm_dataset_get_info(t->run.e->train)->count);
+
+    if (cJSON_IsNumber(was) && !cJSON_Compare(was, is, true))
+        pm_config_changes_add(out, "number of training records", PM_KEY_RESULT, was, is);
+    cJSON_Delete(is);
+}
+
 static void compare_config(struct pm_trainer *t, cJSON *was, const cJSON *state)
 {
     const struct pm_task_facts *f = &t->run.e->facts;
@@ -242,6 +253,7 @@ static void compare_config(struct pm_trainer *t, cJSON *was, const cJSON *state)
         if (is_path(l->list[i].key))
             l->list[i].class = class_of_path(&l->list[i]);
     compare_classes(cJSON_GetObjectItem(state, "data"), data, l);
+    compare_records(t, cJSON_GetObjectItem(run, "train_examples"), l);
     cJSON_Delete(is);
     cJSON_Delete(run);
     cJSON_Delete(size);

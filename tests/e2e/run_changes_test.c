@@ -3,8 +3,8 @@
  * once for each change, also when the program is killed. Values that mean the same are no change.
  * Folders of older versions resume. Also: a finished run, one without a checkpoint, and the first
  * checkpoints of a run. */
-#include "e2e/program.h"
 #include "e2e/same_run.h"
+#include "faults/faults.h"
 
 #include <pumice/rng.h>
 
@@ -141,6 +141,11 @@ static void moved_data(void **state)
     assert_int_equal(rename(in("here"), in("there")), 0);
     check(run(NULL, "train %s run.folder=%s run.steps=4 data.folder=%s", in("net.json"),
               in("moved"), in("there")), 0, "data.folder: ", "from step 3 on");
+    pm_remove_tree(in("there"));
+    check(run(NULL, "dataset make shapes %s size=16 train=48 validation=8 test=20", in("there")),
+          0);
+    check(run(NULL, "train %s run.folder=%s run.steps=4 data.folder=%s", in("net.json"),
+              in("moved"), in("there")), 0, "number of training records: 40 -> 48, from step 4 on");
     moved = get_text(in("there/labels.txt"));
     moved[2] = moved[2] == 'x' ? 'y' : 'x';
     put_text(in("there/labels.txt"), moved);
@@ -263,7 +268,7 @@ static void killed_after_a_change(void **state)
     check(train_net(NULL, "calm", options), 0);
     const double seconds = pm_seconds() - begun;
     assert_int_equal(changes("calm", expected, sizeof expected), 1);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 6; i++) {
         struct result killed;
 
         snprintf(arguments, sizeof arguments, "train %s run.folder=%s %s", in("net.json"),
@@ -278,6 +283,31 @@ static void killed_after_a_change(void **state)
     same_run(in("calm"), in("torn"));
     assert_int_equal(changes("torn", is, sizeof is), 1);
     assert_string_equal(is, expected);
+}
+
+/* Killed between the writes of the change's record and of the config: recorded once. */
+static void killed_while_recording(void **state)
+{
+    static const char *const files[] = { "run.json", "config.json" };
+    static const char change[] = "schedule.base_lr=0.02 run.steps=5";
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(files); i++)
+        for (int after = 0; after < 2; after++) {
+            const struct how how =
+                with_faults("PM_FAULT_CALLS=rename PM_FAULT_PATH=/cut/%s PM_FAULT_AT=1 "
+                            "PM_FAULT_DO=%s", files[i], after ? "kill_after" : "kill_before");
+            struct result r;
+
+            pm_remove_tree(in("cut"));
+            check(train_net(NULL, "cut", ""), 0);
+            r = train_net(&how, "cut", change);
+            assert_int_equal(r.code, -SIGKILL);
+            drop(&r);
+            check(train_net(NULL, "cut", change), 0, "resuming");
+            expect_change("cut", 1,
+                          "{\"step\":3,\"key\":\"schedule.base_lr\",\"old\":0.01,\"new\":0.02}");
+        }
 }
 
 static int set_up(void **state)
@@ -300,6 +330,7 @@ int main(void)
         cmocka_unit_test(first_checkpoints),
         cmocka_unit_test(resumed_at_step_0),
         cmocka_unit_test(killed_after_a_change),
+        cmocka_unit_test(killed_while_recording),
     };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);

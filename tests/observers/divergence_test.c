@@ -53,6 +53,7 @@ static void learns_nothing(void **state)
     assert_int_equal(warned_at(u, 0, LONG, 2, 1, 3), 0);        /* sums of two clones */
     assert_int_equal(warned_at(u, 0, LONG, 2, 1, 5), DUE);
     assert_int_equal(warned_at(NAN, 0, LONG, 1, 1, 3), 0);
+    assert_int_equal(warned_at(0, 0, LONG, 1, 1, 3), 0); /* one class */
 }
 
 static void diverges(void **state)
