@@ -12,6 +12,8 @@ enum { APP_PIECE = 4096 }; /* elements read at a time */
 int app_checkpoint_inspect(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
 int app_checkpoint_diff(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
 int app_checkpoint_convert(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
+/* Parses its own flags. argv holds the words after "download". */
+int app_checkpoint_download(int argc, char **argv, struct pm_arena *a, struct app_globals *g);
 /* Adds the options of checkpoint convert to its --help. */
 int app_checkpoint_help(int argc, char **argv, struct pm_str *text);
 /* Returns the width of a column of names. */

@@ -63,6 +63,7 @@ static bool is_leftover_of_run(const char *folder, const char *name)
     } files[] = {
         { "latest", false },      { "metrics.jsonl", false }, { "config.json", false },
         { "shares.json", false }, { "run.json", false },      { "per_class.csv", false },
+        { "init.json", false },
         { "evaluation.json", true }, { "report.html", true },
     };
     const char *mark = strstr(name, ".tmp-");

@@ -8,7 +8,7 @@
 #include <pumice/plan.h>
 
 /* Translates PyTorch's names and layouts, the Inception trainer's names, and ONNX's layouts to the
- * net's. */
+ * net's. PM_EDATA: the file belongs to another net. */
 int pm_values_translate(struct pm_checkpoint *c, const struct pm_variables *v);
 /* For eval and predict: loads every variable, or its average if `averages`. The log names each
  * variable that is missing or has another shape; then the call fails. PyTorch's names are

@@ -2,6 +2,7 @@
  * seed), and the files of the run folder. */
 #include "train/trainer.h"
 
+#include "checkpoints/published.h"
 #include "checkpoints/warm_start.h"
 
 #include <cjson/cJSON.h>
@@ -62,6 +63,8 @@ static int start_values(struct pm_trainer *t)
     const struct pm_keep keep = pm_trainer_keep(c);
     struct pm_variables *v = pm_clones_master(t->run.clones);
     struct pm_checkpoint *from = NULL;
+    struct pm_arena *arena = pm_arena_create();
+    struct pm_config_init init;
     int err = PM_OK;
 
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
@@ -82,7 +85,8 @@ static int start_values(struct pm_trainer *t)
         PM_TRY(pm_optimizer_init(t->run.e->optimizer, t->run.e->optimizer_cfg, v,
                                  (uint64_t)c->run.seed));
         if (c->init.checkpoint) {
-            PM_TRY(pm_values_warm_start(v, &c->init, c->path));
+            PM_TRY(pm_published_start(c, v, arena, &init));
+            PM_TRY(pm_values_warm_start(v, &init, c->path));
             PM_TRY(pm_variables_start_averages(v));
         }
         PM_TRY(pm_clones_scatter(t->run.clones));
@@ -92,6 +96,7 @@ static int start_values(struct pm_trainer *t)
     t->run.evaluated_step = UINT64_MAX;
     t->start.first_step = t->run.step;
 out:
+    pm_arena_destroy(&arena);
     pm_checkpoint_close(&from);
     return err;
 }
@@ -126,7 +131,15 @@ static void open_log(struct pm_trainer *t)
 static int check_config(const struct pm_config *c)
 {
     const struct pm_ints *trace = &c->run.trace_steps;
+    const struct pm_published *row;
+    char where[512];
+    int err = PM_OK;
 
+    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+    if (pm_published_is_wanted(c))
+        err = pm_published_for(c->model.name, NULL, where, &row);
+    if (err < 0)
+        return err;
     if (trace->count > 2 || (trace->count == 2 && trace->v[0] > trace->v[1]))
         return pm_fail(
             PM_ECONFIG,

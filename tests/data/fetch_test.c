@@ -97,7 +97,7 @@ static int fetch(int first, int second, const void *part, size_t part_size, bool
                                         .path = in("x"),
                                         .size = known_size ? SIZE : 0,
                                         .most = most,
-                                        .sha256 = sum });
+                                        .sha256 = sum }, NULL);
 }
 
 static void is_right(int err)
@@ -145,9 +145,9 @@ static void there(void **state)
     (void)state;
 
     is_right(fetch(PLAIN, -1, NULL, 0, true));
-    is_right(pm_fetch(&f));
+    is_right(pm_fetch(&f, NULL));
     assert_int_equal(pm_file_write(in("x"), wrong, SIZE), 0);
-    assert_int_equal(pm_fetch(&f), PM_EDATA);
+    assert_int_equal(pm_fetch(&f, NULL), PM_EDATA);
     assert_contains(pm_error_text(), "remove it");
 }
 
@@ -233,7 +233,7 @@ static void unreachable(void **state)
 
     unlink(in("x"));
     assert_int_equal(pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = nobody, .path = in("x"),
-                                                  .size = SIZE, .sha256 = sum }),
+                                                  .size = SIZE, .sha256 = sum }, NULL),
                      PM_EFAIL);
     assert_contains(pm_error_text(), "x cannot be downloaded: http://127.0.0.1:1/x: ");
     assert_contains(pm_error_text(), "; http://no.such.name.invalid/x: ");
@@ -256,7 +256,7 @@ static void from_disk(void **state)
     assert_int_equal(pm_file_write(in("brought"), right, SIZE), 0);
     snprintf(address, sizeof address, "file://%s", in("brought"));
     is_right(pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = list, .path = in("x"),
-                                          .size = SIZE, .sha256 = sum }));
+                                          .size = SIZE, .sha256 = sum }, NULL));
 }
 
 static int set_up(void **state)

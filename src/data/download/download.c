@@ -45,8 +45,9 @@ static int find_source(const char *name, const struct pm_download **out)
 
 /* ---- checksums of another mirror ------------------------------------------------------------ */
 
-/* The line "HEX  NAME" of sha256sum's output for this archive. */
-static int sum_in(const struct work *w, const char *text, const char *name, const char **out)
+/* The line "HEX  NAME" of sha256sum's output for this file. */
+static int sum_in(const char *sums, const char *text, const char *name, struct pm_arena *a,
+                  const char **out)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t hex = strspn(line, "0123456789abcdefABCDEF");
@@ -55,37 +56,51 @@ static int sum_in(const struct work *w, const char *text, const char *name, cons
         if (hex != 64 || rest[0] != ' ' || (rest[1] != ' ' && rest[1] != '*'))
             continue;
         if (strncmp(rest + 2, name, n) == 0 && (rest[2 + n] == '\n' || rest[2 + n] == '\0')) {
-            char *copy = pm_arena_strdup(w->arena, line);
+            char *copy = pm_arena_strdup(a, line);
             copy[64] = '\0';
             *out = copy;
             return PM_OK;
         }
     }
-    return pm_fail(PM_EDATA, "%s: no line \"SHA-256  %s\" in it", w->o->sums, name);
+    return pm_fail(PM_EDATA, "%s: no line \"SHA-256  %s\" in it", sums, name);
+}
+
+int pm_fetch_sum_in(const char *sums, const char *name, struct pm_arena *a, const char **out)
+{
+    int err = PM_OK;
+    char *text = NULL;
+
+    PM_TRY(pm_text_read(sums, PM_MOST_TEXT, &text));
+    PM_TRY(sum_in(sums, text, name, a, out));
+out:
+    pm_free(text);
+    return err;
+}
+
+const char *pm_fetch_address(const char *from, const char *name, struct pm_arena *a)
+{
+    const size_t n = strlen(from);
+
+    return pm_arena_printf(a, "%s%s%s", from, n && from[n - 1] == '/' ? "" : "/", name);
 }
 
 /* The archive with the addresses and checksums that the options replace. */
 static int resolve(const struct work *w, const struct pm_archive *a, struct pm_archive *out)
 {
     int err = PM_OK;
-    char *text = NULL;
 
     *out = *a;
     if (w->o->from) {
         const char **list = pm_arena_alloc(w->arena, 2 * sizeof *list);
-        const size_t n = strlen(w->o->from);
-        list[0] = pm_arena_printf(w->arena, "%s%s%s", w->o->from,
-                                  n && w->o->from[n - 1] == '/' ? "" : "/", a->name);
+        list[0] = pm_fetch_address(w->o->from, a->name, w->arena);
         out->addresses = list;
     }
     if (w->o->sums) {
-        PM_TRY(pm_text_read(w->o->sums, PM_MOST_TEXT, &text));
-        PM_TRY(sum_in(w, text, a->name, &out->sha256));
+        PM_TRY(pm_fetch_sum_in(w->o->sums, a->name, w->arena, &out->sha256));
         if (strcmp(out->sha256, a->sha256) != 0)
             out->size = 0;
     }
 out:
-    pm_free(text);
     return err;
 }
 
@@ -112,7 +127,7 @@ static int fetch_all(const struct work *w)
             .most = w->o->most ? w->o->most : PM_DOWNLOAD_MOST,
             .sha256 = a.sha256,
             .stop = w->o->stop,
-        }));
+        }, NULL));
     }
 out:
     return err;

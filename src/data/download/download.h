@@ -1,4 +1,5 @@
-/* dataset download, its parts: the list of archives, downloading a file, unpacking an archive. */
+/* dataset download, its parts: the list of archives, downloading a file, unpacking an archive.
+ * checkpoint download uses the latter two. */
 #ifndef PM_DOWNLOAD_H
 #define PM_DOWNLOAD_H
 
@@ -34,15 +35,28 @@ struct pm_fetch {
     const char *path;             /* path of the finished file; PATH.part until it is complete */
     uint64_t size;                /* 0 = not known */
     uint64_t most;                /* limit in bytes if the size is unknown */
-    const char *sha256;
+    const char *sha256;           /* its first hexadecimal digits, or all 64; "" = not known */
     const volatile sig_atomic_t *stop; /* not 0: stop soon; NULL = never stop */
+    /* Advice in error messages, without a full stop; NULL: that of dataset download. */
+    const char *on_failure;       /* "give another server with --from": no address worked */
+    const char *on_full;          /* "give a --raw folder on another disk": the disk is full */
+    const char *on_longer;        /* "--max-megabytes allows more": more than `most` bytes */
 };
 /* Downloads a file. Resumes where PATH.part ends, and renames it when the checksum matches. Does
- * nothing if the file exists with the right checksum. PM_EFAIL: no address could be reached, a disk
- * error, or stopped. PM_EDATA: the content differs from what the checksum describes. 256 MiB of the
- * disk stay free. A partial file of unknown size that does not fit, or exceeds `most` bytes, is
- * removed. */
-int pm_fetch(const struct pm_fetch *f);
+ * nothing if the file exists with the right checksum. hex: the file's SHA-256; may be NULL.
+ * PM_EFAIL: no address could be reached, a disk error, or stopped. PM_EDATA: the content differs
+ * from what the checksum describes. 256 MiB of the disk stay free. A partial file of unknown size
+ * that does not fit, or exceeds `most` bytes, is removed. */
+int pm_fetch(const struct pm_fetch *f, char hex[65]);
+/* Computes the SHA-256 of a file. PM_EFAIL when *stop is not 0; stop may be NULL. */
+int pm_fetch_sum(const char *path, const volatile sig_atomic_t *stop, char hex[65]);
+
+/* ---- download.c: another server --------------------------------------------------------- */
+
+/* Finds a file's SHA-256 in a list with lines "HEX  NAME", the output of sha256sum. PM_EDATA. */
+int pm_fetch_sum_in(const char *sums, const char *name, struct pm_arena *a, const char **out);
+/* Returns FROM/NAME. */
+const char *pm_fetch_address(const char *from, const char *name, struct pm_arena *a);
 
 /* ---- unpack.c: one archive -------------------------------------------------------------- */
 

@@ -113,21 +113,22 @@ static int check_space(struct transfer *t)
     if (fstatvfs(t->fd, &v) != 0 || need + spare <= (uint64_t)v.f_bavail * v.f_frsize)
         return PM_OK;
     pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
+    const char *advice = t->f->on_full ? t->f->on_full : "give a --raw folder on another disk";
     if (need > 0)
         return pm_fail(PM_EFAIL,
                        "%s: %s remain, but the disk has %s free, and 256 MiB must "
-                       "stay free. Free some space, or give a --raw folder on another disk",
-                       t->part, pm_bytes_text(need, wanted), free);
+                       "stay free. Free some space, or %s",
+                       t->part, pm_bytes_text(need, wanted), free, advice);
     return pm_fail(PM_EFAIL,
                    "%s: after %s of a file of unknown size the disk has only %s free. Free some "
-                   "space, or give a --raw folder on another disk", t->part,
-                   pm_bytes_text(t->offset, wanted), free);
+                   "space, or %s", t->part, pm_bytes_text(t->offset, wanted), free, advice);
 }
 
 /* Called before n more bytes are written. On an error, the part of a file of unknown size is
  * emptied, because nobody knows how much of it would follow. */
 static int check_more(struct transfer *t, uint64_t n)
 {
+    const char *advice = t->f->on_longer ? t->f->on_longer : "--max-megabytes allows more";
     char most[24];
     int err = PM_OK;
 
@@ -136,8 +137,8 @@ static int check_more(struct transfer *t, uint64_t n)
                        t->f->size);
     if (!t->f->size && t->offset + n > t->f->most)
         err = pm_fail(PM_EDATA, "the file is longer there than %s, the limit for a file of unknown "
-                                "size: --max-megabytes allows more",
-                      pm_bytes_text(t->f->most, most));
+                                "size%s%s",
+                      pm_bytes_text(t->f->most, most), *advice ? ": " : "", advice);
     else if (t->offset + n >= t->checked + check_every)
         err = check_space(t);
     if (err < 0 && !t->f->size && ftruncate(t->fd, 0) == 0)
@@ -289,7 +290,10 @@ static enum outcome repeat(struct transfer *t)
     for (int tries = 1;; tries++) {
         CURLcode code = CURLE_OK;
         const enum outcome o = attempt(t, &code);
-        const int most = code == CURLE_COULDNT_RESOLVE_HOST ? TRIES_UNRESOLVED : TRIES;
+        const int most = code == CURLE_COULDNT_RESOLVE_HOST ||
+                                 code == CURLE_COULDNT_RESOLVE_PROXY
+                             ? TRIES_UNRESOLVED
+                             : TRIES;
         if (o != AGAIN)
             return o;
         if (t->offset > t->best) {
@@ -307,7 +311,7 @@ static enum outcome repeat(struct transfer *t)
 
 /* ---- the checksum ----------------------------------------------------------------------- */
 
-static int sum_of(const struct pm_fetch *f, const char *path, char hex[65])
+int pm_fetch_sum(const char *path, const volatile sig_atomic_t *stop, char hex[65])
 {
     int err = PM_OK;
     struct pm_sha256 s;
@@ -319,7 +323,7 @@ static int sum_of(const struct pm_fetch *f, const char *path, char hex[65])
     pm_sha256_start(&s);
     while ((n = read(fd, block, 1 << 20)) > 0) {
         pm_sha256_add(&s, block, (size_t)n);
-        if (stopped(f))
+        if (stop && *stop)
             PM_TRY(pm_fail(PM_EFAIL, "%s: stopped while its checksum was computed", path));
     }
     if (n < 0)
@@ -332,14 +336,25 @@ out:
     return err;
 }
 
+/* Whether a file with this SHA-256 is the right one, as far as its digits are known. */
+static bool is_right(const struct pm_fetch *f, const char *hex)
+{
+    return strncasecmp(hex, f->sha256, strlen(f->sha256)) == 0;
+}
+
+/* The words between a wrong SHA-256 and the known digits. */
+static const char *instead(const struct pm_fetch *f)
+{
+    return strlen(f->sha256) < 64 ? ", which does not begin with" : " instead of";
+}
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 /* Downloads from one address and checks the result; *out tells the outcome. A resumed part with a
  * wrong checksum is downloaded once more from the beginning. */
-static int from_address(struct transfer *t, enum outcome *out)
+static int from_address(struct transfer *t, char hex[65], enum outcome *out)
 {
     int err = PM_OK;
-    char hex[65];
 
     for (;;) {
         const bool continued = t->offset > 0;
@@ -347,11 +362,11 @@ static int from_address(struct transfer *t, enum outcome *out)
         *out = repeat(t);
         if (*out != WHOLE)
             return PM_OK;
-        PM_TRY(sum_of(t->f, t->part, hex));
-        if (strcasecmp(hex, t->f->sha256) == 0)
+        PM_TRY(pm_fetch_sum(t->part, t->f->stop, hex));
+        if (is_right(t->f, hex))
             return PM_OK;
-        snprintf(t->reason, sizeof t->reason, "the SHA-256 of its file is %s instead of %s", hex,
-                 t->f->sha256);
+        snprintf(t->reason, sizeof t->reason, "the SHA-256 of its file is %s%s %s", hex,
+                 instead(t->f), t->f->sha256);
         *out = ELSEWHERE;
         t->damaged = true;
         PM_TRY(restart(t));
@@ -401,7 +416,7 @@ static int fail_stopped(const struct transfer *t)
                    t->f->name, t->offset, t->part);
 }
 
-static int from_addresses(struct transfer *t)
+static int from_addresses(struct transfer *t, char hex[65])
 {
     int err = PM_OK;
     struct pm_str why = { 0 };
@@ -409,7 +424,7 @@ static int from_addresses(struct transfer *t)
     for (const char *const *a = t->f->addresses; *a; a++) {
         enum outcome o = ELSEWHERE;
         t->address = *a;
-        PM_TRY(from_address(t, &o));
+        PM_TRY(from_address(t, hex, &o));
         if (o == WHOLE)
             goto out;
         if (stopped(t->f))
@@ -420,31 +435,29 @@ static int from_addresses(struct transfer *t)
     }
     PM_TRY(pm_fail(
         t->damaged ? PM_EDATA : PM_EFAIL,
-        "%s cannot be downloaded: %s. Try again later, give another server with --from, or put "
-        "the file there yourself: %s",
-        t->f->name, why.text, t->f->path));
+        "%s cannot be downloaded: %s. Try again later, %s, or put the file there yourself: %s",
+        t->f->name, why.text,
+        t->f->on_failure ? t->f->on_failure : "give another server with --from", t->f->path));
 out:
     pm_str_free(&why);
     return err;
 }
 
 /* Returns 1 if the finished file exists with the right checksum. */
-static int is_there(const struct pm_fetch *f)
+static int is_there(const struct pm_fetch *f, char hex[65])
 {
-    char hex[65];
-
     if (!pm_file_exists(f->path))
         return 0;
-    const int err = sum_of(f, f->path, hex);
+    const int err = pm_fetch_sum(f->path, f->stop, hex);
     if (err < 0)
         return err;
-    if (strcasecmp(hex, f->sha256) == 0) {
+    if (is_right(f, hex)) {
         PM_INFO("data", "%s: already downloaded", f->path);
         return 1;
     }
     return pm_fail(PM_EDATA,
-                   "%s: its SHA-256 is %s instead of %s: remove it, and it will be downloaded",
-                   f->path, hex, f->sha256);
+                   "%s: its SHA-256 is %s%s %s: remove it, and it will be downloaded",
+                   f->path, hex, instead(f), f->sha256);
 }
 
 static bool is_empty(int fd)
@@ -454,14 +467,16 @@ static bool is_empty(int fd)
     return fstat(fd, &st) == 0 && st.st_size == 0;
 }
 
-int pm_fetch(const struct pm_fetch *f)
+int pm_fetch(const struct pm_fetch *f, char hex[65])
 {
     int err = PM_OK;
+    char own[65];
     struct transfer t = { .f = f, .fd = -1 };
     struct pm_str part = { 0 };
     char unit[96];
 
-    PM_TRY(is_there(f));
+    hex = hex ? hex : own;
+    PM_TRY(is_there(f, hex));
     if (err == 1)
         return PM_OK;
     PM_TRY(pm_curl_load(&t.c));
@@ -475,7 +490,7 @@ int pm_fetch(const struct pm_fetch *f)
                                                              .speed = "MB",
                                                              .first = t.offset / MEGA,
                                                              .last = f->size / MEGA });
-    PM_TRY(from_addresses(&t));
+    PM_TRY(from_addresses(&t, hex));
     PM_TRY(give_name(&t));
 out:
     pm_progress_end(&t.bar);

@@ -30,7 +30,7 @@ static const struct pm_library_entry archive_entries[] = {
     ARCHIVE_ENTRY(entry_size_is_set),
 };
 
-static const char user[] = "dataset download";
+static const char user[] = "download";
 static struct pm_curl curl;
 static struct pm_libarchive archive;
 
