@@ -79,6 +79,9 @@ int pm_published_get(const struct pm_published *p, const struct pm_published_wan
 /* The value of init.checkpoint that stands for a published checkpoint. */
 #define PM_PUBLISHED_IMAGENET "imagenet"
 bool pm_published_is_wanted(const struct pm_config *c);
+/* Checks init.checkpoint "imagenet" without a network: the net has a row, and init.restore fits.
+ * PM_ECONFIG. Any other value is PM_OK. */
+int pm_published_check(const struct pm_config *c);
 /* Resolves init.checkpoint "imagenet" for a new run: gets the row of the config's net, adds to
  * init.exclude_scopes the last layer if its classes differ, and writes RUN/init.json with the
  * file's origin and digest. Any other value is copied unchanged. Pointers in *init are the config's

@@ -18,6 +18,25 @@ bool pm_published_is_wanted(const struct pm_config *c)
     return c->init.checkpoint && strcmp(c->init.checkpoint, PM_PUBLISHED_IMAGENET) == 0;
 }
 
+int pm_published_check(const struct pm_config *c)
+{
+    const struct cJSON *model = cJSON_GetObjectItem(c->tree, "model");
+    const struct pm_published *p;
+    char where[512];
+
+    if (!pm_published_is_wanted(c))
+        return PM_OK;
+    if (c->init.restore == PM_RESTORE_ALL)
+        return pm_fail(PM_ECONFIG,
+                       "%s: init.restore: \"all\" continues a training, but a published checkpoint "
+                       "has no step and no optimizer slots: leave init.restore out",
+                       c->path);
+    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+    return pm_published_for(c->model.name,
+                            cJSON_GetStringValue(cJSON_GetObjectItem(model, "conventions")), where,
+                            &p);
+}
+
 /* ---- the last layer ---------------------------------------------------------------------- */
 
 /* Whether variable i would fit if the checkpoint had as many classes as the net. */

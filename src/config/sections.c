@@ -155,8 +155,9 @@ static const struct pm_opt schedule[] = {
 
 static const struct pm_opt init[] = {
     PM_STRING(pm_config_init, checkpoint, NULL,
-              "pretrained checkpoint, used if the run folder has no checkpoint: a run folder, or a "
-              "file or folder of any format that checkpoint inspect reads"),
+              "pretrained checkpoint, used if the run folder has no checkpoint: imagenet = the "
+              "published weights of model.name, downloaded once; or a run folder, or a file or "
+              "folder of any format that checkpoint inspect reads"),
     PM_ENUM(pm_config_init, restore, PM_RESTORE_VARIABLES, "variables|all",
             "variables = values of the net's variables only; all = also optimizer slots, moving "
             "averages and the step, as if the run had made this checkpoint"),

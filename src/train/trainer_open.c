@@ -131,15 +131,6 @@ static void open_log(struct pm_trainer *t)
 static int check_config(const struct pm_config *c)
 {
     const struct pm_ints *trace = &c->run.trace_steps;
-    const struct pm_published *row;
-    char where[512];
-    int err = PM_OK;
-
-    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
-    if (pm_published_is_wanted(c))
-        err = pm_published_for(c->model.name, NULL, where, &row);
-    if (err < 0)
-        return err;
     if (trace->count > 2 || (trace->count == 2 && trace->v[0] > trace->v[1]))
         return pm_fail(
             PM_ECONFIG,
@@ -352,6 +343,7 @@ int pm_trainer_prepare(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(check_config(c));
+    PM_TRY(pm_published_check(c));
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
                               &t->run.e));

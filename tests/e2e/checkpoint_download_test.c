@@ -331,6 +331,9 @@ static void nets_without_a_row(void **state)
     (void)state;
     check(train(NULL, "none", "model.name=lenet"), 2, "mobile.json: init.checkpoint: model.name "
           "lenet has no published ImageNet checkpoint; nets that have one: resnet_v1_18, ");
+    check(train(NULL, "none", "model.name=vgg_a model.conventions=tensorflow"), 2,
+          "set model.conventions=torch");
+    check(train(NULL, "none", "init.restore=all"), 2, "leave init.restore out");
     check(run(NULL, "train %s init.checkpoint=imagenet run.folder=%s", in("net.json"), in("none")),
           2, "a net without model.name has no published ImageNet checkpoint");
 }
