@@ -20,7 +20,8 @@ static inline void torch_number(struct pm_str *s, uint64_t v, int bytes)
 }
 
 /* Adds an entry without compression. torch.save does not always write checksums; 0 means none. */
-static inline void torch_entry(struct torch_file *f, const char *name, const void *data, size_t size)
+static inline void torch_entry(struct torch_file *f, const char *name, const void *data,
+                               size_t size)
 {
     const size_t at = f->zip.length, n = strlen(name);
 
