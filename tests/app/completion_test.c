@@ -67,7 +67,7 @@ static void commands_and_their_parts(void **state)
     }
     check_offered("pumice tr", " train \n");
     check_offered("pumice -v tr", " train \n");
-    check_offered("pumice checkpoint ", " convert diff inspect \n");
+    check_offered("pumice checkpoint ", " convert diff download inspect \n");
     check_offered("pumice config sh", " show \n");
     check_offered("pumice dataset convert fl", " flowers \n");
 }
