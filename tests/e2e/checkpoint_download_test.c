@@ -381,7 +381,8 @@ static int set_up(void **state)
         return -1;
     pm_str_add(&text, "{ \"model\": { \"name\": \"mobilenet_v1_025\" },\n"
                "  \"data\": { \"folder\": \"%s/data\" }, \"input\": { \"size\": 32 },\n"
-               "  \"devices\": [\"cpu\"], \"run\": { \"steps\": 1, \"batch_size\": 4 } }\n", folder);
+               "  \"devices\": [\"cpu\"], \"run\": { \"steps\": 1, \"batch_size\": 4 } }\n",
+               folder);
     put_text(in("mobile.json"), text.text);
     pm_str_free(&text);
     contents[SLIM] = slim();
