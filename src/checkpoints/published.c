@@ -84,8 +84,8 @@ int pm_published_find(const char *name, const struct pm_published **out)
 
 /* ---- init.checkpoint "imagenet" ---------------------------------------------------------- */
 
-/* The first row of the net that was trained on ImageNet alone. */
-static const struct pm_published *first_of(const char *net, const char *conventions)
+/* The first row of the net that was trained on ImageNet alone, or the row of its backbone. */
+const struct pm_published *pm_published_first(const char *net, const char *conventions)
 {
     for (size_t i = 0; i < PM_COUNT(rows); i++)
         if (strcmp(rows[i].net, net) == 0 && strcmp(rows[i].data, IMAGENET) == 0 &&
@@ -116,11 +116,11 @@ static void add_nets(struct pm_str *text)
 int pm_published_for(const char *net, const char *conventions, const char *where,
                      const struct pm_published **out)
 {
-    const struct pm_published *other = net ? first_of(net, NULL) : NULL;
+    const struct pm_published *other = net ? pm_published_first(net, NULL) : NULL;
     struct pm_str nets = { 0 };
     int err;
 
-    *out = net ? first_of(net, conventions) : NULL;
+    *out = net ? pm_published_first(net, conventions) : NULL;
     if (*out)
         return PM_OK;
     if (other)

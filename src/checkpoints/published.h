@@ -47,6 +47,8 @@ int pm_published_find(const char *name, const struct pm_published **out);
  * that have a row. where: "x.json: init.checkpoint". */
 int pm_published_for(const char *net, const char *conventions, const char *where,
                      const struct pm_published **out);
+/* The same without an error: NULL if there is no such row. net is not NULL. */
+const struct pm_published *pm_published_first(const char *net, const char *conventions);
 /* Returns the row's file name. */
 const char *pm_published_file_name(const struct pm_published *p);
 /* Whether the row's file is an archive. */
@@ -79,6 +81,8 @@ int pm_published_get(const struct pm_published *p, const struct pm_published_wan
 /* The value of init.checkpoint that stands for a published checkpoint. */
 #define PM_PUBLISHED_IMAGENET "imagenet"
 bool pm_published_is_wanted(const struct pm_config *c);
+/* Returns the row that "imagenet" means for this config's net, or NULL if there is none. */
+const struct pm_published *pm_published_of(const struct pm_config *c);
 /* Checks init.checkpoint "imagenet" without a network: the net has a row, and init.restore fits.
  * PM_ECONFIG. Any other value is PM_OK. */
 int pm_published_check(const struct pm_config *c);

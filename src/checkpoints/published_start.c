@@ -18,9 +18,33 @@ bool pm_published_is_wanted(const struct pm_config *c)
     return c->init.checkpoint && strcmp(c->init.checkpoint, PM_PUBLISHED_IMAGENET) == 0;
 }
 
+/* Returns the net's conventions: as the config sets them, or the net's default. NULL: the net has
+ * no such option. In the arena. */
+static const char *conventions_of(const struct pm_config *c, struct pm_arena *a)
+{
+    cJSON *all = pm_config_dump(c);
+    const char *value = cJSON_GetStringValue(
+        cJSON_GetObjectItem(cJSON_GetObjectItem(all, "model"), "conventions"));
+    const char *copy = value ? pm_arena_strdup(a, value) : NULL;
+
+    cJSON_Delete(all);
+    return copy;
+}
+
+const struct pm_published *pm_published_of(const struct pm_config *c)
+{
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_published *p =
+        c->model.name ? pm_published_first(c->model.name, conventions_of(c, a)) : NULL;
+
+    pm_arena_destroy(&a);
+    return p;
+}
+
 int pm_published_check(const struct pm_config *c)
 {
-    const struct cJSON *model = cJSON_GetObjectItem(c->tree, "model");
+    int err = PM_OK;
+    struct pm_arena *a = NULL;
     const struct pm_published *p;
     char where[512];
 
@@ -32,9 +56,10 @@ int pm_published_check(const struct pm_config *c)
                        "has no step and no optimizer slots: leave init.restore out",
                        c->path);
     snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
-    return pm_published_for(c->model.name,
-                            cJSON_GetStringValue(cJSON_GetObjectItem(model, "conventions")), where,
-                            &p);
+    a = pm_arena_create();
+    err = pm_published_for(c->model.name, conventions_of(c, a), where, &p);
+    pm_arena_destroy(&a);
+    return err;
 }
 
 /* ---- the last layer ---------------------------------------------------------------------- */

@@ -338,6 +338,34 @@ static void nets_without_a_row(void **state)
           2, "a net without model.name has no published ImageNet checkpoint");
 }
 
+/* config check proposes the weights for few pictures, and finds a net without any. */
+static void config_check(void **state)
+{
+    static const char proposal[] = "40 pictures are few: start from ImageNet's weights with "
+                                   "init.checkpoint=imagenet (slim_mobilenet_v1_025, which is "
+                                   "downloaded)";
+    static const char *const silent[] = { "input.size=32", "init.checkpoint=imagenet",
+                                          "model.name=resnet_v1_200", "data.make=shapes" };
+    (void)state;
+
+    struct result r = run(NULL, "config check %s input.size=64", in("mobile.json"));
+    assert_int_equal(r.code, 0);
+    assert_contains(r.out, proposal);
+    assert_contains(r.out, "mobile.json: nothing wrong");
+    drop(&r);
+    for (size_t i = 0; i < PM_COUNT(silent); i++) {
+        r = run(NULL, "config check %s input.size=64 %s", in("mobile.json"), silent[i]);
+        assert_int_equal(r.code, 0);
+        if (strstr(r.out, "are few"))
+            fail_msg("%s: %s", silent[i], r.out);
+        drop(&r);
+    }
+    check(run(NULL, "config check %s model.name=lenet init.checkpoint=imagenet", in("mobile.json")),
+          2, "model.name lenet has no published ImageNet checkpoint");
+    check(run(NULL, "config check %s model.name=vgg_a init.checkpoint=imagenet input.size=224",
+              in("mobile.json")), 2, "set model.conventions=torch");
+}
+
 /* ---- the files --------------------------------------------------------------------------- */
 
 static void add_file(struct pm_str *tar, const char *name)
@@ -415,6 +443,7 @@ int main(void)
         cmocka_unit_test(offline),
         cmocka_unit_test(same_classes),
         cmocka_unit_test(nets_without_a_row),
+        cmocka_unit_test(config_check),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
