@@ -58,14 +58,14 @@ static void measure(const struct pm_sources *all, size_t most, struct pm_photo_s
     pm_free(sides);
 }
 
-/* Finds the folder of the split that is not trained on. */
+/* Finds a split that is not trained on, by its name in the conversion. */
 static const char *other_split(struct pm_arena *a, const char *folder)
 {
-    static const char *const names[] = { "validation", "val", "valid", "Val", "test", "testing",
-                                         "Test", NULL };
-    const char *found = pm_first_folder(a, folder, names);
+    static const char *const validation[] = { "validation", "val", "valid", "Val", NULL };
+    static const char *const test[] = { "test", "testing", "Test", NULL };
 
-    return found ? strrchr(found, '/') + 1 : NULL;
+    return pm_first_folder(a, folder, validation) ? "validation"
+           : pm_first_folder(a, folder, test)     ? "test" : NULL;
 }
 
 int pm_photos_survey(struct pm_arena *a, const char *folder, size_t most,
@@ -85,7 +85,8 @@ int pm_photos_survey(struct pm_arena *a, const char *folder, size_t most,
         out->counts[k] = all.count - before;
     }
     out->pictures = all.count;
-    out->split = strcmp(root, folder) ? other_split(a, folder) : NULL;
+    out->own_splits = strcmp(root, folder) != 0;
+    out->split = out->own_splits ? other_split(a, folder) : NULL;
     measure(&all, most, out);
 out:
     pm_sources_free(&all);

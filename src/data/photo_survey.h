@@ -9,8 +9,9 @@ struct pm_photo_survey {
     size_t *counts;       /* pictures of each class in the folder that is trained on */
     int class_count;
     size_t pictures;      /* the sum of the counts */
-    const char *split;    /* folder of another split: "validation", "val", "test"; NULL: a part of
-                           * the pictures becomes validation */
+    bool own_splits;      /* the classes are in FOLDER/train; else a part of the pictures becomes
+                           * validation */
+    const char *split;    /* with own_splits, another split: "validation" or "test"; NULL: none */
     size_t measured;      /* pictures whose header was read: all of a small folder, else a sample */
     int longest;          /* longest side of these in pixels; 0: no size could be read */
     int usual;            /* median of their longer sides */
