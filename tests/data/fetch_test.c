@@ -151,6 +151,54 @@ static void there(void **state)
     assert_contains(pm_error_text(), "remove it");
 }
 
+/* Only the first digits of the checksum are known, or none. */
+static void few_digits(void **state)
+{
+    char first[9], address[128], hex[65] = "";
+    const char *const list[] = { address, NULL };
+    struct pm_fetch f = { .name = "x", .addresses = list, .path = in("x"), .most = most,
+                          .sha256 = first };
+    (void)state;
+
+    snprintf(first, sizeof first, "%.8s", sum);
+    snprintf(address, sizeof address, "http://127.0.0.1:%d/plain", server.port);
+    unlink(in("x"));
+    is_right(pm_fetch(&f, hex));
+    assert_string_equal(hex, sum);
+    hex[0] = '\0';
+    is_right(pm_fetch(&f, hex)); /* it exists */
+    assert_string_equal(hex, sum);
+    first[7] = first[7] == '0' ? '1' : '0';
+    assert_int_equal(pm_fetch(&f, hex), PM_EDATA);
+    assert_contains(pm_error_text(), ", which does not begin with ");
+    assert_contains(pm_error_text(), first);
+    unlink(in("x"));
+    fails(pm_fetch(&f, hex), PM_EDATA, ", which does not begin with ");
+    f.sha256 = "";
+    is_right(pm_fetch(&f, hex));
+    assert_string_equal(hex, sum);
+}
+
+/* The caller's advice replaces that of dataset download. */
+static void advice(void **state)
+{
+    char address[128];
+    const char *const list[] = { address, NULL };
+    struct pm_fetch f = { .name = "x", .addresses = list, .path = in("x"), .most = 1000,
+                          .sha256 = sum, .on_failure = "ask Ann", .on_full = "call Bob",
+                          .on_longer = "" };
+    (void)state;
+
+    unlink(in("x"));
+    snprintf(address, sizeof address, "http://127.0.0.1:%d/plain", server.port);
+    fails(pm_fetch(&f, NULL), PM_EDATA, "the limit for a file of unknown size. Try again later, "
+                                        "ask Ann, or put the file there yourself: ");
+    f.size = SIZE;
+    disk_free = 1000;
+    fails(pm_fetch(&f, NULL), PM_EFAIL, "Free some space, or call Bob");
+    disk_free = UINT64_MAX;
+}
+
 static void resumed(void **state)
 {
     (void)state;
@@ -290,7 +338,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole),   cmocka_unit_test(there),       cmocka_unit_test(resumed),
+        cmocka_unit_test(whole),   cmocka_unit_test(there),       cmocka_unit_test(few_digits),
+        cmocka_unit_test(advice),  cmocka_unit_test(resumed),
         cmocka_unit_test(refused), cmocka_unit_test(unreachable), cmocka_unit_test(from_disk),
         cmocka_unit_test(without_end),
     };

@@ -26,6 +26,7 @@ struct command {
 #define LAST "r/checkpoints/step-000003.safetensors"
 #define FRESH "rm -rf r out out.html out.json data/.pumice*"
 #define UNKNOWN FRESH "; rm -f cache/pumice/verified*"
+#define CACHED "; rm -rf cache/pumice/checkpoints"
 #define TWO FRESH "; cp -a two r"
 
 static const struct command commands[] = {
@@ -79,6 +80,14 @@ static const struct command commands[] = {
     { "convert", FRESH, "dataset convert folder classes out", NULL },
     { "download", FRESH "; rm -rf out.download",
       "dataset download flowers out --from file://$PWD/mirror --sums mirror/sums validation=2",
+      NULL },
+    { "published archive", FRESH CACHED,
+      "checkpoint download slim_mobilenet_v1_025 --from file://$PWD/mirror", NULL },
+    { "published file", FRESH CACHED,
+      "checkpoint download torchvision_resnet18 --from file://$PWD/mirror --sums mirror/sums",
+      NULL },
+    { "published again", FRESH,
+      "checkpoint download torchvision_resnet18 --from file://$PWD/mirror --sums mirror/sums",
       NULL },
     { "draw", FRESH, "dataset make shapes out size=16 train=6 validation=2 test=2", NULL },
     { "check", FRESH, "config check net.json", NULL },
@@ -237,7 +246,8 @@ static int set_up(void **state)
           "printf x | dd of=damaged/shapes_train_00000-of-00001.tfrecord bs=1 seek=900 "
           "conv=notrunc 2>/dev/null");
     shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz "
-          "flower_photos &&cd mirror && sha256sum flower_photos.tgz > sums");
+          "flower_photos && cd mirror && echo x > a.ckpt && echo y > resnet18-f37072fd.pth && "
+          "tar czf mobilenet_v1_0.25_224.tgz a.ckpt && sha256sum *.tgz *.pth > sums");
     /* The same for segmentation, also as ONNX files. */
     put_text("seg.json",
              "{ \"base\": [\"net.json\"], \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
