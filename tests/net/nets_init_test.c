@@ -106,6 +106,9 @@ static void inception_trainer(void **state)
     assert_int_equal(cJSON_GetObjectItem(run, "summary_every_steps")->valueint, 100);
     assert_int_equal(cJSON_GetObjectItem(run, "save_every_steps")->valueint, 5000);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(run, "summary_gradients")));
+    assert_int_equal(cJSON_GetObjectItem(run, "summary_activations")->valueint, 32);
+    assert_string_equal(cJSON_GetObjectItem(run, "batch_norm_update")->valuestring, "last");
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(run, "save_first_step")));
     pm_variables_destroy(&v);
     cJSON_Delete(options);
     cJSON_Delete(config);
