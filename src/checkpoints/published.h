@@ -76,6 +76,10 @@ struct pm_published_copy {
 int pm_published_get(const struct pm_published *p, const struct pm_published_want *want,
                      struct pm_arena *a, struct pm_published_copy *out);
 
+/* Whether the row's checkpoint, or its downloaded file, lies in the cache, so that pm_published_get
+ * needs no network. Opens no file. */
+bool pm_published_is_here(const struct pm_published *p);
+
 /* ---- init.checkpoint (published_start.c) ------------------------------------------------ */
 
 /* The value of init.checkpoint that stands for a published checkpoint. */

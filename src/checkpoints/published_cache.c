@@ -284,3 +284,13 @@ int pm_published_get(const struct pm_published *p, const struct pm_published_wan
 out:
     return err;
 }
+
+bool pm_published_is_here(const struct pm_published *p)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct work w = { .p = p, .arena = a };
+    const bool here = find_cache(&w) == PM_OK && (pm_is_folder(w.folder) || pm_file_exists(w.file));
+
+    pm_arena_destroy(&a);
+    return here;
+}

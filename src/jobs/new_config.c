@@ -2,6 +2,7 @@
  * new_choices.def. */
 #include "jobs/new_config.h"
 
+#include "checkpoints/published.h"
 #include "data/layouts.h"
 #include "data/photo_survey.h"
 #include "data/photos.h"
@@ -219,7 +220,18 @@ struct numbers {
     const struct pm_new_choice *row;
     int batch, passes, max_side; /* max_side 0: the pictures are small enough */
     int64_t steps, every;
+    double rate;
+    const struct pm_published *weights; /* published for the net; NULL: none */
+    bool here;                          /* they are in the cache, so training starts from them */
 };
+
+/* Pretrained weights need fewer steps, and a rate that does not destroy them. */
+static void decide_start(struct numbers *n)
+{
+    n->weights = pm_published_first(n->row->net, "tensorflow");
+    n->here = n->weights && pm_published_is_here(n->weights);
+    n->rate = n->here ? n->row->rate / 2 : n->row->rate;
+}
 
 /* Rounds down to 1, 2 or 5 times a power of ten. */
 static int64_t round_number(int64_t n)
@@ -239,9 +251,11 @@ static struct numbers decide(const struct look *l)
 
     while (n.batch > 1 && (size_t)n.batch > pictures)
         n.batch /= 2;
+    decide_start(&n);
+    const size_t least = n.here ? PM_NEW_LEAST_TUNING : PM_NEW_LEAST_STEPS;
     n.steps = (int64_t)(pictures * (size_t)n.passes) / n.batch;
-    if (n.steps < PM_NEW_LEAST_STEPS) {
-        n.passes = (int)((PM_NEW_LEAST_STEPS * (size_t)n.batch + pictures - 1) / pictures);
+    if (n.steps < (int64_t)least) {
+        n.passes = (int)((least * (size_t)n.batch + pictures - 1) / pictures);
         n.steps = (int64_t)(pictures * (size_t)n.passes) / n.batch;
     }
     n.every = round_number(n.steps / 10 > 0 ? n.steps / 10 : 1);
@@ -298,11 +312,11 @@ static void add_classification_rest(struct pm_str *s, const struct numbers *n)
 {
     pm_str_add(s, "  // size: the side of the net's input in pixels. More shows more detail, and "
                   "takes longer.\n"
-                  "  \"input\": { \"size\": %d, \"preprocessing\": \"inception\" },\n"
+                  "  \"input\": { \"size\": %d, \"preprocessing\": \"%s\" },\n"
                   "  \"optim\": { \"name\": \"momentum\", \"momentum\": 0.9 },\n"
                   "  // base_lr: the learning rate. Halve it if the loss jumps.\n"
                   "  \"schedule\": { \"policy\": \"cosine\", \"base_lr\": %g },\n",
-               n->row->size, n->row->rate);
+               n->row->size, n->here ? n->weights->preprocessing : "inception", n->rate);
 }
 
 static void add_detection(struct pm_str *s, const struct numbers *n)
@@ -329,7 +343,7 @@ static void add_detection_rest(struct pm_str *s, const struct numbers *n)
                   "  \"optim\": { \"name\": \"adam\", \"epsilon\": 1e-8 },\n"
                   "  // base_lr: the learning rate. Halve it if the loss jumps.\n"
                   "  \"schedule\": { \"policy\": \"cosine\", \"base_lr\": %g, \"end_lr\": 0, "
-                  "\"warmup_steps\": 100, \"warmup_lr\": 1e-4 },\n", n->row->size, n->row->rate);
+                  "\"warmup_steps\": 100, \"warmup_lr\": 1e-4 },\n", n->row->size, n->rate);
 }
 
 static void add_segmentation(struct pm_str *s, const struct numbers *n)
@@ -351,7 +365,23 @@ static void add_segmentation_rest(struct pm_str *s, const struct numbers *n)
                   "  // base_lr: the learning rate. Halve it if the loss jumps.\n"
                   "  \"schedule\": {\n    \"policy\": \"polynomial\", \"base_lr\": %g, \"end_lr\": "
                   "0, \"power\": 0.9,\n    \"warmup_steps\": 100, \"warmup_lr\": 0.001\n  },\n",
-               n->row->size, n->row->rate);
+               n->row->size, n->rate);
+}
+
+/* Adds the start from published weights: as a proposal unless they are at hand. */
+static void add_start(struct pm_str *s, const struct look *l, const struct numbers *n)
+{
+    enum { FEW = 20000 };
+
+    if (n->here)
+        pm_str_add(s, "  // Starts from published weights that were trained on ImageNet. Layers "
+                      "that depend on the\n  // classes are new.\n"
+                      "  \"init\": { \"checkpoint\": \"imagenet\" },\n");
+    else if (n->weights && l->pictures <= FEW)
+        pm_str_add(s, "  // Few pictures do better with published weights that were trained on "
+                      "ImageNet. To start from\n  // them, remove the slashes of the next line: "
+                      "training downloads them once.\n"
+                      "  // \"init\": { \"checkpoint\": \"imagenet\" },\n");
 }
 
 static const struct {
@@ -376,6 +406,7 @@ static void write_text(struct pm_arena *a, const struct look *l, const struct nu
     pm_str_name(s, found, 0);
     pm_str_add(s, ".\n// docs/keys.md explains every key.\n{\n  \"task\": \"%s\",\n", l->task);
     parts[k].model(s, n);
+    add_start(s, l, n);
     add_data(s, l, n);
     parts[k].rest(s, n);
     pm_str_add(s, "  // epochs: passes over the training pictures, here about %lld steps of "

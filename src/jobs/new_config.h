@@ -4,8 +4,9 @@
 
 #include <pumice/base.h>
 
-/* A folder of few pictures is passed over so often that training has at least so many steps. */
-enum { PM_NEW_LEAST_STEPS = 500 };
+/* A folder of few pictures is passed over so often that training has at least so many steps, from
+ * initial values or from pretrained weights. */
+enum { PM_NEW_LEAST_STEPS = 500, PM_NEW_LEAST_TUNING = 200 };
 
 /* A row of new_choices.def. */
 struct pm_new_choice {

@@ -1,6 +1,7 @@
 /* pumice new: the config that it writes is valid, and its commands run as printed. */
 #include "program.h"
 
+#include "checkpoints/published.h"
 #include "jobs/new_config.h"
 
 #include <pumice/config.h>
@@ -157,6 +158,37 @@ static void layouts(void **state)
     cJSON_Delete(o);
 }
 
+/* Published weights in the cache are used; otherwise the config proposes them in a comment. */
+static void weights(void **state)
+{
+    static const char *const tasks[] = { "classification", "segmentation", "detection" };
+    const char *const line = "\n  \"init\": { \"checkpoint\": \"imagenet\" },\n";
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(tasks); i++) {
+        const struct pm_new_choice *c = pm_new_choose(tasks[i], 16, 2);
+        const struct pm_published *p = pm_published_first(c->net, "tensorflow");
+        char *text;
+        struct result r;
+
+        assert_non_null(p);
+        check(run(NULL, "new shapes --task %s --out w.json --force", tasks[i]), 0);
+        text = get_text(in("w.json"));
+        assert_null(strstr(text, line));
+        assert_contains(text, "\n  // \"init\": { \"checkpoint\": \"imagenet\" },\n");
+        pm_free(text);
+        assert_int_equal(pm_make_folders(in("cache/pumice/checkpoints/%s", p->name)), PM_OK);
+        check(run(NULL, "new shapes --task %s --out w.json --force", tasks[i]), 0);
+        text = get_text(in("w.json"));
+        assert_contains(text, line);
+        pm_free(text);
+        r = run(NULL, "config check w.json");
+        assert_contains(r.out, "nothing wrong");
+        check(r, 0);
+        pm_remove_tree(in("cache"));
+    }
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -201,6 +233,7 @@ static int prepare(void **state)
 {
     (void)state;
     folder = make_folder();
+    setenv("XDG_CACHE_HOME", in("cache"), 1); /* no weights of the user */
     return chdir(folder);
 }
 
@@ -218,6 +251,7 @@ int main(void)
         cmocka_unit_test(photos),
         cmocka_unit_test(records),
         cmocka_unit_test(layouts),
+        cmocka_unit_test(weights),
         cmocka_unit_test(mistakes),
     };
 
