@@ -198,6 +198,7 @@ enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
 enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL, PM_BATCH_NORM_LAST };
 enum pm_log_loss { PM_LOG_LOSS_MEAN, PM_LOG_LOSS_SUM };
 enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
+enum pm_summary_tags { PM_TAGS_OWN, PM_TAGS_SLIM, PM_TAGS_INCEPTION, PM_TAGS_DEEPLAB };
 struct pm_config_run {
     const char *folder;         /* NULL if the command needs none */
     int64_t steps;              /* 0 = until stopped; PM_UNSET = by epochs alone */
@@ -223,7 +224,9 @@ struct pm_config_run {
     int batch_norm_update;      /* enum pm_batch_norm_update: source of the moving averages */
     struct pm_ints trace_steps; /* first and last step, or one step; none: no trace */
     int verify;                 /* enum pm_verifying */
-    int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
+    int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = not by steps */
+    double summary_every_secs;  /* the same by time; 0 = not by time */
+    int summary_tags;           /* enum pm_summary_tags: whose names values have */
     int summary_images;         /* number of the batch's pictures in a summary */
     bool summary_originals;     /* also the original pictures */
     bool summary_gradients;

@@ -108,8 +108,9 @@ struct pm_metric_list {
     const struct pm_metric_kind **list; /* of pm_open_task.metrics */
     size_t count, capacity;
 };
-/* A metric of the classes that the training net predicts for its batches. */
-enum pm_train_measure { PM_TRAIN_MIOU, PM_TRAIN_ACCURACY };
+/* A metric of the classes that the training net predicts for its batches. PM_TRAIN_MEAN_COUNT: mean
+ * of the entries of the confusion matrix. */
+enum pm_train_measure { PM_TRAIN_MIOU, PM_TRAIN_ACCURACY, PM_TRAIN_MEAN_COUNT };
 struct pm_train_metric {
     enum pm_train_measure measure;
     bool batch;              /* of the last batch; false: of all batches so far */

@@ -44,10 +44,9 @@ static const struct pm_flag train[] = {
     FLAG("replicas_to_aggregate", "`1`", "run.replicas_to_aggregate", ONE),
     FLAG("train_dir", "a temporary folder", "run.folder", "must be given"),
     FLAG("log_every_n_steps", "`10`", "run.log_every_steps", NULL),
-    FLAG(
-        "save_summaries_secs", "`600`", "run.summary_every_steps",
-        "in steps, not seconds; histograms and pictures only. Scalars are written with each "
-        "logged line"),
+    FLAG("save_summaries_secs", "`600`", "run.summary_every_secs",
+         "histograms and pictures only; scalars are written with each logged line. Also set "
+         "`run.summary_every_steps` to 0"),
     FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
     FLAG("weight_decay", "`0.00004`", "optim.weight_decay",
          "`null`: the net's own value, which the flag overrode there; set it to repeat a recipe"),
@@ -228,7 +227,7 @@ static const struct pm_flag distributed[] = {
     NONE("log_device_placement", "`false`", NULL),
     FLAG("num_replicas_to_aggregate", "`-1`", "run.replicas_to_aggregate", ONE),
     FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
-    FLAG("save_summaries_secs", "`180`", "run.summary_every_steps", "steps, not seconds"),
+    FLAG("save_summaries_secs", "`180`", "run.summary_every_secs", NULL),
     FLAG("initial_learning_rate", "`0.045`", "schedule.base_lr", NULL),
     FLAG("num_epochs_per_decay", "`2.0`", "schedule.num_epochs_per_decay", NULL),
     FLAG("learning_rate_decay_factor", "`0.94`", "schedule.decay_factor", NULL),
@@ -271,7 +270,7 @@ static const struct pm_flag mobilenet[] = {
     FLAG("checkpoint_dir", "`\"\"`", "run.folder", NULL),
     FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
     FLAG("log_every_n_steps", "`100`", "run.log_every_steps", NULL),
-    FLAG("save_summaries_secs", "`100`", "run.summary_every_steps", "steps, not seconds"),
+    FLAG("save_summaries_secs", "`100`", "run.summary_every_secs", NULL),
     FLAG("save_interval_secs", "`100`", "run.save_every_secs", NULL),
     { 0 },
 };

@@ -237,7 +237,13 @@ static const struct pm_opt run[] = {
             "verify a GPU's kernels against the CPU before the first use of a driver; results are "
             "stored"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
-           "steps between histograms and pictures for TensorBoard; 0 = only scalars"),
+           "steps between histograms and pictures for TensorBoard; 0 = not by steps"),
+    PM_DOUBLE(pm_config_run, summary_every_secs, 0, 0, 1e9,
+              "seconds between histograms and pictures for TensorBoard, from the first step of a "
+              "process on; 0 = not by time. With both keys 0, only scalars are written"),
+    PM_ENUM(pm_config_run, summary_tags, PM_TAGS_OWN, "own|slim|inception|deeplab",
+            "names of values in TensorBoard: those of this program, or of TF-Slim's trainer, the "
+            "Inception trainer or DeepLab, where it has the value"),
     PM_INT(pm_config_run, summary_images, 3, 0, 64,
            "number of pictures in these summaries, as the net receives them"),
     PM_BOOL(pm_config_run, summary_originals, false,

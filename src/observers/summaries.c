@@ -1,7 +1,8 @@
-/* summaries: summaries.h has the contract. Tags are those of TF-Slim if it has one. */
+/* summaries: summaries.h has the contract. summary_tags.c has the tags of other programs. */
 #include "observers/summaries.h"
 
 #include "observers/activation_summaries.h"
+#include "observers/summary_tags.h"
 
 #include <pumice/draw.h>
 #include <pumice/formats.h>
@@ -16,6 +17,9 @@ struct pm_summaries {
     struct pm_events *train, *eval;   /* owned; NULL: could not be made */
     bool warned;                      /* about a file that cannot be written */
     bool warned_values;               /* about values that are not finite */
+    double written;                   /* pm_seconds of the last step chosen by time; 0: none */
+    uint64_t chosen;                  /* step that writes histograms and pictures; 0: none */
+    struct pm_str tag;                /* the last tag */
     float *pictures;                  /* the first pictures of the batch; NULL: not wanted */
     size_t picture_floats, picture_count; /* floats of one picture, in the largest frame before a
                                            * batch was kept; number of pictures */
@@ -30,6 +34,18 @@ struct pm_summaries {
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
+
+/* Returns the tag of a value that we call `own`; valid until the next call. */
+static const char *tagged(struct pm_summaries *s, const char *own)
+{
+    pm_summary_tag((enum pm_summary_tags)s->e->config->run.summary_tags, own, &s->tag);
+    return s->tag.text;
+}
+
+static void add_scalar(struct pm_summaries *s, const char *own, double value)
+{
+    pm_events_scalar(s->train, tagged(s, own), value);
+}
 
 static void warn(struct pm_summaries *s, int err)
 {
@@ -110,7 +126,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
     if (c->eval.every_steps > 0)
         s->eval = open_file(s, folder.text, step + evaluated);
     pm_str_free(&folder);
-    if (c->run.summary_every_steps > 0) {
+    if (c->run.summary_every_steps > 0 || c->run.summary_every_secs > 0) {
         s->picture_floats = (size_t)e->facts.height * (size_t)e->facts.width *
                             (size_t)e->facts.channels;
         s->picture_count = pictures_wanted(&c->run);
@@ -139,6 +155,7 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     for (int i = 1; s->labels && i < s->e->train_fields.count; i++)
         pm_free(s->labels[i]);
     pm_free(s->labels);
+    pm_str_free(&s->tag);
     pm_free(s);
     *summaries = NULL;
 }
@@ -153,25 +170,24 @@ void pm_summaries_leave(struct pm_summaries *s)
 
 /* ---- scalars ---------------------------------------------------------------------------- */
 
-static void add_named(struct pm_events *e, const char *folder, const char *name, double value)
+static void add_named(struct pm_summaries *s, const char *folder, const char *name, double value)
 {
-    char tag[128];
+    char own[128];
 
-    snprintf(tag, sizeof tag, "%s/%s", folder, name);
-    pm_events_scalar(e, tag, value);
+    snprintf(own, sizeof own, "%s/%s", folder, name);
+    add_scalar(s, own, value);
 }
 
-static void add_losses(struct pm_events *e, const struct pm_step_result *r,
+static void add_losses(struct pm_summaries *s, const struct pm_step_result *r,
                        const struct pm_loss_averages *averages)
 {
-    pm_events_scalar(e, "total_loss", r->loss + (double)r->l2);
+    add_scalar(s, "total_loss", r->loss + (double)r->l2);
     for (int i = 0; i < r->part_count; i++)
-        add_named(e, "losses", r->parts[i].name, r->parts[i].value);
-    if (r->part_count > 1)
-        pm_events_scalar(e, "losses/clone_loss", r->loss);
-    pm_events_scalar(e, "losses/regularization_loss", r->l2);
+        add_named(s, "losses", r->parts[i].name, r->parts[i].value);
+    add_scalar(s, "losses/clone_loss", r->loss);
+    add_scalar(s, "losses/regularization_loss", r->l2);
     for (int i = 0; i < averages->count; i++)
-        add_named(e, "loss_averages", averages->list[i].name, averages->list[i].value);
+        add_named(s, "loss_averages", averages->list[i].name, averages->list[i].value);
 }
 
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v)
@@ -181,7 +197,7 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
 
     if (!e)
         return;
-    add_losses(e, v->result, v->averages);
+    add_losses(s, v->result, v->averages);
     pm_events_scalar(e, "learning_rate", v->lr);
     pm_events_scalar(e, "gradient_norm", v->result->norm);
     if (v->rates.seconds_per_step > 0)
@@ -201,7 +217,7 @@ void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
 {
     for (int i = 0; s->train && i < v->of.metric_count; i++)
         if (isfinite(v->v[i]))
-            pm_events_scalar(s->train, v->of.metrics[i].tag, v->v[i]);
+            add_scalar(s, v->of.metrics[i].tag, v->v[i]);
 }
 
 void pm_summaries_scalar(struct pm_summaries *s, const char *tag, double value)
@@ -234,14 +250,16 @@ static bool tag_of(const struct pm_config *c, const char *metric, int class, str
 void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
                           const struct cJSON *metrics)
 {
-    struct pm_str tag = { 0 };
+    struct pm_str tag = { 0 }, named = { 0 };
     const cJSON *m, *v;
     int k;
 
     cJSON_ArrayForEach(m, metrics)
     {
-        if (cJSON_IsNumber(m) && isfinite(m->valuedouble) && tag_of(c, m->string, -1, &tag))
-            pm_events_scalar(e, tag.text, m->valuedouble);
+        if (cJSON_IsNumber(m) && isfinite(m->valuedouble) && tag_of(c, m->string, -1, &tag)) {
+            pm_summary_tag((enum pm_summary_tags)c->run.summary_tags, tag.text, &named);
+            pm_events_scalar(e, named.text, m->valuedouble);
+        }
         if (!cJSON_IsArray(m))
             continue;
         k = 0;
@@ -252,6 +270,7 @@ void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
             k++;
         }
     }
+    pm_str_free(&named);
     pm_str_free(&tag);
 }
 
@@ -308,29 +327,29 @@ static void add_histograms(struct pm_summaries *s, const struct pm_named_floats 
                            const char *prefix, const char *suffix, bool sparsity)
 {
     struct counting c = { .list = list };
-    struct pm_str tag = { 0 };
+    struct pm_str own = { 0 };
 
     c.histogram = pm_malloc((count + 1) * sizeof *c.histogram);
     c.bad = pm_calloc(count + 1, sizeof *c.bad);
     pm_parallel(count, 1, count_range, &c);
     for (size_t i = 0; i < count; i++) {
-        tag.length = 0;
-        pm_str_add(&tag, "%s%s%s", prefix, list[i].name, suffix);
+        own.length = 0;
+        pm_str_add(&own, "%s%s%s", prefix, list[i].name, suffix);
         if (!c.bad[i])
-            pm_events_histogram(s->train, tag.text, &c.histogram[i]);
+            pm_events_histogram(s->train, tagged(s, own.text), &c.histogram[i]);
         else if (!s->warned_values)
             PM_WARN("events",
                     "%s has values that are not finite: no histogram is written (this warning "
                     "appears once)",
-                    tag.text);
+                    own.text);
         s->warned_values |= c.bad[i];
         if (!sparsity)
             continue;
-        tag.length = 0;
-        pm_str_add(&tag, "sparsity/%s", list[i].name);
-        pm_events_scalar(s->train, tag.text, zero_share(&list[i]));
+        own.length = 0;
+        pm_str_add(&own, "sparsity/%s", list[i].name);
+        add_scalar(s, own.text, zero_share(&list[i]));
     }
-    pm_str_free(&tag);
+    pm_str_free(&own);
     pm_free(c.histogram);
     pm_free(c.bad);
 }
@@ -371,11 +390,23 @@ out:
 
 /* ---- pictures and activations ----------------------------------------------------------- */
 
-bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
+bool pm_summaries_choose(struct pm_summaries *s, uint64_t step)
 {
     const int64_t every = s->e->config->run.summary_every_steps;
+    const double secs = s->e->config->run.summary_every_secs, now = secs > 0 ? pm_seconds() : 0;
+    const bool by_time = secs > 0 && (s->written == 0 || now - s->written >= secs);
 
-    return s->train && every > 0 && (step % (uint64_t)every == 0 || step == 1);
+    s->chosen = 0;
+    if (!s->train || !(by_time || (every > 0 && (step % (uint64_t)every == 0 || step == 1))))
+        return false;
+    s->chosen = step;
+    s->written = by_time ? now : s->written;
+    return true;
+}
+
+bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
+{
+    return s->chosen > 0 && s->chosen == step;
 }
 
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
@@ -395,15 +426,15 @@ static int add_picture(struct pm_summaries *s, const char *name, size_t i,
 {
     uint8_t *png = NULL;
     size_t size;
-    char tag[64];
+    char own[64];
     int err = PM_OK;
 
     PM_TRY(pm_image_encode_png(im, &png, &size));
     if (s->e->config->run.summary_images > 1)
-        snprintf(tag, sizeof tag, "images/%s/%zu", name, i);
+        snprintf(own, sizeof own, "images/%s/%zu", name, i);
     else
-        snprintf(tag, sizeof tag, "images/%s", name);
-    pm_events_image(s->train, tag, im->height, im->width, im->channels, png, size);
+        snprintf(own, sizeof own, "images/%s", name);
+    pm_events_image(s->train, tagged(s, own), im->height, im->width, im->channels, png, size);
 out:
     pm_free(png);
     return err;

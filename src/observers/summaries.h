@@ -2,8 +2,8 @@
  * and RUN/eval/events.out.tfevents.* for its evaluations. TensorBoard draws both curves in one
  * chart.
  *
- * Every run.log_every_steps writes scalars. Every run.summary_every_steps (and the first step) also
- * writes histograms of the variables and the first pictures of the batch as the net receives them.
+ * Every run.log_every_steps writes scalars. Every run.summary_every_steps (and the first step), or
+ * every run.summary_every_secs, also writes histograms of the variables and the first pictures of the batch as the net receives them.
  * run.summary_gradients adds histograms of the gradients, run.summary_activations histograms of the
  * layers' values. Between those steps nothing is computed or copied.
  *
@@ -46,7 +46,11 @@ void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics);
 void pm_summaries_saved(struct pm_summaries *s, uint64_t step);
 
-/* Whether step writes histograms and pictures. */
+/* Decides whether this step, the next one to begin, writes histograms and pictures. By time it is
+ * the first step of the process, and the first that begins run.summary_every_secs after the last
+ * such step. */
+bool pm_summaries_choose(struct pm_summaries *s, uint64_t step);
+/* Whether this step was chosen. */
 bool pm_summaries_due(const struct pm_summaries *s, uint64_t step);
 /* Keeps the first pictures of the batch. Call it before that step. */
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch);

@@ -109,6 +109,16 @@ void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct p
            m->batch * m->count[slot] * sizeof *m->labels);
 }
 
+static double mean_count(const struct pm_confusion *c)
+{
+    const size_t cells = c->classes * c->classes;
+    double sum = 0;
+
+    for (size_t i = 0; i < cells; i++)
+        sum += (double)c->count[i];
+    return sum / (double)cells;
+}
+
 void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
                             struct pm_train_values *out)
 {
@@ -128,7 +138,9 @@ void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct p
         const struct pm_train_metric *k = &m->of.metrics[i];
         const struct pm_confusion_metrics *from = k->batch ? &one : &all;
 
-        m->values[i] = k->measure == PM_TRAIN_MIOU ? from->miou : from->pixel_accuracy;
+        m->values[i] = k->measure == PM_TRAIN_MIOU       ? from->miou
+                       : k->measure == PM_TRAIN_ACCURACY ? from->pixel_accuracy
+                                                         : mean_count(k->batch ? &m->one : &m->all);
     }
     *out = (struct pm_train_values){ .of = m->of, .v = m->values };
 }

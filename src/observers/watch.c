@@ -268,7 +268,7 @@ void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
-    if (pm_summaries_due(w->summaries, run->step + 1))
+    if (pm_summaries_choose(w->summaries, run->step + 1))
         pm_summaries_batch(w->summaries, batch);
     if (!is_logged(run, run->step + 1))
         return;

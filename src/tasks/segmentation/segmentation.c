@@ -396,6 +396,9 @@ static const struct pm_train_metric train_metrics[] = {
     { PM_TRAIN_ACCURACY, false, "pixel_accuracy", "train/acc" },
     { PM_TRAIN_MIOU, true, "batch_miou", "train/batch_miou" },
     { PM_TRAIN_ACCURACY, true, "batch_pixel_accuracy", "train/batch_acc" },
+    /* Only with the tags of DeepLab: what TensorFlow's update operations return. */
+    { PM_TRAIN_MEAN_COUNT, false, "update_miou", "train/update_miou" },
+    { PM_TRAIN_ACCURACY, false, "update_acc", "train/update_acc" },
 };
 
 /* Returns the pixels of a label map in the frame that has the most. */
@@ -418,7 +421,9 @@ static void train_output(const struct pm_task *s, struct pm_train_output *out)
         .node = s->pixels.train_classes, .field = 1,
         .count = most_labels(&s->pixels),
         .classes = s->facts.num_classes, .ignore = s->pixels.ignore_label,
-        .metrics = train_metrics, .metric_count = PM_COUNT(train_metrics),
+        .metrics = train_metrics,
+        .metric_count = (int)PM_COUNT(train_metrics) -
+                        (s->facts.config->run.summary_tags == PM_TAGS_DEEPLAB ? 0 : 2),
     };
 }
 

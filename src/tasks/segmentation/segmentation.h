@@ -38,7 +38,9 @@ struct pm_segmentation_loss {
     bool matting;               /* labels are degrees of foreground */
     float edge_weight;          /* of the edges' loss; the classes' loss then has 1 - edge_weight */
 };
+enum pm_summary_labels { PM_LABELS_GREY, PM_LABELS_CLASSES };
 struct pm_segmentation_run {
+    int summary_labels;         /* enum pm_summary_labels */
     bool train_metrics;         /* of training batches, at logged steps */
 };
 struct pm_segmentation_eval {
@@ -108,6 +110,7 @@ struct pm_pixels {
     struct pm_segmentation_eval_modes export_modes; /* of exported models */
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict also writes class numbers */
+    int summary_labels;               /* enum pm_summary_labels */
     struct pm_instances instance;
     bool matting;                     /* labels are degrees of foreground, PM_F32; padding is -1 */
     int edge_classes;                 /* number of classes of the net's edge output, 0: none; set

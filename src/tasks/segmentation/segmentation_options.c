@@ -112,6 +112,9 @@ static const struct pm_opt loss[] = {
 };
 
 static const struct pm_opt run[] = {
+    PM_ENUM(pm_segmentation_run, summary_labels, PM_LABELS_GREY, "grey|classes",
+            "segmentation: pixels of label maps and predictions in TensorBoard: grey = class times "
+            "(255 / classes, rounded down); classes = the class number, dark for few classes"),
     PM_BOOL(pm_segmentation_run, train_metrics, true,
             "segmentation: compute miou and pixel_accuracy of training batches at logged steps; "
             "false saves one pass over the logits"),
@@ -378,7 +381,7 @@ static void resolve_pixels(struct pm_task *t, const struct pm_segmentation_model
                       .center_sigma = d->center_sigma, .small_area = d->small_instance_area,
                       .small_weight = d->small_instance_weight,
                       .things = d->thing_classes.count ? d->thing_classes : info->thing_classes },
-        .edge_width = d->edge_width,
+        .edge_width = d->edge_width, .summary_labels = r->summary_labels,
         .train_classes = r->train_metrics && !t->loss.matting ? "train_classes" : NULL,
     };
 }

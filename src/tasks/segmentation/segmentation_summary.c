@@ -1,21 +1,22 @@
-/* segmentation_summary: training pictures for TensorBoard, with the tags of DeepLab and of its fork
- * for instances: label, semantic, label_instance_center, instance_center, label_offset,
+/* segmentation_summary: training pictures for TensorBoard, with the names of DeepLab and of its
+ * fork for instances: label, semantic, label_instance_center, instance_center, label_offset,
  * instance_offset; for edges label_edge, edge.
  *
- * Classes are shades of grey, spread as widely as possible. Heat is divided by the maximum and
- * multiplied by 255; values below 0 are black, and if no value is above 0 everything is black. For
- * offsets x is red and y green. In the reference mode they are signed: 128 + 127 v / max|v|, blue
- * 128. In seed4 offsets are lengths: 255 v / max v per channel, clamped to 0..255, blue 0. This is
- * the fork's intention; the fork itself wraps predictions below 0, and shows every label of 1 or
- * more as 255. Each maximum is taken over all examples shown. Edges are white, bands beside them
- * darker. Degrees of foreground are shades of grey. */
+ * Classes are shades of grey, spread as widely as possible, or their numbers. Heat is divided by
+ * the maximum and multiplied by 255; values below 0 are black, and if no value is above 0
+ * everything is black. For offsets x is red and y green. In the reference mode they are signed:
+ * 128 + 127 v / max|v|, blue 128. In seed4 offsets are lengths: 255 v / max v per channel, clamped
+ * to 0..255, blue 0. This is the fork's intention; the fork itself wraps predictions below 0, and
+ * shows every label of 1 or more as 255. Each maximum is taken over all examples shown. Edges are
+ * white, bands beside them darker. Degrees of foreground are shades of grey. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <math.h>
 
 static uint8_t grey_of(const struct pm_task *s, int label)
 {
-    const int apart = s->facts.num_classes < 255 ? 255 / s->facts.num_classes : 1;
+    const bool numbers = s->pixels.summary_labels == PM_LABELS_CLASSES;
+    const int apart = s->facts.num_classes < 255 && !numbers ? 255 / s->facts.num_classes : 1;
 
     return (uint8_t)(label >= 0 && label < s->facts.num_classes && label * apart < 255
                          ? label * apart
