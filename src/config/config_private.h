@@ -144,5 +144,8 @@ struct pm_program {
     const char *task;           /* whose defaults are given; NULL: the keys' own */
 };
 extern const struct pm_program pm_programs[]; /* ends with a NULL name */
+/* flags_deeplab.c: the flags of DeepLab's programs; each ends with a NULL flag. */
+extern const struct pm_flag pm_flags_deeplab_model[], pm_flags_deeplab_train[],
+    pm_flags_deeplab_eval[], pm_flags_deeplab_export[];
 
 #endif

@@ -3,19 +3,7 @@
  * every key in them exists, so a renamed key must be renamed here, too.
  *
  * A row's note states a difference in meaning. Our default is looked up, not written here. */
-#include "config/config_private.h"
-
-/* Flag, its default in the original program, our key, note. */
-#define FLAG(f, d, k, n)                         \
-    {                                            \
-        .flag = f, .def = d, .key = k, .note = n \
-    }
-/* A flag without a key: an argument of a command replaces it, or nothing. */
-#define ELSE(f, d, h, n)                             \
-    {                                                \
-        .flag = f, .def = d, .instead = h, .note = n \
-    }
-#define NONE(f, d, n) ELSE(f, d, "none", n)
+#include "config/flag_rows.h"
 
 #define ONE "fixed: one machine"
 #define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
@@ -387,5 +375,15 @@ const struct pm_program pm_programs[] = {
       "the original makes the same splits.", convert_pet },
     { "create_oid_tf_record", "Here: `pumice dataset convert open_images SRC DST`.",
       convert_open_images },
+    { "Options of all DeepLab programs",
+      "Flags of train, eval, vis and export_model. In these tables the defaults here are those "
+      "with `\"task\": \"segmentation\"`.", pm_flags_deeplab_model, "segmentation" },
+    { "train of DeepLab",
+      "Here: `pumice train CONFIG`. [Variants](#variants-of-deeplabs-trainer) differ where a note "
+      "says so.", pm_flags_deeplab_train, "segmentation" },
+    { "eval and vis of DeepLab", "Here: `pumice eval CONFIG`, with `--watch` for each new "
+      "checkpoint, and `pumice predict CONFIG FILE...`.", pm_flags_deeplab_eval, "segmentation" },
+    { "export_model of DeepLab", "Here: `pumice export CONFIG`.", pm_flags_deeplab_export,
+      "segmentation" },
     { 0 },
 };

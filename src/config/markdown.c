@@ -543,6 +543,16 @@ static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, c
     pm_free(list);
 }
 
+/* Whether a table of DeepLab's programs has a flag. */
+static bool is_of_deeplab(const char *name)
+{
+    for (const struct pm_program *p = pm_programs; p->name; p++)
+        for (const struct pm_flag *f = p->flag; p->task && f->flag; f++)
+            if (strcmp(f->flag, name) == 0)
+                return true;
+    return false;
+}
+
 char *pm_config_flags_markdown(const struct pm_open_sections *open,
                                bool (*is_field)(const char *name))
 {
@@ -553,10 +563,9 @@ char *pm_config_flags_markdown(const struct pm_open_sections *open,
                 "Python arguments that its programs had no flags for.",
                 offsetof(struct pm_reference, slim), NULL, NULL);
     add_aliases(
-        &s, open, "DeepLab",
-        "Flags of its train, eval, vis and export_model programs, fields of its options, and "
-        "of forks that added instances.",
-        offsetof(struct pm_reference, deeplab), "segmentation", NULL);
+        &s, open, "Other names in DeepLab",
+        "Fields of its options without a flag, and flags of forks and of the panoptic scorer.",
+        offsetof(struct pm_reference, deeplab), "segmentation", is_of_deeplab);
     add_aliases(&s, open, "TensorFlow Object Detection API",
                 "Flags of its programs, and names of its forks. The fields of its pipeline config "
                 "are in [other tables](#fields-of-pipeline-configs).",

@@ -3,9 +3,10 @@
  * chart.
  *
  * Every run.log_every_steps writes scalars. Every run.summary_every_steps (and the first step), or
- * every run.summary_every_secs, also writes histograms of the variables and the first pictures of the batch as the net receives them.
- * run.summary_gradients adds histograms of the gradients, run.summary_activations histograms of the
- * layers' values. Between those steps nothing is computed or copied.
+ * every run.summary_every_secs, also writes histograms of the variables and the first pictures of
+ * the batch as the net receives them. run.summary_gradients adds histograms of the gradients,
+ * run.summary_activations histograms of the layers' values. Between those steps nothing is computed
+ * or copied.
  *
  * Metrics are not essential to the model: a file that cannot be written costs one warning, and
  * later values are tried again. */
