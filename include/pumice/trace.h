@@ -23,6 +23,14 @@ void pm_trace_finish(void);
  * Only one window at a time. */
 void pm_trace_open(void);
 int pm_trace_close(const char *path);
+/* A span of the window; times in seconds since its start. Texts are valid during the call. */
+struct pm_trace_event {
+    const char *group, *lane, *name, *detail; /* detail: NULL if there is none */
+    double begin, end;
+};
+/* Calls see for each span of the open window so far, by lane and then by begin. see must not call
+ * functions of this header. */
+void pm_trace_each(void (*see)(void *ctx, const struct pm_trace_event *e), void *ctx);
 
 /* Returns the lane with this name, for example "calls" in group "vulkan:0". The same names give the
  * same lane, also after a device was re-opened. */

@@ -270,6 +270,25 @@ void pm_trace_open(void)
     atomic_store(&tracing, true);
 }
 
+void pm_trace_each(void (*see)(void *ctx, const struct pm_trace_event *e), void *ctx)
+{
+    pthread_mutex_lock(&t.lock);
+    assert(t.window);
+    if (t.count > t.window_first)
+        qsort(t.spans + t.window_first, t.count - t.window_first, sizeof *t.spans,
+              by_lane_and_time);
+    for (size_t i = t.window_first; i < t.count; i++) {
+        const struct span *s = &t.spans[i];
+        const struct lane *l = &t.lanes[s->lane];
+
+        if (s->begin >= t.window_start)
+            see(ctx, &(struct pm_trace_event){
+                l->group, l->name, t.texts[s->name], s->detail >= 0 ? t.texts[s->detail] : NULL,
+                s->begin - t.window_start, s->end - t.window_start });
+    }
+    pthread_mutex_unlock(&t.lock);
+}
+
 int pm_trace_close(const char *path)
 {
     int err;

@@ -64,7 +64,7 @@ const struct pm_flag pm_flags_deeplab_train[] = {
     FLAG("save_summaries_images", "`false`", "run.summary_images",
          "`0` for false; variant 4: true"),
     FLAG("profile_logdir", "none", "run.trace_steps",
-         "a range of steps; the folder is `run.folder`"),
+         "a range of steps; TensorBoard's profiler reads `run.folder`"),
     FLAG("optimizer", "`\"momentum\"`", "optim.name", "`adam` since 2019"),
     FLAG("learning_policy", "`\"poly\"`", "schedule.policy",
          "poly: `polynomial`; step: `exponential`"),

@@ -232,7 +232,7 @@ static const struct pm_opt run[] = {
             "device's part of the batch, from all parts in turn, or from the last device's part"),
     PM_INTS(pm_config_run, trace_steps, NULL, 1, INT_LARGEST,
             "first and last step (or a single step) to record in trace-STEP.json in the run "
-            "folder; none = no trace"),
+            "folder, and for TensorBoard's profiler; none = no trace"),
     PM_ENUM(pm_config_run, verify, PM_VERIFY_AUTO, "auto|off",
             "verify a GPU's kernels against the CPU before the first use of a driver; results are "
             "stored"),

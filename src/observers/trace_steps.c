@@ -1,6 +1,8 @@
 /* trace_steps: trace_steps.h has the contract. */
 #include "observers/trace_steps.h"
 
+#include "formats/xplane.h"
+
 #include <pumice/trace.h>
 
 /* Whether a step is traced. Step n is the n-th update. */
@@ -30,6 +32,24 @@ void pm_trace_steps_switch(struct pm_trace_steps *t, const struct pm_run_facts *
     pm_trace_open();
 }
 
+static void add_span(void *ctx, const struct pm_trace_event *e)
+{
+    pm_xplane_span(ctx, e->group, e->lane, e->name, e->detail, e->begin, e->end);
+}
+
+/* Writes the same timeline for TensorBoard's profiler. */
+static void write_profile(const struct pm_trace_steps *t, const struct pm_run_facts *run)
+{
+    struct pm_xplane *x = pm_xplane_create();
+    char name[32];
+
+    snprintf(name, sizeof name, "step-%06llu", (unsigned long long)t->from);
+    pm_trace_each(add_span, x);
+    if (pm_xplane_write(x, run->c->run.folder, name) < 0)
+        PM_WARN("train", "run.trace_steps: %s", pm_error_text());
+    pm_xplane_destroy(&x);
+}
+
 void pm_trace_steps_end(struct pm_trace_steps *t, const struct pm_run_facts *run)
 {
     char path[4096];
@@ -37,6 +57,7 @@ void pm_trace_steps_end(struct pm_trace_steps *t, const struct pm_run_facts *run
     if (!t->on)
         return;
     t->on = false;
+    write_profile(t, run);
     snprintf(path, sizeof path, "%s/trace-%06llu.json", run->c->run.folder,
              (unsigned long long)t->from);
     if (pm_trace_close(path) < 0)

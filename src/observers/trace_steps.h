@@ -1,6 +1,7 @@
 /* trace_steps: a timeline of selected steps of a run (run.trace_steps). RUN/trace-000100.json holds
- * the steps from step 100 on. Plans measure single calls only in these steps, so other steps run at
- * full speed. A file that cannot be written costs a warning, not the run. */
+ * the steps from step 100 on, RUN/plugins/profile/step-000100 the same for TensorBoard's profiler.
+ * Plans measure single calls only in these steps, so other steps run at full speed. A file that
+ * cannot be written costs a warning, not the run. */
 #ifndef PM_TRACE_STEPS_H
 #define PM_TRACE_STEPS_H
 

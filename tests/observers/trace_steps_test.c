@@ -51,6 +51,7 @@ static void on_device(const char *device)
              "run.trace_steps=[5,8] run.save_every_steps=6 eval.every_steps=6 run.keep=0", device);
     train(arguments);
     steps_in("traced/trace-000005.json", "clone 0", 4);
+    assert_true(pm_is_folder(in_folder("traced/plugins/profile/step-000005")));
     same_weights("plain", "traced");
 }
 
