@@ -62,9 +62,9 @@ struct pm_keep {
  * not created: if it was removed, nothing is written. */
 int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_tensor *tensors,
                        size_t count, const char *state, const struct pm_keep *keep);
-/* Call after an evaluation of the saved step. If value (finite) is better than that in best.json,
- * or the metric has changed, the checkpoint becomes best-NNNNNN and the old best is removed.
- * *is_best may be NULL. */
+/* Call after an evaluation of the saved step. If value is better than that in best.json, or the
+ * metric has changed, the checkpoint becomes best-NNNNNN and the old best is removed. A value
+ * that is not finite is better than no checkpoint only. *is_best may be NULL. */
 int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, double value,
                             bool higher_is_better, bool *is_best);
 /* Removes remains of killed saves: temporary files, and tensor files without a .json. The caller

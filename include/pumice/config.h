@@ -212,7 +212,8 @@ struct pm_config_run {
     bool save_first_step;       /* also a checkpoint of step 0 */
     int keep;                   /* newest checkpoints kept; 0 = all */
     double keep_every_hours;    /* also keeps one per this many hours; 0 = none */
-    const char *keep_best;      /* metric, or NULL */
+    const char *keep_best;      /* metric, "auto" or "none" */
+    const struct cJSON *early_stop; /* as written; pm_config.early_stop has the values */
     int micro_batches;
     int recompute;              /* enum pm_recompute (plan.h), in its order */
     int snapshot_every_steps;   /* host snapshots for device loss; 0 = only at checkpoints */
@@ -231,6 +232,13 @@ struct pm_config_run {
     bool summary_originals;     /* also the original pictures */
     bool summary_gradients;
     int summary_activations;    /* number of pictures whose activations are in a summary */
+};
+
+/* run.early_stop */
+struct pm_config_early_stop {
+    const char *metric;         /* or "auto" */
+    int patience;               /* evaluations without a better value */
+    double min_delta;           /* a better value differs by more than this */
 };
 
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
@@ -280,6 +288,7 @@ struct pm_config {
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     const struct pm_open_row *const *augment_rows; /* per entry of input.augment; NULL: unchecked */
+    const struct pm_config_early_stop *early_stop; /* NULL: off */
     const int (*buckets)[2]; /* input.buckets, of tasks that have this key: height, width; the first
                               * has the most pixels */
     int buckets_count;       /* 0: one size */

@@ -39,8 +39,9 @@ static bool is_overtaken(const struct pm_config *c, int err, int64_t step)
     return err == PM_EDATA && pm_checkpoint_newest_step(c->run.folder) > step;
 }
 
-/* Evaluates every new checkpoint of the run as training writes it, until interrupted, run.steps or
- * eval.max_runs. It checks every second; evaluations begin at least eval.interval_secs apart. */
+/* Evaluates every new checkpoint of the run as training writes it, until interrupted, run.steps,
+ * eval.max_runs, or the end of a run whose last step is not known. It checks every second;
+ * evaluations begin at least eval.interval_secs apart. */
 static int watch(const struct pm_config *c, struct app_globals *g)
 {
     struct pm_events *events = NULL;
@@ -64,6 +65,7 @@ static int watch(const struct pm_config *c, struct app_globals *g)
             runs++;
         }
         if ((c->run.steps > 0 && seen >= c->run.steps) ||
+            ((c->run.steps < 1 || c->early_stop) && pm_run_is_finished(c->run.folder, seen)) ||
             (c->eval.max_runs > 0 && runs >= c->eval.max_runs))
             break;
         sleep(1);
@@ -109,7 +111,8 @@ const struct pm_command pm_command_eval = {
         "program gets an event file in a folder of its own in RUN/eval_SPLIT.\n"
         "\n"
         "  --watch   evaluates each new checkpoint of a running training, at most once in\n"
-        "            eval.interval_secs seconds, until run.steps or eval.max_runs evaluations\n"
+        "            eval.interval_secs seconds, until run.steps, the end of the training or\n"
+        "            eval.max_runs evaluations\n"
         "\n"
         "  pumice eval configs/lenet_mnist.json eval.checkpoint=best --json\n",
     .run = run,

@@ -232,8 +232,10 @@ int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, 
     pm_ckpt_path(&folder, run, "checkpoints");
     if (pm_ckpt_best_read(folder.text, &former) < 0)
         PM_WARN("checkpoint", "the best checkpoint so far is not known: %s", pm_error_text());
-    better = isfinite(value) && (!former.metric || strcmp(former.metric, metric) != 0 ||
-                                 (higher_is_better ? value > former.value : value < former.value));
+    better = !former.metric || strcmp(former.metric, metric) != 0 ||
+             (isfinite(value) &&
+              (!isfinite(former.value) ||
+               (higher_is_better ? value > former.value : value < former.value)));
     if (is_best)
         *is_best = better;
     if (!better)

@@ -171,8 +171,9 @@ static int open_best(const char *folder, const char *where, struct pm_checkpoint
     if (!b.metric)
         PM_TRY(pm_fail(
             PM_EDATA,
-            "%s: %s has no best checkpoint; set run.keep_best to the metric that selects it", where,
-            folder));
+            "%s: %s has no best checkpoint: evaluations during training choose it; set "
+            "eval.every_steps, and run.keep_best to a metric or auto",
+            where, folder));
     step = b.step;
     PM_TRY(open_record(folder, pm_ckpt_best_name(step, ".json", name), out));
 out:

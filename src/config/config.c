@@ -465,6 +465,7 @@ static int read_all(const struct load *l)
         PM_TRY(read_section(l, s));
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
+    PM_TRY(pm_config_read_early_stop(c));
     settle_folder(c);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_task_keys(l, s->name));

@@ -64,25 +64,41 @@ static int check_quantized(const struct pm_config *c)
     return PM_OK;
 }
 
-static int check_best(const struct pm_config *c)
+/* Checks that key names a metric of the task. The net's own list is checked when it is known. */
+static int check_metric(const struct pm_config *c, const char *key, const char *name)
 {
     const struct pm_metric_kind *m = c->task_row ? c->task_row->metrics : NULL;
     const char *names = "";
-    bool is = !m || !c->run.keep_best;
+    bool is = !m;
 
     for (; m && m->name; m++) {
-        is |= c->run.keep_best && strcmp(m->name, c->run.keep_best) == 0;
+        is |= strcmp(m->name, name) == 0;
         names = pm_arena_printf(c->arena, "%s%s%s", names, *names ? ", " : "", m->name);
     }
     if (!is)
-        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is not a metric of %s (%s)",
-                       pm_config_place(c, "run.keep_best"), c->run.keep_best, c->task, names);
-    if (c->run.keep_best && c->eval.every_steps == 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s run.keep_best: needs evaluations while training: set "
-                       "eval.every_steps",
-                       pm_config_place(c, "run.keep_best"));
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' is not a metric of %s (%s)",
+                       pm_config_place(c, key), key, name, c->task, names);
+    if (c->eval.every_steps == 0)
+        return pm_fail(PM_ECONFIG, "%s %s: needs evaluations while training: set eval.every_steps",
+                       pm_config_place(c, key), key);
     return PM_OK;
+}
+
+static int check_best(const struct pm_config *c)
+{
+    const char *best = c->run.keep_best;
+    int err = PM_OK;
+
+    if (strcmp(best, "auto") != 0 && strcmp(best, "none") != 0)
+        PM_TRY(check_metric(c, "run.keep_best", best));
+    if (c->early_stop && strcmp(c->early_stop->metric, "auto") != 0)
+        PM_TRY(check_metric(c, "run.early_stop.metric", c->early_stop->metric));
+    if (c->early_stop && c->eval.every_steps == 0)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s run.early_stop: needs evaluations while training: set eval.every_steps",
+                       pm_config_place(c, "run.early_stop")));
+out:
+    return err;
 }
 
 /* read_devices has already checked that all devices have a share or none. */

@@ -51,6 +51,9 @@ struct cJSON *pm_config_dump(const struct pm_config *c)
             dump_row(c, s->name, row->opts, object);
         if (strcmp(s->name, "input") == 0 && c->augment_rows)
             cJSON_ReplaceItemInObjectCaseSensitive(object, "augment", pm_config_dump_augment(c));
+        if (strcmp(s->name, "run") == 0 && c->early_stop)
+            cJSON_ReplaceItemInObjectCaseSensitive(object, "early_stop",
+                                                   pm_config_dump_early_stop(c));
         if (strcmp(s->name, "init") == 0)
             cJSON_AddItemToObject(out, "devices", dump_devices(c));
     }

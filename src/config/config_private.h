@@ -17,6 +17,7 @@ struct pm_config_section {
 };
 extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
 extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
+extern const struct pm_opt pm_config_early_stop_opts[];     /* of struct pm_config_early_stop */
 const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
 /* Returns the task's own options in a section, or in an object inside it ("eval.NAME"); NULL:
  * none. */
@@ -71,6 +72,15 @@ size_t pm_config_size_of(const struct pm_opt *opts);
 
 /* Checks the list and fills in the config's buckets. */
 int pm_config_read_buckets(struct pm_config *c);
+
+/* ---- config_early_stop.c: run.early_stop ------------------------------------------------- */
+
+/* Checks the object's options and fills in c->early_stop. */
+int pm_config_read_early_stop(struct pm_config *c);
+/* Returns the object with all options. Requires c->early_stop. cJSON_Delete frees it. */
+struct cJSON *pm_config_dump_early_stop(const struct pm_config *c);
+/* Completes the key's JSON Schema. */
+void pm_config_schema_early_stop(struct cJSON *schema);
 
 /* ---- config_augment.c: input.augment ----------------------------------------------------- */
 

@@ -264,10 +264,10 @@ static void add_refused(struct pm_str *s)
         pm_str_add(s, "| `%s` | %s. |\n", r->key, r->instead);
 }
 
-/* Adds the values of run.keep_best. */
+/* Adds the values of run.keep_best and run.early_stop.metric. */
 static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
 {
-    pm_str_add(s, "\nMetrics for `run.keep_best`:\n\n| task | metrics |\n|---|---|\n");
+    pm_str_add(s, "\nMetrics for `run.keep_best` and `run.early_stop`, the first one for `auto`:\n\n| task | metrics |\n|---|---|\n");
     for (size_t i = 0; i < open->task_count; i++) {
         pm_str_add(s, "| %s | ", open->tasks[i]->name);
         for (const struct pm_metric_kind *m = open->tasks[i]->metrics; m->name; m++)
@@ -307,6 +307,9 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
         add_head(&s);
         add_options(&s, c->name, c->opts, NULL, NULL, open, NULL);
         add_tasks(&s, open, c->name);
+        if (strcmp(c->name, "run") == 0)
+            add_options(&s, "run.early_stop", pm_config_early_stop_opts, NULL, NULL, NULL,
+                        NULL);
         if (strcmp(c->name, "run") == 0)
             add_metrics(&s, open);
         if (rows && rows->count) {

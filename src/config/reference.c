@@ -244,6 +244,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.keep", NULL, NULL, NULL),
     KEY("run.keep_every_hours", NULL, NULL, "keep_checkpoint_every_n_hours"),
     KEY("run.keep_best", NULL, NULL, NULL),
+    KEY("run.early_stop", NULL, NULL, NULL),
     KEY("run.micro_batches", NULL, NULL, NULL),
     KEY("run.recompute", NULL, NULL, NULL),
     KEY("run.snapshot_every_steps", NULL, NULL, NULL),

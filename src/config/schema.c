@@ -115,6 +115,8 @@ static cJSON *section_schema(const struct pm_config_section *s, const struct pm_
         add_augment(cJSON_GetObjectItemCaseSensitive(properties, "augment"), &open->augmentations);
     if (strcmp(s->name, "input") == 0 && cJSON_HasObjectItem(properties, "buckets"))
         add_buckets(cJSON_GetObjectItemCaseSensitive(properties, "buckets"));
+    if (strcmp(s->name, "run") == 0)
+        pm_config_schema_early_stop(cJSON_GetObjectItemCaseSensitive(properties, "early_stop"));
     cJSON_AddBoolToObject(v, "additionalProperties", !rows ? false : rows->count == 0);
     return v;
 }

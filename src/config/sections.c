@@ -204,8 +204,12 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, keep, 5, 0, 1000000, "number of newest checkpoints to keep; 0 = all"),
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
               "also keep one checkpoint per so many hours for ever; 0 = off"),
-    PM_STRING(pm_config_run, keep_best, NULL,
-              "metric, for example loss; the checkpoint with the best value is also kept"),
+    PM_STRING(pm_config_run, keep_best, "auto",
+              "metric of which the best checkpoint is kept, too; every evaluation in training then "
+              "saves one. auto = the task's first metric, none = off"),
+    PM_JSON(pm_config_run, early_stop,
+            "end training when a metric of its evaluations no longer improves: an object with the "
+            "keys below; null = off"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "split a clone's batch into so many parts that run one after the other: less memory, "
            "the same gradient except for batch norm, which uses the statistics of each part"),
@@ -301,6 +305,16 @@ static const struct pm_opt export[] = {
     PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
             "store weights in the file, or beside it in FILE-DIGEST.data; auto = beside if they "
             "exceed 2 GB"),
+    { 0 },
+};
+
+const struct pm_opt pm_config_early_stop_opts[] = {
+    PM_STRING(pm_config_early_stop, metric, "auto",
+              "metric that must improve; auto = the task's first metric"),
+    PM_INT(pm_config_early_stop, patience, 5, 1, INT_LARGEST,
+           "number of evaluations without a better value that ends training"),
+    PM_DOUBLE(pm_config_early_stop, min_delta, 0, 0, 1e9,
+              "a value is better if it differs from the best one by more than this"),
     { 0 },
 };
 

@@ -4,6 +4,7 @@
 #include "optim/averages.h"
 
 #include <pumice/checkpoint.h>
+#include <pumice/train.h>
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -80,6 +81,8 @@ static double parameters_of(const struct pm_variables *v)
 
 static void add_metrics(const struct pm_run_facts *f, cJSON *run)
 {
+    const char *best = f->c->run.keep_best;
+    const bool names_metric = strcmp(best, "auto") != 0 && strcmp(best, "none") != 0;
     cJSON *list = cJSON_AddArrayToObject(run, "metrics");
     struct pm_metric_list metrics = { 0 };
 
@@ -90,8 +93,7 @@ static void add_metrics(const struct pm_run_facts *f, cJSON *run)
         cJSON_AddBoolToObject(m, "higher_is_better", metrics.list[i]->higher_is_better);
         cJSON_AddItemToArray(list, m);
     }
-    cJSON_AddStringToObject(run, "best_metric", f->c->run.keep_best ? f->c->run.keep_best
-                                                                    : metrics.list[0]->name);
+    cJSON_AddStringToObject(run, "best_metric", names_metric ? best : metrics.list[0]->name);
     pm_free(metrics.list);
 }
 
@@ -246,6 +248,26 @@ struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const double 
     p->report = pm_report_open(p->folder, true);
     write_all(p, f, "running", NULL);
     return p;
+}
+
+bool pm_run_is_finished(const char *run, int64_t step)
+{
+    struct pm_str path = { 0 };
+    char *text = NULL;
+    cJSON *object = NULL;
+    const char *state;
+    bool is;
+
+    pm_str_add(&path, "%s/run.json", run);
+    if (pm_file_exists(path.text) && pm_text_read(path.text, PM_MOST_TEXT, &text) == PM_OK)
+        object = cJSON_Parse(text);
+    state = cJSON_GetStringValue(cJSON_GetObjectItem(object, "state"));
+    is = state && strcmp(state, "finished") == 0 &&
+         cJSON_GetNumberValue(cJSON_GetObjectItem(object, "step")) <= (double)step;
+    cJSON_Delete(object);
+    pm_free(text);
+    pm_str_free(&path);
+    return is;
 }
 
 void pm_run_page_step(struct pm_run_page *p, const struct pm_run_facts *f)

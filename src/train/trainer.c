@@ -122,7 +122,8 @@ static bool is_save_time(const struct pm_trainer *t)
 static int after_step(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->run.c->run;
-    const bool timed = is_save_time(t);
+    const bool saves = is_due(t->run.step, run->save_every_steps) || is_save_time(t);
+    const bool evaluates = is_due(t->run.step, t->run.c->eval.every_steps);
     int err = PM_OK;
 
     if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
@@ -133,8 +134,8 @@ static int after_step(struct pm_trainer *t)
         if (t->balance.moved)
             PM_TRY(rebalance(t));
     }
-    if (is_due(t->run.step, run->save_every_steps) || timed) {
-        PM_TRY(pm_trainer_save(t));
+    if (saves && !(evaluates && t->saving.stop.metric)) {
+        PM_TRY(pm_trainer_save(t)); /* else the evaluation saves, with what it counted */
     } else if (is_due(t->run.step, run->snapshot_every_steps)) {
         PM_TRY(pm_trainer_drain(t));
         PM_TRY(pm_trainer_snapshot(t));
@@ -145,7 +146,7 @@ static int after_step(struct pm_trainer *t)
             PM_TRY(pm_trainer_snapshot(t));
         PM_TRY(pm_watch_histograms(t->watch, &t->run, t->snapshot.state));
     }
-    if (is_due(t->run.step, t->run.c->eval.every_steps)) {
+    if (evaluates) {
         PM_TRY(pm_trainer_evaluate(t));
         if (t->run.saved_step == UINT64_MAX && run->save_every_secs > 0)
             PM_TRY(pm_trainer_save(t)); /* keeps what was just reported */
@@ -154,9 +155,39 @@ out:
     return err;
 }
 
+static bool is_last(const struct pm_trainer *t)
+{
+    const int64_t steps = t->run.e->steps;
+
+    return steps > 0 && t->run.step >= (uint64_t)steps;
+}
+
+/* Logs why the run ends before its last step, and where its best checkpoint is. */
+static void say_early_stop(const struct pm_trainer *t, struct cJSON *summary)
+{
+    const char *folder = t->run.c->run.folder;
+    struct pm_checkpoint *best = NULL;
+    struct pm_str why = { 0 }, where = { 0 };
+
+    pm_early_stop_reason(&t->saving.stop, &why);
+    if (!t->saving.best)
+        pm_str_add(&where, "run.keep_best is none, so no best checkpoint is kept");
+    else if (pm_checkpoint_open(folder, "best", "run.early_stop", &best) == PM_OK)
+        pm_str_add(&where, "the checkpoint with the best %s is %s", t->saving.best->name,
+                   best->path);
+    else
+        pm_str_add(&where, "%s", pm_error_text());
+    PM_INFO("train", "run.early_stop: %s: training ends at step %llu; %s", why.text,
+            (unsigned long long)t->run.step, where.text);
+    if (summary)
+        cJSON_AddStringToObject(summary, "early_stop", why.text);
+    pm_checkpoint_close(&best);
+    pm_str_free(&why);
+    pm_str_free(&where);
+}
+
 static int loop(struct pm_trainer *t)
 {
-    int64_t steps = t->run.e->steps;
     int err = PM_OK;
 
     if (t->run.step == 0 && t->run.c->run.save_first_step)
@@ -165,7 +196,7 @@ static int loop(struct pm_trainer *t)
      * evaluation. */
     if (!stop_signal && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
         PM_TRY(pm_trainer_evaluate(t));
-    while (!stop_signal && (steps == 0 || t->run.step < (uint64_t)steps)) {
+    while (!stop_signal && !is_last(t) && !pm_early_stop_due(&t->saving.stop)) {
         if (pm_trace_steps_due(&t->trace, &t->run)) {
             PM_TRY(pm_trainer_drain(t));
             pm_trace_steps_switch(&t->trace, &t->run);
@@ -259,6 +290,8 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
             "train",
             "stopped by a signal at step %llu; the run is saved: run the same command to resume",
             (unsigned long long)t.run.step);
+    else if (pm_early_stop_due(&t.saving.stop) && !is_last(&t))
+        say_early_stop(&t, summary);
     if (t.loop.skipped)
         PM_WARN("data",
                 "%llu damaged records were skipped since step 0 and replaced by other records "

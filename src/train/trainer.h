@@ -9,6 +9,7 @@
 #include "observers/trace_steps.h"
 #include "observers/watch.h"
 #include "optim/schedule.h"
+#include "train/early_stop.h"
 #include "train/evaluator.h"
 
 /* trainer_snapshot.c: a copy in host memory to resume from after a device is lost. */
@@ -28,6 +29,8 @@ struct pm_trainer_losses {
 struct pm_trainer_saving {
     struct pm_evaluator *evaluator; /* NULL: made at the next evaluation */
     struct cJSON *metrics;      /* owned; of the last evaluation */
+    const struct pm_metric_kind *best; /* selects the best checkpoint; NULL: none is kept */
+    struct pm_early_stop stop;
     double saved_at, folder_checked_at; /* pm_seconds */
 };
 /* trainer.c: the loop. trainer_results.c writes loss and decay. */

@@ -279,27 +279,17 @@ out:
     return err;
 }
 
-/* Checks the metric that selects the best checkpoint. The list of metrics depends on the net's
- * heads, too. */
-static int check_best(const struct pm_trainer *t)
+/* Finds the metrics that select the best checkpoint and end the run early. The list of metrics
+ * depends on the net's heads, too. */
+static int choose_metrics(struct pm_trainer *t)
 {
     const char *best = t->run.c->run.keep_best;
-    struct pm_metric_list metrics = { 0 };
-    struct pm_str all = { 0 };
-    bool is = best == NULL;
     int err = PM_OK;
 
-    t->run.e->task_row->metrics(t->run.e->task, &metrics);
-    for (size_t i = 0; i < metrics.count; i++) {
-        is |= best && strcmp(metrics.list[i]->name, best) == 0;
-        pm_str_add(&all, "%s%s", i ? ", " : "", metrics.list[i]->name);
-    }
-    if (!is)
-        err = pm_fail(PM_ECONFIG,
-                      "%s: run.keep_best: '%s' is not a metric of this net's evaluation (%s)",
-                      t->run.c->path, best, all.text);
-    pm_str_free(&all);
-    pm_free(metrics.list);
+    if (t->run.c->eval.every_steps > 0 && strcmp(best, "none") != 0)
+        PM_TRY(pm_metric_choose(t->run.e, "run.keep_best", best, &t->saving.best));
+    PM_TRY(pm_early_stop_open(&t->saving.stop, t->run.e));
+out:
     return err;
 }
 
@@ -319,7 +309,6 @@ static int check_nets(const struct pm_trainer *t)
         pm_net_destroy(&net);
     }
     if (t->run.c->eval.every_steps > 0) {
-        PM_TRY(check_best(t));
         PM_TRY(pm_experiment_net(t->run.e, (struct pm_net_want){
             PM_USE_EVAL, t->run.c->eval.batch_size, 0, 0 }, &net, NULL));
         PM_TRY(check_examples(t));
@@ -355,6 +344,7 @@ int pm_trainer_prepare(struct pm_trainer *t)
                             &t->start.schedule));
     if (t->run.e->optimizer->betas)
         t->run.e->optimizer->betas(t->run.e->optimizer_cfg, &t->start.betas[0], &t->start.betas[1]);
+    PM_TRY(choose_metrics(t));
     PM_TRY(check_nets(t));
 out:
     return err;

@@ -28,6 +28,7 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
     if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
         pm_str_add(json, "\"betas\": [%.9g, %.9g], ", t->start.betas[0], t->start.betas[1]);
     pm_watch_print(t->watch, json);
+    pm_early_stop_print(&t->saving.stop, json);
     pm_str_add(json, ", \"data\": %s}", t->start.data_json);
 }
 
@@ -80,19 +81,16 @@ out:
 /* Call it after the step was saved. */
 static int keep_best(struct pm_trainer *t)
 {
-    const char *metric = t->run.c->run.keep_best;
-    const struct pm_metric_kind *kind = t->run.e->task_row->config.metrics;
-    const double value = cJSON_GetNumberValue(cJSON_GetObjectItem(t->saving.metrics, metric));
+    const struct pm_metric_kind *kind = t->saving.best;
+    const double value = cJSON_GetNumberValue(cJSON_GetObjectItem(t->saving.metrics, kind->name));
     bool best = false;
     int err = PM_OK;
 
-    while (kind->name && strcmp(kind->name, metric) != 0)
-        kind++;
-    PM_TRY(pm_checkpoint_keep_best(t->run.c->run.folder, t->run.step, metric, value,
+    PM_TRY(pm_checkpoint_keep_best(t->run.c->run.folder, t->run.step, kind->name, value,
                                    kind->higher_is_better, &best));
     if (best)
-        PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->run.step, metric,
-                value);
+        PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->run.step,
+                kind->name, value);
 out:
     return err;
 }
@@ -139,10 +137,11 @@ int pm_trainer_evaluate(struct pm_trainer *t)
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->saving.evaluator, t->saving.metrics, detail, &count, &skipped));
     PM_TRY(pm_trainer_check_folder(t));
-    if (t->run.c->run.keep_best) /* first, because it may lose the device */
+    pm_early_stop_count(&t->saving.stop, t->run.step, t->saving.metrics);
+    if (t->saving.best || t->saving.stop.metric) /* first, because it may lose the device */
         PM_TRY(pm_trainer_save(t));
     pm_watch_evaluation(t->watch, &t->run, count, t->saving.metrics, detail);
-    if (t->run.c->run.keep_best)
+    if (t->saving.best)
         PM_TRY(keep_best(t));
     pm_watch_evaluated(t->watch, &t->run, t->saving.metrics);
     t->run.evaluated_step = t->run.step;

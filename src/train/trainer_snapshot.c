@@ -1,5 +1,5 @@
 /* trainer_snapshot: a copy in host memory of everything needed to resume: values and slots, the
- * step, the number of damaged records, and the state of the watch. */
+ * step, the number of damaged records, and the states of early_stop and the watch. */
 #include "train/trainer.h"
 
 #include "checkpoints/warm_start.h"
@@ -32,6 +32,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     t->snapshot.state = taken;
     t->snapshot.step = t->run.step;
     t->snapshot.skipped = t->loop.skipped;
+    pm_early_stop_keep(&t->saving.stop);
     pm_watch_keep(t->watch);
 out:
     pm_phases_enter(&t->phases, before);
@@ -46,6 +47,7 @@ int pm_trainer_restore(struct pm_trainer *t)
     PM_TRY(pm_clones_scatter(t->run.clones));
     t->run.step = t->run.collected = t->snapshot.step;
     t->loop.skipped = t->snapshot.skipped;
+    pm_early_stop_restore(&t->saving.stop);
     pm_watch_restore(t->watch);
 out:
     return err;
@@ -84,6 +86,7 @@ int pm_trainer_snapshot_read(struct pm_trainer *t, const struct pm_checkpoint *f
     t->snapshot.step = from->step;
     t->snapshot.skipped = n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
     pm_watch_read(t->watch, state);
+    pm_early_stop_read(&t->saving.stop, cJSON_GetObjectItem(state, "early_stop"));
 out:
     cJSON_Delete(state);
     return err;

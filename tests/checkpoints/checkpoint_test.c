@@ -227,6 +227,31 @@ static void best_stays(void **state)
     assert_int_equal(pm_checkpoint_keep_best(run, 99, "loss", 1, false, NULL), PM_EDATA);
 }
 
+/* A metric without a value, such as a precision without any annotation, still gives a best
+ * checkpoint. */
+static void best_of_nothing(void **state)
+{
+    struct pm_checkpoint *c = NULL;
+    bool is;
+
+    (void)state;
+    save(1, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 1, "map", NAN, true, &is), 0);
+    assert_true(is);
+    save(2, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 2, "map", NAN, true, &is), 0);
+    assert_false(is);
+    assert_int_equal(pm_checkpoint_open(run, "best", "w", &c), 0);
+    assert_holds(c, 1);
+    pm_checkpoint_close(&c);
+    save(3, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 3, "map", 0, true, &is), 0);
+    assert_true(is);
+    assert_int_equal(pm_checkpoint_open(run, "best", "w", &c), 0);
+    assert_holds(c, 3);
+    pm_checkpoint_close(&c);
+}
+
 static void damaged_newest_is_passed_over(void **state)
 {
     struct pm_checkpoint *c = NULL;
@@ -348,6 +373,7 @@ int main(void)
         TEST(saves_and_opens),       TEST(opens_what_a_user_names),
         TEST(foreign_file_has_no_state), TEST(json_beside_is_no_record), TEST(newest_stay),
         TEST(hours_stay),            TEST(best_stays),
+        TEST(best_of_nothing),
         TEST(damaged_newest_is_passed_over), TEST(same_step_again),
         TEST(leftovers_are_removed), TEST(leftovers_of_the_run),
     };

@@ -12,9 +12,18 @@
     "run.keep_best=loss"
 /* Checkpoints at steps 2, 4 and 5; evaluations at 2 and 4, where a checkpoint is due, too, and
  * at 5. */
-#define PLAIN "run.steps=5 run.save_every_steps=2 run.log_every_steps=1 eval.every_steps=2"
+#define PLAIN                                                                                      \
+    "run.steps=5 run.save_every_steps=2 run.log_every_steps=1 eval.every_steps=2 "                 \
+    "run.keep_best=none"
 /* Checkpoints at steps 3 and 4; evaluations at 2, where no checkpoint is due, and at 4. */
-#define APART "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2"
+#define APART                                                                                      \
+    "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2 "                 \
+    "run.keep_best=none"
+/* Ends at step 6, because no later value is better by 1000 than that of step 2. Checkpoints at each
+ * evaluation, at step 4 also by save_every_steps. */
+#define STOPS                                                                                      \
+    "run.steps=20 run.save_every_steps=4 run.log_every_steps=1 eval.every_steps=2 "                \
+    "run.early_stop.metric=loss run.early_stop.patience=2 run.early_stop.min_delta=1000"
 
 /* Number of evaluations in metrics.jsonl. */
 static int eval_lines(const char *name)
@@ -90,6 +99,20 @@ static void killed_beside_a_checkpoint(void **state)
     killed_after_each("plain", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", PLAIN);
 }
 
+/* The number of evaluations without a better value is part of the saved state. */
+static void killed_before_an_early_end(void **state)
+{
+    (void)state;
+    check(train_net(NULL, "stops", STOPS), 0, "training ends at step 6");
+    assert_int_equal(eval_lines("stops"), 3);
+    killed_after_each("stops", "PM_FAULT_CALLS=rename,link,unlink PM_FAULT_PATH=/torn/checkpoints/",
+                      STOPS);
+    killed_after_each("stops", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", STOPS);
+    check(train_net(NULL, "stops_alone", STOPS " run.keep_best=none"), 0, "ends at step 6");
+    killed_after_each("stops_alone", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl",
+                      STOPS " run.keep_best=none");
+}
+
 static void killed_at_a_step_without_a_checkpoint(void **state)
 {
     (void)state;
@@ -158,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_between_two_writes),
         cmocka_unit_test(killed_beside_a_checkpoint),
+        cmocka_unit_test(killed_before_an_early_end),
         cmocka_unit_test(killed_at_a_step_without_a_checkpoint),
         cmocka_unit_test(a_segmentation_counts_on),
         cmocka_unit_test(an_ended_run_evaluates_what_it_lacks),
