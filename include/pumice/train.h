@@ -34,8 +34,8 @@ int pm_dry_run(const struct pm_config *c, struct cJSON *report);
  * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),
  * checkpoint, averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
-/* Whether training in the run folder has ended at this step or before, as RUN/run.json says. Then no
- * newer checkpoint follows. False if the file cannot be read. */
+/* Whether training in the run folder has ended at this step or before, as RUN/run.json says. Then
+ * no newer checkpoint follows. False if the file cannot be read. */
 bool pm_run_is_finished(const char *run, int64_t step);
 /* Stores a report of pm_evaluate in the folder RUN/eval_SPLIT, or RUN/eval_SPLIT/CHECKPOINT-HASH
  * if the checkpoint does not belong to the run: in an event file for TensorBoard, which is created

@@ -197,7 +197,8 @@ int pm_ckpt_best_read(const char *folder, struct best *b)
     metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
     value = cJSON_GetObjectItemCaseSensitive(json, "value");
     step = cJSON_GetObjectItemCaseSensitive(json, "step");
-    if (!cJSON_IsString(metric) || !(cJSON_IsNumber(value) || cJSON_IsNull(value)) || !cJSON_IsNumber(step) ||
+    if (!cJSON_IsString(metric) || !(cJSON_IsNumber(value) || cJSON_IsNull(value)) ||
+        !cJSON_IsNumber(step) ||
         !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53))
         PM_TRY(pm_fail(PM_EDATA, "%s: metric, value or step is missing or invalid; remove the file",
                        path.text));

@@ -36,8 +36,8 @@ bool pm_early_stop_due(const struct pm_early_stop *s);
 /* Copies the state to the snapshot, and back. */
 void pm_early_stop_keep(struct pm_early_stop *s);
 void pm_early_stop_restore(struct pm_early_stop *s);
-/* Appends the snapshot as a member of a checkpoint's .json: ", \"early_stop\": {...}"; nothing if it
- * is off. */
+/* Appends the snapshot as a member of a checkpoint's .json: ", \"early_stop\": {...}"; nothing if
+ * it is off. */
 void pm_early_stop_print(const struct pm_early_stop *s, struct pm_str *json);
 /* Reads the snapshot from such an object. It begins anew without one, or if its metric is
  * another. */

@@ -97,9 +97,12 @@ static void best_by_default(void **state)
 /* A run of so many epochs ends eval --watch, too. */
 static void watched(void **state)
 {
+    struct result r = run(NULL, "eval %s run.folder=%s --watch run.steps=null run.epochs=0.4",
+                          in("net.json"), in("e"));
     (void)state;
-    check(run(NULL, "eval %s run.folder=%s --watch run.steps=null run.epochs=0.4", in("net.json"),
-              in("e")), 0, "step 3");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "step 3"));
+    drop(&r);
 }
 
 static void refused(void **state)

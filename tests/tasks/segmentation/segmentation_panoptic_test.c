@@ -173,7 +173,7 @@ static void keep_best_without_a_net(void **state)
         pm_config_destroy(&c);
     }
     assert_int_equal(
-        pm_config_parse("t.json", text, (const char *[]){ "run.keep_best=none" }, 1, &open, &c),
+        pm_config_parse("t.json", text, (const char *[]){ "run.keep_best=best" }, 1, &open, &c),
         PM_ECONFIG);
     for (const char *at = strchr(pm_error_text(), '('); at; listed += at != NULL)
         at = strchr(at + 1, ',');
