@@ -267,7 +267,7 @@ static void add_refused(struct pm_str *s)
 /* Adds the values of run.keep_best and run.early_stop.metric. */
 static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
 {
-    pm_str_add(s, "\nMetrics for `run.keep_best` and `run.early_stop`, the first one for `auto`:\n\n"
+    pm_str_add(s, "\nMetrics for `run.keep_best` and `run.early_stop` (`auto`: the first one):\n\n"
                   "| task | metrics |\n|---|---|\n");
     for (size_t i = 0; i < open->task_count; i++) {
         pm_str_add(s, "| %s | ", open->tasks[i]->name);
