@@ -62,7 +62,7 @@ static void mnist(void **state)
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2049, 600, 0);
     put_idx(in_scratch("raw/t10k-images.idx3-ubyte"), false, 2051, 30, 0);
     put_idx(in_scratch("raw/t10k-labels-idx1-ubyte.gz"), true, 2049, 30, 0);
-    assert_int_equal(pm_dataset_convert("mnist", src, dst, NULL), PM_OK);
+    assert_int_equal(pm_dataset_convert("mnist", src, dst, "validation=50"), PM_OK);
     static const struct {
         const char *split;
         size_t count;
@@ -97,9 +97,12 @@ static void mnist(void **state)
     assert_int_equal(pm_dataset_convert("mnist", src, dst, NULL), PM_OK);
     assert_true(pm_file_exists(in_scratch("out/mine")));
     assert_fails(pm_dataset_convert("cifar10", src, dst, NULL), PM_EFAIL, dst, "exists already");
-    assert_int_equal(pm_dataset_convert("mnist", src, dst, "validation=0 force=true"), PM_OK);
+    /* All pictures are for training, as with TF-Slim, since there is a test set. */
+    assert_int_equal(pm_dataset_convert("mnist", src, dst, "force=true"), PM_OK);
     assert_false(pm_file_exists(in_scratch("out/mine")));
     assert_only(2);
+    struct pm_dataset *whole = opened(dst, "train", 600);
+    pm_dataset_close(&whole);
     pm_remove_tree(dst);
     assert_int_equal(pm_make_folders(dst), PM_OK);
     assert_int_equal(pm_file_write(in_scratch("out/mine"), "x", 1), PM_OK);

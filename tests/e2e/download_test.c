@@ -145,7 +145,8 @@ static void once(void **state)
 
     check(download("mnist", ""), 0, "exists already; nothing to do");
     assert_int_equal(pages[TRAIN_IMAGES].requests, before);
-    check(download("mnist", "--force"), 0, "train 55 (", "validation 5 (");
+    check(download("mnist", "--force"), 0, "train 60 (", "test 20 (");
+    assert_false(is_there("mnist/mnist_validation.tfrecord"));
     assert_int_equal(pages[TRAIN_IMAGES].requests, before + 1);
 }
 

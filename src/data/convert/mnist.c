@@ -1,6 +1,6 @@
 /* mnist: IDX files, plain or gzipped, as PNG records. An IDX file is a big-endian magic (2051
- * images, 2049 labels), the counts, then bytes. The last images of the training set become
- * validation, the others train. test comes from the t10k files, if they exist. */
+ * images, 2049 labels), the counts, then bytes. test comes from the t10k files. Without them, or on
+ * request, the last images of the training set become validation; the others are train. */
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -13,7 +13,8 @@ struct mnist_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INT(mnist_cfg, validation, -1, -1, 1 << 30,
-           "training images that become validation; -1 = a twelfth, 5,000 of 60,000"),
+           "training images that become validation, the last ones; -1 = none if SRC has test "
+           "images, as TF-Slim, else a twelfth"),
     { 0 },
 };
 
@@ -167,9 +168,11 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     struct mnist s = { .first = 0 };
     char *path = NULL;
     const int wanted = ((const struct mnist_cfg *)cfg)->validation;
+    const bool tests = find_file(a, src, "t10k", "images", &path);
 
     PM_TRY(read_set(a, src, "train", &s));
-    const size_t all = s.images.count, held_out = wanted < 0 ? all / 12 : (size_t)wanted;
+    const size_t all = s.images.count;
+    const size_t held_out = wanted >= 0 ? (size_t)wanted : tests ? 0 : all / 12;
     if (held_out >= all)
         PM_TRY(pm_fail(
             PM_ECONFIG,
@@ -182,7 +185,7 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     if (held_out)
         PM_TRY(pm_making_split(m, "validation", held_out, NULL, fill, &s));
     free_set(&s);
-    if (find_file(a, src, "t10k", "images", &path)) {
+    if (tests) {
         PM_TRY(read_set(a, src, "t10k", &s));
         PM_TRY(pm_making_split(m, "test", s.images.count, NULL, fill, &s));
     }
@@ -197,9 +200,9 @@ const struct pm_converter pm_converter_mnist = {
     .help = "MNIST's IDX files, plain or .gz",
     .layout = "SRC/train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-... "
               "the same, each picture\n"
-              "stored as PNG. mnist_train.tfrecord, mnist_test.tfrecord, "
-              "mnist_validation.tfrecord: TF-Slim's\n"
-              "has no validation and all 60,000 in train, which is validation=0.",
+              "stored as PNG. mnist_train.tfrecord, mnist_test.tfrecord: 60,000 and 10,000, as "
+              "TF-Slim's;\n"
+              "mnist_validation.tfrecord with validation=N, or without t10k files",
     .opts = opts,
     .cfg_size = sizeof(struct mnist_cfg),
     .convert = convert,
