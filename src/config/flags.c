@@ -37,7 +37,8 @@ static const struct pm_flag train[] = {
          "`run.summary_every_steps` to 0"),
     FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
     FLAG("weight_decay", "`0.00004`", "optim.weight_decay",
-         "`null`: the net's own value, which the flag overrode there; set it to repeat a recipe"),
+         "`null`: the net's own value, which the flag overrode there; to repeat a recipe set the "
+         "flag's value, as the configs of `configs/slim` do"),
     FLAG("optimizer", "`\"rmsprop\"`", "optim.name", NULL),
     FLAG("adadelta_rho", "`0.95`", "optim.rho", NULL),
     FLAG("adagrad_initial_accumulator_value", "`0.1`", "optim.initial", NULL),

@@ -58,13 +58,27 @@ static bool follows_original(const char *file)
            strcmp(file, "configs/imagenet/inception_v3_trainer.json") == 0;
 }
 
-static void check_first_step(struct pm_arena *a, const char *file)
+/* TF-Slim's trainer set its own weight decay for every net. */
+static void check_weight_decay(const cJSON *config, const char *file)
+{
+    const cJSON *optim = cJSON_GetObjectItem(config, "optim");
+    const double decay = cJSON_GetNumberValue(cJSON_GetObjectItem(optim, "weight_decay"));
+    const double wanted = strstr(file, "/lenet_mnist") ? 0
+                          : strstr(file, "/cifarnet")  ? 0.004
+                                                       : 4e-5;
+
+    if (strncmp(file, "configs/slim/", 13) == 0 && decay != wanted)
+        fail_msg("%s: optim.weight_decay is %g, not %g", file, decay, wanted);
+}
+
+static void check_originals(struct pm_arena *a, const char *file)
 {
     cJSON *config = cJSON_Parse(output(a, pm_arena_printf(a, "config show %s --json", file)));
     const cJSON *first = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "run"), "save_first_step");
 
     if (!cJSON_IsTrue(first))
         fail_msg("%s: run.save_first_step is not true", file);
+    check_weight_decay(config, file);
     cJSON_Delete(config);
 }
 
@@ -75,7 +89,7 @@ static void check_file(struct pm_arena *a, const char *file)
     const char *data = instead_of_data(a, file, &scopes), *text;
 
     if (follows_original(file))
-        check_first_step(a, file);
+        check_originals(a, file);
     text = output(a, pm_arena_printf(a, "config check %s", file));
     if (!strstr(text, "nothing wrong")) { /* at most the data is missing */
         assert_contains(text, ": 1 warning");
