@@ -150,6 +150,19 @@ static int net_stride(const struct pm_experiment *e)
     return stride;
 }
 
+/* The net's option drop_path_steps follows the steps of the run if the config leaves it open. */
+static void resolve_drop_path(struct pm_experiment *e)
+{
+    const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
+    const int i = opts ? pm_opts_find(opts, "drop_path_steps") : -1;
+
+    if (i < 0 || e->steps == 0)
+        return;
+    int *steps = (int *)((char *)e->net_cfg + opts[i].offset);
+    if (*steps == PM_UNSET)
+        *steps = e->steps < opts[i].max ? (int)e->steps : (int)opts[i].max;
+}
+
 static int first_of(int a, int b, int c, int d)
 {
     return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
@@ -262,6 +275,7 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
         PM_TRY(open_data(e, open));
     else if (!classes && pm_experiment_unconverted(c))
         PM_TRY(pm_experiment_describe_data(e));
+    resolve_drop_path(e);
     PM_TRY(resolve_sizes(e));
     resolve_frames(e, !classes && open != PM_OPEN_EVAL);
     PM_TRY(e->task_row->open(&e->facts, &e->task));

@@ -1,6 +1,8 @@
 /* deeplab_rows: the rows of the segmentation nets, one per backbone. */
 #include "nets/deeplab.h"
 
+#include <math.h>
+
 /* Options of backbones. */
 #define DEPTH                                                                                      \
     PM_DOUBLE(pm_nets_options, depth_multiplier, 1, 0.01, 4, "factor of the backbone's widths"),   \
@@ -38,7 +40,10 @@ XCEPTION(71);
             "behind the cells convolutions down to output stride 32 and one to 2048 channels"),    \
     PM_BOOL(pm_deeplab_options, nas_remove_os32_stride, false,                                     \
             "cells of output stride 32 have the size of those of 16"),                             \
-    PM_NETS_DROP_PATH(1, 30000)
+    PM_NETS_DROP_PATH_KEEP(1),                                                                     \
+    PM_INT(pm_nets_options, drop_path_steps, NAN, 0, 1 << 30,                                      \
+           "steps over which that probability falls from 1; 0: constant from the start; null: the "\
+           "steps of the run, 30000 if it has no last step")
 PM_DEEPLAB(nas_pnasnet, "DeepLab on 12 progressively searched cells", "deeplab", 4e-5f, 0.9997,
            0.001, NAS, { 0 });
 PM_DEEPLAB_AT(8, nas_hnasnet,

@@ -202,9 +202,11 @@ static struct pm_node *apply(const struct cell *c, const char *scope, const stru
     }
     if (!drops(c, op))
         return x;
+    /* without a last step of the run: the default number of steps of DeepLab's trainer */
+    const int steps = c->o->drop_path_steps == PM_UNSET ? 30000 : c->o->drop_path_steps;
     return pm_net_add_many(c->net, join(c, scope, "drop_path"),
                            (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
-                           "drop_path keep=%.17g steps=%d", c->keep, c->o->drop_path_steps);
+                           "drop_path keep=%.17g steps=%d", c->keep, steps);
 }
 
 static struct pm_node *pair(const struct cell *c, int number, struct pm_node *const *states)

@@ -27,7 +27,7 @@ struct pm_nets_options {
     bool root_block, separable_conv, aux_head;
     int fc_conv_padding; /* enum: 0 valid, 1 same */
     double drop_path_keep; /* double, because 1 - keep is used */
-    int drop_path_steps;
+    int drop_path_steps;   /* PM_UNSET: the steps of the run */
     int conventions; /* enum: 0 tensorflow, 1 torch */
     const char *init;        /* initial weights of convolutions; NULL: the net's own */
     const char *logits_init; /* of the last layer; NULL: init, or the net's own */
@@ -84,9 +84,11 @@ struct pm_nets_options {
 #define PM_NETS_AUX_HEAD                                                                           \
     PM_BOOL(pm_nets_options, aux_head, true, "add an auxiliary head with its own loss in the "     \
                                              "middle of the net")
-#define PM_NETS_DROP_PATH(keep, steps)                                                             \
+#define PM_NETS_DROP_PATH_KEEP(keep)                                                               \
     PM_DOUBLE(pm_nets_options, drop_path_keep, keep, 0.01, 1,                                      \
-              "final probability that a path of the last cell is kept; earlier cells keep more"),  \
+              "final probability that a path of the last cell is kept; earlier cells keep more")
+#define PM_NETS_DROP_PATH(keep, steps)                                                             \
+    PM_NETS_DROP_PATH_KEEP(keep),                                                                  \
     PM_INT(pm_nets_options, drop_path_steps, steps, 0, 1 << 30,                                    \
            "steps over which that probability falls from 1; 0: constant from the start")
 

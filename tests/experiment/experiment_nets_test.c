@@ -5,6 +5,7 @@
 
 #include <pumice/train.h>
 
+#include <cjson/cJSON.h>
 #include <string.h>
 
 static struct pm_experiment *opened(struct pm_arena *a, const char *text, struct pm_config **c)
@@ -74,9 +75,50 @@ static void continued(void **state)
     pm_arena_destroy(&a);
 }
 
+/* Returns the number of steps over which the paths of a net are dropped more often. */
+static double drop_path_steps(const char *more)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_config *c = NULL;
+    const char *text = pm_arena_printf(
+        a, "{\"task\": \"segmentation\", \"model\": {\"name\": \"deeplab_nas_pnasnet\", "
+           "\"num_classes\": 3, \"drop_path_keep\": 0.8, \"output_stride\": 16%s}", more);
+    struct pm_experiment *e = opened(a, text, &c);
+    const struct pm_net *n = net(e, PM_USE_TRAIN, 1, 65, 65);
+    double steps = -1;
+
+    for (int i = 0; i < n->count; i++)
+        if (strcmp(n->nodes[i]->layer->name, "drop_path") == 0) {
+            cJSON *options = cJSON_CreateObject();
+
+            pm_opts_dump(n->nodes[i]->layer->opts, n->nodes[i]->cfg, options, false);
+            steps = cJSON_GetNumberValue(cJSON_GetObjectItem(options, "steps"));
+            cJSON_Delete(options);
+        }
+    pm_experiment_close(&e);
+    pm_config_destroy(&c);
+    pm_arena_destroy(&a);
+    return steps;
+}
+
+/* DeepLab's trainer ramps drop_path_keep_prob over training_number_of_steps, 30,000 by default. */
+static void drop_path_follows_the_run(void **state)
+{
+    (void)state;
+    assert_true(drop_path_steps("}, \"run\": {\"steps\": 700}") == 700);
+    assert_true(drop_path_steps(", \"drop_path_steps\": 9}, \"run\": {\"steps\": 700}") == 9);
+    assert_true(drop_path_steps(", \"drop_path_steps\": 0}, \"run\": {\"steps\": 700}") == 0);
+    assert_true(drop_path_steps("}, \"run\": {\"steps\": 0}") == 30000);
+    assert_true(drop_path_steps("}") == 30000);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(once), cmocka_unit_test(continued) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(once),
+        cmocka_unit_test(continued),
+        cmocka_unit_test(drop_path_follows_the_run),
+    };
 
     return cmocka_run_group_tests_name("nets", tests, NULL, NULL);
 }
