@@ -232,10 +232,10 @@ static void first_checkpoints(void **state)
     assert_true(saved("zero", 0) && !saved("zero", 1) && saved("zero", 3));
     check(train_net(NULL, "none", "run.keep=0"), 0);
     assert_true(!saved("none", 0) && !saved("none", 1) && saved("none", 3));
-    check(train_net(NULL, "first", "run.keep=0 eval.every_steps=1 run.keep_best=null"), 0);
+    check(train_net(NULL, "first", "run.keep=0 eval.every_steps=1 run.keep_best=none"), 0);
     assert_true(saved("first", 1) && !saved("first", 2) && saved("first", 3));
     check(train_net(NULL, "off", "run.keep=0 eval.every_steps=1 run.save_every_secs=0 "
-                                 "run.keep_best=null"), 0);
+                                 "run.keep_best=none"), 0);
     assert_true(!saved("off", 1) && saved("off", 3));
 }
 
