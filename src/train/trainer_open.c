@@ -204,6 +204,20 @@ static void say_done(const struct pm_trainer *t)
                 t->run.e->epochs_steps == steps ? "run.epochs" : "run.steps");
 }
 
+/* Logs which of the two keys ends the run, if both are set. */
+static void say_length(const struct pm_trainer *t)
+{
+    const struct pm_config_run *run = &t->run.c->run;
+    const int64_t epochs = t->run.e->epochs_steps;
+
+    if (epochs > 0 && run->steps > 0)
+        PM_INFO("train", "run.steps %lld and run.epochs %g (%lld steps) are both set: training "
+                "ends at step %lld", (long long)run->steps, run->epochs, (long long)epochs,
+                (long long)t->run.e->steps);
+    else if (epochs > 0)
+        PM_INFO("train", "run.epochs %g: %lld steps", run->epochs, (long long)epochs);
+}
+
 static void say_start(const struct pm_trainer *t)
 {
     char shares[256] = "";
@@ -219,6 +233,7 @@ static void say_start(const struct pm_trainer *t)
             t->run.e->facts.height, t->run.e->facts.width, t->run.e->facts.channels,
             pm_dataset_get_info(t->run.e->train)->count, t->run.c->run.batch_size, shares);
     pm_str_free(&what);
+    say_length(t);
     for (int i = 0; i < t->run.spec_count; i++)
         say_plans(t->run.clones, i);
     warn_of_parts(t);

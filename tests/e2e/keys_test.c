@@ -29,12 +29,13 @@ static void epochs(void **state)
               in("net.json"), in("b")), 0, "step 5/5");
     check(
         run(NULL, "train %s run.folder=%s run.steps=2 run.epochs=3", in("net.json"), in("c")),
-        0, "step 2/2");
+        0, "step 2/2", "run.steps 2 and run.epochs 3 (15 steps) are both set: training ends at "
+        "step 2");
     check(run(NULL, "train %s run.folder=%s run.batch_size=100 run.epochs=2", in("net.json"),
               in("d")),
           2, "net.json: run.epochs: 2 epochs of 40 examples are less than one batch");
     check(run(NULL, "train %s run.folder=%s run.steps=null run.epochs=0.5", in("net.json"),
-              in("g")), 0, "step 2/2");
+              in("g")), 0, "step 2/2", "run.epochs 0.5: 2 steps");
 }
 
 /* Training needs a length, and so does the check of a config. Other commands do not. */
