@@ -257,8 +257,11 @@ struct pm_config_eval {
 
 enum pm_export_preprocessing { PM_EXPORT_NOTES, PM_EXPORT_FOLD };
 enum pm_export_weights { PM_EXPORT_AUTO, PM_EXPORT_INSIDE, PM_EXPORT_BESIDE };
+enum pm_export_checkpoint { PM_EXPORT_CHECKPOINT_EVAL, PM_EXPORT_CHECKPOINT_NONE };
 struct pm_config_export {
     const char *file;           /* NULL = RUN/model.onnx */
+    int checkpoint;             /* enum pm_export_checkpoint */
+    bool training;              /* the net as training runs it */
     int batch_size;             /* 0 = any */
     struct pm_ints size;        /* none = input.eval_size */
     bool any_size;

@@ -49,6 +49,9 @@ struct pm_export_options {
     bool any_batch;       /* the batch axis is dynamic and named "N" */
     bool any_size;        /* height and width are dynamic, too */
     bool fold_batch_norm; /* fold batch norm into the convolution or product before it */
+    /* The model computes what training does: batch norm (not frozen ones) uses the statistics of the
+     * batch, dropout and drop path are active. Excludes fold_batch_norm. */
+    bool training;
     bool probabilities;   /* append a softmax to the logits */
     /* Nodes that become additional outputs. If there are any, each output, including the logits,
      * has the name of its node. */

@@ -36,6 +36,7 @@ static double number(const cJSON *report, const char *key)
 static int print_text(const cJSON *report)
 {
     const char *data = cJSON_GetStringValue(cJSON_GetObjectItem(report, "data"));
+    const char *from = cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint"));
     const double labels = number(report, "labels");
     struct pm_str text = { 0 };
     char bytes[24];
@@ -50,12 +51,14 @@ static int print_text(const cJSON *report)
                    pm_bytes_text((size_t)number(report, "data_bytes"), bytes));
     add_values(&text, report, "inputs", "input");
     add_values(&text, report, "outputs", "output");
-    pm_str_add(&text, "  from %s%s",
-               cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")),
+    pm_str_add(&text, "  from %s%s", from ? from : "the net's initial values",
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? " (moving averages)" : "");
     if (cJSON_IsNumber(cJSON_GetObjectItem(report, "step")))
         pm_str_add(&text, ", step %.0f", number(report, "step"));
     pm_str_add(&text, "%s\n", labels > 0 ? "; class names are in the metadata" : "");
+    if (cJSON_IsTrue(cJSON_GetObjectItem(report, "training")))
+        pm_str_add(&text, "  in training mode: outputs depend on the batch and on random numbers, "
+                          "so they were not compared\n");
     if (cJSON_GetObjectItem(report, "difference"))
         pm_str_add(&text,
                    "  read again and run on the CPU: differs by at most %.1e of the net's "
@@ -103,6 +106,8 @@ const struct pm_command pm_command_export = {
         "  export.preprocessing=fold   the input is uint8 pixels [n, height, width, channels]\n"
         "                              instead of normalised float32 [n, channels, height,\n"
         "                              width]\n"
+        "  export.checkpoint=none      the architecture with initial values, without a checkpoint\n"
+        "  export.training=true        as in training: batch norm of the batch, active dropout\n"
         "  export.output_stride=8      segmentation: computes finer maps\n"
         "  export.scales='[0.5,1]'     segmentation: averages over scales; export.flip=true: and\n"
         "                              over mirrored pictures\n"

@@ -27,7 +27,7 @@ struct exporter {
     struct pm_experiment *e;
     struct pm_task_export of_task;
     int height, width;              /* of the pictures */
-    struct pm_checkpoint *from;
+    struct pm_checkpoint *from;     /* NULL: export.checkpoint "none" */
     bool averages;
     int pictures;                   /* that nets are built for: their batch size */
     bool initial;                   /* the values are the net's initial values */
@@ -143,7 +143,9 @@ static int open_experiment(struct exporter *x)
     const struct pm_ints size = x->c->exporting.size;
     int err = PM_OK;
 
-    PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
+    x->initial = x->c->exporting.checkpoint == PM_EXPORT_CHECKPOINT_NONE;
+    if (!x->initial)
+        PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
     PM_TRY(pm_experiment_open_classes(x->c, x->from, &x->e));
     x->height = size.count > 0 ? size.v[0] : x->e->facts.eval_height;
     x->width = size.count > 0 ? size.v[size.count - 1] : x->e->facts.eval_width;
@@ -171,8 +173,9 @@ static int find_values(struct exporter *x, const struct pm_net *net)
     int err = PM_OK;
 
     snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
-    PM_TRY(pm_checkpoint_choose_averages(x->from, c->eval.averages, c->path, "eval.averages",
-                                         &x->averages));
+    if (x->from)
+        PM_TRY(pm_checkpoint_choose_averages(x->from, c->eval.averages, c->path, "eval.averages",
+                                             &x->averages));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
     if (!x->initial)
         PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
@@ -301,6 +304,23 @@ static int set_frame(struct exporter *x)
     return PM_OK;
 }
 
+/* A graph in training mode has batch norms of its own, and no rounding that tracks ranges. */
+static int check_training(const struct pm_config *c)
+{
+    if (!c->exporting.training)
+        return PM_OK;
+    if (c->exporting.fold_batch_norm)
+        return pm_fail(PM_ECONFIG,
+                       "%s: export.training: batch norm with the statistics of the batch cannot be "
+                       "folded: remove export.fold_batch_norm", c->path);
+    if (c->model.quantize_delay >= 0)
+        return pm_fail(PM_ECONFIG,
+                       "%s: export.training: ONNX has no operators for the ranges that a quantised "
+                       "net tracks in training: set model.quantize_delay to -1, or remove "
+                       "export.training", c->path);
+    return PM_OK;
+}
+
 static int make_graph(struct exporter *x)
 {
     const struct pm_config_export *c = &x->c->exporting;
@@ -308,13 +328,15 @@ static int make_graph(struct exporter *x)
     const bool fold = c->preprocessing == PM_EXPORT_FOLD;
     int err = PM_OK;
 
+    PM_TRY(check_training(x->c));
     PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &x->normal));
     x->pixels.own = x->normal.own;
     memcpy(x->pixels.mean, x->normal.mean, sizeof x->pixels.mean);
     memcpy(x->pixels.std, x->normal.std, sizeof x->pixels.std);
     x->options = (struct pm_export_options){
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
-        .fold_batch_norm = c->fold_batch_norm, .probabilities = x->of_task.probabilities,
+        .fold_batch_norm = c->fold_batch_norm, .training = c->training,
+        .probabilities = x->of_task.probabilities,
         .pixels = fold ? &x->pixels : NULL,
         .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* as in the original */
         .read = read_variable, .ctx = x,
@@ -407,7 +429,9 @@ static int add_notes(struct exporter *x)
         PM_TRY(x->e->task_row->export_notes(x->e->task, o));
         add_json(x, x->e->task_row->config.name, o), o = NULL;
     }
-    if (x->from->has_step)
+    if (x->options.training)
+        pm_onnx_add_meta(m, "training", "true");
+    if (x->from && x->from->has_step)
         pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
                                                     (unsigned long long)x->from->step));
     pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
@@ -444,22 +468,22 @@ static int check_target(const struct exporter *x)
 {
     const char *model = x->c->model.onnx;
 
-    if (pm_same_file(x->from->path, x->path) || (model && pm_same_file(model, x->path)))
+    if ((x->from && pm_same_file(x->from->path, x->path)) || (model && pm_same_file(model, x->path)))
         return pm_fail(PM_ECONFIG, "export: %s is an input of this command; name another OUT.onnx",
                        x->path);
     return PM_OK;
 }
 
-/* Tries the file, unless the graph takes pixels or resizes: then its input differs from the
- * net's. */
+/* Tries the file, unless the graph takes pixels or resizes: then its input differs from the net's.
+ * Outputs in training mode depend on random numbers. */
 static int try_file(void *ctx, const char *file)
 {
     struct exporter *x = ctx;
 
-    if (x->options.pixels || (x->options.frame && pm_export_frame_resizes(&x->frame)))
+    if (x->options.training || x->options.pixels || (x->options.frame && pm_export_frame_resizes(&x->frame)))
         return PM_OK;
     return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
-                         x->initial ? NULL : &x->match, &x->difference);
+                         x->initial ? NULL : &x->match, (uint64_t)x->c->run.seed, &x->difference);
 }
 
 /* A protobuf message holds less than 2 GB; nodes and names take a small part of it. */
@@ -530,10 +554,12 @@ static void tell(const struct exporter *x, cJSON *report)
     cJSON_AddNumberToObject(report, "operators", (double)m->node_count);
     cJSON_AddNumberToObject(report, "parameters", (double)parameters(m));
     cJSON_AddNumberToObject(report, "labels", x->e->facts.labels ? x->e->facts.num_classes : 0);
-    cJSON_AddStringToObject(report, "checkpoint", x->from->path);
-    cJSON_AddItemToObject(report, "step", x->from->has_step
+    cJSON_AddItemToObject(report, "checkpoint", x->from ? cJSON_CreateString(x->from->path)
+                                                        : cJSON_CreateNull());
+    cJSON_AddItemToObject(report, "step", x->from && x->from->has_step
                                               ? cJSON_CreateNumber((double)x->from->step)
                                               : cJSON_CreateNull());
+    cJSON_AddBoolToObject(report, "training", x->options.training);
     cJSON_AddBoolToObject(report, "averages", x->averages);
     if (!isnan(x->difference))
         cJSON_AddNumberToObject(report, "difference", x->difference);

@@ -29,9 +29,9 @@ out:
 }
 
 /* Computes the net's output for the pictures; the caller frees out. values: of the checkpoint, or
- * NULL for the file's own values. */
+ * NULL for the file's own values, or initial values from seed. */
 static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
-                  const struct pm_match *values, size_t *count, float **out)
+                  const struct pm_match *values, uint64_t seed, size_t *count, float **out)
 {
     const struct pm_node *input = net->nodes[0];
     const char *const outputs[] = { logits, NULL };
@@ -43,7 +43,7 @@ static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
 
     PM_TRY(pm_variables_create(d, net, false, NULL, &v));
     PM_TRY(pm_variables_allocate(v));
-    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, 1, NULL));
+    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, seed, NULL));
     PM_TRY(pm_plan_create(net, d, v, &(struct pm_plan_options){
         .name = "export", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
@@ -94,6 +94,7 @@ struct trial {
     struct pm_net *net;
     const struct pm_export_options *o;
     const struct pm_match *values;
+    uint64_t seed;
 };
 
 static int check_finite(const struct trial *t, const float *a, size_t count)
@@ -134,8 +135,8 @@ static int compare(const struct trial *t, struct pm_device *device, const char *
         goto out;
     }
     PM_TRY(err);
-    PM_TRY(answer(device, t->net, value, t->values, &count, &a));
-    PM_TRY(answer(device, read, pm_heads_main(&heads)->name, NULL, &again, &b));
+    PM_TRY(answer(device, t->net, value, t->values, t->seed, &count, &a));
+    PM_TRY(answer(device, read, pm_heads_main(&heads)->name, NULL, t->seed, &again, &b));
     if (t->o->probabilities && !t->o->also_count)
         softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
     PM_TRY(check_finite(t, a, count));
@@ -167,9 +168,9 @@ static int compared(const struct pm_net *net, const char *output, const char *ou
 
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
                   const struct pm_export_options *o, const struct pm_match *values,
-                  double *difference)
+                  uint64_t seed, double *difference)
 {
-    const struct trial t = { file, name, net, o, values };
+    const struct trial t = { file, name, net, o, values, seed };
     struct pm_device *device = NULL;
     const char *value[2];
     const int count = compared(net, logits, value);

@@ -228,10 +228,49 @@ static const char *channel_values(struct pm_export *g, const struct pm_node *n, 
     return name;
 }
 
-static const char *onnx(const struct pm_node *n, struct pm_export *g)
+/* Normalises with the mean and variance of the batch. BatchNormalization has a training_mode, but
+ * onnxruntime 1.32 computes wrong values with it once it has removed the unused outputs for the
+ * averages. So the formula is written out. rank: of x, 2 or 4. */
+static const char *batch_normalised(const struct pm_node *n, struct pm_export *g, const char *x,
+                                    int rank)
+{
+    static const int64_t axes[] = { 0, 2, 3 };
+    const struct batch_norm_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const int count = rank == 4 ? 3 : 1;
+    const char *mean = pm_export_op(g, "ReduceMean", PM_VALUES(x)), *d, *variance;
+
+    pm_export_ints(g, "axes", count, axes);
+    d = pm_export_op(g, "Sub", PM_VALUES(x, mean));
+    variance = pm_export_op(g, "ReduceMean", PM_VALUES(pm_export_op(g, "Mul", PM_VALUES(d, d))));
+    pm_export_ints(g, "axes", count, axes);
+    variance = pm_export_op(g, "Add", PM_VALUES(variance, pm_export_number(g, cfg->epsilon)));
+    d = pm_export_op(g, "Div", PM_VALUES(d, pm_export_op(g, "Sqrt", PM_VALUES(variance))));
+    if (w.gamma >= 0)
+        d = pm_export_op(g, "Mul", PM_VALUES(d, pm_export_trailing(g, n, w.gamma, rank)));
+    if (w.beta >= 0)
+        d = pm_export_op(g, "Add", PM_VALUES(d, pm_export_trailing(g, n, w.beta, rank)));
+    return d;
+}
+
+static const char *normalised(const struct pm_node *n, struct pm_export *g, const char *x, int rank)
 {
     const struct batch_norm_cfg *cfg = n->cfg;
     const struct places w = places_of(cfg);
+
+    if (pm_export_is_training(g) && !cfg->frozen)
+        return batch_normalised(n, g, x, rank);
+    x = pm_export_op(g, "BatchNormalization",
+                     PM_VALUES(x, channel_values(g, n, w.gamma, 1), channel_values(g, n, w.beta, 0),
+                               pm_export_variable(g, n, w.mean),
+                               pm_export_variable(g, n, w.variance)));
+    pm_export_float(g, "epsilon", cfg->epsilon);
+    return x;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
     const struct pm_shape x = n->out_shape;
     const int c = x.dim[x.rank - 1];
     const struct pm_shape rows = PM_SHAPE2((int)(pm_shape_count(x) / (size_t)c), c);
@@ -240,12 +279,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     if (!pm_export_was_folded(g, n)) {
         if (x.rank == 3)
             y = pm_export_reshape(g, y, x, rows);
-        y = pm_export_op(g, "BatchNormalization",
-                         PM_VALUES(y, channel_values(g, n, w.gamma, 1),
-                                   channel_values(g, n, w.beta, 0),
-                                   pm_export_variable(g, n, w.mean),
-                                   pm_export_variable(g, n, w.variance)));
-        pm_export_float(g, "epsilon", cfg->epsilon);
+        y = normalised(n, g, y, x.rank == 3 ? 2 : x.rank);
         if (x.rank == 3)
             y = pm_export_reshape(g, y, rows, x);
     }

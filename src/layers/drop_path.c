@@ -139,9 +139,25 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(n, c, n->dy, PM_NO_TENSOR, n->dx);
 }
 
+/* One random number per example. ONNX has no step: keep is that of the end of the ramp. */
+static const char *dropped(const struct pm_node *n, struct pm_export *g, const char *x)
+{
+    static const int64_t axes[] = { 1, 2, 3 };
+    const char *like = x;
+
+    if (n->out_shape.rank > 1) { /* for its shape, [N, 1, 1, 1] */
+        like = pm_export_op(g, "ReduceMean", PM_VALUES(x));
+        pm_export_ints(g, "axes", n->out_shape.rank - 1, axes);
+    }
+    return pm_export_dropped(g, x, like, (float)((const struct drop_path_cfg *)n->cfg)->keep);
+}
+
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const char *x = pm_export_x(g, n, 0);
+
+    if (pm_export_is_training(g) && ((const struct drop_path_cfg *)n->cfg)->keep < 1)
+        x = dropped(n, g, x);
 
     return n->inputs > 1 ? pm_export_op(g, "Add", PM_VALUES(x, pm_export_x(g, n, 1))) : x;
 }

@@ -128,7 +128,10 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
-    return pm_export_x(g, n, 0);
+    const float keep = ((const struct dropout_cfg *)n->cfg)->keep;
+    const char *x = pm_export_x(g, n, 0);
+
+    return pm_export_is_training(g) && keep < 1 ? pm_export_dropped(g, x, x, keep) : x;
 }
 
 const struct pm_layer pm_layer_dropout = {

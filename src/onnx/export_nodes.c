@@ -70,6 +70,21 @@ void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const
     pm_onnx_add(g->model, op, out[0], in, names);
 }
 
+bool pm_export_is_training(const struct pm_export *g)
+{
+    return g->options.training;
+}
+
+const char *pm_export_dropped(struct pm_export *g, const char *x, const char *like, float keep)
+{
+    const char *u = pm_export_op(g, "RandomUniformLike", PM_VALUES(like));
+
+    u = pm_export_op(g, "Add", PM_VALUES(u, pm_export_number(g, keep)));
+    u = pm_export_op(g, "Floor", PM_VALUES(u));
+    x = pm_export_op(g, "Mul", PM_VALUES(x, pm_export_number(g, 1 / keep)));
+    return pm_export_op(g, "Mul", PM_VALUES(x, u));
+}
+
 void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value)
 {
     assert(k > 0 && k < n->outputs);

@@ -11,6 +11,8 @@
 #include <pumice/layer.h>
 #include <pumice/tensor_file.h>
 
+/* Whether layers are exported as training runs them. */
+bool pm_export_is_training(const struct pm_export *g);
 /* Returns the value of the node's input i. */
 const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int i);
 
@@ -44,6 +46,11 @@ const char *pm_export_variable(struct pm_export *g, const struct pm_node *n, int
 const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int k, int rank);
 /* Reads the values of variable k; returns false after an error. */
 bool pm_export_read(struct pm_export *g, const struct pm_node *n, int k, float *data);
+
+/* Returns x / keep * floor(keep + U): elements become 0, or x / keep with probability keep. U: random
+ * numbers in [0, 1) with the shape of `like`, which broadcasts to x. The operator Dropout is no
+ * alternative: onnxruntime 1.32 removes it, although its input training_mode is true. */
+const char *pm_export_dropped(struct pm_export *g, const char *x, const char *like, float keep);
 
 /* ---- shared by layers with weights ------------------------------------------------------ */
 
