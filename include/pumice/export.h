@@ -49,7 +49,7 @@ struct pm_export_options {
     bool any_batch;       /* the batch axis is dynamic and named "N" */
     bool any_size;        /* height and width are dynamic, too */
     bool fold_batch_norm; /* fold batch norm into the convolution or product before it */
-    /* The model computes what training does: batch norm (not frozen ones) uses the statistics of the
+    /* The model computes what training does: batch norm (unless frozen) uses the statistics of the
      * batch, dropout and drop path are active. Excludes fold_batch_norm. */
     bool training;
     bool probabilities;   /* append a softmax to the logits */

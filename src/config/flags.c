@@ -122,7 +122,8 @@ static const struct pm_flag evaluation[] = {
 
 static const struct pm_flag export[] = {
     MODEL,
-    NONE("is_training", "`false`", "the exported net is always for inference"),
+    FLAG("is_training", "`false`", "export.training",
+         "the original writes no values: set `export.checkpoint` to `\"none\"` for the same"),
     FLAG("image_size", "none", "export.size", "`null`: `input.eval_size`, or the net's"),
     FLAG("default_image_size", "`224`", "export.size",
          "flag of 2017, for nets without a default size"),

@@ -291,8 +291,8 @@ static const struct pm_opt eval[] = {
 static const struct pm_opt export[] = {
     PM_STRING(pm_config_export, file, NULL, "ONNX file to write; null = model.onnx in run.folder"),
     PM_ENUM(pm_config_export, checkpoint, PM_EXPORT_CHECKPOINT_EVAL, "eval|none",
-            "values of the variables: eval = of the checkpoint that eval.checkpoint selects; none = "
-            "the net's initial values, from run.seed, without a checkpoint"),
+            "values of the variables: eval = those of the checkpoint that eval.checkpoint selects; "
+            "none = the net's initial values, from run.seed, without a checkpoint"),
     PM_BOOL(pm_config_export, training, false,
             "the net as training runs it: batch norm uses the statistics of the batch, dropout and "
             "drop path are active"),

@@ -468,7 +468,8 @@ static int check_target(const struct exporter *x)
 {
     const char *model = x->c->model.onnx;
 
-    if ((x->from && pm_same_file(x->from->path, x->path)) || (model && pm_same_file(model, x->path)))
+    if ((x->from && pm_same_file(x->from->path, x->path)) ||
+        (model && pm_same_file(model, x->path)))
         return pm_fail(PM_ECONFIG, "export: %s is an input of this command; name another OUT.onnx",
                        x->path);
     return PM_OK;
@@ -480,7 +481,8 @@ static int try_file(void *ctx, const char *file)
 {
     struct exporter *x = ctx;
 
-    if (x->options.training || x->options.pixels || (x->options.frame && pm_export_frame_resizes(&x->frame)))
+    if (x->options.training || x->options.pixels ||
+        (x->options.frame && pm_export_frame_resizes(&x->frame)))
         return PM_OK;
     return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
                          x->initial ? NULL : &x->match, (uint64_t)x->c->run.seed, &x->difference);

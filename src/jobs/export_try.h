@@ -11,8 +11,9 @@
  * first outputs; of a detector, all boxes and scores before suppression. name: stands for the file
  * in messages, since `file` is a temporary one. o: options of the export; its further outputs are
  * not compared. values: of the checkpoint; NULL: the net's initial values, from seed. *difference:
- * the largest difference of outputs divided by the largest output; NAN if the file holds an operator that the import of
- * models does not support. PM_EFAIL if it exceeds 1e-4 or if the net's own output is not finite. */
+ * the largest difference of outputs divided by the largest output; NAN if the file holds an
+ * operator that the import of models does not support. PM_EFAIL if it exceeds 1e-4 or if the net's
+ * own output is not finite. */
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
                   const struct pm_export_options *o, const struct pm_match *values,
                   uint64_t seed, double *difference);

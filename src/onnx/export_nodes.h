@@ -47,9 +47,9 @@ const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int
 /* Reads the values of variable k; returns false after an error. */
 bool pm_export_read(struct pm_export *g, const struct pm_node *n, int k, float *data);
 
-/* Returns x / keep * floor(keep + U): elements become 0, or x / keep with probability keep. U: random
- * numbers in [0, 1) with the shape of `like`, which broadcasts to x. The operator Dropout is no
- * alternative: onnxruntime 1.32 removes it, although its input training_mode is true. */
+/* Returns x / keep * floor(keep + U): elements become 0, or x / keep with probability keep. U:
+ * random numbers in [0, 1) with the shape of `like`, which broadcasts to x. The operator Dropout is
+ * no alternative: onnxruntime 1.32 removes it, although its input training_mode is true. */
 const char *pm_export_dropped(struct pm_export *g, const char *x, const char *like, float keep);
 
 /* ---- shared by layers with weights ------------------------------------------------------ */

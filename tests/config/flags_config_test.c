@@ -212,7 +212,7 @@ static void printed(void **state)
     assert_contains(text,
                     "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
-    assert_contains(text, "| `is_training` | `false` | none | |");
+    assert_contains(text, "| `is_training` | `false` | `export.training` | `false` | ");
     assert_contains(text, "| `training_number_of_steps` | `30000` | `run.steps` | `null` | must "
                           "be given |\n");
     assert_contains(text, "| `optimizer` | `\"momentum\"` | `optim.name` | `\"momentum\"` | ");

@@ -126,6 +126,87 @@ static void what_it_says(void **state)
     check(r, 0);
 }
 
+static int operators(const struct pm_onnx_model *m, const char *op)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < m->node_count; i++)
+        count += strcmp(m->nodes[i].op, op) == 0;
+    return count;
+}
+
+/* The initial values of run.seed, also for a config whose run folder has a checkpoint. */
+static void without_checkpoint(void **state)
+{
+    struct pm_onnx_model *m, *other;
+    float v[3][384];
+    struct result r;
+
+    (void)state;
+    r = run(NULL, "export %s %s export.checkpoint=none --json", in("source"), in("none.onnx"));
+    cJSON *json = json_of(&r);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "checkpoint")));
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "step")));
+    assert_false(cJSON_IsTrue(cJSON_GetObjectItem(json, "averages")));
+    assert_true(number_of(json, "difference") <= 1e-6);
+    cJSON_Delete(json);
+    check(r, 0);
+    r = run(NULL, "export %s %s run.folder=%s export.checkpoint=none model.layers.0.filters=6 "
+            "data.folder=null model.num_classes=4 input.channels=3", in("net.json"),
+            in("none2.onnx"), in("nowhere"));
+    assert_contains(r.out, "from the net's initial values");
+    assert_contains(r.out, "read again and run on the CPU");
+    check(r, 0);
+    assert_false(pm_is_folder(in("nowhere")));
+    check(run(NULL, "export %s %s export.checkpoint=none run.seed=99", in("source"),
+              in("none3.onnx")), 0);
+    const char *const files[] = { in("none.onnx"), in("none2.onnx"), in("none3.onnx") };
+    for (int k = 0; k < 3; k++) {
+        m = model_of(files[k]);
+        const struct pm_onnx_tensor *t = pm_onnx_tensor_find(m, "logits/weights");
+        assert_non_null(t);
+        assert_int_equal(t->count, 384);
+        assert_int_equal(pm_onnx_floats(t, 0, 384, v[k]), PM_OK);
+        assert_null(pm_onnx_meta(m, "step"));
+        assert_null(pm_onnx_meta(m, "training"));
+        pm_onnx_close(&m);
+    }
+    assert_memory_equal(v[0], v[1], sizeof v[0]);
+    assert_memory_not_equal(v[0], v[2], sizeof v[0]);
+    other = model_of(in("none.onnx"));
+    assert_false(has_values(other, "logits/weights", "logits/weights", PM_SHAPE2(96, 4)));
+    pm_onnx_close(&other);
+    check(run(NULL, "export %s %s export.checkpoint=best", in("source"), in("x.onnx")), 2,
+          "export.checkpoint", "eval|none");
+}
+
+/* training_mode_check.py computes such files with onnxruntime. */
+static void training_mode(void **state)
+{
+    struct pm_onnx_model *m;
+    struct result r = run(NULL, "export %s %s export.training=true", in("source"),
+                          in("training.onnx"));
+
+    (void)state;
+    assert_contains(r.out, "in training mode: outputs depend on the batch");
+    assert_null(strstr(r.out, "read again"));
+    check(r, 0);
+    m = model_of(in("training.onnx"));
+    assert_int_equal(operators(m, "BatchNormalization"), 0);
+    assert_int_equal(operators(m, "ReduceMean"), 2);
+    assert_null(pm_onnx_tensor_find(m, "norm1/moving_mean"));
+    assert_true(has_values(m, "logits/weights", "logits/weights/ExponentialMovingAverage",
+                           PM_SHAPE2(96, 4)));
+    assert_string_equal(pm_onnx_meta(m, "training"), "true");
+    pm_onnx_close(&m);
+    check(run(NULL, "export %s %s export.training=true export.fold_batch_norm=true", in("source"),
+              in("x.onnx")), 2, "export.training", "cannot be folded");
+    check(run(NULL, "export %s %s export.training=true export.checkpoint=none "
+              "model.quantize_delay=0", in("source"), in("x.onnx")), 2, "export.training",
+          "model.quantize_delay");
+    assert_false(pm_file_exists(in("x.onnx")));
+}
+
 static void folded(void **state)
 {
     struct pm_onnx_model *m;
@@ -246,6 +327,7 @@ int main(void)
         cmocka_unit_test(values_and_averages),
         cmocka_unit_test(notes),
         cmocka_unit_test(what_it_says),
+        cmocka_unit_test(without_checkpoint), cmocka_unit_test(training_mode),
         cmocka_unit_test(folded), cmocka_unit_test(quantized),
         cmocka_unit_test(diverged), cmocka_unit_test(classes), cmocka_unit_test(refusals),
     };
