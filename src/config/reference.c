@@ -313,7 +313,7 @@ const struct pm_reference pm_references[] = {
     /* ---- export ---- */
     KEY("export.file", NULL, "export_path", "export_path"),
     KEY("export.checkpoint", NULL, NULL, NULL),
-    KEY("export.training", "is_training", NULL, NULL),
+    KEY("export.training", NULL, NULL, NULL),
     KEY("export.batch_size", NULL, NULL, NULL),
     KEY("export.size", NULL, "crop_size", NULL),
     KEY("export.any_size", NULL, NULL, NULL),

@@ -25,7 +25,7 @@ KEEP = 0.75
 
 def config(*layers):
     return {"model": {"layers": [*layers], "num_classes": 4},
-            "input": {"size": 8, "channels": 3, "preprocessing": "inception"}}
+            "input": {"size": 8, "channels": 3, "preprocessing": "inception"}, "run": {"steps": 1}}
 
 
 def exported(name, net, *more):
@@ -99,7 +99,7 @@ def random_layers(x):
 def named_nets():
     for name, size in (("inception_v3", 107), ("mobilenet_v2", 64), ("nasnet_cifar", 32)):
         net = {"model": {"name": name, "num_classes": 4},
-               "input": {"size": size, "channels": 3}}
+               "input": {"size": size, "channels": 3}, "run": {"steps": 1}}
         if name == "nasnet_cifar":
             net["model"]["drop_path_keep"] = 0.6
         session, _ = exported(name, net, "export.training=true")
