@@ -231,7 +231,8 @@ struct pm_config_run {
     int summary_images;         /* number of the batch's pictures in a summary */
     bool summary_originals;     /* also the original pictures */
     bool summary_gradients;
-    int summary_activations;    /* number of pictures whose activations are in a summary */
+    int summary_activations;    /* number of pictures whose activations are in a summary; PM_WORD:
+                                 * those of the training pass */
 };
 
 /* run.early_stop */

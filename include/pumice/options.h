@@ -50,7 +50,7 @@ struct pm_opt {
     double def;         /* numbers, bool, enum index; NAN (numbers): unset, null in JSON */
     const char *text;   /* default of strings (NULL = null) and lists ("[1, 2]"); else NULL */
     double min, max;    /* inclusive; for lists, per element */
-    const char *choices;/* enums: "a|b|c" */
+    const char *choices;/* enums: "a|b|c"; integers: a word for PM_WORD, or NULL */
     const char *help;   /* one line, no full stop */
 };
 
@@ -60,6 +60,13 @@ struct pm_opt {
     {                                                                                         \
         .key = #f, .type = PM_OPT_INT, .offset = PM_FIELD_(tag, f, int), .def = d, .min = lo, \
         .max = hi, .help = h                                                                  \
+    }
+/* An integer, or a word in its place. The field is then PM_WORD, which is outside the range. */
+enum { PM_WORD = -2 };
+#define PM_INT_OR(tag, f, d, lo, hi, word, h)                                                 \
+    {                                                                                         \
+        .key = #f, .type = PM_OPT_INT, .offset = PM_FIELD_(tag, f, int), .def = d, .min = lo, \
+        .max = hi, .choices = word, .help = h                                                 \
     }
 #define PM_INT64(tag, f, d, lo, hi, h)                                                   \
     {                                                                                    \

@@ -186,6 +186,19 @@ static int set_number(const struct pm_opt *o, const cJSON *v, void *at, const ch
     return PM_OK;
 }
 
+/* The word that an integer's option takes in place of a number. */
+static int set_word(const struct pm_opt *o, const cJSON *v, int *out, const char *where)
+{
+    char rule[128];
+
+    assert(o->min > PM_WORD);
+    *out = PM_WORD;
+    if (strcmp(v->valuestring, o->choices) == 0)
+        return PM_OK;
+    snprintf(rule, sizeof rule, "is neither a number nor \"%s\"", o->choices);
+    return fail_value(o, where, v, rule);
+}
+
 /* Sets the value at `at`; v is not null. */
 static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm_arena *a,
                      const char *where)
@@ -193,7 +206,8 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
     switch (o->type) {
     case PM_OPT_INT:
         assert(o->min >= INT_MIN && o->max <= INT_MAX);
-        return set_number(o, v, at, where);
+        return o->choices && cJSON_IsString(v) ? set_word(o, v, at, where)
+                                               : set_number(o, v, at, where);
     case PM_OPT_INT64:
         assert(o->min >= -0x1p63 && o->max < 0x1p63);
         return set_number(o, v, at, where);

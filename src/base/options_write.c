@@ -100,6 +100,8 @@ static cJSON *value_of(const struct pm_opt *o, const void *at)
 
     switch (o->type) {
     case PM_OPT_INT:
+        if (o->choices && *(const int *)at == PM_WORD)
+            return cJSON_CreateString(o->choices);
         return integer_or_null(o, *(const int *)at);
     case PM_OPT_INT64:
         return integer_or_null(o, *(const int64_t *)at);
@@ -192,6 +194,18 @@ static cJSON *list_schema(const struct pm_opt *o, const char *item)
     return v;
 }
 
+/* Returns {"anyOf": [number, {"enum": [word]}]}. */
+static cJSON *or_word(cJSON *number, const struct pm_opt *o)
+{
+    cJSON *v = cJSON_CreateObject();
+    cJSON *any = cJSON_AddArrayToObject(v, "anyOf"), *word = cJSON_CreateObject();
+
+    cJSON_AddItemToArray(any, number);
+    cJSON_AddItemToArray(any, word);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(word, "enum"), cJSON_CreateString(o->choices));
+    return v;
+}
+
 static cJSON *enum_schema(const struct pm_opt *o)
 {
     cJSON *v = cJSON_CreateObject();
@@ -226,7 +240,7 @@ static cJSON *schema_of(const struct pm_opt *o)
     case PM_OPT_INT64:
         v = typed("integer");
         add_range(v, o);
-        return v;
+        return o->choices ? or_word(v, o) : v;
     case PM_OPT_FLOAT:
     case PM_OPT_DOUBLE:
         v = typed("number");

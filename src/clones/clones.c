@@ -150,7 +150,7 @@ static int make_plan(void *ctx, int height, int width, struct pm_shared_memory *
                                    &(struct pm_plan_options){
         .name = name_of(c, height, width), .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .recompute = c->o.recompute, .outputs = c->o.outputs,
+        .recompute = c->o.recompute, .outputs = k->observing ? c->o.observed : c->o.outputs,
         .bucket_bytes = updates ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
         .update = updates ? pm_update_append
@@ -167,6 +167,21 @@ static void release_net(void *ctx, struct pm_net *net)
 {
     (void)ctx;
     pm_net_destroy(&net);
+}
+
+/* Makes the plans of observed steps. */
+static int make_observed(struct clone *k, const int (*sizes)[2], int count)
+{
+    const struct pm_clones *c = k->of;
+    int err = PM_OK;
+
+    k->observed = pm_sizes_create(&(struct pm_sizes_options){
+        .device = k->device, .keep = 1, .make = make_plan, .release = release_net, .ctx = k });
+    k->observing = true;
+    err = c->o.dry_run ? pm_sizes_plan(k->observed, sizes, count)
+                       : pm_sizes_prepare(k->observed, sizes, count);
+    k->observing = false;
+    return err;
 }
 
 /* Makes the plans of all frames. They are loaded unless this is a dry run. */
@@ -186,6 +201,8 @@ static int make_plans(struct clone *k)
         PM_TRY(pm_sizes_prepare(k->sizes, sizes, count));
     for (int i = 0; i < count; i++)
         k->plan[i] = pm_sizes_prepared(k->sizes, sizes[i][0], sizes[i][1]).plan;
+    if (c->o.observed && index_of(k) == 0)
+        PM_TRY(make_observed(k, (const int (*)[2])sizes, count));
 out:
     pm_free(sizes);
     return err;
@@ -278,6 +295,8 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     memcpy(c->fields, o->fields, (size_t)o->fields_count * sizeof *c->fields);
     copy_frames(c);
     c->frame_at = pm_calloc((size_t)o->slots, sizeof *c->frame_at);
+    c->observed_at = pm_calloc((size_t)o->slots, sizeof *c->observed_at);
+    c->observed_slot = -1;
     c->clone = pm_calloc((size_t)o->count, sizeof *c->clone);
     c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
     c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
@@ -313,6 +332,7 @@ void pm_clones_destroy(struct pm_clones **clones)
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
 
+        pm_sizes_destroy(&k->observed);
         pm_sizes_destroy(&k->sizes);
         pm_free(k->plan);
         pm_variables_destroy(&k->variables);
@@ -322,6 +342,7 @@ void pm_clones_destroy(struct pm_clones **clones)
         pm_free(c->frames[i].bytes);
     pm_free(c->frames);
     pm_free(c->frame_at);
+    pm_free(c->observed_at);
     pm_free(c->clone);
     pm_free(c->specs);
     pm_free(c->fields);
@@ -395,9 +416,35 @@ struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame)
     return c->clone[i].plan[frame];
 }
 
+/* Returns the net and the plan of the observed step in a slot. */
+static struct pm_sized observed_of(const struct pm_clones *c, int slot)
+{
+    const struct pm_frame f = c->frames[c->frame_at[slot]].frame;
+
+    return pm_sizes_prepared(c->clone[0].observed, f.height, f.width);
+}
+
 struct pm_plan *pm_clones_slot_plan(const struct pm_clones *c, int i, int slot)
 {
-    return c->clone[i].plan[c->frame_at[slot]];
+    return i == 0 && c->observed_at[slot] ? observed_of(c, slot).plan
+                                          : c->clone[i].plan[c->frame_at[slot]];
+}
+
+void pm_clones_observe(struct pm_clones *c)
+{
+    c->observe = c->clone[0].observed != NULL;
+}
+
+const float *pm_clones_observed(const struct pm_clones *c, const char *node,
+                                struct pm_shape *shape)
+{
+    struct pm_sized of;
+
+    if (c->observed_slot < 0 || !c->observed_at[c->observed_slot])
+        return NULL;
+    of = observed_of(c, c->observed_slot);
+    *shape = pm_net_find(of.net, node)->out_shape;
+    return pm_plan_output(of.plan, c->observed_slot, node, 0);
 }
 
 struct pm_plan_memory pm_clones_memory(const struct pm_clones *c, int i)
@@ -411,6 +458,16 @@ struct pm_plan_memory pm_clones_memory(const struct pm_clones *c, int i)
         m.staging += other.staging;
     }
     m.activations = pm_sizes_need(c->clone[i].sizes);
+    for (int k = 0; c->clone[i].observed && k < c->o.frames_count; k++) {
+        const struct pm_frame f = c->frames[k].frame;
+        const struct pm_plan_memory other = pm_plan_memory(
+            pm_sizes_prepared(c->clone[i].observed, f.height, f.width).plan);
+
+        m.constants += other.constants;
+        m.staging += other.staging;
+    }
+    if (c->clone[i].observed)
+        m.activations += pm_sizes_need(c->clone[i].observed);
     m.total = m.activations + m.constants + m.variables + m.gradients + m.slots + m.averages;
     return m;
 }
@@ -435,6 +492,11 @@ void pm_clones_set_timed(struct pm_clones *c, bool on)
     for (int i = 0; i < c->o.count; i++)
         for (int k = 0; k < c->o.frames_count; k++)
             pm_plan_set_timed(c->clone[i].plan[k], on);
+    for (int k = 0; c->clone[0].observed && k < c->o.frames_count; k++) {
+        const struct pm_frame f = c->frames[k].frame;
+
+        pm_plan_set_timed(pm_sizes_prepared(c->clone[0].observed, f.height, f.width).plan, on);
+    }
     if (pm_clones_update_plan(c))
         pm_plan_set_timed(pm_clones_update_plan(c), on);
 }

@@ -57,6 +57,9 @@ struct pm_clones_options {
     bool verify;       /* compare the plans' kernels with the CPU before their first use
                         * (verified_plan.h) */
     const char *const *outputs; /* nodes whose values every step copies out; NULL: none */
+    /* Nodes whose values an observed step also copies out, on clone 0. NULL: no step is observed.
+     * Otherwise clone 0 has a second plan per frame, with memory of its own. */
+    const char *const *observed;
     bool timed;        /* the plans measure every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: counts the waiting times of a step */
@@ -127,6 +130,13 @@ int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out);
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
                    const struct pm_step *step);
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);
+/* pm_clones_observe: the next step is observed. pm_clones_observed returns the values of a node of
+ * options.observed in the last observed step, of clone 0's first micro-batch, and their shape.
+ * NULL: the node's values are those of its input. Call it after the step was collected; valid until
+ * the next step. Observed steps give the same bits as others. */
+void pm_clones_observe(struct pm_clones *c);
+const float *pm_clones_observed(const struct pm_clones *c, const char *node,
+                                struct pm_shape *shape);
 /* pm_clones_part returns the number of examples of part i, 0 after the last. Parts are the clones'
  * micro-batches, in the order of the batch. pm_clones_output returns the value of a node of
  * options.outputs for part i in the last collected step of this slot. It is valid until the slot's

@@ -13,6 +13,8 @@ struct clone {
     struct pm_variables *variables;
     struct pm_sizes *sizes;  /* owned: the nets and plans */
     struct pm_plan **plan;   /* [frames], those of `sizes` */
+    struct pm_sizes *observed; /* owned: the same for observed steps; NULL: none */
+    bool observing;          /* make_plan makes a plan for them */
     int first, count;        /* examples of the whole batch */
     double seconds;
 };
@@ -30,6 +32,9 @@ struct pm_clones {
     struct pm_field *fields;     /* owned copy */
     struct clones_frame *frames; /* [o.frames_count], owned */
     int *frame_at;               /* per slot: index of its step's frame */
+    bool *observed_at;           /* per slot: its step is observed */
+    bool observe;                /* the next step is */
+    int observed_slot;           /* of the last observed step */
     struct clone *clone;
     const struct pm_exchange_row *row;
     struct pm_exchange *exchange; /* owned, made by the row */

@@ -12,13 +12,14 @@ static void fill_inputs(struct pm_clones *c, struct clone *k, int slot,
                         const struct pm_batch *batch)
 {
     const int frame = c->frame_at[slot];
+    struct pm_plan *plan = pm_clones_slot_plan(c, (int)(k - c->clone), slot);
     int part = k->count / c->o.micro_batches;
 
     for (int f = 0; f < c->o.fields_count; f++) {
         size_t bytes = c->frames[frame].bytes[f];
 
         for (int m = 0; m < c->o.micro_batches; m++)
-            memcpy(pm_plan_input(k->plan[frame], slot, c->fields[f].name, m),
+            memcpy(pm_plan_input(plan, slot, c->fields[f].name, m),
                    (const char *)batch->field[f] +
                        (size_t)(k->first - c->slice.first + m * part) * bytes,
                    (size_t)part * bytes);
@@ -86,6 +87,9 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
     assert(!c->pending[slot]);
     c->frame_at[slot] = pm_clones_find_frame(c, batch->frame);
     assert(c->frame_at[slot] >= 0);
+    c->observed_at[slot] = c->observe;
+    c->observed_slot = c->observe ? slot : c->observed_slot;
+    c->observe = false;
     for (int i = 0; i < c->o.count; i++) {
         struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
         struct pm_step *to = pm_plan_step(plan, slot);

@@ -23,7 +23,8 @@ static const char *type_name(const struct pm_opt *o)
 static void add_type(struct pm_str *s, const struct pm_opt *o)
 {
     if (o->type != PM_OPT_ENUM) {
-        pm_str_add(s, "%s", type_name(o));
+        pm_str_add(s, "%s%s%s", type_name(o), o->choices ? "\\|" : "",
+                   o->choices ? o->choices : "");
         return;
     }
     for (const char *c = o->choices; *c; c++)
@@ -37,6 +38,8 @@ static void add_range(struct pm_str *s, const cJSON *schema)
     const cJSON *min, *max;
 
     holder = holder ? holder : schema;
+    if (cJSON_GetObjectItemCaseSensitive(holder, "anyOf"))
+        holder = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(holder, "anyOf"), 0);
     min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
     max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
     if (min && max && min->valuedouble == max->valuedouble) {

@@ -253,9 +253,10 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, summary_originals, false,
             "also write the same pictures before preprocessing and augmentation"),
     PM_BOOL(pm_config_run, summary_gradients, false, "also write histograms of the gradients"),
-    PM_INT(pm_config_run, summary_activations, 0, 0, 64,
-           "also write histograms of activations for so many pictures, which needs an extra "
-           "forward pass and memory on the first device; 0 = off"),
+    PM_INT_OR(pm_config_run, summary_activations, 0, 0, 64, "training",
+              "also write histograms of activations for so many pictures, which needs an extra "
+              "forward pass and memory on the first device; training = those of the training pass "
+              "itself, for the whole batch, which needs more memory; 0 = off"),
 #define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
 #define ONLY_BOOL(key, value, help) PM_ONLY_BOOL(key, value, help),
 #include "refused.def"

@@ -32,6 +32,29 @@ static bool is_end_point(const struct pm_net *net, const struct pm_node *n)
            !is_before_batch_norm(net, n);
 }
 
+int pm_activations_observed(struct pm_experiment *e, const char *const **out)
+{
+    const struct pm_frame f = e->frames[0];
+    const char *every = pm_experiment_train_output(e).node;
+    struct pm_net *net = NULL;
+    const char **names;
+    int n = 0, err = PM_OK;
+
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, f.height, f.width }, &net,
+                             NULL));
+    names = pm_arena_alloc(e->arena, ((size_t)net->count + 2) * sizeof *names);
+    for (int i = 0; i < net->count; i++)
+        if (is_end_point(net, net->nodes[i]))
+            names[n++] = pm_arena_strdup(e->arena, net->nodes[i]->name);
+    if (every)
+        names[n++] = every;
+    names[n] = NULL;
+    *out = names;
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
 /* Lists the nodes whose values are copied out. They have the same names in every frame. */
 static void name_nodes(struct pm_activations *a, const struct pm_net *net,
                        const struct pm_outputs *outputs)

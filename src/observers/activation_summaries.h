@@ -28,4 +28,8 @@ void pm_activations_destroy(struct pm_activations **a);
 int pm_activations_run(struct pm_activations *a, struct pm_frame frame, const float *pictures,
                        const struct pm_named_floats **list, int *count);
 
+/* Sets *out to the names of the same layers of the training net, and of the nodes that every step
+ * copies out; NULL-terminated, in the experiment's arena. For pm_clones_options.observed. */
+int pm_activations_observed(struct pm_experiment *e, const char *const **out);
+
 #endif

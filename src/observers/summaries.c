@@ -20,6 +20,7 @@ struct pm_summaries {
     double written;                   /* pm_seconds of the last step chosen by time; 0: none */
     uint64_t chosen;                  /* step that writes histograms and pictures; 0: none */
     struct pm_str tag;                /* the last tag */
+    const char *const *observed;      /* layers of observed steps; in the experiment's arena */
     float *pictures;                  /* the first pictures of the batch; NULL: not wanted */
     size_t picture_floats, picture_count; /* floats of one picture, in the largest frame before a
                                            * batch was kept; number of pictures */
@@ -135,7 +136,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
         if (e->task_row->paint)
             keep_labels(s);
     }
-    s->activations.off = c->run.summary_activations == 0;
+    s->activations.off = c->run.summary_activations <= 0;
     return s;
 }
 
@@ -224,54 +225,6 @@ void pm_summaries_scalar(struct pm_summaries *s, const char *tag, double value)
 {
     if (s->train && isfinite(value))
         pm_events_scalar(s->train, tag, value);
-}
-
-/* Sets the tag of a metric, or of one class in a list; false: it has none. */
-static bool tag_of(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
-{
-    const struct pm_task_row *task = pm_task_find(c->task);
-    const struct pm_metric_kind *kind = task->config.metrics;
-
-    out->length = 0;
-    if (task->tag)
-        task->tag(c, metric, class, out);
-    if (out->length || class >= 0)
-        return out->length > 0;
-    while (kind->name && strcmp(kind->name, metric) != 0)
-        kind++;
-    if (kind->tag)
-        pm_str_add(out, "%s", kind->tag);
-    else
-        pm_str_add(out, "eval/%s", metric);
-    return true;
-}
-
-/* Values that are not finite, for example of absent classes, get no scalar. */
-void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
-                          const struct cJSON *metrics)
-{
-    struct pm_str tag = { 0 }, named = { 0 };
-    const cJSON *m, *v;
-    int k;
-
-    cJSON_ArrayForEach(m, metrics)
-    {
-        if (cJSON_IsNumber(m) && isfinite(m->valuedouble) && tag_of(c, m->string, -1, &tag)) {
-            pm_summary_tag((enum pm_summary_tags)c->run.summary_tags, tag.text, &named);
-            pm_events_scalar(e, named.text, m->valuedouble);
-        }
-        if (!cJSON_IsArray(m))
-            continue;
-        k = 0;
-        cJSON_ArrayForEach(v, m)
-        {
-            if (cJSON_IsNumber(v) && isfinite(v->valuedouble) && tag_of(c, m->string, k, &tag))
-                pm_events_scalar(e, tag.text, v->valuedouble);
-            k++;
-        }
-    }
-    pm_str_free(&named);
-    pm_str_free(&tag);
 }
 
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics)
@@ -402,6 +355,12 @@ bool pm_summaries_choose(struct pm_summaries *s, uint64_t step)
     s->chosen = step;
     s->written = by_time ? now : s->written;
     return true;
+}
+
+bool pm_summaries_observe(const struct pm_config *c)
+{
+    return c->run.summary_activations == PM_WORD &&
+           (c->run.summary_every_steps > 0 || c->run.summary_every_secs > 0);
 }
 
 bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
@@ -566,17 +525,49 @@ out:
     return err;
 }
 
-int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_state *values,
-                       struct pm_variables *master, struct pm_device *device,
-                       struct pm_variables *variables)
+/* Adds the layers' values of the training pass, which an observed step has copied out. */
+static int add_observed(struct pm_summaries *s, const struct pm_clones *clones)
 {
+    const char *every = pm_experiment_train_output(s->e).node, *const *names;
+    struct pm_named_floats *list = NULL;
+    size_t count = 0, capacity = 0;
+    int err = PM_OK;
+
+    if (!s->observed)
+        PM_TRY(pm_activations_observed(s->e, &s->observed));
+    names = s->observed;
+    for (; *names; names++) {
+        struct pm_named_floats f = { .name = *names };
+
+        f.v = pm_clones_observed(clones, *names, &f.shape);
+        if (!f.v || (every && strcmp(every, *names) == 0)) /* that one has integers */
+            continue;
+        f.count = pm_shape_count(f.shape);
+        PM_GROW(list, count, capacity);
+        list[count++] = f;
+    }
+    add_histograms(s, list, count, "activations/", "", true);
+out:
+    pm_free(list);
+    return err;
+}
+
+int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_state *values,
+                       const struct pm_clones *clones)
+{
+    struct pm_variables *master = pm_clones_master(clones);
+    struct pm_variables *variables = pm_clones_variables(clones, 0);
+    struct pm_device *device = pm_clones_device(clones, 0);
     double begin = pm_seconds();
     int err = PM_OK;
 
     add_variables(s, values, master);
     if (s->e->config->run.summary_gradients)
         PM_TRY(add_gradients(s, master));
-    PM_TRY(add_activations(s, device, variables));
+    if (pm_summaries_observe(s->e->config))
+        PM_TRY(add_observed(s, clones));
+    else
+        PM_TRY(add_activations(s, device, variables));
     PM_TRY(add_painted(s, device, variables));
     warn(s, add_pictures(s));
     warn(s, pm_events_write(s->train, step));

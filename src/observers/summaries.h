@@ -51,16 +51,17 @@ void pm_summaries_saved(struct pm_summaries *s, uint64_t step);
  * the first step of the process, and the first that begins run.summary_every_secs after the last
  * such step. */
 bool pm_summaries_choose(struct pm_summaries *s, uint64_t step);
+/* Whether chosen steps are observed steps of the clones (pm_clones_observe), for activations of the
+ * training pass. */
+bool pm_summaries_observe(const struct pm_config *c);
 /* Whether this step was chosen. */
 bool pm_summaries_due(const struct pm_summaries *s, uint64_t step);
 /* Keeps the first pictures of the batch. Call it before that step. */
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch);
 /* Writes histograms and pictures. Call it after the step, with no step under way. values: of this
- * step; master: has the gradients; device and variables: clone 0's. Fails only if a device
- * fails. */
+ * step. Fails only if a device fails. */
 int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_state *values,
-                       struct pm_variables *master, struct pm_device *device,
-                       struct pm_variables *variables);
+                       const struct pm_clones *clones);
 /* Destroys the plan that computes the layers' values. Call it before devices are closed. */
 void pm_summaries_leave(struct pm_summaries *s);
 

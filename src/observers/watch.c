@@ -268,8 +268,11 @@ void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
-    if (pm_summaries_choose(w->summaries, run->step + 1))
+    if (pm_summaries_choose(w->summaries, run->step + 1)) {
         pm_summaries_batch(w->summaries, batch);
+        if (pm_summaries_observe(run->c))
+            pm_clones_observe(run->clones);
+    }
     if (!is_logged(run, run->step + 1))
         return;
     if (w->train_metrics)
@@ -353,9 +356,7 @@ bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts
 int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
                         const struct pm_state *snapshot)
 {
-    return pm_summaries_write(w->summaries, run->step, snapshot, pm_clones_master(run->clones),
-                              pm_clones_device(run->clones, 0),
-                              pm_clones_variables(run->clones, 0));
+    return pm_summaries_write(w->summaries, run->step, snapshot, run->clones);
 }
 
 void pm_watch_leave(struct pm_watch *w)

@@ -4,6 +4,8 @@
 
 #include "checkpoints/published.h"
 #include "checkpoints/warm_start.h"
+#include "observers/activation_summaries.h"
+#include "observers/summaries.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -19,6 +21,8 @@ int pm_trainer_clones(struct pm_trainer *t)
     options.phases = &t->phases;
     options.failed = &t->losses.failed;
     options.timeable = t->run.c->run.trace_steps.count > 0;
+    if (pm_summaries_observe(t->run.c))
+        PM_TRY(pm_activations_observed(t->run.e, &options.observed));
     PM_TRY(pm_clones_create(&options, &t->run.clones));
     if (t->trace.on)
         pm_clones_set_timed(t->run.clones, true);

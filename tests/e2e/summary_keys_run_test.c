@@ -183,6 +183,58 @@ static void names_of_slim(void **state)
     check(train_net(NULL, "other", "run.summary_tags=keras"), 2, "own|slim|inception|deeplab");
 }
 
+/* ---- the training pass ------------------------------------------------------------------- */
+
+static double elements;
+
+static void see_elements(int64_t step, const Pm__SummaryValue *v)
+{
+    (void)step;
+    if (strcmp(v->tag, "activations/norm1") == 0)
+        elements = v->histo->num;
+}
+
+/* The values of the whole batch, with dropout, which the extra pass does not have. Training gives
+ * the same bits. */
+static void activations_of_training(void **state)
+{
+    static const char *const devices[] = { "'devices=[\"cpu\"]'",
+                                           "'devices=[\"cpu\",\"cpu\"]' run.micro_batches=2" };
+    struct wanted tags_of_training[] = { { "activations/drop", 0, 0 }, { "sparsity/drop", 0, 0 },
+                                         { "sparsity/pool", 0, 0 }, { "activations/norm1", 0, 0 },
+                                         { 0 } };
+    char options[256];
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(options, sizeof options, "%s run.summary_every_steps=2 run.steps=5", devices[i]);
+        check(train_net(NULL, i ? "plain2" : "plain1", options), 0);
+        snprintf(options, sizeof options, "%s run.summary_every_steps=2 run.steps=5 "
+                 "run.summary_activations=training", devices[i]);
+        check(train_net(NULL, i ? "seen2" : "seen1", options), 0);
+        same_bytes(in(i ? "plain2/checkpoints/step-000005.safetensors"
+                        : "plain1/checkpoints/step-000005.safetensors"),
+                   in(i ? "seen2/checkpoints/step-000005.safetensors"
+                        : "seen1/checkpoints/step-000005.safetensors"));
+        for (struct wanted *w = tags_of_training; w->tag; w++)
+            w->found = 0;
+        expect_tags(i ? "seen2" : "seen1", tags_of_training);
+        assert_int_equal(tags_of_training[0].found, 3); /* steps 1, 2 and 4 */
+        assert_true(tags_of_training[1].last > tags_of_training[2].last);
+        each_value(i ? "seen2" : "seen1", see_elements);
+        /* 8 pictures in one batch; 2 in the first micro-batch of the first of two devices. */
+        assert_true(elements == (i ? 2 : 8) * 8 * 8 * 4);
+    }
+    check(train_net(NULL, "extra", "run.summary_activations=8"), 0);
+    assert_true(has_tag(in("extra"), "activations/norm1"));
+    assert_false(has_tag(in("extra"), "activations/drop"));
+    check(train_net(NULL, "no", "run.summary_activations=test"), 2,
+          "is neither a number nor \"training\"");
+    check(train_net(NULL, "no", "run.summary_activations=65"), 2, "outside 0..64");
+}
+
+/* ---- names of DeepLab -------------------------------------------------------------------- */
+
 /* The labels' largest value, in pictures of this tag. */
 static const char *label_tag;
 static int brightest, pictures;
@@ -241,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_steps_and_seconds),
         cmocka_unit_test(names_of_slim),
+        cmocka_unit_test(activations_of_training),
         cmocka_unit_test(names_of_deeplab),
     };
 
