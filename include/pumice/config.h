@@ -334,6 +334,9 @@ const char *pm_config_suggest(const char *word, struct pm_arena *a);
 /* Returns the origin of the value at a dotted path: "x.json:12", "command line", "default", or
  * "default of TASK" if the task has a default of its own. */
 const char *pm_config_origin(const struct pm_config *c, const char *path);
+/* Returns the place of a value for messages: "x.json:12", "command line", or the config's file for
+ * a default. */
+const char *pm_config_source(const struct pm_config *c, const char *path);
 /* Whether the value at a dotted path is a default, of the key or of the task. */
 bool pm_config_is_default(const struct pm_config *c, const char *path);
 

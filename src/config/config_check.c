@@ -28,7 +28,7 @@ static int check_model(const struct pm_config *c)
         return pm_fail(PM_ECONFIG,
                        "%s: model.name is not given (nor model.layers, nor model.onnx); it selects "
                        "the net, as in model.name=lenet",
-                       c->path);
+                       pm_config_source(c, "model.name"));
     const char *of = c->model_row ? c->model_row->task : NULL;
     const char *also = c->task_row ? c->task_row->nets_of : NULL;
 

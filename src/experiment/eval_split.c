@@ -14,7 +14,8 @@ static int none_found(const struct pm_config *c, const char *const *names, size_
     err = pm_fail(PM_EDATA,
                   "%s: data.eval_split is not set, and %s has none of the splits validation, val, "
                   "test and val_fine; it has: %s. Set data.eval_split to one of them",
-                  c->path, c->data.folder, count ? there.text : "no TFRecord files");
+                  pm_config_source(c, "data.eval_split"), c->data.folder,
+                  count ? there.text : "no TFRecord files");
     pm_str_free(&there);
     return err;
 }

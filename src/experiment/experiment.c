@@ -28,7 +28,8 @@ static int resolve_steps(struct pm_experiment *e)
         return pm_fail(PM_ECONFIG,
                        "%s: run.epochs: %g epochs of %lld examples are less than one batch of "
                        "run.batch_size %d: raise run.epochs or lower run.batch_size",
-                       c->path, c->run.epochs, (long long)examples, c->run.batch_size);
+                       pm_config_source(c, "run.epochs"), c->run.epochs, (long long)examples,
+                       c->run.batch_size);
     e->epochs_steps = steps;
     if (e->steps == 0 || steps < e->steps)
         e->steps = steps;
@@ -76,7 +77,7 @@ int pm_experiment_need_onnx(const struct pm_config *c)
         return pm_fail(PM_EDATA,
                        "%s: model.onnx: %s does not exist; every command builds the net from this "
                        "file: set model.onnx=FILE to its place",
-                       c->path, c->model.onnx);
+                       pm_config_source(c, "model.onnx"), c->model.onnx);
     return PM_OK;
 }
 
@@ -121,9 +122,10 @@ static int resolve_rows(struct pm_experiment *e)
     PM_TRY(pm_config_read(c, "input", p->opts, cfg));
     e->facts.preprocessing = p;
     e->facts.preprocessing_cfg = cfg;
-    PM_TRY(pm_augment_open(c->input.augment,
-                           pm_arena_printf(e->arena, "%s: input.augment", c->path), e->arena,
-                           &e->facts.augment));
+    PM_TRY(pm_augment_open(
+        c->input.augment,
+        pm_arena_printf(e->arena, "%s: input.augment", pm_config_source(c, "input.augment")),
+        e->arena, &e->facts.augment));
     PM_TRY(pm_experiment_read_folders(e));
     PM_TRY(pm_experiment_open_augments(e));
     PM_TRY(pm_experiment_check_convert(e));
@@ -183,7 +185,7 @@ static int resolve_onnx_classes(struct pm_experiment *e)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s: model.onnx: %s has %d classes, but %s %d; set model.onnx_new_head=true "
                        "for a new last layer, or model.num_classes=%d to keep the last layer",
-                       c->path, c->model.onnx, s->num_classes,
+                       pm_config_source(c, "model.onnx"), c->model.onnx, s->num_classes,
                        c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
                        s->num_classes));
 out:
@@ -212,7 +214,7 @@ static int resolve_sizes(struct pm_experiment *e)
     s->eval_width = first_of(w, s->width, 0, 0);
     if (s->height < 1 || s->width < 1)
         return pm_fail(PM_ECONFIG, "%s: input.size: not set, and %s; set it to [height, width]%s",
-                       c->path, pm_experiment_silence(e),
+                       pm_config_source(c, "input.size"), pm_experiment_silence(e),
                        e->from ? ", or set data.folder=FOLDER to the place of the data" : "");
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels
@@ -222,8 +224,10 @@ static int resolve_sizes(struct pm_experiment *e)
     s->scaled_jpeg = c->input.scaled_jpeg;
     s->own_sizes = !c->eval.resize;
     if (s->own_sizes && !e->task_row->frame)
-        return pm_fail(PM_ECONFIG, "%s: eval.resize: false, but task %s brings every picture to "
-                       "one size: remove the key, or set it to true", c->path, c->task);
+        return pm_fail(PM_ECONFIG,
+                       "%s: eval.resize: false, but task %s brings every picture to "
+                       "one size: remove the key, or set it to true",
+                       pm_config_source(c, "eval.resize"), c->task);
     s->output_stride = net_stride(e);
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
     if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
@@ -232,10 +236,12 @@ static int resolve_sizes(struct pm_experiment *e)
         return pm_fail(PM_ECONFIG,
                        "%s: data.labels_offset: %d leaves none of the %d classes of the data; it "
                        "must be less than %d",
-                       c->path, s->labels_offset, d->num_classes, d->num_classes - 1);
+                       pm_config_source(c, "data.labels_offset"), s->labels_offset, d->num_classes,
+                       d->num_classes - 1);
     if (s->num_classes < 1)
-        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not set, and %s; %s", c->path,
-                       pm_experiment_silence(e), pm_experiment_remedy(e));
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not set, and %s; %s",
+                       pm_config_source(c, "model.num_classes"), pm_experiment_silence(e),
+                       pm_experiment_remedy(e));
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)

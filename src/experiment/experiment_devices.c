@@ -52,7 +52,7 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
     for (int i = 0; i < c->devices_count; i++) {
         const struct pm_config_device *d = &c->devices[i];
 
-        snprintf(where, sizeof where, "%s: devices[%d]", c->path, i);
+        snprintf(where, sizeof where, "%s: devices[%d]", pm_config_source(c, "devices"), i);
         PM_TRY(pm_device_find(list, known, d->name, where, &index));
         if (strcmp(d->name, "auto") == 0 && list[index].caps.on_host_cores)
             PM_INFO("device", "auto selects the CPU: %s", pm_device_absence(list, known));

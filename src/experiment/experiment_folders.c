@@ -46,19 +46,25 @@ static int check_shares(const struct pm_config *c, const struct folder_cfg *list
     cJSON_ArrayForEach(v, c->data.folders)
         given += cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(v, "weight"));
     if (given && !weights && !batches)
-        return pm_fail(PM_ECONFIG, "%s: data.folders: every weight is 0, so no entry would be "
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.folders: every weight is 0, so no entry would be "
                        "read: give at least one entry a weight above 0, or remove the weights",
-                       c->path);
+                       pm_config_source(c, "data.folders"));
     if (batches && weights)
-        return pm_fail(PM_ECONFIG, "%s: data.folders: some entries have batch and some weight: "
-                       "set one of them in all entries", c->path);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.folders: some entries have batch and some weight: "
+                       "set one of them in all entries",
+                       pm_config_source(c, "data.folders"));
     if (batches && batches < count)
-        return pm_fail(PM_ECONFIG, "%s: data.folders: %zu of %zu entries have batch: set it in all "
-                       "of them", c->path, batches, count);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.folders: %zu of %zu entries have batch: set it in all "
+                       "of them",
+                       pm_config_source(c, "data.folders"), batches, count);
     if (batches && sum != c->run.batch_size)
-        return pm_fail(PM_ECONFIG, "%s: data.folders: the batches add up to %lld, but "
-                       "run.batch_size is %d: make them equal", c->path, (long long)sum,
-                       c->run.batch_size);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.folders: the batches add up to %lld, but "
+                       "run.batch_size is %d: make them equal",
+                       pm_config_source(c, "data.folders"), (long long)sum, c->run.batch_size);
     return PM_OK;
 }
 
@@ -73,13 +79,16 @@ int pm_experiment_read_folders(struct pm_experiment *e)
     if (!json)
         return PM_OK;
     if (!cJSON_IsArray(json) || cJSON_GetArraySize(json) == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: data.folders: a list [ { \"folder\": ..., \"batch\": ... "
-                       "}, ... ] is needed", c->path));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: data.folders: a list [ { \"folder\": ..., \"batch\": ... "
+                       "}, ... ] is needed",
+                       pm_config_source(c, "data.folders")));
     f->list = pm_arena_alloc(e->arena, (size_t)cJSON_GetArraySize(json) * sizeof *f->list);
     cJSON_ArrayForEach(v, json)
     {
         struct folder_cfg *one = &f->list[f->count];
-        const char *where = pm_arena_printf(e->arena, "%s: data.folders.%d", c->path, i);
+        const char *where = pm_arena_printf(e->arena, "%s: data.folders.%d",
+                                            pm_config_source(c, "data.folders"), i);
 
         PM_TRY(pm_opts_parse(opts, v, NULL, one, e->arena, where));
         one->index = i++;
@@ -119,7 +128,8 @@ int pm_experiment_open_augments(struct pm_experiment *e)
         if (f->list[i].augment)
             PM_TRY(pm_augment_open(f->list[i].augment,
                                    pm_arena_printf(e->arena, "%s: data.folders.%d.augment",
-                                                   e->config->path, f->list[i].index),
+                                                   pm_config_source(e->config, "data.folders"),
+                                                   f->list[i].index),
                                    e->arena, &list[i]));
     }
     e->facts.augments = list;

@@ -32,8 +32,9 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
 
     e->net_row->build(net, images, e->facts.num_classes, e->net_cfg, heads);
     if (net->error)
-        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
-                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
+        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s",
+                pm_config_source(e->config, "model.name"), e->net_row->name,
+                pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
 /* Implements pm_net_maker.heads. */

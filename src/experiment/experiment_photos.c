@@ -14,7 +14,7 @@
 
 static const char *options_place(struct pm_arena *a, const struct pm_config *c)
 {
-    return pm_arena_printf(a, "%s: data.convert", c->path);
+    return pm_arena_printf(a, "%s: data.convert", pm_config_source(c, "data.convert"));
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */
@@ -148,8 +148,10 @@ int pm_experiment_check_convert(const struct pm_experiment *e)
     if (!c->data.convert)
         return PM_OK;
     if (e->task_row->converters)
-        return pm_fail(PM_ECONFIG, "%s: data.convert: task %s reads data folders only: remove the "
-                       "key", c->path, e->task_row->config.name);
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.convert: task %s reads data folders only: remove the "
+                       "key",
+                       pm_config_source(c, "data.convert"), e->task_row->config.name);
     return pm_photos_check_options(c->data.convert, options_place(e->arena, c));
 }
 

@@ -111,7 +111,8 @@ int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm
                        "%s: optim.trainable, init.trainable_scopes, optim.freeze and "
                        "optim.multipliers exclude all %d variables of the net from training; names "
                        "are like %s",
-                       e->config->path, trainable, net->vars[0]->name);
+                       pm_config_source(e->config, "optim.trainable"), trainable,
+                       net->vars[0]->name);
     for (int k = 0; k < LISTS && !r->checked; k++)
         PM_TRY(check_list(e, net, k));
     r->checked = true;

@@ -74,7 +74,8 @@ static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int 
             return pm_fail(PM_ECONFIG,
                            "%s: export.output_stride: %d gives %g for the rate %d in "
                            "model.aspp_rates, but rates must be whole numbers",
-                           c->path, to, (double)fine / to, rate->valueint);
+                           pm_config_source(c, "export.output_stride"), to, (double)fine / to,
+                           rate->valueint);
         cJSON_SetNumberValue(rate, whole);
     }
     return PM_OK;
@@ -95,7 +96,7 @@ static int set_stride(struct exporter *x)
         return pm_fail(
             PM_ECONFIG,
             "%s: export.output_stride: %d, but the net has no model.output_stride: remove the key",
-            x->c->path, stride);
+            pm_config_source(x->c, "export.output_stride"), stride);
     all = cJSON_CreateObject();
     pm_opts_dump(opts, e->net_cfg, all, false);
     old = cJSON_GetObjectItem(all, "output_stride");
@@ -132,8 +133,9 @@ static int check_own_size(const struct exporter *x)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s: export.size: %d x %d. With eval.resize=false the model does not pad, "
                        "but evaluation pads such a picture to %d x %d: set export.size=[%d,%d], or "
-                       "eval.resize=true", x->c->path, x->height, x->width, f.height, f.width,
-                       f.height, f.width));
+                       "eval.resize=true",
+                       pm_config_source(x->c, "export.size"), x->height, x->width, f.height,
+                       f.width, f.height, f.width));
 out:
     return err;
 }
@@ -172,10 +174,11 @@ static int find_values(struct exporter *x, const struct pm_net *net)
     char where[512];
     int err = PM_OK;
 
-    snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
+    snprintf(where, sizeof where, "%s: eval.checkpoint", pm_config_source(c, "eval.checkpoint"));
     if (x->from)
-        PM_TRY(pm_checkpoint_choose_averages(x->from, c->eval.averages, c->path, "eval.averages",
-                                             &x->averages));
+        PM_TRY(pm_checkpoint_choose_averages(x->from, c->eval.averages,
+                                             pm_config_source(c, "eval.averages"),
+                                             "eval.averages", &x->averages));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
     if (!x->initial)
         PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
@@ -226,7 +229,7 @@ static int check_any_size(struct exporter *x)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s: export.any_size: the net depends on the size of its input, first in "
                        "%.*s: remove the key%s",
-                       x->c->path, (int)strcspn(where, ":"), where,
+                       pm_config_source(x->c, "export.any_size"), (int)strcspn(where, ":"), where,
                        x->of_task.pads
                            ? "; the model accepts pictures up to export.size without it, too"
                        : x->e->net_row && !x->e->task_row->spatial
@@ -295,9 +298,11 @@ static int set_frame(struct exporter *x)
                                          .factor = n->range.factor, .square = n->range.square,
                                          .mode = resize_mode(n->interpolation) };
     if (pm_export_frame_resizes(&x->frame) && !x->frame.mode)
-        return pm_fail(PM_ECONFIG, "%s: export.pad: the model would resize pictures, but ONNX does "
+        return pm_fail(PM_ECONFIG,
+                       "%s: export.pad: the model would resize pictures, but ONNX does "
                        "not compute input.resize_method %s as training does: set export.pad=false, "
-                       "and resize pictures before the model", x->c->path, n->interpolation);
+                       "and resize pictures before the model",
+                       pm_config_source(x->c, "export.pad"), n->interpolation);
     for (int k = 0; k < x->e->facts.channels; k++)
         x->frame.pad[k] = (n->pad[k] - n->mean[k]) / n->std[k];
     x->options.frame = &x->frame;

@@ -54,7 +54,7 @@ static int load_values(const struct pm_config *c, struct pm_net_want want, struc
     char where[512];
     int err = PM_OK;
 
-    snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
+    snprintf(where, sizeof where, "%s: eval.checkpoint", pm_config_source(c, "eval.checkpoint"));
     PM_TRY(pm_experiment_net(s->e, want, &s->net, NULL));
     PM_TRY(pm_variables_create(s->device, s->net, false, NULL, &s->variables));
     PM_TRY(pm_variables_allocate(s->variables));

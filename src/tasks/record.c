@@ -98,11 +98,13 @@ int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
     int err = PM_OK;
 
     if (s->augment) {
-        snprintf(where, sizeof where, "%s: input.augment", s->config->path);
+        snprintf(where, sizeof where, "%s: input.augment",
+                 pm_config_source(s->config, "input.augment"));
         err = pm_augment_check(s->augment, carries, s->preprocessing->resizes, where);
     }
     for (int i = 0; err == PM_OK && i < s->augments_count; i++) {
-        snprintf(where, sizeof where, "%s: data.folders.%d.augment", s->config->path, i);
+        snprintf(where, sizeof where, "%s: data.folders.%d.augment",
+                 pm_config_source(s->config, "data.folders"), i);
         if (s->augments[i] && s->augments[i] != s->augment)
             err = pm_augment_check(s->augments[i], carries, s->preprocessing->resizes, where);
     }

@@ -139,15 +139,16 @@ static int check_config(const struct pm_config *c)
         return pm_fail(
             PM_ECONFIG,
             "%s: run.trace_steps: give one step, or the first and the last one, such as [100, 105]",
-            c->path);
+            pm_config_source(c, "run.trace_steps"));
     if (c->eval.averages == PM_AVERAGES_ON && c->eval.every_steps > 0 &&
         c->optim.moving_average_decay == 0)
         return pm_fail(PM_ECONFIG,
                        "%s: eval.averages is on, but this run keeps no moving averages; "
                        "set optim.moving_average_decay (0.9999 is usual), or eval.averages to auto",
-                       c->path);
+                       pm_config_source(c, "eval.averages"));
     if (c->run.batch_size < 1)
-        return pm_fail(PM_ECONFIG, "%s: run.batch_size must be at least 1", c->path);
+        return pm_fail(PM_ECONFIG, "%s: run.batch_size must be at least 1",
+                       pm_config_source(c, "run.batch_size"));
     return pm_config_need_steps(c);
 }
 

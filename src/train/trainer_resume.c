@@ -280,7 +280,7 @@ static int refuse(const struct pm_trainer *t)
         err = pm_fail(PM_ECONFIG,
                       "%s: run.folder: %s: this folder holds another run (%s); set run.folder, or "
                       "start from it with init.checkpoint=%s and another run.folder",
-                      c->path, c->run.folder, text.text, c->run.folder);
+                      pm_config_source(c, "run.folder"), c->run.folder, text.text, c->run.folder);
     pm_str_free(&text);
     return err;
 }

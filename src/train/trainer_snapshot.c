@@ -60,7 +60,7 @@ int pm_trainer_snapshot_continue(struct pm_trainer *t)
     char where[512];
     int err = PM_OK;
 
-    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+    snprintf(where, sizeof where, "%s: init.checkpoint", pm_config_source(c, "init.checkpoint"));
     PM_TRY(pm_checkpoint_open(NULL, c->init.checkpoint, where, &from));
     PM_TRY(pm_values_translate(from, pm_clones_master(t->run.clones)));
     PM_TRY(pm_state_check(t->snapshot.state, from, where, t->start.betas));

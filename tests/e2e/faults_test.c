@@ -68,7 +68,7 @@ static void nothing_can_be_read(void **state)
     assert_int_equal(chmod(in("shut.json"), 0200), 0);
     check(run(&nobody, "train %s", in("shut.json")), 2, in("shut.json"), "Permission denied");
     check(run(NULL, "train %s", in("absent.json")), 2, in("absent.json"), "No such file");
-    check(run(NULL, "train %s", folder), 2, folder, "a file is needed");
+    check(run(NULL, "train %s", folder), 2, folder, "is not the folder of a run");
     check(train_net(NULL, "r1", "data.folder=/nowhere"), 3, "/nowhere", "no such folder");
     rights("data", "a-r");
     check(train_net(&nobody, "open/r2", ""), 3, in("data"), "Permission denied");
@@ -104,7 +104,7 @@ static void configs_that_cannot_be_right(void **state)
         { "input.size=1", { "net.json: model.layers[2]: pool", "1x1" } },
         { "model.layers.4.units=5", { "net.json: ", "logits", "4 classes" } },
         { "model.layers=null model.name=lenet input.size=3 input.preprocessing=lenet",
-          { "net.json: model.name: \"lenet\" with an input of 1x3x3" } },
+          { "command line: model.name: \"lenet\" with an input of 1x3x3" } },
     };
 
     (void)state;

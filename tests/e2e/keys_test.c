@@ -33,7 +33,7 @@ static void epochs(void **state)
         "step 2");
     check(run(NULL, "train %s run.folder=%s run.batch_size=100 run.epochs=2", in("net.json"),
               in("d")),
-          2, "net.json: run.epochs: 2 epochs of 40 examples are less than one batch");
+          2, "command line: run.epochs: 2 epochs of 40 examples are less than one batch");
     check(run(NULL, "train %s run.folder=%s run.steps=null run.epochs=0.5", in("net.json"),
               in("g")), 0, "step 2/2", "run.epochs 0.5: 2 steps");
 }

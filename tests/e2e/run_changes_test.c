@@ -86,7 +86,7 @@ static void another_run(void **state)
     for (size_t i = 0; i < PM_COUNT(table); i++) {
         check(run(NULL, "train %s run.folder=%s '%s'", in("net.json"), in("kept"),
                   table[i].change), 2,
-              "net.json: run.folder: ", "this folder holds another run", table[i].says,
+              "command line: run.folder: ", "this folder holds another run", table[i].says,
               "set run.folder, or start from it with init.checkpoint");
         now = get_text(in("kept/config.json"));
         assert_string_equal(now, config);

@@ -397,7 +397,7 @@ static void evaluation_of_foreign_files(void **state)
     drop(&other);
     assert_false(pm_file_exists(in("elsewhere/config.json"))); /* only its events */
     check(eval("classes.safetensors", ""), 3,
-          "net.json: eval.checkpoint: 2 of the net's 8 variables",
+          "command line: eval.checkpoint: 2 of the net's 8 variables",
           "(7 classes there, 4 in the net?)", "model.num_classes");
     begin(&f);
     tensor(&f, "norm1/gamma")->name = "norm1/gamme";

@@ -279,7 +279,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         net->error = pm_fail(PM_ECONFIG,
                              "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
                              "remove it",
-                             s->facts.config->path, (double)s->loss.aux_weight);
+                             pm_config_source(s->facts.config, "loss.aux_weight"),
+                             (double)s->loss.aux_weight);
         return;
     }
     const struct pm_shape shape = logits->out_shape;
