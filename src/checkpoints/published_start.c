@@ -55,7 +55,7 @@ int pm_published_check(const struct pm_config *c)
                        "%s: init.restore: \"all\" continues a training, but a published checkpoint "
                        "has no step and no optimizer slots: leave init.restore out",
                        c->path);
-    snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+    snprintf(where, sizeof where, "%s: init.checkpoint", pm_config_source(c, "init.checkpoint"));
     a = pm_arena_create();
     err = pm_published_for(c->model.name, conventions_of(c, a), where, &p);
     pm_arena_destroy(&a);
@@ -154,7 +154,8 @@ int pm_published_start(const struct pm_config *c, const struct pm_variables *v, 
     int err = PM_OK;
     const struct pm_published *p;
     struct pm_published_copy copy;
-    const char *where = pm_arena_printf(a, "%s: init.checkpoint", c->path);
+    const char *where =
+        pm_arena_printf(a, "%s: init.checkpoint", pm_config_source(c, "init.checkpoint"));
     const bool torch = v->conventions == PM_CONVENTIONS_TORCH;
 
     *init = c->init;

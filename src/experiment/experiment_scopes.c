@@ -32,9 +32,10 @@ int pm_experiment_compile_scopes(struct pm_experiment *e)
     };
     e->regexes = r;
     for (int i = 0; i < LISTS; i++)
-        PM_TRY(pm_patterns_compile(r->texts[i].v, r->texts[i].count,
-                                   pm_arena_printf(e->arena, "%s: %s", c->path, keys[i]),
-                                   &r->list[i]));
+        PM_TRY(pm_patterns_compile(
+            r->texts[i].v, r->texts[i].count,
+            pm_arena_printf(e->arena, "%s: %s", pm_config_source(c, keys[i]), keys[i]),
+            &r->list[i]));
 out:
     return err;
 }

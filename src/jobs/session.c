@@ -27,7 +27,9 @@ int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out,
     int err = PM_OK;
 
     *initial = is_own(c);
-    snprintf(where, sizeof where, "%s: %s", c->path, *initial ? "model.onnx" : "eval.checkpoint");
+    const char *key = *initial ? "model.onnx" : "eval.checkpoint";
+
+    snprintf(where, sizeof where, "%s: %s", pm_config_source(c, key), key);
     if (!*initial)
         return pm_checkpoint_open(folder, c->eval.checkpoint, where, out);
     PM_TRY(pm_experiment_need_onnx(c));
@@ -81,7 +83,8 @@ int pm_session_open(const struct pm_config *c, bool pictures, struct pm_net_want
     if (!pictures)
         PM_TRY(pm_experiment_open_classes(c, s->from, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &specs, &count));
-    PM_TRY(pm_checkpoint_choose_averages(s->from, c->eval.averages, c->path, "eval.averages",
+    PM_TRY(pm_checkpoint_choose_averages(s->from, c->eval.averages,
+                                         pm_config_source(c, "eval.averages"), "eval.averages",
                                          &s->averages));
     options.threads = specs[0].threads;
     PM_TRY(pm_device_open(&specs[0].info, &options, &s->device));

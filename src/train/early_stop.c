@@ -24,7 +24,7 @@ int pm_metric_choose(const struct pm_experiment *e, const char *key, const char 
     }
     if (!*out)
         err = pm_fail(PM_ECONFIG, "%s: %s: '%s' is not a metric of this net's evaluation (%s)",
-                      e->config->path, key, name, all.text);
+                      pm_config_source(e->config, key), key, name, all.text);
     pm_str_free(&all);
     pm_free(metrics.list);
     return err;

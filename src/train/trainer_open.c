@@ -90,7 +90,7 @@ static int start_values(struct pm_trainer *t)
                                  (uint64_t)c->run.seed));
         if (c->init.checkpoint) {
             PM_TRY(pm_published_start(c, v, arena, &init));
-            PM_TRY(pm_values_warm_start(v, &init, c->path));
+            PM_TRY(pm_values_warm_start(v, &init, pm_config_source(c, "init.checkpoint")));
             PM_TRY(pm_variables_start_averages(v));
         }
         PM_TRY(pm_clones_scatter(t->run.clones));

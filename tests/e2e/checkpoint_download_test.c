@@ -329,7 +329,8 @@ static void torchvision(void **state)
 static void nets_without_a_row(void **state)
 {
     (void)state;
-    check(train(NULL, "none", "model.name=lenet"), 2, "mobile.json: init.checkpoint: model.name "
+    check(train(NULL, "none", "model.name=lenet"), 2,
+          "command line: init.checkpoint: model.name "
           "lenet has no published ImageNet checkpoint; nets that have one: resnet_v1_18, ");
     check(train(NULL, "none", "model.name=vgg_a model.conventions=tensorflow"), 2,
           "set model.conventions=torch");

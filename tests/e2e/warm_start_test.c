@@ -56,7 +56,7 @@ static void shapes_and_names_must_fit(void **state)
     assert_contains(r.err, "conv1/weights: shape 3x3x3x4 in ");
     assert_contains(r.err, "but 3x3x3x6 in the net");
     assert_contains(r.err, "norm1/moving_variance: shape 4 in ");
-    check(r, 3, "net.json: init.checkpoint", "7 of 8 variables", "'conv1/weights'",
+    check(r, 3, "command line: init.checkpoint", "7 of 8 variables", "'conv1/weights'",
           "init.exclude_scopes");
     check(train("shapes", "model.layers.0.filters=6 init.ignore_missing=true"), 3, "7 of 8");
     check(train("shapes", "model.layers.0.filters=6 "
@@ -66,7 +66,7 @@ static void shapes_and_names_must_fit(void **state)
     r = train("names", "model.layers.0.name=stem");
     assert_contains(r.err, "stem/weights: not in ");
     assert_contains(r.err, "stem/biases: not in ");
-    check(r, 3, "net.json: init.checkpoint", "2 of 8 variables", "'stem/weights'",
+    check(r, 3, "command line: init.checkpoint", "2 of 8 variables", "'stem/weights'",
           "init.exclude_scopes", "init.ignore_missing");
     check(train("names", "model.layers.0.name=stem init.ignore_missing=true"), 0,
           "stem/weights: not in ", "keeps its initial value", "6 of 8 variables", "2 missing");
@@ -102,7 +102,7 @@ static void idle_scopes(void **state)
     check(train("nothing", "optim.multipliers='{\".*/gamma\": 2, \"head\": 3}'"), 2,
           "net.json: optim.multipliers: no variable's name begins with \"head\"");
     check(train("nothing", "optim.freeze='[\"conv(\"]'"), 2,
-          "net.json: optim.freeze: \"conv(\" is not a regular expression", "at character 6");
+          "command line: optim.freeze: \"conv(\" is not a regular expression", "at character 6");
     assert_false(pm_is_folder(in("nothing")));
 }
 
@@ -291,7 +291,7 @@ static void beside_the_variables(void **state)
           "1 of the values");
     assert_true(same("average", "average_auto", "conv1/weights", conv));
     check(start_from("none", "source", "init.averages=on"), 3,
-          "net.json: init.averages is on, but ", "has no moving averages");
+          "command line: init.averages is on, but ", "has no moving averages");
 }
 
 /* For another number of classes the message contains the scopes to exclude; pasted into the
@@ -345,9 +345,9 @@ static void files_that_are_refused(void **state)
     put_text(in("empty.ckpt"), "");
     check(start_from("refused", "text.txt", ""), 3, "text.txt", "not a tensor file");
     check(start_from("refused", "empty.ckpt", ""), 3, "empty.ckpt");
-    check(start_from("refused", "no/such/model.ckpt-7", ""), 3, "net.json: init.checkpoint",
+    check(start_from("refused", "no/such/model.ckpt-7", ""), 3, "command line: init.checkpoint",
           "model.ckpt-7");
-    check(start_from("refused", "data", ""), 3, "net.json: init.checkpoint: the folder ",
+    check(start_from("refused", "data", ""), 3, "command line: init.checkpoint: the folder ",
           "has no checkpoint");
     add_tensor(&f, "conv1.weight", PM_DTYPE_F32, PM_SHAPE4(8, 1, 3, 3), w);
     finish_file(&f, in("torch.safetensors"));
