@@ -203,7 +203,7 @@ struct pm_config_run {
     const char *folder;         /* NULL if the command needs none */
     int64_t steps;              /* 0 = until stopped; PM_UNSET = by epochs alone */
     double epochs;              /* training ends after so many passes; NAN = by steps alone */
-    int batch_size;             /* examples per step, over all clones */
+    int batch_size;             /* examples per step, over all clones; PM_WORD: pm_settle_batch */
     int64_t seed;
     int log_every_steps;
     int log_loss;               /* enum pm_log_loss: of several clones */

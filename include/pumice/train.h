@@ -14,6 +14,13 @@ struct cJSON;
 /* The names that a config can use: all nets, optimizers and preprocessings, for pm_config_load. The
  * lists are in the arena, which must outlive the configs. */
 struct pm_open_sections pm_train_choices(struct pm_arena *a);
+/* Replaces run.batch_size "auto" by a number and logs it: the number in run.folder's config.json if
+ * the folder has one, else the largest batch of run.micro_batches times a power of two that fits
+ * the memory of all devices and of the host, and is not above the number of training pictures. Call
+ * it before every function below that trains or plans a training; these refuse "auto". Does nothing
+ * if the batch is a number, or if the data is not there and the config does not state the classes.
+ * Built-in data (data.make) is drawn. PM_EMEMORY: not even the smallest batch fits. */
+int pm_settle_batch(struct pm_config *c);
 /* Trains. Resumes if the run folder has a checkpoint; PM_ECONFIG if that is of another run: with
  * another net, input size, optimizer or data. Returns PM_OK at run.steps, or after a signal
  * stopped training and a checkpoint was written; *signal_number is then the signal (0: none).

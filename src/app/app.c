@@ -217,6 +217,17 @@ out:
     return err;
 }
 
+int app_load_training(const struct app_args *args, const char *command, struct pm_arena *a,
+                      struct pm_config **out)
+{
+    int err = PM_OK;
+
+    PM_TRY(app_load_config(args, command, 1, a, out));
+    PM_TRY(pm_settle_batch(*out));
+out:
+    return err;
+}
+
 int app_print_raw(const char *text)
 {
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)

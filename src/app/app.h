@@ -61,6 +61,11 @@ void app_add_options(struct pm_str *s, const struct pm_opt *opts);
 int app_load_config(const struct app_args *args, const char *command, int most, struct pm_arena *a,
                     struct pm_config **out);
 
+/* Loads the config words[0] for a command that trains or plans a training: run.batch_size "auto"
+ * becomes a number (pm_settle_batch). */
+int app_load_training(const struct app_args *args, const char *command, struct pm_arena *a,
+                      struct pm_config **out);
+
 /* Prints one object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* Adds the formats to pumice dataset convert [FORMAT] --help (dataset_help.c). */

@@ -205,7 +205,7 @@ static int bench_step(int argc, char **argv, struct pm_arena *a, struct app_glob
     PM_TRY(take_number(&argc, argv, "--seconds", 0, 1e6, &seconds));
     PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
     PM_TRY(app_args(argc, argv, "bench", a, &args));
-    PM_TRY(app_load_config(&args, "bench", 1, a, &c));
+    PM_TRY(app_load_training(&args, "bench", a, &c));
     PM_TRY((predict ? pm_bench_predict : pm_bench_step)(c, &(struct pm_bench_options){
         .steps = (int)steps, .warmup = (int)warmup, .seconds = seconds, .synthetic = synthetic },
         report));

@@ -286,7 +286,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(app_take_value(&argc, argv, "--trace", &o.trace));
     PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
     PM_TRY(app_args(argc, argv, "profile", a, &args));
-    PM_TRY(app_load_config(&args, "profile", 1, a, &c));
+    PM_TRY(app_load_training(&args, "profile", a, &c));
     PM_TRY(pm_profile(c, &o, report));
     if (!cJSON_IsTrue(cJSON_GetObjectItem(report, "finite")))
         PM_WARN("profile", "some gradients were not finite: those steps updated nothing, so the "

@@ -99,7 +99,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     const bool dry = app_take_flag(&argc, argv, "--dry-run");
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
-    PM_TRY(app_load_config(&args, "train", 1, a, &c));
+    PM_TRY(app_load_training(&args, "train", a, &c));
     if (dry) {
         PM_TRY(dry_run(c, g));
         goto out;

@@ -165,7 +165,7 @@ static int split_words(struct app_args *args, struct pm_arena *a, struct pm_conf
             PM_TRY(pm_fail(PM_ECONFIG, "command line: verify takes one config at most"));
         config.words = &args->words[i];
         config.words_count = 1;
-        PM_TRY(app_load_config(&config, "verify", 1, a, c));
+        PM_TRY(app_load_training(&config, "verify", a, c));
     }
     args->words_count = left;
     if (!*c && args->overrides_count > 0)

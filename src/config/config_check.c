@@ -149,6 +149,8 @@ int pm_config_check(const struct pm_config *c)
     PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
     PM_TRY(check_best(c));
     PM_TRY(check_restore(c));
+    if (c->run.batch_size == PM_WORD)
+        goto out;
     if (c->run.batch_size % c->run.micro_batches != 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
                        pm_config_place(c, "run.micro_batches"), c->run.micro_batches,

@@ -47,6 +47,9 @@ static int open_data(struct pm_experiment *e, int open)
     c = e->config;
     if (open & PM_OPEN_TRAIN)
         PM_TRY(pm_experiment_open_train(e));
+    if (e->train && c->run.batch_size == PM_WORD)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: run.batch_size: \"auto\" is not settled: call "
+                       "pm_settle_batch, or set a number", c->path));
     if (open & PM_OPEN_EVAL)
         PM_TRY(pm_experiment_eval_split(c, e->arena, &e->eval_split));
     if (e->eval_split) {

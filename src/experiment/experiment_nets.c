@@ -231,7 +231,9 @@ static int built_net(struct pm_experiment *e, struct pm_net_want want,
 
 int pm_experiment_train_batch(const struct pm_config *c)
 {
-    return c->devices_count == 1 ? c->run.batch_size / c->run.micro_batches : 1;
+    return c->devices_count == 1 && c->run.batch_size != PM_WORD
+               ? c->run.batch_size / c->run.micro_batches
+               : 1;
 }
 
 int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,

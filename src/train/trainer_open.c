@@ -146,7 +146,7 @@ static int check_config(const struct pm_config *c)
                        "%s: eval.averages is on, but this run keeps no moving averages; "
                        "set optim.moving_average_decay (0.9999 is usual), or eval.averages to auto",
                        pm_config_source(c, "eval.averages"));
-    if (c->run.batch_size < 1)
+    if (c->run.batch_size < 1 && c->run.batch_size != PM_WORD)
         return pm_fail(PM_ECONFIG, "%s: run.batch_size must be at least 1",
                        pm_config_source(c, "run.batch_size"));
     return pm_config_need_steps(c);
