@@ -1,9 +1,9 @@
 /* auto_batch: run.batch_size "auto" becomes the largest batch that fits.
  *
  * The batch is run.micro_batches times a power of two, as in the original recipes; all
- * micro-batches are equally large. It is doubled from the smallest one until the plans of all clones no
- * longer fit, or the training split has fewer pictures. The figures are those of the plans, laid
- * out without allocating anything:
+ * micro-batches are equally large. It is doubled from the smallest one until the plans of all
+ * clones no longer fit, or the training split has fewer pictures. The figures are those of the
+ * plans, laid out without allocating anything:
  *
  * - A device holds the plans of its clones, and the first device also the plan of evaluation. One
  *   eighth of its memory is left to the driver and to other programs, as for run.recompute.
