@@ -81,6 +81,23 @@ enum pm_phase_of_run pm_phases_enter(struct pm_phases *p, enum pm_phase_of_run p
 /* Seconds of each phase since the start or the last take. */
 void pm_phases_take(struct pm_phases *p, double seconds[PM_RUN_PHASES]);
 
+/* ---- a learning rate range test ---------------------------------------------------------- */
+
+/* A step: its rate (> 0), the batch's loss before the step, and the mean of the losses around. */
+struct pm_rate_point {
+    double rate, loss, smooth;
+};
+struct pm_rate_report {
+    const char *name;                   /* of the config; borrowed */
+    const struct pm_rate_point *points; /* [count], by rising rate; borrowed */
+    int count;
+    double proposal;                    /* rate; NAN: none */
+    const char *text;                   /* what the test found; borrowed */
+};
+/* Writes a self-contained page with the curve of the loss over the rate. Free out with
+ * pm_str_free. */
+void pm_report_rates(const struct pm_rate_report *r, struct pm_str *out);
+
 /* ---- report.html ----------------------------------------------------------------------- */
 
 /* pumice eval writes RUN/eval_SPLIT/evaluation-....json, one file for each checkpoint, data folder

@@ -36,6 +36,20 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
  * steps from first_step on, without evaluations and checkpoints; null: until stopped). Errors are
  * those of pm_train. */
 int pm_dry_run(const struct pm_config *c, struct cJSON *report);
+/* Takes training steps whose learning rate grows from `from` to `to` by the same factor each, until
+ * the loss diverges: the learning rate range test. Values start as in pm_train, from the seed or
+ * init.checkpoint, never from the run's checkpoints. Nothing is written to the run folder. The same
+ * config gives the same report. report: members config, model, batch, base_lr (of the config),
+ * diverged (the test ended early), lowest_at (the rate of the lowest smooth loss), proposal (a
+ * rate; both are null if the loss does not fall), text (the same in words), points (of each step:
+ * rate, loss of its batch without weight decay, smooth: mean of the losses around). PM_ECONFIG,
+ * PM_EDATA, and errors of the device. */
+struct pm_rate_options {
+    int steps;           /* at least 10 */
+    double from, to;     /* above 0; to > from */
+    const char *picture; /* file for a page with the curve; NULL: none */
+};
+int pm_rate_test(const struct pm_config *c, const struct pm_rate_options *o, struct cJSON *report);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
  * checkpoint tells none), count, metrics, per_class (a list of label, name, support, predicted,
  * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),

@@ -3,6 +3,8 @@
 
 #include "optim/averages.h"
 
+#include <math.h>
+
 const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
     PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,
 };
@@ -31,7 +33,8 @@ int pm_steps_open(struct pm_steps *s, const struct pm_config *c, bool synthetic)
     bool data = !synthetic || (c->data.folder && pm_is_folder(c->data.folder));
     int err = PM_OK;
 
-    *s = (struct pm_steps){ .c = c, .synthetic = synthetic, .finite = true };
+    *s = (struct pm_steps){ .c = c, .synthetic = synthetic, .finite = true,
+                            .rate = (float)(0.01 * c->schedule.base_lr) };
     PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &s->specs, &s->count));
     if (s->e->optimizer->betas)
@@ -93,11 +96,12 @@ int pm_steps_loader(struct pm_steps *s)
 static struct pm_step step_values(const struct pm_steps *s)
 {
     uint64_t seed = (uint64_t)s->c->run.seed;
+    const double n = (double)s->step + 1;
 
     return (struct pm_step){
         .step = (uint32_t)s->step, .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
-        .lr = (float)(0.01 * s->c->schedule.base_lr), .loss_scale = 1,
-        .beta1_power = (float)s->betas[0], .beta2_power = (float)s->betas[1],
+        .lr = s->rate, .loss_scale = 1,
+        .beta1_power = (float)pow(s->betas[0], n), .beta2_power = (float)pow(s->betas[1], n),
         .ema_decay = pm_averages_decay(&s->c->optim, s->step + 1),
     };
 }
@@ -134,12 +138,11 @@ out:
 
 int pm_steps_collect(struct pm_steps *s)
 {
-    struct pm_step_result r;
     int err = PM_OK;
 
-    PM_TRY(pm_clones_collect(s->clones, (int)(s->collected % PM_STEP_SLOTS), &r));
+    PM_TRY(pm_clones_collect(s->clones, (int)(s->collected % PM_STEP_SLOTS), &s->last));
     s->collected++;
-    s->finite &= r.finite;
+    s->finite &= s->last.finite;
 out:
     return err;
 }

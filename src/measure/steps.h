@@ -1,6 +1,6 @@
 /* steps: training steps as in `train`, for measurements: with its clones, ring and loader, but
- * without run folder, checkpoints and log. Values come from the seed. The learning rate is small,
- * so that training on random data does not diverge. */
+ * without run folder, checkpoints and log. Values come from the seed. The learning rate is small
+ * unless the caller sets another, so that training on random data does not diverge. */
 #ifndef PM_STEPS_H
 #define PM_STEPS_H
 
@@ -26,6 +26,9 @@ struct pm_steps {
     struct pm_phases phases;       /* of the calling thread */
     uint64_t step, collected;
     bool finite;                   /* whether all steps so far were finite */
+    float rate;                    /* of the next steps; at first a hundredth of the config's */
+    struct pm_step_result last;    /* of the last collected step; its pointers are valid until
+                                    * that step's slot is used again */
 };
 /* Opens the experiment. Data are opened if they exist, and must exist unless synthetic. After a
  * failure close must still be called. */

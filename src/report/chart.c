@@ -164,6 +164,15 @@ static struct scale step_range(const struct pm_chart *c)
 {
     struct scale s = { 0, 1, false };
 
+    if (c->log_axis) {
+        s = (struct scale){ INFINITY, 0, true };
+        for (int n = 0; n < c->count; n++)
+            for (int i = 0; i < c->series[n].count; i++) {
+                s.from = fmin(s.from, c->series[n].points[i].step);
+                s.to = fmax(s.to, c->series[n].points[i].step);
+            }
+        return s;
+    }
     for (int n = 0; n < c->count; n++)
         if (c->series[n].count > 0)
             s.to = fmax(s.to, c->series[n].points[c->series[n].count - 1].step);
@@ -305,10 +314,13 @@ static void draw_view(struct pm_str *html, const struct pm_chart *c, const struc
 static void draw_steps(struct pm_str *html, const struct pm_chart *c, const struct scale *x)
 {
     double ticks[16];
-    const int n = ticks_of(x, 4, ticks);
+    const int n = x->log ? log_ticks(x, ticks) : ticks_of(x, 4, ticks);
 
     for (int i = 0; i < n; i++)
-        if (ticks[i] == floor(ticks[i])) {
+        if (x->log) {
+            pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">", at(x, ticks[i]) / 10);
+            PM_HTML(html, "{}{}</span>", PM_NUMBER(ticks[i]), c->unit ? c->unit : "");
+        } else if (ticks[i] == floor(ticks[i])) {
             pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">", at(x, ticks[i]) / 10);
             PM_HTML(html, "{}{}</span>", PM_COUNT_TEXT(ticks[i]), c->unit ? c->unit : "");
         }
@@ -334,10 +346,12 @@ static void describe(struct pm_str *html, const struct pm_chart *c)
         const struct pm_chart_series *s = &c->series[n];
         if (s->style == PM_CHART_RAW || s->count == 0)
             continue;
+        const double from = s->points[0].step, to = s->points[s->count - 1].step;
         PM_HTML(html, "; {}: {} at {} {}{}, {} at {} {}{}", s->label,
-                value_text(c, s->points[0].value, first), axis, PM_COUNT_TEXT(s->points[0].step),
-                unit, value_text(c, s->points[s->count - 1].value, last), axis,
-                PM_COUNT_TEXT(s->points[s->count - 1].step), unit);
+                value_text(c, s->points[0].value, first), axis,
+                c->log_axis ? PM_NUMBER(from) : PM_COUNT_TEXT(from), unit,
+                value_text(c, s->points[s->count - 1].value, last), axis,
+                c->log_axis ? PM_NUMBER(to) : PM_COUNT_TEXT(to), unit);
     }
 }
 
@@ -459,7 +473,8 @@ void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json
             draw_view(html, c, &x, &log);
         draw_steps(html, c, &x);
         pm_html_raw(html, "</div>");
-        write_json(json, c, &x, &lin, has_log ? &log : NULL);
+        if (!c->log_axis)
+            write_json(json, c, &x, &lin, has_log ? &log : NULL);
     } else {
         PM_HTML(html, "<p class=\"empty\">{}</p>", c->empty ? c->empty : "No values yet.");
     }

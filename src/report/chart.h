@@ -26,6 +26,8 @@ struct pm_chart {
     const char *id, *title, *note;  /* note: NULL, or a line below the title */
     const char *empty;              /* text if there are no points */
     const char *axis, *unit;        /* of the points' step: "recall", "\xc2\xa0%"; NULL: steps */
+    bool log_axis;                  /* the points' steps are positive, on a logarithmic scale; the
+                                     * script does not read values off such a figure */
     bool from_zero;                 /* the linear scale begins at 0 */
     enum pm_chart_format format;
     enum pm_chart_log log;

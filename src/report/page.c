@@ -283,3 +283,17 @@ void pm_report_page(struct pm_report *const *runs, int count, struct pm_str *out
     else
         write_comparison(out, runs, count);
 }
+
+void pm_report_rates(const struct pm_rate_report *r, struct pm_str *out)
+{
+    static const char *const links[][2] = { { "rates", "Rates" }, { NULL, NULL } };
+    struct pm_str json = { 0 }, none = { 0 };
+
+    write_head(out, r->name);
+    write_bar(out, links, false);
+    PM_HTML(out, "<header><p class=\"eyebrow\">Learning rate range test</p><h1>{}</h1></header>\n",
+            r->name);
+    pm_page_rates(out, &json, r);
+    write_foot(out, &json, &none, NULL, false);
+    pm_str_free(&json);
+}

@@ -53,6 +53,9 @@ void pm_page_devices(struct pm_str *html, const struct pm_report *r);
 void pm_page_config(struct pm_str *html, const struct pm_report *r);
 void pm_page_log(struct pm_str *html, const struct pm_report *r);
 
+/* page_rates.c */
+void pm_page_rates(struct pm_str *html, struct pm_str *json, const struct pm_rate_report *r);
+
 void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count);
 void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                             struct pm_report *const *runs, int count);
