@@ -52,6 +52,17 @@ static void check_among(const char *line, const char *word)
     pm_free(text);
 }
 
+/* Returns a command's name as users type it: lr-find for lr_find. Valid until the next call. */
+static const char *typed(const char *name)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "%s", name);
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return text;
+}
+
 static void commands_and_their_parts(void **state)
 {
     static const char *const names[] = {
@@ -62,8 +73,8 @@ static void commands_and_their_parts(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(names); i++) {
-        check_among("pumice ", names[i]);
-        check_among("pumice help ", names[i]);
+        check_among("pumice ", typed(names[i]));
+        check_among("pumice help ", typed(names[i]));
     }
     check_offered("pumice tr", " train \n");
     check_offered("pumice -v tr", " train \n");

@@ -34,6 +34,17 @@ static const char *const names[] = {
 #undef PM_COMMAND
 };
 
+/* Returns a command's name as users type it: lr-find for lr_find. Valid until the next call. */
+static const char *typed(const char *name)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "%s", name);
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return text;
+}
+
 /* The text without roff's additions and without blanks, so that line breaks do not matter. */
 static char *letters(const char *text)
 {
@@ -63,12 +74,12 @@ static void each_command_has_a_page(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(names); i++) {
         char name[64];
-        snprintf(name, sizeof name, "pumice-%s", names[i]);
+        snprintf(name, sizeof name, "pumice-%s", typed(names[i]));
         char *page = page_of(name), *plain = letters(page);
-        char *help = shell_text("\"$PUMICE_PROGRAM\" help %s", names[i]);
+        char *help = shell_text("\"$PUMICE_PROGRAM\" help %s", typed(names[i]));
         char *usage = strstr(help, "usage:");
         if (!usage)
-            fail_msg("pumice help %s has no line 'usage:'", names[i]);
+            fail_msg("pumice help %s has no line 'usage:'", typed(names[i]));
         char *rest = strstr(usage, "\n\n");
         for (char *line = strtok(rest, "\n"); line; line = strtok(NULL, "\n")) {
             char *wanted = letters(line);
@@ -91,7 +102,7 @@ static void overview_names_each_page(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(names); i++) {
         char name[64];
-        snprintf(name, sizeof name, "pumice\\-%s (1)", names[i]);
+        snprintf(name, sizeof name, "pumice\\-%s (1)", typed(names[i]));
         assert_contains(page, name);
     }
     pm_free(page);
