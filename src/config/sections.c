@@ -190,8 +190,8 @@ static const struct pm_opt run[] = {
               "earlier; null = not set"),
     PM_INT_OR(pm_config_run, batch_size, 32, 1, 1000000, "auto",
               "examples per step, over all clones; auto = the largest power of two (times "
-              "micro_batches) that fits the devices' memory and is not above the number of training "
-              "pictures; a run keeps the number"),
+              "micro_batches) that fits the devices' memory and is not above the number of "
+              "training pictures; a run keeps the number"),
     PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of all random numbers"),
     PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),
     PM_ENUM(pm_config_run, log_loss, PM_LOG_LOSS_MEAN, "mean|sum",
