@@ -16,18 +16,6 @@ struct load {
     const struct pm_open_sections *open;
 };
 
-const char *pm_config_origin(const struct pm_config *c, const char *path)
-{
-    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
-
-    return o && (!o->object || strcmp(o->path, path) == 0) ? o->text : "default";
-}
-
-const char *pm_config_source(const struct pm_config *c, const char *path)
-{
-    return pm_config_is_default(c, path) ? c->path : pm_config_origin(c, path);
-}
-
 static int rank_of(const struct pm_config *c, const char *path)
 {
     const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);

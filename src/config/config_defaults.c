@@ -64,12 +64,3 @@ void pm_config_apply_defaults(struct pm_config *c)
                                  pm_arena_printf(c->arena, "default of %s", task->name));
     }
 }
-
-bool pm_config_is_default(const struct pm_config *c, const char *path)
-{
-    static const char word[] = "default";
-    const char *origin = pm_config_origin(c, path);
-    const size_t n = sizeof word - 1;
-
-    return strncmp(origin, word, n) == 0 && (!origin[n] || strncmp(origin + n, " of ", 4) == 0);
-}

@@ -30,7 +30,7 @@ const struct pm_opt *pm_config_other_task(const struct pm_open_sections *open,
 const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
                                           const struct pm_open_sections *open);
 
-/* ---- merge.c: files and overrides to one tree ------------------------------------------ */
+/* ---- origins.c: where values come from -------------------------------------------------- */
 
 struct pm_config_origin {
     char *path;   /* owned; "model.layers.0.filters" */
@@ -43,19 +43,26 @@ struct pm_config_origins {
     size_t count, capacity;
     int ranks;
 };
-/* Merges files and overrides into tree (an empty object) and fills origins. text NULL: reads the
- * file. */
-int pm_config_merge(const char *path, const char *text, const char *const *overrides, size_t n,
-                    struct cJSON *tree, struct pm_config_origins *origins);
 void pm_config_origins_destroy(struct pm_config_origins **o);
+/* Adds the origin of a value with the current rank. Path and text are copied. */
+void pm_config_origins_add(struct pm_config_origins *o, const char *path, const char *text,
+                           const struct cJSON *v);
+/* Removes the origins of a value and of everything inside it. */
+void pm_config_origins_forget(struct pm_config_origins *o, const char *top);
 /* Returns the origin of a path, or of the nearest enclosing value; NULL if it is a default. */
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
                                                      const char *path);
 /* Sets the origin of a value that is a task's default. It has the lowest rank. */
 void pm_config_origin_default(struct pm_config_origins *o, const char *path, const char *text);
-
 /* Returns "x.json:12:" or "command line:" for messages, allocated in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
+
+/* ---- merge.c: files and overrides to one tree ------------------------------------------ */
+
+/* Merges files and overrides into tree (an empty object) and fills origins. text NULL: reads the
+ * file. */
+int pm_config_merge(const char *path, const char *text, const char *const *overrides, size_t n,
+                    struct cJSON *tree, struct pm_config_origins *origins);
 
 /* ---- config_rows.c: rows of open sections ------------------------------------------------ */
 

@@ -10,81 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- origins --------------------------------------------------------------------------- */
-
-void pm_config_origins_destroy(struct pm_config_origins **o)
-{
-    if (!o || !*o)
-        return;
-    for (size_t i = 0; i < (*o)->count; i++) {
-        pm_free((*o)->list[i].path);
-        pm_free((*o)->list[i].text);
-    }
-    pm_free((*o)->list);
-    pm_free(*o);
-    *o = NULL;
-}
-
-static bool is_under(const char *path, const char *top)
-{
-    size_t n = strlen(top);
-
-    return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '.');
-}
-
-static void forget(struct pm_config_origins *o, const char *top)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < o->count; i++) {
-        if (is_under(o->list[i].path, top)) {
-            pm_free(o->list[i].path);
-            pm_free(o->list[i].text);
-        } else {
-            o->list[left++] = o->list[i];
-        }
-    }
-    o->count = left;
-}
-
-static void remember(struct pm_config_origins *o, const char *path, const char *text,
-                     const cJSON *v)
-{
-    PM_GROW(o->list, o->count, o->capacity);
-    o->list[o->count++] =
-        (struct pm_config_origin){ pm_strdup(path), pm_strdup(text), o->ranks, cJSON_IsObject(v) };
-}
-
-void pm_config_origin_default(struct pm_config_origins *o, const char *path, const char *text)
-{
-    const int ranks = o->ranks;
-    const cJSON value = { .type = cJSON_NULL };
-
-    forget(o, path);
-    o->ranks = 0;
-    remember(o, path, text, &value);
-    o->ranks = ranks;
-}
-
-const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
-                                                     const char *path)
-{
-    const struct pm_config_origin *best = NULL;
-
-    for (size_t i = 0; i < o->count; i++)
-        if (is_under(path, o->list[i].path) &&
-            (!best || strlen(o->list[i].path) > strlen(best->path)))
-            best = &o->list[i];
-    return best;
-}
-
-const char *pm_config_place(const struct pm_config *c, const char *path)
-{
-    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
-
-    return pm_arena_printf(c->arena, "%s:", o ? o->text : c->path);
-}
-
 /* ---- one file into the tree ------------------------------------------------------------ */
 
 /* Position in a parsed file and its places, both in document order. */
@@ -118,7 +43,7 @@ static void remember_all(struct pm_config_origins *o, struct walk *w, const cJSO
 
     if (w)
         pm_str_add(&origin, "%s:%d", w->file, w->places[w->next++].line);
-    remember(o, path->text, w ? origin.text : "command line", v);
+    pm_config_origins_add(o, path->text, w ? origin.text : "command line", v);
     for (const cJSON *child = v->child; child; child = child->next) {
         cut(&name, 0);
         pm_str_add(&name, "%d", index++);
@@ -142,7 +67,7 @@ static void merge_object(struct walk *w, cJSON *dst, const cJSON *src, struct pm
             merge_object(w, old, child, path);
         } else {
             if (old) {
-                forget(w->origins, path->text);
+                pm_config_origins_forget(w->origins, path->text);
                 cJSON_DeleteItemFromObjectCaseSensitive(dst, child->string);
             }
             cJSON_AddItemToObject(dst, child->string, cJSON_Duplicate(child, true));
@@ -328,7 +253,7 @@ static int merge_files(const char *path, const char *text, cJSON *tree,
         origins->ranks++;
         merge_object(&w, tree, s->list[i].tree, &prefix);
         cJSON_DeleteItemFromObjectCaseSensitive(tree, "base");
-        forget(origins, "base");
+        pm_config_origins_forget(origins, "base");
         pm_str_free(&prefix);
     }
 out:
@@ -412,7 +337,7 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     }
     if (pm_json_parse(key, value, &parsed) < 0)
         parsed = cJSON_CreateString(value);
-    forget(origins, key);
+    pm_config_origins_forget(origins, key);
     pm_str_add(&path, "%s", key);
     remember_all(origins, NULL, parsed, &path);
     PM_TRY(put(v, segment, key, &parsed));
