@@ -17,10 +17,15 @@ struct pm_color {
 /* Distinguishable colours for classes, instances and series; repeats after 20. */
 struct pm_color pm_draw_color(size_t i);
 
-/* A letter has 5 x 7 squares of scale x scale pixels in a cell of 6 x 9. A character that is not
- * ASCII is drawn as a frame. scale >= 1. */
+/* Text is UTF-8. Letters come from the font DejaVu Sans, or from the file of the environment
+ * variable PM_FONT, through FreeType. Capitals are 7 * scale pixels high; scale >= 1. Without the
+ * library or the font, letters of 5 x 7 squares in cells of 6 x 9 are drawn, and a character that
+ * is not ASCII as a frame; the first such character is reported as a warning. Thread-safe. */
 int pm_draw_text_width(const char *text, int scale);
 int pm_draw_text_height(int scale);
+/* Returns the number of bytes of the longest beginning of text, in whole characters, that is not
+ * wider than `width` pixels. */
+size_t pm_draw_text_fit(const char *text, int scale, int width);
 void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
                   const char *text);
 /* Fills a rectangle; opacity 0..1. */

@@ -9,9 +9,7 @@
 
 #include <string.h>
 
-/* Returns the bytes of the valid UTF-8 character at text and stores its code point; 0 if
- * invalid. */
-static int decode(const unsigned char *text, size_t length, uint32_t *code)
+int pm_utf8_next(const char *from, size_t length, uint32_t *code)
 {
     static const struct {
         unsigned char mask, lead;
@@ -19,6 +17,7 @@ static int decode(const unsigned char *text, size_t length, uint32_t *code)
     } forms[] = {
         { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
     };
+    const unsigned char *text = (const unsigned char *)from;
 
     for (size_t n = 0; n < PM_COUNT(forms); n++) {
         if ((text[0] & forms[n].mask) != forms[n].lead)
@@ -55,7 +54,7 @@ bool pm_is_line(const char *text)
 
     while (left > 0) {
         uint32_t code = 0;
-        int n = decode((const unsigned char *)text, left, &code);
+        int n = pm_utf8_next(text, left, &code);
         if (n > 0 && breaks_line(code))
             return false;
         n = n > 0 ? n : 1;
@@ -68,7 +67,7 @@ bool pm_is_line(const char *text)
 int pm_printable_next(const char *text, size_t length, char out[PM_PRINTABLE], int *used)
 {
     uint32_t code = 0;
-    int n = decode((const unsigned char *)text, length, &code);
+    int n = pm_utf8_next(text, length, &code);
 
     *used = n > 0 ? n : 1;
     if (n == 0)

@@ -1,4 +1,4 @@
-/* library, internal to data/: libraries that few commands need are loaded when they are needed.
+/* library, internal to src/: libraries that few commands need are loaded when they are needed.
  * Linking them would load dozens of libraries at the start of every command. */
 #ifndef PUMICE_DATA_LIBRARY_H
 #define PUMICE_DATA_LIBRARY_H

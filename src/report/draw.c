@@ -3,8 +3,6 @@
 #include <pumice/draw.h>
 #include <string.h>
 
-#include "report/font.h"
-
 struct pm_color pm_draw_color(size_t i)
 {
     /* Hues far apart first, then lighter and darker ones between them. */
@@ -50,57 +48,6 @@ void pm_draw_area(struct pm_image8 *im, int y, int x, int height, int width, str
     }
 }
 
-/* ---- text ------------------------------------------------------------------------------ */
-
-/* The next letter's glyph; bytes that continue a UTF-8 sequence belong to the one before. */
-static int next_glyph(const char **text)
-{
-    unsigned char c = (unsigned char)*(*text)++;
-
-    while (c >= 0xc0 && ((unsigned char)**text & 0xc0) == 0x80)
-        (*text)++;
-    return c >= 0x20 && c < 0x7f ? c - 0x20 : FONT_GLYPHS - 1;
-}
-
-int pm_draw_text_width(const char *text, int scale)
-{
-    int n = 0;
-
-    for (; *text; n++)
-        next_glyph(&text);
-    return n ? (n * (FONT_WIDTH + 1) - 1) * scale : 0;
-}
-
-int pm_draw_text_height(int scale)
-{
-    return FONT_ROWS * scale;
-}
-
-void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
-                  const char *text)
-{
-    for (; *text && x < im->width; x += (FONT_WIDTH + 1) * scale) {
-        int glyph = next_glyph(&text);
-        for (int row = 0; row < FONT_ROWS; row++) {
-            const char *art = font_art[glyph / FONT_ACROSS][row] +
-                              glyph % FONT_ACROSS * (FONT_WIDTH + 1);
-            for (int k = 0; k < FONT_WIDTH; k++)
-                if (art[k] == '#')
-                    pm_draw_area(im, y + row * scale, x + k * scale, scale, scale, c, 1);
-        }
-    }
-}
-
-void pm_draw_label(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
-                   const char *text)
-{
-    static const struct pm_color black = { 0, 0, 0 }, white = { 255, 255, 255 };
-
-    pm_draw_area(im, y, x, pm_draw_text_height(scale) + 3 * scale,
-                 pm_draw_text_width(text, scale) + 4 * scale, c, 1);
-    pm_draw_text(im, y + 2 * scale, x + 2 * scale, scale, luma(c) > 140 ? black : white, text);
-}
-
 /* ---- boxes and bars -------------------------------------------------------------------- */
 
 static void frame(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick,
@@ -140,47 +87,44 @@ int pm_draw_bars_height(int count, int scale)
     return count * BAR_LINE * scale;
 }
 
-/* As much of text as fits, with ".." where it was cut. */
-static void cut_text(const char *text, int letters, char *buf, size_t size)
+/* As much of text as fits into the width, with ".." where it was cut. */
+static void cut_text(const char *text, int scale, int width, char *buf, size_t size)
 {
-    const char *end = text, *before = text;
-    int n = 0;
+    size_t fits = pm_draw_text_fit(text, scale, width);
 
-    for (; *end && n < letters; n++) {
-        if (n <= letters - 2)
-            before = end;
-        next_glyph(&end);
+    if (!text[fits]) {
+        snprintf(buf, size, "%s", text);
+        return;
     }
-    if (*end && letters > 2)
-        snprintf(buf, size, "%.*s..", (int)(before - text), text);
-    else
-        snprintf(buf, size, "%.*s", (int)(end - text), text);
+    fits = pm_draw_text_fit(text, scale, width - pm_draw_text_width("..", scale));
+    snprintf(buf, size, "%.*s..", (int)fits, text);
 }
 
 void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
                   const struct pm_bar *bars, int count)
 {
     static const struct pm_color light = { 235, 235, 235 }, trough = { 70, 72, 78 };
-    const int cell = (FONT_WIDTH + 1) * scale, number = 5 * cell; /* "100 %" */
-    const int most = (width - number) / 2 / cell; /* letters of a label */
-    int letters = 0;
+    const int gap = 6 * scale, number = pm_draw_text_width("100 %", scale);
+    const int most = (width - number) / 2;
+    int labels = 0;
 
     for (int i = 0; i < count; i++) {
-        int n = (pm_draw_text_width(bars[i].label, 1) + 1) / (FONT_WIDTH + 1);
-        letters = n > letters ? n : letters;
+        const int n = pm_draw_text_width(bars[i].label, scale);
+        labels = n > labels ? n : labels;
     }
-    letters = letters < most ? letters : most;
-    int from = x + (letters + 1) * cell, room = x + width - number - cell - from;
+    labels = labels < most ? labels : most;
+    const int from = x + labels + gap, room = x + width - number - gap - from;
     for (int i = 0; i < count; i++, y += BAR_LINE * scale) {
         char text[256];
         double share = fmin(1, fmax(0, bars[i].share)); /* NaN counts as 0 */
-        cut_text(bars[i].label, letters, text, sizeof text);
+        cut_text(bars[i].label, scale, labels, text, sizeof text);
         pm_draw_text(im, y + scale, x, scale, light, text);
         pm_draw_area(im, y + scale, from, 7 * scale, room, trough, 1);
         pm_draw_area(im, y + scale, from, 7 * scale, (int)(share * room + 0.5), bars[i].color, 1);
-        snprintf(text, sizeof text, share > 0 && share < 0.0995 ? "%3.1f %%" : "%3.0f %%",
+        snprintf(text, sizeof text, share > 0 && share < 0.0995 ? "%.1f %%" : "%.0f %%",
                  100 * share);
-        pm_draw_text(im, y + scale, x + width - number + scale, scale, light, text);
+        pm_draw_text(im, y + scale, x + width - pm_draw_text_width(text, scale), scale, light,
+                     text);
     }
 }
 
@@ -227,7 +171,7 @@ void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct
     pm_draw_area(out, height, 0, panel, width, ground, 1);
     if (title) {
         int size = pm_draw_text_width(title, scale) <= width - 2 * margin ? scale : (scale + 1) / 2;
-        cut_text(title, (width - 2 * margin + size) / ((FONT_WIDTH + 1) * size), text, sizeof text);
+        cut_text(title, size, width - 2 * margin, text, sizeof text);
         pm_draw_text(out, height + margin, margin, size, white, text);
     }
     pm_draw_bars(out, height + margin + title_height, margin, width - 2 * margin, scale, bars,

@@ -159,12 +159,9 @@ static struct pixels place(const struct pm_image8 *im, struct pixels box, int he
 static void cut(const char *text, int scale, int width, char *buf, size_t size, int *out)
 {
     const int margin = 4 * scale;
-    size_t n = 0;
+    const size_t fits = pm_draw_text_fit(text, scale, width - margin);
 
-    snprintf(buf, size, "%s", text);
-    n = strlen(buf);
-    while (n > 1 && pm_draw_text_width(buf, scale) + margin > width)
-        buf[--n] = '\0';
+    snprintf(buf, size, "%.*s", (int)fits, text);
     *out = pm_draw_text_width(buf, scale) + margin;
 }
 

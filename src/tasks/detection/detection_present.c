@@ -41,7 +41,7 @@ static void draw(const struct pm_task *t, const struct found *f, const struct pm
                  struct pm_image8 *out)
 {
     struct pm_marked_box *boxes = pm_calloc((size_t)f->count + 1, sizeof *boxes);
-    char (*text)[64] = pm_calloc((size_t)f->count + 1, sizeof *text);
+    char (*text)[256] = pm_calloc((size_t)f->count + 1, sizeof *text);
     size_t n = 0;
 
     for (int i = 0; i < f->count; i++) {
