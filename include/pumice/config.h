@@ -57,6 +57,7 @@ struct pm_metric_kind {
     const char *name;
     bool higher_is_better;
     const char *tag; /* name in TensorBoard; NULL: "eval/NAME" */
+    const char *needs; /* without which a net's evaluation lacks it: "more than five classes" */
 };
 struct pm_config;
 struct pm_config_multiplier { const char *pattern; float factor; };

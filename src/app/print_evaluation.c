@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_OF = 20, WORST = 10, NAME_WIDTH = 24, RECALL_OF = 5 };
+enum { ALL_OF = 20, WORST = 10, NAME_WIDTH = 24 };
 
 static double number(const cJSON *object, const char *name)
 {
@@ -111,15 +111,11 @@ void app_evaluation_text(const struct cJSON *report, const char *unit, bool clas
                number(report, "count"), number(report, "seconds"));
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
     {
-        const bool idle = rows && count <= RECALL_OF && strcmp(m->string, "recall_at_5") == 0;
-
         pm_str_add(out, "  %-14s ", m->string);
         if (isfinite(m->valuedouble))
             pm_str_add(out, "%.4f", m->valuedouble);
         else
             pm_str_add(out, "-");
-        if (idle)
-            pm_str_add(out, "   (there are only %d classes)", count);
         pm_str_add(out, "\n");
     }
     if (!classes || count == 0)

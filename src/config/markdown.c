@@ -274,8 +274,11 @@ static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
                   "| task | metrics |\n|---|---|\n");
     for (size_t i = 0; i < open->task_count; i++) {
         pm_str_add(s, "| %s | ", open->tasks[i]->name);
-        for (const struct pm_metric_kind *m = open->tasks[i]->metrics; m->name; m++)
+        for (const struct pm_metric_kind *m = open->tasks[i]->metrics; m->name; m++) {
             pm_str_add(s, "%s`%s`", m == open->tasks[i]->metrics ? "" : ", ", m->name);
+            if (m->needs)
+                pm_str_add(s, " (%s)", m->needs);
+        }
         pm_str_add(s, " |\n");
     }
 }

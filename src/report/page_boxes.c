@@ -136,7 +136,9 @@ void pm_page_boxes_sample(struct pm_str *html, const struct result *r, const cJS
             right ? "right" : "wrong", picture);
     write_panel(html, r, sample, "truth", "ground truth");
     write_panel(html, r, sample, "found", "detections");
-    pm_html_raw(html, "</div><div class=\"verdict\"><b>");
+    pm_html_raw(html, "</div>");
+    pm_page_sample_file(html, sample);
+    pm_html_raw(html, "<div class=\"verdict\"><b>");
     if (right)
         pm_html_raw(html, "\xe2\x9c\x93 no error");
     else

@@ -85,12 +85,6 @@ static void write_parts(struct pm_str *html, struct pm_str *json, const struct p
     pm_chart_write(&c, html, json);
 }
 
-/* Among five classes or fewer the label is always one of the first five. */
-static bool says_nothing(const struct pm_report *r, const char *metric)
-{
-    return strcmp(metric, "recall_at_5") == 0 && pm_json_number_of(r->run, "classes") <= 5;
-}
-
 /* Shares in one figure, everything else in one each. */
 static void write_metrics(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
@@ -103,7 +97,7 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
         const struct pm_curve *m = &r->curves.list[i];
 
         if (strcmp(m->kind, "eval") == 0 && m->count > 0 && pm_report_is_share(m) &&
-            !says_nothing(r, m->name) && !pm_report_is_threshold(m->name))
+            !pm_report_is_threshold(m->name))
             pm_chart_dots(&c, m, m->name, -1, c.count, pm_chart_dash(c.count));
     }
     pm_chart_write(&c, html, json);

@@ -23,6 +23,17 @@ static const char *class_name(const struct result *r, const cJSON *sample, const
     return pm_text_count(label, buf);
 }
 
+void pm_page_sample_file(struct pm_str *html, const cJSON *sample)
+{
+    const char *file = pm_json_text_of(sample, "file");
+    const double record = pm_json_number_of(sample, "record");
+
+    if (file)
+        PM_HTML(html, "<p class=\"file\" title=\"{}\">{}</p>", file, file);
+    else if (record >= 0)
+        PM_HTML(html, "<p class=\"file\">record {}</p>", PM_COUNT_TEXT(record));
+}
+
 static void write_labelled(struct pm_str *html, const struct result *r, const cJSON *sample)
 {
     const char *picture = pm_json_text_of(sample, "picture");
@@ -38,6 +49,7 @@ static void write_labelled(struct pm_str *html, const struct result *r, const cJ
     PM_HTML(html,
             "<li class=\"sample {}\"><img src=\"{}\" class=\"{}\" loading=\"lazy\" alt=\"{}\">",
             right ? "right" : "wrong", picture, width < 96 ? "small" : "", truth);
+    pm_page_sample_file(html, sample);
     PM_HTML(html, "<div class=\"verdict\"><b>{}</b></div>",
             right ? "\xe2\x9c\x93 right" : "\xe2\x9c\x95 wrong");
     PM_HTML(html, "<dl><div><dt>is</dt><dd title=\"{}\">{}</dd></div>", truth, truth);
@@ -77,7 +89,9 @@ static void write_painted(struct pm_str *html, const struct result *r, const cJS
 
         write_panel(html, beside, what ? what : "");
     }
-    pm_str_add(html, "</div><div class=\"sure\"><i style=\"width:%.1f%%\"></i></div>",
+    pm_html_raw(html, "</div>");
+    pm_page_sample_file(html, sample);
+    pm_str_add(html, "<div class=\"sure\"><i style=\"width:%.1f%%\"></i></div>",
                isfinite(accuracy) ? 100 * fmin(1, fmax(0, accuracy)) : 0);
     PM_HTML(html, "<p class=\"sureness\">{} of the pixels right</p></li>\n", PM_PERCENT(accuracy));
 }

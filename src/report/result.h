@@ -40,6 +40,8 @@ void pm_result_read(struct result *r, const cJSON *evaluation, const struct kind
 void pm_result_free(struct result *r);
 /* NAN: of none, or of an unknown number. */
 double pm_result_share(double part, double whole);
+/* page_evaluation.c: the name of a sample picture's file, or the number of its record. */
+void pm_page_sample_file(struct pm_str *html, const cJSON *sample);
 /* page_matrix.c: the card of the matrix. cells: gets an object of the list that the script
  * reads. */
 void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct result *r);

@@ -30,11 +30,9 @@ const struct pm_augment *pm_task_augment(const struct pm_task_facts *s, int part
     return s->augments ? s->augments[part] : s->augment;
 }
 
-char *pm_record_name(const struct pm_example *e)
+static char *first_line(const struct pm_example *e, const char *const keys[2])
 {
-    static const char *const keys[] = { "image/source_id", "image/filename" };
-
-    for (size_t k = 0; k < PM_COUNT(keys); k++) {
+    for (size_t k = 0; k < 2; k++) {
         const uint8_t *data;
         size_t size;
 
@@ -49,6 +47,16 @@ char *pm_record_name(const struct pm_example *e)
         }
     }
     return NULL;
+}
+
+char *pm_record_id(const struct pm_example *e)
+{
+    return first_line(e, (const char *const[2]){ "image/source_id", "image/filename" });
+}
+
+char *pm_record_file(const struct pm_example *e)
+{
+    return first_line(e, (const char *const[2]){ "image/filename", "image/source_id" });
 }
 
 struct pm_field pm_record_images(const struct pm_task_facts *s, struct pm_frame frame)

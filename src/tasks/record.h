@@ -16,9 +16,12 @@ int pm_record_open_image(const struct pm_task_facts *s, bool train, const struct
  * size, if it has no pixels yet. */
 int pm_record_input(const struct pm_example *e, const struct pm_placed *placed,
                     const struct pm_image8 *picture, float *out);
-/* Returns the picture's name for people: image/source_id, else image/filename. NULL: the record has
- * neither, or it is not one line of text. The caller frees it. */
-char *pm_record_name(const struct pm_example *e);
+/* Returns the picture's id: image/source_id, else image/filename. NULL: the record has neither, or
+ * it is not one line of text. The caller frees it. */
+char *pm_record_id(const struct pm_example *e);
+/* Returns the name of the picture's file, for people: image/filename, else image/source_id. NULL
+ * and freed as above. */
+char *pm_record_file(const struct pm_example *e);
 /* Decodes the record's picture, before any preprocessing. */
 int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,
                       const char *where, struct pm_image8 *out);

@@ -12,6 +12,7 @@ int pm_metric_choose(const struct pm_experiment *e, const char *key, const char 
                      const struct pm_metric_kind **out)
 {
     struct pm_metric_list metrics = { 0 };
+    const struct pm_metric_kind *kind = e->task_row->config.metrics;
     struct pm_str all = { 0 };
     int err = PM_OK;
 
@@ -22,9 +23,12 @@ int pm_metric_choose(const struct pm_experiment *e, const char *key, const char 
             *out = metrics.list[i];
         pm_str_add(&all, "%s%s", i ? ", " : "", metrics.list[i]->name);
     }
+    while (!*out && kind->name && strcmp(kind->name, name) != 0)
+        kind++;
     if (!*out)
-        err = pm_fail(PM_ECONFIG, "%s: %s: '%s' is not a metric of this net's evaluation (%s)",
-                      pm_config_source(e->config, key), key, name, all.text);
+        err = pm_fail(PM_ECONFIG, "%s: %s: '%s' is not a metric of this net's evaluation%s%s (%s)",
+                      pm_config_source(e->config, key), key, name, kind->needs ? ": it needs " : "",
+                      kind->needs ? kind->needs : "", all.text);
     pm_str_free(&all);
     pm_free(metrics.list);
     return err;

@@ -3,6 +3,7 @@
 #include "train/evaluator.h"
 
 #include "experiment/net_sizes.h"
+#include "tasks/record.h"
 
 #include <pumice/draw.h>
 #include <pumice/report.h>
@@ -218,6 +219,27 @@ out:
     return err;
 }
 
+/* Adds the name of the picture's file, if the record has it. */
+static int add_file(const uint8_t *record, size_t size, const char *where, struct cJSON *sample)
+{
+    struct pm_example *e = NULL;
+    struct pm_str text = { 0 };
+    char *name = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    name = pm_record_file(e);
+    if (name) {
+        pm_str_printable(&text, name, strlen(name));
+        cJSON_AddStringToObject(sample, "file", text.text);
+    }
+out:
+    pm_str_free(&text);
+    pm_free(name);
+    pm_example_destroy(&e);
+    return err;
+}
+
 static int add_samples(const struct pm_evaluator *ev, const struct pm_score *score,
                        struct cJSON *list)
 {
@@ -239,6 +261,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         cJSON_AddNumberToObject(sample, "record", (double)records[i]);
         PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
+        PM_TRY(add_file(buf, size, where, sample));
         PM_TRY(row->score_sample(score, i, buf, size, where, sample, &drawings));
         for (size_t k = 0; k < drawings.count; k++)
             PM_TRY(add_picture(&drawings.list[k], sample, k == 0, side));

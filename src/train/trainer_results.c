@@ -34,7 +34,7 @@ static void add_record(struct pm_dataset *d, size_t i, struct pm_str *out)
     pm_str_add(out, "%s", pm_dataset_where(d, i, where, sizeof where));
     if (pm_dataset_read(d, i, &buf, &capacity, &size) == PM_OK &&
         pm_example_parse(buf, size, where, &e) == PM_OK)
-        name = pm_record_name(e);
+        name = pm_record_file(e);
     if (name)
         pm_str_add(out, ": %s", name);
     pm_free(name);

@@ -99,6 +99,8 @@ static void check_evaluation(const char *path, int step)
         assert_true(was_wrong || is_right); /* wrong predictions come first */
         was_wrong = !is_right;
         assert_true(is_right == (number_of(sample, "label") == number_of(sample, "predicted")));
+        assert_true(strncmp(string_of(sample, "file"), "validation_0000", 15) == 0 ||
+                    strncmp(string_of(sample, "file"), "train_0000", 10) == 0);
         assert_true(number_of(sample, "width") == 16 && number_of(sample, "probability") >= 0.25);
         assert_true(strncmp(string_of(sample, "picture"), "data:image/png;base64,iVBOR", 27) == 0);
     }
@@ -108,12 +110,15 @@ static void check_evaluation(const char *path, int step)
 static void training_leaves_a_page(void **state)
 {
     (void)state;
-    check(train(NULL, "one", "run.keep_best=recall_at_5"), 0);
+    check(train(NULL, "one", "run.keep_best=recall_at_5"), 2,
+          "'recall_at_5' is not a metric of this net's evaluation: it needs more than five classes "
+          "(accuracy, loss)");
+    check(train(NULL, "one", "run.keep_best=loss"), 0);
     cJSON *r = read_json(in("one/run.json"));
     const cJSON *origins = cJSON_GetObjectItem(r, "origins");
     assert_string_equal(string_of(r, "state"), "finished");
     assert_string_equal(string_of(r, "net"), "layer list");
-    assert_string_equal(string_of(r, "best_metric"), "recall_at_5");
+    assert_string_equal(string_of(r, "best_metric"), "loss");
     assert_string_equal(string_of(origins, "run.steps"), "command line");
     assert_non_null(strstr(string_of(origins, "optim.name"), "net.json:"));
     assert_null(cJSON_GetObjectItem(origins, "run.seed"));

@@ -29,6 +29,8 @@ static void whole_run(void **state)
                                                           "\xe2\x9c\x95 wrong",
                                                           "\xe2\x9c\x93 right",
                                                           "97\xc2\xa0% sure",
+                                                          ">K\xc3\xa4" "fer &lt;1&gt;.jpg</p>",
+                                                          ">record 1,234</p>",
                                                           "Some GPU",
                                                           "RADV 1",
                                                           "100 MiB",

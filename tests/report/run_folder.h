@@ -51,10 +51,11 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
     pm_str_add(
         &s,
         "], \"samples\": ["
-        "{\"picture\": \"" DOT
+        "{\"record\": 3, \"file\": \"K\xc3\xa4" "fer <1>.jpg\", \"picture\": \"" DOT
         "\", \"width\": 1, \"label\": 1, \"predicted\": 0, \"right\": false, "
         "\"probability\": 0.97, \"label_probability\": 0.01},"
-        "{\"picture\": \"" DOT "\", \"width\": 1, \"label\": 0, \"predicted\": 0, \"right\": true, "
+        "{\"record\": 1234, \"picture\": \"" DOT
+        "\", \"width\": 1, \"label\": 0, \"predicted\": 0, \"right\": true, "
         "\"probability\": 0.88},"
         "{\"picture\": \"http://example.org/x.png\", \"width\": 1, \"label\": 0, \"predicted\": 0}"
         "]}");

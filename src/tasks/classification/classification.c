@@ -4,8 +4,9 @@
  * labels_offset. The loss is softmax cross entropy with label smoothing on the logits. If the net
  * has an auxiliary head, a share of the same loss on that head is added. Accuracy uses the class
  * with the largest logit, the lowest class if several are equal. recall_at_5 counts an example if
- * fewer than five classes have a logit strictly greater than its label's. An example with a logit
- * that is not finite is wrong in both. */
+ * fewer than five classes have a logit strictly greater than its label's; it is always 1 among five
+ * classes or fewer, which do not have it. An example with a logit that is not finite is wrong in
+ * both. */
 #include "tasks/class_detail.h"
 #include "tasks/classification/classification.h"
 #include "tasks/record.h"
@@ -42,14 +43,22 @@ static const struct pm_task_section sections[] = {
     { "data", data_opts }, { "loss", loss_opts }, { "export", export_opts }, { 0 },
 };
 static const struct pm_metric_kind metrics[] = {
-    { "accuracy", true, "eval/Accuracy" }, { "recall_at_5", true, "eval/Recall_5" },
-    { "loss", false, "losses/loss" }, { 0 }, /* drawn in the chart of the training loss */
+    { "accuracy", true, "eval/Accuracy", NULL },
+    { "recall_at_5", true, "eval/Recall_5", "more than five classes" },
+    { "loss", false, "losses/loss", NULL }, /* drawn in the chart of the training loss */
+    { 0 },
 };
+
+static bool has_recall(const struct pm_task *s)
+{
+    return s->facts.num_classes > 5;
+}
 
 static void list_metrics(const struct pm_task *s, struct pm_metric_list *out)
 {
-    (void)s;
     for (const struct pm_metric_kind *m = metrics; m->name; m++) {
+        if (strcmp(m->name, "recall_at_5") == 0 && !has_recall(s))
+            continue;
         PM_GROW(out->list, out->count, out->capacity);
         out->list[out->count++] = m;
     }
@@ -402,7 +411,8 @@ static void score_report(const struct pm_score *m, struct cJSON *object)
     /* cJSON writes null for a number that is not finite: without examples, or if the net
      * diverged. */
     cJSON_AddNumberToObject(object, "accuracy", (double)m->right / n);
-    cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
+    if (has_recall(m->task))
+        cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
     cJSON_AddNumberToObject(object, "loss", m->loss / n);
 }
 

@@ -31,6 +31,7 @@ struct pm_box_picture {
     uint64_t record;  /* its index in the dataset; among equal scores the lower record comes first,
                        * then the detection that is first in the list */
     const char *name; /* its id in the file of detections, copied; NULL: the record's number */
+    const char *file; /* the name of its file, copied; NULL: not known */
     const struct pm_box_truth *truth;
     const struct pm_box_detection *detection;
     int truths, detections;

@@ -14,6 +14,7 @@ void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
     PM_GROW(l->pictures, l->count, l->capacity);
     l->pictures[l->count++] = (struct pm_kept_picture){
         .record = p->record, .name = p->name ? pm_strdup(p->name) : NULL,
+        .file = p->file ? pm_strdup(p->file) : NULL,
         .truth = l->truth_count, .detection = l->detection_count, .verified = l->verified_count,
         .truths = p->truths, .detections = p->detections,
         .verified_count = p->verified ? p->verified_count : -1,
@@ -39,8 +40,10 @@ void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
 
 void pm_box_lists_free(struct pm_box_lists *l)
 {
-    for (size_t i = 0; i < l->count; i++)
+    for (size_t i = 0; i < l->count; i++) {
         pm_free(l->pictures[i].name);
+        pm_free(l->pictures[i].file);
+    }
     pm_free(l->pictures);
     pm_free(l->truth);
     pm_free(l->detection);

@@ -13,7 +13,7 @@ struct pm_arena;
 
 struct pm_kept_picture {
     uint64_t record;
-    char *name;                            /* owned; NULL: none was given */
+    char *name, *file;                     /* owned; NULL: none was given */
     size_t truth, detection, verified;     /* its first one in the lists below */
     int truths, detections, verified_count; /* verified_count -1: all classes */
 };

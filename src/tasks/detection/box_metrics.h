@@ -117,7 +117,8 @@ int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int
 
 /* Writes all detections in COCO's form for results: [{"image_id", "category_id", "bbox": [x, y, w,
  * h], "score"}, ...] by record and in the order of each picture's list, so that pycocotools finds
- * the same metrics. image_id is the picture's name, as a number if it is one. ids [classes]:
+ * the same metrics. image_id is the picture's name, as a number if it is one; file_name
+ * follows if the picture's file has another name. ids [classes]:
  * category ids; NULL: label + 1. Other numbers are exact; scores that are not finite are 0. The
  * file appears whole or not at all. PM_EFAIL. */
 int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const char *path);

@@ -78,6 +78,10 @@ static void add_detection(struct writer *w, const struct pm_kept_picture *p,
 
     pm_str_add(&w->text, "%s{\"image_id\":", w->any ? ",\n" : "");
     add_image_id(&w->text, p);
+    if (p->file && (!p->name || strcmp(p->file, p->name) != 0)) {
+        pm_str_add(&w->text, ",\"file_name\":");
+        add_text(&w->text, p->file);
+    }
     pm_str_add(&w->text, ",\"category_id\":%d,\"bbox\":[",
                w->ids ? w->ids[d->label] : d->label + 1);
     for (int k = 0; k < 4; k++) {

@@ -218,7 +218,7 @@ int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_r
  * rows, in their order, in pixels of the input; boxes are not clipped to it. */
 struct pm_detection_truths {
     int height, width;            /* of the upright picture */
-    char *name;                   /* owned: its id, or NULL */
+    char *name, *file;            /* owned: its id and its file's name, or NULL */
     struct pm_box_truth *truth;   /* [count], owned */
     int count;
     int *verified;                /* [verified_count], owned: classes somebody looked for; NULL */

@@ -141,8 +141,8 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
     if (m->task->skip_unlabeled)
         count = keep_labelled(truths, list, count);
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
-        .record = batch->record[i], .name = truths->name, .truth = truths->truth,
-        .detection = list, .truths = truths->count, .detections = count,
+        .record = batch->record[i], .name = truths->name, .file = truths->file,
+        .truth = truths->truth, .detection = list, .truths = truths->count, .detections = count,
         .verified = truths->verified, .verified_count = truths->verified_count });
 out:
     pm_free(list);

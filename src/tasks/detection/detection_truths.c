@@ -12,6 +12,7 @@ void pm_detection_free_truths(void *host)
     struct pm_detection_truths *truths = host;
 
     pm_free(truths->name);
+    pm_free(truths->file);
     pm_free(truths->truth);
     pm_free(truths->verified);
     pm_free(truths->keypoints);
@@ -88,7 +89,8 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
         start(o->height, o->width, o->count, t->data.num_keypoints, t->data.instance_masks);
     int err = PM_OK;
 
-    made->name = pm_record_name(e);
+    made->name = pm_record_id(e);
+    made->file = pm_record_file(e);
     add_verified(o, made);
     if (made->points)
         pm_detection_keypoints(o, made->points, made->keypoints);

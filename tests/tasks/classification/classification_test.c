@@ -337,9 +337,9 @@ static void score(void **state)
 static void score_not_finite(void **state)
 {
     (void)state;
-    static const float logits[][3] = { { 1, NAN, 0 }, { INFINITY, 0, 0 }, { 1, 0, 0 } };
+    static const float logits[][6] = { { 1, NAN, 0 }, { INFINITY, 0, 0 }, { 1, 0, 0 } };
     const int32_t labels[] = { 0, 0, 0 };
-    struct pm_task s = { .facts = { .num_classes = 3 } };
+    struct pm_task s = { .facts = { .num_classes = 6 } };
     struct pm_batch batch = { .field = (void *[]){ NULL, (void *)labels }, .valid = 3 };
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
@@ -355,12 +355,39 @@ static void score_not_finite(void **state)
     o = cJSON_CreateObject();
     task()->score_detail(m, o); /* two examples of the class, but no predictions */
     text = cJSON_PrintUnformatted(o);
-    assert_string_equal(text, "{\"labels\":[null,null,null],\"labels_offset\":0,\"per_class\":{"
-        "\"count\":[3,0,0],\"predicted\":[1,0,0],\"right\":[1,0,0]},\"unanswered\":2,"
+    assert_string_equal(text, "{\"labels\":[null,null,null,null,null,null],\"labels_offset\":0,"
+        "\"per_class\":{\"count\":[3,0,0,0,0,0],\"predicted\":[1,0,0,0,0,0],"
+        "\"right\":[1,0,0,0,0,0]},\"unanswered\":2,"
         "\"confusion\":[0,0,1]}");
     free(text);
     cJSON_Delete(o);
     task()->score_destroy(&m);
+}
+
+/* Five classes or fewer have no recall_at_5. */
+static void no_recall_among_five(void **state)
+{
+    (void)state;
+    for (int classes = 2; classes <= 6; classes++) {
+        static const float logits[6] = { 1 };
+        const int32_t label = 0;
+        struct pm_task s = { .facts = { .num_classes = classes } };
+        struct pm_batch batch = { .field = (void *[]){ NULL, (void *)&label }, .valid = 1 };
+        struct pm_score *m = task()->score_create(&s);
+        struct pm_metric_list metrics = { 0 };
+        cJSON *o = cJSON_CreateObject();
+
+        assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits }, 0), PM_OK);
+        task()->score_report(m, o);
+        task()->metrics(&s, &metrics);
+        assert_int_equal(cJSON_HasObjectItem(o, "recall_at_5"), classes > 5);
+        assert_int_equal(metrics.count, classes > 5 ? 3 : 2);
+        for (size_t i = 0; i < metrics.count; i++)
+            assert_true(cJSON_HasObjectItem(o, metrics.list[i]->name));
+        pm_free(metrics.list);
+        cJSON_Delete(o);
+        task()->score_destroy(&m);
+    }
 }
 
 /* 40 examples of 3 classes; the label of i is i % 3. The prediction is wrong when i % 4 == 0,
@@ -526,6 +553,7 @@ int main(void)
         cmocka_unit_test(bad_records),
         cmocka_unit_test(augmentation),     cmocka_unit_test(batch_fields),
         cmocka_unit_test(score),            cmocka_unit_test(score_not_finite),
+        cmocka_unit_test(no_recall_among_five),
         cmocka_unit_test(details), cmocka_unit_test(prediction),       cmocka_unit_test(loss_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
