@@ -73,8 +73,8 @@ exports ONNX models.")
 # runs, and drivers of GPUs.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0-openmp, libvulkan1")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
-    "libcurl4, libarchive13, libxml2, libyaml-0-2, libwebp7, libwebpdemux2, libtiff6, libheif1, libfreetype6, \
-fonts-dejavu-core, ca-certificates, mesa-vulkan-drivers")
+    "libcurl4, libarchive13, libxml2, libyaml-0-2, libwebp7, libwebpdemux2, libtiff6, libheif1, \
+libfreetype6, fonts-dejavu-core, ca-certificates, mesa-vulkan-drivers")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, \

@@ -1,5 +1,5 @@
-/* The letters of draw_text.c, drawn as text: twelve per row, from the space on, eight lines each, the
- * last line below the base line. The last glyph replaces every character that is not ASCII. */
+/* The letters of draw_text.c, drawn as text: twelve per row, from the space on, eight lines each,
+ * the last line below the base line. The last glyph replaces every character that is not ASCII. */
 #ifndef PUMICE_FONT_H
 #define PUMICE_FONT_H
 

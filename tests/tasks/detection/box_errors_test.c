@@ -209,12 +209,14 @@ static void text(void **state)
                                   { { 1.0 / 3, 0, (double)0.1f, INFINITY } }, NAN, 0 } });
     pm_box_metrics_add(m, &(struct pm_box_picture){
                               .record = 4, .name = "13", .file = "K\xc3\xa4" "fer.jpg",
-                              .detections = 1, .detection = &(struct pm_box_detection){ .score = 1 } });
+                              .detections = 1,
+                              .detection = &(struct pm_box_detection){ .score = 1 } });
     pm_box_metrics_add(m, &(struct pm_box_picture){
                               .record = 5, .name = "a.jpg", .file = "a.jpg", .detections = 1,
                               .detection = &(struct pm_box_detection){ .score = 1 } });
     s = written(m, NULL);
-    assert_contains(s, "\n{\"image_id\":13,\"file_name\":\"K\xc3\xa4" "fer.jpg\",\"category_id\":1,");
+    assert_contains(s, "\n{\"image_id\":13,\"file_name\":\"K\xc3\xa4" "fer.jpg\","
+                       "\"category_id\":1,");
     assert_contains(s, "\n{\"image_id\":\"a.jpg\",\"category_id\":1,");
     assert_contains(s, "[{\"image_id\":12,\"category_id\":1,\"bbox\":"
                            "[0,0.33333333333333331,0,-0.2333333318432172],\"score\":0},\n");
