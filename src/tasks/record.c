@@ -187,7 +187,7 @@ static void note_time(const struct pm_example *e, const char *where, const struc
 
     if (seconds <= PM_SLOW_SECONDS)
         return;
-    name = pm_record_name(e);
+    name = pm_record_file(e);
     pm_slow_picture_log(&(struct pm_slow_picture){ name ? name : where, im->height, im->width,
                                                    seconds });
     pm_free(name);
