@@ -82,6 +82,16 @@ void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
 void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
                      int count, struct pm_image8 *out);
 
+/* A colour of a legend and its meaning. */
+struct pm_legend_entry {
+    const char *label; /* borrowed */
+    struct pm_color color;
+};
+/* Copies `in` to RGB, enlarged by a whole factor to at least 256 pixels in width, with a legend
+ * below it. Entries fill lines from left to right. Free out with pm_image_free. */
+void pm_draw_legend(const struct pm_image8 *in, const struct pm_legend_entry *list, int count,
+                    struct pm_image8 *out);
+
 /* Reduces `in` so that no side exceeds `most`; each pixel is the mean of those it covers. Copies
  * `in` if it is small enough. Free out with pm_image_free. */
 void pm_draw_shrink(const struct pm_image8 *in, int most, struct pm_image8 *out);

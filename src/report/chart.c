@@ -362,10 +362,13 @@ static void write_legend(struct pm_str *html, const struct pm_chart *c)
         const struct pm_chart_series *s = &c->series[has_area(c) ? n : c->count - 1 - n];
         if (s->style == PM_CHART_RAW)
             continue;
-        pm_str_add(html, "<li class=\"c%d d%d%s\"><i></i>", s->color, s->dash,
+        pm_str_add(html, "<li class=\"c%d d%d%s", s->color, s->dash,
                    s->style == PM_CHART_AREA   ? " area"
                    : s->style == PM_CHART_DOTS ? " dotted"
                                                : "");
+        if (s->run >= 0)
+            pm_str_add(html, " r%d\" data-run=\"%d", s->run, s->run);
+        pm_html_raw(html, "\"><i></i>");
         PM_HTML(html, s->note ? "{} <b>{}</b></li>" : "{}{}</li>", s->label, s->note);
     }
     pm_html_raw(html, "</ul>");

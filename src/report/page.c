@@ -32,7 +32,8 @@ static void write_run_rules(struct pm_str *html, int count)
 {
     pm_html_raw(html, "<style>");
     for (int i = 0; i < count; i++)
-        pm_str_add(html, ":root:has(#run-%d:not(:checked)) svg .r%d{display:none}", i, i);
+        pm_str_add(html, ":root:has(#run-%d:not(:checked)) :is(svg,.legend) .r%d{display:none}", i,
+                   i);
     pm_html_raw(html, "</style>\n");
 }
 
@@ -181,13 +182,13 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
                    r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
         return;
     }
-    const char *split = pm_json_text_of(r->run, "eval_split");
+    const char *split = pm_report_split(r);
     const bool share = pm_report_is_share(c);
     const struct pm_curve_point best = pm_curve_best(c, pm_report_higher(r, metric));
 
     pm_str_add(&name, "Best %s", metric);
     pm_str_add(&below, "at step %s", PM_COUNT_TEXT(best.step));
-    if (split) /* which the curve is of, whatever else was evaluated */
+    if (split) /* that of the curve, whatever else was evaluated */
         pm_str_add(&below, " on %s", split);
     if (c->last_step != (uint64_t)best.step)
         pm_str_add(&below, "; last %s", pm_report_value(c->last, share, text));

@@ -35,6 +35,8 @@ const char *pm_json_text_of(const cJSON *object, const char *name);
 double pm_report_step(const struct pm_report *r);
 /* "running", "finished", "stopped", "failed", "interrupted"; NULL: no run.json. */
 const char *pm_report_state(const struct pm_report *r);
+/* The split of the evaluations while training; NULL: not known. */
+const char *pm_report_split(const struct pm_report *r);
 /* Metrics: whether all values are fractions of 1; whether higher is better. */
 bool pm_report_is_share(const struct pm_curve *c);
 /* Whether a metric is a threshold, which is not better when it is higher or lower. */

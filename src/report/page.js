@@ -145,6 +145,43 @@
     });
   }
 
+  // Headings that sort the table of runs; the legends follow its order. Runs without a value are last.
+  for (const table of all('.compare')) {
+    const body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
+    table.classList.add('sorts');
+    const sort = (column, order) => {
+      const sign = order === 'ascending' ? 1 : -1, number = heads[column].classList.contains('n');
+      const value = row => {
+        const cell = row.cells[column];
+        return number ? (cell.dataset.v === undefined ? null : +cell.dataset.v) : cell.textContent;
+      };
+      const compare = (a, b) => {
+        const x = value(a), y = value(b);
+        if (x === null || y === null) return (x === null) - (y === null);
+        return sign * (number ? x - y : x.localeCompare(y, undefined, { numeric: true })) ||
+          a.dataset.run - b.dataset.run;
+      };
+      const rows = Array.from(body.rows).sort(compare);
+      body.append(...rows);
+      const place = new Map(rows.map((row, i) => [row.dataset.run, i]));
+      for (const legend of all('.chart .legend'))
+        legend.append(...Array.from(legend.children).sort((a, b) =>
+          place.get(a.dataset.run) - place.get(b.dataset.run)));
+      heads.forEach((head, i) => head.setAttribute('aria-sort', i === column ? order : 'none'));
+    };
+    heads.forEach((head, i) => {
+      const button = element('button', '', head.textContent);
+      button.type = 'button';
+      button.addEventListener('click', () => {
+        const now = head.getAttribute('aria-sort'), first = head.dataset.first;
+        const other = first === 'ascending' ? 'descending' : 'ascending';
+        sort(i, now === first ? other : first);
+      });
+      head.replaceChildren(button);
+      head.setAttribute('aria-sort', 'none');
+    });
+  }
+
   const journal = document.querySelector('.journal');
   if (journal) journal.scrollTop = journal.scrollHeight; // the newest lines
 

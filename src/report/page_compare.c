@@ -1,6 +1,8 @@
 /* page_compare: compares several runs: their metrics, their curves in common charts, and the
  * settings in which they differ. Run i has colour i, its own dash pattern, and the class ri; its
- * check box in the table hides everything of that class. */
+ * check box in the table hides everything of that class. The script makes the table's headings
+ * buttons that sort it, by the numbers in data-v. On narrow screens each run is a card, whose
+ * values have the headings of data-label; the roles keep it a table for screen readers. */
 #include "report/page.h"
 
 #include <math.h>
@@ -72,15 +74,64 @@ static void find_best(struct pm_report *const *runs, int count, struct compared 
     }
 }
 
-static void write_cell(struct pm_str *html, double value, double step, bool share, bool best)
+/* The run's name in tables and legends: its folder if another run has the same name. */
+static const char *label_of(struct pm_report *const *runs, int count, int i)
+{
+    for (int k = 0; k < count; k++)
+        if (k != i && strcmp(runs[k]->name, runs[i]->name) == 0)
+            return runs[i]->folder;
+    return runs[i]->name;
+}
+
+/* The split of all runs' evaluations; NULL: they differ, or are not known. */
+static const char *common_split(struct pm_report *const *runs, int count)
+{
+    const char *first = pm_report_split(runs[0]);
+
+    for (int i = 1; i < count; i++) {
+        const char *other = pm_report_split(runs[i]);
+        if (!first || !other || strcmp(first, other) != 0)
+            return NULL;
+    }
+    return first;
+}
+
+/* first: the order of the first click, "ascending" or "descending". */
+static void write_heading(struct pm_str *html, bool number, const char *first, const char *of,
+                          const char *name)
+{
+    PM_HTML(html, "<th scope=\"col\" role=\"columnheader\" class=\"{}\" data-first=\"{}\">{}{}"
+            "</th>", number ? "n" : "", first, of, name);
+}
+
+/* Begins a cell with a number, which sorts it; NAN: none. */
+static void begin_cell(struct pm_str *html, const char *of, const char *name, double value,
+                       bool best)
+{
+    PM_HTML(html, "<td role=\"cell\" class=\"n{}\" data-label=\"{}{}\"", best ? " best" : "", of,
+            name);
+    if (isfinite(value))
+        pm_str_add(html, " data-v=\"%.9g\"", value);
+    pm_html_raw(html, ">");
+}
+
+static void write_metric(struct pm_str *html, const struct compared *m, int i, bool share,
+                         bool best)
 {
     char text[PM_TEXT];
 
-    PM_HTML(html, "<td class=\"n{}\">{}{}", best ? " best" : "",
-            best ? "\xe2\x98\x85\xc2\xa0" : "", pm_report_value(value, share, text));
-    if (isfinite(step))
-        PM_HTML(html, "<small>step {}</small>", PM_COUNT_TEXT(step));
+    begin_cell(html, "best ", m->name, m->best[i], best);
+    PM_HTML(html, "{}{}", best ? "\xe2\x98\x85\xc2\xa0" : "",
+            pm_report_value(m->best[i], share, text));
+    if (isfinite(m->step[i]))
+        PM_HTML(html, "<small>step {}</small>", PM_COUNT_TEXT(m->step[i]));
     pm_html_raw(html, "</td>");
+}
+
+static void write_number(struct pm_str *html, const char *name, double value, const char *text)
+{
+    begin_cell(html, "", name, value, false);
+    PM_HTML(html, "{}</td>", text);
 }
 
 static double last_of(const struct pm_report *r, const char *name)
@@ -92,47 +143,73 @@ static double last_of(const struct pm_report *r, const char *name)
     return count ? points[count - 1].value : NAN;
 }
 
-static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
+static void write_run(struct pm_str *html, struct pm_report *const *runs, int count, int i)
 {
     const struct pm_report *r = runs[i];
     const char *net = pm_json_text_of(r->run, "net"), *state = pm_report_state(r);
+    const char *label = label_of(runs, count, i), *split = pm_report_split(r);
 
-    pm_str_add(html, "<tr><th scope=\"row\"><label class=\"run c%d d%d\"><input type=\"checkbox\" "
-               "id=\"run-%d\" checked><i></i><span>", i % PM_CHART_COLORS, pm_chart_dash(i), i);
-    PM_HTML(html, "{}<small>{}</small></span></label></th><td>{}<small>{}</small></td>",
-            r->name, strcmp(r->name, r->folder) ? r->folder : "", net ? net : "\xe2\x80\x93",
-            state ? state : "");
-    PM_HTML(html, "<td class=\"n\">{}</td>", PM_COUNT_TEXT(pm_report_step(r)));
+    pm_str_add(html, "<tr role=\"row\" data-run=\"%d\"><th scope=\"row\" role=\"rowheader\">"
+               "<label class=\"run c%d d%d\"><input type=\"checkbox\" id=\"run-%d\" checked><i>"
+               "</i><span>", i, i % PM_CHART_COLORS, pm_chart_dash(i), i);
+    PM_HTML(html, "{}<small>{}</small>", label, strcmp(label, r->folder) ? r->folder : "");
+    if (split && !common_split(runs, count))
+        PM_HTML(html, "<small>evaluated on {}</small>", split);
+    PM_HTML(html, "</span></label></th><td role=\"cell\" data-label=\"net\">{}<small>{}</small>"
+            "</td>", net ? net : "\xe2\x80\x93", state ? state : "");
+    write_number(html, "steps", pm_report_step(r), PM_COUNT_TEXT(pm_report_step(r)));
+}
+
+static void write_headings(struct pm_str *html, struct pm_report *const *runs, int count,
+                           struct metrics *metrics)
+{
+    pm_html_raw(html, "<thead role=\"rowgroup\"><tr role=\"row\">");
+    write_heading(html, false, "ascending", "", "run");
+    write_heading(html, false, "ascending", "", "net");
+    write_heading(html, true, "descending", "", "steps");
+    for (int m = 0; m < metrics->count; m++) {
+        find_best(runs, count, &metrics->list[m]);
+        write_heading(html, true,
+                      pm_report_higher(runs[0], metrics->list[m].name) ? "descending" : "ascending",
+                      "best ", metrics->list[m].name);
+    }
+    write_heading(html, true, "ascending", "", "training loss");
+    write_heading(html, true, "descending", "", "images/s");
+    write_heading(html, true, "ascending", "", "time");
+    pm_html_raw(html, "</tr></thead>");
 }
 
 void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count)
 {
-    const struct metrics metrics = eval_metrics(runs, count);
+    struct metrics metrics = eval_metrics(runs, count);
+    const char *split = common_split(runs, count);
 
     pm_html_raw(html, "<section id=\"runs\"><h2>Runs</h2><div class=\"card\"><div class=\"scroll\">"
-                      "<table class=\"rows compare\"><thead><tr><th>run</th><th>net</th>"
-                      "<th class=\"n\">steps</th>");
-    for (int m = 0; m < metrics.count; m++) {
-        PM_HTML(html, "<th class=\"n\">best {}</th>", metrics.list[m].name);
-        find_best(runs, count, &metrics.list[m]);
-    }
-    pm_html_raw(html, "<th class=\"n\">training loss</th><th class=\"n\">images/s</th>"
-                      "<th class=\"n\">time</th></tr></thead><tbody>\n");
+                      "<table class=\"rows compare\" role=\"table\">");
+    write_headings(html, runs, count, &metrics);
+    pm_html_raw(html, "<tbody role=\"rowgroup\">\n");
     for (int i = 0; i < count; i++) {
-        write_run(html, runs, i);
+        const double seconds = pm_json_number_of(runs[i]->run, "seconds");
+
+        write_run(html, runs, count, i);
         for (int k = 0; k < metrics.count; k++) {
             const struct compared *m = &metrics.list[k];
 
-            write_cell(html, m->best[i], m->step[i], all_shares(runs, count, m->name),
-                       count > 1 && m->winner == i);
+            write_metric(html, m, i, all_shares(runs, count, m->name),
+                         count > 1 && m->winner == i);
         }
-        PM_HTML(
-            html, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-            PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
-            PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
+        write_number(html, "training loss", last_of(runs[i], "loss"),
+                     PM_NUMBER(last_of(runs[i], "loss")));
+        write_number(html, "images/s", last_of(runs[i], "images_per_second"),
+                     PM_NUMBER(last_of(runs[i], "images_per_second")));
+        write_number(html, "time", seconds, PM_SECONDS(seconds));
+        pm_html_raw(html, "</tr>\n");
     }
     pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all "
-                      "runs. Untick a run to hide its curves.</p></div></section>\n");
+                      "runs. Untick a run to hide its curves.");
+    if (split)
+        PM_HTML(html, " All runs were evaluated on {}.", split);
+    pm_html_raw(html, "</p></div></section>\n");
     pm_free(metrics.list);
 }
 
@@ -145,10 +222,11 @@ static void write_train(struct pm_str *html, struct pm_str *json, struct pm_repo
         const struct pm_curve *curve = pm_curves_find(&runs[i]->curves, "train", name);
 
         if (strcmp(name, "lr") == 0)
-            pm_chart_dots(c, curve, runs[i]->name, i, i, pm_chart_dash(i));
+            pm_chart_dots(c, curve, label_of(runs, count, i), i, i, pm_chart_dash(i));
         else
-            pm_chart_curve(c, curve, runs[i]->name, i, i, pm_chart_dash(i));
+            pm_chart_curve(c, curve, label_of(runs, count, i), i, i, pm_chart_dash(i));
     }
+    c->legend = true;
     pm_chart_write(c, html, json);
 }
 
@@ -174,8 +252,9 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                                .log = share ? PM_CHART_NO_LOG : PM_CHART_LOG_IF_FAR,
                                .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
         for (int i = 0; i < count; i++)
-            pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", name), runs[i]->name, i, i,
-                          pm_chart_dash(i));
+            pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", name),
+                          label_of(runs, count, i), i, i, pm_chart_dash(i));
+        c.legend = true;
         pm_chart_write(&c, html, json);
     }
     c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = PM_CHART_LOG };
@@ -200,24 +279,26 @@ static bool differs(const struct pm_flat *flats, int count, const char *key)
     return false;
 }
 
-static void write_setting(struct pm_str *html, const struct pm_flat *flats, int count,
-                          const char *key)
+static void write_setting(struct pm_str *html, struct pm_report *const *runs,
+                          const struct pm_flat *flats, int count, const char *key)
 {
-    PM_HTML(html, "<tr><th scope=\"row\">{}</th>", key);
+    PM_HTML(html, "<tr role=\"row\"><th scope=\"row\" role=\"rowheader\">{}</th>", key);
     for (int i = 0; i < count; i++) {
         const char *value = pm_flat_find(&flats[i], key);
 
         if (value && strlen(value) > 120)
-            PM_HTML(html, "<td><details><summary>a list</summary><pre>{}</pre></details></td>",
-                    value);
+            PM_HTML(html, "<td role=\"cell\" data-label=\"{}\"><details><summary>a list</summary>"
+                    "<pre>{}</pre></details></td>", label_of(runs, count, i), value);
         else
-            PM_HTML(html, "<td><code>{}</code></td>", value ? value : "\xe2\x80\x93");
+            PM_HTML(html, "<td role=\"cell\" data-label=\"{}\"><code>{}</code></td>",
+                    label_of(runs, count, i), value ? value : "\xe2\x80\x93");
     }
     pm_html_raw(html, "</tr>\n");
 }
 
 /* Keys in the first run's order, then those that only later runs have. */
-static int write_settings(struct pm_str *html, const struct pm_flat *flats, int count)
+static int write_settings(struct pm_str *html, struct pm_report *const *runs,
+                          const struct pm_flat *flats, int count)
 {
     int n = 0;
 
@@ -230,7 +311,7 @@ static int write_settings(struct pm_str *html, const struct pm_flat *flats, int 
                 earlier |= pm_flat_find(&flats[e], key) != NULL;
             if (earlier || !differs(flats, count, key))
                 continue;
-            write_setting(html, flats, count, key);
+            write_setting(html, runs, flats, count, key);
             n++;
         }
     return n;
@@ -244,17 +325,18 @@ void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, 
     for (int i = 0; i < count; i++)
         pm_flat_config(runs[i]->config, &flats[i]);
     pm_html_raw(html, "<section id=\"config\"><h2>Differences of configuration</h2>\n");
-    if (write_settings(&rows, flats, count) == 0) {
-        pm_html_raw(html, "<p class=\"card empty\">There are none but the run's folder.</p>");
+    if (write_settings(&rows, runs, flats, count) == 0) {
+        pm_html_raw(html, "<p class=\"card empty\">The runs differ only in their folders.</p>");
     } else {
         pm_str_add(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings "
-                   "sides\" style=\"min-width:%drem\"><thead><tr><th>key</th>", 13 + 8 * count);
+                   "sides\" role=\"table\" style=\"min-width:%drem\"><thead role=\"rowgroup\"><tr "
+                   "role=\"row\"><th role=\"columnheader\">key</th>", 13 + 8 * count);
         for (int i = 0; i < count; i++) {
-            pm_str_add(html, "<th><span class=\"run c%d d%d\"><i></i>", i % PM_CHART_COLORS,
-                       pm_chart_dash(i));
-            PM_HTML(html, "{}</span></th>", runs[i]->name);
+            pm_str_add(html, "<th role=\"columnheader\"><span class=\"run c%d d%d\"><i></i>",
+                       i % PM_CHART_COLORS, pm_chart_dash(i));
+            PM_HTML(html, "{}</span></th>", label_of(runs, count, i));
         }
-        pm_html_raw(html, "</tr></thead><tbody>\n");
+        pm_html_raw(html, "</tr></thead><tbody role=\"rowgroup\">\n");
         pm_str_bytes(html, rows.text, rows.length);
         pm_html_raw(html, "</tbody></table></div></div>");
     }

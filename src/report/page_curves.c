@@ -88,11 +88,14 @@ static void write_parts(struct pm_str *html, struct pm_str *json, const struct p
 /* Shares in one figure, everything else in one each. */
 static void write_metrics(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
-    struct pm_chart c = { .id = "metrics", .title = "Metrics", .format = PM_CHART_SHARE,
+    const char *split = pm_report_split(r);
+    char title[256];
+    struct pm_chart c = { .id = "metrics", .title = title, .format = PM_CHART_SHARE,
                           .legend = true,
                           .empty = r->evaluation_count > 0 ? "No evaluation while training."
                                                  : "No evaluation yet." };
 
+    snprintf(title, sizeof title, "Metrics%s%s", split ? " on " : "", split ? split : "");
     for (int i = 0; i < r->curves.count; i++) {
         const struct pm_curve *m = &r->curves.list[i];
 

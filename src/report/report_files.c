@@ -238,6 +238,11 @@ const char *pm_report_state(const struct pm_report *r)
     return state;
 }
 
+const char *pm_report_split(const struct pm_report *r)
+{
+    return pm_json_text_of(r->run, "eval_split");
+}
+
 bool pm_report_is_threshold(const char *metric)
 {
     return strcmp(metric, "best_score") == 0;

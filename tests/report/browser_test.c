@@ -328,6 +328,51 @@ static void runs_can_be_hidden(void **state)
                      "named=false;", "other_named=true;", "keys=schedule.base_lr;"));
 }
 
+static const char sorting[] =
+    "    const names = () => all('.compare tbody tr').map(r => r.dataset.run).join('');\n"
+    "    const legends = () => new Set(all('.chart .legend').map(l => "
+    "Array.from(l.children).map(i => i.dataset.run).join(''))).size;\n"
+    "    const head = name => all('.compare thead th').find(h => h.textContent === name);\n"
+    "    say('before', names() + ',' + head('best loss').getAttribute('aria-sort'));\n"
+    "    say('reachable', all('.compare thead button').every(b => b.tabIndex === 0 && shown(b)));\n"
+    "    const press = name => { const b = head(name).querySelector('button'); b.focus(); "
+    "say('focus', d.activeElement === b); b.click(); };\n"
+    "    press('best loss'); "
+    "say('first', names() + ',' + head('best loss').getAttribute('aria-sort'));\n"
+    "    press('best loss'); "
+    "say('second', names() + ',' + head('best loss').getAttribute('aria-sort'));\n"
+    "    say('legends', legends() + ',' + "
+    "all('#loss .legend li').map(l => l.dataset.run).join(''));\n"
+    "    press('run'); say('by_name', names());\n"
+    "    say('sorted', all('[aria-sort=ascending],[aria-sort=descending]').length);\n"
+    "    const key = one('#loss .legend li.r1 i'), line = one('#loss path.line.r1');\n"
+    "    say('colour', w.getComputedStyle(line).stroke === "
+    "w.getComputedStyle(one('#run-1 + i').parentElement).getPropertyValue('--k') || "
+    "w.getComputedStyle(key).backgroundImage.includes(w.getComputedStyle(line).stroke));\n"
+    "    one('#run-1').click(); say('legend_hidden', !shown(one('#loss .legend li.r1')));\n"
+    "    say('legend_kept', shown(one('#loss .legend li.r0')));\n"
+    "    const right = Math.max(...all('.compare td, .compare th, .sides td')"
+    ".map(e => e.getBoundingClientRect().right));\n"
+    "    say('inside', right <= frame.clientWidth);\n";
+
+/* Losses rise from run 0 to run 2. On a telephone no value is beyond the right edge. */
+static void runs_can_be_sorted(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++)
+        expect(&(struct visit){ .page = "three.html", .width = widths[i], .check = sorting },
+               WORDS("overflow=false;", "before=012,none;", "reachable=true;", "focus=true;",
+                     "first=012,ascending;", "second=210,descending;", "legends=1,210;",
+                     "by_name=012;", "sorted=1;", "colour=true;", "legend_hidden=true;",
+                     "legend_kept=true;", "inside=true;"));
+    expect(&(struct visit){ .page = "three.html", .width = 390, .sandbox = true,
+                            .check = "say('buttons', all('.compare button').length);"
+                                     "say('head', shown(one('.compare thead')));" },
+           WORDS("overflow=false;", "buttons=0;", "head=false;"));
+}
+
 static const char matrix[] =
     "    const box = one('[data-matrix]'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
     "    const key = k => box.dispatchEvent("
@@ -433,6 +478,7 @@ int main(void)
         cmocka_unit_test(notices_complaints),  cmocka_unit_test(pressing_works),
         cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),
+        cmocka_unit_test(runs_can_be_sorted),
         cmocka_unit_test(many_classes),        cmocka_unit_test(matrix_is_whole),
         cmocka_unit_test(new_run_is_followed),
     };

@@ -23,8 +23,14 @@ static void comparison(void **state)
     assert_contains(html.text, "schedule.base_lr");
     assert_null(strstr(html.text, ">run.folder<"));      /* differs in every run */
     assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* is the same in every run */
-    assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5,
-                                                                          * loss */
+    assert_int_equal(count_text(html.text, "class=\"n best\" data-label=\"best "),
+                     3); /* accuracy, recall_at_5, loss */
+    /* Each of the six charts names the runs, in their order, colours and dashes. */
+    assert_int_equal(count_text(html.text, " r2\" data-run=\"2\"><i></i>run2</li>"), 6);
+    assert_contains(html.text, "<li class=\"c2 d2 r2\"");
+    assert_true(strstr(html.text, "<i></i>run0</li>") < strstr(html.text, "<i></i>run1</li>"));
+    assert_int_equal(count_text(html.text, "data-first=\"descending\">best accuracy"), 1);
+    assert_int_equal(count_text(html.text, "data-first=\"ascending\">best loss"), 1);
     assert_contains(html.text, "path class=\"line c2 d2 r2\"");
     assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also those that are
                                                          * equal */
@@ -58,7 +64,7 @@ static void comparison_of_many_metrics(void **state)
     }
     pm_report_page(runs, 2, &html);
     for (int m = 0; m < METRICS; m++) {
-        snprintf(name, sizeof name, ">best figure_%d<", m);
+        snprintf(name, sizeof name, "data-label=\"best figure_%d\"", m);
         assert_contains(html.text, name);
         snprintf(name, sizeof name, "Evaluation: figure_%d<", m);
         assert_contains(html.text, name);

@@ -1,5 +1,5 @@
 /* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the
- * classes in colours, the same blended over the picture, and the class numbers. */
+ * classes in colours, the same blended over the picture with a legend, and the class numbers. */
 #include "tasks/class_detail.h"
 #include "tasks/colormap.h"
 #include "tasks/segmentation/instance_group.h"
@@ -32,15 +32,48 @@ static void add_shares(const struct pm_task *s, const int32_t *classes, size_t p
     pm_free(count);
 }
 
-/* Blends both in equal parts. */
+/* Blends both in equal parts. Pixels of a black class stay as they are: most colormaps draw the
+ * background black, which would darken the picture. */
 static void overlay(const struct pm_image8 *picture, const struct pm_image8 *colors,
                     struct pm_image8 *out)
 {
     const size_t bytes = 3 * (size_t)picture->height * (size_t)picture->width;
 
     *out = (struct pm_image8){ picture->height, picture->width, 3, pm_malloc(bytes) };
-    for (size_t i = 0; i < bytes; i++)
-        out->pixels[i] = (uint8_t)((picture->pixels[i] + colors->pixels[i] + 1) / 2);
+    for (size_t i = 0; i < bytes; i += 3) {
+        const uint8_t *from = picture->pixels + i, *color = colors->pixels + i;
+        const bool black = !color[0] && !color[1] && !color[2];
+
+        for (size_t k = 0; k < 3; k++)
+            out->pixels[i + k] = black ? from[k] : (uint8_t)((from[k] + color[k] + 1) / 2);
+    }
+}
+
+/* Adds the legend of the classes that occur. */
+static void add_legend(const struct pm_task *s, const int32_t *classes, size_t pixels,
+                       struct pm_image8 *im)
+{
+    const int all = s->facts.num_classes;
+    struct pm_legend_entry *list = pm_calloc((size_t)all + 1, sizeof *list);
+    char (*numbers)[16] = pm_calloc((size_t)all + 1, sizeof *numbers);
+    bool *seen = pm_calloc((size_t)all + 1, sizeof *seen);
+    const struct pm_image8 plain = *im;
+    int n = 0;
+
+    for (size_t i = 0; i < pixels; i++)
+        seen[classes[i]] = true;
+    for (int c = 0; c < all; c++) {
+        if (!seen[c])
+            continue;
+        snprintf(numbers[c], sizeof numbers[c], "%d", c);
+        list[n].label = s->facts.labels && s->facts.labels[c] ? s->facts.labels[c] : numbers[c];
+        list[n++].color = pm_colormap_color((enum pm_colormap)s->pixels.colormap, c);
+    }
+    pm_draw_legend(&plain, list, n, im);
+    pm_free(plain.pixels);
+    pm_free(seen);
+    pm_free(numbers);
+    pm_free(list);
 }
 
 static void raw(const struct pm_task *s, const int32_t *classes, int height, int width,
@@ -65,6 +98,7 @@ static void draw_classes(const struct pm_task *s, const int32_t *classes,
     pm_segmentation_paint(s, classes, height, width, pm_drawings_add(drawings, "_prediction"));
     blend = pm_drawings_add(drawings, "_overlay"); /* may move the first */
     overlay(picture, &drawings->list[first].image, blend);
+    add_legend(s, classes, (size_t)height * (size_t)width, blend);
     if (s->pixels.save_raw)
         raw(s, classes, height, width, pm_drawings_add(drawings, "_raw"));
 }

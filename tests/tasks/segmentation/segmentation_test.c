@@ -459,6 +459,21 @@ static void predictions(void **state)
     assert_int_equal(drawings.list[1].image.pixels[0], 172);
     assert_int_equal(drawings.list[2].image.pixels[0], 8);
     assert_int_equal(drawings.list[2].image.pixels[6], 7);
+    assert_int_equal(drawings.list[0].image.height, im.height);
+    /* The overlay is enlarged to 256 pixels or more, and has the legend below. */
+    const int factor = (256 + im.width - 1) / im.width;
+    assert_int_equal(drawings.list[1].image.width, factor * im.width);
+    assert_true(drawings.list[1].image.height >= factor * im.height + 12);
+    pm_drawings_free(&drawings);
+    drawings = (struct pm_drawings){ 0 };
+    cJSON_Delete(o);
+    o = cJSON_CreateObject();
+    s.pixels.colormap = PM_COLORMAP_PASCAL; /* class 0 is black: the picture stays as it is */
+    assert_int_equal(task()->present(&s, frame_of(&s.facts, false), (const void *[]){ classes },
+                                     &im, o, &drawings), PM_OK);
+    const struct pm_image8 *over = &drawings.list[1].image;
+    assert_int_equal(over->pixels[0], (100 + 128 + 1) / 2); /* class 1 */
+    assert_int_equal(over->pixels[3 * (2 * factor * over->width)], 100);
     pm_drawings_free(&drawings);
     cJSON_Delete(o);
     const struct pm_image8 large = { SIZE + 1, 6, 3, NULL };
