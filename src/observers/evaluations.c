@@ -70,6 +70,39 @@ static void add_name(struct pm_str *path, const struct pm_evaluated *e, const ch
     pm_str_free(&all);
 }
 
+/* If the last evaluation while training was of another split or data folder, moves it to the files
+ * of pumice eval, so that the next one does not overwrite it. */
+static int keep_other(const char *run, const struct pm_evaluated *e, const char *data_path)
+{
+    struct pm_str from = { 0 }, to = { 0 };
+    char *text = NULL, *folder = NULL;
+    cJSON *old = NULL;
+    int err = PM_OK;
+
+    pm_str_add(&from, "%s/evaluation.json", run);
+    if (pm_file_exists(from.text) && pm_text_read(from.text, PM_MOST_TEXT, &text) == PM_OK)
+        old = cJSON_Parse(text);
+    const char *split = cJSON_GetStringValue(cJSON_GetObjectItem(old, "split"));
+    const char *data = cJSON_GetStringValue(cJSON_GetObjectItem(old, "data_path"));
+    const char *checkpoint = cJSON_GetStringValue(cJSON_GetObjectItem(old, "checkpoint"));
+    if (!split || !data || !checkpoint ||
+        (strcmp(split, e->split) == 0 && strcmp(data, data_path) == 0))
+        goto out;
+    folder = pm_evaluations_folder(run, split);
+    PM_TRY(pm_make_folders(folder));
+    pm_str_add(&to, "%s/", folder);
+    add_name(&to, &(struct pm_evaluated){ .split = split, .checkpoint = checkpoint }, data);
+    if (rename(from.text, to.text) < 0)
+        err = pm_fail(PM_EFAIL, "%s: cannot be moved to %s", from.text, to.text);
+out:
+    cJSON_Delete(old);
+    pm_free(folder);
+    pm_free(text);
+    pm_str_free(&from);
+    pm_str_free(&to);
+    return err;
+}
+
 /* ---- kept files -------------------------------------------------------------------------- */
 
 struct stored {
@@ -125,10 +158,9 @@ int pm_evaluations_write(const char *run, const char *folder, const struct pm_ev
         pm_str_add(&path, "evaluation.json");
     else
         add_name(&path, e, data_path);
-    PM_TRY(e->training ? PM_OK : pm_make_folders(folder));
+    PM_TRY(e->training ? keep_other(run, e, data_path) : pm_make_folders(folder));
     PM_TRY(pm_file_write(path.text, text, strlen(text)));
-    if (!e->training)
-        keep_newest(run, PM_EVALUATIONS_KEPT);
+    keep_newest(run, PM_EVALUATIONS_KEPT);
 out:
     cJSON_free(text);
     cJSON_Delete(object);

@@ -29,8 +29,9 @@ struct pm_evaluated {
  * Freed with pm_free. */
 char *pm_evaluations_folder(const char *run, const char *split);
 /* Writes RUN/evaluation.json for an evaluation during training, else a file in folder, which is
- * created. Then removes the oldest evaluations of the run beyond PM_EVALUATIONS_KEPT. PM_EFAIL: the
- * file could not be written. */
+ * created. An evaluation.json of another split or data folder becomes such a file before. Then
+ * removes the oldest evaluations of the run beyond PM_EVALUATIONS_KEPT. PM_EFAIL: the file could
+ * not be written. */
 int pm_evaluations_write(const char *run, const char *folder, const struct pm_evaluated *e);
 /* Removes all evaluations, because a new run begins in the folder. Files that cannot be removed are
  * left. */

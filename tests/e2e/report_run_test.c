@@ -219,6 +219,26 @@ static void evaluations_stay_apart(void **state)
     assert_int_equal(files_of("nine"), 0);
 }
 
+/* A resumed run that evaluates another split keeps the result of the first one. */
+static void another_split_when_resumed(void **state)
+{
+    (void)state;
+    check(train(NULL, "ten", ""), 0);
+    check(train(NULL, "ten", "run.steps=9 data.eval_split=validation"), 0);
+    cJSON *now = read_json(in("ten/evaluation.json"));
+    cJSON *before = read_json(file_of("ten", "test", "step-000006"));
+    assert_string_equal(string_of(now, "split"), "validation");
+    assert_string_equal(string_of(before, "split"), "test");
+    assert_int_equal(files_of("ten"), 1);
+    char *page = get_text(in("ten/report.html"));
+    assert_contains(page, ">validation at step 9</h3>");
+    assert_contains(page, ">test at step 6</h3>");
+    assert_contains(page, "<h3>Metrics on validation</h3>");
+    pm_free(page);
+    cJSON_Delete(now);
+    cJSON_Delete(before);
+}
+
 static void resuming_continues_it(void **state)
 {
     (void)state;
@@ -329,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_is_stored),
         cmocka_unit_test(evaluations_stay_apart),
+        cmocka_unit_test(another_split_when_resumed),
         cmocka_unit_test(resuming_continues_it), cmocka_unit_test(failures_are_reported_on_it),
         cmocka_unit_test(training_does_without_it), cmocka_unit_test(the_command),
         cmocka_unit_test(console_shows_both_losses),
