@@ -164,6 +164,8 @@ void pm_str_csv(struct pm_str *s, const char *text);
 /* Whether text has neither control characters (C0, DEL, C1) nor line separators. */
 bool pm_is_line(const char *text);
 
+/* The word for `count` things: one if it is 1, else many. pm_plural(n, "class", "classes") */
+const char *pm_plural(double count, const char *one, const char *many);
 bool pm_ends_with(const char *text, const char *end); /* true for an empty end */
 /* The nearest of `count` names by edit distance (a transposition counts one). NULL if none is
  * closer than half of the name's length. */

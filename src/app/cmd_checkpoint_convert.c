@@ -12,9 +12,9 @@ static int print_conversion(const struct pm_checkpoint *from, const char *dst,
     cJSON *o;
     int err;
 
-    PM_INFO("checkpoint", "%s (%s) to %s (%s): %zu tensors, %zu left out", from->path,
+    PM_INFO("checkpoint", "%s (%s) to %s (%s): %zu %s, %zu left out", from->path,
             pm_tensor_file_format(from->tensors), dst, made->format, made->tensors,
-            made->left_out);
+            pm_plural((double)made->tensors, "tensor", "tensors"), made->left_out);
     if (made->texts)
         PM_WARN("checkpoint", "%zu of them are texts or other values that are not numbers",
                 made->texts);

@@ -191,8 +191,9 @@ static int print_report(const struct pm_checkpoint *a, const struct pm_checkpoin
         pm_str_add(&text, "\nB ");
         pm_str_name(&text, b->path, 0);
         app_checkpoint_step(&text, b);
-        pm_str_add(&text, "\n%s%zu tensors are the same, %zu differ\n",
-                   r->lines.text ? r->lines.text : "", r->same, r->different);
+        pm_str_add(&text, "\n%s%zu %s the same, %zu %s\n", r->lines.text ? r->lines.text : "",
+                   r->same, pm_plural((double)r->same, "tensor is", "tensors are"), r->different,
+                   pm_plural((double)r->different, "differs", "differ"));
         err = app_print(text.text);
     }
     pm_str_free(&text);

@@ -130,8 +130,9 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
         pm_str_name(&text, c->path, 0);
         pm_str_add(&text, "\n%s", pm_tensor_file_format(c->tensors));
         app_checkpoint_step(&text, c);
-        pm_str_add(&text, ", %zu tensors%s, %llu values, %s%s\n\n", count, of_them,
-                   (unsigned long long)values,
+        pm_str_add(&text, ", %zu %s%s, %llu %s, %s%s\n\n", count,
+                   pm_plural((double)count, "tensor", "tensors"), of_them,
+                   (unsigned long long)values, pm_plural((double)values, "value", "values"),
                    pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
                    c->state ? ", sha256 fits" : "");
         pm_str_add(&text, "%-*s  %-6s %-16s %10s  %12s %12s %12s %12s\n",

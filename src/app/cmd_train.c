@@ -43,7 +43,8 @@ static void add_total(struct pm_str *s, const cJSON *report)
     }
     if (first > 0)
         pm_str_add(s, "the run continues at step %.0f; ", first);
-    pm_str_add(s, "%.0f steps take about ", steps - first);
+    pm_str_add(s, "%.0f %s about ", steps - first,
+               pm_plural(steps - first, "step takes", "steps take"));
     add_duration(s, number(report, "seconds"));
     pm_str_add(s, ", without evaluations and checkpoints\n");
 }
@@ -59,9 +60,10 @@ static int print_dry_run(const cJSON *report)
                cJSON_GetStringValue(cJSON_GetObjectItem(report, "model")),
                number(report, "batch"));
     cJSON_ArrayForEach(d, cJSON_GetObjectItem(report, "devices"))
-        pm_str_add(&s, "%s (%s), %.0f pictures of a batch: %s of memory, and %s on the host\n",
+        pm_str_add(&s, "%s (%s), %.0f %s of a batch: %s of memory, and %s on the host\n",
                    cJSON_GetStringValue(cJSON_GetObjectItem(d, "address")),
                    cJSON_GetStringValue(cJSON_GetObjectItem(d, "name")), number(d, "examples"),
+                   pm_plural(number(d, "examples"), "picture", "pictures"),
                    pm_bytes_text((uint64_t)number(d, "memory_bytes"), bytes),
                    pm_bytes_text((uint64_t)number(cJSON_GetObjectItem(d, "memory"), "staging"),
                                  host));

@@ -426,11 +426,12 @@ static void split_text(struct pm_str *s, const cJSON *split)
     const struct pm_task_row *const *task = pm_tasks(&tasks);
     const cJSON *record, *f;
     char bytes[24];
+    const double records = number(split, "records"), files = number(split, "files");
     int n = 0;
 
     pm_str_name(s, cJSON_GetObjectItem(split, "name")->valuestring, 0);
-    pm_str_add(s, ": %.0f records in %.0f %s, %s\n", number(split, "records"),
-               number(split, "files"), number(split, "files") == 1 ? "file" : "files",
+    pm_str_add(s, ": %.0f %s in %.0f %s, %s\n", records, pm_plural(records, "record", "records"),
+               files, pm_plural(files, "file", "files"),
                pm_bytes_text((uint64_t)number(split, "bytes"), bytes));
     cJSON_ArrayForEach(record, cJSON_GetObjectItem(split, "first_records"))
     {
@@ -473,18 +474,18 @@ static char *inspect_text(const cJSON *o)
 {
     struct pm_str s = { 0 };
     const cJSON *split, *maps = cJSON_GetObjectItem(o, "map_labels");
-    const cJSON *boxes =
-        number(o, "num_classes") > 0 ? NULL : cJSON_GetObjectItem(o, "box_labels");
+    const double classes = number(o, "num_classes");
+    const cJSON *boxes = classes > 0 ? NULL : cJSON_GetObjectItem(o, "box_labels");
     const cJSON *ignore = cJSON_GetObjectItem(o, "ignore_label");
 
     pm_str_name(&s, cJSON_GetObjectItem(o, "path")->valuestring, 0);
-    pm_str_add(&s, ": ");
-    if (number(o, "num_classes") > 0)
-        pm_str_add(&s, "%.0f classes", number(o, "num_classes"));
+    if (classes > 0)
+        pm_str_add(&s, ": %.0f %s", classes, pm_plural(classes, "class", "classes"));
     else if (boxes)
-        pm_str_add(&s, "%d classes of boxes", cJSON_GetArraySize(boxes));
+        pm_str_add(&s, ": %d %s of boxes", cJSON_GetArraySize(boxes),
+                   pm_plural(cJSON_GetArraySize(boxes), "class", "classes"));
     else
-        pm_str_add(&s, "classes unknown (no labels.txt or dataset.json)");
+        pm_str_add(&s, ": classes unknown (no labels.txt or dataset.json)");
     names_text(&s, boxes ? boxes : cJSON_GetObjectItem(o, "labels"));
     if (maps) {
         pm_str_add(&s, ", in maps %d", cJSON_GetArraySize(maps));
@@ -589,9 +590,9 @@ int app_dataset_inspect(const struct app_args *args, const struct app_inspect *f
         wrong = app_check_report(&j.check, j.out);
     PM_TRY(print_report(j.out, g));
     if (wrong)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %zu finding%s would make training or its evaluation wrong: "
-                       "see \"wrong\" in the report", args->words[0], wrong,
-                       wrong == 1 ? "" : "s"));
+        PM_TRY(pm_fail(PM_EDATA, "%s: %zu %s would make training or its evaluation wrong: see "
+                       "\"wrong\" in the report", args->words[0], wrong,
+                       pm_plural((double)wrong, "finding", "findings")));
 out:
     app_check_free(&j.check);
     cJSON_Delete(j.out);

@@ -106,9 +106,10 @@ void app_evaluation_text(const struct cJSON *report, const char *unit, bool clas
         pm_str_add(out, "step %.0f", number(report, "step"));
     else
         pm_str_name(out, cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")), 0);
-    pm_str_add(out, "%s, %.0f pictures in %.1f s\n",
+    pm_str_add(out, "%s, %.0f %s in %.1f s\n",
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
-               number(report, "count"), number(report, "seconds"));
+               number(report, "count"), pm_plural(number(report, "count"), "picture", "pictures"),
+               number(report, "seconds"));
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
     {
         pm_str_add(out, "  %-14s ", m->string);

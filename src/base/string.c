@@ -154,6 +154,11 @@ double pm_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+const char *pm_plural(double count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
 bool pm_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);

@@ -212,11 +212,16 @@ void pm_match_tell_rest(const struct pm_match *m)
     if (count[AVERAGE] - (size_t)m->averages + count[SLOT] + count[COUNTER] > 0)
         PM_INFO(
             "checkpoint",
-            "not read from %s: %zu moving averages, %zu optimizer slots, %zu counters and texts",
-            m->from->path, count[AVERAGE] - (size_t)m->averages, count[SLOT], count[COUNTER]);
+            "not read from %s: %zu moving %s, %zu optimizer %s, %zu %s", m->from->path,
+            count[AVERAGE] - (size_t)m->averages,
+            pm_plural((double)(count[AVERAGE] - (size_t)m->averages), "average", "averages"),
+            count[SLOT], pm_plural((double)count[SLOT], "slot", "slots"), count[COUNTER],
+            pm_plural((double)count[COUNTER], "counter or text", "counters and texts"));
     if (count[STRANGE])
-        PM_INFO("checkpoint", "%zu tensors in %s match no variable of this net: %s%s",
-                count[STRANGE], m->from->path, first.text, count[STRANGE] > SHOWN ? ", ..." : "");
+        PM_INFO("checkpoint", "%zu %s %s %s no variable of this net: %s%s", count[STRANGE],
+                pm_plural((double)count[STRANGE], "tensor in", "tensors in"), m->from->path,
+                pm_plural((double)count[STRANGE], "matches", "match"),
+                first.text, count[STRANGE] > SHOWN ? ", ..." : "");
     pm_str_free(&first);
     pm_free(names);
 }

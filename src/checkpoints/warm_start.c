@@ -217,8 +217,9 @@ static void tell_rules(const struct pm_match *m, const struct pm_config_init *in
     const int outside = m->count[PM_FATE_OUTSIDE];
 
     if (outside)
-        PM_INFO("init", "%d variables keep their initial values, the first is %s: init.type \"%s\" "
+        PM_INFO("init", "%d %s initial values, the first is %s: init.type \"%s\" "
                 "restores the feature extractor only%s", outside,
+                pm_plural(outside, "variable keeps its", "variables keep their"),
                 m->v->list[m->first[PM_FATE_OUTSIDE]].name, type,
                 init->type == PM_INIT_DETECTION ? "; init.load_all restores all" : "");
     if (!m->names && (init->type == PM_INIT_CLASSIFICATION || init->load_all))
@@ -259,8 +260,9 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
                 "%d ranges of the quantised net are not in it: they are tracked from now on",
                 m.count[PM_FATE_LATE]);
     if (m.count[PM_FATE_MISSHAPEN])
-        PM_INFO("init", "%d variables of another shape keep their initial values",
-                m.count[PM_FATE_MISSHAPEN]);
+        PM_INFO("init", "%d %s initial values", m.count[PM_FATE_MISSHAPEN],
+                pm_plural(m.count[PM_FATE_MISSHAPEN], "variable of another shape keeps its",
+                          "variables of another shape keep their"));
     if (averages)
         PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);
 out:

@@ -83,8 +83,10 @@ static void log_counts(const struct pm_making *m)
             pm_str_add(&text, "%s%s %zu%s", k ? ", " : " (", m->labels[k], s->labels[k],
                        k + 1 == m->num_classes ? ")" : "");
     }
-    PM_INFO("data", "%s: %s; %d classes", m->dst, text.text,
-            m->num_classes ? m->num_classes : m->boxes.count);
+    const int classes = m->num_classes ? m->num_classes : m->boxes.count;
+
+    PM_INFO("data", "%s: %s; %d %s", m->dst, text.text, classes,
+            pm_plural(classes, "class", "classes"));
     pm_str_free(&text);
 }
 

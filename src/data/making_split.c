@@ -230,7 +230,8 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
         PM_TRY(
             pm_fail(PM_EDATA, "none of the %zu pictures of split %s can be decoded", count, split));
     if (to->skipped)
-        PM_WARN("data", "split %s: %zu of %zu records were skipped", split, to->skipped, count);
+        PM_WARN("data", "split %s: %zu of %zu records %s skipped", split, to->skipped, count,
+                pm_plural((double)to->skipped, "was", "were"));
     m->splits++;
 out:
     pm_free(k);

@@ -122,11 +122,14 @@ static void write_subtitle(struct pm_str *html, const struct pm_report *r)
     if (net)
         PM_HTML(html, "<b>{}</b> on <b>{}</b>", net, data ? data : "data of its own");
     if (isfinite(parameters))
-        PM_HTML(html, "{}{} parameters", between, PM_COUNT_TEXT(parameters));
+        PM_HTML(html, "{}{} {}", between, PM_COUNT_TEXT(parameters),
+                pm_plural(parameters, "parameter", "parameters"));
     if (isfinite(classes))
-        PM_HTML(html, "{}{} classes", between, PM_COUNT_TEXT(classes));
+        PM_HTML(html, "{}{} {}", between, PM_COUNT_TEXT(classes),
+                pm_plural(classes, "class", "classes"));
     if (isfinite(examples))
-        PM_HTML(html, "{}{} training pictures", between, PM_COUNT_TEXT(examples));
+        PM_HTML(html, "{}{} training {}", between, PM_COUNT_TEXT(examples),
+                pm_plural(examples, "picture", "pictures"));
     for (d = devices ? devices->child : NULL; d; d = d->next) {
         const char *name = pm_json_text_of(d, "name");
         int times = 1;

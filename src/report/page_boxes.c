@@ -103,8 +103,8 @@ static void write_panel(struct pm_str *html, const struct result *r, const cJSON
     const double height = pm_json_number_of(sample, "height");
     char text[PM_TEXT];
 
-    PM_HTML(html, "<figure><div class=\"boxed\" role=\"img\" aria-label=\"{}: {} boxes\"", what,
-            pm_text_count(count, text));
+    PM_HTML(html, "<figure><div class=\"boxed\" role=\"img\" aria-label=\"{}: {} {}\"", what,
+            pm_text_count(count, text), pm_plural(count, "box", "boxes"));
     if (width > 0 && height > 0)
         pm_str_add(html, " style=\"aspect-ratio:%.0f/%.0f\"", width, height);
     pm_html_raw(html, ">");
@@ -142,7 +142,8 @@ void pm_page_boxes_sample(struct pm_str *html, const struct result *r, const cJS
     if (right)
         pm_html_raw(html, "\xe2\x9c\x93 no error");
     else
-        PM_HTML(html, "\xe2\x9c\x95 {} error{}", PM_COUNT_TEXT(errors), errors == 1 ? "" : "s");
+        PM_HTML(html, "\xe2\x9c\x95 {} {}", PM_COUNT_TEXT(errors),
+                pm_plural(errors, "error", "errors"));
     pm_html_raw(html, "</b></div></li>\n");
 }
 
@@ -346,8 +347,9 @@ void pm_page_boxes_classes(struct pm_str *html, const struct result *r)
         PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
                 PM_COUNT_TEXT(ON_PAPER));
     if (n < labelled(r))
-        PM_HTML(html, "<p class=\"note\">{} classes have no object in this evaluation.</p>",
-                PM_COUNT_TEXT(labelled(r) - n));
+        PM_HTML(html, "<p class=\"note\">{} {} no object in this evaluation.</p>",
+                PM_COUNT_TEXT(labelled(r) - n),
+                pm_plural(labelled(r) - n, "class has", "classes have"));
     pm_html_raw(html, "</div>\n");
     pm_free(list);
     pm_free(l.ap);

@@ -266,8 +266,9 @@ static void write_classes(struct pm_str *html, const struct result *r)
         PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
                 PM_COUNT_TEXT(ON_PAPER));
     if (n < r->classes)
-        PM_HTML(html, "<p class=\"note\">{} classes are on no picture of this evaluation.</p>",
-                PM_COUNT_TEXT(r->classes - n));
+        PM_HTML(html, "<p class=\"note\">{} {} on no picture of this evaluation.</p>",
+                PM_COUNT_TEXT(r->classes - n),
+                pm_plural(r->classes - n, "class is", "classes are"));
     pm_html_raw(html, "</div>\n");
     pm_free(list);
 }
@@ -281,9 +282,9 @@ static void write_unanswered(struct pm_str *html, const cJSON *evaluation)
 
     if (n > 0)
         PM_HTML(html,
-                "<p class=\"note\">{} of them got no answer: the net's values were not finite. "
-                "They count as wrong. The matrix does not include them.</p>",
-                PM_COUNT_TEXT(n));
+                "<p class=\"note\">{} of them got no answer: the net's values were not finite. {} "
+                "as wrong. The matrix does not include {}.</p>", PM_COUNT_TEXT(n),
+                pm_plural(n, "It counts", "They count"), pm_plural(n, "it", "them"));
 }
 
 static bool has_details(const cJSON *evaluation)
@@ -329,8 +330,10 @@ static void write_which(struct pm_str *html, const cJSON *evaluation)
     const char *checkpoint = pm_json_text_of(evaluation, "checkpoint");
     const char *written = pm_json_text_of(evaluation, "written");
 
-    PM_HTML(html, "<p class=\"note\">{} pictures",
-            PM_COUNT_TEXT(pm_json_number_of(evaluation, "count")));
+    const double count = pm_json_number_of(evaluation, "count");
+
+    PM_HTML(html, "<p class=\"note\">{} {}", PM_COUNT_TEXT(count),
+            pm_plural(count, "picture", "pictures"));
     if (data && split)
         PM_HTML(html, " of {}, split {}", data, split);
     else

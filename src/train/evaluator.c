@@ -173,8 +173,10 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
                        (unsigned long long)skipped);
     if (skipped)
         PM_WARN("eval",
-                "%llu damaged records were skipped, %llu pictures were evaluated (data.on_corrupt)",
-                (unsigned long long)skipped, (unsigned long long)count);
+                "%llu damaged %s skipped, %llu %s evaluated (data.on_corrupt)",
+                (unsigned long long)skipped,
+                pm_plural((double)skipped, "record was", "records were"), (unsigned long long)count,
+                pm_plural((double)count, "picture was", "pictures were"));
     return PM_OK;
 }
 

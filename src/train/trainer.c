@@ -294,9 +294,9 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
         say_early_stop(&t, summary);
     if (t.loop.skipped)
         PM_WARN("data",
-                "%llu damaged records were skipped since step 0 and replaced by other records "
-                "(data.on_corrupt)",
-                (unsigned long long)t.loop.skipped);
+                "%llu damaged %s skipped since step 0 and replaced by other records "
+                "(data.on_corrupt)", (unsigned long long)t.loop.skipped,
+                pm_plural((double)t.loop.skipped, "record was", "records were"));
     if (summary)
         summarise(&t, summary);
 out:

@@ -233,10 +233,12 @@ static void say_start(const struct pm_trainer *t)
     for (int i = 0; i < t->run.spec_count && n < sizeof shares; i++)
         n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
                               t->run.specs[i].info.name, pm_clones_examples(t->run.clones, i));
-    PM_INFO("train", "%s, %s, %dx%dx%d, %zu pictures, batch %d on %s",
+    PM_INFO("train", "%s, %s, %dx%dx%d, %zu %s, batch %d on %s",
             pm_experiment_net_name(t->run.c), what.text,
             t->run.e->facts.height, t->run.e->facts.width, t->run.e->facts.channels,
-            pm_dataset_get_info(t->run.e->train)->count, t->run.c->run.batch_size, shares);
+            pm_dataset_get_info(t->run.e->train)->count,
+            pm_plural((double)pm_dataset_get_info(t->run.e->train)->count, "picture", "pictures"),
+            t->run.c->run.batch_size, shares);
     pm_str_free(&what);
     say_length(t);
     for (int i = 0; i < t->run.spec_count; i++)

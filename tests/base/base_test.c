@@ -131,6 +131,15 @@ static void strings(void **state)
     assert_true(pm_hash("foobar") == UINT64_C(0x85944171f73967e8));
 }
 
+static void plural(void **state)
+{
+    (void)state;
+    assert_string_equal(pm_plural(1, "class", "classes"), "class");
+    assert_string_equal(pm_plural(0, "class", "classes"), "classes");
+    assert_string_equal(pm_plural(2, "class", "classes"), "classes");
+    assert_string_equal(pm_plural((double)NAN, "class", "classes"), "classes");
+}
+
 static void nearest(void **state)
 {
     static const char *const names[] = { "momentum", "adam", "adagrad", "rmsprop", "lr" };
@@ -332,7 +341,7 @@ int main(void)
         cmocka_unit_test(errors),     cmocka_unit_test(errors_per_thread),
         cmocka_unit_test(log_filter), cmocka_unit_test(arena),
         cmocka_unit_test(counting),   cmocka_unit_test(strings),
-        cmocka_unit_test(nearest),    cmocka_unit_test(sha256),
+        cmocka_unit_test(plural), cmocka_unit_test(nearest),    cmocka_unit_test(sha256),
         cmocka_unit_test(files),      cmocka_unit_test(atomic_write),
         cmocka_unit_test(parallel),
     };

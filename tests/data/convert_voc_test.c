@@ -65,7 +65,7 @@ static void lists(void **state)
     pm_log_file(log);
     convert_ok("voc", "v", "d", NULL);
     pm_log_file(NULL);
-    assert_int_equal(lines_with(log, "1 of 4 pictures have no annotations and are kept"), 1);
+    assert_int_equal(lines_with(log, "1 of 4 pictures has no annotations and is kept"), 1);
     fclose(log);
     struct record r = record_open("d", "train", 2, 0);
     assert_text(r.e, "image/filename", "a.jpg");

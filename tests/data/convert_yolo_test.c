@@ -101,7 +101,7 @@ static void ultralytics(void **state)
         assert_int_equal(boxes_of(in_scratch("d"), "validation", 1), 0);
         pm_remove_tree(in_scratch("d"));
     }
-    assert_int_equal(lines_with(log, "1 of 3 pictures have no annotations and are kept"), 3);
+    assert_int_equal(lines_with(log, "1 of 3 pictures has no annotations and is kept"), 3);
     assert_int_equal(lines_with(log, "1 clipped"), 3); /* rounding at a border does not count as
                                                         * clipping */
     fclose(log);

@@ -51,6 +51,27 @@ static void whole_run(void **state)
     drop_folder(folder);
 }
 
+static void one_thing_is_singular(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put(folder, "run.json", "{\"net\": \"x\", \"classes\": 1, \"train_examples\": 1, "
+                            "\"parameters\": 1, \"eval_split\": \"test\"}");
+    put(folder, "evaluation.json", "{\"step\": 1, \"count\": 1, \"unanswered\": 1, \"metrics\": "
+        "{\"loss\": 1}, \"labels\": [\"a\", \"b\"], \"per_class\": {\"count\": [1, 0], "
+        "\"predicted\": [0, 0], \"right\": [0, 0]}}");
+    struct pm_str html = page_of(folder, false);
+    assert_contains(html.text, "\xc2\xb7 1 parameter \xc2\xb7 1 class \xc2\xb7 1 training "
+                               "picture<");
+    assert_contains(html.text, ">1 picture (the data");
+    assert_contains(html.text, ">1 class is on no picture of this evaluation.<");
+    assert_contains(html.text, "not finite. It counts as wrong. The matrix does not include it.<");
+    assert_contains(html.text, "<h3>Metrics on test</h3>");
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
 /* Every loss of the net is drawn, independent of its layer's name; their average has no curve. */
 static void parts_of_the_loss(void **state)
 {
@@ -410,7 +431,7 @@ static void thousand_classes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_run),
+        cmocka_unit_test(whole_run), cmocka_unit_test(one_thing_is_singular),
         cmocka_unit_test(parts_of_the_loss), cmocka_unit_test(thresholds),
         cmocka_unit_test(new_run),
         cmocka_unit_test(hostile_run),

@@ -263,8 +263,10 @@ static int check_missing(const struct pm_annotations *s)
     if (s->missing == all)
         return pm_fail(PM_EDATA, "none of the %zu pictures has annotations: %s", all,
                        s->first_missing);
-    PM_WARN("data", "%zu of %zu pictures have no annotations and are %s; the first one: %s",
-            s->missing, all, skipped ? "skipped" : "kept as pictures without objects",
+    PM_WARN("data", "%zu of %zu pictures %s no annotations and %s %s; the first one: %s",
+            s->missing, all, pm_plural((double)s->missing, "has", "have"),
+            pm_plural((double)s->missing, "is", "are"),
+            skipped ? "skipped" : "kept without objects",
             s->first_missing);
     return PM_OK;
 }

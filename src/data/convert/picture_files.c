@@ -25,7 +25,8 @@ void pm_sources_warn(const struct pm_sources *s)
     for (size_t i = 0; i < s->left_count && i < MOST_NAMED; i++)
         PM_WARN("data", "%s: left out: %s", s->left[i].path, s->left[i].why);
     if (s->left_count > MOST_NAMED)
-        PM_WARN("data", "%zu more files are left out", s->left_count - MOST_NAMED);
+        PM_WARN("data", "%zu more %s left out", s->left_count - MOST_NAMED,
+                pm_plural((double)(s->left_count - MOST_NAMED), "file is", "files are"));
 }
 
 void pm_sources_free(struct pm_sources *s)

@@ -114,7 +114,8 @@ static int fetch_all(const struct work *w)
 
     for (size_t i = 0; i < w->source->archive_count; i++)
         bytes += w->source->archives[i].size;
-    PM_INFO("data", "%s: %zu archives, %s, to %s", w->source->name, w->source->archive_count,
+    PM_INFO("data", "%s: %zu %s, %s, to %s", w->source->name, w->source->archive_count,
+            pm_plural((double)w->source->archive_count, "archive", "archives"),
             pm_bytes_text(bytes, text), w->raw);
     for (size_t i = 0; i < w->source->archive_count; i++) {
         struct pm_archive a;

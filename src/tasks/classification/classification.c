@@ -114,7 +114,8 @@ out:
 
 static void describe(const struct pm_task *s, struct pm_str *out)
 {
-    pm_str_add(out, "%d classes", s->facts.num_classes);
+    pm_str_add(out, "%d %s", s->facts.num_classes,
+               pm_plural(s->facts.num_classes, "class", "classes"));
 }
 
 static void exporting(const struct pm_task *s, struct pm_task_export *out)

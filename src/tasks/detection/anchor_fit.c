@@ -223,9 +223,10 @@ void pm_anchor_fit_print(struct pm_anchor_fit *f, const char *const *names, stru
 {
     char text[32];
 
-    pm_str_add(out, "%d anchors, %lld box%s in %lld picture%s\n", pm_anchor_index_count(f->index),
-               (long long)f->all.boxes, f->all.boxes == 1 ? "" : "es", (long long)f->pictures,
-               f->pictures == 1 ? "" : "s");
+    pm_str_add(out, "%d %s, %lld %s in %lld %s\n", pm_anchor_index_count(f->index),
+               pm_plural(pm_anchor_index_count(f->index), "anchor", "anchors"),
+               (long long)f->all.boxes, pm_plural((double)f->all.boxes, "box", "boxes"),
+               (long long)f->pictures, pm_plural((double)f->pictures, "picture", "pictures"));
     if (f->all.boxes == 0)
         return;
     pm_str_add(out, "%-20s %8s %9s %9s %9s %9s %9s %11s\n", "", "boxes", fates[0], fates[1],

@@ -384,7 +384,8 @@ static int take_map_classes(const struct pm_config *c, struct pm_arena *a,
 /* Appends "5 classes, 2 of edges, instances". */
 static void describe(const struct pm_task *s, struct pm_str *out)
 {
-    pm_str_add(out, "%d classes", s->facts.num_classes);
+    pm_str_add(out, "%d %s", s->facts.num_classes,
+               pm_plural(s->facts.num_classes, "class", "classes"));
     if (s->pixels.edge_classes > 0)
         pm_str_add(out, ", %d of edges", s->pixels.edge_classes);
     if (s->pixels.instance.on)
