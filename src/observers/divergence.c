@@ -9,7 +9,8 @@
 
 enum { LEAST_STEPS = 100, TIMES_THE_START = 1000 };
 
-static const char advice[] = "lower schedule.base_lr, or look for wrong labels";
+static const char advice[] =
+    "lower schedule.base_lr (pumice lr-find proposes a rate), or look for wrong labels";
 
 void pm_divergence_start(struct pm_divergence *d, double uniform, double warmup_steps)
 {
