@@ -57,8 +57,8 @@ static void take(struct found *f, const char *path, size_t length, struct pm_are
     pm_str_add(&f->names, "%s%s", f->count > 1 ? ", " : "", f->path);
 }
 
-/* Searches the files below folder/sub. depth: folders that may follow. inside: part of the path
- * that is needed, or NULL. */
+/* Searches the files below folder/sub. Hidden files are no checkpoints: macOS adds ._NAME beside
+ * NAME. depth: folders that may follow. inside: part of the path that is needed, or NULL. */
 static int search(const char *folder, const char *sub, const char *inside, int depth,
                   struct pm_arena *a, struct found *f)
 {
@@ -71,7 +71,9 @@ static int search(const char *folder, const char *sub, const char *inside, int d
         const char *path = pm_arena_printf(a, "%s/%s", sub, names[i]);
         const size_t n = strlen(path);
 
-        if (pm_is_folder(pm_arena_printf(a, "%s/%s", folder, path))) {
+        if (names[i][0] == '.') {
+            continue;
+        } else if (pm_is_folder(pm_arena_printf(a, "%s/%s", folder, path))) {
             if (depth > 0)
                 PM_TRY(search(folder, path, inside, depth - 1, a, f));
         } else if (inside && !strstr(path, inside)) {
@@ -128,6 +130,22 @@ out:
     return err;
 }
 
+/* Gives the downloaded file its name in the folder. A symbolic link that the user made gets an
+ * absolute target, because a relative one would lead elsewhere from there. */
+static int place_file(const struct work *w, const char *inner)
+{
+    struct stat st;
+    const bool is_link = lstat(w->file, &st) == 0 && S_ISLNK(st.st_mode);
+    char *target = is_link ? realpath(w->file, NULL) : NULL;
+    const bool placed = target ? symlink(target, inner) == 0
+                               : link(w->file, inner) == 0 || rename(w->file, inner) == 0;
+    const int reason = errno;
+
+    free(target);
+    return placed ? PM_OK : pm_fail(PM_EFAIL, "%s: cannot be moved to %s: %s", w->file, inner,
+                                    strerror(reason));
+}
+
 /* Fills a temporary folder: unpacks the archive, or adds a second name of the file. */
 static int fill(const struct work *w, const char *folder)
 {
@@ -146,10 +164,7 @@ static int fill(const struct work *w, const char *folder)
         PM_TRY(err);
         PM_TRY(find_checkpoint(w, folder, &checkpoint));
     } else {
-        const char *inner = pm_arena_printf(w->arena, "%s/%s", folder, checkpoint);
-        if (link(w->file, inner) != 0 && rename(w->file, inner) != 0)
-            PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be moved to %s: %s", w->file, inner,
-                           strerror(errno)));
+        PM_TRY(place_file(w, pm_arena_printf(w->arena, "%s/%s", folder, checkpoint)));
     }
     PM_TRY(write_source(w, folder, checkpoint));
     w->out->path = pm_arena_printf(w->arena, "%s/%s", w->folder, checkpoint);

@@ -127,6 +127,15 @@ static void a_file_with_published_digits(void **state)
     snprintf(more, sizeof more, "--sums %s", in("sums"));
     check(download(NULL, "torchvision_resnet18", more), 0, "as in the list");
     assert_false(is_there(CACHE "/" TORCH_FILE));
+    /* The file may be a symbolic link; a relative one is found from the new folder, too. */
+    forget();
+    assert_int_equal(pm_make_folders(in(CACHE)), 0);
+    assert_int_equal(pm_file_write(in(TORCH_FILE), contents[TORCH].text, contents[TORCH].length),
+                     0);
+    assert_int_equal(symlink("../../../" TORCH_FILE, in(CACHE "/" TORCH_FILE)), 0);
+    check(download(NULL, "torchvision_resnet18", more), 0, "already downloaded", "as in the list");
+    check(run(NULL, "checkpoint inspect %s", in(CACHE "/torchvision_resnet18/" TORCH_FILE)), 0);
+    check(run(NULL, "checkpoint download torchvision_resnet18"), 0);
 }
 
 static void resumed_and_redirected(void **state)
@@ -196,6 +205,12 @@ static void wrong_archives(void **state)
     tar_end(&tar);
     packed = gzipped(&tar);
     check(download_other(&packed), 3, "more than one checkpoint in the archive", "a/x.ckpt, ./b/y");
+    /* macOS adds a file ._NAME for each file. */
+    tar_file(&tar, "./a/._x.ckpt.index", "x", 1);
+    tar_file(&tar, "./a/x.ckpt.index", "x", 1);
+    tar_end(&tar);
+    packed = gzipped(&tar);
+    check(download_other(&packed), 0);
     assert_int_equal(temporaries(in("cache")), 0);
 }
 
