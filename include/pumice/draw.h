@@ -87,8 +87,9 @@ struct pm_legend_entry {
     const char *label; /* borrowed */
     struct pm_color color;
 };
-/* Copies `in` to RGB, enlarged by a whole factor to at least 256 pixels in width, with a legend
- * below it. Entries fill lines from left to right. Free out with pm_image_free. */
+/* Copies `in` to RGB, enlarged by a whole factor to at least 256 pixels in width if its height then
+ * is at most 4096, with a legend below it. Entries fill lines from left to right. Free out with
+ * pm_image_free. */
 void pm_draw_legend(const struct pm_image8 *in, const struct pm_legend_entry *list, int count,
                     struct pm_image8 *out);
 

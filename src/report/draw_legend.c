@@ -2,7 +2,7 @@
 #include <pumice/draw.h>
 #include <string.h>
 
-enum { SMALLEST = 256 };
+enum { SMALLEST = 256, LARGEST = 4096 }; /* pixels of an enlarged picture's sides */
 static const struct pm_color ground = { 32, 34, 38 }, light = { 235, 235, 235 };
 
 /* Where the entries stand: each has a square of 7 * scale pixels and its name. */
@@ -52,8 +52,10 @@ void pm_draw_legend(const struct pm_image8 *in, const struct pm_legend_entry *li
                     struct pm_image8 *out)
 {
     struct pm_image8 picture;
-    const int factor = in->width < SMALLEST ? (SMALLEST + in->width - 1) / in->width : 1;
     const int longer = in->height > in->width ? in->height : in->width;
+    const int most = longer < LARGEST ? LARGEST / longer : 1; /* a tall picture may be huge */
+    const int wanted = in->width < SMALLEST ? (SMALLEST + in->width - 1) / in->width : 1;
+    const int factor = wanted < most ? wanted : most;
 
     pm_draw_canvas(in, factor * longer, &picture);
     const int panel = draw_entries(NULL, 0, picture.width, list, count);

@@ -173,6 +173,27 @@ static void shrinks(void **state)
     pm_image_free(&out);
 }
 
+/* A narrow picture is enlarged as far as its height allows. */
+static void legend_below(void **state)
+{
+    static const struct { int height, width, factor; } cases[] = {
+        { 10, 20, 13 }, { 300, 300, 1 }, { 1000, 20, 4 }, { 30000, 1, 1 },
+    };
+    static const struct pm_legend_entry red_only = { "red", { 200, 10, 20 } };
+    (void)state;
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_image8 im = blank(cases[i].height, cases[i].width, 3), out;
+
+        pm_draw_legend(&im, &red_only, 1, &out);
+        assert_int_equal(out.width, cases[i].factor * im.width);
+        assert_true(out.height > cases[i].factor * im.height);
+        assert_true(out.height < cases[i].factor * im.height + 100);
+        pm_image_free(&out);
+        pm_image_free(&im);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +201,7 @@ int main(void)
         cmocka_unit_test(clips),                 cmocka_unit_test(label_is_readable),
         cmocka_unit_test(box_leaves_the_inside), cmocka_unit_test(bars_have_their_shares),
         cmocka_unit_test(picture_of_small_and_large), cmocka_unit_test(shrinks),
+        cmocka_unit_test(legend_below),
     };
 
     setenv("PM_FONT", "none", 1); /* draw_font_test tests the letters of a font */
