@@ -8,6 +8,7 @@
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <unistd.h>
 
 /* Evaluates and prints once. watching: this is one of many evaluations. */
@@ -39,6 +40,12 @@ static bool is_overtaken(const struct pm_config *c, int err, int64_t step)
     return err == PM_EDATA && pm_checkpoint_newest_step(c->run.folder) > step;
 }
 
+/* Whether training may end at another step than run.steps. */
+static bool may_end_before(const struct pm_config *c)
+{
+    return c->run.steps < 1 || !isnan(c->run.epochs) || c->early_stop;
+}
+
 /* Evaluates every new checkpoint of the run as training writes it, until interrupted, run.steps,
  * eval.max_runs, or the end of a run whose last step is not known. It checks every second;
  * evaluations begin at least eval.interval_secs apart. */
@@ -65,7 +72,7 @@ static int watch(const struct pm_config *c, struct app_globals *g)
             runs++;
         }
         if ((c->run.steps > 0 && seen >= c->run.steps) ||
-            ((c->run.steps < 1 || c->early_stop) && pm_run_is_finished(c->run.folder, seen)) ||
+            (may_end_before(c) && pm_run_is_finished(c->run.folder, seen)) ||
             (c->eval.max_runs > 0 && runs >= c->eval.max_runs))
             break;
         sleep(1);

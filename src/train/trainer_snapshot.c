@@ -65,6 +65,7 @@ int pm_trainer_snapshot_continue(struct pm_trainer *t)
     PM_TRY(pm_values_translate(from, pm_clones_master(t->run.clones)));
     PM_TRY(pm_state_check(t->snapshot.state, from, where, t->start.betas));
     PM_TRY(pm_trainer_snapshot_read(t, from));
+    pm_early_stop_read(&t->saving.stop, NULL); /* as the best checkpoint, it begins anew */
     PM_INFO("init",
             "%s (%s): all variables, optimizer slots%s and the step %llu are restored "
             "(init.restore)",

@@ -94,15 +94,29 @@ static void best_by_default(void **state)
           "has no best checkpoint: evaluations during training choose it; set eval.every_steps");
 }
 
-/* A run of so many epochs ends eval --watch, too. */
+/* A run that continues another one with init.restore counts its own evaluations only, because only
+ * their best checkpoint is in its folder. */
+static void continues_another(void **state)
+{
+    (void)state;
+    check(train_net(NULL, "h", STOPS "run.early_stop.patience=1"), 0, "ends at step 4");
+    check(run(NULL, "train %s run.folder=%s init.checkpoint=%s init.restore=all " STOPS
+                    "run.early_stop.patience=2", in("net.json"), in("i"), in("h")), 0,
+          " (step 4) in 2 evaluations: training ends at step 8",
+          "/i/checkpoints/best-000004.safetensors");
+}
+
+/* A run of so many epochs ends eval --watch, too, also if run.steps are more. */
 static void watched(void **state)
 {
-    struct result r = run(NULL, "eval %s run.folder=%s --watch run.steps=null run.epochs=0.4",
-                          in("net.json"), in("e"));
     (void)state;
-    assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "step 3"));
-    drop(&r);
+    for (int steps = 0; steps < 2; steps++) {
+        struct result r = run(NULL, "eval %s run.folder=%s --watch run.steps=%s run.epochs=0.4",
+                              in("net.json"), in("e"), steps ? "1000" : "null");
+        assert_int_equal(r.code, 0);
+        assert_non_null(strstr(r.out, "step 3"));
+        drop(&r);
+    }
 }
 
 static void refused(void **state)
@@ -134,7 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends),    cmocka_unit_test(goes_on), cmocka_unit_test(not_needed),
-        cmocka_unit_test(best_by_default), cmocka_unit_test(watched), cmocka_unit_test(refused),
+        cmocka_unit_test(best_by_default), cmocka_unit_test(continues_another),
+        cmocka_unit_test(watched), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);
