@@ -1,6 +1,7 @@
 /* pumice config: checks a file, shows all resolved values, writes the schema and the table of
  * keys. */
 #include "app/app.h"
+#include "experiment/experiment.h"
 
 #include <pumice/import.h>
 #include <pumice/train.h>
@@ -15,14 +16,15 @@ static const char generated_mark[] =
 /* ---- loading --------------------------------------------------------------------------- */
 
 /* Loads the config. run.batch_size "auto" becomes the number that training would use, unless the
- * data is still to be made. */
+ * data is still to be made or converted. */
 static int load(const struct app_args *args, const char *command, struct pm_arena *a,
                 struct pm_config **c)
 {
     int err = PM_OK;
 
     PM_TRY(app_load_config(args, command, 1, a, c));
-    if (!(*c)->data.folder || pm_is_folder((*c)->data.folder))
+    if (!(*c)->data.folder ||
+        (pm_is_folder((*c)->data.folder) && !pm_experiment_unconverted(*c)))
         PM_TRY(pm_settle_batch(*c));
 out:
     return err;

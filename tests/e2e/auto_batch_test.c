@@ -146,6 +146,9 @@ static void without_data(void **state)
                                                                  "batch_size")), "auto");
     cJSON_Delete(json);
     check(r, 0);
+    check(run(NULL, "config show --plan %s run.batch_size=auto data.folder=/nowhere "
+                    "model.num_classes=4 input.size=8", in("net.json")), 2,
+          "command line: run.batch_size: \"auto\" needs the data, which does not exist");
     check(run(NULL, "train %s run.batch_size=auto run.folder=%s data.folder=/nowhere",
               in("net.json"), in("none")), 3, "/nowhere");
 }

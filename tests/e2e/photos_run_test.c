@@ -107,6 +107,8 @@ static void once(void **state)
                     "\xc3\x84pfel x 12\n  The pictures are not converted yet");
     check(r, 0);
     check(photos("config show --plan", ""), 0);
+    check(photos("config check", "run.batch_size=auto"), 0);
+    check(photos("config show", "run.batch_size=auto"), 0);
     assert_int_equal(conversions(NULL), 0);
     check(photos("train", ""), 0, PHOTOS ": converting the pictures once, to ",
           "train 18 (birnen 7, \xc3\x84pfel 11), validation 2 (birnen 1, \xc3\x84pfel 1); 2 "
