@@ -92,9 +92,10 @@ const struct pm_published *pm_published_of(const struct pm_config *c);
 int pm_published_check(const struct pm_config *c);
 /* Resolves init.checkpoint "imagenet" for a new run: gets the row of the config's net, adds to
  * init.exclude_scopes the last layer if its classes differ, and writes RUN/init.json with the
- * file's origin and digest. Any other value is copied unchanged. Pointers in *init are the config's
- * or in the arena. v: the net's variables, without memory. */
-int pm_published_start(const struct pm_config *c, const struct pm_variables *v, struct pm_arena *a,
-                       struct pm_config_init *init);
+ * file's origin and digest. run: the run folder; NULL: this file is not written. Any other value is
+ * copied unchanged. Pointers in *init are the config's or in the arena. v: the net's variables,
+ * without memory. */
+int pm_published_start(const struct pm_config *c, const struct pm_variables *v, const char *run,
+                       struct pm_arena *a, struct pm_config_init *init);
 
 #endif

@@ -112,7 +112,7 @@ out:
 /* ---- the start --------------------------------------------------------------------------- */
 
 /* Keeps the origin of the weights in the run folder. */
-static int write_origin(const struct pm_config *c, const struct pm_published *p,
+static int write_origin(const struct pm_config *c, const char *run, const struct pm_published *p,
                         const struct pm_published_copy *copy, struct pm_arena *a)
 {
     int err = PM_OK;
@@ -127,7 +127,7 @@ static int write_origin(const struct pm_config *c, const struct pm_published *p,
     cJSON_AddStringToObject(o, "sha256_published", p->sha256);
     cJSON_AddStringToObject(o, "licence", p->licence);
     text = pm_json_print(o);
-    PM_TRY(pm_file_write(pm_arena_printf(a, "%s/init.json", c->run.folder), text, strlen(text)));
+    PM_TRY(pm_file_write(pm_arena_printf(a, "%s/init.json", run), text, strlen(text)));
 out:
     pm_free(text);
     cJSON_Delete(o);
@@ -148,8 +148,8 @@ static void tell(const struct pm_config *c, const struct pm_published *p,
                 "whose pixel values may differ", p->name, p->preprocessing, is);
 }
 
-int pm_published_start(const struct pm_config *c, const struct pm_variables *v, struct pm_arena *a,
-                       struct pm_config_init *init)
+int pm_published_start(const struct pm_config *c, const struct pm_variables *v, const char *run,
+                       struct pm_arena *a, struct pm_config_init *init)
 {
     int err = PM_OK;
     const struct pm_published *p;
@@ -176,7 +176,8 @@ int pm_published_start(const struct pm_config *c, const struct pm_variables *v, 
     else
         PM_TRY(exclude_head(p, copy.path, where, v, a, init));
     tell(c, p, &copy, backbone);
-    PM_TRY(write_origin(c, p, &copy, a));
+    if (run)
+        PM_TRY(write_origin(c, run, p, &copy, a));
 out:
     return err;
 }

@@ -1,7 +1,8 @@
 /* dry_run: what a training costs, without training. It makes the checks of `train`, then takes a
- * few steps from initial values, as `bench` does. Nothing is written to the run folder. */
+ * few steps from the values of a new run, as `bench` does. Nothing is written to the run folder. */
 #include <pumice/train.h>
 
+#include "checkpoints/published.h"
 #include "measure/bench_report.h"
 #include "measure/steps.h"
 #include "train/trainer.h"
@@ -11,8 +12,8 @@
 /* Steps that fill the ring and the caches; steps that are measured. */
 enum { WARM_UP = 2, MEASURED = 3 };
 
-/* Makes the checks of a training, and finds its steps: the last one (0: none), and the one from
- * which it continues. */
+/* Makes the checks of a training, and finds its steps: the last one (0: none), and that of the
+ * newest checkpoint (-1: none). */
 static int check_run(const struct pm_config *c, int64_t *steps, int64_t *first)
 {
     struct pm_trainer t = { .run.c = c, .losses.failed.clone = -1 };
@@ -21,10 +22,26 @@ static int check_run(const struct pm_config *c, int64_t *steps, int64_t *first)
     PM_TRY(pm_trainer_prepare(&t));
     *steps = t.run.e->steps;
     *first = pm_checkpoint_newest_step(c->run.folder);
-    if (*first < 0)
-        *first = 0;
 out:
     pm_trainer_close(&t);
+    return err;
+}
+
+/* Sets the values of init.checkpoint if the run would read it, and finds its first step. Published
+ * weights are not downloaded for this. */
+static int start(struct pm_steps *s, int64_t *first)
+{
+    const struct pm_published *p = pm_published_is_wanted(s->c) ? pm_published_of(s->c) : NULL;
+    int err = PM_OK;
+
+    if (*first >= 0)
+        return PM_OK;
+    if (p && !pm_published_is_here(p))
+        PM_INFO("init", "%s is not downloaded yet, so it was not tried", p->name);
+    else
+        PM_TRY(pm_steps_start(s));
+    *first = (int64_t)s->step;
+out:
     return err;
 }
 
@@ -40,12 +57,13 @@ out:
     return err;
 }
 
-static int measure(struct pm_steps *s, double *seconds)
+static int measure(struct pm_steps *s, int64_t *first, double *seconds)
 {
     double begun;
     int err = PM_OK;
 
     PM_TRY(pm_steps_clones(s, false));
+    PM_TRY(start(s, first));
     PM_TRY(pm_steps_loader(s));
     PM_TRY(take_steps(s, WARM_UP));
     begun = pm_seconds();
@@ -64,7 +82,7 @@ int pm_dry_run(const struct pm_config *c, struct cJSON *report)
 
     PM_TRY(check_run(c, &steps, &first));
     PM_TRY(pm_steps_open(&s, c, false));
-    PM_TRY(measure(&s, &seconds));
+    PM_TRY(measure(&s, &first, &seconds));
     cJSON_AddStringToObject(report, "config", c->path);
     cJSON_AddStringToObject(report, "model", pm_experiment_net_name(c));
     cJSON_AddNumberToObject(report, "batch", s.c->run.batch_size);

@@ -10,7 +10,6 @@
  * distance from it. It is rounded to one digit, because the test does not tell more. */
 #include <pumice/train.h>
 
-#include "checkpoints/warm_start.h"
 #include "measure/steps.h"
 
 #include <pumice/report.h>
@@ -30,24 +29,6 @@ struct test {
 };
 
 /* ---- measuring -------------------------------------------------------------------------- */
-
-/* Sets the values as `train` does. */
-static int start(struct test *t, const struct pm_config *c)
-{
-    struct pm_variables *v;
-    int err = PM_OK;
-
-    PM_TRY(pm_steps_clones(&t->s, false));
-    PM_TRY(pm_steps_loader(&t->s));
-    if (!c->init.checkpoint)
-        goto out;
-    v = pm_clones_master(t->s.clones);
-    PM_TRY(pm_values_warm_start(v, &c->init, c->path));
-    PM_TRY(pm_variables_start_averages(v));
-    PM_TRY(pm_clones_scatter(t->s.clones));
-out:
-    return err;
-}
 
 static int measure(struct test *t, const struct pm_rate_options *o)
 {
@@ -187,7 +168,9 @@ int pm_rate_test(const struct pm_config *c, const struct pm_rate_options *o, str
     int err = PM_OK;
 
     PM_TRY(pm_steps_open(&t.s, c, false));
-    PM_TRY(start(&t, c));
+    PM_TRY(pm_steps_clones(&t.s, false));
+    PM_TRY(pm_steps_start(&t.s));
+    PM_TRY(pm_steps_loader(&t.s));
     PM_TRY(measure(&t, o));
     smooth(&t, o->steps);
     cJSON_AddStringToObject(report, "config", c->path);

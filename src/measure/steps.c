@@ -1,6 +1,9 @@
 /* steps: see steps.h. */
 #include "measure/steps.h"
 
+#include "checkpoints/published.h"
+#include "checkpoints/state.h"
+#include "checkpoints/warm_start.h"
 #include "optim/averages.h"
 
 #include <math.h>
@@ -82,6 +85,51 @@ int pm_steps_clones(struct pm_steps *s, bool timed)
     PM_TRY(pm_clones_scatter(s->clones));
     s->step = s->collected = 0;
 out:
+    return err;
+}
+
+/* Restores a whole checkpoint, for init.restore "all". */
+static int restore_all(struct pm_steps *s, const char *where)
+{
+    struct pm_variables *v = pm_clones_master(s->clones);
+    struct pm_state *state = pm_state_create(v);
+    struct pm_checkpoint *from = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_checkpoint_open(NULL, s->c->init.checkpoint, where, &from));
+    PM_TRY(pm_values_translate(from, v));
+    PM_TRY(pm_state_check(state, from, where, s->betas));
+    PM_TRY(pm_state_load(state, from));
+    PM_TRY(pm_state_write(state, v));
+    s->step = s->collected = from->step;
+out:
+    pm_checkpoint_close(&from);
+    pm_state_destroy(&state);
+    return err;
+}
+
+int pm_steps_start(struct pm_steps *s)
+{
+    const struct pm_config *c = s->c;
+    struct pm_variables *v = pm_clones_master(s->clones);
+    const char *place = pm_config_source(c, "init.checkpoint");
+    struct pm_arena *a = pm_arena_create();
+    struct pm_config_init init;
+    int err = PM_OK;
+
+    if (!c->init.checkpoint)
+        goto out;
+    PM_TRY(pm_published_check(c));
+    if (c->init.restore == PM_RESTORE_ALL) {
+        PM_TRY(restore_all(s, pm_arena_printf(a, "%s: init.checkpoint", place)));
+    } else {
+        PM_TRY(pm_published_start(c, v, NULL, a, &init));
+        PM_TRY(pm_values_warm_start(v, &init, place));
+        PM_TRY(pm_variables_start_averages(v));
+    }
+    PM_TRY(pm_clones_scatter(s->clones));
+out:
+    pm_arena_destroy(&a);
     return err;
 }
 

@@ -39,6 +39,9 @@ void pm_steps_close(struct pm_steps *s);
 void pm_steps_one_size(struct pm_steps *s);
 /* Makes clones with initial values, at step 0; ends former clones. */
 int pm_steps_clones(struct pm_steps *s, bool timed);
+/* Sets the values with which a new run would start: those of init.checkpoint, if it is set. With
+ * init.restore "all" also slots, averages and the step. Call it after pm_steps_clones. */
+int pm_steps_start(struct pm_steps *s);
 /* Starts the loader, unless synthetic. */
 int pm_steps_loader(struct pm_steps *s);
 int pm_steps_submit(struct pm_steps *s);

@@ -89,7 +89,7 @@ static int start_values(struct pm_trainer *t)
         PM_TRY(pm_optimizer_init(t->run.e->optimizer, t->run.e->optimizer_cfg, v,
                                  (uint64_t)c->run.seed));
         if (c->init.checkpoint) {
-            PM_TRY(pm_published_start(c, v, arena, &init));
+            PM_TRY(pm_published_start(c, v, c->run.folder, arena, &init));
             PM_TRY(pm_values_warm_start(v, &init, pm_config_source(c, "init.checkpoint")));
             PM_TRY(pm_variables_start_averages(v));
         }

@@ -306,6 +306,23 @@ static void offline(void **state)
     check(train(&how, "first", "run.steps=2 schedule.base_lr=0"), 0, "init.checkpoint is ignored");
 }
 
+/* Commands that only try a training start from the weights, too, but do not write to its folder. A
+ * dry run downloads nothing. */
+static void tried(void **state)
+{
+    const struct how how = { .environment = OFFLINE };
+    (void)state;
+
+    forget();
+    check(train(&how, "tried", "run.steps=1 --dry-run"), 0,
+          "slim_mobilenet_v1_025 is not downloaded yet, so it was not tried");
+    check(download(NULL, "slim_mobilenet_v1_025", ""), 0);
+    check(train(&how, "tried", "run.steps=1 --dry-run"), 0, "135 of 137 variables from ");
+    check(run(&how, "lr-find %s --steps 10 init.checkpoint=imagenet run.folder=%s",
+              in("mobile.json"), in("tried")), 0, "135 of 137 variables from ");
+    assert_false(pm_file_exists(in("tried")));
+}
+
 /* The last layer is taken when the classes are equal. */
 static void same_classes(void **state)
 {
@@ -456,7 +473,7 @@ int main(void)
         cmocka_unit_test(wrong_archives),
         cmocka_unit_test(no_space),
         cmocka_unit_test(words),
-        cmocka_unit_test(offline),
+        cmocka_unit_test(offline), cmocka_unit_test(tried),
         cmocka_unit_test(same_classes),
         cmocka_unit_test(nets_without_a_row),
         cmocka_unit_test(config_check),

@@ -84,6 +84,27 @@ static void continued(void **state)
     pm_free(after);
 }
 
+/* A new run that would start from a checkpoint: it is read, and init.restore "all" has its step. */
+static void started(void **state)
+{
+    struct result r;
+    cJSON *json;
+
+    (void)state;
+    check(train_net(NULL, "source", ""), 0);
+    r = run(NULL, "train %s --dry-run run.folder=%s run.steps=103 init.checkpoint=%s "
+                  "init.restore=all --json", in("net.json"), in("none"), in("source"));
+    json = json_of(&r);
+    assert_true(number_of(json, "first_step") == 3);
+    cJSON_Delete(json);
+    check(r, 0);
+    check(run(NULL, "train %s --dry-run run.folder=%s init.checkpoint=%s", in("net.json"),
+              in("none"), in("source")), 0, " variables from ");
+    check(run(NULL, "train %s --dry-run run.folder=%s init.checkpoint=%s", in("net.json"),
+              in("none"), in("absent")), 3, "init.checkpoint: ", "absent");
+    assert_false(pm_file_exists(in("none")));
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -99,7 +120,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(report), cmocka_unit_test(continued), cmocka_unit_test(refused),
+        cmocka_unit_test(report), cmocka_unit_test(continued), cmocka_unit_test(started),
+        cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make, drop_world);
