@@ -32,10 +32,10 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
  * the values of a new run; init.checkpoint is read unless published weights are not downloaded yet.
  * Writes nothing to the run folder; built-in data (data.make) is drawn. report: members config,
  * model, batch, devices (address, name, driver, examples, memory_bytes, memory), seconds_per_step
- * (mean of three steps after a warm-up), images_per_second, first_step (of the checkpoint from which
- * the run would continue, also by init.restore "all"; else 0), steps (0: until stopped), seconds (of
- * all steps from first_step on, without evaluations and checkpoints; null: until stopped). Errors
- * are those of pm_train. */
+ * (mean of three steps after a warm-up), images_per_second, first_step (of the checkpoint from
+ * which the run would continue, also by init.restore "all"; else 0), steps (0: until stopped),
+ * seconds (of all steps from first_step on, without evaluations and checkpoints; null: until
+ * stopped). Errors are those of pm_train. */
 int pm_dry_run(const struct pm_config *c, struct cJSON *report);
 /* Takes training steps whose learning rate grows from `from` to `to` by the same factor each, until
  * the loss diverges: the learning rate range test. Values start as in pm_train, from the seed or

@@ -119,8 +119,8 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
 
     if (c->run.batch_size == PM_WORD)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s: run.batch_size: \"auto\" needs the data, which does not exist or is not "
-                       "converted yet: set a number to see the plan",
+                       "%s: run.batch_size: \"auto\" needs the data, which does not exist or is "
+                       "not converted yet: set a number to see the plan",
                        pm_config_source(c, "run.batch_size")));
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
