@@ -25,13 +25,15 @@ static int print_json(const struct pm_new_config *c, struct app_globals *g)
 static int print_text(const struct pm_new_config *c)
 {
     struct pm_str s = { 0 };
-    int err;
+    int width = 0, err;
 
+    for (int i = 0; i < c->commands; i++)
+        width = (int)strlen(c->command[i]) > width ? (int)strlen(c->command[i]) : width;
     pm_str_add(&s, "%s\n", c->found);
     pm_str_name(&s, c->out, 0);
     pm_str_add(&s, ": a config for %s with %s. Next:\n", c->task, c->net);
     for (int i = 0; i < c->commands; i++)
-        pm_str_add(&s, "  %-60s # %s\n", c->command[i], c->purpose[i]);
+        pm_str_add(&s, "  %-*s  # %s\n", width, c->command[i], c->purpose[i]);
     err = app_print(s.text);
     pm_str_free(&s);
     return err;
