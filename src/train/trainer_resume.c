@@ -236,6 +236,30 @@ static void compare_records(const struct pm_trainer *t, const cJSON *was,
     cJSON_Delete(is);
 }
 
+/* Another number of steps is free (key_classes.def), but a learning rate that falls over the whole
+ * run, and a drop path that does, then have other values. */
+static void compare_length(const struct pm_trainer *t, const cJSON *was, cJSON *config,
+                           struct pm_config_changes *out)
+{
+    const struct pm_config *c = t->run.c;
+    const size_t examples = pm_dataset_get_info(t->run.e->train)->count;
+    const double steps = cJSON_GetNumberValue(was);
+    const cJSON *keep = member(config, "model", "drop_path_keep");
+    const bool drops = cJSON_GetNumberValue(keep) < 1 &&
+                       cJSON_IsNull(member(config, "model", "drop_path_steps"));
+    cJSON *is = cJSON_CreateNumber((double)t->run.e->steps);
+    struct pm_schedule before, now;
+
+    if (steps >= 0 && steps < 0x1p53 && !cJSON_Compare(was, is, true) &&
+        (drops || (pm_schedule_make(&c->schedule, examples, c->run.batch_size, c->devices_count,
+                                    (int64_t)steps, &before) == PM_OK &&
+                   pm_schedule_make(&c->schedule, examples, c->run.batch_size, c->devices_count,
+                                    t->run.e->steps, &now) == PM_OK &&
+                   before.decay_steps != now.decay_steps)))
+        pm_config_changes_add(out, "number of steps of the run", PM_KEY_RESULT, was, is);
+    cJSON_Delete(is);
+}
+
 static void compare_config(struct pm_trainer *t, cJSON *was, const cJSON *state)
 {
     const struct pm_task_facts *f = &t->run.e->facts;
@@ -254,6 +278,7 @@ static void compare_config(struct pm_trainer *t, cJSON *was, const cJSON *state)
             l->list[i].class = class_of_path(&l->list[i]);
     compare_classes(cJSON_GetObjectItem(state, "data"), data, l);
     compare_records(t, cJSON_GetObjectItem(run, "train_examples"), l);
+    compare_length(t, cJSON_GetObjectItem(run, "steps"), is, l);
     cJSON_Delete(is);
     cJSON_Delete(run);
     cJSON_Delete(size);

@@ -47,6 +47,25 @@ static void allowed_changes(void **state)
     expect_change("a", 2, "{\"step\":5,\"key\":\"run.batch_size\",\"old\":8,\"new\":4}");
 }
 
+/* More steps change the result if the learning rate falls over the whole run. */
+static void another_length(void **state)
+{
+    struct result r;
+
+    (void)state;
+    check(train_net(NULL, "long", "schedule.policy=cosine"), 0);
+    check(train_net(NULL, "long", "schedule.policy=cosine run.steps=5"), 0,
+          "number of steps of the run: 3 -> 5, from step 3 on");
+    expect_change("long", 1,
+                  "{\"step\":3,\"key\":\"number of steps of the run\",\"old\":3,\"new\":5}");
+    r = train_net(NULL, "long", "schedule.policy=cosine run.steps=5");
+    assert_null(strstr(r.err, "number of steps of the run"));
+    check(r, 0);
+    r = train_net(NULL, "long", "schedule.policy=fixed run.steps=6");
+    assert_null(strstr(r.err, "number of steps of the run"));
+    check(r, 0, "schedule.policy: \"cosine\" -> \"fixed\", from step 5 on");
+}
+
 /* Nothing is trained between two changes of a key: they are one. */
 static void changes_at_one_step(void **state)
 {
@@ -319,7 +338,7 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allowed_changes),
+        cmocka_unit_test(allowed_changes), cmocka_unit_test(another_length),
         cmocka_unit_test(changes_at_one_step),
         cmocka_unit_test(another_run),
         cmocka_unit_test(equal_values),
