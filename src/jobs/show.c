@@ -4,6 +4,8 @@
 
 #include "clones/clones.h"
 #include "experiment/experiment.h"
+#include "observers/activation_summaries.h"
+#include "observers/summaries.h"
 
 #include <cjson/cJSON.h>
 
@@ -127,6 +129,8 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     pm_experiment_clones(e, specs, count, &options);
     options.slots = PM_STEP_SLOTS;
     options.dry_run = true;
+    if (pm_summaries_observe(c))
+        PM_TRY(pm_activations_observed(e, &options.observed));
     PM_TRY(pm_clones_create(&options, &clones));
     list = list ? list : own;
     for (int i = 0; i < count; i++) {

@@ -4,6 +4,8 @@
 #include "checkpoints/published.h"
 #include "checkpoints/state.h"
 #include "checkpoints/warm_start.h"
+#include "observers/activation_summaries.h"
+#include "observers/summaries.h"
 #include "optim/averages.h"
 
 #include <math.h>
@@ -79,6 +81,8 @@ int pm_steps_clones(struct pm_steps *s, bool timed)
     options.slots = PM_STEP_SLOTS;
     options.timed = timed;
     options.phases = &s->phases;
+    if (pm_summaries_observe(s->c))
+        PM_TRY(pm_activations_observed(s->e, &options.observed));
     PM_TRY(pm_clones_create(&options, &s->clones));
     PM_TRY(pm_optimizer_init(s->e->optimizer, s->e->optimizer_cfg,
                              pm_clones_master(s->clones), (uint64_t)s->c->run.seed));

@@ -36,6 +36,27 @@ static void report(void **state)
     check(r, 0);
 }
 
+static double memory_of(const char *more)
+{
+    struct result r = run(NULL, "train %s --dry-run run.folder=%s %s --json", in("net.json"),
+                          in("none"), more);
+    cJSON *json = json_of(&r);
+    const double bytes = number_of(cJSON_GetObjectItem(json, "devices")->child, "memory_bytes");
+
+    cJSON_Delete(json);
+    check(r, 0);
+    return bytes;
+}
+
+/* The second plan of summaries is counted, too. */
+static void summaries(void **state)
+{
+    (void)state;
+    assert_true(memory_of("run.summary_activations=training") > memory_of(""));
+    assert_true(memory_of("run.summary_activations=training run.summary_every_steps=0") ==
+                memory_of(""));
+}
+
 /* Returns names, sizes and times of the files in FOLDER/NAME as text. */
 static char *listed(const char *name)
 {
@@ -120,7 +141,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(report), cmocka_unit_test(continued), cmocka_unit_test(started),
+        cmocka_unit_test(report), cmocka_unit_test(summaries),
+        cmocka_unit_test(continued), cmocka_unit_test(started),
         cmocka_unit_test(refused),
     };
 

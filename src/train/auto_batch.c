@@ -17,6 +17,8 @@
 
 #include "clones/clones.h"
 #include "experiment/experiment.h"
+#include "observers/activation_summaries.h"
+#include "observers/summaries.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -30,6 +32,7 @@ struct search {
     struct pm_experiment *e;
     struct pm_clone_spec *specs;
     int count;
+    const char *const *observed; /* pm_clones_options.observed */
     uint64_t host;             /* free memory of the host, less the margin */
     uint64_t evaluation;       /* of the first device; 0: nothing is evaluated in training */
     char full[160];            /* what did not fit in the last try */
@@ -176,6 +179,7 @@ static int try_batch(struct search *s, int batch, bool *fits)
     pm_experiment_clones(s->e, s->specs, s->count, &options);
     options.batch = batch;
     options.slots = PM_STEP_SLOTS;
+    options.observed = s->observed;
     options.dry_run = true;
     err = pm_clones_create(&options, &clones);
     if (err == PM_EMEMORY) {
@@ -268,6 +272,8 @@ int pm_settle_batch(struct pm_config *c)
                               c->eval.every_steps > 0 ? PM_OPEN_TRAIN | PM_OPEN_EVAL
                                                       : PM_OPEN_TRAIN, &s.e));
     PM_TRY(pm_experiment_devices(s.e, &s.specs, &s.count));
+    if (pm_summaries_observe(c))
+        PM_TRY(pm_activations_observed(s.e, &s.observed));
     PM_TRY(find_batch(&s, &batch));
 out:
     pm_experiment_close(&s.e);
