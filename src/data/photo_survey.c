@@ -4,9 +4,9 @@
 #include "data/convert/convert.h"
 #include "data/photos.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Headers of most files lie in their first bytes. */
 enum { HEAD_BYTES = 256 << 10 };
@@ -15,13 +15,16 @@ enum { HEAD_BYTES = 256 << 10 };
 static int longer_side(const char *path)
 {
     char *data = pm_malloc(HEAD_BYTES);
-    FILE *f = fopen(path, "rbe");
-    size_t size = f ? fread(data, 1, HEAD_BYTES, f) : 0;
-    int height = 0, width = 0;
+    size_t size = 0;
+    int fd = -1, height = 0, width = 0;
+    ssize_t n = pm_file_open(path, &fd, NULL) == PM_OK ? 1 : 0; /* a pipe could block */
+
+    for (; n > 0 && size < HEAD_BYTES; size += n > 0 ? (size_t)n : 0)
+        n = read(fd, data + size, HEAD_BYTES - size);
+    if (fd >= 0)
+        close(fd);
     bool known = size > 0 && pm_image_measure(data, size, 0, path, &height, &width) == PM_OK;
 
-    if (f)
-        fclose(f);
     if (!known && size == HEAD_BYTES) { /* a TIFF's size may be at its end */
         pm_free(data);
         data = NULL;

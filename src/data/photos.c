@@ -2,6 +2,7 @@
 #include "data/photos.h"
 
 #include "data/convert/convert.h"
+#include "data/folder_chain.h"
 #include "data/making_private.h"
 #include "data/shards.h"
 
@@ -17,20 +18,23 @@
 
 extern const struct pm_converter pm_converter_folder;
 
-/* A folder that links to one of its parents would have no end; the converter has the same limit. */
+/* The converter has the same limit of levels. */
 enum { MOST_LEVELS = 32, DIGEST_DIGITS = 12 };
 
 /* ---- which kind of folder ------------------------------------------------------------------- */
 
 /* Whether a picture lies in a folder, or anywhere below it. */
-static bool has_picture(const char *folder, bool below, int level)
+static bool has_picture(const char *folder, bool below, int level,
+                        const struct pm_folder_chain *above)
 {
     struct pm_arena *a = pm_arena_create();
+    struct pm_folder_chain own;
     char **names = NULL;
     size_t n = 0;
     bool found = false;
 
-    if (level > MOST_LEVELS || pm_list_folder(a, folder, &names, &n) < 0)
+    if (level > MOST_LEVELS || !pm_folder_enter(folder, above, &own) ||
+        pm_list_folder(a, folder, &names, &n) < 0)
         n = 0;
     for (size_t i = 0; i < n && !found; i++)
         found = names[i][0] != '.' && pm_image_named(names[i]) &&
@@ -38,7 +42,8 @@ static bool has_picture(const char *folder, bool below, int level)
     for (size_t i = 0; below && i < n && !found; i++) {
         const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
 
-        found = names[i][0] != '.' && pm_is_folder(path) && has_picture(path, true, level + 1);
+        found = names[i][0] != '.' && pm_is_folder(path) &&
+                has_picture(path, true, level + 1, &own);
     }
     pm_arena_destroy(&a);
     return found;
@@ -68,10 +73,10 @@ enum pm_folder_kind pm_folder_kind(const char *folder)
     for (size_t i = 0; kind == PM_FOLDER_OTHER && i < n; i++) {
         const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
 
-        if (names[i][0] != '.' && pm_is_folder(path) && has_picture(path, true, 1))
+        if (names[i][0] != '.' && pm_is_folder(path) && has_picture(path, true, 1, NULL))
             kind = PM_FOLDER_PHOTOS;
     }
-    if (kind == PM_FOLDER_OTHER && has_picture(folder, false, 0))
+    if (kind == PM_FOLDER_OTHER && has_picture(folder, false, 0, NULL))
         kind = PM_FOLDER_PICTURES;
     pm_arena_destroy(&a);
     return kind;
@@ -86,14 +91,18 @@ int pm_photos_classes(struct pm_arena *a, const char *folder, const char ***name
 
 /* Adds every picture in and below a folder, in the order of the names. below: its path below the
  * first folder, with a slash at the end. */
-static int add_pictures(struct pm_sha256 *sha, const char *folder, const char *below, int level)
+static int add_pictures(struct pm_sha256 *sha, const char *folder, const char *below, int level,
+                        const struct pm_folder_chain *above)
 {
     struct pm_arena *a = pm_arena_create();
+    struct pm_folder_chain own;
     char **names = NULL;
     size_t n = 0;
     struct stat st;
     int err = PM_OK;
 
+    if (!pm_folder_enter(folder, above, &own) && above)
+        goto out;
     PM_TRY(pm_list_folder(a, folder, &names, &n));
     for (size_t i = 0; i < n; i++) {
         const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
@@ -102,7 +111,7 @@ static int add_pictures(struct pm_sha256 *sha, const char *folder, const char *b
             continue;
         if (S_ISDIR(st.st_mode) && level < MOST_LEVELS) {
             PM_TRY(add_pictures(sha, path, pm_arena_printf(a, "%s%s/", below, names[i]),
-                                level + 1));
+                                level + 1, &own));
         } else if (pm_image_named(names[i])) {
             const char *line = pm_arena_printf(a, "%s%s\t%" PRId64 "\t%" PRId64 ".%09ld\n", below,
                                                names[i], (int64_t)st.st_size,
@@ -150,7 +159,7 @@ static int make_digest(struct pm_arena *a, const char *folder, const void *cfg, 
     pm_sha256_start(&sha);
     pm_sha256_add(&sha, version, sizeof version - 1);
     pm_sha256_add(&sha, text, strlen(text));
-    PM_TRY(add_pictures(&sha, folder, "", 0));
+    PM_TRY(add_pictures(&sha, folder, "", 0, NULL));
     pm_sha256_end(&sha, hex);
     *out = pm_arena_printf(a, "%.*s", DIGEST_DIGITS, hex);
 out:

@@ -3,6 +3,7 @@
 #include "jobs/new_config.h"
 
 #include "checkpoints/published.h"
+#include "data/folder_chain.h"
 #include "data/layouts.h"
 #include "data/photo_survey.h"
 #include "data/photos.h"
@@ -133,19 +134,21 @@ out:
 }
 
 /* Counts files that are named like pictures, also in subfolders. */
-static size_t count_pictures(const char *folder, int level)
+static size_t count_pictures(const char *folder, int level, const struct pm_folder_chain *above)
 {
+    struct pm_folder_chain own;
     struct pm_arena *a = pm_arena_create();
     char **names = NULL;
     size_t n = 0, count = 0;
 
-    if (level > 16 || pm_list_folder(a, folder, &names, &n) < 0)
+    if (level > 16 || !pm_folder_enter(folder, above, &own) ||
+        pm_list_folder(a, folder, &names, &n) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
         const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
 
         if (names[i][0] != '.')
-            count += pm_is_folder(path) ? count_pictures(path, level + 1)
+            count += pm_is_folder(path) ? count_pictures(path, level + 1, &own)
                                         : (size_t)pm_image_named(names[i]);
     }
     pm_arena_destroy(&a);
@@ -156,7 +159,7 @@ static void look_at_layout(struct pm_arena *a, const char *folder, struct look *
                            struct pm_str *found)
 {
     l->task = l->layout->task;
-    l->pictures = count_pictures(folder, 0);
+    l->pictures = count_pictures(folder, 0, NULL);
     if (!strcmp(l->task, "segmentation"))
         l->pictures /= 2; /* the others are their label maps */
     l->data = pm_arena_printf(a, "data/%s", l->name);

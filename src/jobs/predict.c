@@ -3,6 +3,7 @@
 #include <pumice/report.h>
 #include <pumice/train.h>
 
+#include "data/folder_chain.h"
 #include "experiment/net_sizes.h"
 #include "jobs/session.h"
 
@@ -28,8 +29,10 @@ static void add_other(struct files *f, const char *path)
     f->other[f->other_count++] = path;
 }
 
-static int add_path(struct files *f, const char *path)
+/* A link to a folder that contains it is not followed. */
+static int add_path(struct files *f, const char *path, const struct pm_folder_chain *above)
 {
+    struct pm_folder_chain own;
     char **names;
     size_t count;
     int err = PM_OK;
@@ -39,6 +42,8 @@ static int add_path(struct files *f, const char *path)
         f->path[f->count++] = pm_arena_strdup(f->arena, path);
         return PM_OK;
     }
+    if (!pm_folder_enter(path, above, &own) && above)
+        return PM_OK;
     PM_TRY(pm_list_folder(f->arena, path, &names, &count));
     for (size_t i = 0; i < count; i++) {
         const char *inner = pm_arena_printf(f->arena, "%s/%s", path, names[i]);
@@ -46,7 +51,7 @@ static int add_path(struct files *f, const char *path)
         if (f->out && pm_same_file(inner, f->out))
             continue;
         if (pm_is_folder(inner) || pm_image_named(inner))
-            PM_TRY(add_path(f, inner));
+            PM_TRY(add_path(f, inner, &own));
         else if (names[i][0] != '.')
             add_other(f, inner);
     }
@@ -394,7 +399,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     for (size_t i = 0; i < count; i++) {
         if (!pm_file_exists(paths[i]) && !pm_is_folder(paths[i]))
             PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", paths[i]));
-        PM_TRY(add_path(&f, paths[i]));
+        PM_TRY(add_path(&f, paths[i], NULL));
     }
     report_others(&f, report);
     if (f.count == 0)

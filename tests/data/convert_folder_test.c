@@ -89,8 +89,12 @@ static void left_out(void **state)
     put_text("raw/Käfer/2024/notes.txt", "x");
     put_text("raw/Käfer/.DS_Store", "x");
     put_photo(in_scratch("raw/lost.jpg"), 9, 5, 5);
+    assert_int_equal(symlink(".", in_scratch("raw/Käfer/2024/again")), 0);
+    assert_int_equal(symlink("..", in_scratch("raw/Käfer/2024/above")), 0);
     const char *said = convert("validation=0", 0);
     assert_says(said, "raw/Käfer/2024/notes.txt: left out: its name does not end like that");
+    assert_says(said, "raw/Käfer/2024/again: left out: a link to a folder that contains it");
+    assert_says(said, "raw/Käfer/2024/above: left out: a link to a folder that contains it");
     assert_says(said, "raw/lost.jpg: left out: it is not in the folder of a class");
     assert_null(strstr(said, "DS_Store"));
     snprintf(folder, sizeof folder, "%s/out", scratch);

@@ -70,6 +70,8 @@ static void photos(void **state)
     put_photos(PHOTOS "/rot/a", 9, 32);
     put_photos(PHOTOS "/wei\xc3\x9f", 9, 32);
     put_photo(in(PHOTOS "/rot/gro\xc3\x9f.jpg"), 3, 1500);
+    assert_int_equal(symlink(".", in(PHOTOS "/rot/a/again")), 0);
+    assert_int_equal(symlink("..", in(PHOTOS "/rot/a/above")), 0);
     r = run(NULL, "new " QUOTED);
     assert_contains(r.out, "19 pictures of 2 classes (rot 10, wei\xc3\x9f 9), usually 32 pixels, "
                     "at most 1500\n");
@@ -95,6 +97,20 @@ static void photos(void **state)
     assert_true(pm_file_exists(in(PHOTOS ".onnx")));
     assert_true(pm_is_folder(in(PHOTOS ".pumice")));
     cJSON_Delete(o);
+}
+
+/* What has a picture's name, but is none: the size is unknown, and a pipe does not block. */
+static void no_pictures(void **state)
+{
+    (void)state;
+    put_photos("odd/a", 4, 32);
+    put_photos("odd/b", 4, 32);
+    put_text(in("odd/a/text.jpg"), "x");
+    put_text(in("odd/a/empty.jpg"), "");
+    assert_int_equal(mkfifo(in("odd/b/pipe.jpg"), 0600), 0);
+    struct result r = run(NULL, "new odd");
+    assert_contains(r.out, "11 pictures of 2 classes (a 6, b 5), usually 32 pixels");
+    check(r, 0);
 }
 
 /* Data folders that are converted already, for each task: the config fits the data. */
@@ -248,7 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices),
-        cmocka_unit_test(photos),
+        cmocka_unit_test(photos), cmocka_unit_test(no_pictures),
         cmocka_unit_test(records),
         cmocka_unit_test(layouts),
         cmocka_unit_test(weights),

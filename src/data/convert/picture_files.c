@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "data/convert/convert.h"
+#include "data/folder_chain.h"
 #include "data/render.h"
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -57,17 +58,21 @@ int pm_class_folders(struct pm_arena *a, const char *root, const char ***out, in
     return PM_OK;
 }
 
-/* A folder that links to one of its parents would have no end. */
 enum { MOST_LEVELS = 32 };
 
 /* below: the folder's path below the first one, with a slash at the end; "" for the first. */
 static int add_folder(struct pm_arena *a, const char *folder, const char *below, int level,
-                      int label, struct pm_sources *out)
+                      const struct pm_folder_chain *above, int label, struct pm_sources *out)
 {
+    struct pm_folder_chain own;
     char **names = NULL;
     size_t n = 0;
     int err = PM_OK;
 
+    if (!pm_folder_enter(folder, above, &own) && above) {
+        pm_sources_leave(out, folder, "a link to a folder that contains it");
+        return PM_OK;
+    }
     PM_TRY(pm_list_folder(a, folder, &names, &n));
     for (size_t i = 0; i < n; i++) {
         const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]);
@@ -76,7 +81,8 @@ static int add_folder(struct pm_arena *a, const char *folder, const char *below,
         if (names[i][0] == '.')
             continue;
         if (pm_is_folder(path) && out->deep && level < MOST_LEVELS)
-            PM_TRY(add_folder(a, path, pm_arena_printf(a, "%s/", name), level + 1, label, out));
+            PM_TRY(add_folder(a, path, pm_arena_printf(a, "%s/", name), level + 1, &own, label,
+                              out));
         else if (pm_is_folder(path))
             pm_sources_leave(out, path, out->deep ? "too many folders inside each other"
                                                   : "a folder where files are expected");
@@ -91,7 +97,7 @@ out:
 
 int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out)
 {
-    return add_folder(a, folder, "", 1, label, out);
+    return add_folder(a, folder, "", 1, NULL, label, out);
 }
 
 static int label_of(const char *name, const char *const *classes, int count)
