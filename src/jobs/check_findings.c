@@ -3,7 +3,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 static const struct pm_check_finding *const rows[] = {
 #define PM_CHECK_FINDING(name) &pm_check_finding_##name,
@@ -16,16 +15,17 @@ void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key
 {
     static const char *const names[] = { "note", "warning" };
     cJSON *o = cJSON_CreateObject();
-    char text[1024];
+    struct pm_str text = { 0 };
     va_list ap;
 
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    pm_str_add_args(&text, format, ap);
     va_end(ap);
     cJSON_AddStringToObject(o, "level", names[level]);
     cJSON_AddStringToObject(o, "key", key);
-    cJSON_AddStringToObject(o, "text", text);
+    cJSON_AddStringToObject(o, "text", text.text);
     cJSON_AddItemToArray(k->list, o);
+    pm_str_free(&text);
 }
 
 int pm_check_findings_run(struct pm_check *k)

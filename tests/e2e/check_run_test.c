@@ -80,6 +80,20 @@ static void folders_and_splits(void **state)
           "there is no split val; the splits are: test, train, validation");
 }
 
+/* The text of a finding is whole, however long its path is. */
+static void long_paths(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    pm_str_add(&text, "model.num_classes=4 input.size=16 data.folder=");
+    for (int i = 0; i < 700; i++)
+        pm_str_add(&text, "/\xc3\xa4");
+    expect_finding(text.text, "warning", "data.folder",
+                   "(pumice dataset --help lists the formats), or correct the path");
+    pm_str_free(&text);
+}
+
 /* Training would make this data. */
 static void data_to_come(void **state)
 {
@@ -205,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing), cmocka_unit_test(folders_and_splits),
+        cmocka_unit_test(long_paths),
         cmocka_unit_test(data_to_come), cmocka_unit_test(classes), cmocka_unit_test(named_classes),
         cmocka_unit_test(other_tasks), cmocka_unit_test(batches_and_rates),
         cmocka_unit_test(optimizers),
