@@ -19,9 +19,10 @@ int pm_record_check(const struct pm_task_facts *s, int least)
                        "model.num_classes: %d in the config or the data; at least %d %s needed",
                        s->num_classes, least, least > 1 ? "are" : "is");
     if (s->num_classes < least)
-        return pm_fail(PM_ECONFIG,
-                       "data.labels_offset: %d leaves %d classes; at least %d %s needed",
-                       s->labels_offset, s->num_classes, least, least > 1 ? "are" : "is");
+        return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d %s; at least %d %s needed",
+                       s->labels_offset, s->num_classes,
+                       pm_plural(s->num_classes, "class", "classes"), least,
+                       least > 1 ? "are" : "is");
     return PM_OK;
 }
 

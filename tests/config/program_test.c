@@ -129,7 +129,7 @@ static void too_few_classes(void **state)
         pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=9 2>&1", show, folder), 2,
         "data.labels_offset: 9 leaves none of the 4 classes of the data; it must be less than 3");
     expect(pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=3 2>&1", show, folder), 2,
-           "data.labels_offset: 3 leaves 1 classes; at least 2 are needed");
+           "data.labels_offset: 3 leaves 1 class; at least 2 are needed");
     expect(pm_arena_printf(a, "%s data.folder=%s/s model.num_classes=1 2>&1", show, folder), 2,
            "model.num_classes: 1 in the config or the data; at least 2 are needed");
     pm_remove_tree(folder);

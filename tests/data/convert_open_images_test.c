@@ -33,7 +33,7 @@ static void splits(void **state)
     pm_log_file(log);
     convert_ok("open_images", "o", "d", NULL);
     pm_log_file(NULL);
-    assert_int_equal(lines_with(log, "1 boxes are of pictures that are not in"), 1);
+    assert_int_equal(lines_with(log, "1 box is of pictures that are not in"), 1);
     assert_int_equal(lines_with(log, "1 of 3 pictures has no annotations and is kept"), 1);
     fclose(log);
     struct record r = record_open("d", "train", 2, 0);

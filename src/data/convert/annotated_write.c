@@ -197,8 +197,10 @@ static int write_part(struct writing *w, struct pm_making *m, const char *split,
     w->sizes = w->flat = 0;
     const int err = pm_box_split(m, split, count, &w->split, fill);
     if (w->sizes > MOST_WARNINGS)
-        PM_WARN("data", "%s: the annotations of %zu pictures state another size than the picture "
-                "has; the pictures' sizes count", split, (size_t)w->sizes);
+        PM_WARN("data",
+                "%s: the annotations of %zu %s state another size than the picture has; "
+                "the size of the picture counts",
+                split, (size_t)w->sizes, pm_plural((double)w->sizes, "picture", "pictures"));
     return err;
 }
 

@@ -439,11 +439,11 @@ static int write_split(struct job *j, struct split *s, const struct pm_label_map
 
     PM_TRY(pm_box_split(j->m, s->name, s->coco.images, &box, fill));
     if (s->bare)
-        PM_WARN("data", "%s: %zu boxes have no segmentation; their masks are empty", s->name,
-                s->bare);
+        PM_WARN("data", "%s: %zu %s no segmentation; their masks are empty", s->name, s->bare,
+                pm_plural((double)s->bare, "box has", "boxes have"));
     if (s->turned)
-        PM_INFO("data", "%s: the annotations of %zu pictures are turned as EXIF turns the picture",
-                s->name, s->turned);
+        PM_INFO("data", "%s: the annotations of %zu %s are turned as EXIF turns the picture",
+                s->name, s->turned, pm_plural((double)s->turned, "picture", "pictures"));
 out:
     return err;
 }

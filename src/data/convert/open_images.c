@@ -327,8 +327,8 @@ static int add_split(struct job *j, const char *folder, const char *split)
     if (csv)
         PM_TRY(read_boxes(j, csv, stems, list.count));
     if (j->elsewhere)
-        PM_INFO("data", "%s: %zu boxes are of pictures that are not in %s", csv, j->elsewhere,
-                folder);
+        PM_INFO("data", "%s: %zu %s of pictures that are not in %s", csv, j->elsewhere,
+                pm_plural((double)j->elsewhere, "box is", "boxes are"), folder);
     pm_annotations_split(&j->s, split);
     const char *lacks = csv
         ? pm_arena_printf(j->arena, "%s has no row of it", csv)
