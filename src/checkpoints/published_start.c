@@ -54,7 +54,7 @@ int pm_published_check(const struct pm_config *c)
         return pm_fail(PM_ECONFIG,
                        "%s: init.restore: \"all\" continues a training, but a published checkpoint "
                        "has no step and no optimizer slots: leave init.restore out",
-                       c->path);
+                       pm_config_source(c, "init.restore"));
     snprintf(where, sizeof where, "%s: init.checkpoint", pm_config_source(c, "init.checkpoint"));
     a = pm_arena_create();
     err = pm_published_for(c->model.name, conventions_of(c, a), where, &p);

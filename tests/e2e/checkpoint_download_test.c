@@ -366,7 +366,8 @@ static void nets_without_a_row(void **state)
           "lenet has no published ImageNet checkpoint; nets that have one: resnet_v1_18, ");
     check(train(NULL, "none", "model.name=vgg_a model.conventions=tensorflow"), 2,
           "set model.conventions=torch");
-    check(train(NULL, "none", "init.restore=all"), 2, "leave init.restore out");
+    check(train(NULL, "none", "init.restore=all"), 2, "command line: init.restore: ",
+          "leave init.restore out");
     check(run(NULL, "train %s init.checkpoint=imagenet run.folder=%s", in("net.json"), in("none")),
           2, "a net without model.name has no published ImageNet checkpoint");
 }
