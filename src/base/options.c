@@ -58,8 +58,7 @@ static bool is_quoted_number(const cJSON *v)
 
     if (!cJSON_IsString(v) || !v->valuestring[0])
         return false;
-    strtod(v->valuestring, &end);
-    return *end == '\0';
+    return isfinite(strtod(v->valuestring, &end)) && *end == '\0';
 }
 
 static int check_number(const struct pm_opt *o, const char *where, const cJSON *v, bool integer)

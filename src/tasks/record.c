@@ -237,6 +237,7 @@ int pm_record_input(const struct pm_example *e, const struct pm_placed *placed,
                     const struct pm_image8 *picture, float *out)
 {
     const char *where = placed->target.where;
+    const double begun = pm_thread_seconds();
     struct pm_image8 late = { 0 };
     const uint8_t *data;
     size_t size;
@@ -247,6 +248,7 @@ int pm_record_input(const struct pm_example *e, const struct pm_placed *placed,
         PM_TRY(find_image(e, where, &data, &size, &raw));
         PM_TRY(pm_image_decode_small(data, size, picture->channels, 0, pm_placed_shrink(placed),
                                      where, &late));
+        note_time(e, where, picture, pm_thread_seconds() - begun);
         picture = &late;
     }
     pm_placed_picture(placed, picture, out);
