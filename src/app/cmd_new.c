@@ -34,6 +34,9 @@ static int print_text(const struct pm_new_config *c)
     pm_str_add(&s, ": a config for %s with %s. Next:\n", c->task, c->net);
     for (int i = 0; i < c->commands; i++)
         pm_str_add(&s, "  %-*s  # %s\n", width, c->command[i], c->purpose[i]);
+    if (c->proposes_weights)
+        pm_str_add(&s, "Few pictures do better with ImageNet's weights: add "
+                       "init.checkpoint=imagenet to the first train, or see the file.\n");
     err = app_print(s.text);
     pm_str_free(&s);
     return err;
@@ -51,6 +54,11 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(app_take_value(&argc, argv, "--task", &want.task));
     PM_TRY(app_take_value(&argc, argv, "--out", &want.out));
     PM_TRY(app_args(argc, argv, "new", a, &args));
+    if (args.words_count > 1)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "command line: new needs one folder, but has '%s' and '%s': "
+                       "quote a name with spaces",
+                       args.words[0], args.words[1]));
     if (args.words_count != 1 || args.overrides_count)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: new needs one folder, as in pumice new photos"));
     want.folder = args.words[0];

@@ -60,11 +60,24 @@ static void add_classes(struct pm_str *s, const struct pm_photo_survey *p)
     pm_str_add(s, p->class_count > 8 ? ", ...)" : ")");
 }
 
+/* Counts the pictures that lie in the folder itself, so that they belong to no class. */
+static int count_beside(struct pm_arena *a, const char *folder, size_t *count)
+{
+    char **names = NULL;
+    size_t n = 0;
+    const int err = pm_list_folder(a, folder, &names, &n);
+
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        *count += names[i][0] != '.' && pm_image_named(names[i]);
+    return err;
+}
+
 static int look_at_photos(struct pm_arena *a, const char *folder, struct look *l,
                           struct pm_str *found)
 {
     const struct pm_photo_survey *p = &l->photos;
-    size_t pairs = 0;
+    size_t pairs = 0, beside = 0;
     int err = PM_OK;
 
     PM_TRY(pm_photos_survey(a, folder, MOST_MEASURED, &l->photos));
@@ -92,7 +105,11 @@ static int look_at_photos(struct pm_arena *a, const char *folder, struct look *l
     add_classes(found, p);
     if (p->longest)
         pm_str_add(found, ", usually %d pixels, at most %d%s", p->usual, p->longest,
-                   p->measured < p->pictures ? " in a sample" : "");
+                   p->measured < p->pictures ? " of those that were measured" : "");
+    PM_TRY(count_beside(a, folder, &beside));
+    if (beside)
+        pm_str_add(found, "; %zu %s beside the class folders and left out", beside,
+                   pm_plural((double)beside, "picture is", "pictures are"));
 out:
     return err;
 }
@@ -196,7 +213,11 @@ static int look(struct pm_arena *a, const struct pm_new_want *want, struct look 
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --task %s: the tasks are classification, "
                        "segmentation and detection", task));
     if (l->kind == PM_FOLDER_MISSING)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", folder));
+        PM_TRY(pm_fail(PM_EDATA,
+                       pm_file_exists(folder)
+                           ? "%s: this is a file; name the folder of the pictures"
+                           : "%s: no such folder",
+                       folder));
     l->name = last_part(a, folder);
     if (l->kind == PM_FOLDER_RECORDS) {
         PM_TRY(look_at_records(a, folder, task, l, found));
@@ -371,11 +392,11 @@ static void add_segmentation_rest(struct pm_str *s, const struct numbers *n)
                n->row->size, n->rate);
 }
 
+enum { FEW = 20000 }; /* pictures that do better with published weights */
+
 /* Adds the start from published weights: as a proposal unless they are at hand. */
 static void add_start(struct pm_str *s, const struct look *l, const struct numbers *n)
 {
-    enum { FEW = 20000 };
-
     if (n->here)
         pm_str_add(s, "  // Starts from published weights that were trained on ImageNet. Layers "
                       "that depend on the\n  // classes are new.\n"
@@ -490,6 +511,7 @@ int pm_new_config(struct pm_arena *a, const struct pm_new_want *want, struct pm_
     out->net = n.row->net;
     out->pictures = l.pictures;
     out->classes = l.classes;
+    out->proposes_weights = !n.here && n.weights && l.pictures <= FEW;
     write_text(a, &l, &n, out->found, &text);
     out->text = pm_arena_strdup(a, text.text);
     add_commands(a, want, &l, out);

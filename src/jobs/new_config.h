@@ -33,6 +33,7 @@ struct pm_new_config {
     const char *task, *net;
     size_t pictures;        /* that are trained on, about */
     int classes;            /* 0: known after the conversion */
+    bool proposes_weights;  /* published weights for the net, which are not in the cache */
     const char *command[6], *purpose[6]; /* to type next, and why */
     int commands;
 };

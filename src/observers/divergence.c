@@ -54,11 +54,13 @@ static void check_uniform(struct pm_divergence *d, uint64_t step, uint64_t due, 
     d->now.count++;
     if (step != due || d->now.sum < d->uniform * (double)d->now.count)
         return;
-    PM_WARN("train",
-            "step %llu: the loss is %.4g on average over the last %lld steps; a prediction of "
-            "equal probabilities for all classes has a loss of %.4g: the net learns nothing; %s",
-            (unsigned long long)step, d->now.sum / (double)d->now.count,
-            (long long)d->now.count, d->uniform, advice);
+    PM_WARN(
+        "train",
+        "step %llu: the mean loss of the last %lld steps is %.4g, not below %.4g, that of "
+        "probabilities: the net has learned nothing so far; %s. With few pictures start from "
+        "pretrained weights (init.checkpoint)",
+        (unsigned long long)step, (long long)d->now.count, d->now.sum / (double)d->now.count,
+        d->uniform, advice);
     d->now.warned = true;
 }
 

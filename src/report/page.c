@@ -220,7 +220,8 @@ static void write_tiles(struct pm_str *html, const struct pm_report *r)
     pm_str_add(&below, "%s", isfinite(each) ? " a step" : "no step logged yet");
     write_tile(html, "Images per second", PM_NUMBER(speed), below.text);
     write_tile(html, "Waiting for data", PM_PERCENT(wait),
-               wait > 0.2 ? "of the time: raise data.threads" : "of the time");
+               wait > 0.2 ? "of the last logged steps: raise data.threads"
+                          : "of the last logged steps");
     write_tile(html, "Learning rate", PM_NUMBER(rate), "at the last logged step");
     pm_str_free(&below);
     pm_str_add(&below, "%s%.16s", started ? "since " : "", started ? started : "");

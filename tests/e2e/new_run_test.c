@@ -108,8 +108,11 @@ static void no_pictures(void **state)
     put_text(in("odd/a/text.jpg"), "x");
     put_text(in("odd/a/empty.jpg"), "");
     assert_int_equal(mkfifo(in("odd/b/pipe.jpg"), 0600), 0);
+    put_photo(in("odd/beside.jpg"), 1, 32);
     struct result r = run(NULL, "new odd");
     assert_contains(r.out, "11 pictures of 2 classes (a 6, b 5), usually 32 pixels");
+    assert_contains(r.out, "; 1 picture is beside the class folders and left out\n");
+    assert_contains(r.out, "add init.checkpoint=imagenet to the first train");
     check(r, 0);
 }
 
@@ -214,6 +217,9 @@ static void mistakes(void **state)
     assert_int_equal(pm_make_folders(in("gap/b")), PM_OK);
     assert_int_equal(pm_make_folders(in("nothing")), PM_OK);
     check(run(NULL, "new"), 2, "new needs one folder");
+    put_text(in("note.txt"), "x");
+    check(run(NULL, "new note.txt"), 3, "note.txt: this is a file; name the folder");
+    check(run(NULL, "new Meine Fotos"), 2, "but has 'Meine' and 'Fotos': quote a name with spaces");
     check(run(NULL, "new flat run.steps=3"), 2, "new needs one folder");
     check(run(NULL, "new missing"), 3, "missing: no such folder");
     check(run(NULL, "new flat"), 3, "put the pictures of each class into a subfolder");
