@@ -57,7 +57,7 @@ static void check_uniform(struct pm_divergence *d, uint64_t step, uint64_t due, 
     PM_WARN(
         "train",
         "step %llu: the mean loss of the last %lld steps is %.4g, not below %.4g, that of "
-        "probabilities: the net has learned nothing so far; %s. With few pictures start from "
+        "equal probabilities: the net has learned nothing so far; %s. With few pictures start from "
         "pretrained weights (init.checkpoint)",
         (unsigned long long)step, (long long)d->now.count, d->now.sum / (double)d->now.count,
         d->uniform, advice);
