@@ -62,6 +62,75 @@ static bool ends_in(const char *text, size_t length, const char *end)
     return length > n && memcmp(text + length - n, end, n) == 0;
 }
 
+/* End points that are not named like the layer. scope: the beginning of the net's scope. `#` is a
+ * number, to which add is added. In MobileNet v2 the projection is the block's output where the
+ * block has no sum; layers without an end point there keep our name. */
+static const struct {
+    const char *scope, *own, *theirs;
+    int add;
+} points[] = {
+    { "MobilenetV2", "Conv_1", "layer_19", 0 },
+    { "MobilenetV2", "expanded_conv/project", "layer_2/output", 0 },
+    { "MobilenetV2", "expanded_conv_1/project", "layer_3/output", 0 },
+    { "MobilenetV2", "expanded_conv_3/project", "layer_5/output", 0 },
+    { "MobilenetV2", "expanded_conv_6/project", "layer_8/output", 0 },
+    { "MobilenetV2", "expanded_conv_10/project", "layer_12/output", 0 },
+    { "MobilenetV2", "expanded_conv_13/project", "layer_15/output", 0 },
+    { "MobilenetV2", "expanded_conv_16/project", "layer_18/output", 0 },
+    { "MobilenetV", "Conv", "layer_1", 0 },
+    { "MobilenetV", "expanded_conv/depthwise", "layer_2/depthwise_output", 0 },
+    { "MobilenetV", "expanded_conv/output", "layer_2/output", 0 },
+    { "MobilenetV", "expanded_conv_#/expand", "layer_#/expansion_output", 2 },
+    { "MobilenetV", "expanded_conv_#/depthwise", "layer_#/depthwise_output", 2 },
+    { "MobilenetV", "expanded_conv_#/output", "layer_#/output", 2 },
+    { "cell_stem_1", "cell_output", "Stem", 0 },
+    { "cell_#", "cell_output", "Cell_#", 0 },
+    { "reduction_cell_#", "cell_output", "Reduction_Cell_#", 0 },
+    { "final_layer", "global_pool", "global_pool", 0 },
+    { "final_layer", "FC", "Logits", 0 },
+};
+
+/* Returns whether a text of this length is like the pattern, whose `#` is a number. part: the text
+ * may go on after the pattern. */
+static bool is_like(const char *pattern, const char *text, size_t length, bool part, int *number)
+{
+    const char *end = text + length;
+
+    for (; *pattern && text < end; pattern++) {
+        if (*pattern == '#') {
+            if (!isdigit((unsigned char)*text))
+                return false;
+            for (*number = 0; text < end && isdigit((unsigned char)*text) && *number < 10000;)
+                *number = *number * 10 + *text++ - '0';
+        } else if (*pattern != *text++) {
+            return false;
+        }
+    }
+    return !*pattern && (part || text == end);
+}
+
+/* Appends the name of an end point of the table; false if it has none. */
+static bool add_listed(struct pm_str *out, const char *layer, size_t length)
+{
+    const size_t scope = strcspn(layer, "/");
+    int number = 0;
+
+    for (size_t i = 0; scope < length && i < PM_COUNT(points); i++) {
+        const bool net = isupper((unsigned char)points[i].scope[0]) != 0;
+
+        if (!is_like(points[i].scope, layer, scope, net, &number) ||
+            !is_like(points[i].own, layer + scope + 1, length - scope - 1, false, &number))
+            continue;
+        for (const char *c = points[i].theirs; *c; c++)
+            if (*c == '#')
+                pm_str_add(out, "%d", number + points[i].add);
+            else
+                pm_str_add(out, "%c", *c);
+        return true;
+    }
+    return false;
+}
+
 /* Appends the end point's name of a layer. The nets whose scope has capital letters name end points
  * without the scope ("Mixed_5b"), the others with it ("vgg_16/conv1/conv1_1"). The last node of an
  * end point has a name of its own here. */
@@ -74,6 +143,8 @@ static void add_end_point(struct pm_str *out, const char *layer, size_t length)
     for (size_t i = 0; i < PM_COUNT(last); i++)
         if (ends_in(layer, length, last[i]))
             length -= strlen(last[i]);
+    if (add_listed(out, layer, length))
+        return;
     for (size_t i = 0; i < scope; i++)
         capital |= isupper((unsigned char)layer[i]) != 0;
     if (capital && scope < length)
