@@ -25,7 +25,8 @@ static const char text[] =
     "  \"optim\": { \"name\": \"momentum\" },"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.001 },"
     "  \"run\": { \"steps\": 2000, \"batch_size\": 8, \"log_every_steps\": 100, \"keep\": 3,"
-    "             \"snapshot_every_steps\": 50, \"save_every_steps\": 100 },"
+    "             \"snapshot_every_steps\": 50, \"save_every_steps\": 100,"
+    "             \"keep_best\": \"none\" },"
     "  \"eval\": { \"every_steps\": 100, \"batch_size\": 10 } }";
 
 /* ---- sampling memory -------------------------------------------------------------------- */
