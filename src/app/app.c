@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <pumice/train.h>
@@ -48,6 +49,26 @@ int app_take_value(int *argc, char **argv, const char *flag, const char **value)
         return PM_OK;
     }
     return PM_OK;
+}
+
+int app_take_number(int *argc, char **argv, const char *flag, double low, double high,
+                    double *value)
+{
+    const char *text = NULL;
+    char *end;
+    double v;
+    int err = PM_OK;
+
+    PM_TRY(app_take_value(argc, argv, flag, &text));
+    if (!text)
+        return PM_OK;
+    v = strtod(text, &end);
+    if (end == text || *end || !(v >= low && v <= high))
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is not a number of %g to %g", flag, text,
+                       low, high));
+    *value = v;
+out:
+    return err;
 }
 
 /* Whether a word is key=value with a dotted key. The name of an existing file that holds '=' is

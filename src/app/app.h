@@ -33,6 +33,10 @@ bool app_take_flag(int *argc, char **argv, const char *flag);
  * PM_ECONFIG if the value is missing. */
 int app_take_value(int *argc, char **argv, const char *flag, const char **value);
 
+/* The same for a number in low..high. PM_ECONFIG for another value. */
+int app_take_number(int *argc, char **argv, const char *flag, double low, double high,
+                    double *value);
+
 /* The remaining arguments: words, and key=value overrides. Borrowed from argv; the lists are in the
  * arena. */
 struct app_args {

@@ -4,31 +4,7 @@
 #include <pumice/measure.h>
 
 #include <cjson/cJSON.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- flags ------------------------------------------------------------------------------ */
-
-/* Reads a number in low..high after flag; *value is unchanged if the flag is absent. */
-static int take_number(int *argc, char **argv, const char *flag, double low, double high,
-                       double *value)
-{
-    const char *text = NULL;
-    char *end;
-    double v;
-    int err = PM_OK;
-
-    PM_TRY(app_take_value(argc, argv, flag, &text));
-    if (!text)
-        return PM_OK;
-    v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high))
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is not a number of %g to %g", flag, text,
-                       low, high));
-    *value = v;
-out:
-    return err;
-}
 
 /* ---- reading a report ------------------------------------------------------------------- */
 
@@ -200,9 +176,9 @@ static int bench_step(int argc, char **argv, struct pm_arena *a, struct app_glob
     const bool synthetic = app_take_flag(&argc, argv, "--synthetic");
     const bool predict = app_take_flag(&argc, argv, "--predict");
 
-    PM_TRY(take_number(&argc, argv, "--steps", 1, 1e6, &steps));
-    PM_TRY(take_number(&argc, argv, "--warmup", 0, 1e6, &warmup));
-    PM_TRY(take_number(&argc, argv, "--seconds", 0, 1e6, &seconds));
+    PM_TRY(app_take_number(&argc, argv, "--steps", 1, 1e6, &steps));
+    PM_TRY(app_take_number(&argc, argv, "--warmup", 0, 1e6, &warmup));
+    PM_TRY(app_take_number(&argc, argv, "--seconds", 0, 1e6, &seconds));
     PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
     PM_TRY(app_args(argc, argv, "bench", a, &args));
     PM_TRY(app_load_training(&args, "bench", a, &c));
@@ -344,8 +320,8 @@ static int bench_kernels(int argc, char **argv, struct pm_arena *a, struct app_g
 
     PM_TRY(app_take_value(&argc, argv, "--filter", &o.filter));
     PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
-    PM_TRY(take_number(&argc, argv, "--batch", 1, 4096, &batch));
-    PM_TRY(take_number(&argc, argv, "--seconds", 0, 3600, &seconds));
+    PM_TRY(app_take_number(&argc, argv, "--batch", 1, 4096, &batch));
+    PM_TRY(app_take_number(&argc, argv, "--seconds", 0, 3600, &seconds));
     PM_TRY(app_args(argc, argv, "bench", a, &args));
     if (args.words_count > 2 || args.overrides_count > 0)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: bench kernels takes one device at most, as in "

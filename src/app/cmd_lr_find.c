@@ -5,28 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-static int take_number(int *argc, char **argv, const char *flag, double low, double high,
-                       double *value)
-{
-    const char *text = NULL;
-    char *end;
-    double v;
-    int err = PM_OK;
-
-    PM_TRY(app_take_value(argc, argv, flag, &text));
-    if (!text)
-        return PM_OK;
-    v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high))
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s: '%s' is not a number of %g to %g", flag, text,
-                       low, high));
-    *value = v;
-out:
-    return err;
-}
 
 /* Checks the name before minutes of training. */
 static int check_picture(const char *path, struct pm_arena *a)
@@ -87,9 +66,9 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct app_args args;
     int err = PM_OK;
 
-    PM_TRY(take_number(&argc, argv, "--steps", 10, 1e6, &steps));
-    PM_TRY(take_number(&argc, argv, "--from", 1e-12, 1e3, &from));
-    PM_TRY(take_number(&argc, argv, "--to", 1e-12, 1e3, &to));
+    PM_TRY(app_take_number(&argc, argv, "--steps", 10, 1e6, &steps));
+    PM_TRY(app_take_number(&argc, argv, "--from", 1e-12, 1e3, &from));
+    PM_TRY(app_take_number(&argc, argv, "--to", 1e-12, 1e3, &to));
     if (to <= from)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --to: %g is not above --from, %g", to, from));
     PM_TRY(app_take_value(&argc, argv, "--picture", &picture));
