@@ -208,8 +208,8 @@ static const struct pm_opt run[] = {
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
               "also keep one checkpoint per so many hours for ever; 0 = off"),
     PM_STRING(pm_config_run, keep_best, "auto",
-              "metric of which the best checkpoint is kept, too; every evaluation in training then "
-              "saves one. auto = the task's first metric, none = off"),
+              "metric: the checkpoint with its best value is also kept, and each evaluation in "
+              "training saves a checkpoint. auto = the task's first metric, none = off"),
     PM_JSON(pm_config_run, early_stop,
             "end training when a metric of its evaluations no longer improves: an object with the "
             "keys below; null = off"),

@@ -38,7 +38,7 @@ struct pm_photos_want {
 struct pm_photos {
     const char *place;   /* folder of the conversion, in the arena; NULL: there is none, and it is
                           * not made */
-    const char *digest;  /* of the pictures and options as they are now; in the arena */
+    const char *digest;  /* of the current pictures and options; in the arena */
     bool changed;        /* `began` has another digest for this folder */
     bool kept;           /* place is a conversion of `began` with another digest */
 };

@@ -26,7 +26,7 @@ const char **pm_experiment_folder(struct pm_experiment *e, size_t i);
 /* Opens the training records: e->train. */
 int pm_experiment_open_train(struct pm_experiment *e);
 /* Replaces each folder of pictures in data.folder and data.folders by its conversion, which is made
- * if necessary. e->config is then a copy. Folders that do not exist are left as they are. PM_EDATA
+ * if necessary. e->config is then a copy. Folders that do not exist do not change it. PM_EDATA
  * for a folder without records that the task cannot read. */
 int pm_experiment_find_photos(struct pm_experiment *e);
 /* Checks data.convert. PM_ECONFIG. */

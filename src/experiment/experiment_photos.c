@@ -58,8 +58,8 @@ static void report_change(const struct pm_config *c, const char *folder,
                 folder, c->run.folder, found->place);
     else if (found->changed)
         PM_WARN("data", "%s: the pictures or data.convert changed since %s began, and the "
-                "conversion that it began with is gone: it goes on with the pictures as they are "
-                "now. Evaluation may see pictures that it was trained on. To begin anew, set "
+                "conversion that it began with is gone: it continues with the current pictures. "
+                "Evaluation may see pictures that it was trained on. To begin anew, set "
                 "another run.folder", folder, c->run.folder);
 }
 

@@ -125,7 +125,7 @@ static void squeeze(char *text)
     *to = '\0';
 }
 
-/* Help fits narrow terminals without losing a word; it stays as it is in wide ones. */
+/* Help fits narrow terminals without losing a word, and does not change in wide ones. */
 static void narrow_help(void **state)
 {
     static const char *const commands[] = { "", "train", "predict", "dataset convert folder",

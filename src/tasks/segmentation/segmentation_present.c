@@ -32,7 +32,7 @@ static void add_shares(const struct pm_task *s, const int32_t *classes, size_t p
     pm_free(count);
 }
 
-/* Blends both in equal parts. Pixels of a black class stay as they are: most colormaps draw the
+/* Blends both in equal parts. Pixels of a black class keep the picture: most colormaps draw the
  * background black, which would darken the picture. */
 static void overlay(const struct pm_image8 *picture, const struct pm_image8 *colors,
                     struct pm_image8 *out)

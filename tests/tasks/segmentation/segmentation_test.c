@@ -468,7 +468,7 @@ static void predictions(void **state)
     drawings = (struct pm_drawings){ 0 };
     cJSON_Delete(o);
     o = cJSON_CreateObject();
-    s.pixels.colormap = PM_COLORMAP_PASCAL; /* class 0 is black: the picture stays as it is */
+    s.pixels.colormap = PM_COLORMAP_PASCAL; /* class 0 is black: its pixels keep the picture */
     assert_int_equal(task()->present(&s, frame_of(&s.facts, false), (const void *[]){ classes },
                                      &im, o, &drawings), PM_OK);
     const struct pm_image8 *over = &drawings.list[1].image;
