@@ -53,6 +53,10 @@ int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
 ivec2 tap = ivec2(0, -1), phase, offset;
 int term = 0, terms;
 
+/* This invocation's sums [TM][TN / 4]. */
+vec4 sum[TM * TN / 4];
+#include "lib/conv_store.glsl"
+
 /* Advances to the next BK terms: of the same tap, or of the next tap that touches this phase's
  * rows. */
 bool advance()
@@ -157,8 +161,6 @@ void main()
     }
     int b_column = column + int(me % uint(BN / 4)) * 4;
     uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* position in the sums */
-
-    vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
         sum[i] = vec4(0.0);
 
@@ -187,24 +189,5 @@ void main()
         }
     }
 
-    OutF32 c1 = OutF32(c);
-    OutF32x4 c4 = OutF32x4(c);
-    [[unroll]] for (int i = 0; i < TM; i++) {
-        int row = first + int(line) + i * DOWN;
-        if (row >= rows)
-            continue;
-        int at = conv_pixel(conv_position(row, target), phase) * (columns * p.groups)
-               + group * columns;
-        [[unroll]] for (int j = 0; j < TN / 4; j++) {
-            int to = column + (int(across) + j * ACROSS) * 4;
-            if (VEC_B) {
-                if (to < columns)
-                    c4.v[(at + to) >> 2] = sum[i * (TN / 4) + j];
-            } else {
-                [[unroll]] for (int e = 0; e < 4; e++)
-                    if (to + e < columns)
-                        c1.v[at + to + e] = sum[i * (TN / 4) + j][e];
-            }
-        }
-    }
+    conv_store(first, rows, column, columns, group, target);
 }
