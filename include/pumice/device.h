@@ -151,6 +151,27 @@ int pm_program_call_times(struct pm_program *p, int slot, double *begin, double 
 /* Stores when the slot's last run copied its inputs (element 0 of begin and end) and each output
  * (the other elements), in the same unit as pm_program_call_times; NAN where nothing was copied. */
 int pm_program_copy_times(struct pm_program *p, int slot, double *begin, double *end);
+/* Counts of one run of a program, by arithmetic: nothing is measured. They are those of the
+ * untimed program also if it is timed. */
+struct pm_counts {
+    /* 0 on a device that does not run shaders. */
+    size_t dispatches; /* a dispatch that is cut into parts counts once */
+    size_t barriers;   /* between dispatches of one submission */
+    size_t segments;   /* submissions */
+    /* What the calls read and write, from the declared sizes of their buffers. An r: or w: buffer
+     * counts once; a u: buffer twice, but once if the call sets it (accumulate = 0); a t: buffer
+     * twice, for the bytes that its variant uses; an absent buffer not at all. Caches, and data
+     * that a kernel reads several times or skips, are not considered. */
+    uint64_t bytes_moved;
+};
+void pm_program_counts(const struct pm_program *p, struct pm_counts *out);
+/* Counts a program without making it. Nothing is compiled: each call has the first variant that
+ * fits. Buffers are only compared, so any distinct addresses serve. */
+int pm_program_count(struct pm_device *d, const struct pm_program_desc *desc,
+                     struct pm_counts *out);
+/* Returns the bytes_moved of one call. scratch: bytes that its variant uses of each t: buffer;
+ * NULL: all. */
+uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MAX_BUFS]);
 /* Returns the variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 

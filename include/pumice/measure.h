@@ -61,14 +61,16 @@ struct pm_bench_options {
  * random data do not diverge. report receives:
  *
  *     config, model, batch, steps, warmup, synthetic, version, finite (bool: all steps were)
- *     devices   [{address, name, driver, threads (CPU), examples, memory_bytes, memory {...}}]
+ *     devices   [{address, name, driver, threads (CPU), examples, memory_bytes, memory {...},
+ *                dispatches, barriers, segments (devices that run shaders), bytes_moved}]
  *     ms_per_step, images_per_second   {min, median, max}
  *     phases    [{name, where ("host" or a device's address), clone (-1 host), ms {...}}]
  *     timed_ms_per_step {...}          of the second pass
  *     host_peak_bytes                  of this process
  *
  * Phases of the host (data, staging, and with several clones sum, update, push) are of the first
- * pass; forward, backward, update and copies of each device are of the second. */
+ * pass; forward, backward, update and copies of each device are of the second. dispatches,
+ * barriers, segments and bytes_moved are those of struct pm_counts (device.h). */
 int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
                   struct cJSON *report);
 /* Runs the net with its outputs on the config's first device, as prediction and evaluation do, for
@@ -93,14 +95,16 @@ struct pm_profile_options {
  *     host     [{name, ms {...}}]      what the driving thread did: data, device, average, update,
  *                                      other; they add up to a step
  *     devices  [{address, name, driver, role ("clone" or "optimizer"), examples, ms_per_step {...},
+ *                dispatches, barriers, segments, bytes_moved   as in pm_bench_step: of an untimed
+ *                                      step
  *                rest_ms               of the median run: copies, and gaps between calls
  *                calls   [{call, phase, layer, kernel, variant, ms {...}, share, gflops, gbytes}]
  *                kernels, layers, phases [{name, calls, ms, share, gflops, gbytes}], by falling
  *                ms}]
  *
  * A call's share is that of its median in the median of its device's runs; gflops and gbytes are
- * 10^9 a second: operations as the kernel's row counts them, and bytes of the buffers that the call
- * reads and writes, each once. Sums are of medians. */
+ * 10^9 a second: operations as the kernel's row counts them, and bytes as bytes_moved counts
+ * them. Sums are of medians. */
 int pm_profile(const struct pm_config *c, const struct pm_profile_options *o,
                struct cJSON *report);
 

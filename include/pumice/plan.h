@@ -66,6 +66,7 @@ int pm_variables_fill(struct pm_variables *v, int index,
                       const void *from);
 
 struct pm_calls;
+struct cJSON;
 
 /* ---- plans ----------------------------------------------------------------------------- */
 
@@ -194,7 +195,8 @@ int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p
  * returned before may become invalid. */
 int pm_plan_refresh(struct pm_plan *p);
 void pm_plan_destroy(struct pm_plan **p);
-/* Prints memory by class, calls, and (verbose) a line per call and value. */
+/* Prints memory by class, calls, and (verbose) a line per call and value. If the counts cannot be
+ * computed, it prints the rest. */
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);
 
 struct pm_plan_memory {
@@ -210,6 +212,13 @@ struct pm_plan_memory {
     double again_work;    /* their cost, as an estimated share of forward and backward pass */
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
+/* Counts what one run does on the plan's device. Before the plan is loaded, nothing is compiled
+ * (pm_program_count). The update of several clones, which runs on the host, is not included. */
+int pm_plan_counts(const struct pm_plan *p, struct pm_counts *out);
+/* Adds the counts to a JSON object. Counts that do not apply to the device are left out. */
+int pm_plan_counts_json(const struct pm_plan *p, struct cJSON *o);
+/* Returns the bytes_moved of one call (pm_call_bytes). */
+uint64_t pm_plan_call_bytes(const struct pm_plan *p, size_t call);
 
 /* ---- running a loaded plan ------------------------------------------------------------- */
 

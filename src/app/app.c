@@ -290,6 +290,22 @@ static void add_valid(struct pm_str *s, const char *text)
     }
 }
 
+static double number_of(const cJSON *o, const char *name)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, name);
+
+    return v ? v->valuedouble : 0;
+}
+
+void app_add_counts(struct pm_str *s, const cJSON *device)
+{
+    if (cJSON_HasObjectItem(device, "dispatches"))
+        pm_str_add(s, "%.0f dispatches, %.0f barriers, %.0f segments, ",
+                   number_of(device, "dispatches"), number_of(device, "barriers"),
+                   number_of(device, "segments"));
+    pm_str_add(s, "%.3f GB moved", number_of(device, "bytes_moved") / 1e9);
+}
+
 int app_print_json(struct app_globals *g, const struct cJSON *object)
 {
     char *text = pm_json_print(object);

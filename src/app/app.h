@@ -70,6 +70,8 @@ int app_load_config(const struct app_args *args, const char *command, int most, 
 int app_load_training(const struct app_args *args, const char *command, struct pm_arena *a,
                       struct pm_config **out);
 
+/* Adds what a device's step does ("675 dispatches, ...") from the counts in its JSON object. */
+void app_add_counts(struct pm_str *s, const struct cJSON *device);
 /* Prints one object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* Adds the formats to pumice dataset convert [FORMAT] --help (dataset_help.c). */

@@ -60,7 +60,7 @@ static void add_phases(struct pm_str *s, const cJSON *report)
                spread(report, "timed_ms_per_step", "max"));
 }
 
-static void add_memory(struct pm_str *s, const cJSON *report)
+static void add_memory_and_counts(struct pm_str *s, const cJSON *report)
 {
     static const char *const classes[] = { "activations", "variables", "gradients", "slots",
                                            "constants", "staging" };
@@ -79,6 +79,13 @@ static void add_memory(struct pm_str *s, const cJSON *report)
     }
     pm_str_add(s, "  %-10s at most %s\n", "process",
                pm_bytes_text((uint64_t)number(report, "host_peak_bytes"), bytes));
+    pm_str_add(s, "\neach step\n");
+    cJSON_ArrayForEach(d, cJSON_GetObjectItem(report, "devices"))
+    {
+        pm_str_add(s, "  %-10s ", text(d, "address"));
+        app_add_counts(s, d);
+        pm_str_add(s, "\n");
+    }
 }
 
 static int print_step(const cJSON *report)
@@ -98,7 +105,7 @@ static int print_step(const cJSON *report)
                spread(report, "images_per_second", "min"),
                spread(report, "images_per_second", "max"));
     add_phases(&s, report);
-    add_memory(&s, report);
+    add_memory_and_counts(&s, report);
     err = app_print(s.text);
     pm_str_free(&s);
     return err;

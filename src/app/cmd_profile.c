@@ -183,8 +183,10 @@ static void add_device(struct pm_str *s, const cJSON *d, bool all)
         pm_str_add(s, ", %.0f examples", number(d, "examples"));
     else
         pm_str_add(s, ", the optimizer on the host");
-    pm_str_add(s, "\n%.3f ms a step in %d calls; copies and gaps %.3f ms\n\n",
+    pm_str_add(s, "\n%.3f ms a step in %d calls; copies and gaps %.3f ms\n",
                median(d, "ms_per_step"), cJSON_GetArraySize(calls), number(d, "rest_ms"));
+    app_add_counts(s, d);
+    pm_str_add(s, "\n\n");
     add_calls(s, &t, calls, all);
     add_sums(s, &t, d, "kernels", "kernel", all ? 1 << 30 : TOP_CALLS);
     add_sums(s, &t, d, "layers", "layer", all ? 1 << 30 : TOP_LAYERS);

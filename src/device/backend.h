@@ -25,6 +25,9 @@ struct pm_device_ops {
     int (*program_submit)(struct pm_program *p, int slot);
     int (*program_wait_out)(struct pm_program *p, int slot, size_t i);
     int (*program_wait)(struct pm_program *p, int slot);
+    /* NULL: the device runs no shaders, so only bytes are counted. */
+    int (*program_count)(struct pm_device *d, const struct pm_program_desc *desc,
+                         struct pm_counts *out);
     const char *(*program_variant)(const struct pm_program *p, size_t call);
     double (*program_seconds)(struct pm_program *p, int slot);
     double (*program_begun)(struct pm_program *p, int slot);
@@ -71,6 +74,7 @@ struct pm_program {
     bool timed;
     bool is_train; /* a training step, by its name */
     struct pm_timeline_names *names; /* kept by timeline.c */
+    struct pm_counts counts; /* set by the backend if it has program_count, else by device.c */
 };
 
 /* A timeout for work without progress. Time during which the process was stopped or the machine

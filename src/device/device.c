@@ -328,6 +328,8 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
     (*out)->slots = desc->slots;
     (*out)->timed = desc->timed;
     (*out)->is_train = is_train(desc->name);
+    if (!d->ops->program_count)
+        pm_program_count(d, desc, &(*out)->counts);
     pm_timeline_program(*out, desc);
 out:
     return err;
@@ -384,6 +386,22 @@ int pm_program_wait(struct pm_program *p, int slot)
     if (err == PM_OK)
         pm_timeline_wait(p, slot);
     return err;
+}
+
+void pm_program_counts(const struct pm_program *p, struct pm_counts *out)
+{
+    *out = p->counts;
+}
+
+int pm_program_count(struct pm_device *d, const struct pm_program_desc *desc,
+                     struct pm_counts *out)
+{
+    *out = (struct pm_counts){ 0 };
+    if (d->ops->program_count)
+        return d->ops->program_count(d, desc, out);
+    for (size_t i = 0; i < desc->calls_count; i++)
+        out->bytes_moved += pm_call_bytes(&desc->calls[i], NULL);
+    return PM_OK;
 }
 
 const char *pm_program_variant(const struct pm_program *p, size_t i)

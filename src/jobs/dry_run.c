@@ -88,8 +88,9 @@ int pm_dry_run(const struct pm_config *c, struct cJSON *report)
     cJSON_AddNumberToObject(report, "batch", s.c->run.batch_size);
     cJSON *devices = cJSON_AddArrayToObject(report, "devices");
     for (int i = 0; i < s.count; i++)
-        pm_bench_add_device(devices, pm_clones_device(s.clones, i),
-                            pm_clones_examples(s.clones, i), pm_clones_memory(s.clones, i));
+        PM_TRY(pm_bench_add_device(devices, pm_clones_plan(s.clones, i, 0),
+                                   pm_clones_examples(s.clones, i),
+                                   pm_clones_memory(s.clones, i)));
     cJSON_AddNumberToObject(report, "seconds_per_step", seconds);
     cJSON_AddNumberToObject(report, "images_per_second", s.c->run.batch_size / seconds);
     cJSON_AddNumberToObject(report, "first_step", (double)first);

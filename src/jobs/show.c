@@ -9,9 +9,11 @@
 
 #include <cjson/cJSON.h>
 
-/* Adds the memory for each size of pictures. */
-static void describe_frames(const struct pm_clones *clones, int i, struct cJSON *list)
+/* Adds the memory and the counts for each size of pictures. */
+static int describe_frames(const struct pm_clones *clones, int i, struct cJSON *list)
 {
+    int err = PM_OK;
+
     for (int k = 0; k < pm_clones_frames(clones); k++) {
         const struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i, k));
         const struct pm_frame frame = pm_clones_frame(clones, k);
@@ -25,14 +27,20 @@ static void describe_frames(const struct pm_clones *clones, int i, struct cJSON 
         cJSON_AddNumberToObject(o, "staging", (double)m.staging);
         cJSON_AddNumberToObject(o, "calls", m.calls);
         cJSON_AddItemToArray(list, o);
+        PM_TRY(pm_plan_counts_json(pm_clones_plan(clones, i, k), o));
     }
+out:
+    return err;
 }
 
-static struct cJSON *describe(const struct pm_clones *clones, int i)
+/* Adds a clone to the list. Its counts are those of the largest size. */
+static int describe(const struct pm_clones *clones, int i, struct cJSON *list)
 {
     struct pm_plan_memory m = pm_clones_memory(clones, i);
     struct cJSON *o = cJSON_CreateObject();
+    int err = PM_OK;
 
+    cJSON_AddItemToArray(list, o);
     cJSON_AddStringToObject(o, "device",
                             pm_device_get_info(pm_clones_device(clones, i))->address);
     cJSON_AddNumberToObject(o, "examples", pm_clones_examples(clones, i));
@@ -49,9 +57,11 @@ static struct cJSON *describe(const struct pm_clones *clones, int i)
     cJSON_AddNumberToObject(o, "calls", m.calls);
     cJSON_AddNumberToObject(o, "calls_again", m.again);
     cJSON_AddNumberToObject(o, "work_again", m.again_work);
+    PM_TRY(pm_plan_counts_json(pm_clones_plan(clones, i, 0), o));
     if (pm_clones_frames(clones) > 1)
-        describe_frames(clones, i, cJSON_AddArrayToObject(o, "sizes"));
-    return o;
+        PM_TRY(describe_frames(clones, i, cJSON_AddArrayToObject(o, "sizes")));
+out:
+    return err;
 }
 
 /* Prints the plans of a clone, one per size of pictures. */
@@ -134,7 +144,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     PM_TRY(pm_clones_create(&options, &clones));
     list = list ? list : own;
     for (int i = 0; i < count; i++) {
-        cJSON_AddItemToArray(list, describe(clones, i));
+        PM_TRY(describe(clones, i, list));
         if (f)
             print_plans(clones, i, f, calls);
     }

@@ -85,8 +85,9 @@ out:
     return err;
 }
 
-static void add_report(struct bench *b, const struct pm_bench_options *o, cJSON *report)
+static int add_report(struct bench *b, const struct pm_bench_options *o, cJSON *report)
 {
+    int err = PM_OK;
     const struct pm_spread ms = pm_spread_of(b->ms, (size_t)b->batches);
     const double images = 1e3 * b->now.batch;
 
@@ -96,13 +97,15 @@ static void add_report(struct bench *b, const struct pm_bench_options *o, cJSON 
     cJSON_AddBoolToObject(report, "synthetic", true);
     cJSON_AddNumberToObject(report, "warmup", o->warmup);
     cJSON_AddStringToObject(report, "version", PUMICE_VERSION);
-    pm_bench_add_device(cJSON_AddArrayToObject(report, "devices"), b->device, b->now.batch,
-                        pm_plan_memory(b->now.plan));
+    PM_TRY(pm_bench_add_device(cJSON_AddArrayToObject(report, "devices"), b->now.plan,
+                               b->now.batch, pm_plan_memory(b->now.plan)));
     cJSON_AddNumberToObject(report, "steps", b->batches);
     pm_spread_json(report, "ms_per_step", ms, 1);
     pm_spread_json(report, "images_per_second",
                    (struct pm_spread){ images / ms.max, images / ms.median, images / ms.min }, 1);
     cJSON_AddNumberToObject(report, "host_peak_bytes", (double)pm_bench_peak_bytes());
+out:
+    return err;
 }
 
 int pm_bench_predict(const struct pm_config *c, const struct pm_bench_options *o,
@@ -114,7 +117,7 @@ int pm_bench_predict(const struct pm_config *c, const struct pm_bench_options *o
     PM_TRY(open_net(&b, c));
     draw_inputs(&b);
     PM_TRY(measure(&b, o));
-    add_report(&b, o, report);
+    PM_TRY(add_report(&b, o, report));
 out:
     pm_net_sizes_destroy(&b.sizes);
     pm_variables_destroy(&b.variables);

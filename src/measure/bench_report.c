@@ -16,9 +16,10 @@ static void add_memory(cJSON *o, struct pm_plan_memory m)
     cJSON_AddNumberToObject(memory, "staging", (double)m.staging);
 }
 
-void pm_bench_add_device(cJSON *list, const struct pm_device *d, int examples,
-                         struct pm_plan_memory m)
+int pm_bench_add_device(cJSON *list, const struct pm_plan *plan, int examples,
+                        struct pm_plan_memory m)
 {
+    const struct pm_device *d = pm_plan_device(plan);
     const struct pm_device_info *info = pm_device_get_info(d);
     cJSON *o = cJSON_CreateObject();
 
@@ -31,6 +32,7 @@ void pm_bench_add_device(cJSON *list, const struct pm_device *d, int examples,
     cJSON_AddNumberToObject(o, "memory_bytes", (double)pm_device_memory_used(d));
     add_memory(o, m);
     cJSON_AddItemToArray(list, o);
+    return pm_plan_counts_json(plan, o);
 }
 
 uint64_t pm_bench_peak_bytes(void)

@@ -6,10 +6,11 @@
 
 struct cJSON;
 
-/* Appends {address, name, driver, threads (CPU), examples, memory_bytes, memory {...}} to a list.
- * examples: pictures of a batch that this device takes. m: of its plan. */
-void pm_bench_add_device(struct cJSON *list, const struct pm_device *d, int examples,
-                         struct pm_plan_memory m);
+/* Appends {address, name, driver, threads (CPU), examples, memory_bytes, memory {...}, dispatches,
+ * barriers, segments, bytes_moved} to a list. examples: pictures of a batch that this device
+ * takes. m: of all its plans. The counts are those of `plan`. */
+int pm_bench_add_device(struct cJSON *list, const struct pm_plan *plan, int examples,
+                        struct pm_plan_memory m);
 /* Returns the largest resident memory of this process so far, in bytes; 0: unknown. */
 uint64_t pm_bench_peak_bytes(void);
 

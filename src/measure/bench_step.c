@@ -140,11 +140,16 @@ out:
 
 /* ---- report ----------------------------------------------------------------------------- */
 
-static void add_devices(const struct bench *b, struct cJSON *list)
+static int add_devices(const struct bench *b, struct cJSON *list)
 {
+    int err = PM_OK;
+
     for (int i = 0; i < b->s.count; i++)
-        pm_bench_add_device(list, pm_clones_device(b->s.clones, i),
-                            pm_clones_examples(b->s.clones, i), pm_clones_memory(b->s.clones, i));
+        PM_TRY(pm_bench_add_device(list, pm_clones_plan(b->s.clones, i, 0),
+                                   pm_clones_examples(b->s.clones, i),
+                                   pm_clones_memory(b->s.clones, i)));
+out:
+    return err;
 }
 
 static void add_first_pass(struct bench *b, struct cJSON *report, struct cJSON *phases)
@@ -177,7 +182,7 @@ static int run(struct bench *b, struct cJSON *report)
     cJSON_AddNumberToObject(report, "warmup", b->o.warmup);
     cJSON_AddStringToObject(report, "version", PUMICE_VERSION);
     PM_TRY(first_pass(b));
-    add_devices(b, cJSON_AddArrayToObject(report, "devices"));
+    PM_TRY(add_devices(b, cJSON_AddArrayToObject(report, "devices")));
     add_first_pass(b, report, phases);
     cJSON_AddNumberToObject(report, "host_peak_bytes", (double)pm_bench_peak_bytes());
     PM_TRY(second_pass(b, report, phases));

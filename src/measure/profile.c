@@ -112,20 +112,6 @@ out:
 
 /* ---- reporting -------------------------------------------------------------------------- */
 
-/* Returns the bytes that a call reads and writes; updated and scratch buffers count for both. */
-static double bytes_of(const struct pm_planned_call *c, const struct pm_value *values)
-{
-    struct pm_buf_spec spec[PM_MAX_BUFS];
-    int bufs = pm_kernel_bufs(c->kernel, spec);
-    double bytes = 0;
-
-    for (int i = 0; i < bufs; i++)
-        if (c->buf[i] >= 0)
-            bytes += (double)values[c->buf[i]].bytes *
-                     (spec[i].access == 'r' || spec[i].access == 'w' ? 1 : 2);
-    return bytes;
-}
-
 /* Totals of calls with the same name. */
 struct sum {
     const char *name;
@@ -195,9 +181,8 @@ static void add_call(cJSON *array, size_t i, const struct pm_planned_call *c, co
 
 static void add_calls(cJSON *device, struct timed *t, int steps, double run)
 {
-    size_t count, values_count, kernels = 0, layers = 0, phases = 0;
+    size_t count, kernels = 0, layers = 0, phases = 0;
     const struct pm_planned_call *calls = pm_plan_calls(t->plan, &count);
-    const struct pm_value *values = pm_plan_values(t->plan, &values_count);
     struct sum *kernel = pm_calloc(count + 1, sizeof *kernel);
     struct sum *layer = pm_calloc(count + 1, sizeof *layer), phase[PM_PHASES];
     cJSON *array = cJSON_AddArrayToObject(device, "calls");
@@ -207,7 +192,7 @@ static void add_calls(cJSON *device, struct timed *t, int steps, double run)
         const struct pm_planned_call *c = &calls[i];
         struct pm_spread ms = pm_spread_of(t->ms + i * (size_t)steps, (size_t)steps);
         double flops = c->kernel->flops ? c->kernel->flops(c->params, c->count) : (double)c->count;
-        double bytes = bytes_of(c, values);
+        const double bytes = (double)pm_plan_call_bytes(t->plan, i);
 
         add_call(array, i, c, pm_plan_variant(t->plan, i), ms, run, flops, bytes);
         add_to(kernel, &kernels, c->kernel->name, ms.median, flops, bytes);
@@ -223,8 +208,9 @@ static void add_calls(cJSON *device, struct timed *t, int steps, double run)
     pm_free(layer);
 }
 
-static void add_device(struct profile *p, int i, cJSON *list)
+static int add_device(struct profile *p, int i, cJSON *list)
 {
+    int err = PM_OK;
     bool clone = i < p->s.count;
     const struct pm_device *d = pm_plan_device(p->list[i].plan);
     const struct pm_device_info *info = pm_device_get_info(d);
@@ -239,12 +225,16 @@ static void add_device(struct profile *p, int i, cJSON *list)
         cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
     cJSON_AddNumberToObject(o, "examples", clone ? pm_clones_examples(p->s.clones, i) : 0);
     pm_spread_json(o, "ms_per_step", run, 1);
-    add_calls(o, &p->list[i], p->o.steps, run.median);
     cJSON_AddItemToArray(list, o);
+    PM_TRY(pm_plan_counts_json(p->list[i].plan, o));
+    add_calls(o, &p->list[i], p->o.steps, run.median);
+out:
+    return err;
 }
 
-static void add_report(struct profile *p, cJSON *report)
+static int add_report(struct profile *p, cJSON *report)
 {
+    int err = PM_OK;
     const struct pm_config *c = p->s.c;
     cJSON *list;
 
@@ -269,7 +259,9 @@ static void add_report(struct profile *p, cJSON *report)
     }
     list = cJSON_AddArrayToObject(report, "devices");
     for (int i = 0; i < p->count; i++)
-        add_device(p, i, list);
+        PM_TRY(add_device(p, i, list));
+out:
+    return err;
 }
 
 int pm_profile(const struct pm_config *c, const struct pm_profile_options *o, struct cJSON *report)
@@ -287,7 +279,7 @@ int pm_profile(const struct pm_config *c, const struct pm_profile_options *o, st
         p.tracing = false;
         PM_TRY(pm_trace_close(o->trace));
     }
-    add_report(&p, report);
+    PM_TRY(add_report(&p, report));
 out:
     if (p.tracing) /* up to the failure; keep its error message */
         pm_trace_close(o->trace);

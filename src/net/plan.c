@@ -258,6 +258,7 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
         squeeze *= (double)limit / (double)total;
         PM_TRY(arrange(p, squeeze));
     }
+    pm_plan_list_transfers(p);
     *out = p, p = NULL;
 out:
     pm_plan_destroy(&p);
@@ -270,6 +271,11 @@ void pm_plan_destroy(struct pm_plan **p)
         struct pm_plan *q = *p;
 
         pm_plan_unload(q);
+        pm_free(q->inputs);
+        pm_free(q->outputs);
+        pm_free(q->loss_names);
+        pm_free(q->loss_of);
+        pm_free(q->buckets);
         free_calls(q);
         pm_arena_destroy(&q->arena);
         pm_free(q);

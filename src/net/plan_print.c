@@ -1,6 +1,8 @@
 /* plan_print: prints a plan's memory and work in readable form. */
 #include "net/plan_private.h"
 
+#include <cjson/cJSON.h>
+
 static uint64_t workspace_of(const struct pm_plan *p)
 {
     const struct pm_calls *c = p->calls;
@@ -102,6 +104,35 @@ static void print_memory(const struct pm_plan_memory *m, int buffers, FILE *f)
     fprintf(f, "  staging     %9.1f MiB on the host\n", mib(m->staging));
 }
 
+int pm_plan_counts_json(const struct pm_plan *p, struct cJSON *o)
+{
+    struct pm_counts c;
+    int err = PM_OK;
+
+    PM_TRY(pm_plan_counts(p, &c));
+    if (pm_device_caps(p->device)->runs_shaders) {
+        cJSON_AddNumberToObject(o, "dispatches", (double)c.dispatches);
+        cJSON_AddNumberToObject(o, "barriers", (double)c.barriers);
+        cJSON_AddNumberToObject(o, "segments", (double)c.segments);
+    }
+    cJSON_AddNumberToObject(o, "bytes_moved", (double)c.bytes_moved);
+out:
+    return err;
+}
+
+static void print_counts(const struct pm_plan *p, FILE *f)
+{
+    struct pm_counts c;
+
+    if (pm_plan_counts(p, &c) < 0)
+        return;
+    fprintf(f, "  each run    ");
+    if (pm_device_caps(p->device)->runs_shaders)
+        fprintf(f, "%zu dispatches, %zu barriers, %zu segments, ", c.dispatches, c.barriers,
+                c.segments);
+    fprintf(f, "%.3f GB moved\n", (double)c.bytes_moved / 1e9);
+}
+
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose)
 {
     struct pm_plan_memory m = pm_plan_memory(p);
@@ -110,6 +141,7 @@ void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose)
             pm_device_get_info(p->device)->name, m.calls, p->net->batch,
             p->options.micro_batches);
     print_memory(&m, p->blocks, f);
+    print_counts(p, f);
     if (verbose)
         print_calls(p, f);
 }

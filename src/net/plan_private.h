@@ -1,5 +1,5 @@
-/* The private struct of a plan, shared by plan.c (layout), plan_run.c (loading and running) and
- * plan_print.c. */
+/* The private struct of a plan, shared by plan.c (layout), plan_program.c (the program's
+ * description), plan_run.c (loading and running) and plan_print.c. */
 #ifndef PM_PLAN_PRIVATE_H
 #define PM_PLAN_PRIVATE_H
 
@@ -22,11 +22,6 @@ struct pm_plan {
     size_t peak_live;
     struct pm_recomputed recomputed;   /* zeros if recomputing is off */
 
-    /* Created by pm_plan_load. block is borrowed if activations are shared. */
-    struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
-    struct pm_program *program;
-    struct pm_program *other;   /* timeable, Vulkan: the other of the two, timed or untimed */
-    bool is_timed;              /* program records times */
     int *inputs, *outputs;      /* value indices, in the program's order */
     size_t input_count, output_count;
     const char **loss_names;    /* in the order of the net's loss layers */
@@ -36,8 +31,30 @@ struct pm_plan {
         size_t offset, bytes, after; /* range in the gradient block; number of calls done */
     } *buckets;                 /* follow the outputs in the program's order */
     size_t bucket_count;
+
+    bool loaded; /* the programs are missing if a refresh has failed */
+    /* Created by pm_plan_load. block is borrowed if activations are shared. */
+    struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
+    struct pm_program *program;
+    struct pm_program *other;   /* timeable, Vulkan: the other of the two, timed or untimed */
+    bool is_timed;              /* program records times */
     uint64_t moves; /* count of moves of the shared memory when the plan was recorded */
 };
+
+/* ---- plan_program.c ---- */
+
+/* Lists inputs, outputs, losses and buckets; they belong to the plan. */
+void pm_plan_list_transfers(struct pm_plan *p);
+/* A plan's program and the arrays that it points to; pm_plan_program_free frees them. Before the
+ * plan is loaded, its buffers are placeholders. */
+struct pm_plan_program {
+    struct pm_bound_call *calls;
+    struct pm_place *in, *out;
+    size_t *after;
+    struct pm_program_desc desc;
+};
+void pm_plan_describe(const struct pm_plan *p, struct pm_plan_program *out);
+void pm_plan_program_free(struct pm_plan_program *p);
 
 /* Frees everything that pm_plan_load created. */
 void pm_plan_unload(struct pm_plan *p);

@@ -210,6 +210,8 @@ static void plan(void **state)
         assert_in_range((long)number_at(clone, "gradients"), 4 * floats, 4 * floats + 8 * 256);
         assert_true(number_at(clone, "peak_live") <= number_at(clone, "activations"));
         assert_true(number_at(clone, "calls") > 20);
+        assert_true(number_at(clone, "bytes_moved") > 4 * floats); /* the CPU has no dispatches */
+        assert_false(cJSON_HasObjectItem(clone, "dispatches"));
     }
     assert_true(examples == 9);
     cJSON_Delete(v);

@@ -156,11 +156,16 @@ static void test_barriers(void **state)
     };
     struct pm_program_desc desc = { .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 };
     struct pm_program *prog = NULL;
+    struct pm_counts counts, planned;
     struct pm_buffer *result = new_buffer(d, N, NULL);
     float *v = pm_malloc(N * sizeof *v);
 
     ok(pm_program_create(&d->base, &desc, &prog));
-    assert_int_equal(((struct vk_program *)prog)->barriers, 3);
+    pm_program_counts(prog, &counts);
+    assert_int_equal(counts.barriers, 3);
+    assert_int_equal(counts.dispatches, PM_COUNT(calls));
+    ok(pm_program_count(&d->base, &desc, &planned)); /* without making it: the same */
+    assert_memory_equal(&planned, &counts, sizeof counts);
     run_once(prog);
     ok(pm_buffer_read(&d->base, y, 4 * N, v, N * sizeof *v));
     ok(pm_buffer_write(&d->base, result, 0, v, N * sizeof *v));

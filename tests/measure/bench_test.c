@@ -25,6 +25,22 @@ static int count_phases(const cJSON *report, const char *name)
     return n;
 }
 
+/* A GPU has dispatches, barriers and submissions; every device moves bytes. */
+static void check_counts(const cJSON *d)
+{
+    const bool shaders = strcmp(cJSON_GetObjectItem(d, "address")->valuestring, "cpu") != 0;
+
+    assert_int_equal(cJSON_HasObjectItem(d, "dispatches"), shaders);
+    assert_int_equal(cJSON_HasObjectItem(d, "barriers"), shaders);
+    assert_int_equal(cJSON_HasObjectItem(d, "segments"), shaders);
+    if (shaders) {
+        assert_true(number(d, "dispatches") > number(d, "barriers"));
+        assert_true(number(d, "barriers") > 0 && number(d, "segments") >= 1);
+    }
+    /* At least each variable is read, its gradient written, and both are updated. */
+    assert_true(number(d, "bytes_moved") > 4 * (1024 + 256 + 18432 + 256));
+}
+
 static void check_report(const cJSON *report, int clones)
 {
     const cJSON *d, *p;
@@ -41,6 +57,7 @@ static void check_report(const cJSON *report, int clones)
     {
         examples += number(d, "examples");
         assert_true(number(d, "memory_bytes") > 0);
+        check_counts(d);
         /* Variables: conv 3x3x3x8 + 8 and logits 12x12x8x4 + 4, each at a multiple of 256 bytes. */
         assert_true(number(cJSON_GetObjectItem(d, "memory"), "variables") ==
                     1024 + 256 + 18432 + 256);

@@ -45,6 +45,13 @@ static void check_device(const cJSON *d)
             assert_true(trace_number(o, "ms") >= trace_number(o->next, "ms"));
     }
     assert_true(trace_number(d, "rest_ms") >= 0);
+    assert_true(trace_number(d, "bytes_moved") > 0);
+    if (strncmp(trace_text(d, "address"), "vulkan", 6) == 0) {
+        assert_true(trace_number(d, "dispatches") >= cJSON_GetArraySize(calls));
+        /* An untimed step: a timed one has a barrier before each dispatch. */
+        assert_true(trace_number(d, "barriers") < trace_number(d, "dispatches") - 1);
+        assert_true(trace_number(d, "segments") >= 1);
+    }
 }
 
 static int devices_of(cJSON *report)

@@ -178,6 +178,7 @@ static const struct pm_device_ops ops = {
     .program_submit = pm_vk_program_submit,
     .program_wait_out = pm_vk_program_wait_out,
     .program_wait = pm_vk_program_wait,
+    .program_count = pm_vk_program_count,
     .program_variant = pm_vk_program_variant,
     .program_seconds = pm_vk_program_seconds,
     .program_begun = pm_vk_program_begun,

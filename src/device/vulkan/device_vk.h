@@ -10,6 +10,7 @@
 #define PM_DEVICE_VK_H
 
 #include "device/backend.h"
+#include "device/arrangement.h"
 #include "device/vulkan/compat.h"
 #include "device/vulkan/shader_table.h"
 
@@ -188,6 +189,9 @@ struct vk_picked {
 /* Chooses dispatches for every call and compiles missing pipelines, in parallel. A call whose
  * pipeline fails gets its next level. out: calls_count zeroed items. */
 int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
+/* Chooses the dispatches of a call without looking up pipelines. *whole: see arrangement.h. */
+int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct pm_picks *out,
+                    bool whole[PM_MAX_DISPATCHES]);
 int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                        size_t count, int level, size_t bytes[PM_MAX_BUFS]);
 int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
@@ -319,14 +323,13 @@ struct vk_program {
     const char *name;
     VkCommandPool pool, transfer_pool;
     struct vk_segment *segments;
-    size_t segment_count, segment_capacity;
+    size_t segment_count;
     struct vk_slot *slots;
     int slot_count;             /* slots made so far */
     size_t *in_offset;
     struct vk_out *outs;
     const char **variants, **labels; /* per call */
     struct vk_block constants;  /* params that do not fit the push block */
-    size_t barriers;            /* recorded, for the log and tests */
     VkQueryPool stamps;         /* of a timed program, if the queue has a clock */
     size_t stamp_pairs;         /* call i has pair i + 1; then the copies in, then outputs */
     size_t prologue_stamps;     /* 0: none */
@@ -357,5 +360,7 @@ int pm_vk_program_submit(struct pm_program *p, int slot);
 int pm_vk_program_wait_out(struct pm_program *p, int slot, size_t i);
 int pm_vk_program_wait(struct pm_program *p, int slot);
 const char *pm_vk_program_variant(const struct pm_program *p, size_t i);
+int pm_vk_program_count(struct pm_device *base, const struct pm_program_desc *desc,
+                        struct pm_counts *out);
 
 #endif

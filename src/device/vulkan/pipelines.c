@@ -367,6 +367,38 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
                    c->kernel->name, why);
 }
 
+int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct pm_picks *out,
+                    bool whole[PM_MAX_DISPATCHES])
+{
+    char why[400] = "";
+    int level = 0, err = PM_OK;
+    bool last = false, found = false;
+
+    for (; level < MAX_LEVELS && !found && !last; level++) {
+        PM_TRY(pick(d, c->kernel, c->params, c->count, &level, out, &last));
+        found = fits(d, c, out, why, sizeof why);
+    }
+    for (int i = 0; i < out->count; i++) {
+        const struct pm_shader *s = find_shader(d, out->d[i].shader);
+        struct vk_module_info info = { 0 };
+        uint32_t *words = NULL;
+        size_t count;
+
+        if (s)
+            PM_TRY(pm_vk_freeze(s->words, s->bytes / sizeof *words, out->d[i].spec,
+                                out->d[i].specs, &words, &count, &info));
+        pm_free(words);
+        whole[i] = info.uses_group_count;
+    }
+out:
+    if (err < 0 && !last) {
+        nothing_left(d, c->kernel, why, sizeof why);
+        err = pm_fail(PM_EDEVICE, "%s: %s cannot run: %s", d->base.info.address, c->kernel->name,
+                      why);
+    }
+    return err;
+}
+
 /* Returns the first of a call's pipelines that did not compile, or NULL. */
 static struct vk_pipeline *broken(const struct vk_picked *p)
 {
