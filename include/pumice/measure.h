@@ -30,14 +30,17 @@ struct pm_kernels_options {
     const char *filter; /* only rows whose "net pass shape" contains this; NULL: all */
     int batch;          /* of the nets; 0 = 8 on the CPU and software drivers, else 32 */
     double seconds;     /* duration of the repeats per row; at least two repeats */
+    double limit;       /* begin no further row after this many seconds in all; 0: no limit */
     bool list_only;     /* only describe the rows, without measuring */
-    /* Called when the peak is known, and after each row. Both may be NULL. */
+    /* Called when the peak is known, and after each row. Both may be NULL. An error of row() ends
+     * the measurement. */
     void (*start)(void *ctx, const struct cJSON *report);
-    void (*row)(void *ctx, const struct cJSON *row);
+    int (*row)(void *ctx, const struct cJSON *row);
     void *ctx;
 };
 /* Products and the convolutions of lenet, resnet_v1_50, mobilenet_v1, inception_v3 and deeplab:
- * forward, gradient of the data, gradient of the filter. report gets batch, and
+ * forward, gradient of the data, gradient of the filter. report gets batch, rows_left (the number
+ * of rows that o->limit left out; `totals` lack them), and
  *
  *     peak    {gflops, gigabytes_per_second, copy_bytes}
  *     rows    [{net, pass, kernel, shape, uses (a step), geometry {n, h, w, c, ...}, flops,

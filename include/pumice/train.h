@@ -114,7 +114,7 @@ bool pm_convert_pipeline_has(const char *name);
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 
 /* Verifies every kernel of the program: the cases of verify.h and all optimizers. progress receives
- * the finished part, 0..1. */
+ * the finished part, 0..1; after pm_verify_limit it may end below 1. */
 int pm_verify_all(struct pm_verify *v, void (*progress)(void *ctx, double done), void *ctx);
 /* Verifies the kernels of the plan that trains the config on one device, at their real shapes. */
 int pm_verify_config(struct pm_verify *v, const struct pm_config *c);

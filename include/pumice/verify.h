@@ -69,6 +69,10 @@ void pm_verify_close(struct pm_verify **v);
 /* Restricts verification to the variants named by such calls. Each runs once, on the largest call
  * of a source that takes little time. Without such a call, everything that differs is run. */
 void pm_verify_want(struct pm_verify *v, const char *kernel, const char *variant);
+/* Runs no further call when this many seconds have passed from now. The results so far stay. */
+void pm_verify_limit(struct pm_verify *v, double seconds);
+/* Whether the limit has kept at least one call from running. */
+bool pm_verify_is_cut(const struct pm_verify *v);
 /* Number of named variants that no call has reached yet. */
 size_t pm_verify_lacks(const struct pm_verify *v);
 /* The results so far, kernels in the order of their first runs. */

@@ -216,11 +216,10 @@ static void kernels_head(struct pm_str *s, const cJSON *report)
                pm_bytes_text((uint64_t)number(peak, "copy_bytes"), bytes));
 }
 
-static void print_head(void *ctx, const cJSON *report)
+static void print_head(const cJSON *report)
 {
     struct pm_str s = { 0 };
 
-    (void)ctx;
     if (cJSON_HasObjectItem(report, "peak"))
         kernels_head(&s, report);
     pm_str_add(&s, "\n%-12s %-8s %-42s %4s %10s %10s %8s %7s %6s %6s  %s\n", "net", "pass", "shape",
@@ -229,11 +228,10 @@ static void print_head(void *ctx, const cJSON *report)
     pm_str_free(&s);
 }
 
-static void print_row(void *ctx, const cJSON *r)
+static void print_row(const cJSON *r)
 {
     struct pm_str s = { 0 };
 
-    (void)ctx;
     pm_str_add(&s, "%-12s %-8s %-42s %4.0f", text(r, "net"), text(r, "pass"), text(r, "shape"),
                number(r, "uses"));
     if (cJSON_HasObjectItem(r, "ms"))
@@ -252,6 +250,9 @@ static int print_totals(const cJSON *report)
     const cJSON *t;
     int err;
 
+    if (number(report, "rows_left") > 0)
+        pm_str_add(&s, "\n%.0f row%s left out, because --limit was reached: the sums lack them\n",
+                   number(report, "rows_left"), number(report, "rows_left") == 1 ? "" : "s");
     pm_str_add(&s, "\nof a step, uses counted\n");
     cJSON_ArrayForEach(t, cJSON_GetObjectItem(report, "totals"))
         pm_str_add(&s, "%-12s %-8s %10.3f ms %8.1f GFLOP/s %5.1f%% of the peak\n", text(t, "net"),
@@ -262,29 +263,62 @@ static int print_totals(const cJSON *report)
     return err;
 }
 
-static int write_kernels_csv(const char *path, const char *command, const cJSON *report)
-{
-    struct pm_str s = { 0 };
-    const cJSON *r;
-    int err;
+/* The table of --csv. The file is written about once a second while rows are added, so that an
+ * interrupted measurement leaves its finished rows. */
+struct kernels_out {
+    const char *csv, *command; /* csv: file, or NULL */
+    bool print;
+    struct pm_str table;
+    double written;      /* pm_seconds() of the last write */
+};
 
-    csv_head(&s, command, cJSON_GetObjectItem(report, "devices"));
-    pm_str_add(&s, "# ");
-    kernels_head(&s, report);
-    pm_str_add(&s, "# rates and shares are of the fastest run; bound: the time that the peaks "
+static int write_table(struct kernels_out *o)
+{
+    o->written = pm_seconds();
+    return pm_file_write(o->csv, o->table.text, o->table.length);
+}
+
+static void start_table(struct pm_str *s, const char *command, const cJSON *report)
+{
+    csv_head(s, command, cJSON_GetObjectItem(report, "devices"));
+    pm_str_add(s, "# ");
+    kernels_head(s, report);
+    pm_str_add(s, "# rates and shares are of the fastest run; bound: the time that the peaks "
                "would take, over it\n"
                "net,pass,kernel,shape,uses,variant,runs,ms_min,ms_median,flops,bytes,gflops,gbs,"
                "share_of_peak,share_of_bound\n");
-    cJSON_ArrayForEach(r, cJSON_GetObjectItem(report, "rows"))
-        pm_str_add(&s, "%s,%s,%s,%s,%.0f,%s,%.0f,%.5g,%.5g,%.0f,%.0f,%.4g,%.4g,%.3f,%.3f\n",
-                   text(r, "net"), text(r, "pass"), text(r, "kernel"), text(r, "shape"),
-                   number(r, "uses"), text(r, "variant"), number(r, "runs"),
-                   spread(r, "ms", "min"), spread(r, "ms", "median"), number(r, "flops"),
-                   number(r, "bytes"), number(r, "gflops"), number(r, "gigabytes_per_second"),
-                   number(r, "share_of_peak"), number(r, "share_of_bound"));
-    err = pm_file_write(path, s.text, s.length);
-    pm_str_free(&s);
-    return err;
+}
+
+static void add_table_row(struct pm_str *s, const cJSON *r)
+{
+    pm_str_add(s, "%s,%s,%s,%s,%.0f,%s,%.0f,%.5g,%.5g,%.0f,%.0f,%.4g,%.4g,%.3f,%.3f\n",
+               text(r, "net"), text(r, "pass"), text(r, "kernel"), text(r, "shape"),
+               number(r, "uses"), text(r, "variant"), number(r, "runs"), spread(r, "ms", "min"),
+               spread(r, "ms", "median"), number(r, "flops"), number(r, "bytes"),
+               number(r, "gflops"), number(r, "gigabytes_per_second"), number(r, "share_of_peak"),
+               number(r, "share_of_bound"));
+}
+
+static void kernels_start(void *ctx, const cJSON *report)
+{
+    struct kernels_out *o = ctx;
+
+    if (o->print)
+        print_head(report);
+    if (o->csv)
+        start_table(&o->table, o->command, report);
+}
+
+static int kernels_row(void *ctx, const cJSON *r)
+{
+    struct kernels_out *o = ctx;
+
+    if (o->print)
+        print_row(r);
+    if (!o->csv)
+        return PM_OK;
+    add_table_row(&o->table, r);
+    return pm_seconds() - o->written > 1 ? write_table(o) : PM_OK;
 }
 
 static int open_device(const char *name, struct pm_device **out)
@@ -317,23 +351,25 @@ static void describe_device(const struct pm_device *d, cJSON *report)
 
 static int bench_kernels(int argc, char **argv, struct pm_arena *a, struct app_globals *g)
 {
-    const char *command = command_line(a, argc, argv), *csv = NULL;
-    struct pm_kernels_options o = { .list_only = app_take_flag(&argc, argv, "--list") };
+    struct kernels_out out = { .command = command_line(a, argc, argv), .print = !g->json };
+    struct pm_kernels_options o = { .start = kernels_start, .row = kernels_row, .ctx = &out };
     double batch = 0, seconds = 0.3;
     cJSON *report = cJSON_CreateObject();
     struct pm_device *d = NULL;
     struct app_args args;
     int err = PM_OK;
 
+    o.list_only = app_take_flag(&argc, argv, "--list");
     PM_TRY(app_take_value(&argc, argv, "--filter", &o.filter));
-    PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
+    PM_TRY(app_take_value(&argc, argv, "--csv", &out.csv));
     PM_TRY(app_take_number(&argc, argv, "--batch", 1, 4096, &batch));
     PM_TRY(app_take_number(&argc, argv, "--seconds", 0, 3600, &seconds));
+    PM_TRY(app_take_number(&argc, argv, "--limit", 0, 1e6, &o.limit));
     PM_TRY(app_args(argc, argv, "bench", a, &args));
     if (args.words_count > 2 || args.overrides_count > 0)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: bench kernels takes one device at most, as in "
                        "pumice bench kernels vulkan:0"));
-    if (csv && o.list_only)
+    if (out.csv && o.list_only)
         PM_TRY(
             pm_fail(PM_ECONFIG,
                     "command line: --list measures nothing, so it cannot be combined with --csv"));
@@ -347,18 +383,17 @@ static int bench_kernels(int argc, char **argv, struct pm_arena *a, struct app_g
         add_devices(&s, report);
         app_print(s.text);
         pm_str_free(&s);
-        o.start = print_head;
-        o.row = print_row;
     }
     PM_TRY(pm_bench_kernels(d, &o, report));
-    if (csv)
-        PM_TRY(write_kernels_csv(csv, command, report));
+    if (out.csv)
+        PM_TRY(write_table(&out));
     if (g->json)
         PM_TRY(app_print_json(g, report));
     else if (!o.list_only)
         PM_TRY(print_totals(report));
 out:
     pm_device_close(&d);
+    pm_str_free(&out.table);
     cJSON_Delete(report);
     return err;
 }
@@ -377,7 +412,8 @@ const struct pm_command pm_command_bench = {
     .name = "bench",
     .help = "measures a config's training step by phase, or kernels on a device",
     .usage = "CONFIG.json [--synthetic | --predict] [--steps N] [--csv FILE] [key=value ...]\n"
-             "kernels [DEVICE] [--filter TEXT] [--batch N] [--seconds S] [--csv FILE] [--list]",
+             "kernels [DEVICE] [--filter TEXT] [--batch N] [--seconds S] [--limit S] [--csv FILE]\n"
+             "kernels [DEVICE] [--filter TEXT] [--batch N] --list",
     .details =
         "With a config: measures training steps as `train` runs them. It writes nothing to the\n"
         "run folder.\n"
@@ -407,6 +443,8 @@ const struct pm_command pm_command_bench = {
         "  --batch N     pictures per batch (8 on the CPU and software drivers, else 32); a\n"
         "                quarter of it for deeplab\n"
         "  --seconds S   time to repeat each row (0.3), at least twice\n"
+        "  --limit S     begins no further row after S seconds in all; 0, the default, sets no\n"
+        "                limit. --csv keeps the finished rows of an interrupted measurement, too\n"
         "  --list        prints the rows without measuring them\n"
         "\n"
         "GFLOP/s, GB/s (of the call's buffers) and shares are those of the fastest run. \"peak\"\n"

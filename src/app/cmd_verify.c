@@ -15,11 +15,25 @@ static const char *const verdicts[] = {
 struct totals {
     int kernels, wrong; /* numbers of variants */
 };
+struct options {
+    const struct pm_config *config; /* NULL: every kernel of the program */
+    double limit;                   /* seconds for each device; 0: none */
+};
 
 /* ---- one device --------------------------------------------------------------------------- */
 
+/* What the verification of one device found. */
+struct outcome {
+    const struct pm_verified *list;
+    size_t count;
+    double seconds;
+    bool cut;    /* --limit ended it */
+    double done; /* the finished part, 0..1 */
+};
+
 struct progress {
     const char *address;
+    double done; /* 0..1 */
     bool shown;
 };
 
@@ -27,6 +41,7 @@ static void show_progress(void *ctx, double done)
 {
     struct progress *p = ctx;
 
+    p->done = done;
     if (!isatty(STDERR_FILENO))
         return;
     fprintf(stderr, "\r%s  %3.0f %%", p->address, 100 * done);
@@ -34,9 +49,10 @@ static void show_progress(void *ctx, double done)
     fflush(stderr);
 }
 
-static void add_text(struct pm_str *s, const struct pm_device_info *d,
-                     const struct pm_verified *list, size_t count, double seconds)
+static void add_text(struct pm_str *s, const struct pm_device_info *d, const struct outcome *o)
 {
+    const struct pm_verified *list = o->list;
+    const size_t count = o->count;
     int width[2] = { 6, 7 }, wrong = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -58,20 +74,29 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d,
         if (r->why[0])
             pm_str_add(s, "      %s\n", r->why);
     }
-    pm_str_add(s, "\n%s: %zu variants in %.1f s, ", d->address, count, seconds);
-    pm_str_add(s, wrong ? "%d wrong\n\n" : "all right\n\n", wrong);
+    pm_str_add(s, "\n%s: %zu variant%s in %.1f s, ", d->address, count, count == 1 ? "" : "s",
+               o->seconds);
+    pm_str_add(s, wrong ? "%d wrong" : "all right", wrong);
+    if (o->cut)
+        pm_str_add(s, "; --limit ended the check early");
+    if (o->cut && o->done > 0)
+        pm_str_add(s, ", after %.0f %% of it", 100 * o->done);
+    pm_str_add(s, "\n\n");
 }
 
-static cJSON *device_json(const struct pm_device_info *d, const struct pm_verified *list,
-                          size_t count, double seconds)
+static cJSON *device_json(const struct pm_device_info *d, const struct outcome *found)
 {
     cJSON *o = cJSON_CreateObject(), *kernels;
+    const struct pm_verified *list = found->list;
+    const size_t count = found->count;
 
     cJSON_AddStringToObject(o, "address", d->address);
     cJSON_AddStringToObject(o, "name", d->name);
     cJSON_AddStringToObject(o, "driver", d->driver);
     cJSON_AddStringToObject(o, "uuid", d->uuid);
-    cJSON_AddNumberToObject(o, "seconds", seconds);
+    cJSON_AddNumberToObject(o, "seconds", found->seconds);
+    cJSON_AddBoolToObject(o, "complete", !found->cut);
+    cJSON_AddNumberToObject(o, "done", found->done);
     kernels = cJSON_AddArrayToObject(o, "kernels");
     for (size_t i = 0; i < count; i++) {
         const struct pm_verified *r = &list[i];
@@ -92,7 +117,7 @@ static cJSON *device_json(const struct pm_device_info *d, const struct pm_verifi
 }
 
 /* Verifies one device, prints the result or adds it to the list, and stores the verdicts. */
-static int verify_device(const struct pm_device_info *info, const struct pm_config *c,
+static int verify_device(const struct pm_device_info *info, const struct options *o,
                          struct app_globals *g, cJSON *devices, struct totals *t)
 {
     struct pm_device *d = NULL;
@@ -101,25 +126,30 @@ static int verify_device(const struct pm_device_info *info, const struct pm_conf
     struct progress p = { .address = info->address };
     struct pm_str s = { 0 };
     double start = pm_seconds();
-    size_t count;
+    struct outcome found = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_device_open(info, NULL, &d));
     PM_TRY(pm_verify_open(d, &v));
-    err = c ? pm_verify_config(v, c) : pm_verify_all(v, show_progress, &p);
+    if (o->limit > 0)
+        pm_verify_limit(v, o->limit);
+    err = o->config ? pm_verify_config(v, o->config) : pm_verify_all(v, show_progress, &p);
     if (p.shown)
         fprintf(stderr, "\r%*s\r", 60, "");
     PM_TRY(err);
     known = pm_verdicts_load(d);
     pm_verdicts_save(known, v);
-    const struct pm_verified *list = pm_verify_results(v, &count);
-    t->kernels += (int)count;
-    for (size_t i = 0; i < count; i++)
-        t->wrong += list[i].verdict == PM_VERDICT_WRONG;
+    found.list = pm_verify_results(v, &found.count);
+    found.seconds = pm_seconds() - start;
+    found.cut = pm_verify_is_cut(v);
+    found.done = found.cut ? p.done : 1;
+    t->kernels += (int)found.count;
+    for (size_t i = 0; i < found.count; i++)
+        t->wrong += found.list[i].verdict == PM_VERDICT_WRONG;
     if (g->json) {
-        cJSON_AddItemToArray(devices, device_json(info, list, count, pm_seconds() - start));
+        cJSON_AddItemToArray(devices, device_json(info, &found));
     } else {
-        add_text(&s, info, list, count, pm_seconds() - start);
+        add_text(&s, info, &found);
         PM_TRY(app_print(s.text));
     }
 out:
@@ -204,18 +234,21 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct pm_device_info *list = NULL;
     struct pm_config *c = NULL;
     struct app_args args;
+    struct options options = { 0 };
     struct totals t = { 0 };
     cJSON *o = cJSON_CreateObject(), *devices = cJSON_AddArrayToObject(o, "devices");
     size_t known, count, *chosen;
     int err = PM_OK;
 
+    PM_TRY(app_take_number(&argc, argv, "--limit", 0, 1e6, &options.limit));
     PM_TRY(app_args(argc, argv, "verify", a, &args));
     PM_TRY(split_words(&args, a, &c));
+    options.config = c;
     PM_TRY(pm_device_list(&list, &known));
     chosen = pm_arena_alloc(a, (known + (size_t)args.words_count + 1) * sizeof *chosen);
     PM_TRY(find_devices(&args, list, known, chosen, &count));
     for (size_t i = 0; i < count; i++)
-        PM_TRY(verify_device(&list[chosen[i]], c, g, devices, &t));
+        PM_TRY(verify_device(&list[chosen[i]], &options, g, devices, &t));
     cJSON_AddNumberToObject(o, "wrong", t.wrong);
     if (g->json)
         PM_TRY(app_print_json(g, o));
@@ -234,13 +267,16 @@ out:
 
 const struct pm_command pm_command_verify = {
     .name = "verify", .help = "compares a GPU's kernels, forward and backward, with the CPU",
-    .usage = "[DEVICE ...] [CONFIG.json] [key=value ...]",
+    .usage = "[DEVICE ...] [CONFIG.json] [--limit S] [key=value ...]",
     .details =
         "Runs every kernel of the program (layers, optimizers, norms) on small inputs, in every\n"
         "variant that a device supports, and compares it with the CPU. With a config it runs the\n"
         "kernels of the config's training step at their real sizes. DEVICE is vulkan:0, a UUID\n"
         "or a part of a name; the default is every GPU. Software drivers are verified only if\n"
         "they are named.\n"
+        "\n"
+        "  --limit S     ends the check of each device after S seconds and reports the kernels\n"
+        "                that were checked until then; 0, the default, sets no limit\n"
         "\n"
         "\"of bound\" is the largest error as a share of the error that rounding can cause for\n"
         "these inputs. The exit code is 4 if a result is wrong. Before its first step on a new\n"

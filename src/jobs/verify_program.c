@@ -20,7 +20,7 @@ static int verify_optimizers(struct pm_verify *v)
 
     while (pm_verify_case(at, &s) && strcmp(s.name, "normalised") != 0)
         at++;
-    for (size_t i = 0; i < 2 * count; i++) {
+    for (size_t i = 0; i < 2 * count && !pm_verify_is_cut(v); i++) {
         const struct pm_optimizer *o = rows[i / 2];
         struct pm_update u = { .optimizer = o, .weight_decay = 0.1f, .layers = true };
 
@@ -50,10 +50,13 @@ int pm_verify_all(struct pm_verify *v, void (*progress)(void *ctx, double done),
     for (size_t i = 0; i < cases; i++) {
         pm_verify_case(i, &s);
         PM_TRY(pm_verify_source(v, &s));
+        if (pm_verify_is_cut(v))
+            return PM_OK;
         progress(ctx, (double)(i + 1) / (double)(cases + 1));
     }
     PM_TRY(verify_optimizers(v));
-    progress(ctx, 1);
+    if (!pm_verify_is_cut(v))
+        progress(ctx, 1);
 out:
     return err;
 }

@@ -25,6 +25,8 @@ struct bench {
     struct pm_device *device;
     struct pm_speed_peak peak;
     double seconds;    /* time limit of one row */
+    double end;        /* pm_seconds() after which no row begins */
+    int left;          /* number of rows that were not begun */
     float *noise;      /* NOISE values, owned */
     struct total *totals;
     size_t total_count, total_capacity;
@@ -257,13 +259,17 @@ static int run_table(struct bench *b, const struct pm_kernels_options *o, int ba
 
         if (!is_wanted(&list[i], o->filter))
             continue;
+        found++;
+        if (!o->list_only && pm_seconds() > b->end) {
+            b->left++;
+            continue;
+        }
         row = describe(&list[i]);
         cJSON_AddItemToArray(rows, row);
         if (!o->list_only)
             PM_TRY(measure_row(b, &list[i], row));
         if (o->row)
-            o->row(o->ctx, row);
-        found++;
+            PM_TRY(o->row(o->ctx, row));
     }
     if (found == 0)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --filter: none of the %zu rows has '%s' in its "
@@ -313,7 +319,8 @@ static void make_noise(struct bench *b)
 
 int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, struct cJSON *report)
 {
-    struct bench b = { .device = d, .seconds = o->seconds };
+    struct bench b = { .device = d, .seconds = o->seconds,
+                       .end = o->limit > 0 ? pm_seconds() + o->limit : INFINITY };
     int batch = o->batch > 0 ? o->batch : pm_device_caps(d)->on_host_cores ? 8 : 32;
     int err = PM_OK;
 
@@ -324,6 +331,7 @@ int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, st
     if (o->start)
         o->start(o->ctx, report);
     PM_TRY(run_table(&b, o, batch, cJSON_AddArrayToObject(report, "rows")));
+    cJSON_AddNumberToObject(report, "rows_left", b.left);
     add_totals(&b, cJSON_AddArrayToObject(report, "totals"));
 out:
     pm_free(b.noise);

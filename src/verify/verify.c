@@ -114,6 +114,22 @@ bool pm_verify_first(struct pm_verify *v, uint64_t call)
     return true;
 }
 
+void pm_verify_limit(struct pm_verify *v, double seconds)
+{
+    v->end = pm_seconds() + seconds;
+}
+
+bool pm_verify_is_late(struct pm_verify *v)
+{
+    v->cut |= v->end > 0 && pm_seconds() > v->end;
+    return v->cut;
+}
+
+bool pm_verify_is_cut(const struct pm_verify *v)
+{
+    return v->cut;
+}
+
 size_t pm_verify_lacks(const struct pm_verify *v)
 {
     size_t lacking = 0;

@@ -54,7 +54,11 @@ struct pm_verify {
     size_t wanted_count, wanted_capacity;
     uint64_t *seen;           /* hashes of the calls that were run, if `wanted` names none */
     size_t seen_count, seen_capacity;
+    double end;               /* pm_seconds() after which no call is run; 0: no limit */
+    bool cut;                 /* the limit has kept a call from running */
 };
+/* Whether the time limit is reached. Notes that a call was left out. */
+bool pm_verify_is_late(struct pm_verify *v);
 /* Whether this number is seen for the first time. */
 bool pm_verify_first(struct pm_verify *v, uint64_t call);
 /* Whether this variant must be run. A variant in `wanted` is run once. */

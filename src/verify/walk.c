@@ -271,6 +271,8 @@ static int walk_calls(struct walk *w)
     for (size_t i = 0; i < end; i++) {
         struct pm_verify_call call;
 
+        if (pm_verify_is_late(w->v))
+            break;
         describe(w, i, &call);
         if (w->levels[i])
             PM_TRY(pm_verify_levels(w->v, &call, w->levels[i]));

@@ -200,6 +200,54 @@ static void on_lavapipe(void **state)
     measured("llvmpipe");
 }
 
+/* A limit that has passed when the first row would begin: the report and the table have no row. */
+static void limit(void **state)
+{
+    cJSON *report = report_of("bench kernels cpu --filter '8x8x384 ' --batch 1 --limit 1e-9 --json "
+                              "--csv limit.csv");
+
+    (void)state;
+    assert_int_equal(number(report, "rows_left"), 6);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "rows")), 0);
+    check_csv("limit.csv", 0);
+    cJSON_Delete(report);
+    report = report_of("bench kernels cpu --filter '8x8x384 ' --batch 1 --seconds 0 --limit 600 "
+                       "--json");
+    assert_int_equal(number(report, "rows_left"), 0);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "rows")), 6);
+    cJSON_Delete(report);
+    assert_int_equal(pumice("bench kernels cpu --filter '8x8x384 ' --batch 1 --limit 1e-9"), 0);
+    assert_file_contains("out", "6 rows left out, because --limit was reached");
+}
+
+/* A measurement that is killed leaves the rows that it had finished, as a table. */
+static void killed(void **state)
+{
+    char *data = NULL;
+    double end = pm_seconds() + 60;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        execlp("sh", "sh", "-c", "cd \"$0\" && exec \"$PUMICE_PROGRAM\" bench kernels cpu "
+               "--filter lenet --batch 1 --seconds 1 --csv killed.csv >killed.out", folder,
+               (char *)NULL);
+        _exit(127);
+    }
+    do {
+        pm_free(data);
+        usleep(20000);
+        data = access(in_folder("killed.csv"), F_OK) == 0 ? read_text("killed.csv") : NULL;
+    } while ((!data || !strstr(data, "\nlenet,")) && pm_seconds() < end);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_non_null(data);
+    assert_contains(data, "\nlenet,forward,conv2d_fwd,32x28x28x1 5x5/1 -> 28x28x32,1,");
+    assert_int_equal(data[strlen(data) - 1], '\n');
+    pm_free(data);
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -296,6 +344,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),   cmocka_unit_test(on_cpu),       cmocka_unit_test(on_lavapipe),
+        cmocka_unit_test(limit),
+        cmocka_unit_test(killed),
+        cmocka_unit_test(limit),    cmocka_unit_test(killed),
         cmocka_unit_test(mistakes), cmocka_unit_test(peak_kernels),
     };
 

@@ -188,6 +188,39 @@ static void test_everything(void **state)
     pm_device_close(&cpu);
 }
 
+static void no_progress(void *ctx, double done)
+{
+    (void)ctx;
+    fail_msg("progress %g after the limit", done);
+}
+
+/* After the limit no call runs; a limit far away changes nothing. */
+static void test_limit(void **state)
+{
+    struct pm_device *cpu = open_cpu();
+    struct pm_verify *v = NULL;
+    struct pm_verify_source s;
+    size_t count;
+
+    (void)state;
+    ok(pm_verify_open(cpu, &v));
+    pm_verify_limit(v, -1);
+    assert_false(pm_verify_is_cut(v));
+    ok(pm_verify_all(v, no_progress, NULL));
+    assert_true(pm_verify_is_cut(v));
+    pm_verify_results(v, &count);
+    assert_int_equal(count, 0);
+    pm_verify_close(&v);
+    find_case("merges_odd", &s);
+    ok(pm_verify_open(cpu, &v));
+    pm_verify_limit(v, 3600);
+    ok(pm_verify_source(v, &s));
+    assert_true(has_kernel(v, "add2"));
+    assert_false(pm_verify_is_cut(v));
+    pm_verify_close(&v);
+    pm_device_close(&cpu);
+}
+
 /* ---- a row with planted faults ------------------------------------------------------------- */
 
 static const struct pm_device_info *current;
@@ -534,7 +567,8 @@ static void test_no_messages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest once[] = { cmocka_unit_test(test_everything) };
+    const struct CMUnitTest once[] = { cmocka_unit_test(test_everything),
+                                       cmocka_unit_test(test_limit) };
     const struct CMUnitTest each[] = {
         cmocka_unit_test(test_faults), cmocka_unit_test(test_changed_shaders),
         cmocka_unit_test(test_right),  cmocka_unit_test(test_avoided),
