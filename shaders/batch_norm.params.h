@@ -24,8 +24,3 @@ struct batch_norm_params {
     float slope;
     float inv_count; /* 1 / rows; 0 if the statistics are constants */
 };
-struct batch_norm_update_params {
-    int c;
-    float rate;   /* 1 - decay */
-    float factor; /* factor of the variance: n / (n - 1) if unbiased */
-};

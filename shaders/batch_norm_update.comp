@@ -1,14 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
-#include "batch_norm.params.h"
+#include "batch_norm_update.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
-    InF32 mean;
-    InF32 var;
+    InF32 moments;
     InU32 flag;
-    InOutF32 moving_mean;
-    InOutF32 moving_variance;
+    InU32x4 table;
+    InOutF32 values;
     batch_norm_update_params p;
 };
 
@@ -16,8 +15,14 @@ void main()
 {
     if (flag.v[0] == 0)
         return;
-    for (uint k = pm_first(); k < uint(p.c); k += pm_stride()) {
-        moving_mean.v[k] -= p.rate * (moving_mean.v[k] - mean.v[k]);
-        moving_variance.v[k] -= p.rate * (moving_variance.v[k] - var.v[k] * p.factor);
+    for (uint i = pm_first(); i < uint(p.chunks) * MOVING_CHUNK; i += pm_stride()) {
+        uint row = i / MOVING_CHUNK * 2, k = i % MOVING_CHUNK;
+        uvec4 at = table.v[row] + k, layer = table.v[row + 1];
+        float rate = uintBitsToFloat(layer.y), factor = uintBitsToFloat(layer.z);
+
+        if (k >= layer.x)
+            continue;
+        values.v[at.z] -= rate * (values.v[at.z] - moments.v[at.x]);
+        values.v[at.w] -= rate * (values.v[at.w] - moments.v[at.y] * factor);
     }
 }

@@ -133,6 +133,15 @@ int pm_first_row(const struct pm_calls *c, const struct pm_node *n);
 float pm_loss_share(const struct pm_calls *c);
 /* Makes a scalar that is added to total_loss; exactly one call writes it. */
 struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name);
+/* Updates moving averages of a layer, all F32 [c]:
+ *     moving_mean -= rate (moving_mean - mean)
+ *     moving_variance -= rate (moving_variance - factor variance)
+ * update() calls it. mean and variance were made with pm_save and have no other name. The step
+ * updates the averages of all layers in one call, or, where layers share variables, in one call for
+ * the first layer of each variable, one for the second, and so on. */
+void pm_moving_average(struct pm_calls *c, struct pm_tensor mean, struct pm_tensor variance,
+                       struct pm_tensor moving_mean, struct pm_tensor moving_variance, float rate,
+                       float factor);
 /* Stores the low and high word of the node's random stream (pm_hash of its name). */
 void pm_stream(const struct pm_node *n, uint32_t out[2]);
 
@@ -172,8 +181,8 @@ struct pm_layer {
      * no gradient (inputs). */
     void (*backward)(struct pm_node *n, struct pm_calls *c);
     /* Appends calls with side effects that run once per step, after the update's finite flag is
-     * known: batch norm's moving averages. flag: a U32 scalar, non-zero if the step is finite.
-     * NULL: none. */
+     * known, or passes moving averages to pm_moving_average. flag: a U32 scalar, non-zero if the
+     * step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
     /* Decay of the moving averages that update() maintains. NULL: update() maintains other state,
      * which cannot be merged across devices or across the parts of a batch. */

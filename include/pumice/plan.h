@@ -91,6 +91,8 @@ struct pm_value {
     int slot;
     int first, last;       /* index of the first and of the last call that uses it */
     int alias;             /* value whose storage it shares, or -1 */
+    int within;            /* value whose storage it is a part of, from byte `at` on, or -1 */
+    size_t at;
     int micro_batch;       /* INPUT, OUTPUT: index of its micro-batch */
     bool loss;             /* OUTPUT: a scalar that is added to total_loss */
     int block;             /* ACTIVATION, SCRATCH, INPUT, OUTPUT: which buffer of the class */

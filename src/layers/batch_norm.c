@@ -6,7 +6,7 @@
  *     moving_variance -= (1 - decay) (moving_variance - var n / (n - 1))     "biased": without n /
  *     (n - 1)
  *
- * Separate calls write the averages at the end of the step. They write nothing if the step's
+ * A call for all layers writes the averages at the end of the step. It writes nothing if the step's
  * numbers are not finite. A second input, of x's shape, is added before the activation, as at the
  * end of a residual unit. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
  * dx = gamma r (g - (dbeta + (x - mean) r dgamma) / n), dresidual = g; with moving averages dx =
@@ -175,14 +175,13 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
     int channel_count = x.dim[x.rank - 1];
     const size_t count = pm_shape_count(x) / (size_t)channel_count;
     double rows = (double)count;
-    struct batch_norm_update_params p = {
-        .c = channel_count, .rate = (float)(1 - cfg->decay),
-        .factor = cfg->moving_variance == BIASED || rows < 2 ? 1 : (float)(rows / (rows - 1)),
-    };
+    const float factor =
+        cfg->moving_variance == BIASED || rows < 2 ? 1 : (float)(rows / (rows - 1));
 
+    (void)flag;
     if (batch_statistics(n))
-        pm_call(c, &pm_row_batch_norm_update, (size_t)p.c, &p,
-                PM_BUFS(n->saved[MEAN], n->saved[VAR], flag, n->w[w.mean], n->w[w.variance]));
+        pm_moving_average(c, n->saved[MEAN], n->saved[VAR], n->w[w.mean], n->w[w.variance],
+                          (float)(1 - cfg->decay), factor);
 }
 
 static float moving_decay(const struct pm_node *n)

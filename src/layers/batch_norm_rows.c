@@ -374,21 +374,6 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
     }
 }
 
-/* ---- moving averages ------------------------------------------------------------------- */
-
-static void update_cpu(const struct pm_args *a, size_t begin, size_t end)
-{
-    const struct batch_norm_update_params *p = a->params;
-    const float *mean = a->buf[0], *var = a->buf[1];
-    const uint32_t *flag = a->buf[2];
-    float *moving_mean = a->buf[3], *moving_variance = a->buf[4];
-
-    for (size_t k = begin; *flag && k < end; k++) {
-        moving_mean[k] -= p->rate * (moving_mean[k] - mean[k]);
-        moving_variance[k] -= p->rate * (moving_variance[k] - var[k] * p->factor);
-    }
-}
-
 /* ---- rows ------------------------------------------------------------------------------ */
 
 static size_t stats_scratch(const void *params, int buf)
@@ -518,8 +503,4 @@ const struct pm_kernel pm_row_batch_norm_dx = {
     .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual",
     .inplace = "dx=dy", .params_size = sizeof(struct batch_norm_params), .cpu = dx_cpu,
     .grain = 32, .pick = dx_pick, .flops = rows_flops,
-};
-const struct pm_kernel pm_row_batch_norm_update = {
-    .name = "batch_norm_update", .bufs = "r:mean r:var r:flag u:moving_mean u:moving_variance",
-    .params_size = sizeof(struct batch_norm_update_params), .cpu = update_cpu,
 };

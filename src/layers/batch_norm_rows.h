@@ -22,9 +22,6 @@ extern const struct pm_kernel pm_row_batch_norm_sums;
 /* dx = gamma r (g - (sums[0] + (x - mean) r sums[1]) inv_count), dresidual = g.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual" */
 extern const struct pm_kernel pm_row_batch_norm_dx;
-/* Updates the moving averages unless flag is 0.
- * "r:mean r:var r:flag u:moving_mean u:moving_variance" */
-extern const struct pm_kernel pm_row_batch_norm_update;
 
 /* Returns the number of chunks for batch_norm_stats and _sums. */
 int pm_batch_norm_chunks(int rows, int c);

@@ -473,14 +473,10 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
             PM_BUFS(n->saved[RANGE], flag, n->w[w.min], n->w[w.max], none, none, none, none));
     if (batch_statistics(n)) {
         const double rows = rows_of(&p);
-        const struct batch_norm_update_params u = {
-            .c = p.k,
-            .rate = (float)(1 - cfg->decay),
-            .factor = cfg->moving_variance || rows < 2 ? 1 : (float)(rows / (rows - 1)),
-        };
 
-        pm_call(c, &pm_row_batch_norm_update, (size_t)p.k, &u,
-                PM_BUFS(n->saved[MEAN], n->saved[VARIANCE], flag, n->w[w.mean], n->w[w.variance]));
+        pm_moving_average(c, n->saved[MEAN], n->saved[VARIANCE], n->w[w.mean], n->w[w.variance],
+                          (float)(1 - cfg->decay),
+                          cfg->moving_variance || rows < 2 ? 1 : (float)(rows / (rows - 1)));
     }
 }
 

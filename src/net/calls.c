@@ -5,6 +5,7 @@
 #include "net/calls.h"
 
 #include "net/add2.h"
+#include "net/layout.h"
 
 #include <assert.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static int add_value(struct pm_calls *c, enum pm_value_kind kind, const char *na
     v->type = type;
     v->bytes = pm_shape_count(shape) * pm_type_size(type);
     v->first = v->last = -1;
-    v->alias = -1;
+    v->alias = v->within = -1;
     v->variable = v->slot = -1;
     v->micro_batch = c->micro_batch;
     return c->value_count++;
@@ -42,9 +43,20 @@ static struct pm_tensor tensor_of(const struct pm_calls *c, int value)
 
 int pm_calls_root(const struct pm_calls *c, int v)
 {
+    for (;;) {
+        const struct pm_value *x = &c->values[v];
+
+        if (x->alias < 0 && x->within < 0)
+            return v;
+        v = x->alias >= 0 ? x->alias : x->within;
+    }
+}
+
+size_t pm_calls_at(const struct pm_calls *c, int v)
+{
     while (c->values[v].alias >= 0)
         v = c->values[v].alias;
-    return v;
+    return c->values[v].within >= 0 ? c->values[v].at : 0;
 }
 
 struct pm_tensor pm_temp(struct pm_calls *c, struct pm_shape shape, enum pm_type type)
@@ -153,6 +165,50 @@ struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to
 struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to)
 {
     return block_part(c, PM_VALUE_AVERAGE, "averages", from, to);
+}
+
+struct pm_tensor pm_calls_join(struct pm_calls *c, const char *name, const int *values, int count,
+                               size_t *at)
+{
+    const int block = add_value(c, c->values[values[0]].kind, name, PM_SHAPE1(0), PM_F32);
+    size_t bytes = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct pm_value *v = &c->values[values[i]];
+
+        if (v->within != block) {
+            assert(v->alias < 0 && v->within < 0 && v->type == PM_F32 &&
+                   v->kind == c->values[block].kind);
+            v->within = block;
+            v->at = bytes;
+            bytes += (v->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT *
+                     PM_LAYOUT_ALIGNMENT;
+        }
+        at[i] = v->at;
+    }
+    c->values[block].bytes = bytes;
+    c->values[block].shape = PM_SHAPE1((int)(bytes / sizeof(float)));
+    return tensor_of(c, block);
+}
+
+struct pm_tensor pm_calls_variables_span(struct pm_calls *c, const int *values, int count,
+                                         size_t *at)
+{
+    size_t from = SIZE_MAX, to = 0;
+
+    if (!c->variables)
+        return pm_calls_join(c, "variables", values, count, at);
+    for (int i = 0; i < count; i++) {
+        const struct pm_value *v = &c->values[values[i]];
+
+        assert(v->kind == PM_VALUE_VARIABLE && v->variable >= 0);
+        at[i] = c->variables->offset[v->variable];
+        from = at[i] < from ? at[i] : from;
+        to = at[i] + v->bytes > to ? at[i] + v->bytes : to;
+    }
+    for (int i = 0; i < count; i++)
+        at[i] -= from;
+    return pm_calls_values_part(c, from, to);
 }
 
 struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
@@ -293,7 +349,7 @@ static void bind_inputs(struct pm_node *n, const struct build *b)
     n->x = n->inputs ? n->xs[0] : PM_NO_TENSOR;
 }
 
-static void bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients)
+void pm_calls_bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients)
 {
     for (int i = 0; i < n->var_count; i++) {
         n->w[i] = variable_tensor(c, n->vars[i]);
@@ -329,7 +385,7 @@ static void forward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
     for (int i = 0; i < PM_MAX_SAVED; i++)
         n->saved[i] = PM_NO_TENSOR;
     bind_inputs(n, b);
-    bind_variables(c, n, false);
+    pm_calls_bind_variables(c, n, false);
     for (int i = 0; i < n->inputs; i++)
         me->needs_gradient |= b[n->in[i]->index].needs_gradient;
     for (int i = 0; i < n->var_count; i++)
@@ -398,7 +454,7 @@ static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b
         return;
     bind_outputs(c, n, b);
     bind_inputs(n, b);
-    bind_variables(c, n, true);
+    pm_calls_bind_variables(c, n, true);
     for (int i = 0; i < n->inputs; i++)
         n->dxs[i] = !wants_gradient(b, n->in[i]) ? PM_NO_TENSOR
                     : n->layer->view ? pm_view(n->dy, n->in[i]->out_shape)
@@ -431,19 +487,6 @@ static void build_micro_batch(struct pm_calls *c, struct build *b)
     c->phase = PM_PHASE_BACKWARD;
     for (int i = count; c->options->train && i-- > 0 && !c->error;)
         backward_node(c, c->net->nodes[i], b);
-}
-
-void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag)
-{
-    for (int i = 0; i < c->net->count; i++) {
-        struct pm_node *n = c->net->nodes[i];
-
-        if (!n->layer->update)
-            continue;
-        c->label = n->name;
-        bind_variables(c, n, false);
-        n->layer->update(n, c, flag);
-    }
 }
 
 int pm_calls_build(struct pm_net *net, const struct pm_variables *v,

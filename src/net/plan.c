@@ -20,8 +20,8 @@ static int add_scratch(struct pm_plan *p, int index)
     PM_TRY(pm_call_scratch(p->device, call->kernel, call->params, call->count, 0, bytes));
     for (int i = 0; i < call->bufs; i++) {
         struct pm_value v = { .kind = PM_VALUE_SCRATCH, .name = call->label, .type = PM_U8,
-                              .first = index, .last = index, .alias = -1, .variable = -1,
-                              .slot = -1, .bytes = bytes[i] };
+                              .first = index, .last = index, .alias = -1, .within = -1,
+                              .variable = -1, .slot = -1, .bytes = bytes[i] };
 
         if (bytes[i] == 0)
             continue;
@@ -42,7 +42,8 @@ static bool is_placed(const struct pm_value *v)
            v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT;
 }
 
-/* Extends lifetimes: inputs are live from the first call, outputs until the last. */
+/* Extends lifetimes: inputs are live from the first call, outputs until the last, a block as long
+ * as any of its parts. */
 static void stretch_lifetimes(struct pm_calls *c)
 {
     for (int i = 0; i < c->value_count; i++) {
@@ -56,6 +57,12 @@ static void stretch_lifetimes(struct pm_calls *c)
             assert(v->first >= 0); /* at least one call writes it */
             v->last = c->call_count - 1;
         }
+        if (v->within >= 0 && v->first >= 0) {
+            struct pm_value *block = &c->values[v->within];
+
+            block->first = v->first < block->first ? v->first : block->first;
+            block->last = v->last > block->last ? v->last : block->last;
+        }
     }
 }
 
@@ -67,7 +74,8 @@ static bool may_merge(const struct pm_calls *c, const struct pm_planned_call *ca
     int vy = call->buf[y], vx = call->buf[x], root;
 
     if (vy < 0 || vx < 0 || c->values[vy].kind != PM_VALUE_ACTIVATION ||
-        c->values[vy].alias >= 0 || c->values[vy].first != index)
+        c->values[vy].alias >= 0 || c->values[vy].within >= 0 || c->values[vx].within >= 0 ||
+        c->values[vy].first != index)
         return false;
     root = pm_calls_root(c, vx);
     if (c->values[root].kind != PM_VALUE_ACTIVATION || c->values[root].last != index ||
@@ -126,7 +134,7 @@ static int lay_out(struct pm_plan *p)
             x->offset = at;
             at += (x->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
         }
-        if (!is_placed(x) || x->alias >= 0 || x->first < 0)
+        if (!is_placed(x) || x->alias >= 0 || x->within >= 0 || x->first < 0)
             continue;
         if (x->bytes > limit)
             PM_TRY(too_large(p, x));

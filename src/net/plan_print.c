@@ -73,7 +73,7 @@ static void print_calls(const struct pm_plan *p, FILE *f)
         const struct pm_value *v = &c->values[i];
         char shape[64];
 
-        if (v->first < 0 || v->alias >= 0)
+        if (v->first < 0 || v->alias >= 0 || v->within >= 0)
             continue;
         fprintf(f, "%5d %-10s %-16s %10zu %5d-%-6d %d:%zu %s\n", i, kind_names[v->kind],
                 pm_shape_text(v->shape, shape), v->bytes, v->first, v->last, v->block, v->offset,

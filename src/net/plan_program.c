@@ -48,7 +48,8 @@ static struct pm_place place_of(const struct pm_plan *p, int value)
     default: {
         const struct pm_value *root = &p->calls->values[pm_calls_root(p->calls, value)];
 
-        return (struct pm_place){ identity(&p->block[root->block]), root->offset, v->bytes };
+        return (struct pm_place){ identity(&p->block[root->block]),
+                                  root->offset + pm_calls_at(p->calls, value), v->bytes };
     }
     }
 }

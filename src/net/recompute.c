@@ -201,6 +201,7 @@ static int second_self(struct rewriting *r, int value)
     struct pm_value v = c->values[value];
 
     PM_GROW(c->values, c->value_count, c->value_capacity);
+    v.within = -1;
     c->values[c->value_count] = v;
     return c->value_count++;
 }

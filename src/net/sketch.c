@@ -48,7 +48,8 @@ static void sketch_value(struct pm_sketch *s, const struct pm_calls *c, int inde
     x->producer = x->last_forward = -1;
     x->mergeable = v->kind == PM_VALUE_ACTIVATION;
     x->input = v->kind == PM_VALUE_INPUT;
-    x->later = v->kind == PM_VALUE_OUTPUT || v->last >= s->calls;
+    x->later = v->kind == PM_VALUE_OUTPUT || v->last >= s->calls ||
+               (v->within >= 0 && c->values[v->within].last >= s->calls);
     if (transfer && v->micro_batch != 0)
         s->base += room;
     else if (transfer || v->kind == PM_VALUE_ACTIVATION || v->kind == PM_VALUE_SCRATCH)

@@ -93,13 +93,15 @@ static void *locate(struct walk *w, int index, size_t *bytes)
     *bytes = x->bytes;
     if (block)
         return block + (x->variable >= 0 ? v->offset[x->variable] : x->offset);
-    return w->value[index];
+    return x->within >= 0 ? (char *)w->value[x->within] + x->at : w->value[index];
 }
 
 static void make_value(struct walk *w, int index)
 {
     const struct pm_value *x = &w->values[index];
 
+    if (x->within >= 0)
+        index = x->within, x = &w->values[index];
     if (w->value[index] || x->kind == PM_VALUE_VARIABLE || x->kind == PM_VALUE_GRADIENT ||
         x->kind == PM_VALUE_SLOT || x->kind == PM_VALUE_AVERAGE || x->kind == PM_VALUE_SCRATCH)
         return;

@@ -93,8 +93,7 @@ static struct range variable_range(const char *text, const char *suffix)
 
 static struct image *image_of(struct subject *s, struct pm_tensor t)
 {
-    struct image *m = &s->values[pm_calls_root(&s->calls, t.value)];
-    return m;
+    return &s->values[t.value];
 }
 
 static void make_calls(struct subject *s, const struct build_options *o)
@@ -153,8 +152,8 @@ static void make_calls(struct subject *s, const struct build_options *o)
     s->update_call = c->call_count;
     if (o->update && n->layer->update && s->c->train) {
         c->phase = PM_PHASE_UPDATE;
-        n->layer->update(n, c, pm_calls_constant(c, "flag", &o->flag, (struct pm_shape){ 0 },
-                                                 PM_U32));
+        pm_calls_node_update(c, n, pm_calls_constant(c, "flag", &o->flag, (struct pm_shape){ 0 },
+                                                     PM_U32));
     }
 }
 
@@ -165,6 +164,16 @@ static void fill_input(struct subject *s, int i, struct range g)
     fill(m, s->x[i].type, pm_count(s->x[i]), g, 100 + (uint64_t)i);
     if (s->entry->test->arrange && s->x[i].type == PM_F32)
         s->entry->test->arrange(s->c, s->node->inputs, i, s->x[i].shape, (float *)m->data);
+}
+
+/* Gives a part of a block its place. The bytes between the parts are zero. */
+static void place_in_block(struct subject *s, int v)
+{
+    const struct pm_value *x = &s->calls.values[v];
+    const size_t end = (x->bytes + 255) / 256 * 256;
+
+    s->values[v].data = s->values[x->within].data + x->at;
+    memset(s->values[v].data + x->bytes, 0, end - x->bytes);
 }
 
 static void make_values(struct subject *s, const struct range *inputs)
@@ -182,6 +191,8 @@ static void make_values(struct subject *s, const struct range *inputs)
         struct image *m = &s->values[v];
 
         m->bytes = (c->values[v].bytes + 3) / 4 * 4;
+        if (c->values[v].within >= 0)
+            continue;
         m->data = malloc(m->bytes + 4);
         for (size_t i = 0; i < m->bytes / 4; i++)
             ((uint32_t *)m->data)[i] = NAN_WORD;
@@ -190,6 +201,9 @@ static void make_values(struct subject *s, const struct range *inputs)
         if (v == c->step)
             memcpy(m->data, &step, sizeof step), m->given = true;
     }
+    for (int v = 0; v < c->value_count; v++)
+        if (c->values[v].within >= 0)
+            place_in_block(s, v);
     for (int i = 0; i < n->inputs; i++)
         fill_input(s, i, inputs[i]);
     for (int k = 0; k < n->var_count; k++) {
@@ -265,7 +279,8 @@ void subject_free(struct subject **out)
     if (!s)
         return;
     for (int v = 0; s->values && v < s->calls.value_count; v++)
-        free(s->values[v].data);
+        if (s->calls.values[v].within < 0)
+            free(s->values[v].data);
     free(s->values);
     pm_free(s->calls.values);
     pm_free(s->calls.calls);

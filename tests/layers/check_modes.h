@@ -28,7 +28,7 @@ static inline double or_default(double v, double otherwise)
 /* The contents of a float tensor. */
 static inline const float *floats(const struct subject *s, struct pm_tensor t)
 {
-    return (const float *)s->values[pm_calls_root(&s->calls, t.value)].data;
+    return (const float *)s->values[t.value].data;
 }
 
 #endif

@@ -35,7 +35,7 @@ static void drop(const struct subject *s, char **copy)
     free(copy);
 }
 
-/* Compares value v of the device's run (in s) with that of the C function. */
+/* Compares value v of the device's run (in s) with that of the C function (want). */
 static int compare_value(struct check *k, const struct subject *s, int v, const char *want,
                          const char *what)
 {
@@ -88,12 +88,13 @@ static int parity_call(struct check *k, struct subject *s, const struct run_opti
     for (int b = 0; b < c->bufs; b++) {
         if (c->buf[b] < 0 || spec[b].access == 'r' || spec[b].access == 't')
             continue;
-        const int v = pm_calls_root(&s->calls, c->buf[b]);
+        const int v = c->buf[b];
+        const char *want = after[pm_calls_root(&s->calls, v)] + pm_calls_at(&s->calls, v);
 
         snprintf(what, sizeof what, "%s, variant %s%s%s: %s", c->kernel->name, variant,
                  o->accumulate == 1 ? ", accumulating" : "", o->alias ? ", in place" : "",
                  spec[b].name);
-        PM_TRY(compare_value(k, s, v, after[v], what));
+        PM_TRY(compare_value(k, s, v, want, what));
     }
 out:
     return err;
@@ -187,7 +188,7 @@ static int bench_call(struct check *k, struct subject *s, int call, int level)
     PM_TRY(subject_time(s, k->device, call, level, &seconds, &variant));
     for (int b = 0; b < c->bufs; b++)
         if (c->buf[b] >= 0)
-            bytes += (double)s->values[pm_calls_root(&s->calls, c->buf[b])].bytes;
+            bytes += (double)s->values[c->buf[b]].bytes;
     flops = c->kernel->flops ? c->kernel->flops(c->params, c->count) : (double)c->count;
     printf("%s,\"%s of %s\",%s,%s,%.4f,%.2f,%.2f\n", s->entry->name, s->c->options, s->c->inputs,
            c->kernel->name, variant, seconds * 1e3, bytes / seconds / 1e9, flops / seconds / 1e9);

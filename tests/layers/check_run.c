@@ -166,14 +166,19 @@ static int bind(struct run *r, int i)
             PM_TRY(pm_buffer_fill(r->d, *t, 0, pm_buffer_size(*t), NAN_WORD));
             b->buf[k] = (struct pm_place){ *t, 0, scratch[k] };
         } else if (c->buf[k] >= 0) {
-            int v = pm_calls_root(&r->s->calls, c->buf[k]);
+            const struct pm_calls *calls = &r->s->calls;
+            int v = pm_calls_root(calls, c->buf[k]);
             const int from = r->o->alias ? alias_of(c->kernel, spec, c->bufs, k) : -1;
 
             if (from >= 0)
-                v = pm_calls_root(&r->s->calls, c->buf[from]);
+                v = pm_calls_root(calls, c->buf[from]);
             if (!r->value[v])
                 PM_TRY(put_value(r, v));
-            b->buf[k] = (struct pm_place){ r->value[v], GUARD, r->s->values[v].bytes };
+            b->buf[k] = from >= 0
+                            ? (struct pm_place){ r->value[v], GUARD, r->s->values[v].bytes }
+                            : (struct pm_place){ r->value[v],
+                                                 GUARD + pm_calls_at(calls, c->buf[k]),
+                                                 r->s->values[c->buf[k]].bytes };
         }
     }
 out:

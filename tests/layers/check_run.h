@@ -37,7 +37,7 @@ struct subject {
 /* The contents of a value on the host. */
 struct image {
     size_t bytes;   /* of the tensor, rounded up to 4 */
-    char *data;     /* owned */
+    char *data;     /* owned, unless the value is a part of a block */
     bool given;     /* set before the first call (input, variable, dy); other values start as NaN */
 };
 

@@ -74,11 +74,26 @@ static int root(const struct pm_value *v, int i)
     return i;
 }
 
+/* Whether all parts of a block are in their memory. */
+static bool holds_parts(const struct pm_value *v, size_t values, int block, const int *holds)
+{
+    int parts = 0;
+
+    for (size_t i = 0; i < values; i++) {
+        if (v[i].within != block)
+            continue;
+        if (holds[i] != (int)i)
+            return false;
+        parts++;
+    }
+    return parts > 0;
+}
+
 static bool placed(const struct pm_value *v)
 {
     return (v->kind == PM_VALUE_ACTIVATION || v->kind == PM_VALUE_SCRATCH ||
             v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT) &&
-           v->alias < 0 && v->first >= 0;
+           v->alias < 0 && v->within < 0 && v->first >= 0;
 }
 
 static void check_overlaps(const struct pm_value *v, size_t count)
@@ -92,6 +107,27 @@ static void check_overlaps(const struct pm_value *v, size_t count)
                 v[k].offset < v[i].offset + v[i].bytes)
                 fail_msg("%s and %s live at once and overlap", v[i].name, v[k].name);
         }
+}
+
+/* Checks that the parts of a block lie in it, apart from each other, and that it lives as long as
+ * they do. Returns the number of parts. */
+static int check_blocks(const struct pm_value *v, size_t count)
+{
+    int parts = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_value *block = v[i].within < 0 ? NULL : &v[v[i].within];
+
+        if (!block || v[i].first < 0)
+            continue;
+        parts++;
+        assert_true(v[i].at % 256 == 0 && v[i].at + v[i].bytes <= block->bytes);
+        assert_true(block->first <= v[i].first && block->last >= v[i].last);
+        for (size_t k = 0; k < i; k++)
+            assert_true(v[k].within != v[i].within || v[k].at + v[k].bytes <= v[i].at ||
+                        v[i].at + v[i].bytes <= v[k].at);
+    }
+    return parts;
 }
 
 /* Walks through the calls in order and tracks which value each storage holds. A value of r: or
@@ -113,7 +149,8 @@ static void check_order(const struct pm_planned_call *calls, size_t count,
 
             if (value < 0 || v[value].kind != PM_VALUE_ACTIVATION)
                 continue;
-            if (spec[k].access == 'r' && holds[root(v, value)] != value)
+            if (spec[k].access == 'r' && holds[root(v, value)] != value &&
+                !holds_parts(v, values, value, holds))
                 fail_msg("call %zu, %s of %s: %s is read, but its memory holds another value", i,
                          calls[i].kernel->name, calls[i].label, spec[k].name);
         }
@@ -124,6 +161,34 @@ static void check_order(const struct pm_planned_call *calls, size_t count,
     free(holds);
 }
 
+static void update_averages(struct pm_calls *c, void *ctx)
+{
+    static const uint32_t finite = 1;
+
+    (void)ctx;
+    pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
+}
+
+static int batch_norms(const struct pm_net *net)
+{
+    int count = 0;
+
+    for (int i = 0; i < net->count; i++)
+        count += strcmp(net->nodes[i]->layer->name, "batch_norm") == 0;
+    return count;
+}
+
+static int calls_of(const struct pm_planned_call *calls, size_t count, const char *kernel)
+{
+    int found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += strcmp(calls[i].kernel->name, kernel) == 0;
+    return found;
+}
+
+/* One call updates the moving averages of all batch norms. It reads means and variances as one
+ * block. */
 static void check_plan(struct pm_net *net, int micro_batches, enum pm_recompute recompute)
 {
     struct pm_variables *vars = NULL;
@@ -135,12 +200,14 @@ static void check_plan(struct pm_net *net, int micro_batches, enum pm_recompute 
 
     check(pm_variables_create(device, net, true, NULL, &vars));
     check(pm_plan_create(net, device, vars, &(struct pm_plan_options){
-        .train = true, .loss_share = 1, .micro_batches = micro_batches, .recompute = recompute },
-        &plan));
+        .train = true, .loss_share = 1, .micro_batches = micro_batches, .recompute = recompute,
+        .update = update_averages }, &plan));
     m = pm_plan_memory(plan);
     calls = pm_plan_calls(plan, &call_count);
     values = pm_plan_values(plan, &value_count);
     check_overlaps(values, value_count);
+    assert_int_equal(check_blocks(values, value_count), 2 * batch_norms(net));
+    assert_int_equal(calls_of(calls, call_count, "batch_norm_update"), batch_norms(net) > 0);
     check_order(calls, call_count, values, value_count);
     print_message("%zu calls, %.1f MiB of activations, %.3f of the peak\n", call_count,
                   (double)m.activations / 1048576, (double)m.activations / (double)m.peak_live);
