@@ -9,6 +9,7 @@ static struct {
     PFN_vkCreateDevice create_device;
     PFN_vkGetDeviceProcAddr device_address;
     PFN_vkCreateComputePipelines create_pipelines;
+    PFN_vkGetPipelineExecutablePropertiesKHR properties;
     PFN_vkGetPipelineExecutableStatisticsKHR statistics;
     PFN_vkGetPipelineExecutableInternalRepresentationsKHR texts;
 } own;
@@ -35,6 +36,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
     if (r < 0)
         return r;
 #define LOAD(to, name) own.to = (PFN_vk##name)own.device_address(*out, "vk" #name)
+    LOAD(properties, GetPipelineExecutablePropertiesKHR);
     LOAD(statistics, GetPipelineExecutableStatisticsKHR);
     LOAD(texts, GetPipelineExecutableInternalRepresentationsKHR);
 #undef LOAD
@@ -75,6 +77,8 @@ void executable_capture(void)
 
 /* ---- statistics ------------------------------------------------------------------------- */
 
+enum { MAX_STATISTICS = PM_COUNT(((struct executable *)NULL)->list) };
+
 static double value_of(const VkPipelineExecutableStatisticKHR *s)
 {
     switch (s->format) {
@@ -92,33 +96,48 @@ static double value_of(const VkPipelineExecutableStatisticKHR *s)
 static int read_statistics(struct vk_device *d, const VkPipelineExecutableInfoKHR *which,
                            struct executable *out)
 {
-    const struct {
-        const char *name;
-        double *to;
-    } wanted[] = {
-        { "VGPRs", &out->vgprs }, { "SGPRs", &out->sgprs },
-        { "Spilled VGPRs", &out->spilled_vgprs }, { "Spilled SGPRs", &out->spilled_sgprs },
-        { "LDS size", &out->lds }, { "Scratch size", &out->scratch }, { "Code size", &out->code },
-        { "Subgroups per SIMD", &out->waves }, { "Instructions", &out->instructions },
-        { "VALU", &out->vector }, { "Latency", &out->latency },
-        { "Inverse Throughput", &out->throughput },
-    };
-    VkPipelineExecutableStatisticKHR list[64];
-    uint32_t count = PM_COUNT(list);
+    VkPipelineExecutableStatisticKHR list[MAX_STATISTICS];
+    uint32_t count = MAX_STATISTICS;
     int err = PM_OK;
 
-    for (size_t w = 0; w < PM_COUNT(wanted); w++)
-        *wanted[w].to = -1;
-    for (size_t i = 0; i < PM_COUNT(list); i++)
+    for (size_t i = 0; i < MAX_STATISTICS; i++)
         list[i] = (VkPipelineExecutableStatisticKHR){
             .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR };
     PM_TRY(vk(own.statistics(d->handle, which, &count, list)));
-    for (uint32_t i = 0; i < count; i++)
-        for (size_t w = 0; w < PM_COUNT(wanted); w++)
-            if (strcmp(list[i].name, wanted[w].name) == 0)
-                *wanted[w].to = value_of(&list[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(out->list[i].name, sizeof out->list[i].name, "%s", list[i].name);
+        out->list[i].value = value_of(&list[i]);
+    }
+    out->count = (int)count;
 out:
     return err;
+}
+
+/* A compute pipeline has one executable. */
+static int read_subgroup(struct vk_device *d, VkPipeline pipeline, struct executable *out)
+{
+    const VkPipelineInfoKHR which = { .sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR,
+                                      .pipeline = pipeline };
+    VkPipelineExecutablePropertiesKHR properties = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR };
+    uint32_t count = 0;
+    int err = PM_OK;
+
+    PM_TRY(vk(own.properties(d->handle, &which, &count, NULL)));
+    if (count != 1)
+        PM_TRY(pm_fail(PM_EDEVICE, "a compute pipeline has %u executables", count));
+    PM_TRY(vk(own.properties(d->handle, &which, &count, &properties)));
+    out->subgroup = properties.subgroupSize;
+out:
+    return err;
+}
+
+double executable_value(const struct executable *e, const char *name)
+{
+    for (int i = 0; i < e->count; i++)
+        if (strcmp(e->list[i].name, name) == 0)
+            return e->list[i].value;
+    return -1;
 }
 
 /* ---- listings --------------------------------------------------------------------------- */
@@ -225,7 +244,8 @@ static void count_listing(const char *s, struct executable *out)
     pm_free(blocks);
 }
 
-int executable_read(struct vk_device *d, VkPipeline pipeline, struct executable *out)
+int executable_read(struct vk_device *d, VkPipeline pipeline, bool count_loop,
+                    struct executable *out)
 {
     const VkPipelineExecutableInfoKHR which = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline };
@@ -233,8 +253,9 @@ int executable_read(struct vk_device *d, VkPipeline pipeline, struct executable 
     char *text = NULL;
 
     *out = (struct executable){ 0 };
+    PM_TRY(read_subgroup(d, pipeline, out));
     PM_TRY(read_statistics(d, &which, out));
-    if ((text = listing(d, &which)))
+    if (count_loop && (text = listing(d, &which)))
         count_listing(text, out);
 out:
     pm_free(text);

@@ -7,22 +7,26 @@
 
 #include "device/vulkan/device_vk.h"
 
-/* One compute shader. Numbers that the driver does not report are -1. */
+/* One compute shader. */
 struct executable {
-    double vgprs, sgprs;           /* registers of a lane and of a wave */
-    double spilled_vgprs, spilled_sgprs;
-    double lds, scratch, code;     /* bytes of a workgroup, of a lane, of the program */
-    double waves;                  /* waves that a SIMD holds at a time */
-    double instructions, vector;   /* all instructions, and those of the vector unit */
-    double latency, throughput;    /* the compiler's estimates in cycles; throughput is inverse */
-    /* Vector instructions, and the fused multiply-adds among them, in the loop with most fused
-     * multiply-adds; in the whole program without a loop; 0 without a listing. */
+    uint32_t subgroup; /* lanes that run together; on Intel the SIMD width */
+    struct {
+        char name[64];
+        double value;
+    } list[64];        /* statistics by the driver's own names */
+    int count;
+    /* AMD: vector instructions, and the fused multiply-adds among them, in the loop with most fused
+     * multiply-adds; in the whole program without a loop; 0 unless asked for. */
     int loop_vector, loop_fma;
 };
 
 /* Captures statistics and listings of devices that are opened from now on. */
 void executable_capture(void);
-int executable_read(struct vk_device *d, VkPipeline pipeline, struct executable *out);
+/* count_loop: also reads the listing, which must be AMD's, and counts its loop. */
+int executable_read(struct vk_device *d, VkPipeline pipeline, bool count_loop,
+                    struct executable *out);
+/* The statistic of that name; -1 if the driver does not report it. */
+double executable_value(const struct executable *e, const char *name);
 /* Prints the listing in which the loop was counted. */
 int executable_print(struct vk_device *d, VkPipeline pipeline, FILE *f);
 

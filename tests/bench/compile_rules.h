@@ -1,0 +1,41 @@
+/* compile_rules: what compile.c requires of each pipeline, and which statistics it reports. */
+#ifndef PM_COMPILE_RULES_H
+#define PM_COMPILE_RULES_H
+
+#include "bench/executable.h"
+
+enum { RULE_COLUMNS = 16 };
+
+/* The rules of one of Mesa's drivers. */
+struct rules {
+    const char *name;
+    /* Columns of the table, by the driver's names of its statistics. Without one: "subgroup" is the
+     * number of lanes, "fma" the share of the loop's vector instructions (every_loop). */
+    struct {
+        const char *title, *statistic;
+        bool memory; /* a spill to memory or scratch memory: must be reported and 0 */
+    } columns[RULE_COLUMNS];
+    bool awaited;     /* memory: not required yet, only printed */
+    bool every;       /* memory: of every pipeline, not only of the nets' first choices */
+    bool loop;        /* reads AMD's listing */
+    uint32_t matrix;  /* side of cooperative matrices where the driver offers them; 0: any */
+    const char *legend;
+};
+
+const struct rules *rules_find(const char *name);
+/* The value of column i. -1: not reported. */
+double rules_value(const struct rules *r, const struct executable *e, int i);
+
+/* Every call must have a level that a GPU with little memory can run. */
+enum { SMALL_SHARED = 16 * 1024, SMALL_INVOCATIONS = 256 };
+
+/* A limit on the first choices of nets. */
+struct bar {
+    const char *driver, *kernel, *variant, *column;
+    double least, most;
+    bool awaited; /* not required yet: only printed */
+};
+/* Row i of the table; NULL after the last one. */
+const struct bar *rules_bar(int i);
+
+#endif
