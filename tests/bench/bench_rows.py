@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 class Row(NamedTuple):
     net: str  # model.name in Pumice
-    module: str  # FILE.CLASS of the same net in PyTorch
     batch: int
     classes: int
     size: int
     channels: int = 3
+    module: str = "torch_net.Net"  # FILE.CLASS in PyTorch; torch_net makes it of Pumice's layers
     mode: str = "train"  # or "predict": net and outputs, without a loss
+    weight_decay: float = 4e-5
     config: dict = {}  # config options in addition to those of every row
+    jax: bool = False  # jax_net.py has all its layers
 
 
 SEGMENTATION = {
@@ -43,16 +45,26 @@ SSD = "bench_detectors.SsdMobilenetV2"
 FPN = "bench_detectors.SsdResnetV150Fpn"
 
 ROWS = {
-    "lenet": Row("lenet", "bench_nets.Lenet", 128, 10, 28, 1),
-    "resnet_v1_50": Row("resnet_v1_50", "bench_nets.ResnetV150", 8, 1000, 224),
-    "mobilenet_v1": Row("mobilenet_v1", "bench_nets.MobilenetV1", 16, 1001, 224),
-    "deeplab_mobilenet_v2": Row(
-        "deeplab_mobilenet_v2", "bench_nets.DeeplabMobilenetV2", 8, 21, 257, config=SEGMENTATION
+    "lenet": Row("lenet", 128, 10, 28, 1, weight_decay=0, jax=True),
+    "resnet_v1_50": Row("resnet_v1_50", 8, 1000, 224, weight_decay=1e-4, jax=True),
+    "mobilenet_v1": Row("mobilenet_v1", 16, 1001, 224, jax=True),
+    "mobilenet_v2": Row("mobilenet_v2", 16, 1001, 224),
+    "mobilenet_v3_large": Row("mobilenet_v3_large", 16, 1001, 224),
+    "inception_v3": Row("inception_v3", 8, 1001, 299),
+    "vgg_16": Row("vgg_16", 4, 1000, 224, weight_decay=5e-4),
+    "nasnet_mobile": Row("nasnet_mobile", 8, 1001, 224),
+    "deeplab_mobilenet_v2": Row("deeplab_mobilenet_v2", 8, 21, 257, config=SEGMENTATION),
+    "deeplab_resnet_v1_50_beta": Row(
+        "deeplab_resnet_v1_50_beta", 4, 21, 257, weight_decay=1e-4, config=SEGMENTATION
     ),
-    "ssd_mobilenet_v2": Row("ssd_mobilenet_v2", SSD, 8, 90, 300, config=MINED),
-    "ssd_resnet_v1_50_fpn": Row("ssd_resnet_v1_50_fpn", FPN, 2, 90, 320, config=FOCUSED),
-    "predict_3_classes": Row("ssd_mobilenet_v2", SSD, 8, 3, 300, mode="predict", config=SUPPRESSED),
+    "ssd_mobilenet_v2": Row("ssd_mobilenet_v2", 8, 90, 300, module=SSD, config=MINED),
+    "ssd_resnet_v1_50_fpn": Row(
+        "ssd_resnet_v1_50_fpn", 2, 90, 320, module=FPN, weight_decay=4e-4, config=FOCUSED
+    ),
+    "predict_3_classes": Row(
+        "ssd_mobilenet_v2", 8, 3, 300, module=SSD, mode="predict", config=SUPPRESSED
+    ),
     "predict_90_classes": Row(
-        "ssd_mobilenet_v2", SSD, 8, 90, 300, mode="predict", config=SUPPRESSED
+        "ssd_mobilenet_v2", 8, 90, 300, module=SSD, mode="predict", config=SUPPRESSED
     ),
 }

@@ -1,22 +1,26 @@
-"""Training steps and predictions of the same nets in Pumice and in PyTorch, alternating on one
+"""Training steps and predictions of the same nets in Pumice, PyTorch and JAX, alternating on one
 machine.
 
     ./dev bench [ROW ...] [--device NAME] [--rounds N] [--seconds S] [--threads N] [--out FILE]
 
-bench_rows.py lists the rows. In each round Pumice runs, then PyTorch, each in its own process, with
-the same layers, batch, optimizer, loss and number of threads, on one random batch in memory, in
-single precision. Detectors also have the same anchors, share of matched anchors, mining of hard
-examples and suppression. Both sides count their trained parameters; the counts must be equal.
-Before the first round PyTorch is
-measured with each of its settings, and the fastest is used: NCHW or channels_last, the default
-optimizer or the fused one if it exists, and on the CPU threads that spin or sleep while they wait.
+bench_rows.py lists the rows. In each round Pumice runs, then PyTorch, then JAX, each in its own
+process, with the same layers, batch, optimizer, loss and number of threads, on one random batch in
+memory, in single precision. torch_net.py and jax_net.py make their nets of the list of Pumice's
+layers. Detectors also have the same anchors, share of matched anchors, mining of hard examples and
+suppression. All sides count their trained parameters; the counts must be equal. JAX takes part if
+JAX_PYTHON is set, in the rows whose layers jax_net.py has.
+Before the first round PyTorch is measured with each of its settings, and the fastest is used: NCHW
+or channels_last, the default optimizer or the fused one if it exists, on the CPU threads that spin
+or sleep while they wait, and the net as it is or through torch.compile.
+After the rounds the parts of Pumice's step are measured, so that the share of everything except
+convolutions shows.
 A round's ratio is PyTorch's median step over Pumice's: above 1, Pumice is faster. Other work on the
 machine increases the distance between the smallest and the largest ratio. It has the least effect
 on the ratio of the fastest steps of all rounds, which is printed too."""
 import argparse
 import datetime
 import itertools
-import json
+import math
 import os
 import platform
 import re
@@ -25,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 
+import bench_sides as sides
 from bench_rows import ROWS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -43,6 +48,8 @@ def arguments():
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--pumice", default=os.path.join(HERE, "../../build/release/pumice"))
     p.add_argument("--torch-python", default=os.environ.get("TORCH_PYTHON", "/usr/bin/python3"))
+    p.add_argument("--jax-python", default=os.environ.get("JAX_PYTHON"))
+    p.add_argument("--no-compile", action="store_true", help="without torch.compile")
     p.add_argument("--out", help="CSV; default tests/bench/results/pytorch-DEVICE.csv")
     a = p.parse_args()
     for name in a.rows:
@@ -56,100 +63,80 @@ def arguments():
     return a
 
 
-def run(command, threads, **environment):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), **environment)
-    done = subprocess.run(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    if done.returncode != 0:
-        raise RuntimeError(
-            f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-500:]}"
-        )
-    return json.loads(done.stdout)
-
-
-def config_of(name, device, folder):
-    row = ROWS[name]
-    path = os.path.join(folder, name + ".json")
-    config = {
-        "model": {"name": row.net, "num_classes": row.classes},
-        "input": {"size": row.size, "channels": row.channels},
-        "optim": {"name": "momentum", "momentum": 0.9},
-        "devices": [device],
-        "schedule": {"policy": "fixed", "base_lr": 0.01},
-        "run": {"batch_size": row.batch},
-        "eval": {"batch_size": row.batch},
-    }
-    for section, options in row.config.items():
-        config[section] = {**config[section], **options} if section in config else options
-    with open(path, "w") as f:
-        json.dump(config, f)
-    return path
-
-
-def pumice(a, name, folder, seconds):
-    mode = "--synthetic" if ROWS[name].mode == "train" else "--predict"
-    config = config_of(name, a.device, folder)
-    r = run([a.pumice, "bench", config, mode, "--json", "--steps", "2000", "--seconds",
-             str(seconds)], a.threads)
-    if not r.get("finite", True):
-        raise RuntimeError(f"pumice, {name}: gradients are not finite")
-    return r["ms_per_step"]["median"], r["ms_per_step"]["min"], r
-
-
-def torch(a, name, way, seconds):
-    layout, optimizer, wait = way
-    environment = {"OMP_WAIT_POLICY": "passive"} if wait == "sleep" else {}
-    r = run([a.torch_python, os.path.join(HERE, "torch_step.py"), name, "--device", a.torch_device,
-             "--threads", str(a.threads), "--layout", layout, "--optimizer", optimizer, "--steps",
-             "2000", "--seconds", str(seconds)], a.threads, **environment)
-    return statistics.median(r["ms"]), min(r["ms"]), r
-
-
-def best_way(a, name):
-    """Returns the fastest of PyTorch's settings. Settings that this version lacks are skipped."""
+def ways(a, name):
+    """PyTorch's settings: memory format, optimizer, how threads wait, eager or torch.compile."""
     waits = ["spin", "sleep"] if a.torch_device == "cpu" else ["spin"]
     optimizers = ["default", "fused"] if ROWS[name].mode == "train" else ["default"]
+    modes = ["eager", "compiled"] if ROWS[name].mode == "train" else ["eager"]
+    if a.no_compile:
+        modes = ["eager"]
+    return modes, list(itertools.product(["nchw", "nhwc"], optimizers, waits))
+
+
+def best_way(a, name, folder):
+    """Returns the fastest of PyTorch's settings. Settings that do not work are skipped. Compiled
+    nets are measured in both memory formats, with the best of the other settings."""
+    modes, settings = ways(a, name)
     times, failure = {}, None
-    for way in itertools.product(["nchw", "nhwc"], optimizers, waits):
-        try:
-            times[way] = torch(a, name, way, min(3, a.seconds))[0]
-        except RuntimeError as e:
-            failure = e
-            continue
-        print(f"    PyTorch {' '.join(way):18} {times[way]:9.2f} ms", flush=True)
+    for mode in modes:
+        if mode == "compiled" and times:
+            _, optimizer, wait, _ = min(times, key=times.get)
+            settings = [(layout, optimizer, wait) for layout in ("nchw", "nhwc")]
+        for way in settings:
+            way = (*way, mode)
+            text = f"    PyTorch {' '.join(way):26}"
+            try:
+                times[way] = sides.torch(a, name, way, folder, min(3, a.seconds))[0]
+            except RuntimeError as e:
+                failure = e
+                print(f"{text} skipped: {str(e).splitlines()[-1][-60:]}", flush=True)
+                continue
+            print(f"{text} {times[way]:9.2f} ms", flush=True)
     if not times:
         raise failure
     return min(times, key=times.get)
-
-
-def parameters(a, name, folder):
-    config = config_of(name, a.device, folder)
-    text = subprocess.run([a.pumice, "config", "show", config, "--layers", "--json"],
-                          stdout=subprocess.PIPE, check=True, text=True).stdout
-    return json.loads(text)["trainable_parameters"]
 
 
 def rate(name, ms):
     return f"{1e3 * ROWS[name].batch / ms:.2f} images/s"
 
 
+def others(a, name):
+    return a.jax_python and ROWS[name].jax and a.device == "cpu"
+
+
 def compare(a, name, folder):
     print(f"{name}, batch {ROWS[name].batch}", flush=True)
-    way, rounds = best_way(a, name), []
+    way, rounds, count = best_way(a, name, folder), [], sides.layers_of(a, name, folder)[1]
+    third = None
     for i in range(a.rounds):
-        ours, our_best, report = pumice(a, name, folder, a.seconds)
-        theirs, their_best, other = torch(a, name, way, a.seconds)
-        rounds.append((ours, theirs, theirs / ours, our_best, their_best))
-        print(
-            f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(name, ours)}, "
-            f"PyTorch {theirs:.2f} ms, {rate(name, theirs)}, ratio {theirs / ours:.3f}",
-            flush=True,
-        )
-    if parameters(a, name, folder) != other["parameters"]:
-        raise RuntimeError(f"{name}: Pumice trains {parameters(a, name, folder)} parameters, "
-                           f"PyTorch {other['parameters']}: not the same net")
-    return {"name": name, "way": way, "rounds": rounds, "pumice": report, "torch": other}
+        ours, our_best, report = sides.pumice(a, name, folder, a.seconds)
+        theirs, their_best, other = sides.torch(a, name, way, folder, a.seconds)
+        line = (f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(name, ours)}, "
+                f"PyTorch {theirs:.2f} ms, {rate(name, theirs)}, ratio {theirs / ours:.3f}")
+        jax_ms = jax_best = float("nan")
+        if others(a, name):
+            jax_ms, jax_best, third = sides.jax(a, name, folder, a.seconds)
+            line += f", JAX {jax_ms:.2f} ms, ratio {jax_ms / ours:.3f}"
+        rounds.append((ours, theirs, theirs / ours, our_best, their_best, jax_ms, jax_best))
+        print(line, flush=True)
+    for side, found in (("PyTorch", other), ("JAX", third)):
+        if found and found["parameters"] != count:
+            raise RuntimeError(f"{name}: Pumice trains {count} parameters, {side} "
+                               f"{found['parameters']}: not the same net")
+    parts = None
+    if ROWS[name].mode == "train":
+        parts = sides.shares(a, name, folder)
+        print("    " + text_of(parts), flush=True)
+    return {"name": name, "way": way, "rounds": rounds, "pumice": report, "torch": other,
+            "jax": third, "parts": parts}
+
+
+def text_of(parts):
+    """Returns a line with the shares of a step's parts."""
+    total = sum(parts.values())
+    text = ", ".join(f"{part} {100 * ms / total:.1f} %" for part, ms in parts.items())
+    return f"{text} of {total:.1f} ms; step / convolutions {total / parts['convolutions']:.2f}"
 
 
 def machine_name():
@@ -158,6 +145,11 @@ def machine_name():
             return re.search(r"model name\s*:\s*(.*)", f.read()).group(1).strip()
     except (OSError, AttributeError):
         return platform.machine()
+
+
+def numbers(figures):
+    """Returns figures for the CSV. A side that did not run has empty fields."""
+    return ",".join("" if math.isnan(v) else f"{v:.3f}" for v in figures)
 
 
 def write_csv(a, results):
@@ -173,24 +165,26 @@ def write_csv(a, results):
         )
         f.write(
             f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, "
-            "single precision, TF32 off, eager\n"
+            "single precision, TF32 off\n"
         )
+        f.write("".join(sorted({f"# {r['jax']['version']} on {r['jax']['device']}\n"
+                                for r in results if r["jax"]})))
         f.write("# ms: median step; ratio: PyTorch's ms over Pumice's, above 1 Pumice is faster\n")
         f.write(
             "# best: the fastest step; in the rows min, median and max each column for itself\n"
         )
         f.write(
             "row,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,"
-            "pumice_best_ms,pytorch_best_ms\n"
+            "pumice_best_ms,pytorch_best_ms,jax_ms,jax_best_ms\n"
         )
         for r in results:
             head = f"{r['name']},{ROWS[r['name']].batch},{' '.join(r['way'])}"
             for i, figures in enumerate(r["rounds"], 1):
-                f.write(f"{head},{i}," + ",".join(f"{v:.3f}" for v in figures) + "\n")
+                f.write(f"{head},{i},{numbers(figures)}\n")
             for what, of in (("min", min), ("median", statistics.median), ("max", max)):
-                f.write(
-                    f"{head},{what}," + ",".join(f"{of(c):.3f}" for c in zip(*r["rounds"])) + "\n"
-                )
+                f.write(f"{head},{what},{numbers(of(c) for c in zip(*r['rounds']))}\n")
+            if r["parts"]:
+                f.write(f"# {r['name']}: {text_of(r['parts'])}\n")
     return path
 
 
@@ -200,7 +194,7 @@ def summary(results):
         "ratio: median (min to max)"
     )
     for r in results:
-        ours, theirs, ratios, our_best, their_best = zip(*r["rounds"])
+        ours, theirs, ratios, our_best, their_best, jax_ms, jax_best = zip(*r["rounds"])
         print(
             f"{r['name']:20} {ROWS[r['name']].batch:5} {statistics.median(ours):10.2f} "
             f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} "
@@ -208,6 +202,12 @@ def summary(results):
             f"of the fastest steps {min(their_best) / min(our_best):.3f}; "
             f"PyTorch {' '.join(r['way'])}"
         )
+        if r["jax"]:
+            print(f"{'':40}JAX {statistics.median(jax_ms):10.2f}   "
+                  f"{statistics.median(jax_ms) / statistics.median(ours):.3f}, "
+                  f"of the fastest steps {min(jax_best) / min(our_best):.3f}")
+        if r["parts"]:
+            print(f"{'':20} {text_of(r['parts'])}")
     print("A ratio above 1: Pumice is faster.")
 
 

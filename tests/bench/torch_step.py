@@ -1,11 +1,14 @@
 """PyTorch's half of the side-by-side benchmark: measures a row of bench_rows.py, which is a net's
 training step or its prediction.
 
-    python3 torch_step.py ROW --device cpu|cuda --threads N --layout nchw|nhwc
-                              --optimizer default|fused --steps N --seconds S --warmup N
+    python3 torch_step.py ROW LAYERS --device cpu|cuda --threads N --layout nchw|nhwc
+                          --optimizer default|fused --mode eager|compiled
+                          --steps N --seconds S --warmup N
 
-One random batch stays in the device's memory. The script prints one JSON object: the times of the
-steps in ms, sorted, the number of trained parameters, and versions."""
+LAYERS is the output of `pumice config show --layers --json`. torch_net.py makes the net of it.
+Detectors, which are more than a list of layers, have modules of their own. One random batch stays
+in the device's memory. The script prints one JSON object: the times of the steps in ms, sorted, the
+number of trained parameters, and versions."""
 import argparse
 import importlib
 import json
@@ -20,10 +23,12 @@ from bench_rows import ROWS
 def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("row", choices=ROWS)
+    p.add_argument("layers")
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
     p.add_argument("--optimizer", choices=["default", "fused"], default="default")
+    p.add_argument("--mode", choices=["eager", "compiled"], default="eager")
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--warmup", type=int, default=3)
@@ -36,31 +41,45 @@ def make(a, row):
     module = getattr(importlib.import_module(file), name)
     order = torch.channels_last if a.layout == "nhwc" else torch.contiguous_format
     torch.manual_seed(1)
-    net = module(row.classes).to(a.device).to(memory_format=order)
+    if file == "torch_net":
+        with open(a.layers) as f:
+            net = module(row, json.load(f)["layers"])
+    else:
+        net = module(row.classes)
+    net = net.to(a.device).to(memory_format=order)
     images = torch.rand(row.batch, row.channels, row.size, row.size, device=a.device) * 2 - 1
     images = images.contiguous(memory_format=order)
     if row.mode == "predict":
-        return net, prediction(net.eval(), images)
-    return net, training(a, net.train(), images, [t.to(a.device) for t in net.truths(row.batch)])
+        return net, prediction(a, net.eval(), images)
+    return net, training(a, row, net.train(), images,
+                         [t.to(a.device) for t in net.truths(row.batch)])
 
 
-def training(a, net, images, truths):
+def training(a, row, net, images, truths):
     fused = {"fused": True} if a.optimizer == "fused" else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9,
-                                weight_decay=net.weight_decay, **fused)
+                                weight_decay=row.weight_decay, **fused)
+
+    def loss(images, *truths):
+        return net.loss(net(images), *truths)
+
+    if a.mode == "compiled":
+        loss = torch.compile(loss)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        net.loss(net(images), *truths).backward()
+        loss(images, *truths).backward()
         optimizer.step()
 
     return step
 
 
-def prediction(net, images):
+def prediction(a, net, images):
+    predict = torch.compile(net.predict) if a.mode == "compiled" else net.predict
+
     def step():
         with torch.inference_mode():
-            net.predict(images)
+            predict(images)
 
     return step
 
