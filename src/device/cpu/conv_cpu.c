@@ -12,11 +12,24 @@ struct pm_cpu_conv {
     struct pm_dnnl_conv *dnnl; /* owned; NULL unless LIBRARY */
 };
 
-/* Whether the convolution is just a product of two matrices (fully connected layers). Products use
- * the weights in their stored order; convolutions would reorder them in every call. */
-static bool is_product(const struct conv2d_params *p)
+/* Whether the pass is computed as one product of two matrices: rows of pixels, and the weights.
+ * Products use the weights in their stored order. oneDNN's convolutions reorder them in every call,
+ * which costs more than it gains if few pixels share large weights: fully connected layers, and the
+ * last maps of classifiers. Its filter gradient is also slow if the outputs have many more channels
+ * than the inputs. The bounds were measured on two cores with AVX-512. */
+static bool is_product(enum pm_conv_pass pass, const struct conv2d_params *p)
 {
-    return p->h == 1 && p->w == 1 && p->kh == 1 && p->kw == 1 && p->groups == 1;
+    enum { FEW_PIXELS = 1024, LARGE_WEIGHTS = 1 << 18 };
+    const bool plain = p->kh == 1 && p->kw == 1 && p->stride_h == 1 && p->stride_w == 1 &&
+                       p->oh == p->h && p->ow == p->w && p->top == 0 && p->left == 0;
+    const size_t pixels = (size_t)p->n * p->oh * p->ow, weights = (size_t)p->c * p->k;
+
+    if (!plain || p->groups > 1)
+        return false;
+    if ((p->h == 1 && p->w == 1) || (pixels <= FEW_PIXELS && weights >= LARGE_WEIGHTS))
+        return true;
+    return pass == PM_CONV_BWD_FILTER && p->c >= 32 && p->k > 2 * p->c &&
+           (pixels <= FEW_PIXELS || pixels >= 2 * (size_t)p->k);
 }
 
 int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bool without_scratch,
@@ -28,7 +41,7 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bo
     c->pass = pass;
     c->p = *p;
     c->engine = without_scratch || (p->groups > 1 && p->groups == p->c) ? DIRECT : UNFOLD;
-    if (c->engine == UNFOLD && !is_product(p) && pm_dnnl_wanted())
+    if (c->engine == UNFOLD && !is_product(pass, p) && pm_dnnl_wanted())
         PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));
     if (c->dnnl)
         c->engine = LIBRARY;

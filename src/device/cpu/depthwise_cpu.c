@@ -66,6 +66,11 @@ PM_INLINE void add_columns(const struct taps *t, const int columns)
         add_block(t, k, columns, 2);
     for (; k + LANES <= t->channels; k += LANES)
         add_block(t, k, columns, 1);
+    if (k > 0 && k < t->channels && !t->started) {
+        /* The last 16 channels at once. Some were written before, and get the same sums again. */
+        add_block(t, t->channels - LANES, columns, 1);
+        return;
+    }
     for (; k < t->channels; k++)
         for (int c = 0; c < columns; c++) {
             float sum = t->started ? t->dst[c * t->dst_step + k] : 0;
@@ -219,9 +224,11 @@ PM_CLONES static void data_rows_mult(void *ctx, size_t begin, size_t end)
 /* ---- filter gradient ------------------------------------------------------------------- */
 
 /* Adds one output row's terms to part[tap][k] for `taps` neighbouring taps, from kw on. Handles 16
- * channels over all columns for which every tap is inside the image. */
+ * channels over all columns for which every tap is inside the image. The first `done` of these
+ * channels keep their sums. */
 PM_INLINE void row_block(const struct conv2d_params *p, const float *x, const float *dy,
-                         float *part, int kw, int k, int first, int last, const int taps)
+                         float *part, int kw, int k, int done, int first, int last,
+                         const int taps)
 {
     vec sum[COLUMNS];
 
@@ -234,8 +241,14 @@ PM_INLINE void row_block(const struct conv2d_params *p, const float *x, const fl
         for (int i = 0; i < taps; i++)
             sum[i] += CVEC(at + (size_t)i * p->dilation_w * p->c) * g;
     }
-    for (int i = 0; i < taps; i++)
-        VEC(part + (size_t)i * p->k + k) = sum[i];
+    for (int i = 0; i < taps; i++) {
+        float *to = part + (size_t)i * p->k + k;
+
+        if (done == 0)
+            VEC(to) = sum[i];
+        else
+            memcpy(to + done, (const float *)&sum[i] + done, (LANES - done) * sizeof *to);
+    }
 }
 
 /* The same for single columns and taps, any channels, any mult. */
@@ -275,9 +288,18 @@ PM_INLINE void filter_row(const struct depthwise *d, const float *x, const float
         inside(p, kw, taps, &first, &last);
         for (; k + LANES <= p->k && d->mult == 1; k += LANES)
             if (taps == 3)
-                row_block(p, x, dy, to, kw, k, first, last, 3);
+                row_block(p, x, dy, to, kw, k, 0, first, last, 3);
             else
-                row_block(p, x, dy, to, kw, k, first, last, 1);
+                row_block(p, x, dy, to, kw, k, 0, first, last, 1);
+        if (k > 0 && k < p->k) { /* the last 16 channels, some of which are done */
+            const int last_k = p->k - LANES;
+
+            if (taps == 3)
+                row_block(p, x, dy, to, kw, last_k, k - last_k, first, last, 3);
+            else
+                row_block(p, x, dy, to, kw, last_k, k - last_k, first, last, 1);
+            k = p->k;
+        }
         for (int i = 0; i < taps; i++)
             for (int ow = 0; ow < p->ow; ow++) {
                 const int w = ow * p->stride_w - p->left + (kw + i) * p->dilation_w;
