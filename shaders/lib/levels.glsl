@@ -6,15 +6,30 @@ struct LevelRow {
     uint anchor;
 };
 
+/* The first anchor of a level; of level 8, the number of anchors. An array, indexed by a variable,
+ * would be scratch memory on NVIDIA. */
+uint first_anchor(uint level)
+{
+    switch (level) {
+    case 1: return 0;
+    case 2: return uint(LEVELS.first2);
+    case 3: return uint(LEVELS.first3);
+    case 4: return uint(LEVELS.first4);
+    case 5: return uint(LEVELS.first5);
+    case 6: return uint(LEVELS.first6);
+    case 7: return uint(LEVELS.first7);
+    default: return uint(LEVELS.anchors);
+    }
+}
+
 LevelRow level_row(uint row)
 {
     uint anchors = uint(LEVELS.anchors), image = row / anchors, anchor = row % anchors;
-    uint first[9] = { 0, 0, uint(LEVELS.first2), uint(LEVELS.first3), uint(LEVELS.first4),
-                      uint(LEVELS.first5), uint(LEVELS.first6), uint(LEVELS.first7), anchors };
-    uint level = 1;
+    uint level = 1, first, next;
 
-    while (level < 7 && anchor >= first[level + 1])
+    while (level < 7 && anchor >= first_anchor(level + 1))
         level++;
-    return LevelRow(level, image * (first[level + 1] - first[level]) + anchor - first[level],
-                    anchor);
+    first = first_anchor(level);
+    next = first_anchor(level + 1);
+    return LevelRow(level, image * (next - first) + anchor - first, anchor);
 }
