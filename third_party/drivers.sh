@@ -27,7 +27,7 @@ rows()
 
 skip()
 {
-    say "skipped: $*: no" $(rows run) $(rows source)
+    say "skipped, because $*; not unpacked:" $(rows run) $(rows source)
     exit 77
 }
 
@@ -58,8 +58,7 @@ address=$(debian_address)
 exec 9>"$folder/lock"
 flock 9
 is_complete && exit 0 # another process has just completed it
-rm -rf "$folder/complete" "$folder/mesa" "$folder/apt" "$folder/tools" "$folder/source" \
-    "$folder/build"
+rm -rf "$folder/apt" "$folder/tools" "$folder/source" "$folder/build"
 
 # ---- packages ------------------------------------------------------------------------------
 
@@ -82,7 +81,7 @@ Dir::State "$apt";
 Dir::State::Status "$apt/status";
 Dir::Cache "$apt";
 Acquire::Languages "none";
-Acquire::Retries "2";
+Acquire::Retries "1";
 Acquire::http::Timeout "20";
 Acquire::https::Timeout "20";
 APT::Sandbox::User "root";
@@ -96,23 +95,20 @@ say "unpacks Mesa's drivers into $folder"
 {
     apt-get update -q &&
         apt-get install -y -q --download-only --no-install-recommends $(rows run)
-} >"$log" 2>&1 || {
-    tail -n 5 "$log"
-    skip "packages cannot be downloaded"
-}
+} >"$log" 2>&1 || skip "packages cannot be downloaded (see $log)"
 (cd "$apt" && apt-get download -q $(rows build) &&
-    apt-get source -q --download-only $(rows source)) >>"$log" 2>&1 || {
-    tail -n 5 "$log"
-    skip "packages cannot be downloaded"
-}
+    apt-get source -q --download-only $(rows source)) >>"$log" 2>&1 ||
+    skip "packages cannot be downloaded (see $log)"
+rm -rf "$folder/complete" "$folder/mesa" # of an earlier table
 for file in "$apt"/archives/*.deb; do
     dpkg-deb -x "$file" "$folder/mesa"
 done
 loader=$(find "$folder/mesa/usr/lib" "$folder/mesa/lib" -name 'ld-linux*.so.*' 2>/dev/null |
     head -n 1)
 [ -n "$loader" ] || skip "libc6 has no loader"
-ln -sfn "$loader" "$folder/loader"
-ln -sfn "$(dirname "$(find "$folder/mesa" -name libvulkan.so.1 | head -n 1)")" "$folder/libraries"
+ln -sfn "${loader#"$folder"/}" "$folder/loader"
+libraries=$(dirname "$(find "$folder/mesa" -name libvulkan.so.1 | head -n 1)")
+ln -sfn "${libraries#"$folder"/}" "$folder/libraries"
 
 # ---- Intel's stand-in ----------------------------------------------------------------------
 

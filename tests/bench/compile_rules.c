@@ -45,11 +45,9 @@ static const struct rules rules[] = {
       { { "lanes", NULL }, { "registers", "Registers used" },
         { "waves", "Max Waves Per Core" }, { "stores", "STP Count", true },
         { "loads", "LDP Count", true }, { "instructions", "Instruction Count" },
-        { "nops", "NOPs Count" }, { "alu", "cat3 instructions" }, { "loops", "Loops" },
-        { "code", "Code size" } },
-      .legend = "registers: of a lane, times four; waves: of a core at a time; stores, loads: of "
-                "private memory, where the compiler spills; alu: multiply-adds and alike; code: "
-                "units of the compiler" },
+        { "nops", "NOPs Count" }, { "alu", "cat3 instructions" }, { "loops", "Loops" } },
+      .legend = "registers: vectors of four values; waves: of a core at a time; stores, loads: of "
+                "private memory, where the compiler spills; alu: multiply-adds and the like" },
 };
 
 const struct rules *rules_find(const char *name)
