@@ -13,6 +13,7 @@ struct conv2d_params {
     int top, left;
     int groups;
     int accumulate; /* filter gradient: add to dw instead of writing it */
+    int transposed; /* data gradient: w is [kh][kw][k][c / groups] */
 };
 
 #endif

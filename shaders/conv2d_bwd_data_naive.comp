@@ -27,9 +27,11 @@ void main()
             if (sx < 0 || sx % p.stride_w != 0 || sx / p.stride_w >= p.ow)
                 continue;
             int at = ((n * p.oh + sy / p.stride_h) * p.ow + sx / p.stride_w) * p.k + first;
-            int wat = ((ky * p.kw + kx) * cg + c % cg) * p.k + first;
+            int tap = ky * p.kw + kx, step = p.transposed != 0 ? cg : 1;
+            int wat = p.transposed != 0 ? (tap * p.k + first) * cg + c % cg
+                                        : (tap * cg + c % cg) * p.k + first;
             for (int k = 0; k < kg; k++)
-                sum += dy.v[at + k] * w.v[wat + k];
+                sum += dy.v[at + k] * w.v[wat + k * step];
         }
     }
     dx.v[i] = sum;

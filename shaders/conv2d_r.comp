@@ -66,9 +66,9 @@ void main()
     InF32 a1 = InF32(a);
     InF32x4 a4 = InF32x4(a);
 #ifdef PAIR
-    InPair b = InPair(BACK ? t : w);
+    InPair b = InPair(BACK && p.transposed == 0 ? t : w);
 #else
-    InF32 b = InF32(BACK ? t : w);
+    InF32 b = InF32(BACK && p.transposed == 0 ? t : w);
 #endif
 
     /* Rows: their origin in the source, and the index of that element. */

@@ -84,8 +84,8 @@ void fetch(bool more, int group, int b_column)
     int channels = (BACK ? p.k : p.c) / p.groups, columns = (BACK ? p.c : p.k) / p.groups;
     int a_width = channels * p.groups, b_width = BACK ? columns : p.k;
     ivec2 source = conv_source();
-    InF32 a1 = InF32(a), b1 = InF32(BACK ? t : w);
-    InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK ? t : w);
+    InF32 a1 = InF32(a), b1 = InF32(BACK && p.transposed == 0 ? t : w);
+    InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK && p.transposed == 0 ? t : w);
 
     int shift = FLAT ? 0 : (offset.x * source.y + offset.y) * a_width;
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {

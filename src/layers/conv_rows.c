@@ -4,6 +4,7 @@
 
 #include "device/cpu/conv_cpu.h"
 #include "layers/conv_pick.h"
+#include "net/transposed.h"
 
 static double flops(const void *params, size_t count)
 {
@@ -14,6 +15,16 @@ static double flops(const void *params, size_t count)
     return 2.0 * p->n * p->oh * p->ow * p->k * p->kh * p->kw * cg;
 }
 
+static size_t round_up(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t weights_of(const struct conv2d_params *p)
+{
+    return (size_t)p->kh * p->kw * (p->c / p->groups) * p->k;
+}
+
 static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *params)
 {
     struct pm_cpu_conv *c = NULL;
@@ -22,6 +33,8 @@ static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *par
     if (pm_cpu_conv_create(pass, params, depthwise, &c) == PM_OK)
         bytes = pm_cpu_conv_scratch(c);
     pm_cpu_conv_destroy(&c);
+    if (bytes != SIZE_MAX && ((const struct conv2d_params *)params)->transposed)
+        bytes = round_up(bytes) + weights_of(params) * sizeof(float);
     return bytes;
 }
 
@@ -55,9 +68,18 @@ static void conv_fwd(const struct pm_args *a)
     pm_cpu_conv_run(a->state, a->buf[0], a->buf[1], a->buf[3], a->buf[2], 0);
 }
 
+/* The CPU's engines take weights as the variable has them, so transposed ones are transposed back
+ * into the scratch. Only checks of shaders need that. */
 static void conv_bwd_data(const struct pm_args *a)
 {
-    pm_cpu_conv_run(a->state, a->buf[3], a->buf[1], a->buf[0], a->buf[2], 0);
+    const struct conv2d_params *p = a->params;
+    float *w = a->buf[1];
+
+    if (p->transposed) {
+        w = (float *)(void *)((char *)a->buf[2] + round_up(pm_cpu_conv_scratch(a->state)));
+        pm_transpose_taps(a->buf[1], p->kh * p->kw, p->k, p->c / p->groups, w);
+    }
+    pm_cpu_conv_run(a->state, a->buf[3], w, a->buf[0], a->buf[2], 0);
 }
 
 static void conv_bwd_filter(const struct pm_args *a)
@@ -103,6 +125,19 @@ const struct pm_kernel pm_depthwise_bwd_filter = {
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 
+static void data_call(struct pm_calls *c, const struct conv2d_params *p, struct pm_tensor x,
+                      struct pm_tensor w, struct pm_tensor y)
+{
+    const struct pm_kernel *k = &pm_conv2d_bwd_data;
+    const struct pm_tensor none = PM_NO_TENSOR;
+    const struct pm_tensor t = pm_calls_transposed(c, k, p, pm_count(x), w, p->kh * p->kw,
+                                                   p->c / p->groups, p->k);
+    struct conv2d_params q = *p;
+
+    q.transposed = pm_has(t);
+    pm_call(c, k, pm_count(x), &q, PM_BUFS(y, q.transposed ? t : w, none, x));
+}
+
 void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
                   struct pm_tensor x, struct pm_tensor w, struct pm_tensor y)
 {
@@ -111,7 +146,7 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
     if (k == &pm_conv2d_fwd)
         pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, none, y));
     else if (k == &pm_conv2d_bwd_data)
-        pm_call(c, k, pm_count(x), p, PM_BUFS(y, w, none, x));
+        data_call(c, p, x, w, y);
     else if (k == &pm_depthwise_fwd)
         pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, y));
     else if (k == &pm_depthwise_bwd_data)

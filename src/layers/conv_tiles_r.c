@@ -163,7 +163,7 @@ bool pm_conv_run_r(const struct pm_caps *caps, const struct conv_table_r *table,
         parts = pm_conv_parts(m, groups, 16, most < 256 ? 256 : most);
         parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
     }
-    if (m->back)
+    if (m->back && !p->transposed)
         transpose(caps, m, out);
     if (whole > 0)
         dispatch_r(caps, table, m, tiles[main], false, 0, whole, parts, out);

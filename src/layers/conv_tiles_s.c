@@ -51,7 +51,7 @@ bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m,
     uint32_t row_tiles = pm_ceil_div(m->rows, tile->bm), parts = 1;
     bool vec_a = m->terms % 4 == 0, vec_b = m->columns % 4 == 0;
 
-    if (m->back)
+    if (m->back && !p->transposed)
         transpose(m, out);
     struct pm_dispatch *d = pm_pick_add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
     d->groups[0] = column_tiles;

@@ -6,6 +6,7 @@
 
 #include "net/add2.h"
 #include "net/layout.h"
+#include "net/transposed.h"
 
 #include <assert.h>
 #include <string.h>
@@ -490,7 +491,8 @@ static void build_micro_batch(struct pm_calls *c, struct build *b)
 }
 
 int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
-                   const struct pm_plan_options *o, struct pm_arena *arena, struct pm_calls **out)
+                   const struct pm_plan_options *o, struct pm_device *transposes,
+                   struct pm_arena *arena, struct pm_calls **out)
 {
     struct pm_calls *c = pm_arena_alloc(arena, sizeof *c);
     struct build *b = pm_calloc((size_t)net->count + 1, sizeof *b);
@@ -500,6 +502,8 @@ int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
     c->net = net;
     c->options = o;
     c->variables = v;
+    c->device = transposes;
+    c->transposes = transposes != NULL;
     c->label = "";
     c->step = -1;
     c->variable_value = pm_arena_alloc(arena, vars * sizeof(int));
@@ -512,6 +516,8 @@ int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
     c->phase = PM_PHASE_UPDATE;
     if (o->update && !c->error)
         o->update(c, o->update_ctx);
+    if (!c->error)
+        pm_calls_transpose(c);
     pm_free(b);
     *out = c;
     return c->error;

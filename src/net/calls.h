@@ -26,12 +26,21 @@ struct pm_calls {
     int *gradient_value;
     struct pm_moving *moving; /* of pm_moving_average, until the next call for them; in the arena */
     int moving_count;
+    /* Whether shaders get transposed copies of weights (transposed.h), which they are, and the
+     * device that runs them; NULL: a layer by itself. */
+    bool transposes;
+    struct pm_device *device; /* borrowed */
+    struct pm_transposed *transposed; /* in the arena */
+    int transposed_count;
+    int lead;               /* calls before those of the first micro-batch: 0 or 1 */
     int error;              /* first error of a call; later calls do nothing */
 };
 
-/* Builds the whole step: forward and backward of every micro-batch, then the update. */
+/* Builds the whole step: forward and backward of every micro-batch, then the update. transposes:
+ * the device whose shaders get transposed copies of weights; NULL: none. */
 int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
-                   const struct pm_plan_options *o, struct pm_arena *arena, struct pm_calls **out);
+                   const struct pm_plan_options *o, struct pm_device *transposes,
+                   struct pm_arena *arena, struct pm_calls **out);
 /* Returns the value that owns the storage of v. Follows aliases and blocks. */
 int pm_calls_root(const struct pm_calls *c, int v);
 /* Returns the byte of the owner's storage at which v begins. */

@@ -204,7 +204,8 @@ static int arrange(struct pm_plan *p, double squeeze)
     int err = PM_OK;
 
     free_calls(p);
-    PM_TRY(pm_calls_build(p->net, p->variables, &p->options, p->arena, &p->calls));
+    PM_TRY(pm_calls_build(p->net, p->variables, &p->options, p->transposes ? p->device : NULL,
+                          p->arena, &p->calls));
     for (int i = 0; i < p->calls->call_count; i++)
         PM_TRY(add_scratch(p, i));
     if (recompute == PM_RECOMPUTE_AUTO)
@@ -256,7 +257,15 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
     if (!p->options.name)
         p->options.name = "plan";
     PM_TRY(net->error);
+    p->transposes = pm_device_caps(d)->runs_shaders &&
+                    (!o->train || o->recompute == PM_RECOMPUTE_OFF ||
+                     o->recompute == PM_RECOMPUTE_AUTO);
     PM_TRY(arrange(p, squeeze));
+    /* Copies of weights take memory. They go before any value is computed twice. */
+    if (p->transposes && (p->recomputed.again > 0 || total_of(p) > room_for_activations(p))) {
+        p->transposes = false;
+        PM_TRY(arrange(p, squeeze));
+    }
     /* Gaps between values can push the memory above a limit that the values alone would respect. */
     for (int i = 0; i < 3 && p->recomputed.peak <= p->recomputed.limit; i++) {
         size_t total = total_of(p), limit = (size_t)((double)p->recomputed.limit / squeeze);

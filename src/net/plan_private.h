@@ -20,6 +20,7 @@ struct pm_plan {
     int blocks;
     size_t constant_bytes;
     size_t peak_live;
+    bool transposes;                   /* the calls use transposed copies of weights */
     struct pm_recomputed recomputed;   /* zeros if recomputing is off */
 
     int *inputs, *outputs;      /* value indices, in the program's order */

@@ -247,16 +247,19 @@ static void count_lifetimes(struct pm_calls *c)
 /* Rewrites the list of calls. All micro-batches have the same calls on their own values. */
 static void rewrite(struct pm_calls *c, const struct pm_sketch *s, const bool *dropped)
 {
-    int batches = c->options->micro_batches, rest = batches * s->calls;
+    int batches = c->options->micro_batches, rest = s->lead + batches * s->calls;
     struct rewriting r = { .c = c, .s = s, .dropped = dropped };
 
-    r.calls = pm_calloc((size_t)(batches * s->turns + c->call_count - rest) + 1, sizeof *r.calls);
+    r.calls = pm_calloc((size_t)(s->lead + batches * s->turns + c->call_count - rest) + 1,
+                        sizeof *r.calls);
     r.now = pm_calloc((size_t)c->value_count + 1, sizeof *r.now);
     for (int i = 0; i < c->value_count; i++)
         r.now[i] = i;
+    for (int i = 0; i < s->lead; i++)
+        r.calls[r.count++] = c->calls[i];
     for (int m = 0; m < batches; m++)
         for (int i = 0; i < s->turns; i++)
-            add_turn(&r, &s->turn[i], m * s->calls + s->turn[i].call);
+            add_turn(&r, &s->turn[i], s->lead + m * s->calls + s->turn[i].call);
     for (int i = rest; i < c->call_count; i++)
         r.calls[r.count++] = c->calls[i];
     pm_free(c->calls);

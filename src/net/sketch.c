@@ -24,7 +24,7 @@ static double work_of(const struct pm_calls *c, const struct pm_planned_call *ca
 
 static void sketch_call(struct pm_sketch *s, const struct pm_calls *c, int index)
 {
-    const struct pm_planned_call *call = &c->calls[index];
+    const struct pm_planned_call *call = &c->calls[s->lead + index];
     struct pm_sketch_call *k = &s->call[index];
     struct pm_buf_spec spec[PM_MAX_BUFS];
 
@@ -44,13 +44,16 @@ static void sketch_value(struct pm_sketch *s, const struct pm_calls *c, int inde
     struct pm_sketch_value *x = &s->value[index];
     size_t room = (v->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
     bool transfer = v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT;
+    const struct pm_value *owner = v->within < 0 ? v : &c->values[v->within];
+    const int end = s->lead + s->calls;
 
     x->producer = x->last_forward = -1;
     x->mergeable = v->kind == PM_VALUE_ACTIVATION;
     x->input = v->kind == PM_VALUE_INPUT;
-    x->later = v->kind == PM_VALUE_OUTPUT || v->last >= s->calls ||
-               (v->within >= 0 && c->values[v->within].last >= s->calls);
-    if (transfer && v->micro_batch != 0)
+    x->later = v->kind == PM_VALUE_OUTPUT || v->last >= end || owner->last >= end;
+    if (owner->kind == PM_VALUE_ACTIVATION && owner->first >= 0 && owner->first < s->lead)
+        s->base += v == owner ? room : 0;
+    else if (transfer && v->micro_batch != 0)
         s->base += room;
     else if (transfer || v->kind == PM_VALUE_ACTIVATION || v->kind == PM_VALUE_SCRATCH)
         x->bytes = room;
@@ -294,10 +297,13 @@ struct pm_sketch *pm_sketch_create(const struct pm_calls *c)
     struct pm_sketch *s = pm_calloc(1, sizeof *s);
     size_t values = 2 * (size_t)c->value_count + 1;
 
-    while (s->forward < c->call_count && c->calls[s->forward].phase == PM_PHASE_FORWARD)
+    s->lead = c->lead;
+    while (s->lead + s->forward < c->call_count &&
+           c->calls[s->lead + s->forward].phase == PM_PHASE_FORWARD)
         s->forward++;
     s->calls = s->forward;
-    while (s->calls < c->call_count && c->calls[s->calls].phase == PM_PHASE_BACKWARD)
+    while (s->lead + s->calls < c->call_count &&
+           c->calls[s->lead + s->calls].phase == PM_PHASE_BACKWARD)
         s->calls++;
     s->values = c->value_count;
     s->call = pm_calloc((size_t)s->calls + 1, sizeof *s->call);

@@ -29,10 +29,12 @@ struct pm_sketch_value {
 };
 struct pm_sketch {
     struct pm_sketch_call *call;
+    int lead;                     /* calls of the step before the first micro-batch */
     int calls, forward;           /* of the micro-batch; the first `forward` are its forward pass */
     struct pm_sketch_value *value;
     int values;
-    size_t base;                  /* bytes of other micro-batches' inputs and outputs */
+    size_t base;                  /* bytes of other micro-batches' inputs and outputs, and of what
+                                   * the calls before them write */
     size_t *beside;               /* per forward call: most bytes of values that are not droppable
                                    * (gradients, scratch) while the backward pass handles it */
     /* The last choice judged: its calls in running order. */

@@ -55,6 +55,8 @@ struct check_case {
     bool large;             /* parity and bench only: the reference is not run */
     unsigned no_gradient;   /* bit i: input i gets no gradient (weights of a loss) */
     unsigned unread;        /* bit k: output k has no reader and so no gradient */
+    bool transposes;        /* as a plan for shaders: data gradients read transposed weights, which
+                             * the list's first call makes */
     bool no_onnx;           /* ONNX cannot express it, and the export says so */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check_run.h"
+#include "net/transposed.h"
 
 /* ---- contents of inputs and variables -------------------------------------------------- */
 
@@ -96,6 +97,15 @@ static struct image *image_of(struct subject *s, struct pm_tensor t)
     return &s->values[t.value];
 }
 
+static struct pm_tensor variable_of(struct pm_calls *c, int index)
+{
+    const struct pm_tensor t = pm_temp(c, c->net->vars[index]->shape, PM_F32);
+
+    c->values[t.value].kind = PM_VALUE_VARIABLE;
+    c->values[t.value].variable = index;
+    return t;
+}
+
 static void make_calls(struct subject *s, const struct build_options *o)
 {
     struct pm_node *n = s->node;
@@ -109,7 +119,7 @@ static void make_calls(struct subject *s, const struct build_options *o)
     for (int i = 0; i < n->inputs; i++)
         s->x[i] = n->xs[i] = pm_temp(c, n->in[i]->out_shape, n->in[i]->out_type);
     for (int k = 0; k < n->var_count; k++)
-        s->w[k] = n->w[k] = pm_temp(c, n->net->vars[n->vars[k]]->shape, PM_F32);
+        s->w[k] = n->w[k] = variable_of(c, n->vars[k]);
     n->x = n->xs[0];
     for (int k = 0; k < n->outputs; k++) {
         n->ys[k] = n->layer->view ? pm_view(n->x, n->out_shape)
@@ -155,6 +165,9 @@ static void make_calls(struct subject *s, const struct build_options *o)
         pm_calls_node_update(c, n, pm_calls_constant(c, "flag", &o->flag, (struct pm_shape){ 0 },
                                                      PM_U32));
     }
+    pm_calls_transpose(c);
+    s->forward_calls += c->lead;
+    s->update_call += c->lead;
 }
 
 static void fill_input(struct subject *s, int i, struct range g)
@@ -258,7 +271,7 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
     };
     vars = s->net->var_count + 1;
     s->calls = (struct pm_calls){ .arena = s->net->arena, .net = s->net, .options = &s->options,
-                                  .step = -1 };
+                                  .step = -1, .transposes = s->c->transposes };
     s->calls.variable_value = pm_arena_alloc(s->net->arena, (size_t)vars * sizeof(int));
     s->calls.gradient_value = pm_arena_alloc(s->net->arena, (size_t)vars * sizeof(int));
     make_calls(s, o);

@@ -104,6 +104,11 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=3 activation=hard_sigmoid", "1x5x5x3@-6..6" },
     { "conv2d filters=2 kernel=1", "1x1x1x1" },
     { "conv2d filters=3 kernel=3 stride=2", "1x1x2x3" },
+    { "conv2d filters=5 kernel=3", "2x5x6x3", .transposes = true },
+    { "conv2d filters=70 kernel=[2,3] stride=2 bias=false", "1x6x7x33", .transposes = true },
+    { "conv2d filters=8 groups=4 dilation=2", "1x6x6x8", .transposes = true },
+    { "conv2d filters=10 groups=5", "1x5x5x5", .transposes = true },
+    { "conv2d filters=64 kernel=1 activation=relu", "1x5x7x48", .transposes = true },
     /* More than 65,535 workgroups with one output for each invocation. */
     { "conv2d filters=64 kernel=1", "1x260x257x3", .large = true },
     { "conv2d filters=64 kernel=7 stride=2 bias=false", "1x224x224x3", .large = true },
@@ -111,6 +116,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=64 stride=2 bias=false", "2x56x56x64", .large = true },
     { "conv2d filters=64 kernel=1 bias=false", "2x56x56x256", .large = true },
     { "conv2d filters=256 bias=false", "2x14x14x256", .large = true },
+    { "conv2d filters=256 bias=false", "2x14x14x256", .large = true, .transposes = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_conv2d = { conv2d_cases, conv2d };

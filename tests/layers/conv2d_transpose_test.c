@@ -69,6 +69,7 @@ static const struct check_case cases[] = {
       "pad=[2,0,1,2]",
       "1x4x5x3" },
     { "conv2d_transpose filters=3 kernel=3 stride=1 dilation=2", "1x4x5x3" },
+    { "conv2d_transpose filters=5 kernel=4", "1x3x4x6", .transposes = true },
     { "conv2d_transpose filters=64 kernel=4 bias=false", "1x28x28x128", .large = true },
     { 0 },
 };

@@ -25,6 +25,7 @@ static const struct check_case cases[] = {
     { "fully_connected units=40 activation=tanh", "6x33@-0.3..0.3" },
     { "fully_connected units=8 activation=sigmoid", "5x16@-1..1" },
     { "fully_connected units=17", "2x100" },
+    { "fully_connected units=17", "2x100", .transposes = true },
     { "fully_connected units=1000", "64x2048", .large = true },
     { "fully_connected units=1024 bias=false", "32x7x7x64", .large = true },
     { 0 },
