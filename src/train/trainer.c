@@ -297,6 +297,8 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
                 "%llu damaged %s skipped since step 0 and replaced by other records "
                 "(data.on_corrupt)", (unsigned long long)t.loop.skipped,
                 pm_plural((double)t.loop.skipped, "record was", "records were"));
+    if (!stop_signal)
+        pm_trainer_say_end(&t);
     if (summary)
         summarise(&t, summary);
 out:

@@ -102,6 +102,11 @@ int pm_trainer_write_config(const struct pm_trainer *t);
 /* Whether a run without a checkpoint has left its files in the folder. */
 bool pm_trainer_was_begun(const struct pm_trainer *t);
 
+/* ---- trainer_end.c --------------------------------------------------------------------- */
+
+/* Logs what the finished run did, and the commands that come next. */
+void pm_trainer_say_end(const struct pm_trainer *t);
+
 /* ---- trainer_results.c ----------------------------------------------------------------- */
 
 /* Reads the results of the oldest step under way. PM_EFAIL: they are not finite. */
