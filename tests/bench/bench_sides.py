@@ -19,10 +19,10 @@ PARTS = [
 ]
 
 
-def run(command, threads, **environment):
+def run(command, threads, limit=None, **environment):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), **environment)
     done = subprocess.run(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=limit
     )
     if done.returncode != 0:
         raise RuntimeError(
@@ -71,13 +71,14 @@ def pumice(a, name, folder, seconds):
     return r["ms_per_step"]["median"], r["ms_per_step"]["min"], r
 
 
-def torch(a, name, way, folder, seconds):
+def torch(a, name, way, folder, seconds, batch=0, limit=None):
+    """batch: instead of the row's, unless 0. limit: seconds after which the program is ended."""
     layout, optimizer, wait, mode = way
     environment = {"OMP_WAIT_POLICY": "passive"} if wait == "sleep" else {}
     r = run([a.torch_python, os.path.join(HERE, "torch_step.py"), name, layers_of(a, name,
              folder)[0], "--device", a.torch_device, "--threads", str(a.threads), "--layout",
              layout, "--optimizer", optimizer, "--mode", mode, "--steps", "2000", "--seconds",
-             str(seconds)], a.threads, **environment)
+             str(seconds), "--batch", str(batch)], a.threads, limit, **environment)
     return statistics.median(r["ms"]), min(r["ms"]), r
 
 

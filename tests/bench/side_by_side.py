@@ -56,7 +56,7 @@ def arguments():
         if name not in ROWS:
             p.error(
                 f"no row '{name}'; there are {', '.join(ROWS)} "
-                "(and ./dev bench kernels, layers, compile)"
+                "(and ./dev bench gpu, kernels, layers, compile)"
             )
     if a.rounds < 1 or a.threads < 1:
         p.error("--rounds and --threads must be at least 1")

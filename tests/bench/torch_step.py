@@ -26,6 +26,7 @@ def arguments():
     p.add_argument("layers")
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--threads", type=int, default=0)
+    p.add_argument("--batch", type=int, default=0, help="instead of the row's, unless 0")
     p.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
     p.add_argument("--optimizer", choices=["default", "fused"], default="default")
     p.add_argument("--mode", choices=["eager", "compiled"], default="eager")
@@ -123,7 +124,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    net, step = make(a, ROWS[a.row])
+    row = ROWS[a.row]
+    net, step = make(a, row._replace(batch=a.batch or row.batch))
     ms = measure(a, step)
     device = (
         torch.cuda.get_device_name()
