@@ -116,11 +116,13 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
                          struct pm_batch_slice slice, uint64_t first_step,
                          const struct pm_frame_groups *groups, struct pm_sampler *sampler,
                          struct pm_loader **out);
-/* Resolves the devices section: specs and number of the clones; in e's arena. */
 struct pm_clone_spec;
 /* Returns the options of the config's run section for every device that is opened. */
 struct pm_device_options pm_experiment_device_options(const struct pm_config *c);
+/* Resolves the devices section: specs and number of the clones; in e's arena. */
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
+/* Logs why a device "auto" is the CPU. Call it once in a command. */
+int pm_experiment_say_devices(const struct pm_experiment *e);
 /* Fills in the options of pm_clones_create for training this experiment; the caller sets slots and
  * the flags. They live as long as e. */
 struct pm_clones_options;

@@ -54,8 +54,6 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
 
         snprintf(where, sizeof where, "%s: devices[%d]", pm_config_source(c, "devices"), i);
         PM_TRY(pm_device_find(list, known, d->name, where, &index));
-        if (strcmp(d->name, "auto") == 0 && list[index].caps.on_host_cores)
-            PM_INFO("device", "auto selects the CPU: %s", pm_device_absence(list, known));
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
         s[i].threads = d->threads;
@@ -65,6 +63,22 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
     }
     *specs = s;
     *count = c->devices_count;
+out:
+    pm_free(list);
+    return err;
+}
+
+int pm_experiment_say_devices(const struct pm_experiment *e)
+{
+    struct pm_device_info *list = NULL;
+    size_t known, index;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &known));
+    PM_TRY(pm_device_find(list, known, "auto", "devices", &index));
+    for (int i = 0; i < e->config->devices_count; i++)
+        if (strcmp(e->config->devices[i].name, "auto") == 0 && list[index].caps.on_host_cores)
+            PM_INFO("device", "auto selects the CPU: %s", pm_device_absence(list, known));
 out:
     pm_free(list);
     return err;

@@ -83,6 +83,7 @@ int pm_session_open(const struct pm_config *c, bool pictures, struct pm_net_want
     if (!pictures)
         PM_TRY(pm_experiment_open_classes(c, s->from, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &specs, &count));
+    PM_TRY(pm_experiment_say_devices(s->e));
     PM_TRY(pm_checkpoint_choose_averages(s->from, c->eval.averages,
                                          pm_config_source(c, "eval.averages"), "eval.averages",
                                          &s->averages));

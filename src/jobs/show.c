@@ -136,6 +136,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
                        pm_config_source(c, "run.batch_size")));
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
+    PM_TRY(pm_experiment_say_devices(e));
     pm_experiment_clones(e, specs, count, &options);
     options.slots = PM_STEP_SLOTS;
     options.dry_run = true;

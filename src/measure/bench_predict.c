@@ -33,6 +33,7 @@ static int open_net(struct bench *b, const struct pm_config *c)
 
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_EVAL), &b->e));
     PM_TRY(pm_experiment_devices(b->e, &specs, &count));
+    PM_TRY(pm_experiment_say_devices(b->e));
     options.threads = specs[0].threads;
     PM_TRY(pm_device_open(&specs[0].info, &options, &b->device));
     PM_TRY(pm_experiment_net(b->e, want, &b->net, NULL));

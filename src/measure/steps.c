@@ -42,6 +42,7 @@ int pm_steps_open(struct pm_steps *s, const struct pm_config *c, bool synthetic)
                             .rate = (float)(0.01 * c->schedule.base_lr) };
     PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &s->specs, &s->count));
+    PM_TRY(pm_experiment_say_devices(s->e));
     if (s->e->optimizer->betas)
         s->e->optimizer->betas(s->e->optimizer_cfg, &s->betas[0], &s->betas[1]);
     if (synthetic)

@@ -380,6 +380,7 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(pm_trainer_prepare(t));
     PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     open_log(t);
+    PM_TRY(pm_experiment_say_devices(t->run.e));
     if (pm_checkpoint_newest_step(c->run.folder) < 0 && pm_trainer_was_begun(t))
         PM_INFO("train", "%s: the earlier training ended before its first checkpoint: it starts "
                 "over", c->run.folder);

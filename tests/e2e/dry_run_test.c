@@ -36,6 +36,25 @@ static void report(void **state)
     check(r, 0);
 }
 
+/* The line about the device comes once, however often the devices are looked up. */
+static void one_line_for_the_device(void **state)
+{
+    static const char *const batches[] = { "8", "auto" };
+    static const struct how no_driver = { .environment = "VK_DRIVER_FILES=/nonexistent" };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct result r = run(&no_driver, "train %s %s run.folder=%s run.steps=1 "
+                              "'devices=[\"auto\"]' run.batch_size=%s", in("net.json"),
+                              i / 2 ? "--dry-run" : "", in("once%d", i), batches[i % 2]);
+        const char *line = strstr(r.err, "auto selects the CPU");
+
+        assert_non_null(line);
+        assert_null(strstr(line + 1, "auto selects the CPU"));
+        check(r, 0);
+    }
+}
+
 static double memory_of(const char *more)
 {
     struct result r = run(NULL, "train %s --dry-run run.folder=%s %s --json", in("net.json"),
@@ -141,7 +160,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(report), cmocka_unit_test(summaries),
+        cmocka_unit_test(report), cmocka_unit_test(one_line_for_the_device),
+        cmocka_unit_test(summaries),
         cmocka_unit_test(continued), cmocka_unit_test(started),
         cmocka_unit_test(refused),
     };
