@@ -162,6 +162,29 @@ static void suspicious(void **state)
     assert_says(said, "raw/val/a/p00.jpg (validation) are the same picture");
     assert_says(said, "night.png: is nearly black: its mean is 1.0 of 255");
     assert_null(strstr(said, "p01.jpg"));
+    assert_null(strstr(said, "classes differ"));
+    assert_null(strstr(said, "too small"));
+    scratch_remove();
+}
+
+/* Equal pictures of two classes are a wrong label. A picture of one pixel is not called black. */
+static void wrong_class_and_tiny(void **state)
+{
+    char path[300];
+
+    (void)state;
+    scratch_make();
+    put_photos("raw/train/a", 0, 2);
+    put_photos("raw/train/b", 4, 2);
+    put_photos("raw/val/a", 10, 1);
+    put_photos("raw/val/b", 1, 1); /* the second of training's a */
+    snprintf(path, sizeof path, "%s/raw/train/a/dot.png", scratch);
+    put_png(path, 0, 1);
+    const char *said = convert("", 0);
+    assert_says(said, "raw/val/b/p00.jpg (validation) are the same picture, but their classes "
+                      "differ: remove one of them");
+    assert_says(said, "dot.png: is too small: 6x1 pixels");
+    assert_null(strstr(said, "nearly black"));
     scratch_remove();
 }
 
@@ -194,6 +217,7 @@ int main(void)
         cmocka_unit_test(left_out),
         cmocka_unit_test(shrunk),
         cmocka_unit_test(suspicious),
+        cmocka_unit_test(wrong_class_and_tiny),
         cmocka_unit_test(many_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

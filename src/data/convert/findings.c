@@ -8,11 +8,13 @@
 
 /* A photo with the lens covered has a mean of 0 to 5 of 255; a night scene has more. */
 #define NEARLY_BLACK 6.0
-enum { MOST_NAMED = 20 };
+/* A picture with a shorter side than this shows nothing, whatever its colours are. */
+enum { LEAST_SIDE = 4, MOST_NAMED = 20 };
 
 struct entry {
     char digest[65];
-    const char *split, *path;
+    const char *split, *class_name, *path;
+    int height, width;
     double mean; /* of the samples, 0..255 */
 };
 struct pm_findings {
@@ -52,10 +54,12 @@ static double mean_of(const struct pm_image8 *im)
     return (double)sum / (double)(pixels * (size_t)colors);
 }
 
-void pm_findings_add(struct pm_findings *f, const char *split, const char *path,
-                     const struct pm_picture *p)
+void pm_findings_add(struct pm_findings *f, const char *split, const char *class_name,
+                     const char *path, const struct pm_picture *p)
 {
-    struct entry e = { .split = split, .path = path, .mean = mean_of(&p->image) };
+    struct entry e = { .split = split, .class_name = class_name, .path = path,
+                       .height = p->image.height, .width = p->image.width,
+                       .mean = mean_of(&p->image) };
     struct pm_sha256 sha;
 
     pm_sha256_start(&sha);
@@ -86,13 +90,29 @@ static void warn_more(size_t count, const char *what)
         PM_WARN("data", "%zu more %s", count - MOST_NAMED, what);
 }
 
-static void report_black(struct pm_findings *f)
+static bool is_small(const struct entry *e)
+{
+    return e->height < LEAST_SIDE || e->width < LEAST_SIDE;
+}
+
+/* The entries are sorted by path, here and in report_black. */
+static void report_small(const struct pm_findings *f)
 {
     size_t n = 0;
 
-    qsort(f->entry, f->count, sizeof *f->entry, by_path);
     for (size_t i = 0; i < f->count; i++)
-        if (f->entry[i].mean < NEARLY_BLACK && n++ < MOST_NAMED)
+        if (is_small(&f->entry[i]) && n++ < MOST_NAMED)
+            PM_WARN("data", "%s: is too small: %dx%d pixels. Remove it, or replace it by a larger "
+                    "one", f->entry[i].path, f->entry[i].width, f->entry[i].height);
+    warn_more(n, "pictures are too small");
+}
+
+static void report_black(const struct pm_findings *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->count; i++)
+        if (!is_small(&f->entry[i]) && f->entry[i].mean < NEARLY_BLACK && n++ < MOST_NAMED)
             PM_WARN("data", "%s: is nearly black: its mean is %.1f of 255. Remove it if it shows "
                     "nothing", f->entry[i].path, f->entry[i].mean);
     warn_more(n, "pictures are nearly black");
@@ -120,9 +140,12 @@ static void report_equal(struct pm_findings *f)
         const struct entry *a = &f->entry[i], *b = &f->entry[next];
 
         if (next < f->count && !strcmp(a->digest, b->digest) && n++ < MOST_NAMED)
-            PM_WARN("data", "%s (%s) and %s (%s) are the same picture: remove one of them, "
-                    "because evaluation must not see training pictures", a->path, a->split,
-                    b->path, b->split);
+            PM_WARN("data", "%s (%s) and %s (%s) are the same picture%s: remove one of them, "
+                    "because evaluation must not see training pictures%s", a->path, a->split,
+                    b->path, b->split, strcmp(a->class_name, b->class_name)
+                        ? ", but their classes differ" : "",
+                    strcmp(a->class_name, b->class_name)
+                        ? "; the other one must have the right class" : "");
     }
     warn_more(n, "pictures are in two splits");
 }
@@ -131,6 +154,8 @@ void pm_findings_report(struct pm_findings *f)
 {
     if (!f->count)
         return;
+    qsort(f->entry, f->count, sizeof *f->entry, by_path);
+    report_small(f);
     report_black(f);
     report_equal(f);
 }

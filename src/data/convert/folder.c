@@ -43,7 +43,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     PM_TRY(pm_picture_read(it->path, &picture));
     if (p->cfg->max_side)
         PM_TRY(pm_picture_shrink(&picture, p->cfg->max_side));
-    pm_findings_add(p->findings, p->split, it->path, &picture);
+    pm_findings_add(p->findings, p->split, p->classes[it->label], it->path, &picture);
     pm_picture_add(b, &picture, picture.format, it->label);
     pm_add_text(b, "image/filename", it->name);
     pm_add_text(b, "image/class/text", p->classes[it->label]);
