@@ -86,7 +86,20 @@ static void not_needed(void **state)
 static void best_by_default(void **state)
 {
     (void)state;
-    check(train_net(NULL, "e", "run.steps=3 eval.every_steps=2"), 0, "best accuracy so far");
+    check(train_net(NULL, "e", "run.steps=3 eval.every_steps=2"), 0, "best accuracy so far",
+          "train: done: 3 steps in ", "; the best accuracy is ", ", at step ",
+          "/e/report.html\n", "train: next: pumice eval ", "/e eval.checkpoint=best; pumice predict ",
+          " PICTURES eval.checkpoint=best; pumice export ");
+    /* A finished run says what comes next, but not that it did something. */
+    struct result r = train_net(NULL, "e", "run.steps=3 eval.every_steps=2");
+    assert_null(strstr(r.err, "train: done: "));
+    assert_contains(r.err, "train: next: pumice eval ");
+    check(r, 0);
+    r = run(NULL, "-q train %s 'run.folder=%s/it'\\''s' run.steps=1", in("net.json"), in("."));
+    assert_null(strstr(r.err, "train: "));
+    check(r, 0);
+    check(run(NULL, "train %s 'run.folder=%s/it'\\''s' run.steps=2", in("net.json"), in(".")), 0,
+          "train: done: 1 step in ", "/it'\\''s'; pumice predict '");
     is_member(in("e/checkpoints/best.json"), "metric", "\"accuracy\"");
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=best", in("net.json"), in("e")), 0);
     check(train_net(NULL, "f", "run.steps=3"), 0);
