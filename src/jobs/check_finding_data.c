@@ -83,9 +83,10 @@ static int check_batch(struct pm_check *k)
 
     if ((size_t)batch > pictures)
         pm_check_add(k, PM_CHECK_WARNING, "run.batch_size",
-                       "run.batch_size: %d is more than the %zu pictures of the training split, so "
+                       "run.batch_size: %d is more than the %zu %s of the training split, so "
                        "every batch has some pictures more than once. Set it to %zu or less",
-                       batch, pictures, pictures);
+                       batch, pictures, pm_plural((double)pictures, "picture", "pictures"),
+                       pictures);
     return PM_OK;
 }
 const struct pm_check_finding pm_check_finding_batch_size = { true, check_batch };

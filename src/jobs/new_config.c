@@ -144,8 +144,9 @@ static int look_at_records(struct pm_arena *a, const char *folder, const char *t
                                                             : "classification";
     l->classes = !strcmp(l->task, "detection") ? map.count : info.num_classes;
     l->evaluates = true;
-    pm_str_add(found, "a data folder, %zu training pictures of %d classes", l->pictures,
-               l->classes);
+    pm_str_add(found, "a data folder, %zu training %s of %d %s", l->pictures,
+               pm_plural((double)l->pictures, "picture", "pictures"), l->classes,
+               pm_plural(l->classes, "class", "classes"));
 out:
     return err;
 }
