@@ -330,7 +330,7 @@ def measure_step(a, device, table, net, guess, seconds, folder):
         limit = (end - time.monotonic()) * (0.65 if batch > 1 else 1)
         try:
             r = report_of([a.pumice, "bench", config, "--synthetic", "--json", "--steps", "200",
-                           "--seconds", f"{max(1, limit / 6):.1f}", f"run.batch_size={batch}"],
+                           "--warmup", "2", "--seconds", f"{max(1, limit / 6):.1f}", f"run.batch_size={batch}"],
                           limit)
             break
         except Failed as e:
