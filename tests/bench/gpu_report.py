@@ -2,11 +2,11 @@
 
     ./dev bench gpu [DEVICE] [--seconds S] [--out FILE]
 
-DEVICE is a name as in a config; the default is the GPU that "devices": "auto" selects. The parts, in
-this order: the device, `pumice verify`, kernels of three nets, training steps of three nets, and
-PyTorch's steps beside them where PyTorch is installed and supports the GPU. Each part has a share of
-the time that is left, so the whole keeps --seconds. A part that exceeds its share is ended, and its
-finished rows stay. The batch of a net is the largest power of two up to the usual one that fits
+DEVICE is a name as in a config; the default is the GPU that "devices": "auto" selects. The parts,
+in this order: the device, `pumice verify`, kernels of three nets, training steps of three nets, and
+PyTorch's steps beside them where PyTorch is installed and supports the GPU. Each part has a share
+of the time that is left, so the whole keeps --seconds. A part that exceeds its share is ended, and
+its finished rows stay. The batch of a net is the largest power of two up to the usual one that fits
 into the memory and, on slow devices, into the time.
 
 The file is written again after each part, so an interrupted measurement keeps what it has. It holds
@@ -330,8 +330,8 @@ def measure_step(a, device, table, net, guess, seconds, folder):
         limit = (end - time.monotonic()) * (0.65 if batch > 1 else 1)
         try:
             r = report_of([a.pumice, "bench", config, "--synthetic", "--json", "--steps", "200",
-                           "--warmup", "2", "--seconds", f"{max(1, limit / 6):.1f}", f"run.batch_size={batch}"],
-                          limit)
+                           "--warmup", "2", "--seconds", f"{max(1, limit / 6):.1f}",
+                           f"run.batch_size={batch}"], limit)
             break
         except Failed as e:
             why = f"{why}batch {batch}: {e}. "
@@ -448,7 +448,7 @@ def arguments():
 def measure(a, device, table):
     """Measures all parts. Returns the number of parts without a result."""
     failures = 0
-    shares = {"peak": 10, "torch": 4, "verify": VERIFY_SHARE, **KERNELS}
+    shares = {"peak": 10, "torch": 12, "verify": VERIFY_SHARE, **KERNELS}
     for net in NETS:
         shares[net] = net.share
         shares[net.row + " torch"] = PYTORCH_SHARE

@@ -111,7 +111,8 @@ class Run:
         p = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "gpu_report.py"), *words, "--pumice",
              programs["pumice"], "--torch-python", programs["python"], "--seconds", str(seconds),
-             "--out", self.path], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             "--out", self.path],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if interrupt:
             for said in p.stdout:
                 if "training step of mobilenet_v2" in said:
@@ -181,7 +182,8 @@ def no_gpu(folder):
 def failures(folder):
     r = Run(folder, "wrong")
     assert r.code == 1 and r.find("verify", "verdict")["value"] == "1 wrong"
-    assert r.find("verify", "conv2d_fwd r", "wrong")["note"] == "value 3 is 1, not 2, in PATH of NAME"
+    note = r.find("verify", "conv2d_fwd r", "wrong")["note"]
+    assert note == "value 3 is 1, not 2, in PATH of NAME"
     assert r.find("end", "state")["value"] == "1 part failed" and not private(r.text)
     r = Run(folder, "crash")
     assert r.code == 1 and r.find("step", "resnet_v1_50", "pumice")

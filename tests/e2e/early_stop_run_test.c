@@ -88,7 +88,8 @@ static void best_by_default(void **state)
     (void)state;
     check(train_net(NULL, "e", "run.steps=3 eval.every_steps=2"), 0, "best accuracy so far",
           "train: done: 3 steps in ", "; the best accuracy is ", ", at step ",
-          "/e/report.html\n", "train: next: pumice eval ", "/e eval.checkpoint=best; pumice predict ",
+          "/e/report.html\n", "train: next: pumice eval ",
+          "/e eval.checkpoint=best; pumice predict ",
           " PICTURES eval.checkpoint=best; pumice export ");
     /* A finished run says what comes next, but not that it did something. */
     struct result r = train_net(NULL, "e", "run.steps=3 eval.every_steps=2");
