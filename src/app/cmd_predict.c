@@ -86,8 +86,9 @@ const struct pm_command pm_command_predict = {
         "named and skipped; the exit code is then 3. Files of a folder whose names do not end\n"
         "like those of pictures are named and not read.\n"
         "\n"
-        "  --out FOLDER   also writes drawings of each prediction as PNG files. FOLDER must not\n"
-        "                 be the folder of the pictures\n"
+        "  --out FOLDER   also writes drawings of each prediction as PNG files, in the folders\n"
+        "                 that the pictures are in below the named folder; with several names,\n"
+        "                 these too. FOLDER must not be the folder of the pictures\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n"
         "  pumice predict runs/photos new_photo.jpg\n",

@@ -17,7 +17,9 @@ enum { MOST = 8 }; /* pictures at once */
 struct files {
     struct pm_arena *arena;
     const char *out; /* the folder that is written to, whose pictures are not read; NULL: none */
-    const char **path;
+    struct file {
+        const char *path, *below; /* below: without the folder that was named; in the arena */
+    } *list;                      /* owned */
     size_t count, capacity;
     const char **other; /* what the folders hold beside pictures; owned, texts in the arena */
     size_t other_count, other_capacity;
@@ -29,8 +31,10 @@ static void add_other(struct files *f, const char *path)
     f->other[f->other_count++] = path;
 }
 
-/* A link to a folder that contains it is not followed. */
-static int add_path(struct files *f, const char *path, const struct pm_folder_chain *above)
+/* below: the end of path, behind the folder that was named. A link to a folder that contains it is
+ * not followed. */
+static int add_path(struct files *f, const char *path, const char *below,
+                    const struct pm_folder_chain *above)
 {
     struct pm_folder_chain own;
     char **names;
@@ -38,8 +42,9 @@ static int add_path(struct files *f, const char *path, const struct pm_folder_ch
     int err = PM_OK;
 
     if (!pm_is_folder(path)) {
-        PM_GROW(f->path, f->count, f->capacity);
-        f->path[f->count++] = pm_arena_strdup(f->arena, path);
+        PM_GROW(f->list, f->count, f->capacity);
+        f->list[f->count++] = (struct file){ pm_arena_strdup(f->arena, path),
+                                             pm_arena_strdup(f->arena, below) };
         return PM_OK;
     }
     if (!pm_folder_enter(path, above, &own) && above)
@@ -51,12 +56,31 @@ static int add_path(struct files *f, const char *path, const struct pm_folder_ch
         if (f->out && pm_same_file(inner, f->out))
             continue;
         if (pm_is_folder(inner) || pm_image_named(inner))
-            PM_TRY(add_path(f, inner, &own));
+            PM_TRY(add_path(f, inner, *below ? pm_arena_printf(f->arena, "%s/%s", below, names[i])
+                                             : names[i], &own));
         else if (names[i][0] != '.')
             add_other(f, inner);
     }
 out:
     return err;
+}
+
+/* Returns what a path of the command line adds to the paths below OUT: a file its name, a folder
+ * nothing, but with several paths its name, too. */
+static const char *named(const struct files *f, const char *path, size_t count)
+{
+    size_t length = strlen(path);
+    const char *begin;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    begin = path + length;
+    while (begin > path && begin[-1] != '/')
+        begin--;
+    const char *name = pm_arena_printf(f->arena, "%.*s", (int)(path + length - begin), begin);
+    const bool plain = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+
+    return pm_is_folder(path) && (count == 1 || !plain) ? "" : name;
 }
 
 /* Names the files in the folders that are not read. */
@@ -76,22 +100,52 @@ static void report_others(const struct files *f, struct cJSON *report)
                 f->other_count - NAMED);
 }
 
-/* A picture may have the name that is written. */
-static int check_out(const struct files *f)
+/* Returns path without its last part, "." if it has one part. */
+static const char *folder_of(const struct files *f, const char *path)
 {
-    for (size_t i = 0; f->out && i < f->count; i++) {
-        const char *slash = strrchr(f->path[i], '/');
-        const char *folder =
-            slash ? pm_arena_printf(f->arena, "%.*s", (int)(slash - f->path[i]) + 1, f->path[i])
-                  : ".";
+    const char *slash = strrchr(path, '/');
 
-        if (pm_same_file(folder, f->out))
+    return slash ? pm_arena_printf(f->arena, "%.*s", (int)(slash - path) + 1, path) : ".";
+}
+
+/* Fails if a picture of the list is in this folder, which drawings are written to. */
+static int check_folder(const struct files *f, const char *folder)
+{
+    const char *last = "";
+
+    if (!pm_is_folder(folder))
+        return PM_OK;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *own = folder_of(f, f->list[i].path);
+
+        if (strcmp(own, last) != 0 && pm_same_file(own, folder))
             return pm_fail(PM_ECONFIG,
                            "--out: %s is also the folder of %s, which could be overwritten: name "
                            "another folder",
-                           f->out, f->path[i]);
+                           folder, f->list[i].path);
+        last = own;
     }
     return PM_OK;
+}
+
+/* A picture may have the name that is written. */
+static int check_out(const struct files *f)
+{
+    const char *last = "";
+    int err = PM_OK;
+
+    if (!f->out)
+        return PM_OK;
+    PM_TRY(check_folder(f, f->out));
+    for (size_t i = 0; i < f->count; i++) {
+        const char *below = folder_of(f, f->list[i].below);
+
+        if (strcmp(below, last) != 0 && strcmp(below, ".") != 0)
+            PM_TRY(check_folder(f, pm_arena_printf(f->arena, "%s/%s", f->out, below)));
+        last = below;
+    }
+out:
+    return err;
 }
 
 /* ---- one batch -------------------------------------------------------------------------- */
@@ -103,7 +157,7 @@ struct predictor {
     struct pm_net_of_size now; /* the net of the batch */
     size_t *stride;           /* per output: bytes of one picture; owned */
     const void **values;      /* per output: values of one picture; owned */
-    const char *const *files; /* borrowed */
+    const struct file *files; /* borrowed */
     struct cJSON **object;    /* per file: its part of the report; the list is owned */
     const char *out;
     size_t damaged; /* files so far that could not be read */
@@ -112,7 +166,7 @@ struct predictor {
 
 static void name_file(void *ctx, uint64_t file, char *out, size_t size)
 {
-    snprintf(out, size, "%s", ((const struct predictor *)ctx)->files[file]);
+    snprintf(out, size, "%s", ((const struct predictor *)ctx)->files[file].path);
 }
 
 /* Takes the net of a frame. */
@@ -154,47 +208,48 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Length of a file's name without folder and ending. */
-static int stem_of(const char *path, const char **name)
+/* Length of a path without the ending of its name. */
+static int stem_of(const char *path)
 {
-    const char *dot;
+    const char *name = base_name(path), *dot = strrchr(name, '.');
 
-    *name = base_name(path);
-    dot = strrchr(*name, '.');
-    return dot && dot > *name ? (int)(dot - *name) : (int)strlen(*name);
+    return dot && dot > name ? (int)(dot - path) : (int)strlen(path);
 }
 
 static bool is_taken(const struct predictor *p, size_t index)
 {
-    const char *name, *other;
-    int length = stem_of(p->files[index], &name);
+    const char *own = p->files[index].below;
+    const int length = stem_of(own);
 
     for (size_t i = 0; i < index; i++)
-        if (stem_of(p->files[i], &other) == length &&
-            strncmp(name, other, (size_t)length) == 0)
+        if (stem_of(p->files[i].below) == length &&
+            strncmp(own, p->files[i].below, (size_t)length) == 0)
             return true;
     return false;
 }
 
-/* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one
- * name the later ones get their place in the list before it. */
+/* OUT/FOLDERS/NAME.png: the folders below the named one, NAME without its ending, and what the
+ * picture is called behind it. Of pictures of one name the later ones get their place in the list
+ * before it. */
 static int write_picture(const struct predictor *p, size_t index, bool taken,
                          const struct pm_drawing *picture)
 {
-    char path[4096];
-    const char *name;
+    const char *below = p->files[index].below, *name = base_name(below);
+    const int folders = (int)(name - below);
+    struct pm_str path = { 0 };
     uint8_t *png = NULL;
     size_t size;
-    int err = PM_OK, length = stem_of(p->files[index], &name);
+    int err = PM_OK;
 
+    pm_str_add(&path, "%s/%.*s", p->out, folders, below);
+    PM_TRY(pm_make_folders(path.text));
     if (taken)
-        snprintf(path, sizeof path, "%s/%zu-%.*s%s.png", p->out, index, length, name,
-                 picture->what);
-    else
-        snprintf(path, sizeof path, "%s/%.*s%s.png", p->out, length, name, picture->what);
+        pm_str_add(&path, "%zu-", index);
+    pm_str_add(&path, "%.*s%s.png", stem_of(below) - folders, name, picture->what);
     PM_TRY(pm_image_encode_png(&picture->image, &png, &size));
-    PM_TRY(pm_file_write(path, png, size));
+    PM_TRY(pm_file_write(path.text, png, size));
 out:
+    pm_str_free(&path);
     pm_free(png);
     return err;
 }
@@ -207,7 +262,7 @@ static int show(const struct predictor *p, size_t index, size_t i)
     int err = PM_OK;
 
     if (p->out)
-        PM_TRY(read_image(p->files[index], 3, &picture));
+        PM_TRY(read_image(p->files[index].path, 3, &picture));
     for (int k = 0; k < p->now.outputs.count; k++)
         p->values[k] = (const char *)pm_plan_output(p->now.plan, 0, p->now.outputs.node[k], 0) +
                        i * p->stride[k];
@@ -293,7 +348,7 @@ static int predict_batch(struct predictor *p, const uint64_t *files, size_t coun
     if (windows)
         memset(windows, 0, (size_t)p->now.batch * 4 * sizeof(float));
     for (size_t i = 0; i < count; i++) {
-        err = prepare(p, p->files[files[i]], in + i * floats, windows ? windows + 4 * i : NULL,
+        err = prepare(p, p->files[files[i]].path, in + i * floats, windows ? windows + 4 * i : NULL,
                       &p->size[i]);
         if (err == PM_EDATA) {
             why[i] = pm_strdup(pm_error_text());
@@ -340,7 +395,7 @@ static void group_files(struct predictor *p, size_t count)
     struct pm_frame *frames = pm_calloc(count, sizeof *frames);
 
     for (size_t i = 0; i < count && p->s.e->facts.own_sizes; i++)
-        if (measure(p, p->files[i], &frames[i]) < 0)
+        if (measure(p, p->files[i].path, &frames[i]) < 0)
             frames[i] = (struct pm_frame){ 0 };
     pm_frame_groups_of(frames, count, pm_experiment_frame(p->s.e, false), &p->groups);
     pm_free(frames);
@@ -363,7 +418,7 @@ static void add_objects(struct predictor *p, size_t count, struct cJSON *report)
     for (size_t i = 0; i < count; i++) {
         p->object[i] = cJSON_CreateObject();
         cJSON_AddItemToArray(images, p->object[i]);
-        cJSON_AddStringToObject(p->object[i], "file", p->files[i]);
+        cJSON_AddStringToObject(p->object[i], "file", p->files[i].path);
     }
 }
 
@@ -399,14 +454,14 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     for (size_t i = 0; i < count; i++) {
         if (!pm_file_exists(paths[i]) && !pm_is_folder(paths[i]))
             PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", paths[i]));
-        PM_TRY(add_path(&f, paths[i], NULL));
+        PM_TRY(add_path(&f, paths[i], named(&f, paths[i], count), NULL));
     }
     report_others(&f, report);
     if (f.count == 0)
         PM_TRY(pm_fail(PM_EDATA,
                        "no image files (" PM_IMAGE_ENDINGS ") in the given files and folders"));
     PM_TRY(check_out(&f));
-    p.files = f.path;
+    p.files = f.list;
     PM_TRY(pm_session_open(c, false, (struct pm_net_want){ PM_USE_PREDICT, batch, 0, 0 }, &p.s));
     PM_TRY(open_nets(&p, f.count, batch));
     if (out)
@@ -427,7 +482,7 @@ out:
     pm_free(p.stride);
     pm_free(p.values);
     pm_session_close(&p.s);
-    pm_free(f.path);
+    pm_free(f.list);
     pm_free(f.other);
     pm_arena_destroy(&f.arena);
     return err;

@@ -268,6 +268,41 @@ static void damaged_pictures(void **state)
     check(r, 3, "1 of 1 files");
 }
 
+/* Drawings keep the folders of the pictures. Only equal names in one folder get a number. */
+static void folders_of_drawings(void **state)
+{
+    static const char *const names[] = { "x.png", "ants/x.png", "ants/y.png", "bees/old/x.png" };
+    char path[64];
+
+    (void)state;
+    assert_int_equal(pm_make_folders(in("nested/ants")), 0);
+    assert_int_equal(pm_make_folders(in("nested/bees/old")), 0);
+    for (size_t i = 0; i < PM_COUNT(names); i++) {
+        snprintf(path, sizeof path, "../nested/%s", names[i]);
+        put_picture(path);
+    }
+    check(run(NULL, "predict %s %s/ run.folder=%s --out %s", in("net.json"), in("nested"),
+              in("run"), in("all")), 0);
+    for (size_t i = 0; i < PM_COUNT(names); i++)
+        assert_true(pm_file_exists(in("all/%s", names[i])));
+    /* Several folders, and a file. */
+    check(run(NULL, "predict %s %s/nested/ants %s/nested/bees %s/nested/x.png run.folder=%s "
+                    "--out %s", in("net.json"), in("."), in("."), in("."), in("run"),
+              in("several")), 0);
+    assert_true(pm_file_exists(in("several/ants/x.png")));
+    assert_true(pm_file_exists(in("several/bees/old/x.png")));
+    assert_true(pm_file_exists(in("several/x.png")));
+    /* Equal names of one folder. */
+    put_picture("../nested/ants/x.PNG");
+    check(run(NULL, "predict %s %s run.folder=%s --out %s", in("net.json"), in("nested/ants"),
+              in("run"), in("equal")), 0);
+    assert_true(pm_file_exists(in("equal/x.png")) && pm_file_exists(in("equal/1-x.png")));
+    /* The drawing of nested/ants/x.png would replace the picture. */
+    check(run(NULL, "predict %s %s/nested/ants %s/nested/bees run.folder=%s --out %s",
+              in("net.json"), in("."), in("."), in("run"), in("nested")), 2,
+          "which could be overwritten");
+}
+
 static int make(void **state)
 {
     (void)state;
@@ -285,7 +320,8 @@ int main(void)
         cmocka_unit_test(files_by_split),    cmocka_unit_test(other_checkpoints),
         cmocka_unit_test(without_step),
         cmocka_unit_test(watching),          cmocka_unit_test(without_the_folder),
-        cmocka_unit_test(damaged_pictures),  cmocka_unit_test(checkpoint_of_another_net),
+        cmocka_unit_test(damaged_pictures),  cmocka_unit_test(folders_of_drawings),
+        cmocka_unit_test(checkpoint_of_another_net),
     };
     return cmocka_run_group_tests(tests, make, drop_world);
 }
