@@ -349,8 +349,8 @@ def measure_step(a, device, table, net, guess, seconds, folder):
     ms = r["ms_per_step"]
     table.add("step", net.row, "pumice", batch=batch, ms_min=ms["min"], ms_median=ms["median"],
               ms_max=ms["max"], images_per_second=1e3 * batch / ms["median"], note=note,
-              **{k: int(r[k]) for k in ("dispatches", "barriers", "segments", "bytes_moved")
-                 if k in r})
+              **{k: int(r["devices"][0][k])
+                 for k in ("dispatches", "barriers", "segments", "bytes_moved")})
     for p in r.get("phases", []):
         if p["where"] != "host":
             table.add("phase", f"{net.row} {p['name']}", batch=batch, ms_min=p["ms"]["min"],
