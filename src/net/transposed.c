@@ -11,7 +11,7 @@
 
 /* Larger weights are transposed by the calls that need them: their copies would live from the
  * beginning of the step to their data gradient. */
-enum { MOST_BYTES = 16 << 20 };
+enum { MOST_BYTES = 12 << 20 };
 enum { WORDS = 8, SIDE = TRANSPOSE_SQUARE, GRID_MAX = 65535 };
 
 struct pm_transposed {

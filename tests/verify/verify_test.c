@@ -3,6 +3,7 @@
  * instructions. Correct kernels pass. Verdicts are stored, and a damaged file counts as no
  * verdicts. */
 #include "device/drivers.h"
+#include "net/tile_device.h"
 #include "optim/optimizer.h"
 
 #include <pumice/rng.h>
@@ -74,9 +75,9 @@ static bool has_kernel(const struct pm_verify *v, const char *name)
     return false;
 }
 
-/* Runs the layers and shaders of the source; each of its kernels must be among those that v has
- * run. */
-static void reach_source(const struct pm_verify_source *s, struct pm_device *cpu,
+/* Reaches the layers and shaders of the source's plan on a device. If v is not NULL, each of its
+ * kernels must be among those that v has run. */
+static void reach_source(const struct pm_verify_source *s, struct pm_device *d,
                          const struct pm_verify *v)
 {
     struct pm_net *net = NULL;
@@ -91,13 +92,13 @@ static void reach_source(const struct pm_verify_source *s, struct pm_device *cpu
         for (size_t k = 0; k < layers; k++)
             if (net->nodes[i]->layer == all[k])
                 layers_reached[k] = 1;
-    ok(pm_variables_create(cpu, net, true, s->slots, &vars));
+    ok(pm_variables_create(d, net, true, s->slots, &vars));
     pm_variables_keep_averages(vars);
-    ok(pm_plan_create(net, cpu, vars, &s->options, &plan));
+    ok(pm_plan_create(net, d, vars, &s->options, &plan));
     calls = pm_plan_calls(plan, &count);
     for (size_t i = 0; i < count; i++) {
         reach_call(&calls[i]);
-        if (!has_kernel(v, calls[i].kernel->name))
+        if (v && !has_kernel(v, calls[i].kernel->name))
             fail_msg("%s is in a case but was not verified", calls[i].kernel->name);
     }
     pm_plan_destroy(&plan);
@@ -139,6 +140,7 @@ static void on_progress(void *ctx, double done)
 static void test_everything(void **state)
 {
     struct pm_device *cpu = open_cpu();
+    struct tile_device tiles = tile_device(false);
     struct pm_verify *v = NULL;
     struct pm_verify_source s;
     size_t count, layers, optimizers;
@@ -155,8 +157,10 @@ static void test_everything(void **state)
     for (size_t i = 0; i < count; i++)
         if (list[i].verdict != PM_VERDICT_OK || list[i].worst > 0)
             fail_msg("%s on the CPU beside itself: %s", list[i].kernel, list[i].why);
-    for (size_t i = 0; pm_verify_case(i, &s); i++)
+    for (size_t i = 0; pm_verify_case(i, &s); i++) {
         reach_source(&s, cpu, v);
+        reach_source(&s, &tiles.base, NULL); /* plans for GPUs have further calls */
+    }
     find_case("normalised", &s); /* the case on which optimizers are tested */
     for (size_t i = 0; i < 2 * optimizers; i++) {
         const struct pm_optimizer *o = rows[i / 2];
