@@ -7,7 +7,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int PARTS = 1;
 layout(push_constant, scalar) uniform Push { InF32 x; InF32 dy; InOutF32 t; InOutF32 dw;
-                                             conv2d_params p; };
+                                             uvec2 done; conv2d_params p; };
 
 void main()
 {

@@ -37,7 +37,7 @@ const int WIDE = 1;
 #endif
 
 layout(push_constant, scalar) uniform Push { uvec2 x; uvec2 dy; InOutF32 t; InOutF32 dw;
-                                             conv2d_params p; };
+                                             uvec2 done; conv2d_params p; };
 
 int ceil_div(int a, int b)
 {

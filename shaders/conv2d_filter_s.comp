@@ -3,8 +3,9 @@
  * dw [tap * channel][column] is a product over pixels. A workgroup makes BM rows, which may belong
  * to several taps, x BN columns. It covers one of PARTS runs of pixels, BK pixels at a time. Both
  * tiles are stored as [pixel][row or column]. With several parts each writes its own sums to t
- * [part], and conv2d_combine adds them. The conditions of conv2d_s.comp on the tiles hold here too,
- * and TM is a multiple of 4. As there, the next tile is fetched without conditions.
+ * [part]. If LAST, the workgroup that finishes a tile last adds them, else conv2d_combine does, in
+ * the same order. The conditions of conv2d_s.comp on the tiles hold here too, and TM is a multiple
+ * of 4. As there, the next tile is fetched without conditions.
  *
  * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
 #version 450
@@ -22,12 +23,15 @@ layout(constant_id = 9) const int BN = 64;
 layout(constant_id = 10) const int BK = 16;
 layout(constant_id = 11) const int TM = 4;
 layout(constant_id = 12) const int TN = 4;
+layout(constant_id = 13) const bool LAST = false;
 
 const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
 const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
 
 layout(push_constant, scalar) uniform Push { uvec2 x; uvec2 dy; uvec2 t; uvec2 dw;
-                                             conv2d_params p; };
+                                             uvec2 done; conv2d_params p; };
+
+#include "lib/last.glsl"
 
 shared vec4 left[BK * BM / 4];
 shared vec4 right[BK * BN / 4];
@@ -128,16 +132,54 @@ void main()
         }
     }
 
-    bool direct = PARTS == 1, add = direct && p.accumulate != 0;
+    int own = column + int(across) * 4; /* the first column of this invocation */
+    if (LAST) {
+        CoherentF32 t1 = CoherentF32(t);
+        CoherentF32x4 t4 = CoherentF32x4(t);
+        uint tile = gl_WorkGroupID.y * uint(tiles * p.groups) + gl_WorkGroupID.x;
+
+        [[unroll]] for (int i = 0; i < TM; i++) {
+            int row = first + (int(line) + i / 4 * DOWN) * 4 + i % 4;
+            int at = (part * rows + row) * p.k + group * columns;
+            [[unroll]] for (int j = 0; j < TN / 4; j++) {
+                int to = own + j * ACROSS * 4;
+                vec4 v = sum[i * (TN / 4) + j];
+                if (VEC_B && row < rows && to < columns)
+                    t4.v[(at + to) >> 2] = v;
+                [[unroll]] for (int e = 0; e < 4; e++)
+                    if (!VEC_B && row < rows && to + e < columns)
+                        t1.v[at + to + e] = v[e];
+            }
+        }
+        if (!pm_is_last(tile, uint(PARTS)))
+            return;
+        [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
+            sum[i] = vec4(0.0);
+        for (int k = 0; k < PARTS; k++)
+            [[unroll]] for (int i = 0; i < TM; i++) {
+                int row = first + (int(line) + i / 4 * DOWN) * 4 + i % 4;
+                int at = (k * rows + row) * p.k + group * columns;
+                [[unroll]] for (int j = 0; j < TN / 4; j++) {
+                    int to = own + j * ACROSS * 4;
+                    if (VEC_B && row < rows && to < columns)
+                        sum[i * (TN / 4) + j] += t4.v[(at + to) >> 2];
+                    [[unroll]] for (int e = 0; e < 4; e++)
+                        if (!VEC_B && row < rows && to + e < columns)
+                            sum[i * (TN / 4) + j][e] += t1.v[at + to + e];
+                }
+            }
+    }
+
+    bool direct = LAST || PARTS == 1, add = direct && p.accumulate != 0;
     InOutF32 c1 = InOutF32(direct ? dw : t);
     InOutF32x4 c4 = InOutF32x4(direct ? dw : t);
     [[unroll]] for (int i = 0; i < TM; i++) {
         int row = first + (int(line) + i / 4 * DOWN) * 4 + i % 4;
         if (row >= rows)
             continue;
-        int at = (part * rows + row) * p.k + group * columns;
+        int at = ((direct ? 0 : part * rows) + row) * p.k + group * columns;
         [[unroll]] for (int j = 0; j < TN / 4; j++) {
-            int to = column + (int(across) + j * ACROSS) * 4;
+            int to = own + j * ACROSS * 4;
             vec4 v = sum[i * (TN / 4) + j];
             if (VEC_B) {
                 if (to < columns)

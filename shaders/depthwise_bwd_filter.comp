@@ -15,7 +15,7 @@ layout(constant_id = 7) const int KH = 3;
 #endif
 layout(constant_id = 8) const int PARTS = 1;
 layout(push_constant, scalar) uniform Push { InF32 x; InF32 dy; InOutF32 t; InOutF32 dw;
-                                             conv2d_params p; };
+                                             uvec2 done; conv2d_params p; };
 
 const int WINDOW = (TX - 1) * SX + (KW - 1) * DX + 1;
 

@@ -119,7 +119,8 @@ struct pm_program_desc {
                                  * pm_program_call_times */
 };
 /* Compiles missing shaders (in parallel, cached on disk), records the calls and allocates staging.
- * Params are copied. The caller has already put each call's scratch into its t: places. */
+ * Params are copied. The caller has already put each call's own memory into its t: and z:
+ * places. */
 int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                       struct pm_program **out);
 void pm_program_destroy(struct pm_program **p);
@@ -159,9 +160,9 @@ struct pm_counts {
     size_t barriers;   /* between dispatches of one submission */
     size_t segments;   /* submissions */
     /* What the calls read and write, from the declared sizes of their buffers. An r: or w: buffer
-     * counts once; a u: buffer twice, but once if the call sets it (accumulate = 0); a t: buffer
-     * twice, for the bytes that its variant uses; an absent buffer not at all. Caches, and data
-     * that a kernel reads several times or skips, are not considered. */
+     * counts once; a u: buffer twice, but once if the call sets it (accumulate = 0); a t: or z:
+     * buffer twice, for the bytes that its variant uses; an absent buffer not at all. Caches, and
+     * data that a kernel reads several times or skips, are not considered. */
     uint64_t bytes_moved;
 };
 void pm_program_counts(const struct pm_program *p, struct pm_counts *out);
@@ -175,9 +176,9 @@ uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MA
 /* Returns the variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 
-/* Returns the scratch bytes per buffer of a call on this device for pick() level `level` (0 for
- * buffers that are not t:). A simpler variant that needs more scratch than this level is skipped as
- * a fallback. */
+/* Returns the bytes per t: and z: buffer of a call on this device for pick() level `level` (0 for
+ * other buffers). The caller zeroes z: buffers before the first run. A simpler variant that needs
+ * more scratch than this level is skipped as a fallback. */
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                     size_t count, int level, size_t bytes[PM_MAX_BUFS]);
 

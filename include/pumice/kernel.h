@@ -133,7 +133,7 @@ struct pm_dispatch {
 struct pm_picks {
     struct pm_dispatch d[PM_MAX_DISPATCHES]; /* run in order, with a barrier between each two */
     int count;
-    size_t scratch[PM_MAX_BUFS]; /* bytes wanted for buffer i if the row says "t:" */
+    size_t scratch[PM_MAX_BUFS]; /* bytes wanted for buffer i if the row says "t:" or "z:" */
     const char *variant;         /* name for logs, profile and PM_VARIANT */
 };
 
@@ -146,7 +146,9 @@ struct pm_picks {
 struct pm_kernel {
     const char *name;
     /* Space-separated "access:name". Access: r read, w wholly overwritten, u read and written
-     * (accumulated gradients, slots, averages), t scratch of this call. "r?:b" may be absent. */
+     * (accumulated gradients, slots, averages), t scratch of this call, z counters of this call.
+     * "r?:b" may be absent. Counters are 32-bit integers that are zero before the first run, and
+     * that the call sets back to zero. No other call uses them. The CPU has none. */
     const char *bufs;
     size_t params_size; /* multiple of 4; int, unsigned and float members only */
     /* Offset + 1 of an int member `accumulate` that the planner sets: 0 in the first call of a step
@@ -182,10 +184,15 @@ struct pm_kernel {
 
 /* Buffers of a row, parsed from its text. */
 struct pm_buf_spec {
-    char access;      /* 'r' 'w' 'u' 't' */
+    char access;      /* 'r' 'w' 'u' 't' 'z' */
     bool optional;
     char name[24];
 };
+/* Whether a call brings the buffer itself, and its size comes from pm_call_scratch. */
+static inline bool pm_access_own(char access)
+{
+    return access == 't' || access == 'z';
+}
 /* Fills spec[PM_MAX_BUFS] and returns the count; a malformed row is an assertion failure. */
 int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS]);
 /* Reads the row's inplace text: pair[i] = { y, x }, buffers in row order. Returns the count. */

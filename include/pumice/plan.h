@@ -80,6 +80,7 @@ enum pm_value_kind {
     PM_VALUE_INPUT,      /* copied in every run */
     PM_VALUE_OUTPUT,     /* laid out to the end and copied out every run */
     PM_VALUE_CONSTANT,   /* written once when the plan is made */
+    PM_VALUE_COUNTER,    /* zeroed once when the plan is made; of one call */
 };
 struct pm_value {
     enum pm_value_kind kind;
@@ -204,7 +205,8 @@ void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);
 struct pm_plan_memory {
     uint64_t activations; /* laid out, bytes */
     uint64_t peak_live;   /* largest sum of live values at any call: a lower bound for any layout */
-    uint64_t constants, variables, gradients, slots, averages, staging;
+    uint64_t constants;   /* with the calls' counters */
+    uint64_t variables, gradients, slots, averages, staging;
     uint64_t workspace;   /* part of activations: the largest scratch of one call */
     uint64_t total;       /* on the device: all except staging, which is in host memory */
     int calls, values;

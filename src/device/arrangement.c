@@ -170,7 +170,8 @@ uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MA
             continue;
         switch (spec[i].access) {
         case 'u': bytes += overwrites(c) ? size : 2 * size; break;
-        case 't': bytes += 2 * (scratch ? scratch[i] : size); break;
+        case 't':
+        case 'z': bytes += 2 * (scratch ? scratch[i] : size); break;
         default: bytes += size;
         }
     }

@@ -294,7 +294,7 @@ static void check_call(const struct pm_bound_call *c)
             check_place(&c->buf[i]);
             assert(c->buf[i].offset % 4 == 0);
         } else {
-            assert(spec[i].optional || spec[i].access == 't');
+            assert(spec[i].optional || pm_access_own(spec[i].access));
         }
     }
 }

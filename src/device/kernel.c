@@ -46,7 +46,7 @@ int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUF
         assert(count <= PM_MAX_BUFS);
         memset(b, 0, sizeof *b);
         b->access = *s++;
-        assert(strchr("rwut", b->access));
+        assert(strchr("rwutz", b->access));
         if (*s == '?')
             b->optional = true, s++;
         assert(*s == ':');

@@ -111,7 +111,7 @@ const struct pm_kernel pm_conv2d_bwd_data = {
     ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t w:dx", .cpu_all = conv_bwd_data,
 };
 const struct pm_kernel pm_conv2d_bwd_filter = {
-    ROW(conv2d_bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
+    ROW(conv2d_bwd_filter), .bufs = "r:x r:dy t:t u:dw z:done", .cpu_all = conv_bwd_filter,
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 const struct pm_kernel pm_depthwise_fwd = {
@@ -121,7 +121,7 @@ const struct pm_kernel pm_depthwise_bwd_data = {
     ROW(depthwise_bwd_data), .bufs = "r:dy r:w w:dx", .cpu_all = depthwise_bwd_data,
 };
 const struct pm_kernel pm_depthwise_bwd_filter = {
-    ROW(depthwise_bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
+    ROW(depthwise_bwd_filter), .bufs = "r:x r:dy t:t u:dw z:done", .cpu_all = conv_bwd_filter,
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 
@@ -152,7 +152,7 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
     else if (k == &pm_depthwise_bwd_data)
         pm_call(c, k, pm_count(x), p, PM_BUFS(y, w, x));
     else
-        pm_call(c, k, pm_count(w), p, PM_BUFS(x, y, none, w));
+        pm_call(c, k, pm_count(w), p, PM_BUFS(x, y, none, w, none));
 }
 
 /* ---- geometry -------------------------------------------------------------------------- */

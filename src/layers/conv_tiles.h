@@ -50,8 +50,12 @@ struct conv_tile_s;
  * number. */
 int pm_conv_tiles_s(const struct pm_caps *caps, const struct conv_product *m,
                     const struct conv_tile_s *list[PM_CONV_TILES_S]);
-/* Sets out to the dispatches of a tile; always returns true. */
-bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m,
+/* Sets out to the dispatches of a tile; always returns true. two: a second dispatch adds the parts
+ * of a filter gradient, whatever pm_conv_last_s says. */
+bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m, bool two,
                    struct pm_picks *out);
+/* Whether the parts of a filter gradient are added by the workgroup that finishes a tile last
+ * (shaders/lib/last.glsl). If so, the tile has a second form, for drivers where that fails. */
+bool pm_conv_last_s(const struct conv_tile_s *tile, const struct conv_product *m);
 
 #endif

@@ -7,13 +7,13 @@
 /* The workgroup has bm / tm * bn / tn invocations. bm * bk and bn * bk are multiples of four times
  * that, and tm and tn are multiples of 4. Otherwise parts of a tile are never fetched. */
 struct conv_tile_s {
-    const char *name;
+    const char *name, *two; /* of the form with two dispatches */
     int bm, bn, bk, tm, tn;
 };
-static const struct conv_tile_s s128x128 = { "s128x128x8", 128, 128, 8, 8, 8 };
-static const struct conv_tile_s s128x64 = { "s128x64x16", 128, 64, 16, 8, 4 };
-static const struct conv_tile_s s128x32 = { "s128x32x16", 128, 32, 16, 8, 4 };
-static const struct conv_tile_s s64x64 = { "s64x64x16", 64, 64, 16, 4, 4 };
+static const struct conv_tile_s s128x128 = { "s128x128x8", "s128x128x8_two", 128, 128, 8, 8, 8 };
+static const struct conv_tile_s s128x64 = { "s128x64x16", "s128x64x16_two", 128, 64, 16, 8, 4 };
+static const struct conv_tile_s s128x32 = { "s128x32x16", "s128x32x16_two", 128, 32, 16, 8, 4 };
+static const struct conv_tile_s s64x64 = { "s64x64x16", "s64x64x16_two", 64, 64, 16, 4, 4 };
 /* By falling size: the tiles that a GPU may try besides the best one. */
 static const struct conv_tile_s *const tiles_s[] = { &s128x128, &s128x64, &s128x32, &s64x64 };
 
@@ -42,9 +42,27 @@ static void transpose(const struct conv_product *m, struct pm_picks *out)
     out->scratch[2] = pm_conv_weights(p) * sizeof(float);
 }
 
-bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m,
+static uint32_t parts_of(const struct conv_tile_s *tile, const struct conv_product *m)
+{
+    const uint32_t tiles = pm_ceil_div(m->columns, tile->bn) * m->p->groups *
+                           pm_ceil_div(m->rows, tile->bm);
+
+    return pm_conv_parts(m, tiles, 512, SIZE_MAX);
+}
+
+/* One workgroup reads all parts of its tile. More than 2 MiB would keep it busy for longer than a
+ * dispatch of its own takes. */
+bool pm_conv_last_s(const struct conv_tile_s *tile, const struct conv_product *m)
+{
+    const size_t parts = m->filter ? parts_of(tile, m) : 1;
+
+    return parts > 1 && parts * tile->bm * tile->bn * sizeof(float) <= (size_t)2 << 20;
+}
+
+bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m, bool two,
                    struct pm_picks *out)
 {
+    const bool last = !two && pm_conv_last_s(tile, m);
     const struct conv2d_params *p = m->p;
     uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
     uint32_t column_tiles = pm_ceil_div(m->columns, tile->bn) * p->groups;
@@ -56,7 +74,7 @@ bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m,
     struct pm_dispatch *d = pm_pick_add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
     d->groups[0] = column_tiles;
     if (m->filter) {
-        parts = pm_conv_parts(m, (size_t)column_tiles * row_tiles, 512, SIZE_MAX);
+        parts = parts_of(tile, m);
         pm_pick_constant(d, parts);
         pm_pick_constant(d, vec_a);
         pm_pick_constant(d, vec_b);
@@ -81,8 +99,14 @@ bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m,
     pm_pick_constant(d, tile->tm);
     pm_pick_constant(d, tile->tn);
     if (m->filter)
+        pm_pick_constant(d, last);
+    if (m->filter && !last)
         pm_conv_combine(out, m, parts);
-    out->variant = tile->name;
+    if (last) {
+        out->scratch[2] = pm_conv_weights(p) * sizeof(float) * parts;
+        out->scratch[4] = (size_t)column_tiles * row_tiles * sizeof(uint32_t);
+    }
+    out->variant = two ? tile->two : tile->name;
     return true;
 }
 

@@ -81,12 +81,15 @@ static int make_call(struct bench *b, const struct pm_bench_shape *s, struct pm_
     *bytes = 0;
     PM_TRY(pm_call_scratch(b->device, s->kernel, &s->p, call->count, 0, scratch));
     for (int i = 0; i < count; i++) {
-        size = spec[i].access == 't' ? (scratch[i] + 3) / 4 * 4 : buffer_bytes(s, &spec[i]);
+        size = pm_access_own(spec[i].access) ? (scratch[i] + 3) / 4 * 4
+                                             : buffer_bytes(s, &spec[i]);
         if (size == 0)
             continue;
         PM_TRY(pm_buffer_create(b->device, size, &buffers[i]));
         call->buf[i] = (struct pm_place){ buffers[i], 0, size };
-        if (spec[i].access == 't')
+        if (spec[i].access == 'z')
+            PM_TRY(pm_buffer_fill(b->device, buffers[i], 0, size, 0));
+        if (pm_access_own(spec[i].access))
             continue;
         *bytes += (double)size;
         PM_TRY(fill(b, buffers[i], size));

@@ -275,7 +275,8 @@ void pm_call(struct pm_calls *c, const struct pm_kernel *k, size_t count, const 
     call->bufs = nbufs;
     for (int i = 0; i < nbufs; i++) {
         call->buf[i] = bufs[i].value;
-        assert(bufs[i].value >= 0 || spec[i].optional || spec[i].access == 't');
+        assert(bufs[i].value >= 0 || spec[i].optional ||
+               pm_access_own(spec[i].access));
     }
     if (k->accumulate)
         set_accumulate(c, call, spec);

@@ -14,9 +14,11 @@ static int add_scratch(struct pm_plan *p, int index)
 {
     struct pm_calls *c = p->calls;
     struct pm_planned_call *call = &c->calls[index];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
     size_t bytes[PM_MAX_BUFS];
     int err = PM_OK;
 
+    pm_kernel_bufs(call->kernel, spec);
     PM_TRY(pm_call_scratch(p->device, call->kernel, call->params, call->count, 0, bytes));
     for (int i = 0; i < call->bufs; i++) {
         struct pm_value v = { .kind = PM_VALUE_SCRATCH, .name = call->label, .type = PM_U8,
@@ -25,6 +27,8 @@ static int add_scratch(struct pm_plan *p, int index)
 
         if (bytes[i] == 0)
             continue;
+        if (spec[i].access == 'z')
+            v.kind = PM_VALUE_COUNTER;
         v.shape = PM_SHAPE1((int)(bytes[i] > INT32_MAX ? INT32_MAX : bytes[i]));
         PM_GROW(c->values, c->value_count, c->value_capacity);
         c->values[c->value_count] = v;
@@ -105,6 +109,13 @@ static void merge_in_place(struct pm_calls *c, int index)
     }
 }
 
+/* Places a value behind those at 0 .. *at - 1 of its class. */
+static void append_value(struct pm_value *v, size_t *at)
+{
+    v->offset = *at;
+    *at += (v->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
+}
+
 /* ---- layout ----------------------------------------------------------------------------- */
 
 static int too_large(const struct pm_plan *p, const struct pm_value *v)
@@ -122,7 +133,8 @@ static int too_large(const struct pm_plan *p, const struct pm_value *v)
 static int lay_out(struct pm_plan *p)
 {
     struct pm_calls *c = p->calls;
-    size_t limit = pm_device_caps(p->device)->max_buffer_bytes, at = 0;
+    size_t limit = pm_device_caps(p->device)->max_buffer_bytes, constants = 0;
+    size_t counters = 0;
     struct pm_interval *v = pm_calloc((size_t)c->value_count + 1, sizeof *v);
     int *value = pm_calloc((size_t)c->value_count + 1, sizeof *value);
     int count = 0, err = PM_OK;
@@ -130,10 +142,10 @@ static int lay_out(struct pm_plan *p)
     for (int i = 0; i < c->value_count; i++) {
         struct pm_value *x = &c->values[i];
 
-        if (x->kind == PM_VALUE_CONSTANT) {
-            x->offset = at;
-            at += (x->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
-        }
+        if (x->kind == PM_VALUE_CONSTANT)
+            append_value(x, &constants);
+        else if (x->kind == PM_VALUE_COUNTER)
+            append_value(x, &counters);
         if (!is_placed(x) || x->alias >= 0 || x->within >= 0 || x->first < 0)
             continue;
         if (x->bytes > limit)
@@ -141,7 +153,8 @@ static int lay_out(struct pm_plan *p)
         v[count] = (struct pm_interval){ .bytes = x->bytes, .first = x->first, .last = x->last };
         value[count++] = i;
     }
-    p->constant_bytes = at;
+    p->constant_bytes = constants;
+    p->counter_bytes = counters;
     p->peak_live = pm_layout_peak(v, count);
     p->blocks = pm_layout(v, count, limit, p->block_bytes, PM_MAX_BLOCKS);
     if (p->blocks < 0) {

@@ -21,7 +21,8 @@ static uint64_t workspace_of(const struct pm_plan *p)
 
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 {
-    struct pm_plan_memory m = { .peak_live = p->peak_live, .constants = p->constant_bytes,
+    struct pm_plan_memory m = { .peak_live = p->peak_live,
+                                .constants = p->constant_bytes + p->counter_bytes,
                                 .calls = p->calls->call_count, .values = p->calls->value_count,
                                 .workspace = workspace_of(p),
                                 .live_without_recompute = p->recomputed.live_without,
@@ -48,7 +49,8 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 
 const char *const pm_plan_phase_names[PM_PHASES] = { "forward", "again", "backward", "update" };
 static const char *const kind_names[] = { "activation", "scratch", "variable", "gradient", "slot",
-                                          "average", "input", "output", "constant" };
+                                          "average", "input", "output", "constant",
+                                          "counter" };
 
 static void print_calls(const struct pm_plan *p, FILE *f)
 {

@@ -18,7 +18,7 @@ struct pm_plan {
 
     size_t block_bytes[PM_MAX_BLOCKS]; /* bytes of activations, scratch, inputs and outputs */
     int blocks;
-    size_t constant_bytes;
+    size_t constant_bytes, counter_bytes;
     size_t peak_live;
     bool transposes;                   /* the calls use transposed copies of weights */
     struct pm_recomputed recomputed;   /* zeros if recomputing is off */
@@ -35,7 +35,7 @@ struct pm_plan {
 
     bool loaded; /* the programs are missing if a refresh has failed */
     /* Created by pm_plan_load. block is borrowed if activations are shared. */
-    struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
+    struct pm_buffer *block[PM_MAX_BLOCKS], *constants, *counters;
     struct pm_program *program;
     struct pm_program *other;   /* timeable, Vulkan: the other of the two, timed or untimed */
     bool is_timed;              /* program records times */

@@ -43,6 +43,8 @@ static struct pm_place place_of(const struct pm_plan *p, int value)
     case PM_VALUE_SLOT:
     case PM_VALUE_AVERAGE:
         return variable_place(p, v);
+    case PM_VALUE_COUNTER:
+        return (struct pm_place){ identity(&p->counters), v->offset, v->bytes };
     case PM_VALUE_CONSTANT:
         return (struct pm_place){ identity(&p->constants), v->offset, v->bytes };
     default: {

@@ -90,6 +90,10 @@ static int allocate(struct pm_plan *p)
     }
     if (p->constant_bytes)
         PM_TRY(pm_buffer_create(p->device, p->constant_bytes, &p->constants));
+    if (p->counter_bytes) {
+        PM_TRY(pm_buffer_create(p->device, p->counter_bytes, &p->counters));
+        PM_TRY(pm_buffer_fill(p->device, p->counters, 0, p->counter_bytes, 0));
+    }
     for (int i = 0; i < p->calls->value_count; i++) {
         const struct pm_value *v = &p->calls->values[i];
 
@@ -170,6 +174,7 @@ void pm_plan_unload(struct pm_plan *p)
     for (int i = 0; i < PM_MAX_BLOCKS && !p->options.shared; i++)
         pm_buffer_destroy(p->device, &p->block[i]);
     pm_buffer_destroy(p->device, &p->constants);
+    pm_buffer_destroy(p->device, &p->counters);
     p->loaded = false;
 }
 

@@ -67,7 +67,7 @@ static bool is_repeatable(const struct pm_sketch *s, const struct pm_sketch_call
     for (int i = 0; i < k->bufs; i++) {
         const struct pm_sketch_value *v = k->buf[i] < 0 ? NULL : &s->value[k->buf[i]];
 
-        if (!v || k->access[i] == 't')
+        if (!v || pm_access_own(k->access[i]))
             continue;
         if (k->access[i] == 'u' || writers[k->buf[i]] > 1 || (k->access[i] == 'w' && !v->mergeable))
             return false;

@@ -160,7 +160,7 @@ static int first_run(struct pm_expected *e)
         struct output *o = &e->out[b];
         const float *y;
 
-        if (!buf->bytes || e->spec[b].access == 'r' || e->spec[b].access == 't')
+        if (!buf->bytes || e->spec[b].access == 'r' || pm_access_own(e->spec[b].access))
             continue;
         o->count = buf->bytes / pm_type_size(buf->type);
         o->floats = buf->type == PM_F32;

@@ -78,7 +78,7 @@ static int make_buffers(struct pm_one_call *o, int level)
 
     PM_TRY(pm_call_scratch(o->device, c->kernel, o->params, c->count, level, scratch));
     for (int b = 0; b < o->bufs; b++) {
-        size_t bytes = o->spec[b].access == 't' ? scratch[b] : c->buf[b].bytes;
+        size_t bytes = pm_access_own(o->spec[b].access) ? scratch[b] : c->buf[b].bytes;
 
         if (bytes > 0 && o->place[b] == b)
             PM_TRY(make_buffer(o, b, bytes));
@@ -97,9 +97,10 @@ static int make_program(struct pm_one_call *o, int level)
         int at = o->place[b];
         size_t bytes = at == b ? o->bytes[b] : c->buf[b].bytes;
 
+        if (!pm_access_own(o->spec[b].access))
+            bytes = c->buf[b].bytes;
         if (o->buffer[at])
-            call.buf[b] = (struct pm_place){ o->buffer[at], GUARD,
-                                             o->spec[b].access == 't' ? bytes : c->buf[b].bytes };
+            call.buf[b] = (struct pm_place){ o->buffer[at], GUARD, bytes };
     }
     return pm_program_create(o->device, &(struct pm_program_desc){
         .name = "verify", .calls = &call, .calls_count = 1, .slots = 1, .levels = &level },
@@ -156,11 +157,11 @@ void pm_one_call_destroy(struct pm_one_call **one)
 static void fill_before(struct pm_one_call *o, int b, const void *data)
 {
     size_t words = pm_buffer_size(o->buffer[b]) / 4, first = GUARD / 4;
-    size_t bytes = o->spec[b].access == 't' ? 0 : o->call->buf[b].bytes;
-    uint32_t *w = o->before[b];
+    size_t bytes = pm_access_own(o->spec[b].access) ? 0 : o->call->buf[b].bytes;
+    uint32_t *w = o->before[b], inside = o->spec[b].access == 'z' ? 0 : (uint32_t)NAN_WORD;
 
     for (size_t i = 0; i < words; i++)
-        w[i] = i >= first && i < first + o->bytes[b] / 4 ? (uint32_t)NAN_WORD : GUARD_WORD;
+        w[i] = i >= first && i < first + o->bytes[b] / 4 ? inside : GUARD_WORD;
     if (o->spec[b].access != 'w' && data)
         memcpy(w + first, data, bytes);
 }
@@ -185,6 +186,9 @@ static void find_fault(const struct pm_one_call *o, int b, char *fault, size_t s
                      (i - end) * 4, name);
         return;
     }
+    if (o->spec[b].access == 'z' &&
+        memcmp(o->before[b] + first, o->after[b] + first, o->bytes[b]) != 0)
+        snprintf(fault, size, "%s does not set its counters %s back to zero", kernel, name);
     if (o->spec[b].access == 'r' && !o->replaced[b] &&
         memcmp(o->before[b] + first, o->after[b] + first, o->bytes[b]) != 0)
         snprintf(fault, size, "%s changes its input %s", kernel, name);

@@ -103,7 +103,8 @@ static void make_value(struct walk *w, int index)
     if (x->within >= 0)
         index = x->within, x = &w->values[index];
     if (w->value[index] || x->kind == PM_VALUE_VARIABLE || x->kind == PM_VALUE_GRADIENT ||
-        x->kind == PM_VALUE_SLOT || x->kind == PM_VALUE_AVERAGE || x->kind == PM_VALUE_SCRATCH)
+        x->kind == PM_VALUE_SLOT || x->kind == PM_VALUE_AVERAGE || x->kind == PM_VALUE_SCRATCH ||
+        x->kind == PM_VALUE_COUNTER)
         return;
     w->value[index] = pm_calloc(1, x->bytes + 4);
     if (x->kind == PM_VALUE_CONSTANT)
@@ -217,7 +218,7 @@ static void describe(struct walk *w, size_t index, struct pm_verify_call *out)
                                     .params = c->params };
     pm_kernel_bufs(c->kernel, spec);
     for (int b = 0; b < c->bufs; b++) {
-        if (c->buf[b] < 0 || spec[b].access == 't')
+        if (c->buf[b] < 0 || pm_access_own(spec[b].access))
             continue;
         make_value(w, c->buf[b]);
         out->buf[b].type = w->values[c->buf[b]].type;
@@ -251,7 +252,7 @@ static int advance(struct walk *w, size_t index, const struct pm_verify_call *ca
         size_t bytes;
         void *to;
 
-        if (c->buf[b] < 0 || spec[b].access == 'r' || spec[b].access == 't')
+        if (c->buf[b] < 0 || spec[b].access == 'r' || pm_access_own(spec[b].access))
             continue;
         to = locate(w, c->buf[b], &bytes);
         memcpy(to, pm_one_call_result(one, b), bytes);

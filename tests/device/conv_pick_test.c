@@ -43,13 +43,13 @@ static bool embedded(const char *name)
     return false;
 }
 
-/* The rule of conv2d_s.comp; the constants from `at` on are bm, bn, bk, tm, tn. */
-static void check_tile(const struct pm_dispatch *d, int at, const struct pm_caps *caps)
+/* The rule of conv2d_s.comp; the constants from `at` on are bm, bn, bk, tm, tn, then `more`. */
+static void check_tile(const struct pm_dispatch *d, int at, int more, const struct pm_caps *caps)
 {
     uint32_t bm = d->spec[at], bn = d->spec[at + 1], bk = d->spec[at + 2], tm = d->spec[at + 3],
              tn = d->spec[at + 4];
 
-    assert_int_equal(d->specs, at + 5);
+    assert_int_equal(d->specs, at + 5 + more);
     assert_int_equal(d->spec[0], bm / tm * (bn / tn));
     assert_int_equal(bm * bk % (4 * d->spec[0]), 0);
     assert_int_equal(bn * bk % (4 * d->spec[0]), 0);
@@ -72,11 +72,15 @@ static int check_levels(const struct pm_caps *caps, pick_fn *pick, const void *p
             for (int axis = 0; axis < 3; axis++)
                 assert_in_range(d->groups[axis], 1, 65535);
             if (strcmp(d->shader, "conv2d_s") == 0)
-                check_tile(d, 9, caps);
+                check_tile(d, 9, 0, caps);
             if (strcmp(d->shader, "conv2d_filter_s") == 0) {
                 assert_true(d->spec[3] == 1 || p.scratch[2] > 0);
                 assert_int_equal(d->groups[2], d->spec[3]);
-                check_tile(d, 8, caps);
+                check_tile(d, 8, 1, caps);
+                /* The last workgroup of a tile adds its parts, or a second dispatch does. */
+                assert_int_equal(p.scratch[4], d->spec[13] ? d->groups[0] * d->groups[1] * 4 : 0);
+                assert_int_equal(p.count, d->spec[3] > 1 && !d->spec[13] ? 2 : 1);
+                assert_true(!d->spec[13] || d->spec[3] * d->spec[8] * d->spec[9] * 4 <= 2 << 20);
             }
             if (strcmp(d->shader, "conv2d_combine") == 0) {
                 assert_int_equal(i, p.count - 1);

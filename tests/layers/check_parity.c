@@ -86,7 +86,7 @@ static int parity_call(struct check *k, struct subject *s, const struct run_opti
         return err;
     }
     for (int b = 0; b < c->bufs; b++) {
-        if (c->buf[b] < 0 || spec[b].access == 'r' || spec[b].access == 't')
+        if (c->buf[b] < 0 || spec[b].access == 'r' || pm_access_own(spec[b].access))
             continue;
         const int v = c->buf[b];
         const char *want = after[pm_calls_root(&s->calls, v)] + pm_calls_at(&s->calls, v);

@@ -157,13 +157,14 @@ static int bind(struct run *r, int i)
                                  .params = params };
     PM_TRY(pm_call_scratch(r->d, c->kernel, params, c->count, r->o->level, scratch));
     for (int k = 0; k < bufs; k++) {
-        if (spec[k].access == 't') {
+        if (pm_access_own(spec[k].access)) {
             if (scratch[k] == 0)
                 continue;
             struct pm_buffer **t = &r->scratch[i * PM_MAX_BUFS + k];
 
             PM_TRY(pm_buffer_create(r->d, (scratch[k] + 255) / 256 * 256, t));
-            PM_TRY(pm_buffer_fill(r->d, *t, 0, pm_buffer_size(*t), NAN_WORD));
+            PM_TRY(pm_buffer_fill(r->d, *t, 0, pm_buffer_size(*t),
+                                  spec[k].access == 'z' ? 0 : NAN_WORD));
             b->buf[k] = (struct pm_place){ *t, 0, scratch[k] };
         } else if (c->buf[k] >= 0) {
             const struct pm_calls *calls = &r->s->calls;
@@ -217,6 +218,34 @@ static void run_free(struct run *r)
     free(r->levels);
 }
 
+/* After a run all counters of the calls are zero again. */
+static int check_counters(const struct run *r)
+{
+    int err = PM_OK;
+    uint32_t *counts = NULL;
+
+    for (int i = 0; i < r->count; i++) {
+        struct pm_buf_spec spec[PM_MAX_BUFS];
+        const int bufs = pm_kernel_bufs(r->calls[i].kernel, spec);
+
+        for (int k = 0; k < bufs; k++) {
+            const struct pm_place *p = &r->calls[i].buf[k];
+
+            if (spec[k].access != 'z' || !p->buffer)
+                continue;
+            counts = realloc(counts, p->size);
+            PM_TRY(pm_buffer_read(r->d, p->buffer, p->offset, counts, p->size));
+            for (size_t n = 0; n < p->size / 4; n++)
+                if (counts[n])
+                    PM_TRY(pm_fail(PM_EFAIL, "%s: counter %zu is %u after the call",
+                                   r->calls[i].kernel->name, n, counts[n]));
+        }
+    }
+out:
+    free(counts);
+    return err;
+}
+
 /* With .alias the output lies in the input's buffer; the host images are exchanged, too. */
 static void exchange_aliases(struct run *r, bool *replaced)
 {
@@ -257,6 +286,7 @@ int subject_run(struct subject *s, struct pm_device *d, const struct run_options
     PM_TRY(pm_program_wait(p, 0));
     if (o->variant)
         *o->variant = pm_program_variant(p, 0);
+    PM_TRY(check_counters(&r));
     exchange_aliases(&r, replaced);
     for (int v = 0; v < s->calls.value_count; v++)
         if (r.value[v])
