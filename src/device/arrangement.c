@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LOOK_AHEAD = 32 }; /* calls that are tried before a barrier */
+
 struct range {
     const struct pm_buffer *buffer;
     size_t begin, end;
@@ -11,6 +13,7 @@ struct range {
 };
 struct arranger {
     const struct pm_arrange_input *in;
+    bool *added;           /* per call */
     struct pm_arrangement *s;
     bool open;             /* a segment is open */
     double seconds;        /* estimated, of the open segment */
@@ -33,6 +36,24 @@ static bool hazard(const struct arranger *r, const struct pm_bound_call *c,
             if ((r->ranges[k].write || pm_access_writes(spec[i].access)) &&
                 overlap(&r->ranges[k], &c->buf[i]))
                 return true;
+    return false;
+}
+
+/* Whether two calls must keep their order: one writes a byte range that the other uses. */
+static bool ordered(const struct pm_bound_call *a, const struct pm_bound_call *b)
+{
+    struct pm_buf_spec x[PM_MAX_BUFS], y[PM_MAX_BUFS];
+    const int m = pm_kernel_bufs(a->kernel, x), n = pm_kernel_bufs(b->kernel, y);
+
+    for (int i = 0; i < m; i++) {
+        const struct pm_place *q = &a->buf[i];
+        const struct range used = { q->buffer, q->offset, q->offset + q->size, false };
+
+        for (int k = 0; q->buffer && k < n; k++)
+            if ((pm_access_writes(x[i].access) || pm_access_writes(y[k].access)) &&
+                overlap(&used, &b->buf[k]))
+                return true;
+    }
     return false;
 }
 
@@ -65,14 +86,19 @@ static void open_segment(struct arranger *r, size_t call)
     r->count = 0;
 }
 
-static void close_segment(struct arranger *r, size_t last)
+static void close_segment(struct arranger *r)
 {
     struct pm_submission *g = &r->s->segments[r->s->segment_count - 1];
 
     if (!r->open)
         return;
     g->end = r->s->count;
-    g->last = last;
+    for (size_t i = g->begin; i < g->end; i++) {
+        const size_t call = r->s->list[i].call;
+
+        g->first = call < g->first ? call : g->first;
+        g->last = call > g->last ? call : g->last;
+    }
     r->open = false;
 }
 
@@ -123,9 +149,7 @@ static void add_dispatch(struct arranger *r, size_t call, int index, double seco
         struct pm_arranged *x;
 
         if (r->open && r->seconds > 0 && r->seconds + seconds / parts > bound) {
-            const size_t first = r->s->segments[r->s->segment_count - 1].first;
-
-            close_segment(r, i > 0 || call == first ? call : call - 1);
+            close_segment(r);
             wait = false;
         }
         open_segment(r, call);
@@ -200,6 +224,57 @@ static void add_call(struct arranger *r, size_t index)
         r->s->list[from].begins = r->s->list[r->s->count - 1].ends = true;
     r->s->counts.bytes_moved += pm_call_bytes(c, picks->scratch);
     touch(r, c, spec, bufs);
+    r->added[index] = true;
+}
+
+/* Whether a barrier must stand before the call. */
+static bool must_wait(const struct arranger *r, size_t index)
+{
+    const struct pm_bound_call *c = &r->in->desc->calls[index];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    const int bufs = pm_kernel_bufs(c->kernel, spec);
+
+    return r->open && hazard(r, c, spec, bufs);
+}
+
+/* Adds calls behind `index` that need no barrier, before the one that `index` needs. They pass only
+ * calls that are independent of them. */
+static void add_independent(struct arranger *r, size_t index, size_t end)
+{
+    const struct pm_bound_call *calls = r->in->desc->calls;
+
+    end = end - index > LOOK_AHEAD ? index + LOOK_AHEAD : end;
+    for (size_t i = index + 1; i < end; i++) {
+        bool may = !r->added[i] && r->in->picks[i]->count == 1 && !must_wait(r, i);
+
+        for (size_t k = index; may && k < i; k++)
+            may = r->added[k] || !ordered(&calls[k], &calls[i]);
+        if (may)
+            add_call(r, i);
+    }
+}
+
+/* Adds the calls begin .. end - 1. */
+static void add_calls(struct arranger *r, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        if (r->added[i])
+            continue;
+        if (!r->in->timed && must_wait(r, i))
+            add_independent(r, i, end);
+        add_call(r, i);
+    }
+}
+
+/* Returns the number of calls that the next output behind `begin` waits for, or all. */
+static size_t next_out(const struct pm_program_desc *desc, size_t begin)
+{
+    size_t next = desc->calls_count;
+
+    for (size_t i = 0; i < desc->out_count; i++)
+        if (desc->out_after[i] > begin && desc->out_after[i] < next)
+            next = desc->out_after[i];
+    return next;
 }
 
 /* Ends the segment if an output waits for exactly `done` calls. */
@@ -214,7 +289,7 @@ static void serve_outs(struct arranger *r, size_t done)
         return;
     if (done == 0) /* before any call: the output follows a segment without calls */
         open_segment(r, 0);
-    close_segment(r, done ? done - 1 : 0);
+    close_segment(r);
     for (size_t i = 0; i < desc->out_count; i++)
         if (desc->out_after[i] == done)
             r->s->out_segment[i] = r->s->segment_count - 1;
@@ -222,21 +297,22 @@ static void serve_outs(struct arranger *r, size_t done)
 
 void pm_arrange(const struct pm_arrange_input *in, struct pm_arrangement *out)
 {
-    struct arranger r = { .in = in, .s = out };
     const size_t count = in->desc->calls_count;
+    struct arranger r = { .in = in, .s = out, .added = pm_calloc(count + 1, sizeof *r.added) };
 
     *out = (struct pm_arrangement){ 0 };
     out->out_segment = pm_calloc(in->desc->out_count + 1, sizeof *out->out_segment);
     serve_outs(&r, 0);
-    for (size_t i = 0; i < count; i++) {
-        add_call(&r, i);
-        serve_outs(&r, i + 1);
+    for (size_t i = 0; i < count; i = next_out(in->desc, i)) {
+        add_calls(&r, i, next_out(in->desc, i));
+        serve_outs(&r, next_out(in->desc, i));
     }
     if (out->segment_count == 0) /* the program only copies in */
         open_segment(&r, 0);
-    close_segment(&r, count ? count - 1 : 0);
+    close_segment(&r);
     out->counts.segments = out->segment_count;
     pm_free(r.ranges);
+    pm_free(r.added);
 }
 
 void pm_arrangement_free(struct pm_arrangement *s)

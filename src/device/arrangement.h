@@ -7,8 +7,10 @@
  * above the limit is dispatched in parts, unless its shader reads the number of workgroups.
  *
  * Within a segment, a barrier stands before a call with a hazard: the call reads or writes a byte
- * range written since the last barrier, or writes a range that was read. In a timed program a
- * barrier is before every dispatch. */
+ * range written since the last barrier, or writes a range that was read. Some of the next calls may
+ * need no barrier and be independent of the calls that they pass: they come before the barrier. So
+ * branches of a net share barriers. In a timed program a barrier is before every dispatch, and
+ * calls keep their order. */
 #ifndef PM_ARRANGEMENT_H
 #define PM_ARRANGEMENT_H
 
