@@ -5,7 +5,8 @@
  * tiles are stored as [pixel][row or column]. With several parts each writes its own sums to t
  * [part]. If LAST, the workgroup that finishes a tile last adds them, else conv2d_combine does, in
  * the same order. The conditions of conv2d_s.comp on the tiles hold here too, and TM is a multiple
- * of 4. As there, the next tile is fetched without conditions.
+ * of 4. As there, the next tile is fetched without conditions, and ROLLED keeps the loop over a
+ * tile's pixels.
  *
  * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
 #version 450
@@ -14,16 +15,17 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int PARTS = 1;
-layout(constant_id = 4) const bool VEC_A = false; /* channels are a multiple of 4 */
-layout(constant_id = 5) const bool VEC_B = false; /* columns are a multiple of 4 */
-layout(constant_id = 6) const int OH = 1;         /* constants, to make divisions cheap */
-layout(constant_id = 7) const int OW = 1;
-layout(constant_id = 8) const int BM = 64;
-layout(constant_id = 9) const int BN = 64;
-layout(constant_id = 10) const int BK = 16;
-layout(constant_id = 11) const int TM = 4;
-layout(constant_id = 12) const int TN = 4;
-layout(constant_id = 13) const bool LAST = false;
+layout(constant_id = 4) const bool VEC_A = false;  /* channels are a multiple of 4 */
+layout(constant_id = 5) const bool VEC_B = false;  /* columns are a multiple of 4 */
+layout(constant_id = 6) const bool ROLLED = false; /* the loop over a tile's pixels is kept */
+layout(constant_id = 7) const int OH = 1;          /* constants, to make divisions cheap */
+layout(constant_id = 8) const int OW = 1;
+layout(constant_id = 9) const int BM = 64;
+layout(constant_id = 10) const int BN = 64;
+layout(constant_id = 11) const int BK = 16;
+layout(constant_id = 12) const int TM = 4;
+layout(constant_id = 13) const int TN = 4;
+layout(constant_id = 14) const bool LAST = false;
 
 const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
 const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
@@ -88,6 +90,25 @@ void fetch(int pixel, int end, int group, int b_column)
     }
 }
 
+/* This invocation's sums [TM][TN / 4]. */
+vec4 sum[TM * TN / 4];
+
+/* Adds the products of the tile's pixel number k. */
+void multiply(int k)
+{
+    uint line = gl_LocalInvocationIndex / uint(ACROSS);
+    uint across = gl_LocalInvocationIndex % uint(ACROSS);
+    vec4 l[TM / 4];
+
+    [[unroll]] for (int i = 0; i < TM / 4; i++)
+        l[i] = left[k * (BM / 4) + line + i * DOWN];
+    [[unroll]] for (int j = 0; j < TN / 4; j++) {
+        vec4 r = right[k * (BN / 4) + across + j * ACROSS];
+        [[unroll]] for (int i = 0; i < TM; i++)
+            sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r, sum[i * (TN / 4) + j]);
+    }
+}
+
 void main()
 {
     uint me = gl_LocalInvocationIndex;
@@ -107,7 +128,6 @@ void main()
     int b_column = column + int(me % uint(BN / 4)) * 4;
     uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* position in the sums */
 
-    vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
         sum[i] = vec4(0.0);
 
@@ -120,15 +140,12 @@ void main()
             right[me + i * SIZE] = mix(vec4(0.0), next_b[i], there_b[i]);
         barrier();
         fetch(pixel + BK, end, group, b_column);
-        [[unroll]] for (int k = 0; k < BK; k++) {
-            vec4 l[TM / 4];
-            [[unroll]] for (int i = 0; i < TM / 4; i++)
-                l[i] = left[k * (BM / 4) + line + i * DOWN];
-            [[unroll]] for (int j = 0; j < TN / 4; j++) {
-                vec4 r = right[k * (BN / 4) + across + j * ACROSS];
-                [[unroll]] for (int i = 0; i < TM; i++)
-                    sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r, sum[i * (TN / 4) + j]);
-            }
+        if (ROLLED) {
+            [[dont_unroll]] for (int k = 0; k < BK; k++)
+                multiply(k);
+        } else {
+            [[unroll]] for (int k = 0; k < BK; k++)
+                multiply(k);
         }
     }
 

@@ -2,8 +2,12 @@
  *
  * A workgroup makes BM rows (pixels) x BN columns (channels) and iterates over the terms (tap,
  * channel) BK at a time. An invocation makes TM x TN of them. While a tile is multiplied, the next
- * one is loaded into registers. The left tile is stored as [row][term], padded by 4, the right one
- * as [term][column]. Both are written and read four floats at a time.
+ * one is loaded into registers. The right tile is stored as [term][column]. There are two forms:
+ * - The loop over a tile's terms is unrolled. The left tile is stored as [row][term], padded by 4,
+ *   and is read four terms at a time.
+ * - ROLLED, for compilers that move the loads of an unrolled loop to its beginning and then spill
+ *   registers (Intel). The left tile is stored as [term][row], padded by 4, and is read four rows
+ *   at a time. TM is a multiple of 4.
  *
  * Shapes that are not a multiple of the tiles are padded with zeros. The zeros are inserted when a
  * tile is written to shared memory. Until then, elements outside are fetched from element 0. A
@@ -13,8 +17,11 @@
  * The workgroup has BM / TM * BN / TN invocations. BM * BK and BN * BK are multiples of four times
  * that (otherwise parts of the tiles would never be fetched), and TN and BK are multiples of 4.
  *
+ * With several PARTS, each part adds up its own range of channels of all taps, and writes its sums
+ * to t. conv2d_combine adds the parts.
+ *
  * Grid: x = column tile + column tiles * group, y + 65535 * (z % layers) = row tile, z / layers =
- * phase. */
+ * phase + phases * part. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"
@@ -24,22 +31,27 @@ layout(constant_id = 3) const bool BACK = false;
 layout(constant_id = 4) const bool FLAT = false;   /* forward, few channels: all taps are one */
 layout(constant_id = 5) const bool VEC_A = false;  /* terms are a multiple of 4 */
 layout(constant_id = 6) const bool VEC_B = false;  /* columns are a multiple of 4 */
-layout(constant_id = 7) const int KW = 1;          /* FLAT: constants, to make divisions cheap */
-layout(constant_id = 8) const int CHANNELS = 1;
-layout(constant_id = 9) const int BM = 64;
-layout(constant_id = 10) const int BN = 64;
-layout(constant_id = 11) const int BK = 16;
-layout(constant_id = 12) const int TM = 4;
-layout(constant_id = 13) const int TN = 4;
+layout(constant_id = 7) const bool ROLLED = false; /* the loop over a tile's terms is kept */
+layout(constant_id = 8) const int PARTS = 1;       /* the terms are cut into parts */
+layout(constant_id = 9) const int PHASES_Y = 1;    /* BACK: the strides */
+layout(constant_id = 10) const int PHASES_X = 1;
+layout(constant_id = 11) const int KW = 1;         /* FLAT: constants, to make divisions cheap */
+layout(constant_id = 12) const int CHANNELS = 1;
+layout(constant_id = 13) const int BM = 64;
+layout(constant_id = 14) const int BN = 64;
+layout(constant_id = 15) const int BK = 16;
+layout(constant_id = 16) const int TM = 4;
+layout(constant_id = 17) const int TN = 4;
 
 const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
 const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
-const int PITCH = BK / 4 + 1;
+const int PITCH = ROLLED ? BM / 4 + 1 : BK / 4 + 1;
 
 layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c; conv2d_params p; };
+#define CONV_PHASES ivec2(PHASES_Y, PHASES_X)
 #include "lib/conv_address.glsl"
 
-shared vec4 left[BM * PITCH];
+shared vec4 left[(ROLLED ? BK : BM) * PITCH];
 shared vec4 right[BK * BN / 4];
 
 /* This invocation's part of the next tile, and which of its elements exist. */
@@ -49,35 +61,44 @@ bvec4 there_a[A_LOADS], there_b[B_LOADS];
  * element. */
 int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
 
-/* The current position in the terms. */
+/* The current position in the terms. The part has those from begin_term to terms - 1 of a tap. */
 ivec2 tap = ivec2(0, -1), phase, offset;
-int term = 0, terms;
+int term = 0, begin_term = 0, terms, part = 0;
 
 /* This invocation's sums [TM][TN / 4]. */
 vec4 sum[TM * TN / 4];
+
+/* Returns the row of the tile that sum[i * (TN / 4)] belongs to. */
+int row_of(int i)
+{
+    int line = int(gl_LocalInvocationIndex / uint(ACROSS));
+    return ROLLED ? (line + i / 4 * DOWN) * 4 + i % 4 : line + i * DOWN;
+}
 #include "lib/conv_store.glsl"
 
 /* Advances to the next BK terms: of the same tap, or of the next tap that touches this phase's
  * rows. */
-bool advance()
+void advance()
 {
     term += BK;
     if (tap.y >= 0 && term < terms)
-        return true;
-    term = 0;
+        return;
+    term = begin_term;
     do {
         tap.y++;
-        if (tap.y == p.kw) {
-            tap = ivec2(tap.x + 1, 0);
-        }
-        if (FLAT && (tap.x | tap.y) != 0)
-            return false;
+        if (tap.y == p.kw || (FLAT && tap.y > 0))
+            tap = ivec2(FLAT ? p.kh : tap.x + 1, 0);
     } while (tap.x < p.kh && !conv_tap(tap, phase, offset));
+}
+
+/* Whether there are terms at the current position. */
+bool more()
+{
     return tap.x < p.kh;
 }
 
-/* Fetches the next tile, or nothing if `more` is false. b_column: column in the group. */
-void fetch(bool more, int group, int b_column)
+/* Fetches the next tile, if there is one. b_column: column in the group. */
+void fetch(int group, int b_column)
 {
     uint me = gl_LocalInvocationIndex;
     int a_term = int(me % uint(BK / 4)) * 4, b_term = int(me / uint(BN / 4));
@@ -87,17 +108,20 @@ void fetch(bool more, int group, int b_column)
     InF32 a1 = InF32(a), b1 = InF32(BACK && p.transposed == 0 ? t : w);
     InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK && p.transposed == 0 ? t : w);
 
+    /* It is cheaper to compute an offset again than to keep it in registers. */
+    if (ROLLED)
+        conv_tap(tap, phase, offset);
     int shift = FLAT ? 0 : (offset.x * source.y + offset.y) * a_width;
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {
         int at = row_at[i] + shift + term + a_term;
-        bool inside = more && uint(row_y[i] + offset.x) < uint(source.x)
+        bool inside = more() && uint(row_y[i] + offset.x) < uint(source.x)
                    && uint(row_x[i] + offset.y) < uint(source.y);
         if (FLAT) {
             [[unroll]] for (int e = 0; e < 4; e++) {
                 uint flat_term = uint(term + a_term + e), at_tap = flat_term / uint(CHANNELS);
                 int y = int(at_tap / uint(KW)) * p.dilation_h;
                 int x = int(at_tap % uint(KW)) * p.dilation_w;
-                there_a[i][e] = more && flat_term < terms && uint(row_y[i] + y) < uint(source.x)
+                there_a[i][e] = more() && flat_term < terms && uint(row_y[i] + y) < uint(source.x)
                              && uint(row_x[i] + x) < uint(source.y);
                 int from = row_at[i] + (y * source.y + x) * a_width
                          + int(flat_term % uint(CHANNELS));
@@ -120,14 +144,65 @@ void fetch(bool more, int group, int b_column)
         int line = term + b_term + i * (SIZE / (BN / 4));
         int at = at_b + line * b_width + b_column;
         if (VEC_B) {
-            there_b[i] = bvec4(more && line < terms && b_column < columns);
+            there_b[i] = bvec4(more() && line < terms && b_column < columns);
             next_b[i] = b4.v[there_b[i].x ? at >> 2 : 0];
         } else {
             [[unroll]] for (int e = 0; e < 4; e++) {
-                there_b[i][e] = more && line < terms && b_column + e < columns;
+                there_b[i][e] = more() && line < terms && b_column + e < columns;
                 next_b[i][e] = b1.v[there_b[i][e] ? at + e : 0];
             }
         }
+    }
+}
+
+/* Writes this invocation's part of the left tile to shared memory. */
+void put_left()
+{
+    uint column = gl_LocalInvocationIndex % uint(BK / 4);
+
+    [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        uint row = gl_LocalInvocationIndex / uint(BK / 4) + i * (SIZE / (BK / 4));
+        vec4 v = mix(vec4(0.0), next_a[i], there_a[i]);
+        if (ROLLED) {
+            [[unroll]] for (int e = 0; e < 4; e++)
+                left[column * 4 * PITCH + row / 4 + e * PITCH][row % 4] = v[e];
+        } else {
+            left[row * PITCH + column] = v;
+        }
+    }
+}
+
+/* Adds the products of four terms, the tile's number k * 4 .. + 3. */
+void multiply_four(int k)
+{
+    uint line = gl_LocalInvocationIndex / uint(ACROSS);
+    uint across = gl_LocalInvocationIndex % uint(ACROSS);
+    vec4 r[TN];
+
+    [[unroll]] for (int j = 0; j < TN; j++)
+        r[j] = right[(k * 4 + j / (TN / 4)) * (BN / 4) + across + j % (TN / 4) * ACROSS];
+    [[unroll]] for (int i = 0; i < TM; i++) {
+        vec4 l = left[(line + i * DOWN) * PITCH + k];
+        [[unroll]] for (int s = 0; s < 4; s++)
+            [[unroll]] for (int j = 0; j < TN / 4; j++)
+                sum[i * (TN / 4) + j] = fma(vec4(l[s]), r[s * (TN / 4) + j],
+                                            sum[i * (TN / 4) + j]);
+    }
+}
+
+/* Adds the products of one term, the tile's number k. */
+void multiply_term(int k)
+{
+    uint line = gl_LocalInvocationIndex / uint(ACROSS);
+    uint across = gl_LocalInvocationIndex % uint(ACROSS);
+    vec4 l[TM / 4];
+
+    [[unroll]] for (int i = 0; i < TM / 4; i++)
+        l[i] = left[k * PITCH + line + i * DOWN];
+    [[unroll]] for (int j = 0; j < TN / 4; j++) {
+        vec4 r = right[k * (BN / 4) + across + j * ACROSS];
+        [[unroll]] for (int i = 0; i < TM; i++)
+            sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r, sum[i * (TN / 4) + j]);
     }
 }
 
@@ -142,14 +217,22 @@ void main()
 
     ivec2 whole = conv_target(ivec2(0)), source = conv_source();
     int layers = conv_ceil_div(conv_ceil_div(p.n * whole.x * whole.y, BM), 65535);
-    phase = conv_phase(int(gl_WorkGroupID.z) / layers);
+    int z = int(gl_WorkGroupID.z) / layers;
+    if (PARTS > 1) {
+        int chunk = conv_ceil_div(conv_ceil_div(terms, BK), PARTS) * BK;
+        part = z / (PHASES_Y * PHASES_X);
+        z %= PHASES_Y * PHASES_X;
+        begin_term = part * chunk;
+        terms = min(begin_term + chunk, terms);
+    }
+    phase = conv_phase(z);
     ivec2 target = conv_target(phase);
     int rows = p.n * target.x * target.y;
     int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.y)) * BM;
     if (first >= rows)
         return; /* the whole workgroup returns */
 
-    uint a_row = me / uint(BK / 4), a_place = a_row * PITCH + me % uint(BK / 4);
+    uint a_row = me / uint(BK / 4);
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {
         int row = first + int(a_row) + i * (SIZE / (BK / 4));
         ivec3 at = conv_position(min(row, rows - 1), target);
@@ -160,34 +243,26 @@ void main()
                   + group * channels;
     }
     int b_column = column + int(me % uint(BN / 4)) * 4;
-    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* position in the sums */
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
         sum[i] = vec4(0.0);
 
-    bool more = advance();
-    fetch(more, group, b_column);
-    while (more) {
+    advance();
+    fetch(group, b_column);
+    while (more()) {
         barrier(); /* all invocations have multiplied the previous tile */
-        [[unroll]] for (int i = 0; i < A_LOADS; i++)
-            left[a_place + i * (SIZE / (BK / 4)) * PITCH] = mix(vec4(0.0), next_a[i], there_a[i]);
+        put_left();
         [[unroll]] for (int i = 0; i < B_LOADS; i++)
             right[me + i * SIZE] = mix(vec4(0.0), next_b[i], there_b[i]);
         barrier();
-        more = advance();
-        fetch(more, group, b_column);
-        [[unroll]] for (int k = 0; k < BK / 4; k++) {
-            vec4 r[TN];
-            [[unroll]] for (int j = 0; j < TN; j++)
-                r[j] = right[(k * 4 + j / (TN / 4)) * (BN / 4) + across + j % (TN / 4) * ACROSS];
-            [[unroll]] for (int i = 0; i < TM; i++) {
-                vec4 l = left[(line + i * DOWN) * PITCH + k];
-                [[unroll]] for (int s = 0; s < 4; s++)
-                    [[unroll]] for (int j = 0; j < TN / 4; j++)
-                        sum[i * (TN / 4) + j] = fma(vec4(l[s]), r[s * (TN / 4) + j],
-                                                    sum[i * (TN / 4) + j]);
-            }
+        advance();
+        fetch(group, b_column);
+        if (ROLLED) {
+            [[dont_unroll]] for (int k = 0; k < BK; k++)
+                multiply_term(k);
+        } else {
+            [[unroll]] for (int k = 0; k < BK / 4; k++)
+                multiply_four(k);
         }
     }
-
     conv_store(first, rows, column, columns, group, target);
 }

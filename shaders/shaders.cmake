@@ -31,6 +31,7 @@ pm_shader(concat_fwd VEC4)
 pm_shader(conv2d_bwd_data_naive)
 pm_shader(conv2d_bwd_filter_naive)
 pm_shader(conv2d_combine)
+pm_shader(conv2d_combine_image SOURCE conv2d_combine.comp DEFINES IMAGE=1)
 pm_shader(conv2d_filter_r)
 pm_shader(conv2d_filter_r_4x4 SOURCE conv2d_filter_r.comp
     DEFINES FIXED_TM=4 FIXED_TN=4 FIXED_VEC=false)

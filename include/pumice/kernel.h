@@ -113,6 +113,8 @@ struct pm_caps {
     uint32_t max_workgroup_invocations;
     uint32_t max_groups[3];            /* at least 65535 each */
     uint32_t shared_bytes;             /* per workgroup */
+    uint32_t compute_units;            /* NVIDIA: SMs, ARM: cores; 0 for software drivers */
+    bool compute_units_guessed;        /* the driver does not report them */
     uint64_t max_buffer_bytes;         /* largest single buffer */
     bool int64, float16, storage16, subgroup_arithmetic;
     /* Cooperative matrices: a subgroup multiplies m x k by k x n 16-bit floats and sums in 32 bits.

@@ -9,9 +9,14 @@
  * conv_origin, possibly outside the image), and a tap has an offset from it (conv_tap). Their sum
  * is the place in the source.
  *
- * The includer declares `const bool BACK` (data gradient) and the push block with params p. */
+ * The includer declares `const bool BACK` (data gradient) and the push block with params p. It may
+ * define CONV_PHASES, the numbers of phases along the two axes of a data gradient, as constants. */
 #ifndef PM_CONV_ADDRESS_GLSL
 #define PM_CONV_ADDRESS_GLSL
+
+#ifndef CONV_PHASES
+#define CONV_PHASES ivec2(p.stride_h, p.stride_w)
+#endif
 
 int conv_ceil_div(int a, int b)
 {
@@ -27,21 +32,21 @@ ivec2 conv_source()
 /* Number of lines and columns of the written image that belong to a phase; largest for phase 0. */
 ivec2 conv_target(ivec2 phase)
 {
-    return BACK ? ivec2(conv_ceil_div(p.h - phase.x, p.stride_h),
-                        conv_ceil_div(p.w - phase.y, p.stride_w))
+    return BACK ? ivec2(conv_ceil_div(p.h - phase.x, CONV_PHASES.x),
+                        conv_ceil_div(p.w - phase.y, CONV_PHASES.y))
                 : ivec2(p.oh, p.ow);
 }
 
 ivec2 conv_phase(int number)
 {
-    return BACK ? ivec2(number / p.stride_w, number % p.stride_w) : ivec2(0);
+    return BACK ? ivec2(number / CONV_PHASES.y, number % CONV_PHASES.y) : ivec2(0);
 }
 
 /* Returns image, line and column of row number `row` in the target. */
 ivec3 conv_position(int row, ivec2 target)
 {
-    int line = row / target.y;
-    return ivec3(line / target.x, line % target.x, row % target.y);
+    uint line = uint(row) / uint(target.y);
+    return ivec3(line / uint(target.x), line % uint(target.x), uint(row) % uint(target.y));
 }
 
 /* Returns the next row's position. */
@@ -68,7 +73,8 @@ ivec2 conv_origin(ivec3 at)
 /* Returns the pixel's index in the written image. */
 int conv_pixel(ivec3 at, ivec2 phase)
 {
-    return BACK ? (at.x * p.h + at.y * p.stride_h + phase.x) * p.w + at.z * p.stride_w + phase.y
+    return BACK ? (at.x * p.h + at.y * CONV_PHASES.x + phase.x) * p.w
+                      + at.z * CONV_PHASES.y + phase.y
                 : (at.x * p.oh + at.y) * p.ow + at.z;
 }
 
@@ -77,14 +83,14 @@ int conv_pixel(ivec3 at, ivec2 phase)
 bool conv_tap(ivec2 tap, ivec2 phase, out ivec2 offset)
 {
     ivec2 reach = tap * ivec2(p.dilation_h, p.dilation_w);
-    ivec2 stride = ivec2(p.stride_h, p.stride_w);
+    ivec2 stride = CONV_PHASES;
     if (!BACK) {
         offset = reach;
         return true;
     }
     ivec2 far = phase + ivec2(p.top, p.left) + reach * (stride - 1);
     offset = far / stride - reach;
-    return far.x % p.stride_h == 0 && far.y % p.stride_w == 0;
+    return far.x % stride.x == 0 && far.y % stride.y == 0;
 }
 
 #endif

@@ -1,7 +1,8 @@
-/* The end of conv2d_s.comp: writes the sums of a workgroup's tile to c.
+/* The end of conv2d_s.comp: writes the sums of a workgroup's tile to c. With several parts, it
+ * writes them to t [part][result], behind transposed weights if t has them.
  *
- * The includer declares the constants of the tile, the push block, phase and sum. Invocation number
- * me has the rows me / ACROSS + i * DOWN of the tile, and the columns
+ * The includer declares the constants of the tile, the push block, phase, part, sum and row_of.
+ * Invocation number me has row row_of(i) of the tile and the columns
  * (me % ACROSS + j * ACROSS) * 4 .. + 3 in sum[i * (TN / 4) + j]. */
 #ifndef PM_CONV_STORE_GLSL
 #define PM_CONV_STORE_GLSL
@@ -10,16 +11,26 @@
  * those of the group. target: the size of the phase's image. */
 void conv_store(int first, int rows, int column, int columns, int group, ivec2 target)
 {
-    uint me = gl_LocalInvocationIndex, line = me / uint(ACROSS), across = me % uint(ACROSS);
-    OutF32 c1 = OutF32(c);
-    OutF32x4 c4 = OutF32x4(c);
+    uint across = gl_LocalInvocationIndex % uint(ACROSS);
+    OutF32 c1 = OutF32(PARTS > 1 ? t : c);
+    OutF32x4 c4 = OutF32x4(PARTS > 1 ? t : c);
+    int width = columns * p.groups, before = group * columns;
+    if (PARTS > 1 && BACK)
+        before += (p.transposed != 0 ? 0 : p.kh * p.kw * p.k * columns)
+                + part * p.n * p.h * p.w * width;
+    else if (PARTS > 1)
+        before += part * p.n * p.oh * p.ow * width;
+    ivec3 at_row;
 
     [[unroll]] for (int i = 0; i < TM; i++) {
-        int row = first + int(line) + i * DOWN;
+        int row = first + row_of(i), pixel = row;
+        if (PHASES_Y * PHASES_X > 1) {
+            at_row = ROLLED && i % 4 > 0 ? conv_next(at_row, target) : conv_position(row, target);
+            pixel = conv_pixel(at_row, phase);
+        }
         if (row >= rows)
             continue;
-        int at = conv_pixel(conv_position(row, target), phase) * (columns * p.groups)
-               + group * columns;
+        int at = pixel * width + before;
         [[unroll]] for (int j = 0; j < TN / 4; j++) {
             int to = column + (int(across) + j * ACROSS) * 4;
             if (VEC_B) {

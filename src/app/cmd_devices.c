@@ -54,6 +54,9 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d)
                pm_bytes_text(c->shared_bytes, shared));
     pm_str_add(s, "    kernels     for %s, subgroups of %u\n", classes[c->device_class],
                c->subgroup_size);
+    if (c->compute_units > 0)
+        pm_str_add(s, "    units       %u compute units%s\n", c->compute_units,
+                   c->compute_units_guessed ? " (a guess: the driver does not report them)" : "");
     pm_str_add(s, "    features    %s\n", d->features[0] ? d->features : "none that are optional");
 }
 
@@ -130,6 +133,8 @@ static cJSON *device_json(const struct pm_device_info *d)
     cJSON_AddNumberToObject(limits, "max_buffer_bytes", (double)c->max_buffer_bytes);
     cJSON_AddNumberToObject(limits, "shared_bytes", c->shared_bytes);
     cJSON_AddNumberToObject(limits, "subgroup_size", c->subgroup_size);
+    cJSON_AddNumberToObject(limits, "compute_units", c->compute_units);
+    cJSON_AddBoolToObject(limits, "compute_units_guessed", c->compute_units_guessed);
     cJSON_AddNumberToObject(limits, "max_workgroup_invocations", c->max_workgroup_invocations);
     cJSON_AddItemToObject(limits, "max_workgroup_size", three(c->max_workgroup_size));
     cJSON_AddItemToObject(limits, "max_groups", three(c->max_groups));

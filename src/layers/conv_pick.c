@@ -6,23 +6,21 @@
 #include "conv_tiles.h"
 #include "dispatches.h"
 
-/* The tables of structure R come first; GPUs have none. Then come the tiles of structure S, the
- * first of them in both forms if it has two. The naive shader is last. */
+/* The tables of structure R come first; GPUs have none. Then come the ways of structure S. The
+ * naive shader is last. */
 static bool product_pick(const struct pm_caps *caps, const struct conv_product *m, int level,
                          const char *simple, size_t items, struct pm_picks *out)
 {
     const struct conv_table_r *tables[PM_CONV_TABLES_R];
-    const struct conv_tile_s *tiles[PM_CONV_TILES_S];
-    int count_r = pm_conv_tables_r(caps, tables), count_s = pm_conv_tiles_s(caps, m, tiles);
+    struct conv_way_s ways[PM_CONV_WAYS_S];
+    int count_r = pm_conv_tables_r(caps, tables), count_s = pm_conv_ways_s(caps, m, ways);
 
     *out = (struct pm_picks){ 0 };
     if (level < count_r)
         return pm_conv_run_r(caps, tables[level], m, out);
     level -= count_r;
-    if (count_s > 0 && level > 0 && pm_conv_last_s(tiles[0], m) && --level == 0)
-        return pm_conv_run_s(tiles[0], m, true, out);
     if (level < count_s)
-        return pm_conv_run_s(tiles[level], m, false, out);
+        return pm_conv_run_s(&ways[level], m, out);
     return level == count_s && pm_pick_naive(out, simple, items);
 }
 

@@ -1,5 +1,5 @@
-/* conv_product: sizes of the products that convolutions compute, and the split of filter gradients
- * into parts; see conv_tiles.h. */
+/* conv_product: sizes of the products that convolutions compute, and the addition of their parts;
+ * see conv_tiles.h. */
 #include "conv_tiles.h"
 
 #include "dispatches.h"
@@ -7,11 +7,6 @@
 size_t pm_conv_weights(const struct conv2d_params *p)
 {
     return (size_t)p->kh * p->kw * (p->c / p->groups) * p->k;
-}
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 struct conv_product pm_conv_product(const struct conv2d_params *p, bool back)
@@ -39,23 +34,25 @@ struct conv_product pm_conv_product_filter(const struct conv2d_params *p)
     };
 }
 
-uint32_t pm_conv_parts(const struct conv_product *m, size_t groups, size_t wanted, size_t most)
+size_t pm_conv_result_bytes(const struct conv_product *m)
 {
     const struct conv2d_params *p = m->p;
-    size_t pixels = (size_t)p->n * p->oh * p->ow, bytes = pm_conv_weights(p) * sizeof(float);
-    uint32_t parts = 1;
 
-    most = min_size(most, 8192);
-    while (parts < 1024 && (groups * parts < wanted || pixels / parts > most)
-           && pixels / (2 * parts) >= 64 && 2 * parts * bytes <= (size_t)64 << 20)
-        parts *= 2;
-    return parts;
+    return sizeof(float) * (m->filter ? pm_conv_weights(p)
+                          : m->back   ? (size_t)p->n * p->h * p->w * p->c
+                                      : (size_t)p->n * p->oh * p->ow * p->k);
 }
 
 void pm_conv_combine(struct pm_picks *out, const struct conv_product *m, uint32_t parts)
 {
+    size_t bytes = pm_conv_result_bytes(m);
+
     if (parts == 1)
         return;
-    pm_pick_constant(pm_pick_items(out, "conv2d_combine", pm_conv_weights(m->p)), parts);
-    out->scratch[2] = pm_conv_weights(m->p) * sizeof(float) * parts;
+    const char *shader = m->filter ? "conv2d_combine" : "conv2d_combine_image";
+    struct pm_dispatch *d = pm_pick_items(out, shader, bytes / sizeof(float));
+    pm_pick_constant(d, parts);
+    if (!m->filter)
+        pm_pick_constant(d, m->back);
+    out->scratch[2] += bytes * parts;
 }

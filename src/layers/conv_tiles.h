@@ -23,12 +23,14 @@ struct conv_product pm_conv_product_filter(const struct conv2d_params *p);
 
 /* Returns the number of weights. */
 size_t pm_conv_weights(const struct conv2d_params *p);
-/* Returns the number of runs of pixels that a filter gradient is split into, a power of two. There
- * are `wanted` workgroups if possible; groups: their number without a split. Runs have at most
- * `most` pixels, and at most 8192 for the accuracy of the sums. Runs have at least 64 pixels, and
- * partial sums need no more than 64 MiB. */
-uint32_t pm_conv_parts(const struct conv_product *m, size_t groups, size_t wanted, size_t most);
-/* Adds the dispatch that adds the parts of a filter gradient, and requests their scratch. */
+enum {
+    PM_CONV_RUN = 8192,             /* most pixels in a run of a filter gradient, for accuracy */
+    PM_CONV_PARTS_BYTES = 64 << 20, /* most memory for the partial sums of a call */
+};
+/* Returns the bytes of the product's result. */
+size_t pm_conv_result_bytes(const struct conv_product *m);
+/* Adds the dispatch that adds the parts of the result, and requests scratch for them, behind the
+ * scratch requested so far. Does nothing for one part. */
 void pm_conv_combine(struct pm_picks *out, const struct conv_product *m, uint32_t parts);
 
 /* ---- structure R ------------------------------------------------------------------------ */
@@ -44,18 +46,22 @@ bool pm_conv_run_r(const struct pm_caps *caps, const struct conv_table_r *table,
 
 /* ---- structure S ------------------------------------------------------------------------ */
 
-enum { PM_CONV_TILES_S = 6 }; /* the most tiles that a shape may choose among */
 struct conv_tile_s;
-/* Fills list with the tiles for the product that fit the device, best first; returns their
- * number. */
-int pm_conv_tiles_s(const struct pm_caps *caps, const struct conv_product *m,
-                    const struct conv_tile_s *list[PM_CONV_TILES_S]);
-/* Sets out to the dispatches of a tile; always returns true. two: a second dispatch adds the parts
- * of a filter gradient, whatever pm_conv_last_s says. */
-bool pm_conv_run_s(const struct conv_tile_s *tile, const struct conv_product *m, bool two,
+/* A way to compute a product: the tile, and the number of parts that the terms (filter: the
+ * pixels) are cut into. */
+struct conv_way_s {
+    const struct conv_tile_s *tile;
+    uint32_t parts;
+    /* A second dispatch adds the parts of a filter gradient. Otherwise the workgroup that finishes
+     * a tile last does, if there are few (shaders/lib/last.glsl); drivers may fail at that. */
+    bool two;
+};
+enum { PM_CONV_WAYS_S = 6 }; /* the most ways that a shape may choose among */
+/* Fills list with the ways that fit the device, best first; returns their number. They depend on
+ * caps and the product's sizes alone. */
+int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
+                   struct conv_way_s list[PM_CONV_WAYS_S]);
+/* Sets out to the dispatches of a way; always returns true. */
+bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
                    struct pm_picks *out);
-/* Whether the parts of a filter gradient are added by the workgroup that finishes a tile last
- * (shaders/lib/last.glsl). If so, the tile has a second form, for drivers where that fails. */
-bool pm_conv_last_s(const struct conv_tile_s *tile, const struct conv_product *m);
-
 #endif

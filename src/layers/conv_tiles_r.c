@@ -130,6 +130,22 @@ int pm_conv_tables_r(const struct pm_caps *caps, const struct conv_table_r *list
     return 2;
 }
 
+/* Returns the number of runs of pixels that a filter gradient is cut into, a power of two. There
+ * are 16 workgroups if possible; groups: their number without a cut. Runs have at most `most`
+ * pixels, and at least 64. */
+static uint32_t parts_of(const struct conv_product *m, size_t groups, size_t most)
+{
+    const struct conv2d_params *p = m->p;
+    size_t pixels = (size_t)p->n * p->oh * p->ow, bytes = pm_conv_result_bytes(m);
+    uint32_t parts = 1;
+
+    most = min_size(most, PM_CONV_RUN);
+    while (parts < 1024 && (groups * parts < 16 || pixels / parts > most)
+           && pixels / (2 * parts) >= 64 && 2 * parts * bytes <= PM_CONV_PARTS_BYTES)
+        parts *= 2;
+    return parts;
+}
+
 /* Runs the whole tiles, then the rest of the columns. */
 bool pm_conv_run_r(const struct pm_caps *caps, const struct conv_table_r *table,
                    const struct conv_product *m, struct pm_picks *out)
@@ -160,7 +176,7 @@ bool pm_conv_run_r(const struct pm_caps *caps, const struct conv_table_r *table,
                       * pm_ceil_div(m->terms, rows_of(m, &tiles[main]));
         /* A run of both images is read once per tile and fits a cache of 1 MiB. */
         size_t most = ((size_t)1 << 18) / ((size_t)p->c + p->k);
-        parts = pm_conv_parts(m, groups, 16, most < 256 ? 256 : most);
+        parts = parts_of(m, groups, most < 256 ? 256 : most);
         parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
     }
     if (m->back && !p->transposed)

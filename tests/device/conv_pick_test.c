@@ -1,6 +1,7 @@
 /* The variants picked for convolutions, for every class of device and many shapes, without a
  * device. Levels have no gaps and end with the naive shader, shaders exist, grids are legal,
- * tiles in shared memory are loaded completely, and scratch sizes match the partial sums. */
+ * tiles in shared memory are loaded completely, scratch sizes match the partial sums, and GPUs of
+ * different sizes are kept busy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include "conv2d.params.h"
 #include "device/vulkan/shader_table.h"
 #include "layers/conv_pick.h"
+#include "layers/dispatches.h"
 
 typedef bool pick_fn(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out);
@@ -22,12 +24,14 @@ static struct pm_caps caps_of(enum pm_class class)
     struct pm_caps c = {
         .runs_shaders = true, .device_class = class, .subgroup_size = 32,
         .max_workgroup_size = { 256, 256, 64 }, .max_workgroup_invocations = 256,
-        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
+        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768, .compute_units = 28,
     };
 
     /* The limits that Vulkan guarantees; larger tiles do not fit. */
     if (class == PM_CLASS_OTHER)
         c.max_workgroup_invocations = c.max_workgroup_size[0] = c.max_workgroup_size[1] = 128;
+    if (class == PM_CLASS_LAVAPIPE || class == PM_CLASS_SWIFTSHADER)
+        c.compute_units = 0;
     if (class == PM_CLASS_LAVAPIPE)
         c.subgroup_size = 8, c.int64 = true;
     if (class == PM_CLASS_SWIFTSHADER)
@@ -72,19 +76,21 @@ static int check_levels(const struct pm_caps *caps, pick_fn *pick, const void *p
             for (int axis = 0; axis < 3; axis++)
                 assert_in_range(d->groups[axis], 1, 65535);
             if (strcmp(d->shader, "conv2d_s") == 0)
-                check_tile(d, 9, 0, caps);
+                check_tile(d, 13, 0, caps);
             if (strcmp(d->shader, "conv2d_filter_s") == 0) {
                 assert_true(d->spec[3] == 1 || p.scratch[2] > 0);
                 assert_int_equal(d->groups[2], d->spec[3]);
-                check_tile(d, 8, 1, caps);
+                check_tile(d, 9, 1, caps);
                 /* The last workgroup of a tile adds its parts, or a second dispatch does. */
-                assert_int_equal(p.scratch[4], d->spec[13] ? d->groups[0] * d->groups[1] * 4 : 0);
-                assert_int_equal(p.count, d->spec[3] > 1 && !d->spec[13] ? 2 : 1);
-                assert_true(!d->spec[13] || d->spec[3] * d->spec[8] * d->spec[9] * 4 <= 2 << 20);
+                assert_int_equal(p.scratch[4], d->spec[14] ? d->groups[0] * d->groups[1] * 4 : 0);
+                assert_int_equal(p.count, d->spec[3] > 1 && !d->spec[14] ? 2 : 1);
+                assert_true(!d->spec[14] || d->spec[3] * d->spec[9] * d->spec[10] * 4 <= 2 << 20);
             }
-            if (strcmp(d->shader, "conv2d_combine") == 0) {
+            if (strncmp(d->shader, "conv2d_combine", 14) == 0) {
                 assert_int_equal(i, p.count - 1);
-                assert_int_equal(p.scratch[2] % d->spec[3], 0);
+                assert_true(d->spec[3] > 1);
+                if (d->specs == 4 || !d->spec[4]) /* data gradients have weights there, too */
+                    assert_int_equal(p.scratch[2] % d->spec[3], 0);
             }
         }
     }
@@ -128,7 +134,7 @@ static void test_conv2d(void **state)
                     struct conv2d_params p = shape(s[0], s[1], channels[c], channels[k], s[2], s[3],
                                                    1);
                     int levels = check_levels(&caps, pm_conv2d_fwd_pick, &p, false);
-                    assert_in_range(levels, class == PM_CLASS_OTHER ? 1 : 2, 5);
+                    assert_in_range(levels, class == PM_CLASS_OTHER ? 1 : 2, 6);
                     check_levels(&caps, pm_conv2d_bwd_data_pick, &p, false);
                     check_levels(&caps, pm_conv2d_bwd_filter_pick, &p, false);
                 }
@@ -168,11 +174,110 @@ static void test_bias_grad(void **state)
             }
 }
 
+/* ---- how full the rounds of workgroups are ---------------------------------------------- */
+
+/* A compute unit runs two workgroups at a time: a round has twice as many as there are units. The
+ * rounds of a net are used * 100 / taken percent full, weighted by their multiply-adds. partial:
+ * bytes of partial sums, written and read. */
+struct fill {
+    double used, taken, partial;
+};
+
+static void add_fill(const struct pm_caps *caps, pick_fn *pick, const struct conv2d_params *p,
+                     struct fill *f)
+{
+    enum { PARTS = 8, PHASES_Y = 9, PHASES_X = 10, TILE = 13, FILTER_PARTS = 3, FILTER_TILE = 9 };
+    struct pm_picks picks;
+
+    assert_true(pick(caps, p, 0, 0, &picks));
+    for (int i = 0; i < picks.count; i++) {
+        const struct pm_dispatch *d = &picks.d[i];
+        bool filter = strcmp(d->shader, "conv2d_filter_s") == 0, back = d->spec[3];
+        const uint32_t *tile = &d->spec[filter ? FILTER_TILE : TILE];
+        uint32_t parts = d->spec[filter ? FILTER_PARTS : PARTS];
+        double groups = (double)d->groups[0] * d->groups[1] * d->groups[2];
+        double terms = filter ? (double)p->n * p->oh * p->ow : (double)p->kh * p->kw
+                     * (back ? p->k : p->c) / d->spec[PHASES_Y] / d->spec[PHASES_X];
+
+        if (strcmp(d->shader, "conv2d_combine_image") == 0)
+            f->partial += 2.0 * sizeof(float) * d->spec[3]
+                        * (d->spec[4] ? (double)p->n * p->h * p->w * p->c
+                                      : (double)p->n * p->oh * p->ow * p->k);
+        if (filter && parts > 1)
+            f->partial += 2.0 * sizeof(float) * parts * p->kh * p->kw * p->c * p->k;
+        if (!filter && strcmp(d->shader, "conv2d_s") != 0)
+            continue;
+        double round = 2.0 * caps->compute_units, work = (double)tile[0] * tile[1] * terms / parts;
+        f->used += groups * work;
+        f->taken += (double)pm_ceil_div((size_t)groups, (size_t)round) * round * work;
+    }
+}
+
+static void add_conv(const struct pm_caps *caps, const struct conv2d_params *p, struct fill *f)
+{
+    add_fill(caps, pm_conv2d_fwd_pick, p, f);
+    if (p->c > 3)
+        add_fill(caps, pm_conv2d_bwd_data_pick, p, f);
+    add_fill(caps, pm_conv2d_bwd_filter_pick, p, f);
+}
+
+/* The convolutions of a training step of resnet_v1_50, which halves the image in a block's last
+ * unit. */
+static struct fill resnet(const struct pm_caps *caps, int n)
+{
+    static const int units[] = { 3, 4, 6, 3 };
+    struct fill f = { 0 };
+    struct conv2d_params p = shape(n, 224, 3, 64, 7, 2, 1);
+    int size = 56, channels = 64;
+
+    add_conv(caps, &p, &f);
+    for (int block = 0; block < 4; block++)
+        for (int unit = 0; unit < units[block]; unit++) {
+            int wide = 256 << block, stride = block < 3 && unit == units[block] - 1 ? 2 : 1;
+            if (channels != wide) {
+                p = shape(n, size, channels, wide, 1, stride, 1);
+                add_conv(caps, &p, &f);
+            }
+            p = shape(n, size, channels, wide / 4, 1, 1, 1);
+            add_conv(caps, &p, &f);
+            p = shape(n, size, wide / 4, wide / 4, 3, stride, 1);
+            add_conv(caps, &p, &f);
+            size /= stride;
+            p = shape(n, size, wide / 4, wide, 1, 1, 1);
+            add_conv(caps, &p, &f);
+            channels = wide;
+        }
+    p = shape(n, 1, 2048, 1000, 1, 1, 1);
+    add_conv(caps, &p, &f);
+    return f;
+}
+
+static void test_fill(void **state)
+{
+    static const uint32_t units[] = { 28, 36, 60, 96, 132 };
+    static const struct { int batch; double percent; } bars[] = { { 32, 85 }, { 8, 75 } };
+
+    (void)state;
+    for (enum pm_class class = PM_CLASS_AMD_RDNA; class <= PM_CLASS_INTEL; class++)
+        for (size_t b = 0; b < PM_COUNT(bars); b++)
+            for (size_t u = 0; u < PM_COUNT(units); u++) {
+                struct pm_caps caps = caps_of(class);
+                caps.compute_units = units[u];
+                struct fill f = resnet(&caps, bars[b].batch);
+                double percent = 100 * f.used / f.taken;
+                print_message("class %d, batch %d, %3u units: rounds %.1f %% full, %.2f GB of "
+                              "partial sums\n", (int)class, bars[b].batch, units[u], percent,
+                              f.partial * 1e-9);
+                assert_true(percent >= bars[b].percent);
+                assert_true(f.partial <= 1.3e9);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv2d), cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_bias_grad),
+        cmocka_unit_test(test_bias_grad), cmocka_unit_test(test_fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

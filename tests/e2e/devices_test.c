@@ -35,7 +35,7 @@ static const char *string(const cJSON *o, const char *key)
 static void test_json(void **state)
 {
     char *text;
-    const cJSON *d, *last = NULL;
+    const cJSON *d, *limits, *units, *last = NULL;
     cJSON *o;
     int software = 0;
 
@@ -48,7 +48,10 @@ static void test_json(void **state)
         if (strcmp(string(d, "kind"), "cpu") == 0)
             continue;
         assert_int_equal(strlen(string(d, "uuid")), 36);
-        assert_true(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(d, "limits")));
+        limits = cJSON_GetObjectItemCaseSensitive(d, "limits");
+        units = cJSON_GetObjectItemCaseSensitive(limits, "compute_units");
+        assert_true(cJSON_IsNumber(units));
+        assert_true((units->valuedouble == 0) == (strcmp(string(d, "kind"), "software") == 0));
         software += strcmp(string(d, "kind"), "software") == 0;
     }
     assert_string_equal(string(last, "address"), "cpu");

@@ -90,6 +90,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=6 groups=2", "2x5x5x4" },
     { "conv2d filters=6 groups=3 kernel=1", "2x3x5x9" },
     { "conv2d filters=8 groups=4 stride=2", "1x6x6x8" },
+    { "conv2d filters=80 groups=2 stride=2 bias=false", "1x5x4x80" }, /* a tile's sums are cut */
     { "conv2d filters=5 groups=5", "1x5x5x5" },
     { "conv2d filters=10 groups=5 stride=2", "1x6x5x5" },
     { "conv2d filters=33 kernel=3 bias=false", "1x4x4x33" },

@@ -82,6 +82,10 @@ enum vk_extension {
     VK_HAS_MAINTENANCE4,
     VK_HAS_SUBGROUP_CONTROL,
     VK_HAS_COOPMAT,
+    VK_HAS_AMD_CORES, /* these four report the number of compute units */
+    VK_HAS_AMD_ACTIVE,
+    VK_HAS_NV_CORES,
+    VK_HAS_ARM_CORES,
     VK_EXTENSIONS,
 };
 extern const char *const pm_vk_extension_names[VK_EXTENSIONS];

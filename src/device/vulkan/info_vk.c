@@ -12,6 +12,10 @@ const char *const pm_vk_extension_names[VK_EXTENSIONS] = {
     [VK_HAS_MAINTENANCE4] = VK_KHR_MAINTENANCE_4_EXTENSION_NAME,
     [VK_HAS_SUBGROUP_CONTROL] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
     [VK_HAS_COOPMAT] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+    [VK_HAS_AMD_CORES] = VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME,
+    [VK_HAS_AMD_ACTIVE] = VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME,
+    [VK_HAS_NV_CORES] = VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME,
+    [VK_HAS_ARM_CORES] = VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME,
 };
 
 /* Prepends a structure to a pNext chain. */
@@ -80,6 +84,56 @@ static enum pm_class class_of(const struct vk_physical *p, uint32_t subgroup, ui
         return PM_CLASS_INTEL;
     default:
         return PM_CLASS_OTHER;
+    }
+}
+
+/* Returns the compute units of a usual device of the class: Intel's Arc A750 and Iris Xe, and
+ * middling cards and laptops of the others. */
+static uint32_t guess_units(const struct pm_device_info *info)
+{
+    bool intel = info->caps.device_class == PM_CLASS_INTEL;
+
+    if (info->kind == PM_KIND_INTEGRATED)
+        return intel ? 6 : 8;
+    return intel ? 28 : 36;
+}
+
+/* Sets the number of compute units: as the driver reports it, or a guess. Software drivers have
+ * none, so that their choice of kernels does not depend on the host. */
+static void describe_units(struct vk_instance *in, struct vk_physical *p)
+{
+    VkPhysicalDeviceShaderCorePropertiesAMD amd = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD };
+    VkPhysicalDeviceShaderCoreProperties2AMD active = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD };
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nv = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV };
+    VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM arm = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM };
+    VkPhysicalDeviceProperties2 props = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
+    struct pm_caps *c = &p->info.caps;
+
+    if (p->info.kind == PM_KIND_SOFTWARE)
+        return;
+    if (p->listed[VK_HAS_AMD_CORES])
+        CHAIN(props.pNext, amd);
+    if (p->listed[VK_HAS_AMD_ACTIVE])
+        CHAIN(props.pNext, active);
+    if (p->listed[VK_HAS_NV_CORES])
+        CHAIN(props.pNext, nv);
+    if (p->listed[VK_HAS_ARM_CORES])
+        CHAIN(props.pNext, arm);
+    in->vk.GetPhysicalDeviceProperties2(p->handle, &props);
+    /* A card may have parts of its chip switched off; only `active` counts without them. */
+    c->compute_units = active.activeComputeUnitCount > 0 ? active.activeComputeUnitCount
+                     : amd.shaderEngineCount > 0
+                         ? amd.shaderEngineCount * amd.shaderArraysPerEngineCount
+                               * amd.computeUnitsPerShaderArray
+                     : nv.shaderSMCount > 0 ? nv.shaderSMCount
+                                            : arm.shaderCoreCount;
+    if (c->compute_units == 0 || c->compute_units > 4096) {
+        c->compute_units = guess_units(&p->info);
+        c->compute_units_guessed = true;
     }
 }
 
@@ -306,6 +360,7 @@ void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *
     }
     find_extensions(in, out);
     describe_properties(in, out);
+    describe_units(in, out);
     if (find_queues(in, out)) {
         describe_features(in, out);
     } else {
