@@ -1,7 +1,6 @@
-/* add: y = act(a + scale (b + c + ..)); g = dy act'. want: 1 = dfirst (g), 2 = dothers (scale
- * g). */
+/* add: y = act(a + scale (b + c + ..)); g = dy act', dfirst = g, dothers = scale g. */
 struct add_params {
     int count, inputs;
-    int act, want;
+    int act;
     float slope, scale;
 };

@@ -1,11 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "lib/activation.glsl"
 #include "batch_norm.params.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const int ACT = 0;
-layout(constant_id = 4) const int FLAGS = 0;
+#define HAS_GAMMA pm_has(3)
+#define HAS_BETA pm_has(4)
+#define HAS_RESIDUAL pm_has(5)
 layout(push_constant, scalar) uniform Push {
     InOutT x;
     InT mean;
@@ -16,19 +18,12 @@ layout(push_constant, scalar) uniform Push {
     InOutT y;
     batch_norm_params p;
 };
+#include "lib/batch_norm.glsl"
 
 void main()
 {
     uint c = uint(p.c / VEC);
 
-    for (uint i = pm_first(); i < uint(p.rows) * c; i += pm_stride()) {
-        uint k = i % c;
-        T z = (x.v[i] - mean.v[k]) * ((FLAGS & BN_GAMMA) != 0 ? rstd.v[k] * gamma.v[k] : rstd.v[k]);
-
-        if ((FLAGS & BN_BETA) != 0)
-            z += beta.v[k];
-        if ((FLAGS & BN_RESIDUAL) != 0)
-            z += residual.v[i];
-        y.v[i] = pm_act(ACT, p.slope, z);
-    }
+    for (uint i = pm_first(); i < uint(p.rows) * c; i += pm_stride())
+        y.v[i] = pm_act(ACT, p.slope, bn_z(i, i % c));
 }

@@ -1,9 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "lib/activation.glsl"
 #include "batch_norm.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_SUMS pm_has(8) /* if the statistics are the batch's */
+#define WANT_DX pm_has(9)
+#define WANT_DRESIDUAL pm_has(10)
 layout(push_constant, scalar) uniform Push {
     InT x;
     InT y;
@@ -18,7 +22,7 @@ layout(push_constant, scalar) uniform Push {
     OutT dresidual;
     batch_norm_params p;
 };
-#include "lib/batch_norm.glsl"
+#include "lib/batch_norm_gradient.glsl"
 
 void main()
 {
@@ -28,11 +32,11 @@ void main()
         uint k = i % c;
         T g = bn_gradient(i, k), without = g;
 
-        if (p.inv_count != 0.0)
+        if (HAS_SUMS)
             without -= (sums.v[k] + (x.v[i] - mean.v[k]) * rstd.v[k] * sums.v[c + k]) * p.inv_count;
-        if ((FLAGS & BN_DX) != 0)
+        if (WANT_DX)
             dx.v[i] = bn_scale(k) * without;
-        if ((FLAGS & BN_DRESIDUAL) != 0)
+        if (WANT_DRESIDUAL)
             dresidual.v[i] = g;
     }
 }

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "lib/activation.glsl"
 #include "batch_norm.params.h"
 layout(local_size_x_id = 0) in;
@@ -19,7 +20,7 @@ layout(push_constant, scalar) uniform Push {
     InOutF32 dgamma;
     batch_norm_sums_params p;
 };
-#include "lib/batch_norm.glsl"
+#include "lib/batch_norm_gradient.glsl"
 
 void main()
 {

@@ -1,8 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "batch_norm.params.h"
 layout(local_size_x_id = 0) in;
+#define WANT_DBETA pm_has(10)
+#define WANT_DGAMMA pm_has(11)
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 y;
@@ -36,9 +39,9 @@ void main()
         if (lane == 0) {
             sums.v[k] = sum;
             sums.v[c + k] = product;
-            if ((p.flags & BN_DBETA) != 0)
+            if (WANT_DBETA)
                 dbeta.v[k] = p.accumulate != 0 ? dbeta.v[k] + sum : sum;
-            if ((p.flags & BN_DGAMMA) != 0)
+            if (WANT_DGAMMA)
                 dgamma.v[k] = p.accumulate != 0 ? dgamma.v[k] + product : product;
         }
     }

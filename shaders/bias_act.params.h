@@ -7,7 +7,6 @@ struct bias_act_params {
     int count, channels;
     int activation; /* number in activation.def */
     float slope;    /* of leaky_relu */
-    int bias;       /* 1: b is present */
 };
 
 #endif

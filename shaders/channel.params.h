@@ -1,6 +1,4 @@
-/* prelu, scale: x and y [rows][k], gamma and beta [k]. want: 1 for dx, 2 for the terms of gamma's
- * gradient. */
+/* prelu, scale: x and y [rows][k], gamma and beta [k]. */
 struct channel_params {
     int count, k, kind;
-    int want;
 };

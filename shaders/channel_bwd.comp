@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "channel.params.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KIND = 0;
+#define WANT_DX pm_has(3)
+#define WANT_TERMS pm_has(4) /* whose sum is gamma's gradient */
 layout(push_constant, scalar) uniform Push {
     InT x;
     InT gamma;
@@ -32,9 +35,9 @@ void main()
     for (uint i = pm_first(); i < uint(p.count / VEC); i += pm_stride()) {
         T value = x.v[i], g = dy.v[i];
 
-        if ((p.want & 1) != 0)
+        if (WANT_DX)
             dx.v[i] = g * factor(value, gamma.v[i % k]);
-        if ((p.want & 2) != 0)
+        if (WANT_TERMS)
             terms.v[i] = g * (KIND == 0 ? min(value, T(0)) : value);
     }
 }

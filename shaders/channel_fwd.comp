@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "channel.params.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KIND = 0; /* kinds of src/layers/channel.c */
+#define HAS_GAMMA pm_has(1)
+#define HAS_BETA pm_has(2)
 layout(push_constant, scalar) uniform Push {
     InOutT x; InT gamma; InT beta; InOutT y; channel_params p;
 };
@@ -26,14 +29,10 @@ void main()
     for (uint i = pm_first(); i < uint(p.count / VEC); i += pm_stride()) {
         T value = x.v[i];
 
-        if (KIND == 0)
-            value = rectify(value, gamma.v[i % k]);
-        else if (KIND == 1)
-            value = value * gamma.v[i % k];
-        else if (KIND == 2)
-            value = value + beta.v[i % k];
-        else
-            value = value * gamma.v[i % k] + beta.v[i % k];
+        if (HAS_GAMMA)
+            value = KIND == 0 ? rectify(value, gamma.v[i % k]) : value * gamma.v[i % k];
+        if (HAS_BETA)
+            value += beta.v[i % k];
         y.v[i] = value;
     }
 }

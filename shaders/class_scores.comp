@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "decode_boxes.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -19,15 +20,19 @@ layout(push_constant, scalar) uniform Push {
 
 float logit(uint level, uint i)
 {
-    switch (level) {
-    case 1: return x1.v[i] * p.scale;
-    case 2: return x2.v[i] * p.scale;
-    case 3: return x3.v[i] * p.scale;
-    case 4: return x4.v[i] * p.scale;
-    case 5: return x5.v[i] * p.scale;
-    case 6: return x6.v[i] * p.scale;
-    default: return x7.v[i] * p.scale;
-    }
+    if (pm_has(6) && level == 7)
+        return x7.v[i] * p.scale;
+    if (pm_has(5) && level == 6)
+        return x6.v[i] * p.scale;
+    if (pm_has(4) && level == 5)
+        return x5.v[i] * p.scale;
+    if (pm_has(3) && level == 4)
+        return x4.v[i] * p.scale;
+    if (pm_has(2) && level == 3)
+        return x3.v[i] * p.scale;
+    if (pm_has(1) && level == 2)
+        return x2.v[i] * p.scale;
+    return x1.v[i] * p.scale;
 }
 
 /* One anchor per lane. */

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "concat.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -16,11 +17,6 @@ layout(push_constant, scalar) uniform Push {
     concat_params p;
 };
 
-bool wanted(int i)
-{
-    return ((p.want >> i) & 1) != 0;
-}
-
 void main()
 {
     uint total = uint(p.total / VEC), w0 = uint(p.w0 / VEC), w1 = uint(p.w1 / VEC);
@@ -32,27 +28,27 @@ void main()
         T value = dy.v[i];
 
         if (at < w0) {
-            if (wanted(0))
+            if (pm_has(1))
                 da.v[row * w0 + at] = value;
         } else if ((at -= w0) < w1) {
-            if (wanted(1))
+            if (pm_has(2))
                 db.v[row * w1 + at] = value;
         } else if ((at -= w1) < w2) {
-            if (wanted(2))
+            if (pm_has(3))
                 dc.v[row * w2 + at] = value;
         } else if ((at -= w2) < w3) {
-            if (wanted(3))
+            if (pm_has(4))
                 dd.v[row * w3 + at] = value;
         } else if ((at -= w3) < w4) {
-            if (wanted(4))
+            if (pm_has(5))
                 de.v[row * w4 + at] = value;
         } else if ((at -= w4) < w5) {
-            if (wanted(5))
+            if (pm_has(6))
                 df.v[row * w5 + at] = value;
         } else if ((at -= w5) < w6) {
-            if (wanted(6))
+            if (pm_has(7))
                 dg.v[row * w6 + at] = value;
-        } else if (wanted(7)) {
+        } else if (pm_has(8)) {
             dh.v[row * w7 + (at - w6)] = value;
         }
     }

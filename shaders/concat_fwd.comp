@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "concat.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -16,11 +17,6 @@ layout(push_constant, scalar) uniform Push {
     concat_params p;
 };
 
-bool there(int i)
-{
-    return ((p.want >> i) & 1) != 0;
-}
-
 void main()
 {
     uint total = uint(p.total / VEC), w0 = uint(p.w0 / VEC), w1 = uint(p.w1 / VEC);
@@ -32,27 +28,27 @@ void main()
         T value = T(0);
 
         if (at < w0) {
-            if (there(0))
+            if (pm_has(0))
                 value = a.v[row * w0 + at];
         } else if ((at -= w0) < w1) {
-            if (there(1))
+            if (pm_has(1))
                 value = b.v[row * w1 + at];
         } else if ((at -= w1) < w2) {
-            if (there(2))
+            if (pm_has(2))
                 value = c.v[row * w2 + at];
         } else if ((at -= w2) < w3) {
-            if (there(3))
+            if (pm_has(3))
                 value = d.v[row * w3 + at];
         } else if ((at -= w3) < w4) {
-            if (there(4))
+            if (pm_has(4))
                 value = e.v[row * w4 + at];
         } else if ((at -= w4) < w5) {
-            if (there(5))
+            if (pm_has(5))
                 value = f.v[row * w5 + at];
         } else if ((at -= w5) < w6) {
-            if (there(6))
+            if (pm_has(6))
                 value = g.v[row * w6 + at];
-        } else if (there(7)) {
+        } else if (pm_has(7)) {
             value = h.v[row * w7 + (at - w6)];
         }
         y.v[i] = value;

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "decode_boxes.params.h"
 layout(local_size_x_id = 0) in;
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
@@ -24,15 +25,19 @@ layout(push_constant, scalar) uniform Push {
 
 float code_at(uint level, uint i)
 {
-    switch (level) {
-    case 1: return x1.v[i];
-    case 2: return x2.v[i];
-    case 3: return x3.v[i];
-    case 4: return x4.v[i];
-    case 5: return x5.v[i];
-    case 6: return x6.v[i];
-    default: return x7.v[i];
-    }
+    if (pm_has(7) && level == 7)
+        return x7.v[i];
+    if (pm_has(6) && level == 6)
+        return x6.v[i];
+    if (pm_has(5) && level == 5)
+        return x5.v[i];
+    if (pm_has(4) && level == 4)
+        return x4.v[i];
+    if (pm_has(3) && level == 3)
+        return x3.v[i];
+    if (pm_has(2) && level == 2)
+        return x2.v[i];
+    return x1.v[i];
 }
 
 void main()

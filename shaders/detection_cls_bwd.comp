@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/step.glsl"
 #include "detection_loss.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_LSE pm_has(4) /* if p.kind is DETECTION_SOFTMAX */
+#define HAS_KEPT pm_has(5)
 layout(push_constant, scalar) uniform Push {
     InOutF32 logits;
     InI32 matches;
@@ -36,17 +39,16 @@ void main()
 {
     uint count = uint(p.rows) * uint(p.columns);
     float scale = factors.v[1] * step.loss_scale;
-    bool mined = !pm_absent(uvec2(kept));
 
     for (uint i = pm_first(); i < count; i += pm_stride()) {
         uint row = i / uint(p.columns), place = detection_place(row);
         int column = int(i % uint(p.columns)), g = matches.v[place];
-        float w = anchor_weight(row, g) * (mined ? kept.v[place] : 1.0), slope = 0.0;
+        float w = anchor_weight(row, g) * (HAS_KEPT ? kept.v[place] : 1.0), slope = 0.0;
 
         if (w != 0.0 && !isnan(w)) {
             float x = logits.v[i], z = target_of(row, g, column);
 
-            slope = p.kind == DETECTION_SOFTMAX ? softmax_slope(row, g, column, x)
+            slope = HAS_LSE ? softmax_slope(row, g, column, x)
                                                 : score_slope(x, z);
         }
         dlogits.v[i] = slope * w * scale;

@@ -1,8 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "detection_loss.params.h"
 layout(local_size_x_id = 0) in;
+#define WANT_LSE pm_has(5) /* if p.kind is DETECTION_SOFTMAX */
 layout(push_constant, scalar) uniform Push {
     InF32 logits;
     InI32 matches;
@@ -42,7 +44,7 @@ void main()
             w = uintBitsToFloat(0x7fc00000u);
         if (isnan(w))
             g = MATCH_NEGATIVE;
-        if (p.kind == DETECTION_SOFTMAX)
+        if (WANT_LSE)
             loss = softmax_loss(row, g);
         else if (w != 0.0)
             for (int i = 0; i < p.columns; i++)

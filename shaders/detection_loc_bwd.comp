@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/step.glsl"
 #include "detection_loss.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_KEPT pm_has(5)
 layout(push_constant, scalar) uniform Push {
     InOutF32 codes;
     InF32 anchors;
@@ -21,12 +23,11 @@ layout(push_constant, scalar) uniform Push {
 void main()
 {
     float scale = factors.v[0] * step.loss_scale;
-    bool mined = !pm_absent(uvec2(kept));
 
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         uint place = detection_place(row), at = row * uint(p.codes);
         int g = matches.v[place];
-        float keep = mined ? kept.v[place] * scale : scale;
+        float keep = HAS_KEPT ? kept.v[place] * scale : scale;
         vec4 target = vec4(0.0);
         float w = 0.0;
 

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/reduce.glsl"
 #include "detection_loss.params.h"
 layout(local_size_x_id = 0) in;
@@ -20,9 +21,9 @@ void main()
     cls_sum = group_sum(cls_sum);
     matched = group_sum(matched);
     if (gl_LocalInvocationID.x == 0) {
-        float divisor = !pm_absent(uvec2(normalizer)) ? normalizer.v[0]
-                        : p.by_matches != 0           ? max(matched, 1.0)
-                                                      : 1.0;
+        float divisor = HAS_NORMALIZER      ? normalizer.v[0]
+                        : p.by_matches != 0 ? max(matched, 1.0)
+                                            : 1.0;
         float sum = loc_sum + cls_sum;
         float bad = isnan(sum) || isinf(sum) ? uintBitsToFloat(0x7fc00000u) : 0.0;
 

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/reduce.glsl"
 #include "detection_loss.params.h"
 layout(local_size_x_id = 0) in;
@@ -9,13 +10,12 @@ layout(local_size_x_id = 0) in;
 void main()
 {
     float loc_sum = 0.0, cls_sum = 0.0, matched = 0.0;
-    bool mined = !pm_absent(uvec2(kept));
 
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         int g = matches.v[row];
 
         /* A NaN is never kept, but must not be lost. */
-        if (!mined || kept.v[row] != 0.0 || isnan(loc.v[row]) || isnan(cls.v[row])) {
+        if (!HAS_KEPT || kept.v[row] != 0.0 || isnan(loc.v[row]) || isnan(cls.v[row])) {
             loc_sum += loc.v[row];
             cls_sum += cls.v[row];
         }

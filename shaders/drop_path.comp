@@ -3,9 +3,11 @@
 #include "lib/philox.glsl"
 #include "lib/step.glsl"
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #define unsigned uint
 #include "drop_path.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_RESIDUAL pm_has(2)
 layout(push_constant, scalar) uniform Push {
     InOutT x;
     InStep step;
@@ -40,7 +42,7 @@ void main()
             if (at >= per)
                 break;
             T value = factor != 0.0 ? x.v[i] * factor : T(0.0);
-            if (p.residual != 0)
+            if (HAS_RESIDUAL)
                 value += residual.v[i];
             y.v[i] = value;
         }

@@ -6,6 +6,5 @@ struct drop_path_params {
     int first_row;             /* index in the whole batch */
     int steps;                 /* 0: no schedule, d = drop */
     float drop, rate;          /* drop probability at the end; rate = drop / steps */
-    int residual;              /* 1: residual is present and added */
     unsigned stream_low, stream_high;
 };

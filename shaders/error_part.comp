@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/reduce.glsl"
 #include "error.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_WEIGHTS pm_has(2)
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 target;
@@ -19,7 +21,7 @@ void main()
     float sum = 0.0, divisor = 0.0;
 
     for (uint i = pm_first(); i < uint(p.count); i += pm_stride()) {
-        float w = p.weighted != 0 ? weights.v[i / uint(p.per)] : 1.0, d = x.v[i] - target.v[i];
+        float w = HAS_WEIGHTS ? weights.v[i / uint(p.per)] : 1.0, d = x.v[i] - target.v[i];
         float term = w * (p.absolute != 0 ? abs(d) : d * d);
 
         sum += term;

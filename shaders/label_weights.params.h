@@ -2,5 +2,4 @@
 struct label_weights_params {
     int rows, k;
     int ignore;
-    int weighted; /* 1: weights are present */
 };

@@ -1,7 +1,6 @@
 /* matting_cross_entropy: logits [rows][2], labels [rows]. */
 struct matting_params {
     int rows;
-    int weighted;  /* 1: weights are present */
     int ignores;   /* 1: rows with the label `ignore` do not count */
     float ignore;
 };

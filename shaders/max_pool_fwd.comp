@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "lib/pool.glsl"
 #include "pool.params.h"
 #if VEC == 4
@@ -13,7 +14,7 @@
 #define Select bool
 #endif
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const int KEEP_INDEX = 0;
+#define WANT_PLACES pm_has(2)
 layout(push_constant, scalar) uniform Push { InT x; OutT y; OutIndex arg; pool_params p; };
 
 /* NaN counts as the largest value, so that it propagates. */
@@ -57,7 +58,7 @@ void main()
             }
         }
         y.v[i] = best;
-        if (KEEP_INDEX != 0)
+        if (WANT_PLACES)
             arg.v[i] = at;
     }
 }

@@ -7,6 +7,5 @@
 struct mining_params {
     int rows;
     int steps;        /* keep has steps + 1 entries */
-    int weighted;     /* 1: weights are present */
     int index_digits; /* digits of the last row's number */
 };

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/step.glsl"
 #include "mining.params.h"
 layout(local_size_x_id = 0) in;
@@ -17,7 +18,7 @@ void main()
         bool keeps = key > last.key || (key == last.key && row <= last.row);
 
         keeps = keeps && key != 0x80000000u; /* the key of 0 */
-        mined.v[row] = !keeps ? 0.0 : p.weighted != 0 ? weights.v[row] : 1.0;
+        mined.v[row] = !keeps ? 0.0 : HAS_WEIGHTS ? weights.v[row] : 1.0;
         mined_losses.v[row] = keeps ? loss : 0.0;
     }
 }

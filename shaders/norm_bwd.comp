@@ -1,9 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "norm.params.h"
 #include "lib/reduce.glsl"
 layout(local_size_x_id = 0) in;
+#define HAS_GAMMA pm_has(2)
+#define WANT_DX pm_has(4)
+#define WANT_TERMS pm_has(5) /* whose sum is gamma's gradient */
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 stats;
@@ -25,7 +29,7 @@ void main()
 
         for (uint j = lane; j < length; j += 64) {
             uint at = place_of(r, j);
-            float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
+            float g = dy.v[at] * (HAS_GAMMA ? gamma.v[channel_of(r, j)] : 1.0);
 
             sum += g;
             dot += g * ((x.v[at] - mean - rest) * rstd);
@@ -34,12 +38,12 @@ void main()
         dot = group_sum(dot) / float(length);
         for (uint j = lane; j < length; j += 64) {
             uint at = place_of(r, j);
-            float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
+            float g = dy.v[at] * (HAS_GAMMA ? gamma.v[channel_of(r, j)] : 1.0);
             float hat = (x.v[at] - mean - rest) * rstd;
 
-            if ((p.want & 1) != 0)
+            if (WANT_DX)
                 dx.v[at] = rstd * (g - sum - hat * dot);
-            if ((p.want & 2) != 0)
+            if (WANT_TERMS)
                 terms.v[at] = dy.v[at] * hat;
         }
     }

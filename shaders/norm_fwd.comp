@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "norm.params.h"
 #include "lib/reduce.glsl"
 layout(local_size_x_id = 0) in;
+#define HAS_GAMMA pm_has(1)
+#define HAS_BETA pm_has(2)
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 gamma;
@@ -37,9 +40,9 @@ void main()
             uint at = place_of(r, j), c = channel_of(r, j);
             float value = (x.v[at] - mean - rest) * rstd;
 
-            if ((p.flags & 1) != 0)
+            if (HAS_GAMMA)
                 value *= gamma.v[c];
-            if ((p.flags & 2) != 0)
+            if (HAS_BETA)
                 value += beta.v[c];
             y.v[at] = value;
         }

@@ -1,8 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "quantize.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_GAMMA pm_has(1)
+#define HAS_RSTD pm_has(3) /* with statistics of the batch */
 layout(push_constant, scalar) uniform Push {
     InF32 mean;
     InF32 gamma;
@@ -16,9 +19,9 @@ layout(push_constant, scalar) uniform Push {
 void main()
 {
     for (uint k = pm_first(); k < uint(p.k); k += pm_stride()) {
-        float factor = (p.flags & QUANT_GAMMA) != 0 ? gamma.v[k] : 1.0;
+        float factor = HAS_GAMMA ? gamma.v[k] : 1.0;
 
         center.v[k] = mean.v[k] * factor * moving_rstd.v[k];
-        scale.v[k] = (p.flags & QUANT_BATCH) != 0 ? rstd.v[k] / moving_rstd.v[k] : 1.0;
+        scale.v[k] = HAS_RSTD ? rstd.v[k] / moving_rstd.v[k] : 1.0;
     }
 }

@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "lib/step.glsl"
 #include "quantize.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_HIGH pm_has(1)
 layout(push_constant, scalar) uniform Push {
     InF32 low;  /* first number of the range */
     InF32 high; /* if absent, low's second number is used */
@@ -18,7 +20,7 @@ void main()
         return;
     precise float lo = low.v[0], hi, least = float(p.narrow), first, zero, width, from, inverse;
 
-    hi = pm_absent(uvec2(high)) ? low.v[1] : high.v[0];
+    hi = HAS_HIGH ? high.v[0] : low.v[1];
     width = (hi - lo) / (255.0 - least);
     if (hi - lo < LEAST_WIDTH)
         width = 0.0;

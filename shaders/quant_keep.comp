@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "quantize.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -21,10 +22,12 @@ void main()
         return;
     low.v[0] = state.v[STATE_MIN];
     high.v[0] = state.v[STATE_MAX];
-    if (p.count < STATE_SIZE)
-        return;
-    min_biased.v[0] = state.v[STATE_BIASED_MIN];
-    max_biased.v[0] = state.v[STATE_BIASED_MAX];
-    min_steps.v[0] = state.v[STATE_STEPS_MIN];
-    max_steps.v[0] = state.v[STATE_STEPS_MAX];
+    if (pm_has(4))
+        min_biased.v[0] = state.v[STATE_BIASED_MIN];
+    if (pm_has(5))
+        max_biased.v[0] = state.v[STATE_BIASED_MAX];
+    if (pm_has(6))
+        min_steps.v[0] = state.v[STATE_STEPS_MIN];
+    if (pm_has(7))
+        max_steps.v[0] = state.v[STATE_STEPS_MAX];
 }

@@ -39,25 +39,18 @@ struct quant_grid_params {
 struct quant_params {
     int count;
 };
-#define QUANT_GAMMA 1
-#define QUANT_RSTD 2
-#define QUANT_BATCH 4
-#define QUANT_DGAMMA 8
-#define QUANT_DX 16
 struct quant_fold_params {
     int count, k; /* number of weights; output channels: their last axis or axes */
-    int flags;    /* GAMMA, RSTD: these factors are present */
 };
 struct quant_fold_bwd_params {
     int count, k;
-    int flags;      /* GAMMA, RSTD; DGAMMA: terms are requested, DX: dw is requested */
     int accumulate; /* 1: add to dw instead of writing it */
 };
 struct quant_center_params {
-    int k, flags; /* GAMMA; BATCH: a batch's rstd is present */
+    int k;
 };
 struct quant_sums_params {
-    int k, flags;    /* GAMMA; BATCH: p and q, DGAMMA: dgamma is requested */
+    int k;
     int accumulate;  /* 1: add to dgamma instead of writing it */
     float inv_count; /* 1 / rows */
 };

@@ -1,9 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "reduce.params.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KIND = 0;
+#define WANT_TIES pm_has(2) /* number of terms that equal the maximum or minimum */
 layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; OutF32 ties; reduce_params p; };
 #include "lib/reduction.glsl"
 
@@ -36,7 +38,7 @@ void main()
                 }
             }
         y.v[i] = KIND == 0 ? p.scale * (total + part) : total;
-        if (KIND != 0 && p.keep_ties != 0)
+        if (WANT_TIES)
             ties.v[i] = same;
     }
 }

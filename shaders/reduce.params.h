@@ -4,7 +4,6 @@ struct reduce_params {
     int outputs, terms, kind; /* kind: an enum pm_reduce */
     float scale;              /* factor of sums */
     int k[3], ks[3], r[3], rs[3];
-    int keep_ties;            /* write the number of terms that equal the maximum or minimum */
 };
 /* reduce_bwd: dx = dy / ties where x = y, else 0. x is row-major with sizes d; y's strides are
  * s. */

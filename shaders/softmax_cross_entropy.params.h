@@ -4,8 +4,6 @@ struct softmax_cross_entropy_params {
     int ignore;      /* label of rows that are ignored */
     float smoothing; /* label_smoothing */
     float scale;     /* weight of the loss x this plan's share of the whole batch */
-    int weighted;    /* 1: weights are present */
     int count_kept;  /* sum: 1 counts all rows that are not ignored, whatever their weights */
     int divisor;     /* sum: if above 0, used instead of a count */
-    int unlabelled;  /* sum: 1 if there are no labels, only weights */
 };

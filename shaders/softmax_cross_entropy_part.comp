@@ -20,8 +20,7 @@ void main()
 
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         sum += losses.v[row];
-        count += (p.count_kept != 0 ? labels.v[row] != p.ignore
-                                    : weight_of(row) != 0.0) ? 1.0 : 0.0;
+        count += counts(row) ? 1.0 : 0.0;
     }
     part.v[pm_first()] = sum;
     part.v[pm_stride() + pm_first()] = count;

@@ -26,7 +26,5 @@ struct suppress_merge_params {
     int most;              /* entries of a class; each class has that many */
     int each;              /* entries of a kept box */
     int outputs;           /* detections of an image, at most */
-    int has_classes;       /* 1: each entry has its class; 0: class = entry / most */
-    int windows;           /* 1: each image has a window; 0: it is 0, 0, 1, 1 */
     int change_frame;      /* 1: boxes are relative to the window */
 };

@@ -1,8 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "suppress.params.h"
 layout(local_size_x_id = 0) in;
+#define HAS_CLASSES pm_has(3) /* of each entry; else class = entry / most */
+#define HAS_WINDOWS pm_has(4) /* of each image; else it is 0, 0, 1, 1 */
 layout(push_constant, scalar) uniform Push {
     InF32 boxes;
     InI32 kept;
@@ -40,7 +43,7 @@ uint candidate_key(uint entry)
 {
     uint at = image * uint(p.entries) + entry;
 
-    if (kept.v[at / uint(p.each)] < 0 || (p.has_classes != 0 && entry_classes.v[at] < 0))
+    if (kept.v[at / uint(p.each)] < 0 || (HAS_CLASSES && entry_classes.v[at] < 0))
         return 0;
     vec4 b = clipped(anchor_of(entry));
 
@@ -54,13 +57,13 @@ void put(uint at, uint entry)
     uint anchor = anchor_of(entry);
     vec4 b = clipped(anchor);
 
-    if (p.change_frame != 0 && p.windows != 0)
+    if (HAS_WINDOWS && p.change_frame != 0)
         b = (b - window.xyxy) / (window.zwzw - window.xyxy);
     for (uint i = 0; i < 4; i++)
         y.v[4 * at + i] = b[i];
     y_scores.v[at] = entry_scores.v[image * uint(p.entries) + entry];
-    y_classes.v[at] = p.has_classes != 0 ? entry_classes.v[image * uint(p.entries) + entry]
-                                         : int(entry / uint(p.most));
+    y_classes.v[at] = HAS_CLASSES ? entry_classes.v[image * uint(p.entries) + entry]
+                                  : int(entry / uint(p.most));
     y_anchors.v[at] = int(anchor);
 }
 
@@ -72,9 +75,10 @@ void main()
         uvec2 last = uvec2(0xffffffffu);
         uint m, count = 0;
 
-        window = p.windows == 0 ? vec4(0, 0, 1, 1)
-                                : vec4(windows.v[4 * image], windows.v[4 * image + 1],
-                                       windows.v[4 * image + 2], windows.v[4 * image + 3]);
+        window = vec4(0, 0, 1, 1);
+        if (HAS_WINDOWS)
+            window = vec4(windows.v[4 * image], windows.v[4 * image + 1],
+                          windows.v[4 * image + 2], windows.v[4 * image + 3]);
         do {
             m = select_next(uint(p.entries), last);
             for (uint i = lane; i < min(m, outputs - count); i += LANES)

@@ -1,29 +1,27 @@
-/* The gradient at batch norm's sum, g = dy act'(z), shared by the two backward calls. The including
- * shader's Push has x, y, dy, residual, mean, rstd, gamma, beta and p. Index c counts channels
- * (vectors of channels with VEC = 4), i elements. */
+/* z = (x - mean) rstd gamma + beta + residual, shared by the forward and the backward calls. The
+ * including shader's Push has x, mean, rstd, gamma, beta, residual and p, and it defines HAS_GAMMA,
+ * HAS_BETA and HAS_RESIDUAL. Index c counts channels (vectors of channels with VEC = 4), i counts
+ * elements. The backward calls compute z again instead of reading y. `precise` makes their z
+ * bit-identical to the forward call's, so the activation's slope belongs to the same side of its
+ * corner. */
 layout(constant_id = 3) const int ACT = 0;
-layout(constant_id = 4) const int FLAGS = 0;
 
 T bn_scale(uint c)
 {
-    return (FLAGS & BN_GAMMA) != 0 ? rstd.v[c] * gamma.v[c] : rstd.v[c];
+    precise T scale = rstd.v[c];
+
+    if (HAS_GAMMA)
+        scale *= gamma.v[c];
+    return scale;
 }
 
-T bn_beta(uint c)
+T bn_z(uint i, uint c)
 {
-    return (FLAGS & BN_BETA) != 0 ? beta.v[c] : T(0);
-}
+    precise T z = (x.v[i] - mean.v[c]) * bn_scale(c);
 
-T bn_gradient(uint i, uint c)
-{
-    T g = dy.v[i];
-
-    if (pm_act_takes_z(ACT)) {
-        T z = (x.v[i] - mean.v[c]) * bn_scale(c) + bn_beta(c);
-
-        if ((FLAGS & BN_RESIDUAL) != 0)
-            z += residual.v[i];
-        return g * pm_act_slope(ACT, p.slope, z);
-    }
-    return ACT == PM_ACT_NONE ? g : g * pm_act_slope(ACT, p.slope, y.v[i]);
+    if (HAS_BETA)
+        z += beta.v[c];
+    if (HAS_RESIDUAL)
+        z += residual.v[i];
+    return z;
 }

@@ -4,8 +4,7 @@
  *     layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; leaky_relu_params p; };
  * In... is for r: buffers, Out... for w:, InOut... for u: and t:. A row that declares .inplace uses
  * InOut... for both names of the pair, because restrict promises that no other name refers to the
- * same memory. An absent buffer's address is 0. A shader learns this from a specialization
- * constant, a params member, or pm_absent(uvec2(x)).
+ * same memory. An absent buffer's address is 0; lib/presence.glsl tells which are present.
  *
  * A row whose addresses and params exceed 128 bytes gets its params by address. Its shaders declare
  *     layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
@@ -47,11 +46,6 @@ PM_BLOCKS(I32x4, ivec4, std430, 16)
  * local_size_x_id, glslang replaces gl_WorkGroupSize by 1. */
 #define pm_first() (gl_GlobalInvocationID.x)
 #define pm_stride() (gl_NumWorkGroups.x * gl_WorkGroupSize.x)
-
-bool pm_absent(uvec2 address)
-{
-    return (address.x | address.y) == 0u;
-}
 
 /* Returns byte i (0..3, lowest first) of a word. u8 tensors are InU32; byte n of such a tensor is
  * pm_byte(x.v[n / 4], n % 4). */

@@ -1,3 +1,5 @@
+#define HAS_NORMALIZER pm_has(4)
+#define HAS_KEPT pm_has(5)
 layout(push_constant, scalar) uniform Push {
     InF32 loc;
     InF32 cls;

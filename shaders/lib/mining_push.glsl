@@ -1,3 +1,4 @@
+#define HAS_WEIGHTS pm_has(1)
 layout(push_constant, scalar) uniform Push {
     InF32 losses;
     InF32 weights;

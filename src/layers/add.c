@@ -90,11 +90,7 @@ static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t coun
     const struct add_params *p = params;
 
     (void)caps;
-    if (!pick_four("add_fwd4", "add_fwd", count % 4 == 0, count, (uint32_t)p->act, level, out))
-        return false;
-    out->d[0].spec[4] = (uint32_t)p->inputs;
-    out->d[0].specs = 5;
-    return true;
+    return pick_four("add_fwd4", "add_fwd", count % 4 == 0, count, (uint32_t)p->act, level, out);
 }
 
 static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -172,7 +168,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct add_params p = params_of(n);
+    const struct add_params p = params_of(n);
     bool same = p.scale == 1, plain = p.act == PM_ACT_NONE;
     struct pm_tensor first = PM_NO_TENSOR, others = PM_NO_TENSOR; /* gradients to write */
 
@@ -192,8 +188,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         else
             *to = n->dxs[i];
     }
-    p.want = (pm_has(first) ? 1 : 0) | (pm_has(others) ? 2 : 0);
-    if (p.want)
+    if (pm_has(first) || pm_has(others))
         pm_call(c, &bwd, (size_t)p.count, &p,
                 PM_BUFS(plain ? PM_NO_TENSOR : n->y, n->dy, first, others));
 }

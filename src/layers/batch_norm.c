@@ -102,8 +102,6 @@ static struct batch_norm_params params_of(const struct pm_node *n)
 
     return (struct batch_norm_params){
         .rows = rows, .c = c, .act = cfg->activation, .slope = cfg->slope,
-        .flags = (cfg->scale ? BN_GAMMA : 0) | (cfg->center ? BN_BETA : 0) |
-                 (n->inputs > 1 ? BN_RESIDUAL : 0),
         .inv_count = batch_statistics(n) ? 1.0f / (float)rows : 0,
     };
 }
@@ -137,19 +135,19 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct places w = places_of(n->cfg);
-    struct batch_norm_params p = params_of(n);
-    bool batch = batch_statistics(n), wants_z = pm_act_takes_z(p.act);
+    const struct batch_norm_params p = params_of(n);
+    bool batch = batch_statistics(n), reads_y = pm_batch_norm_reads_y(p.act, n->inputs > 1);
     struct pm_tensor mean = batch ? n->saved[MEAN] : n->w[w.mean], rstd = n->saved[RSTD];
     struct pm_tensor gamma = at(n->w, w.gamma), beta = at(n->w, w.beta);
     struct pm_tensor dgamma = at(n->dw, w.gamma), dbeta = at(n->dw, w.beta);
-    struct pm_tensor y = p.act == PM_ACT_NONE || wants_z ? PM_NO_TENSOR : n->y;
-    struct pm_tensor residual = n->inputs > 1 && wants_z ? n->xs[1] : PM_NO_TENSOR;
+    struct pm_tensor y = reads_y ? n->y : PM_NO_TENSOR;
+    struct pm_tensor residual =
+        n->inputs > 1 && pm_act_takes_z(p.act) ? n->xs[1] : PM_NO_TENSOR;
     struct pm_tensor sums = PM_NO_TENSOR, dresidual = n->inputs > 1 ? n->dxs[1] : PM_NO_TENSOR;
 
     if ((batch && pm_has(n->dx)) || pm_has(dgamma) || pm_has(dbeta)) {
         struct batch_norm_sums_params s = {
             .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c), .act = p.act,
-            .flags = p.flags | (pm_has(dbeta) ? BN_DBETA : 0) | (pm_has(dgamma) ? BN_DGAMMA : 0),
             .slope = p.slope,
         };
         sums = pm_temp(c, PM_SHAPE2(2, p.c), PM_F32);
@@ -161,7 +159,6 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         n->dxs[1] = n->dy, dresidual = PM_NO_TENSOR;
     if (!pm_has(n->dx) && !pm_has(dresidual))
         return;
-    p.flags |= (pm_has(n->dx) ? BN_DX : 0) | (pm_has(dresidual) ? BN_DRESIDUAL : 0);
     pm_call(c, &pm_row_batch_norm_dx, (size_t)p.rows, &p,
             PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta,
                     batch ? sums : PM_NO_TENSOR, n->dx, dresidual));

@@ -12,6 +12,11 @@
 
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
 
+bool pm_batch_norm_reads_y(int act, bool residual)
+{
+    return act != PM_ACT_NONE && !pm_act_takes_z(act) && (residual || !pm_act_keeps_z(act));
+}
+
 int pm_batch_norm_chunks(int rows, int c)
 {
     int most = 65536 * 4 / c, chunks = rows / 32;
@@ -215,8 +220,7 @@ static inline struct row row_at(const struct pm_args *a, size_t offset)
                          (const float *)a->buf[DY] + offset, residual ? residual + offset : NULL };
 }
 
-/* The argument of act'. If y and z both work, z is recomputed, bit-identical to the forward call.
- * That costs less than reading y. */
+/* The argument of act'. Without y, z is computed again, bit-identical to the forward call. */
 enum { OF_Y, OF_Z, OF_Z_AND_RESIDUAL };
 
 /* Returns g of one value. act and of are constants at each use. */
@@ -266,12 +270,12 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
             for (int i = 0; i < rows; i++) {
                 struct row r = row_at(a, (size_t)(first + i) * c + block);
 #define CALL(kind)                                                                        \
-    if (pm_act_takes_z(kind) && r.residual)                                               \
-        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product);          \
-    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL))) \
-        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product);                       \
-    else                                                                                  \
-        sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product)
+    if (r.y)                                                                     \
+        sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product);              \
+    else if (r.residual)                                                         \
+        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product); \
+    else                                                                         \
+        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product)
                 PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
             }
@@ -362,12 +366,12 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
             float *dx = args->buf[9] ? (float *)args->buf[9] + offset : NULL;
             float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
 #define CALL(kind)                                                                        \
-    if (pm_act_takes_z(kind) && r.residual)                                               \
-        dx_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, a, b, dx, dresidual);    \
-    else if (pm_act_takes_z(kind) || (pm_act_keeps_z(kind) && !(p->flags & BN_RESIDUAL))) \
-        dx_row(&f, &r, kind, p->slope, OF_Z, width, a, b, dx, dresidual);                 \
-    else                                                                                  \
-        dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual)
+    if (r.y)                                                                           \
+        dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual);              \
+    else if (r.residual)                                                               \
+        dx_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, a, b, dx, dresidual); \
+    else                                                                               \
+        dx_row(&f, &r, kind, p->slope, OF_Z, width, a, b, dx, dresidual)
             PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
         }
@@ -424,8 +428,6 @@ static bool sums_pick(const struct pm_caps *caps, const void *params, size_t cou
                   level, out))
         return false;
     out->d[0].spec[3] = (uint32_t)p->act;
-    out->d[0].spec[4] = (uint32_t)p->flags;
-    out->d[0].specs = 5;
     out->scratch[8] = sums_scratch(params, 8);
     return true;
 }
@@ -433,12 +435,8 @@ static bool sums_pick(const struct pm_caps *caps, const void *params, size_t cou
 static bool pick_rows(const char *four, const char *one, const struct batch_norm_params *p,
                       int level, struct pm_picks *out)
 {
-    if (!pick_four(four, one, p->c % 4 == 0, (size_t)p->rows * (size_t)p->c, (uint32_t)p->act,
-                   level, out))
-        return false;
-    out->d[0].spec[4] = (uint32_t)p->flags;
-    out->d[0].specs = 5;
-    return true;
+    return pick_four(four, one, p->c % 4 == 0, (size_t)p->rows * (size_t)p->c, (uint32_t)p->act,
+                     level, out);
 }
 
 static bool apply_pick(const struct pm_caps *caps, const void *params, size_t count, int level,

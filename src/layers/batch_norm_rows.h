@@ -13,15 +13,18 @@ extern const struct pm_kernel pm_row_batch_norm_stats;
 extern const struct pm_kernel pm_row_batch_norm_rstd;
 /* Computes y. "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y" */
 extern const struct pm_kernel pm_row_batch_norm_apply;
-/* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. y is read if
- * the activation's derivative needs it (sigmoid, tanh, hard_sigmoid). For relu, relu6 and
- * leaky_relu it is read only if the layer has a residual; otherwise z is recomputed. hard_swish
- * always recomputes z. pm_row_batch_norm_dx reads y by the same rule.
+/* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. If y is
+ * absent, z is computed from x and residual; pm_row_batch_norm_dx does the same.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta u?:dgamma" */
 extern const struct pm_kernel pm_row_batch_norm_sums;
 /* dx = gamma r (g - (sums[0] + (x - mean) r sums[1]) inv_count), dresidual = g.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual" */
 extern const struct pm_kernel pm_row_batch_norm_dx;
+
+/* Whether the backward rows get y (and not the residual). They need it for sigmoid, tanh and
+ * hard_sigmoid. For relu, relu6 and leaky_relu z serves as well, and without a residual it costs
+ * less than reading y. hard_swish needs z. */
+bool pm_batch_norm_reads_y(int act, bool residual);
 
 /* Returns the number of chunks for batch_norm_stats and _sums. */
 int pm_batch_norm_chunks(int rows, int c);

@@ -30,7 +30,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     PM_SIMD                                                                                        \
     for (size_t i = 0; i < count; i++)                                                             \
         y[i] = pm_act(kind, slope, x[i])
-        if (p->bias)
+        if (b)
             PM_ACT_SWITCH(p->activation, WITH_BIAS)
         else
             PM_ACT_SWITCH(p->activation, WITHOUT_BIAS)
@@ -145,7 +145,7 @@ static struct bias_act_params params_of(const struct pm_node *n, const struct co
 {
     return (struct bias_act_params){
         .count = (int)pm_count(n->y), .channels = n->y.shape.dim[n->y.shape.rank - 1],
-        .activation = t->activation, .slope = t->slope, .bias = t->bias,
+        .activation = t->activation, .slope = t->slope,
     };
 }
 

@@ -241,7 +241,7 @@ static void backward_of_sum(struct pm_node *n, struct pm_calls *c, int i, float 
 
 void pm_binary_backward(struct pm_node *n, struct pm_calls *c, enum pm_binary kind)
 {
-    struct binary_params p = params_of(n, kind);
+    const struct binary_params p = params_of(n, kind);
     struct pm_tensor d[2]; /* as large as y */
 
     if (kind == PM_BINARY_ADD || kind == PM_BINARY_SUBTRACT) {
@@ -253,9 +253,8 @@ void pm_binary_backward(struct pm_node *n, struct pm_calls *c, enum pm_binary ki
         d[i] = n->dxs[i];
         if (pm_has(d[i]) && repeats(n, i))
             d[i] = pm_temp(c, n->out_shape, PM_F32);
-        p.want |= pm_has(d[i]) << i;
     }
-    if (p.want)
+    if (pm_has(d[0]) || pm_has(d[1]))
         pm_call(c, &bwd, (size_t)p.count, &p, PM_BUFS(n->xs[0], n->xs[1], n->dy, d[0], d[1]));
     for (int i = 0; i < 2; i++)
         if (pm_has(d[i]) && repeats(n, i))

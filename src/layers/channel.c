@@ -181,8 +181,8 @@ static void call_forward(struct pm_node *n, struct pm_calls *c, int kind)
 
 static void call_backward(struct pm_node *n, struct pm_calls *c, int kind)
 {
-    struct channel_params p = { .count = (int)pm_count(n->x), .k = (int)pm_count(n->w[0]),
-                                .kind = kind };
+    const struct channel_params p = { .count = (int)pm_count(n->x), .k = (int)pm_count(n->w[0]),
+                                      .kind = kind };
     const struct pm_tensor dgamma = at(n->dw, gamma_at(kind)), dbeta = at(n->dw, beta_at(kind));
     struct pm_tensor terms = PM_NO_TENSOR;
 
@@ -195,8 +195,7 @@ static void call_backward(struct pm_node *n, struct pm_calls *c, int kind)
     }
     if (pm_has(dgamma))
         terms = pm_temp(c, n->x.shape, PM_F32);
-    p.want = (pm_has(n->dx) ? 1 : 0) | (pm_has(terms) ? 2 : 0);
-    if (p.want)
+    if (pm_has(n->dx) || pm_has(terms))
         pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(n->x, n->w[0], n->dy, n->dx, terms));
     if (pm_has(terms))
         pm_add_rows(c, terms, dgamma);

@@ -128,7 +128,7 @@ static int infer(struct pm_node *n)
 
 /* Part i has node[i]'s shape. */
 static struct concat_params params_of(struct pm_shape whole, int axis, int count,
-                                      struct pm_node *const *node, const struct pm_tensor *part)
+                                      struct pm_node *const *node)
 {
     struct concat_params p = { .outer = 1 };
     int *width = &p.w0;
@@ -138,7 +138,6 @@ static struct concat_params params_of(struct pm_shape whole, int axis, int count
     for (int i = 0; i < count; i++) {
         /* cppcheck-suppress objectIndex; w0 to w7 are of one type and adjacent */
         p.total += width[i] = (int)(pm_shape_count(node[i]->out_shape) / (size_t)p.outer);
-        p.want |= pm_has(part[i]) << i;
     }
     return p;
 }
@@ -146,7 +145,7 @@ static struct concat_params params_of(struct pm_shape whole, int axis, int count
 void pm_concat_join(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
                     const struct pm_tensor *part, struct pm_tensor whole)
 {
-    const struct concat_params p = params_of(whole.shape, axis, count, node, part);
+    const struct concat_params p = params_of(whole.shape, axis, count, node);
     struct pm_tensor b[PARTS + 1];
 
     for (int i = 0; i < PARTS; i++)
@@ -158,7 +157,7 @@ void pm_concat_join(struct pm_calls *c, int axis, int count, struct pm_node *con
 void pm_concat_columns(struct pm_calls *c, int count, const struct pm_tensor *part,
                        struct pm_tensor whole)
 {
-    struct concat_params p = { .outer = whole.shape.dim[0], .want = (1 << count) - 1 };
+    struct concat_params p = { .outer = whole.shape.dim[0] };
     struct pm_tensor b[PARTS + 1];
     int *width = &p.w0;
 
@@ -174,12 +173,15 @@ void pm_concat_columns(struct pm_calls *c, int count, const struct pm_tensor *pa
 void pm_concat_take(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
                     const struct pm_tensor *part, struct pm_tensor whole)
 {
-    const struct concat_params p = params_of(whole.shape, axis, count, node, part);
+    const struct concat_params p = params_of(whole.shape, axis, count, node);
     struct pm_tensor b[PARTS + 1] = { whole };
+    bool wanted = false;
 
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < PARTS; i++) {
         b[i + 1] = i < count ? part[i] : PM_NO_TENSOR;
-    if (p.want)
+        wanted |= pm_has(b[i + 1]);
+    }
+    if (wanted)
         pm_call(c, &bwd, (size_t)p.outer, &p, PARTS + 1, b);
 }
 

@@ -110,7 +110,6 @@ static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x
     struct drop_path_params p = {
         .rows = x.shape.dim[0], .first_row = pm_first_row(c, n), .steps = cfg->steps,
         .drop = (float)drop, .rate = cfg->steps ? (float)(drop / cfg->steps) : 0,
-        .residual = pm_has(residual),
     };
     uint32_t stream[2];
 

@@ -199,7 +199,7 @@ static struct error_params params_of(const struct pm_node *n, struct pm_calls *c
     return (struct error_params){
         .count = (int)count, .absolute = strcmp(n->layer->name, "absolute_error") == 0,
         .per = n->inputs > 2 ? (int)(count / pm_count(n->xs[2])) : 1,
-        .nonzero = cfg->normalize == NONZERO, .weighted = n->inputs > 2,
+        .nonzero = cfg->normalize == NONZERO,
         .scale = cfg->weight * pm_loss_share(c),
     };
 }

@@ -103,7 +103,7 @@ static struct matting_params params_of(const struct pm_node *n)
     const float ignore = ((const struct matting_cfg *)n->cfg)->ignore_label;
 
     return (struct matting_params){
-        .rows = (int)(pm_count(n->x) / 2), .weighted = n->inputs > 2, .ignores = !isnan(ignore),
+        .rows = (int)(pm_count(n->x) / 2), .ignores = !isnan(ignore),
         .ignore = isnan(ignore) ? 0 : ignore,
     };
 }

@@ -37,8 +37,7 @@ static const struct pm_kernel label_weights = {
 void pm_label_weights(struct pm_calls *c, struct pm_tensor labels, struct pm_tensor weights,
                       struct pm_floats table, int ignore, struct pm_tensor y)
 {
-    const struct label_weights_params p = { (int)pm_count(labels), table.count, ignore,
-                                            pm_has(weights) };
+    const struct label_weights_params p = { (int)pm_count(labels), table.count, ignore };
     const struct pm_tensor values =
         pm_calls_constant(c, "label_weights", table.v, PM_SHAPE1(table.count), PM_F32);
 
@@ -171,7 +170,7 @@ void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
              struct pm_tensor weights, struct pm_tensor mined, struct pm_tensor mined_losses)
 {
     struct mining_params p = { .rows = (int)pm_count(losses), .steps = m.steps,
-                               .weighted = pm_has(weights), .index_digits = 1 };
+                               .index_digits = 1 };
 
     while ((size_t)(p.rows - 1) >> MINING_BITS * p.index_digits)
         p.index_digits++;

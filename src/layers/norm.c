@@ -17,9 +17,6 @@
 #include "layers/vmath.h"
 #include "norm.params.h"
 
-enum { GAMMA = 1, BETA = 2 }; /* bits of flags */
-enum { WANT_DX = 1, WANT_TERMS = 2 };
-
 struct norm_cfg {
     int axes, groups;
     bool gamma, beta;
@@ -189,8 +186,7 @@ static struct norm_params params_of(const struct pm_node *n)
 {
     const struct norm_cfg *cfg = n->cfg;
     const struct pm_shape x = n->in[0]->out_shape;
-    struct norm_params p = { .n = 1, .pixels = 1, .c = 1, .groups = 1, .epsilon = cfg->epsilon,
-                             .flags = (cfg->gamma ? GAMMA : 0) | (cfg->beta ? BETA : 0) };
+    struct norm_params p = { .n = 1, .pixels = 1, .c = 1, .groups = 1, .epsilon = cfg->epsilon };
 
     for (int i = 0; i < x.rank; i++)
         if (i >= x.rank - own_axes(n))
@@ -235,14 +231,14 @@ out:
 }
 
 /* The variables; beta is first, as in batch_norm. */
-static struct pm_tensor beta_of(const struct norm_params *p, const struct pm_tensor *list)
+static struct pm_tensor beta_of(const struct norm_cfg *cfg, const struct pm_tensor *list)
 {
-    return p->flags & BETA ? list[0] : PM_NO_TENSOR;
+    return cfg->beta ? list[0] : PM_NO_TENSOR;
 }
 
-static struct pm_tensor gamma_of(const struct norm_params *p, const struct pm_tensor *list)
+static struct pm_tensor gamma_of(const struct norm_cfg *cfg, const struct pm_tensor *list)
 {
-    return p->flags & GAMMA ? list[p->flags & BETA ? 1 : 0] : PM_NO_TENSOR;
+    return cfg->gamma ? list[cfg->beta ? 1 : 0] : PM_NO_TENSOR;
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -251,24 +247,23 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const size_t rows = (size_t)p.n * (size_t)p.groups;
 
     pm_call(c, &fwd, rows, &p,
-            PM_BUFS(n->x, gamma_of(&p, n->w), beta_of(&p, n->w), n->y,
+            PM_BUFS(n->x, gamma_of(n->cfg, n->w), beta_of(n->cfg, n->w), n->y,
                     pm_save(c, n, 0, PM_SHAPE2((int)rows, 3), PM_F32)));
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct norm_params p = params_of(n);
-    const struct pm_tensor dgamma = gamma_of(&p, n->dw), dbeta = beta_of(&p, n->dw);
+    const struct norm_params p = params_of(n);
+    const struct pm_tensor dgamma = gamma_of(n->cfg, n->dw), dbeta = beta_of(n->cfg, n->dw);
     struct pm_tensor terms = PM_NO_TENSOR;
 
     if (pm_has(dbeta))
         pm_add_rows(c, n->dy, dbeta);
     if (pm_has(dgamma))
         terms = pm_temp(c, n->x.shape, PM_F32);
-    p.want = (pm_has(n->dx) ? WANT_DX : 0) | (pm_has(terms) ? WANT_TERMS : 0);
-    if (p.want)
+    if (pm_has(n->dx) || pm_has(terms))
         pm_call(c, &bwd, (size_t)p.n * (size_t)p.groups, &p,
-                PM_BUFS(n->x, n->saved[0], gamma_of(&p, n->w), n->dy, n->dx, terms));
+                PM_BUFS(n->x, n->saved[0], gamma_of(n->cfg, n->w), n->dy, n->dx, terms));
     if (pm_has(terms))
         pm_add_rows(c, terms, dgamma);
 }
@@ -292,6 +287,7 @@ static const char *normalised(struct pm_export *g, const char *x, int count, con
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
+    const struct norm_cfg *cfg = n->cfg;
     const struct norm_params p = params_of(n);
     const struct pm_shape x = n->in[0]->out_shape;
     const char *y = pm_export_x(g, n, 0);
@@ -308,10 +304,10 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         y = normalised(g, y, PM_INT64S(1, 3), p.epsilon);
         y = pm_export_reshape(g, y, apart, x);
     }
-    if (p.flags & GAMMA)
+    if (cfg->gamma)
         y = pm_export_op(g, "Mul",
-                         PM_VALUES(y, pm_export_trailing(g, n, p.flags & BETA ? 1 : 0, x.rank)));
-    if (p.flags & BETA)
+                         PM_VALUES(y, pm_export_trailing(g, n, cfg->beta ? 1 : 0, x.rank)));
+    if (cfg->beta)
         y = pm_export_op(g, "Add", PM_VALUES(y, pm_export_trailing(g, n, 0, x.rank)));
     return y;
 }

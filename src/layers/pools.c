@@ -106,7 +106,7 @@ static struct pool_params params_of(const struct pm_node *n, struct pm_shape x)
         .stride_h = pair(cfg->stride, 0), .stride_w = pair(cfg->stride, 1),
         .dilation_h = pair(cfg->dilation, 0), .dilation_w = pair(cfg->dilation, 1),
         .top = h.before, .left = w.before, .bottom = h.after, .right = w.after,
-        .count_pad = cfg->count_pad, .keep_index = n->train,
+        .count_pad = cfg->count_pad,
     };
 }
 
@@ -259,7 +259,7 @@ static bool max_fwd_pick(const struct pm_caps *caps, const void *params, size_t 
     const struct pool_params *p = params;
     (void)caps;
     return pick_four("max_pool_fwd4", "max_pool_fwd", p->c % 4 == 0, count * p->c,
-                     (uint32_t)p->keep_index, level, out);
+                     0, level, out);
 }
 
 static bool max_bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -270,7 +270,7 @@ static bool max_bwd_pick(const struct pm_caps *caps, const void *params, size_t 
     return pick_four("max_pool_bwd4", "max_pool_bwd", p->c % 4 == 0, count * p->c, 0, level, out);
 }
 
-/* arg: places of the maxima, row * w + column in the image, if p.keep_index. */
+/* arg: places of the maxima, row * w + column in the image. */
 static const struct pm_kernel max_fwd = {
     .name = "max_pool_fwd", .bufs = "r:x w:y w?:arg", .params_size = sizeof(struct pool_params),
     .cpu = max_fwd_cpu, .grain = 16, .pick = max_fwd_pick, .flops = flops,

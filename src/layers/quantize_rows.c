@@ -140,13 +140,13 @@ static void grid_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 static void keep_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
-    const struct quant_params *p = a->params;
     const float *state = a->buf[0];
 
     if (begin == end || *(const uint32_t *)a->buf[1] == 0)
         return;
-    for (int i = 0; i < p->count; i++)
-        *(float *)a->buf[2 + i] = state[i];
+    for (int i = 0; i < STATE_SIZE; i++)
+        if (a->buf[2 + i])
+            *(float *)a->buf[2 + i] = state[i];
 }
 
 /* ---- values ------------------------------------------------------------------------------ */

@@ -227,8 +227,7 @@ static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct 
 
     if (cfg->batch_norm) {
         const struct batch_norm_stats_params rstd = { .c = p->k, .epsilon = cfg->epsilon };
-        const struct quant_fold_params f = { (int)pm_count(n->w[0]), p->k,
-                                             cfg->scale ? QUANT_GAMMA : 0 };
+        const struct quant_fold_params f = { (int)pm_count(n->w[0]), p->k };
 
         pm_save(c, n, MOVING_RSTD, PM_SHAPE1(p->k), PM_F32);
         pm_call(c, &pm_row_batch_norm_rstd, (size_t)p->k, &rstd,
@@ -254,10 +253,7 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
     const struct pm_shape channels = PM_SHAPE1(p->k);
     const bool batch = batch_statistics(n);
     struct pm_tensor mean = n->w[w.mean], rstd = PM_NO_TENSOR;
-    const struct quant_center_params q = {
-        p->k,
-        (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0),
-    };
+    const struct quant_center_params q = { p->k };
 
     if (batch) {
         const int rows = rows_of(p);
@@ -292,7 +288,6 @@ static struct batch_norm_params apply_params(const struct pm_node *n, const stru
         .c = p->k,
         .act = cfg->activation,
         .slope = cfg->slope,
-        .flags = cfg->center ? BN_BETA : 0,
     };
 }
 
@@ -327,9 +322,9 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
 {
     const struct pm_quantized *cfg = n->cfg;
     const struct pm_quantized_places w = pm_quantized_places(cfg);
-    struct batch_norm_params a = apply_params(n, p);
-    const bool no_y = a.act == PM_ACT_NONE || pm_act_takes_z(a.act);
-    const struct pm_tensor none = PM_NO_TENSOR, y = no_y ? none : n->y;
+    const struct batch_norm_params a = apply_params(n, p);
+    const struct pm_tensor none = PM_NO_TENSOR;
+    const struct pm_tensor y = pm_batch_norm_reads_y(a.act, false) ? n->y : none;
     const struct pm_tensor z = n->saved[SUMS], center = n->saved[CENTER], scale = n->saved[SCALE];
     const struct pm_tensor beta = at(n->w, w.beta), dbeta = at(n->dw, w.beta);
     const struct pm_tensor dz = pm_temp(c, n->y.shape, PM_F32);
@@ -338,14 +333,12 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
         .c = a.c,
         .chunks = pm_batch_norm_chunks(a.rows, a.c),
         .act = a.act,
-        .flags = a.flags | (pm_has(dbeta) ? BN_DBETA : 0),
         .slope = a.slope,
     };
 
     *sums = pm_temp(c, PM_SHAPE2(2, a.c), PM_F32);
     pm_call(c, &pm_row_batch_norm_sums, pm_count(n->y), &s,
             PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, *sums, dbeta, none));
-    a.flags |= BN_DX;
     pm_call(c, &pm_row_batch_norm_dx, (size_t)a.rows, &a,
             PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, dz, none));
     return dz;
@@ -365,12 +358,8 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
     const struct quant_sums_params s = {
         .k = p->k,
         .inv_count = 1.0f / (float)rows_of(p),
-        .flags = (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0) |
-                 (pm_has(dgamma) ? QUANT_DGAMMA : 0),
     };
-    const struct batch_norm_params a = {
-        .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE, .flags = BN_BETA
-    };
+    const struct batch_norm_params a = { .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE };
 
     if (!batch && !pm_has(dgamma))
         return none;
@@ -400,8 +389,6 @@ static void weights_backward(struct pm_node *n, struct pm_calls *c, const struct
     const struct quant_fold_bwd_params f = {
         .count = (int)pm_count(d),
         .k = p->k,
-        .flags = (cfg->batch_norm ? QUANT_RSTD : 0) | (w.gamma >= 0 ? QUANT_GAMMA : 0) |
-                 (pm_has(dgamma) ? QUANT_DGAMMA : 0) | (pm_has(n->dw[0]) ? QUANT_DX : 0),
     };
 
     pm_quant_backward(c, n->saved[FOLDED], n->saved[GRID], d, rounded);

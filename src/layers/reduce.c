@@ -343,11 +343,10 @@ static struct reduce_params params_of(const struct pm_node *n)
 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
-    struct reduce_params p = params_of(n);
+    const struct reduce_params p = params_of(n);
     struct pm_tensor ties = PM_NO_TENSOR;
 
-    p.keep_ties = n->train && p.kind != PM_REDUCE_SUM;
-    if (p.keep_ties)
+    if (n->train && p.kind != PM_REDUCE_SUM)
         ties = pm_save(c, n, 0, n->y.shape, PM_F32);
     pm_call(c, &fwd, (size_t)p.outputs, &p, PM_BUFS(n->x, n->y, ties));
 }

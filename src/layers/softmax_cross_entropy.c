@@ -287,7 +287,7 @@ void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor 
                   float scale, struct pm_tensor loss, struct pm_tensor factor)
 {
     const struct softmax_cross_entropy_params p = {
-        .rows = (int)pm_count(losses), .scale = scale, .weighted = 1, .unlabelled = 1,
+        .rows = (int)pm_count(losses), .scale = scale,
     };
 
     pm_call(c, &sum, (size_t)p.rows, &p, PM_BUFS(losses, PM_NO_TENSOR, weights, PM_NO_TENSOR, loss,
@@ -392,7 +392,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
         pm_label_weights(c, labels, weights, cfg->label_weights, cfg->ignore_label, made);
         weights = made;
     }
-    p.weighted = pm_has(weights);
     pm_call(c, &rows, (size_t)p.rows, &p, PM_BUFS(n->x, labels, weights, prob, losses));
     if (mines(n)) {
         struct pm_tensor mined = pm_save(c, n, 2, rows_shape, PM_F32), all = losses;
@@ -401,7 +400,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
         pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, all, weights, mined,
                 losses);
         weights = mined;
-        p.weighted = 1;
     }
     p.count_kept = cfg->normalize == KEPT_PIXELS && !mines(n);
     if (cfg->normalize == TOP_K)
@@ -412,9 +410,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct softmax_cross_entropy_params p = params_of(n, c);
+    const struct softmax_cross_entropy_params p = params_of(n, c);
 
-    p.weighted = pm_has(weights_of(n));
     if (pm_has(n->dx))
         pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->saved[0], n->xs[1], weights_of(n),
                                                      n->saved[1], pm_step_tensor(c), n->dx));

@@ -427,10 +427,10 @@ static void put(const struct suppress_merge_params *p, const struct pm_args *a, 
     float *y = (float *)a->buf[5] + 4 * at;
 
     clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, y);
-    for (int i = 0; i < 4 && p->change_frame && p->windows; i++)
+    for (int i = 0; i < 4 && p->change_frame && a->buf[4]; i++)
         y[i] = (y[i] - window[i % 2]) / (window[2 + i % 2] - window[i % 2]);
     ((float *)a->buf[6])[at] = ((const float *)a->buf[2])[e];
-    ((int *)a->buf[7])[at] = p->has_classes ? ((const int *)a->buf[3])[e]
+    ((int *)a->buf[7])[at] = a->buf[3] ? ((const int *)a->buf[3])[e]
                                             : (int)(entry / (size_t)p->most);
     ((int *)a->buf[9])[at] = anchor;
 }
@@ -447,7 +447,7 @@ static void collect(const struct suppress_merge_params *p, const struct pm_args 
         const int anchor = kept[(first + entry) / (size_t)p->each];
         float b[4];
 
-        if (anchor < 0 || (p->has_classes && classes[first + entry] < 0))
+        if (anchor < 0 || (classes && classes[first + entry] < 0))
             continue;
         clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, b);
         if (b[2] > b[0] && b[3] > b[1])
@@ -463,7 +463,7 @@ static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
     struct heap h = { .v = pm_malloc(((size_t)p->entries + 1) * sizeof *h.v) };
 
     for (size_t image = begin; image < end; image++) {
-        const float *window = p->windows ? (const float *)a->buf[4] + 4 * image : whole;
+        const float *window = a->buf[4] ? (const float *)a->buf[4] + 4 * image : whole;
         int count = 0;
         size_t at = image * (size_t)p->outputs;
 
@@ -517,8 +517,6 @@ void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_ten
         .most = kept.shape.dim[kept.shape.rank - 1],
         .each = (int)(pm_count(entry_scores) / pm_count(kept)),
         .outputs = out[0].shape.dim[1],
-        .has_classes = pm_has(entry_classes),
-        .windows = pm_has(windows),
         .change_frame = change_frame,
     };
 

@@ -17,7 +17,7 @@ const char *__asan_default_options(void)
 static void check_module(const struct pm_shader *s, uint32_t **words, size_t *count,
                          struct vk_module_info *m)
 {
-    ok(pm_vk_freeze(s->words, s->bytes / 4, NULL, 0, words, count, m));
+    ok(pm_vk_freeze(s->words, s->bytes / 4, NULL, 0, UINT32_MAX, words, count, m));
     for (size_t i = 5; i < *count; i += (*words)[i] >> 16) {
         uint32_t op = (*words)[i] & 0xffff;
 

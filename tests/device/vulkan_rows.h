@@ -6,11 +6,13 @@
 #include "device/drivers.h"
 
 #include "axpy.spv.h"
+#include "optional.spv.h"
 #include "tile.spv.h"
 #include "wide.spv.h"
 
 static const struct pm_shader test_shaders[] = {
     { "test_axpy", spv_axpy, sizeof spv_axpy },
+    { "test_optional", spv_optional, sizeof spv_optional },
     { "test_tile", spv_tile, sizeof spv_tile },
     { "test_wide", spv_wide, sizeof spv_wide },
     { 0 },
@@ -28,6 +30,7 @@ static inline struct vk_device *open_with_shaders(const struct pm_device_info *i
 /* ---- rows --------------------------------------------------------------------------- */
 
 struct axpy_params { int count; float a; };
+struct optional_params { int count, has_b; };
 struct tile_params { int count, groups_x, groups_y; };
 struct wide_params { int count; int add[40]; };
 
@@ -76,6 +79,12 @@ static const struct pm_kernel row_tile_long = {
 static const struct pm_kernel row_wide = {
     .name = "test_wide", .bufs = "r:x w:y", .cpu = no_cpu,
     .params_size = sizeof(struct wide_params),
+};
+
+/* y = x + a + b */
+static const struct pm_kernel row_optional = {
+    .name = "test_optional", .bufs = "r:x r?:a r:b w:y", .cpu = no_cpu,
+    .params_size = sizeof(struct optional_params),
 };
 
 /* ---- programs ----------------------------------------------------------------------- */

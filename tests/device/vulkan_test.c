@@ -347,6 +347,58 @@ static void test_no_calls(void **state)
     drop_buffer(d, x);
 }
 
+/* ---- absent buffers ----------------------------------------------------------------- */
+
+static float one_and_three(size_t i) { return 1 + 3 * ramp(i); }
+
+static size_t variants_of(const struct vk_device *d, const char *shader, uint32_t present)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->pipelines.count; i++)
+        n += strcmp(d->pipelines.list[i]->shader->name, shader) == 0 &&
+             d->pipelines.list[i]->present == present;
+    return n;
+}
+
+/* A shader has a variant for each set of present buffers. Calls share a variant, and a shader that
+ * does not ask which buffers are present has one for all. */
+static void test_absent(void **state)
+{
+    struct vk_device *d = *state;
+    float values[N], ones[N];
+    const struct optional_params p = { N, 1 };
+    struct axpy_params q;
+    struct pm_program *prog = NULL;
+
+    for (size_t i = 0; i < N; i++)
+        values[i] = ramp(i), ones[i] = 1;
+    struct pm_buffer *x = new_buffer(d, N, values), *a = new_buffer(d, N, ones);
+    struct pm_buffer *y = new_buffer(d, N, NULL), *z = new_buffer(d, N, NULL);
+    struct pm_place px = place(x, 0, N), pa = place(a, 0, N), none = { 0 };
+    const struct pm_bound_call calls[] = {
+        { .kernel = &row_optional, .label = "with a", .count = N, .params = &p,
+          .buf = { px, pa, px, place(y, 0, N) } },
+        { .kernel = &row_optional, .label = "without a", .count = N, .params = &p,
+          .buf = { px, none, px, place(z, 0, N) } },
+        { .kernel = &row_optional, .label = "without a", .count = N, .params = &p,
+          .buf = { px, none, px, place(z, 0, N) } },
+        axpy(&q, 1, N, px, place(y, 0, N)),
+        axpy(&q, 1, N, px, place(z, 0, N)),
+    };
+
+    ok(pm_program_create(&d->base, &(struct pm_program_desc){
+        .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 }, &prog));
+    run_once(prog);
+    expect(d, y, N, one_and_three);
+    expect(d, z, N, tripled);
+    assert_int_equal(variants_of(d, "test_optional", UINT32_MAX), 1);
+    assert_int_equal(variants_of(d, "test_optional", ~2u), 1);
+    assert_int_equal(variants_of(d, "test_axpy", UINT32_MAX), 1);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x), drop_buffer(d, a), drop_buffer(d, y), drop_buffer(d, z);
+}
+
 /* ---- modules ------------------------------------------------------------------------ */
 
 /* A frozen module has no specialization constants, and its sizes are known. */
@@ -358,7 +410,7 @@ static void test_freeze(void **state)
     size_t count = 0;
 
     (void)state;
-    ok(pm_vk_freeze(spv_tile, sizeof spv_tile / 4, spec, 6, &words, &count, &info));
+    ok(pm_vk_freeze(spv_tile, sizeof spv_tile / 4, spec, 6, UINT32_MAX, &words, &count, &info));
     for (size_t i = 5; i < count; i += words[i] >> 16) {
         uint32_t op = words[i] & 0xffff;
 
@@ -371,10 +423,11 @@ static void test_freeze(void **state)
     assert_int_equal(info.shared_bytes, 6 * 64 * 4);
     assert_false(info.uses_group_count || info.int64 || info.float16);
     pm_free(words);
-    ok(pm_vk_freeze(spv_axpy, sizeof spv_axpy / 4, spec, 1, &words, &count, &info));
+    ok(pm_vk_freeze(spv_axpy, sizeof spv_axpy / 4, spec, 1, UINT32_MAX, &words, &count, &info));
     assert_true(info.uses_group_count);
     pm_free(words);
-    assert_int_equal(pm_vk_freeze(spv_axpy, 40, spec, 1, &words, &count, &info), PM_EFAIL);
+    assert_int_equal(pm_vk_freeze(spv_axpy, 40, spec, 1, UINT32_MAX, &words, &count, &info),
+                     PM_EFAIL);
 }
 
 static void test_no_messages(void **state)
@@ -472,7 +525,8 @@ int main(void)
         cmocka_unit_test(test_replay),         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_early_outputs),  cmocka_unit_test(test_cut_call),
         cmocka_unit_test(test_cut_program),    cmocka_unit_test(test_params_by_address),
-        cmocka_unit_test(test_no_calls),       cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_no_calls),       cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_freeze),
         cmocka_unit_test(test_no_messages),
     };
     struct pm_device_info *list = NULL;

@@ -67,8 +67,8 @@ static int compile(struct vk_device *d, struct vk_pipeline *p)
     const char *missing;
     const struct vk_module_info *m = &p->module;
 
-    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, &words, &count,
-                        &p->module));
+    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, p->present,
+                        &words, &count, &p->module));
     if (m->push_bytes && m->push_bytes != p->push_bytes)
         PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
                        m->push_bytes, p->push_bytes));

@@ -144,13 +144,19 @@ struct vk_module_info {
     uint32_t push_bytes;    /* bytes used of the push block; 0: none */
     uint32_t shared_bytes;  /* workgroup memory */
     bool uses_group_count;  /* reads gl_NumWorkGroups: a dispatch must not be split */
+    bool reads_presence;    /* declares the constant VK_PRESENCE */
     bool int64, int16, float64, float16, storage16, subgroup_arithmetic, coopmat;
 };
-/* Copies a module and replaces its specialization constants with plain ones (spec[i] for constant
- * id i, its default if i >= specs). Some drivers unroll and fold less around specialization
- * constants. *out (pm_free) has *words words. */
-int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs, uint32_t **out,
-                 size_t *out_words, struct vk_module_info *info);
+/* Constant id of shaders/lib/presence.glsl; above the ids that a pick() sets. */
+enum { VK_PRESENCE = 31 };
+/* Whether a module declares the constant VK_PRESENCE. */
+bool pm_vk_reads_presence(const uint32_t *in, size_t words);
+/* Copies a module and replaces its specialization constants with plain ones: spec[i] for constant
+ * id i, `present` for id VK_PRESENCE (bit i: the row's buffer i is present), its default for an id
+ * >= specs. Some drivers unroll and fold less around specialization constants. *out (pm_free) has
+ * *out_words words. */
+int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs,
+                 uint32_t present, uint32_t **out, size_t *out_words, struct vk_module_info *info);
 
 /* ---- pipelines.c -------------------------------------------------------------------- */
 
@@ -160,6 +166,7 @@ struct vk_pipeline {
     const struct pm_shader *shader;
     uint32_t spec[PM_MAX_SPEC];
     int specs;
+    uint32_t present;    /* buffers of the call, as pm_vk_freeze takes them */
     uint32_t push_bytes; /* needed by the row */
     VkPipeline handle;
     struct vk_module_info module;

@@ -1,9 +1,10 @@
 /* pipelines: from a kernel's row to compiled pipelines.
  *
- * Shader and constants identify a pipeline. Several threads compile the pipelines that a program
- * lacks, and the driver's cache on disk keeps them. If this device cannot run a variant (a feature
- * or limit is missing, or its compiler fails), the row's next simpler variant is used and the log
- * says so. PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
+ * Shader, constants and, if the shader reads it, the set of present buffers identify a pipeline.
+ * Several threads compile the pipelines that a program lacks, and the driver's cache on disk keeps
+ * them. If this device cannot run a variant (a feature or limit is missing, or its compiler fails),
+ * the row's next simpler variant is used and the log says so.
+ * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
 #include "device/vulkan/device_vk.h"
 
 #include <pumice/thread.h>
@@ -158,20 +159,34 @@ static const struct pm_shader *find_shader(const struct vk_device *d, const char
     return NULL;
 }
 
+/* Bit i: buffer i of the call is present, or its row says that it always is. */
+static uint32_t present_buffers(const struct pm_bound_call *c, const struct pm_buf_spec *spec,
+                                int bufs)
+{
+    uint32_t present = UINT32_MAX;
+
+    for (int i = 0; i < bufs; i++)
+        if (spec[i].optional && c->buf[i].size == 0)
+            present &= ~(1u << i);
+    return present;
+}
+
 /* Returns the pipeline of a dispatch. A new one is made but not yet compiled. NULL: no such
  * shader. */
 static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *dispatch,
-                               uint32_t push_bytes)
+                               uint32_t present, uint32_t push_bytes)
 {
     struct vk_pipelines *all = &d->pipelines;
     const struct pm_shader *shader = find_shader(d, dispatch->shader);
     struct vk_pipeline *p;
     size_t bytes = (size_t)dispatch->specs * sizeof *dispatch->spec;
 
+    if (shader && !pm_vk_reads_presence(shader->words, shader->bytes / 4))
+        present = UINT32_MAX;
     for (size_t i = 0; shader && i < all->count; i++) {
         p = all->list[i];
-        if (p->shader == shader && p->specs == dispatch->specs && p->push_bytes == push_bytes &&
-            memcmp(p->spec, dispatch->spec, bytes) == 0)
+        if (p->shader == shader && p->specs == dispatch->specs && p->present == present &&
+            p->push_bytes == push_bytes && memcmp(p->spec, dispatch->spec, bytes) == 0)
             return p;
     }
     if (!shader)
@@ -179,6 +194,7 @@ static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *di
     p = pm_calloc(1, sizeof *p);
     p->shader = shader;
     p->specs = dispatch->specs;
+    p->present = present;
     p->push_bytes = push_bytes;
     memcpy(p->spec, dispatch->spec, bytes);
     PM_GROW(all->list, all->count, all->capacity);
@@ -343,6 +359,7 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
     int bufs = pm_kernel_bufs(c->kernel, spec), err = PM_OK;
     bool by_address, last = false;
     uint32_t push_bytes = pm_vk_push_bytes(c->kernel, bufs, &by_address);
+    uint32_t present = present_buffers(c, spec, bufs);
 
     if (push_bytes > VK_PUSH_BYTES)
         return pm_fail(PM_EFAIL, "%s: %d buffers and params do not fit a push block of %d bytes",
@@ -356,7 +373,7 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
         if (!fits(d, c, &out->picks, why, size))
             continue;
         for (int i = 0; i < out->picks.count; i++)
-            if (!(out->pipeline[i] = get(d, &out->picks.d[i], push_bytes)))
+            if (!(out->pipeline[i] = get(d, &out->picks.d[i], present, push_bytes)))
                 return pm_fail(PM_EFAIL, "%s: there is no shader %s in this program",
                                c->kernel->name, out->picks.d[i].shader);
         return PM_OK;
@@ -386,7 +403,7 @@ int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct p
 
         if (s)
             PM_TRY(pm_vk_freeze(s->words, s->bytes / sizeof *words, out->d[i].spec,
-                                out->d[i].specs, &words, &count, &info));
+                                out->d[i].specs, UINT32_MAX, &words, &count, &info));
         pm_free(words);
         whole[i] = info.uses_group_count;
     }

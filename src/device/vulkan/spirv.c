@@ -39,6 +39,9 @@ struct reader {
     const uint32_t *words;
     size_t count;
     struct vk_module_info *info;
+    const uint32_t *spec; /* values of constants 0..specs-1 */
+    int specs;
+    uint32_t present;     /* value of constant VK_PRESENCE */
 };
 
 static uint32_t op_of(const uint32_t *w)
@@ -189,8 +192,7 @@ static size_t put_constant(const struct reader *r, const uint32_t *w, uint32_t v
 }
 
 /* Writes one instruction to the output; returns the words written. */
-static size_t rewrite(struct reader *r, const uint32_t *w, const uint32_t *spec, int specs,
-                      uint32_t *out)
+static size_t rewrite(struct reader *r, const uint32_t *w, uint32_t *out)
 {
     size_t length = length_of(w);
     struct id *id = NULL;
@@ -217,8 +219,10 @@ static size_t rewrite(struct reader *r, const uint32_t *w, const uint32_t *spec,
         if (!boolean && length != 4)
             break; /* 64 bits: keeps its default */
         value = boolean ? op_of(w) == OP_SPEC_TRUE : w[3];
-        if (id->spec && (int)id->spec <= specs)
-            value = spec[id->spec - 1];
+        if (id->spec && (int)id->spec <= r->specs)
+            value = r->spec[id->spec - 1];
+        else if (id->spec == VK_PRESENCE + 1)
+            value = r->present;
         id->known = true;
         id->value = value;
         return put_constant(r, w, value, out);
@@ -278,8 +282,10 @@ static bool scan(struct reader *r)
             note_capability(r->info, w[1]);
         if (op == OP_EXECUTION_MODE && w[2] == MODE_LOCAL_SIZE)
             memcpy(r->info->local, w + 3, sizeof r->info->local);
-        if (op == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[1] < r->bound)
+        if (op == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[1] < r->bound) {
             r->ids[w[1]].spec = w[3] + 1;
+            r->info->reads_presence |= w[3] == VK_PRESENCE;
+        }
         if (op == OP_DECORATE && w[2] == DECORATION_BUILTIN && w[3] == BUILTIN_GROUP_COUNT)
             r->info->uses_group_count = true;
         i += length;
@@ -303,11 +309,25 @@ static void measure(struct reader *r)
     }
 }
 
-int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs, uint32_t **out,
-                 size_t *out_words, struct vk_module_info *info)
+bool pm_vk_reads_presence(const uint32_t *in, size_t words)
+{
+    for (size_t i = HEADER; i < words && length_of(in + i) > 0; i += length_of(in + i)) {
+        const uint32_t *w = in + i;
+
+        if (op_of(w) >= OP_TYPE_BOOL && op_of(w) <= OP_TYPE_POINTER)
+            return false; /* decorations come before types */
+        if (op_of(w) == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[3] == VK_PRESENCE)
+            return true;
+    }
+    return false;
+}
+
+int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs,
+                 uint32_t present, uint32_t **out, size_t *out_words, struct vk_module_info *info)
 {
     int err = PM_OK;
-    struct reader r = { .words = in, .count = words, .info = info };
+    struct reader r = { .words = in, .count = words, .info = info, .spec = spec, .specs = specs,
+                        .present = present };
     uint32_t *to = NULL;
     size_t n = HEADER;
 
@@ -322,7 +342,7 @@ int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int spe
         PM_TRY(pm_fail(PM_EFAIL, "a SPIR-V module with a broken instruction"));
     memcpy(to, in, HEADER * sizeof *to);
     for (size_t i = HEADER; i < words; i += length_of(in + i))
-        n += rewrite(&r, in + i, spec, specs, to + n);
+        n += rewrite(&r, in + i, to + n);
     measure(&r);
     *out = to, to = NULL;
     *out_words = n;
