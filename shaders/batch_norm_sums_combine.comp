@@ -27,7 +27,9 @@ void main()
 {
     uint c = uint(p.c), lane = gl_LocalInvocationID.x;
 
-    for (uint k = gl_WorkGroupID.x; k < c; k += gl_NumWorkGroups.x) {
+    uint k = gl_WorkGroupID.x;
+
+    do {
         float sum = 0.0, product = 0.0;
 
         for (uint i = lane; i < uint(p.chunks); i += gl_WorkGroupSize.x) {
@@ -44,5 +46,5 @@ void main()
             if (WANT_DGAMMA)
                 dgamma.v[k] = p.accumulate != 0 ? dgamma.v[k] + product : product;
         }
-    }
+    } while (pm_next_row(k) < c);
 }

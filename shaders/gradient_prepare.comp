@@ -20,7 +20,9 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x;
 
-    for (uint c = gl_WorkGroupID.x; c < uint(p.chunks); c += gl_NumWorkGroups.x) {
+    uint c = gl_WorkGroupID.x;
+
+    do {
         uint first = chunks.v[4u * c], count = chunks.v[4u * c + 1u];
         uint var = chunks.v[4u * c + 2u];
         bool absent = chunks.v[4u * c + 3u] != 0u;
@@ -48,5 +50,5 @@ void main()
             partials.v[2u * c + 1u] = wd != 0.0 ? 0.5 * wd * sums[0].y : 0.0;
         }
         barrier();
-    }
+    } while (pm_next_row(c) < uint(p.chunks));
 }

@@ -23,7 +23,9 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x, length = uint(p.c / p.groups * p.pixels);
 
-    for (uint r = gl_WorkGroupID.x; r < uint(p.n * p.groups); r += gl_NumWorkGroups.x) {
+    uint r = gl_WorkGroupID.x;
+
+    do {
         float mean = stats.v[3 * r], rest = stats.v[3 * r + 1], rstd = stats.v[3 * r + 2];
         float sum = 0.0, dot = 0.0;
 
@@ -46,5 +48,5 @@ void main()
             if (WANT_TERMS)
                 terms.v[at] = dy.v[at] * hat;
         }
-    }
+    } while (pm_next_row(r) < uint(p.n * p.groups));
 }

@@ -31,7 +31,9 @@ void main()
     float mean_factor = 1.0 / (1.0 - step.beta1_power);
     float square_factor = 1.0 / (1.0 - step.beta2_power);
 
-    for (uint c = gl_WorkGroupID.x; c < uint(p.count); c += gl_NumWorkGroups.x) {
+    uint c = gl_WorkGroupID.x;
+
+    do {
         uint first = chunks.v[4u * c], count = finite ? chunks.v[4u * c + 1u] : 0u;
         uint of = chunks.v[4u * c + 2u];
         float s = scale.v[of] * result.v[2], shrink = decay.v[2u * of];
@@ -60,5 +62,5 @@ void main()
             partials.v[2u * c + 1u] = sums[0].y;
         }
         barrier();
-    }
+    } while (pm_next_row(c) < uint(p.count));
 }

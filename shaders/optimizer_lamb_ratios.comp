@@ -19,7 +19,9 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x;
 
-    for (uint i = gl_WorkGroupID.x; i < uint(p.count); i += gl_NumWorkGroups.x) {
+    uint i = gl_WorkGroupID.x;
+
+    do {
         uint first = vars.v[4u * i], count = vars.v[4u * i + 1u];
         vec2 sum = vec2(0.0);
 
@@ -39,5 +41,5 @@ void main()
             ratio.v[i] = kind < 0.0 ? 0.0 : adapts ? sqrt(sums[0].x / sums[0].y) : 1.0;
         }
         barrier();
-    }
+    } while (pm_next_row(i) < uint(p.count));
 }

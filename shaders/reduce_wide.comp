@@ -15,7 +15,9 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x, terms = uint(p.terms);
 
-    for (uint i = gl_WorkGroupID.x; i < uint(p.outputs); i += gl_NumWorkGroups.x) {
+    uint i = gl_WorkGroupID.x;
+
+    do {
         uint first = place_of(i, p.k, p.ks);
         float total = KIND == 0 ? 0.0 : x.v[first], same = 0.0;
 
@@ -38,5 +40,5 @@ void main()
             if (WANT_TIES)
                 ties.v[i] = same;
         }
-    }
+    } while (pm_next_row(i) < uint(p.outputs));
 }

@@ -20,7 +20,9 @@ void main()
 {
     uint k = uint(p.k), lane = gl_LocalInvocationID.x;
 
-    for (uint row = gl_WorkGroupID.x; row < uint(p.rows); row += gl_NumWorkGroups.x) {
+    uint row = gl_WorkGroupID.x;
+
+    do {
         uint first = row * k;
         int label = labels.v[row];
         bool valid = label >= 0 && label < p.k;
@@ -47,5 +49,5 @@ void main()
                           : !valid ? uintBitsToFloat(0x7fc00000u)
                           : w * (log(sum) - (1.0 - p.smoothing) * (at_label - largest) -
                                  p.smoothing / float(k) * offset_sum);
-    }
+    } while (pm_next_row(row) < uint(p.rows));
 }

@@ -23,10 +23,16 @@ bool is_gone(uint i)
     return (gone[i / 32] >> (i % 32) & 1u) != 0;
 }
 
+/* The k-th kept box. The limit is for lavapipe (pm_next_row in lib/buffers.glsl). */
+vec4 kept_box(uint k)
+{
+    return box_at(list, min(uint(kept.v[list * uint(p.most) + k]), uint(p.n) - 1));
+}
+
 /* Loads the boxes of the m selected candidates and marks those that a kept box suppresses. */
 void compare_with_kept(uint m)
 {
-    uint lane = gl_LocalInvocationID.x, first = list * uint(p.most);
+    uint lane = gl_LocalInvocationID.x;
 
     if (lane < SELECT / 32)
         gone[lane] = 0;
@@ -36,7 +42,7 @@ void compare_with_kept(uint m)
         bool suppressed = false;
 
         for (uint k = 0; k < count && !suppressed; k++)
-            suppressed = boxes_exceed(box, box_at(list, uint(kept.v[first + k])), p.iou_threshold);
+            suppressed = boxes_exceed(box, kept_box(min(k, count - 1)), p.iou_threshold);
         boxes_of[i] = box;
         if (suppressed)
             atomicOr(gone[i / 32], 1u << (i % 32));
@@ -68,7 +74,7 @@ void keep(uint m)
         if (is_gone(i))
             continue;
         kept.v[first + n] = int(select_at[i]);
-        kept_scores.v[first + n] = scores.v[score_at(list, select_at[i])];
+        kept_scores.v[first + n] = scores.v[score_at(list, min(select_at[i], uint(p.n) - 1))];
         n++;
         for (uint word = i / 32; word < SELECT / 32; word++)
             gone[word] |= select_words[i * (SELECT / 32) + word];
@@ -80,7 +86,8 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x;
 
-    for (list = gl_WorkGroupID.x; list < uint(p.lists); list += gl_NumWorkGroups.x) {
+    list = gl_WorkGroupID.x;
+    do {
         uvec2 last = uvec2(0xffffffffu);
         uint m;
 
@@ -103,5 +110,5 @@ void main()
             kept_scores.v[list * uint(p.most) + k] = 0.0;
         }
         barrier();
-    }
+    } while (pm_next_row(list) < uint(p.lists));
 }

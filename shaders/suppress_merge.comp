@@ -71,7 +71,8 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x, outputs = uint(p.outputs);
 
-    for (image = gl_WorkGroupID.x; image < uint(p.images); image += gl_NumWorkGroups.x) {
+    image = gl_WorkGroupID.x;
+    do {
         uvec2 last = uvec2(0xffffffffu);
         uint m, count = 0;
 
@@ -96,5 +97,5 @@ void main()
             y_classes.v[image * outputs + i] = 0;
             y_anchors.v[image * outputs + i] = 0;
         }
-    }
+    } while (pm_next_row(image) < uint(p.images));
 }

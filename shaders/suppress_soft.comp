@@ -24,7 +24,7 @@ uint key_of(uint bits)
 uvec2 next(uint list, uint taken)
 {
     uint lane = gl_LocalInvocationID.x, first = list * uint(p.n);
-    vec4 strong = taken == NONE ? vec4(0) : box_at(list, taken);
+    vec4 strong = box_at(list, min(taken, uint(p.n) - 1)); /* unused if there is none */
     uvec2 mine = uvec2(0);
 
     for (uint i = lane; i < uint(p.n); i += LANES) {
@@ -65,7 +65,9 @@ uvec2 next(uint list, uint taken)
 
 void main()
 {
-    for (uint list = gl_WorkGroupID.x; list < uint(p.lists); list += gl_NumWorkGroups.x) {
+    uint list = gl_WorkGroupID.x;
+
+    do {
         uint first = list * uint(p.most), taken = NONE, count = 0;
 
         for (; count < uint(p.most); count++) {
@@ -77,11 +79,12 @@ void main()
             if (gl_LocalInvocationID.x == 0)
                 kept.v[first + count] = int(taken);
             if (taken % LANES == gl_LocalInvocationID.x)
-                kept_scores.v[first + count] = uintBitsToFloat(work.v[list * uint(p.n) + taken]);
+                kept_scores.v[first + count] =
+                    uintBitsToFloat(work.v[list * uint(p.n) + min(taken, uint(p.n) - 1)]);
         }
         for (uint k = count + gl_LocalInvocationID.x; k < uint(p.most); k += LANES) {
             kept.v[first + k] = -1;
             kept_scores.v[first + k] = 0.0;
         }
-    }
+    } while (pm_next_row(list) < uint(p.lists));
 }

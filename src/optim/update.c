@@ -79,8 +79,8 @@ static void norms_cpu(const struct pm_args *a)
     const struct gradient_norms_params *p = a->params;
     const float *partials = a->buf[0];
     const uint32_t *vars = a->buf[1];
-    float *norms = a->buf[2], *scale = a->buf[3], *result = a->buf[4];
-    uint32_t *flag = a->buf[5];
+    float *norms = a->buf[3], *scale = a->buf[4], *result = a->buf[5];
+    uint32_t *flag = a->buf[6];
     double total = 0, l2 = 0;
 
     for (int v = 0; v < p->vars; v++) {
@@ -100,17 +100,25 @@ static void norms_cpu(const struct pm_args *a)
     *flag = total <= 3.4e38; /* false for infinity and NaN */
 }
 
+/* Picks two dispatches: a group per variable, then one group that adds the variables' sums. The
+ * order of both sums is part of the contract. */
 static bool norms_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                        struct pm_picks *out)
 {
-    (void)caps, (void)params, (void)count;
-    /* one group: the order of the sum is part of the contract */
-    pm_pick_elements("gradient_norms", 256, 1, out);
+    const struct gradient_norms_params *p = params;
+
+    (void)caps, (void)count;
+    pm_pick_elements("gradient_norms", 64, (size_t)p->vars * 64, out);
+    out->d[1] = out->d[0];
+    out->d[1].shader = "gradient_norms_sum";
+    out->d[1].groups[0] = 1;
+    out->count = 2;
+    out->scratch[2] = 2 * sizeof(float) * (size_t)p->vars;
     return level == 0;
 }
 
 static const struct pm_kernel norms_row = {
-    .name = "gradient_norms", .bufs = "r:partials r:vars w:norms w:scale w:result w:flag",
+    .name = "gradient_norms", .bufs = "r:partials r:vars t:sums w:norms w:scale w:result w:flag",
     .params_size = sizeof(struct gradient_norms_params), .cpu_all = norms_cpu, .pick = norms_pick,
 };
 
@@ -265,7 +273,7 @@ void pm_update_append(struct pm_calls *c, void *update)
     pm_call(c, &prepare_row, (size_t)t.chunk_count, &prepare,
             PM_BUFS(p.g, p.w, p.chunks, p.vars, partials));
     pm_call(c, &norms_row, 1, &norms,
-            PM_BUFS(partials, p.vars, norm, p.scale, p.result, p.flag));
+            PM_BUFS(partials, p.vars, PM_NO_TENSOR, norm, p.scale, p.result, p.flag));
     p.step = pm_step_tensor(c);
     append_optimizer(c, u, &p, &t);
     if (u->layers)
