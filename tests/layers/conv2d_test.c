@@ -97,6 +97,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=64 kernel=3 bias=false", "1x4x6x64" },
     { "conv2d filters=16 kernel=3 bias=false", "2x9x9x32" },
     { "conv2d filters=128 kernel=1 bias=false", "1x5x7x48" },
+    { "conv2d filters=512 kernel=1 bias=false", "1x2x2x512" }, /* large weights, few pixels */
     { "conv2d filters=4 activation=relu", "1x5x5x3" },
     { "conv2d filters=4 activation=relu6", "1x5x5x3@-4..4" },
     { "conv2d filters=4 activation=leaky_relu slope=0.1", "1x5x5x3" },

@@ -12,6 +12,20 @@ struct pm_cpu_conv {
     struct pm_dnnl_conv *dnnl; /* owned; NULL unless LIBRARY */
 };
 
+/* Rewrites a convolution whose only window is the whole picture, such as the first fully connected
+ * layer of VGG, as one of 1x1 pictures: the layouts are the same. */
+static struct conv2d_params plain_of(struct conv2d_params p)
+{
+    const bool whole = p.oh == 1 && p.ow == 1 && p.kh == p.h && p.kw == p.w && p.top == 0 &&
+                       p.left == 0 && p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1;
+
+    if (whole) {
+        p.c *= p.h * p.w;
+        p.h = p.w = p.kh = p.kw = p.stride_h = p.stride_w = 1;
+    }
+    return p;
+}
+
 /* Whether the pass is computed as one product of two matrices: rows of pixels, and the weights.
  * Products use the weights in their stored order. oneDNN's convolutions reorder them in every call,
  * which costs more than it gains if few pixels share large weights: fully connected layers, and the
@@ -32,14 +46,15 @@ static bool is_product(enum pm_conv_pass pass, const struct conv2d_params *p)
            (pixels <= FEW_PIXELS || pixels >= 2 * (size_t)p->k);
 }
 
-int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bool without_scratch,
-                       struct pm_cpu_conv **out)
+int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *params,
+                       bool without_scratch, struct pm_cpu_conv **out)
 {
     int err = PM_OK;
     struct pm_cpu_conv *c = pm_calloc(1, sizeof *c);
+    const struct conv2d_params *p = &c->p;
 
     c->pass = pass;
-    c->p = *p;
+    c->p = plain_of(*params);
     c->engine = without_scratch || (p->groups > 1 && p->groups == p->c) ? DIRECT : UNFOLD;
     if (c->engine == UNFOLD && !is_product(pass, p) && pm_dnnl_wanted())
         PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));

@@ -6,7 +6,8 @@
  *   direct   depthwise (as many groups as channels): loops over channels     depthwise_cpu.c
  *   library  oneDNN, if it is built in and has an optimised form             dnnl_conv.c
  *   unfold   windows copied into rows, then products (gemm.h); any shape.     unfold.c
- *            Pointwise convolutions with few pixels or few input channels: the product alone
+ *            Pointwise convolutions with few pixels or few input channels, and those whose
+ *            window is the whole picture: the product alone
  * PM_NO_DNNL=1 disables oneDNN. */
 #ifndef PM_CONV_CPU_H
 #define PM_CONV_CPU_H
