@@ -23,4 +23,17 @@
 #endif
 #define PM_INLINE static inline __attribute__((always_inline))
 
+/* Fetches `count` floats at p into the cache before a loop reads (write = 0) or writes (1) them. p
+ * may be outside of the buffer. A core's own prefetching follows too few lines ahead to use
+ * the memory's full rate. */
+PM_INLINE void pm_prefetch(const float *p, int count, const int write)
+{
+    for (int k = 0; k < count; k += 16) {
+        if (write)
+            __builtin_prefetch(p + k, 1);
+        else
+            __builtin_prefetch(p + k, 0);
+    }
+}
+
 #endif

@@ -12,6 +12,12 @@
 
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
 
+/* Returns the floats between a row and the one to prefetch, about 8 KiB later. */
+static inline size_t ahead_of(size_t c)
+{
+    return (2048 / c + 1) * c;
+}
+
 bool pm_batch_norm_reads_y(int act, bool residual)
 {
     return act != PM_ACT_NONE && !pm_act_takes_z(act) && (residual || !pm_act_keeps_z(act));
@@ -36,9 +42,12 @@ static int chunk_rows(int rows, int chunks)
 PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
                         float *sum, float *square)
 {
+    const size_t ahead = ahead_of(4 * c);
     int r = 0;
 
     for (; r + 4 <= rows; r += 4, x += 4 * c) {
+        for (int i = 0; i < 4; i++)
+            pm_prefetch(x + ahead + (size_t)i * c, width, 0);
         PM_SIMD
         for (int k = 0; k < width; k++) {
             float a = x[k] - shift[k], b = x[c + k] - shift[k];
@@ -166,10 +175,14 @@ PM_INLINE void affine_of(struct affine *f, int block, int width, const float *me
 PM_INLINE void apply_rows(const struct affine *f, int act, float slope, const float *x,
                           const float *residual, float *y, size_t rows, size_t c, int width)
 {
+    const size_t ahead = ahead_of(c);
+
     for (size_t r = 0; r < rows; r++) {
         const float *from = x + r * c, *add = residual ? residual + r * c : NULL;
         float *to = y + r * c;
 
+        pm_prefetch(from + ahead, width, 0);
+        pm_prefetch(to + ahead, width, 1);
         if (add) {
             PM_SIMD
             for (int k = 0; k < width; k++)
@@ -269,6 +282,9 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
             memset(product, 0, sizeof product);
             for (int i = 0; i < rows; i++) {
                 struct row r = row_at(a, (size_t)(first + i) * c + block);
+
+                pm_prefetch(r.x + ahead_of(c), width, 0);
+                pm_prefetch(r.dy + ahead_of(c), width, 0);
 #define CALL(kind)                                                                        \
     if (r.y)                                                                     \
         sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product);              \
@@ -365,6 +381,11 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
             struct row r = row_at(args, offset);
             float *dx = args->buf[9] ? (float *)args->buf[9] + offset : NULL;
             float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
+
+            pm_prefetch(r.x + ahead_of(c), width, 0);
+            pm_prefetch(r.dy + ahead_of(c), width, 0);
+            if (dx)
+                pm_prefetch(dx + ahead_of(c), width, 1);
 #define CALL(kind)                                                                        \
     if (r.y)                                                                           \
         dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual);              \

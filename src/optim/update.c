@@ -24,26 +24,53 @@ enum { CHUNK = 4096, OWNER_FLOATS = 64 };
 
 /* ---- kernels ---------------------------------------------------------------------------- */
 
+enum { LANES = 16 };
+
+/* PRESENT: the gradient is g; ABSENT: it is 0; FROZEN: the result is 0, whatever g and w are. */
+enum gradient_kind { PRESENT, ABSENT, FROZEN };
+
+/* Writes v = (g + wd w) * multiplier and adds v^2 and w^2 to sums. Value i counts in lane i % 16:
+ * lanes are added side by side. kind is a constant at each use. */
+PM_INLINE void prepare_values(float *g, const float *w, size_t count, float wd, float multiplier,
+                              const enum gradient_kind kind, float *gg, float *ww)
+{
+    for (size_t i = 0; i < count; i += LANES) {
+        const int lanes = count - i < LANES ? (int)(count - i) : LANES;
+
+        PM_SIMD
+        for (int k = 0; k < lanes; k++) {
+            float v = ((kind == ABSENT ? 0.0f : g[i + k]) + wd * w[i + k]) * multiplier;
+
+            g[i + k] = v = kind == FROZEN ? 0.0f : v;
+            gg[k] += v * v;
+            ww[k] += w[i + k] * w[i + k];
+        }
+    }
+}
+
 PM_CLONES
-static void prepare_chunk(const uint32_t *chunk, const uint32_t *vars, float *g, const float *w,
-                          float *partial)
+static void prepare_chunk(const uint32_t *chunk, const uint32_t *vars, float *all_g,
+                          const float *all_w, float *partial)
 {
     const uint32_t *var = vars + 4 * chunk[2];
-    size_t first = chunk[0], count = chunk[1];
-    bool absent = chunk[3] != 0;
-    float wd, multiplier, gg = 0, ww = 0;
+    float *g = all_g + chunk[0], gg[LANES] = { 0 }, ww[LANES] = { 0 }, wd, multiplier;
+    const float *w = all_w + chunk[0];
+    const size_t count = chunk[1];
 
     memcpy(&wd, &var[2], sizeof wd);
     memcpy(&multiplier, &var[3], sizeof multiplier);
-    for (size_t i = first; i < first + count; i++) {
-        float v = multiplier != 0 ? ((absent ? 0.0f : g[i]) + wd * w[i]) * multiplier : 0.0f;
-
-        g[i] = v;
-        gg += v * v;
-        ww += w[i] * w[i];
+    if (multiplier == 0)
+        prepare_values(g, w, count, wd, multiplier, FROZEN, gg, ww);
+    else if (chunk[3] != 0)
+        prepare_values(g, w, count, wd, multiplier, ABSENT, gg, ww);
+    else
+        prepare_values(g, w, count, wd, multiplier, PRESENT, gg, ww);
+    for (int k = 1; k < LANES; k++) {
+        gg[0] += gg[k];
+        ww[0] += ww[k];
     }
-    partial[0] = gg;
-    partial[1] = wd != 0 ? 0.5f * wd * ww : 0.0f;
+    partial[0] = gg[0];
+    partial[1] = wd != 0 ? 0.5f * wd * ww[0] : 0.0f;
 }
 
 static void prepare_cpu(const struct pm_args *a, size_t begin, size_t end)
