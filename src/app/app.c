@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,6 +305,16 @@ void app_add_counts(struct pm_str *s, const cJSON *device)
                    number_of(device, "dispatches"), number_of(device, "barriers"),
                    number_of(device, "segments"));
     pm_str_add(s, "%.3f GB moved", number_of(device, "bytes_moved") / 1e9);
+}
+
+void app_catch_signals(void (*handler)(int number))
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND };
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
 }
 
 int app_print_json(struct app_globals *g, const struct cJSON *object)

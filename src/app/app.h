@@ -72,6 +72,8 @@ int app_load_training(const struct app_args *args, const char *command, struct p
 
 /* Adds what a device's step does ("675 dispatches, ...") from the counts in its JSON object. */
 void app_add_counts(struct pm_str *s, const struct cJSON *device);
+/* Calls the handler at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process. */
+void app_catch_signals(void (*handler)(int number));
 /* Prints one object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* Adds the formats to pumice dataset convert [FORMAT] --help (dataset_help.c). */

@@ -8,22 +8,12 @@
 
 #include "checkpoints/published.h"
 
+/* A first signal ends the download and keeps what has arrived. */
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number)
 {
     stopped = number;
-}
-
-/* A first signal ends the download and keeps what has arrived; a second one ends the process. */
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
 }
 
 static cJSON *row_json(const struct pm_published *p)
@@ -109,7 +99,7 @@ static int download(const char *name, const struct pm_published_want *want, stru
     cJSON *o = NULL;
 
     PM_TRY(pm_published_find(name, &p));
-    catch_signals();
+    app_catch_signals(on_signal);
     PM_TRY(pm_published_get(p, want, a, &copy));
     PM_INFO("checkpoint", "%s: for model.name=%s model.conventions=%s, trained on %s with "
             "input.preprocessing=%s%s%s", p->name, p->net, p->conventions, p->data,

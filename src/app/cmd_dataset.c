@@ -10,24 +10,13 @@
 
 /* ---- convert and make ----------------------------------------------------------------------- */
 
+/* A first signal ends the conversion and removes its output. */
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number)
 {
     stopped = number;
     pm_making_interrupt();
-}
-
-/* Installs handlers: a first signal ends the conversion and removes its output; a second one ends
- * the process. */
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
 }
 
 /* Prints the new folder's own dataset.json, with its path. */
@@ -59,7 +48,7 @@ static int convert(const struct app_args *args, struct pm_arena *a, struct app_g
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset convert needs FORMAT SRC DST, as in "
                                    "pumice dataset convert mnist raw/mnist data/mnist"));
     PM_TRY(app_options(args, "dataset", 3, a, &options));
-    catch_signals();
+    app_catch_signals(on_signal);
     PM_TRY(pm_dataset_convert(args->words[0], args->words[1], args->words[2], options));
     PM_TRY(print_made(args->words[2], a, g));
 out:
@@ -91,7 +80,7 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
                                    "dataset make shapes data/shapes"));
     PM_TRY(app_options(args, "dataset", 2, a, &options));
     PM_TRY(pm_opts_parse_text(make_opts, options, &m, a, "dataset make shapes"));
-    catch_signals();
+    app_catch_signals(on_signal);
     PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
                           (size_t)m.test, (uint64_t)m.seed));
     PM_TRY(print_made(args->words[1], a, g));
@@ -111,7 +100,7 @@ static int download(const struct app_args *args, struct pm_download_options *o, 
                                    "dataset download flowers data/flowers"));
     PM_TRY(app_options(args, "dataset", 2, a, &o->options));
     o->stop = &stopped;
-    catch_signals();
+    app_catch_signals(on_signal);
     PM_TRY(pm_dataset_download(args->words[0], args->words[1], o));
     PM_TRY(print_made(args->words[1], a, g));
 out:
