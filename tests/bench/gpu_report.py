@@ -171,7 +171,7 @@ def hint():
                 "    sudo usermod -a -G render,video \"$USER\"")
     return ("Install the GPU's Vulkan driver. On Debian and Ubuntu, for AMD and Intel:\n"
             "    sudo apt-get install mesa-vulkan-drivers\n"
-            "For NVIDIA, the graphics driver of the distribution or of NVIDIA, 535 or newer.\n"
+            "For NVIDIA, the graphics driver of the distribution or of NVIDIA.\n"
             "docs/devices.md lists GPUs and drivers.")
 
 
