@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "lib/buffers.glsl"
 #include "lib/presence.glsl"
 #include "suppress.params.h"
@@ -59,7 +60,8 @@ void put(uint at, uint entry)
 
     if (HAS_WINDOWS && p.change_frame != 0)
         b = (b - window.xyxy) / (window.zwzw - window.xyxy);
-    for (uint i = 0; i < 4; i++)
+    /* Unrolled, NVIDIA's compiler in Mesa 26.1 finds no registers for Pascal. */
+    [[dont_unroll]] for (uint i = 0; i < 4; i++)
         y.v[4 * at + i] = b[i];
     y_scores.v[at] = entry_scores.v[image * uint(p.entries) + entry];
     y_classes.v[at] = HAS_CLASSES ? entry_classes.v[image * uint(p.entries) + entry]
