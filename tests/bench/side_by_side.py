@@ -230,9 +230,23 @@ def torch_version(a):
     return found.stdout.split()
 
 
+def check_jax(a):
+    """Ends the program if JAX_PYTHON is set but has no JAX."""
+    try:
+        found = subprocess.run([a.jax_python, "-c", "import jax"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    except OSError as e:
+        sys.exit(f"bench: {a.jax_python}: {e.strerror}")
+    if found.returncode != 0:
+        sys.exit(f"bench: {a.jax_python} has no JAX; install jax there, or unset JAX_PYTHON "
+                 f"({found.stderr.strip().splitlines()[-1]})")
+
+
 def main():
     a = arguments()
     version, cuda = torch_version(a)
+    if a.jax_python:
+        check_jax(a)
     if not a.torch_device:
         a.torch_device = "cuda" if cuda == "True" and a.device != "cpu" else "cpu"
     print(f"Pumice on {a.device} and PyTorch {version} on {a.torch_device}, {a.threads} threads, "
