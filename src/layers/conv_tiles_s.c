@@ -257,7 +257,7 @@ static bool is_first_choice(enum pm_class class, int tile)
 /* Adds the second form of list[i] behind it, if it has one; returns the new count. */
 static int with_two(const struct conv_product *m, int i, struct conv_way_s *list, int count)
 {
-    if (i < 0 || !is_last(&list[i], m))
+    if (i < 0 || i >= count || !is_last(&list[i], m))
         return count;
     memmove(list + i + 1, list + i, (size_t)(count - i) * sizeof *list);
     list[i + 1].two = true;
