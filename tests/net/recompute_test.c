@@ -73,9 +73,13 @@ static struct pm_plan_memory memory_of(const char *name, int batch, int size, in
 
 static void test_half(void **state)
 {
-    static const struct { const char *name; int size; } nets[] = {
-        { "resnet_v1_50", 224 }, { "inception_v3", 299 }, { "mobilenet_v2", 224 },
-        { "vgg_16", 224 }, { "resnet_v2_152", 224 },
+    /* floor: bytes that some calls need at once, more than half of the whole. VGG's second
+     * convolution reads its input and the gradient of its output and writes that of its input:
+     * 32 x 224 x 224 x 64 floats each. */
+    static const struct { const char *name; int size; size_t floor; } nets[] = {
+        { "resnet_v1_50", 224, 0 }, { "inception_v3", 299, 0 }, { "mobilenet_v2", 224, 0 },
+        { "vgg_16", 224, (size_t)3 * 32 * 224 * 224 * 64 * sizeof(float) },
+        { "resnet_v2_152", 224, 0 },
     };
 
     (void)state;
@@ -94,7 +98,12 @@ static void test_half(void **state)
         assert_int_equal(whole.again, 0);
         assert_true(half.again > 0 && half.calls == whole.calls + half.again);
         assert_true(half.live_without_recompute == whole.peak_live);
-        assert_true(half.activations <= whole.activations / 2);
+        if (nets[i].floor) {
+            assert_true(half.activations > nets[i].floor);
+            assert_true(half.activations - nets[i].floor <= nets[i].floor / 20);
+        } else {
+            assert_true(half.activations <= whole.activations / 2);
+        }
         assert_true(most.activations <= half.activations);
         assert_true(half.again_work <= 0.25);
     }

@@ -130,8 +130,8 @@ static void test_bytes(void **state)
         uint64_t bytes = 0;
 
         for (int b = 0; b < bufs; b++) {
-            const bool reads = strchr("rut", spec[b].access) != NULL;
-            const bool writes = strchr("wut", spec[b].access) != NULL;
+            const bool reads = strchr("rutz", spec[b].access) != NULL;
+            const bool writes = strchr("wutz", spec[b].access) != NULL;
             const char *accumulate = (const char *)calls[i].params + k->accumulate - 1;
             const bool sets = spec[b].access == 'u' && k->accumulate &&
                               *(const int *)accumulate == 0;
