@@ -208,6 +208,18 @@ static bool may_cut(const struct conv_product *m, const struct conv_way_s *way)
         && way->parts * pm_conv_result_bytes(m) <= PM_CONV_PARTS_BYTES;
 }
 
+/* Returns the fewest parts: those that the accuracy of a filter gradient's sums needs, as far as
+ * memory for partial sums allows. */
+static uint32_t fewest_parts(const struct conv_product *m)
+{
+    uint32_t parts = 1;
+
+    while (m->filter && (uint64_t)parts * PM_CONV_RUN < length_of(m)
+           && (parts + 1) * pm_conv_result_bytes(m) <= PM_CONV_PARTS_BYTES)
+        parts++;
+    return parts;
+}
+
 /* Returns the fastest way with a tile. A filter gradient has enough parts for the accuracy of its
  * sums, and more only if they need no more than two rounds. */
 static struct conv_way_s way_of(const struct pm_caps *caps, const struct conv_product *m,
@@ -215,13 +227,10 @@ static struct conv_way_s way_of(const struct pm_caps *caps, const struct conv_pr
 {
     uint64_t length = length_of(m), most = m->filter ? length / SHORTEST_RUN : MOST_PARTS;
     uint64_t two_rounds = (uint64_t)2 * PER_UNIT * units_of(caps);
-    struct conv_way_s best = { tile, 1, false };
+    struct conv_way_s best = { tile, fewest_parts(m), false };
 
     if (tile == &rolled[S128X128] && !m->filter)
         return best; /* Intel's compiler may spill registers for its parts */
-    while (m->filter && best.parts * (uint64_t)PM_CONV_RUN < length
-           && (best.parts + 1) * pm_conv_result_bytes(m) <= PM_CONV_PARTS_BYTES)
-        best.parts++;
     for (struct conv_way_s way = { tile, best.parts + 1, false }; way.parts <= most; way.parts++) {
         if (m->filter && groups_of(m, tile) * way.parts > two_rounds)
             break;
@@ -265,15 +274,16 @@ static int with_two(const struct conv_product *m, int i, struct conv_way_s *list
 }
 
 /* CPU drivers run structure S for testing only: the smallest square tile in both forms, once with
- * its sums cut into three parts. */
+ * its sums cut into at least three parts where possible. */
 static int test_ways(const struct pm_caps *caps, const struct conv_product *m,
                      struct conv_way_s list[PM_CONV_WAYS_S])
 {
-    struct conv_way_s whole = { &unrolled[S64X64], 1, false };
-    struct conv_way_s cut = { &rolled[S64X64], 3, false };
+    const uint32_t fewest = fewest_parts(m);
+    struct conv_way_s whole = { &unrolled[S64X64], fewest, false };
+    struct conv_way_s cut = { &rolled[S64X64], fewest > 3 ? fewest : 3, false };
     int count = 0;
 
-    while (cut.parts > 1 && !may_cut(m, &cut))
+    while (cut.parts > fewest && !may_cut(m, &cut))
         cut.parts--;
     if (fits(caps, whole.tile))
         list[count++] = whole;

@@ -104,6 +104,22 @@ static int check_levels(const struct pm_caps *caps, pick_fn *pick, const void *p
     return level;
 }
 
+/* A part of a filter gradient has at most 8192 pixels, for accuracy, unless its partial sums would
+ * need more than 64 MiB. */
+static void check_runs(const struct pm_caps *caps, const struct conv2d_params *p)
+{
+    size_t pixels = (size_t)p->n * p->oh * p->ow;
+    size_t bytes = (size_t)p->kh * p->kw * (p->c / p->groups) * p->k * sizeof(float);
+    struct pm_picks picks;
+
+    for (int level = 0; pm_conv2d_bwd_filter_pick(caps, p, 0, level, &picks); level++) {
+        size_t parts = picks.d[0].spec[3];
+
+        if (strcmp(picks.d[0].shader, "conv2d_filter_s") == 0)
+            assert_true(pixels <= 8192 * parts || (parts + 1) * bytes > (size_t)64 << 20);
+    }
+}
+
 static struct conv2d_params shape(int n, int size, int c, int k, int kernel, int stride, int groups)
 {
     int out = (size + stride - 1) / stride, total = (out - 1) * stride + kernel - size;
@@ -137,6 +153,7 @@ static void test_conv2d(void **state)
                     assert_in_range(levels, class == PM_CLASS_OTHER ? 1 : 2, 6);
                     check_levels(&caps, pm_conv2d_bwd_data_pick, &p, false);
                     check_levels(&caps, pm_conv2d_bwd_filter_pick, &p, false);
+                    check_runs(&caps, &p);
                 }
 }
 
