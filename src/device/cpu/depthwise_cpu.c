@@ -291,7 +291,7 @@ PM_INLINE void filter_row(const struct depthwise *d, const float *x, const float
                 row_block(p, x, dy, to, kw, k, 0, first, last, 3);
             else
                 row_block(p, x, dy, to, kw, k, 0, first, last, 1);
-        if (k > 0 && k < p->k) { /* the last 16 channels, some of which are done */
+        if (k > 0 && k < p->k) { /* the last 16 channels; the loop above computed some of them */
             const int last_k = p->k - LANES;
 
             if (taps == 3)
