@@ -3,9 +3,9 @@
  * A workgroup is one subgroup. It makes TM rows (pixels) x TN columns per lane (channels). All
  * lanes have the same rows, so the left matrix is read by uniform loads, four terms at a time if
  * the channels allow it (VEC). Lanes are neighbours in the columns of the right matrix, which is
- * [tap][channel][column]: w itself forward, its transposed copy in t for the data gradient. This
- * structure is for drivers that run on the CPU: no shared memory, no barrier, every load used TM or
- * TN times.
+ * [tap][channel][column]: w itself forward, a transposed copy for the data gradient (in t, or w
+ * itself if p.transposed is set). This structure is for drivers that run on the CPU: no shared
+ * memory, no barrier, every load used TM or TN times.
  *
  * If the columns are not a multiple of a tile, there are two dispatches: whole tiles, then the rest
  * with a narrower tile. BEFORE is the width of the first dispatch's tiles. EDGE is set if even the

@@ -1,5 +1,6 @@
-/* conv2d_bwd_data, first dispatch: t [tap][k][c / groups] = w [tap][c / groups][k]. It copies
- * squares of 16 x 16 through shared memory, so that both reads and writes are contiguous.
+/* conv2d_bwd_data, first dispatch unless p.transposed is set: t [tap][k][c / groups] =
+ * w [tap][c / groups][k]. It copies squares of 16 x 16 through shared memory, so that both reads
+ * and writes are contiguous.
  *
  * Grid: x = square of k, y = square of c, z = tap. */
 #version 450

@@ -1,7 +1,7 @@
-/* conv2d_bwd_data, first dispatch with structure R: t [tap][k][c / groups] = w [tap][c /
- * groups][k]. A lane copies 16 neighbours along k of one c. Its reads share a cache line, and the
- * lanes' writes are contiguous. There is no barrier, because barriers are expensive on drivers that
- * run on the CPU.
+/* conv2d_bwd_data, first dispatch with structure R unless p.transposed is set:
+ * t [tap][k][c / groups] = w [tap][c / groups][k]. A lane copies 16 neighbours along k of one c.
+ * Its reads share a cache line, and the lanes' writes are contiguous. There is no barrier, because
+ * barriers are expensive on drivers that run on the CPU.
  *
  * Grid: x = lanes along c, y = 16 along k, z = tap. */
 #version 450

@@ -208,7 +208,8 @@ bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm
 struct pm_buffer; /* device memory, owned by its device's user */
 struct pm_place {
     struct pm_buffer *buffer; /* borrowed; NULL: absent */
-    size_t offset, size;      /* bytes; offset is a multiple of 256 */
+    size_t offset, size;      /* bytes; offset is a multiple of 256. Size 0: a "?" buffer is absent,
+                               * and shaders have no code that uses it */
 };
 struct pm_bound_call {
     const struct pm_kernel *kernel;

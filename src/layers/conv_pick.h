@@ -3,15 +3,18 @@
  *
  *     conv2d_fwd             "r:x r:w t:t w:y"     struct conv2d_params
  *     conv2d_bwd_data        "r:dy r:w t:t w:dx"   struct conv2d_params
- *     conv2d_bwd_filter      "r:x r:dy t:t u:dw"   struct conv2d_params
+ *     conv2d_bwd_filter      "r:x r:dy t:t u:dw z:done"
+ *                                                 struct conv2d_params
  *     depthwise_fwd          "r:x r:w w:y"         struct conv2d_params
  *     depthwise_bwd_data     "r:dy r:w w:dx"       struct conv2d_params
- *     depthwise_bwd_filter   "r:x r:dy t:t u:dw"   struct conv2d_params
+ *     depthwise_bwd_filter   "r:x r:dy t:t u:dw z:done"
+ *                                                 struct conv2d_params
  *     bias_grad              "r:dz t:t u:db"       struct bias_grad_params
  *
  * The functions are the .pick of these rows. Level 0 is the variant tuned for caps->device_class;
  * the last level accepts every shape. They return false beyond the last level. count is not read.
- * Scratch (transposed weights, partial sums) is requested in out->scratch[2] ([1] for bias_grad).
+ * Scratch (transposed weights unless w is such a copy, partial sums) is requested in
+ * out->scratch[2] ([1] for bias_grad), the counters `done` in out->scratch[4].
  * The order of sums depends on params and level alone. */
 #ifndef PM_CONV_PICK_H
 #define PM_CONV_PICK_H
