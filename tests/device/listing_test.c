@@ -27,12 +27,11 @@ static VKAPI_ATTR void VKAPI_CALL same_card(VkPhysicalDevice p, VkPhysicalDevice
     static int asked;
 
     real.GetPhysicalDeviceProperties2(p, o);
-    asked++;
     o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
             ((VkPhysicalDeviceDriverProperties *)s)->driverID =
-                asked % 2 ? VK_DRIVER_ID_AMD_PROPRIETARY : VK_DRIVER_ID_MESA_RADV;
+                ++asked % 2 ? VK_DRIVER_ID_AMD_PROPRIETARY : VK_DRIVER_ID_MESA_RADV;
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
             memset(((VkPhysicalDeviceVulkan11Properties *)s)->deviceUUID, 7, VK_UUID_SIZE);
     }
