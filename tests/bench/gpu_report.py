@@ -285,7 +285,7 @@ def measure_kernels(a, device, table, net, seconds, folder):
     except Failed as e:
         left, why = None, str(e)
     rates = read_kernels(path, table)
-    state = "complete" if left == 0 else f"{left} rows left" if left else "not finished"
+    state = "complete" if left == 0 else f"{left} rows left" if left and rates else "not finished"
     table.add("kernels", net, state, note=why)
     print(f"    {net}: {len(rates)} rows, {state}{': ' if why else ''}{why}", flush=True)
     return rates
