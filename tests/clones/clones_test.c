@@ -98,8 +98,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     const struct pm_optimizer *row = pm_optimizer_find(optimizer);
     char cfg[64];
     struct pm_variables *v;
-    /* At 0.05 momentum's loss rises first, and in one of 16 pairs of runs a difference of one
-     * rounding grew to that of another training. At 0.01 it stayed near 1e-6 in all of them. */
+    /* Some pairs of runs drift apart after they differ by roundings: with 70 seeds, 7 of 280
+     * momentum pairs at this rate, and about as many per hundred at 0.05. The seed is a sound one. */
     const float lr = 0.01f;
 
     pm_opts_defaults(row->opts, cfg, NULL);
