@@ -250,8 +250,8 @@ static void same_losses(const struct outcome *a, const struct outcome *b)
         assert_true(fabs(a->loss[s] - b->loss[s]) <= 1e-4 * fabs(a->loss[0]));
 }
 
-/* Each of a and b differs from a run without roundings by at most as much as a moved run. With 70
- * dropout seeds, no pair reached a third of these bounds. */
+/* Each of a and b differs from a run without roundings by at most as much as a moved run. With 200
+ * dropout seeds, no pair reached half of these bounds. */
 static void same(const struct outcome *a, const struct outcome *b, const struct outcome *moved)
 {
     same_losses(a, b);
