@@ -12,7 +12,7 @@ struct conv2d_params {
     int dilation_h, dilation_w;
     int top, left;
     int groups;
-    int accumulate; /* filter gradient: add to dw instead of writing it */
+    int accumulate; /* gradients: add to dx or dw instead of writing it */
     int transposed; /* data gradient: w is [kh][kw][k][c / groups] */
 };
 

@@ -41,7 +41,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8)
 const int WIDE = 1;
 #endif
 
-layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; OutF32 c;
+layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; InOutF32 c;
                                              conv2d_params p; };
 #include "lib/conv_address.glsl"
 
@@ -141,6 +141,14 @@ void main()
             }
         }
 
+    if (BACK && p.accumulate != 0)
+        [[unroll]] for (int i = 0; i < TM; i++)
+            if (first + i < rows)
+                [[unroll]] for (int j = 0; j < TN; j++) {
+                    int to = column + (j / WIDE * lanes + lane) * WIDE + j % WIDE;
+                    if (!EDGE || to < columns)
+                        sum[i * TN + j] = c.v[out_at[i] + to] + sum[i * TN + j];
+                }
     [[unroll]] for (int i = 0; i < TM; i++)
         if (first + i < rows)
             [[unroll]] for (int j = 0; j < TN; j++) {

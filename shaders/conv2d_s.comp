@@ -42,6 +42,7 @@ layout(constant_id = 14) const int BN = 64;
 layout(constant_id = 15) const int BK = 16;
 layout(constant_id = 16) const int TM = 4;
 layout(constant_id = 17) const int TN = 4;
+layout(constant_id = 18) const bool ADD = false;    /* data gradient: add to c */
 
 const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
 const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;

@@ -13,7 +13,7 @@ const int LEFT = FIXED_LEFT;
 #else
 layout(constant_id = 7) const int LEFT = 1; /* p.left */
 #endif
-layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; OutF32 dx; conv2d_params p; };
+layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; InOutF32 dx; conv2d_params p; };
 
 /* The window begins BEFORE columns before column strip / SX; operands of / and % are positive. */
 const int REACH = (KW - 1) * DX, BEFORE = (REACH + SX - 1) / SX;
@@ -52,7 +52,12 @@ void main()
                                      sum[j]);
         }
     }
+    int to = (line * p.w + ix) * p.c + c;
+    if (p.accumulate != 0)
+        [[unroll]] for (int j = 0; j < TX; j++)
+            if (ix + j < p.w)
+                sum[j] = dx.v[to + j * p.c] + sum[j];
     [[unroll]] for (int j = 0; j < TX; j++)
         if (ix + j < p.w)
-            dx.v[(line * p.w + ix + j) * p.c + c] = sum[j];
+            dx.v[to + j * p.c] = sum[j];
 }

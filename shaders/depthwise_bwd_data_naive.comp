@@ -5,7 +5,7 @@
 #include "lib/conv.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; OutF32 dx; conv2d_params p; };
+layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; InOutF32 dx; conv2d_params p; };
 
 void main()
 {
@@ -30,5 +30,5 @@ void main()
                 sum += dy.v[at + m] * w.v[wat + m];
         }
     }
-    dx.v[i] = sum;
+    dx.v[i] = p.accumulate != 0 ? dx.v[i] + sum : sum;
 }

@@ -197,6 +197,10 @@ static inline bool pm_access_own(char access)
 }
 /* Fills spec[PM_MAX_BUFS] and returns the count; a malformed row is an assertion failure. */
 int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS]);
+/* The same for a call with these params: if its member `accumulate` is 0, the call overwrites its
+ * u: buffers, so their access is 'w'. */
+int pm_call_bufs(const struct pm_kernel *k, const void *params,
+                 struct pm_buf_spec spec[PM_MAX_BUFS]);
 /* Reads the row's inplace text: pair[i] = { y, x }, buffers in row order. Returns the count. */
 enum { PM_MAX_INPLACE = 4 };
 int pm_kernel_inplace(const struct pm_kernel *k, int pair[PM_MAX_INPLACE][2]);

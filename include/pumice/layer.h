@@ -168,6 +168,10 @@ struct pm_layer {
     int min_inputs, max_inputs; /* 0, 0 means exactly one */
     bool view;                  /* y is x under another shape: no calls, no copy */
     bool copies_values;         /* in evaluation every value of y is a value of its one input */
+    /* backward() passes each wanted dxs[i] to calls only as a u: buffer of a row with the member
+     * `accumulate`. Then dxs[i] may hold the gradient from other readers of the input already, and
+     * the calls add to it. */
+    bool accumulates;
     bool loss;                  /* backward() starts here: there is no dy, and y is not used */
     /* Sets out_shape and out_type and adds variables. Its error names the node, the option, the
      * value and the allowed range. The inputs' out_shape are known. */
@@ -175,7 +179,7 @@ struct pm_layer {
     /* Writes every output. If an output equals an input, it may set ys[k] to that xs[i] instead of
      * writing ys[k]. */
     void (*forward)(struct pm_node *n, struct pm_calls *c);
-    /* Writes the wanted dxs[] wholly and adds to the wanted dw[]. dys[k] is the gradient of output
+    /* Writes the wanted dxs[] wholly (accumulates: or adds to them) and adds to the wanted dw[]. dys[k] is the gradient of output
      * k. dys[0] exists if the layer has one output; if it has several, at least one dys[k] exists.
      * If the gradient passes unchanged, it may set n->dxs[i] to n->dy instead of writing it. NULL:
      * no gradient (inputs). */

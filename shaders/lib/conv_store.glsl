@@ -1,5 +1,6 @@
 /* The end of conv2d_s.comp: writes the sums of a workgroup's tile to c. With several parts, it
- * writes them to t [part][result], behind transposed weights if t has them.
+ * writes them to t [part][result], behind transposed weights if t has them. ADD: adds
+ * them to c, row by row, so that few of the old values are in registers at a time.
  *
  * The includer declares the constants of the tile, the push block, phase, part, sum and row_of.
  * Invocation number me has row row_of(i) of the tile and the columns
@@ -12,8 +13,8 @@
 void conv_store(int first, int rows, int column, int columns, int group, ivec2 target)
 {
     uint across = gl_LocalInvocationIndex % uint(ACROSS);
-    OutF32 c1 = OutF32(PARTS > 1 ? t : c);
-    OutF32x4 c4 = OutF32x4(PARTS > 1 ? t : c);
+    InOutF32 c1 = InOutF32(PARTS > 1 ? t : c);
+    InOutF32x4 c4 = InOutF32x4(PARTS > 1 ? t : c);
     int width = columns * p.groups, before = group * columns;
     if (PARTS > 1 && BACK)
         before += (p.transposed != 0 ? 0 : p.kh * p.kw * p.k * columns)
@@ -35,11 +36,13 @@ void conv_store(int first, int rows, int column, int columns, int group, ivec2 t
             int to = column + (int(across) + j * ACROSS) * 4;
             if (VEC_B) {
                 if (to < columns)
-                    c4.v[(at + to) >> 2] = sum[i * (TN / 4) + j];
+                    c4.v[(at + to) >> 2] = ADD ? c4.v[(at + to) >> 2] + sum[i * (TN / 4) + j]
+                                               : sum[i * (TN / 4) + j];
             } else {
                 [[unroll]] for (int e = 0; e < 4; e++)
                     if (to + e < columns)
-                        c1.v[at + to + e] = sum[i * (TN / 4) + j][e];
+                        c1.v[at + to + e] = ADD ? c1.v[at + to + e] + sum[i * (TN / 4) + j][e]
+                                                : sum[i * (TN / 4) + j][e];
             }
         }
     }

@@ -170,21 +170,10 @@ static void add_dispatch(struct arranger *r, size_t call, int index, double seco
 
 /* ---- bytes -------------------------------------------------------------------------- */
 
-/* Whether a call's u: buffers are only written: it is the first of the step that adds to them. */
-static bool overwrites(const struct pm_bound_call *c)
-{
-    int accumulate;
-
-    if (!c->kernel->accumulate)
-        return false;
-    memcpy(&accumulate, (const char *)c->params + c->kernel->accumulate - 1, sizeof accumulate);
-    return !accumulate;
-}
-
 uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MAX_BUFS])
 {
     struct pm_buf_spec spec[PM_MAX_BUFS];
-    const int bufs = pm_kernel_bufs(c->kernel, spec);
+    const int bufs = pm_call_bufs(c->kernel, c->params, spec);
     uint64_t bytes = 0;
 
     for (int i = 0; i < bufs; i++) {
@@ -193,7 +182,7 @@ uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MA
         if (!c->buf[i].buffer)
             continue;
         switch (spec[i].access) {
-        case 'u': bytes += overwrites(c) ? size : 2 * size; break;
+        case 'u': bytes += 2 * size; break;
         case 't':
         case 'z': bytes += 2 * (scratch ? scratch[i] : size); break;
         default: bytes += size;

@@ -60,6 +60,19 @@ int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUF
     return count;
 }
 
+int pm_call_bufs(const struct pm_kernel *k, const void *params,
+                 struct pm_buf_spec spec[PM_MAX_BUFS])
+{
+    int count = pm_kernel_bufs(k, spec), accumulate = 1;
+
+    if (k->accumulate)
+        memcpy(&accumulate, (const char *)params + k->accumulate - 1, sizeof accumulate);
+    for (int i = 0; i < count && !accumulate; i++)
+        if (spec[i].access == 'u')
+            spec[i].access = 'w';
+    return count;
+}
+
 static int find_buf(const struct pm_buf_spec *spec, int count, const char *name, size_t length)
 {
     for (int i = 0; i < count; i++)

@@ -154,9 +154,11 @@ const struct pm_layer pm_layer_conv2d = {
     .name = "conv2d", .help = "convolution, bias, activation",
     .opts = conv2d_opts, .cfg_size = sizeof(struct conv2d_cfg),
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
+    .accumulates = true,
 };
 const struct pm_layer pm_layer_depthwise_conv2d = {
     .name = "depthwise_conv2d", .help = "depthwise convolution, bias, activation",
     .opts = depthwise_opts, .cfg_size = sizeof(struct conv2d_cfg),
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
+    .accumulates = true,
 };

@@ -2,11 +2,11 @@
  * is the only place that knows which tiles suit which device.
  *
  *     conv2d_fwd             "r:x r:w t:t w:y"     struct conv2d_params
- *     conv2d_bwd_data        "r:dy r:w t:t w:dx"   struct conv2d_params
+ *     conv2d_bwd_data        "r:dy r:w t:t u:dx"   struct conv2d_params
  *     conv2d_bwd_filter      "r:x r:dy t:t u:dw z:done"
  *                                                 struct conv2d_params
  *     depthwise_fwd          "r:x r:w w:y"         struct conv2d_params
- *     depthwise_bwd_data     "r:dy r:w w:dx"       struct conv2d_params
+ *     depthwise_bwd_data     "r:dy r:w u:dx"       struct conv2d_params
  *     depthwise_bwd_filter   "r:x r:dy t:t u:dw z:done"
  *                                                 struct conv2d_params
  *     bias_grad              "r:dz t:t u:db"       struct bias_grad_params

@@ -79,7 +79,7 @@ static void conv_bwd_data(const struct pm_args *a)
         w = (float *)(void *)((char *)a->buf[2] + round_up(pm_cpu_conv_scratch(a->state)));
         pm_transpose_taps(a->buf[1], p->kh * p->kw, p->k, p->c / p->groups, w);
     }
-    pm_cpu_conv_run(a->state, a->buf[3], w, a->buf[0], a->buf[2], 0);
+    pm_cpu_conv_run(a->state, a->buf[3], w, a->buf[0], a->buf[2], p->accumulate);
 }
 
 static void conv_bwd_filter(const struct pm_args *a)
@@ -96,7 +96,9 @@ static void depthwise_fwd(const struct pm_args *a)
 
 static void depthwise_bwd_data(const struct pm_args *a)
 {
-    pm_cpu_conv_run(a->state, a->buf[2], a->buf[1], a->buf[0], NULL, 0);
+    const struct conv2d_params *p = a->params;
+
+    pm_cpu_conv_run(a->state, a->buf[2], a->buf[1], a->buf[0], NULL, p->accumulate);
 }
 
 #define ROW(text)                                                                                  \
@@ -108,7 +110,8 @@ const struct pm_kernel pm_conv2d_fwd = {
     ROW(conv2d_fwd), .bufs = "r:x r:w t:t w:y", .cpu_all = conv_fwd,
 };
 const struct pm_kernel pm_conv2d_bwd_data = {
-    ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t w:dx", .cpu_all = conv_bwd_data,
+    ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t u:dx", .cpu_all = conv_bwd_data,
+    .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 const struct pm_kernel pm_conv2d_bwd_filter = {
     ROW(conv2d_bwd_filter), .bufs = "r:x r:dy t:t u:dw z:done", .cpu_all = conv_bwd_filter,
@@ -118,7 +121,8 @@ const struct pm_kernel pm_depthwise_fwd = {
     ROW(depthwise_fwd), .bufs = "r:x r:w w:y", .cpu_all = depthwise_fwd,
 };
 const struct pm_kernel pm_depthwise_bwd_data = {
-    ROW(depthwise_bwd_data), .bufs = "r:dy r:w w:dx", .cpu_all = depthwise_bwd_data,
+    ROW(depthwise_bwd_data), .bufs = "r:dy r:w u:dx", .cpu_all = depthwise_bwd_data,
+    .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 const struct pm_kernel pm_depthwise_bwd_filter = {
     ROW(depthwise_bwd_filter), .bufs = "r:x r:dy t:t u:dw z:done", .cpu_all = conv_bwd_filter,

@@ -139,6 +139,8 @@ bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
     pm_pick_constant(d, tile->tn);
     if (m->filter)
         pm_pick_constant(d, last);
+    else
+        pm_pick_constant(d, m->back && m->p->accumulate && way->parts == 1);
     if (last) {
         out->scratch[2] = pm_conv_result_bytes(m) * way->parts;
         out->scratch[4] = (size_t)d->groups[0] * d->groups[1] * sizeof(uint32_t);

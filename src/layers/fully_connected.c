@@ -95,4 +95,5 @@ const struct pm_layer pm_layer_fully_connected = {
     .name = "fully_connected", .help = "matrix product, bias, activation",
     .opts = opts, .cfg_size = sizeof(struct fully_connected_cfg),
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
+    .accumulates = true,
 };

@@ -20,7 +20,6 @@
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
 #include "layers/quantize_rows.h"
-#include "net/add2.h"
 
 static const struct pm_opt opts[] = {
     PM_INT(pm_quantized, filters, 32, 0, 1 << 24, "output channels; 0: depthwise"),
@@ -404,17 +403,10 @@ static void inputs_backward(struct pm_node *n, struct pm_calls *c, const struct 
 {
     const bool depthwise = ((const struct pm_quantized *)n->cfg)->filters == 0;
     const struct pm_kernel *row = depthwise ? &pm_depthwise_bwd_data : &pm_conv2d_bwd_data;
-    const struct add2_params sum = { .count = (int)pm_count(n->dx) };
-    struct pm_tensor a = n->dx, b;
 
+    pm_conv_call(c, row, p, n->dx, n->saved[WEIGHTS], dz);
     if (pm_has(dplain))
-        a = pm_temp(c, n->dx.shape, PM_F32);
-    pm_conv_call(c, row, p, a, n->saved[WEIGHTS], dz);
-    if (!pm_has(dplain))
-        return;
-    b = pm_temp(c, n->dx.shape, PM_F32);
-    pm_conv_call(c, row, p, b, n->w[0], dplain);
-    pm_call(c, &pm_row_add2, (size_t)sum.count, &sum, PM_BUFS(a, b, n->dx));
+        pm_conv_call(c, row, p, n->dx, n->w[0], dplain);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
@@ -477,4 +469,5 @@ const struct pm_layer pm_layer_quantized_conv2d = {
     .backward = backward,
     .update = update,
     .onnx = pm_quantized_onnx,
+    .accumulates = true,
 };

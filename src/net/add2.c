@@ -23,6 +23,6 @@ static bool pick(const struct pm_caps *caps, const void *params, size_t count, i
 }
 
 const struct pm_kernel pm_row_add2 = {
-    .name = "add2", .bufs = "r:a r:b w:y", .inplace = "y=a",
+    .name = "add2", .bufs = "r:a r:b w:y", .inplace = "y=a,y=b",
     .params_size = sizeof(struct add2_params), .cpu = add2_cpu, .pick = pick,
 };

@@ -1,5 +1,5 @@
 /* add2: the kernel row that adds two tensors. calls.c uses it to sum the gradients of a value with
- * several readers. Layers may use it too. */
+ * several readers. */
 #ifndef PM_ADD2_H
 #define PM_ADD2_H
 

@@ -1,7 +1,8 @@
 /* calls: turns the nodes of a net into the array of kernel calls. Forward calls follow the nodes'
- * order, backward calls the reverse order. A value with several readers gets the sum of their
- * gradients. Weight gradients accumulate: the first call of a step writes the gradient, later calls
- * add to it. */
+ * order, backward calls the reverse order. Weight gradients accumulate: the first call of a step
+ * writes the gradient, later calls add to it. A value with several readers gets the sum of their
+ * gradients in the readers' reverse order: a layer whose calls accumulate adds its own gradient to
+ * the sum so far, for other layers a call is inserted that adds two values. */
 #include "net/calls.h"
 
 #include "net/add2.h"
@@ -10,8 +11,6 @@
 
 #include <assert.h>
 #include <string.h>
-
-enum { MAX_READERS = 64 };
 
 /* ---- values ----------------------------------------------------------------------------- */
 
@@ -332,8 +331,9 @@ static bool is_live(const struct pm_calls *c, int variable)
 struct build {
     struct pm_tensor y;
     bool needs_gradient; /* the node or one of its ancestors has a live variable */
-    struct pm_tensor partial[MAX_READERS]; /* gradients of y, one per reader so far */
-    int partials;
+    /* Sum of the gradients of y from the readers so far. No value: no reader so far, or the node's
+     * backward calls exist already and have used it. */
+    struct pm_tensor dy;
 };
 
 static bool is_output(const struct pm_calls *c, const char *name)
@@ -406,83 +406,111 @@ static void forward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
     }
 }
 
-static struct pm_tensor sum_partials(struct pm_calls *c, struct build *b)
-{
-    struct pm_tensor sum = b->partial[0];
-
-    for (int i = 1; i < b->partials; i++) {
-        struct pm_tensor to = pm_temp(c, sum.shape, PM_F32);
-        struct add2_params p = { .count = (int)pm_count(sum) };
-
-        pm_call(c, &pm_row_add2, (size_t)p.count, &p, PM_BUFS(sum, b->partial[i], to));
-        sum = to;
-    }
-    return sum;
-}
-
 /* Whether the node's output needs a gradient. */
 static bool wants_gradient(const struct build *b, const struct pm_node *n)
 {
     return b[n->index].needs_gradient && n->out_type == PM_F32;
 }
 
-/* Sets the node's outputs and, per output, the sum of the gradients from its readers. */
-static void bind_outputs(struct pm_calls *c, struct pm_node *n, struct build *b)
+/* Sets the node's outputs and their gradients. */
+static void bind_outputs(struct pm_node *n, const struct build *b)
 {
     for (int k = 0; k < n->outputs; k++) {
-        struct build *o = &b[n->out[k]->index];
+        const struct build *o = &b[n->out[k]->index];
 
-        c->label = n->out[k]->name;
         n->ys[k] = o->y;
-        n->dys[k] = o->partials ? pm_view(sum_partials(c, o), n->out[k]->out_shape) : PM_NO_TENSOR;
+        n->dys[k] = pm_has(o->dy) ? pm_view(o->dy, n->out[k]->out_shape) : PM_NO_TENSOR;
     }
-    c->label = n->name;
 }
 
-static bool has_partials(const struct pm_node *n, const struct build *b)
+static bool has_gradient(const struct pm_node *n, const struct build *b)
 {
     bool any = false;
 
     for (int k = 0; k < n->outputs; k++)
-        any |= b[n->out[k]->index].partials > 0;
+        any |= pm_has(b[n->out[k]->index].dy);
     return any;
+}
+
+/* Whether a call may add to this gradient: a backward call wrote it, and it is the gradient of
+ * nothing else. Layers may pass their gradient on unchanged, so nodes can share one value. The node
+ * whose backward calls are being made still has its own gradient here. */
+static bool may_add_to(const struct pm_calls *c, const struct build *b, struct pm_tensor dy)
+{
+    const struct pm_value *v = pm_has(dy) ? &c->values[dy.value] : NULL;
+    int users = 0;
+
+    if (!v || v->kind != PM_VALUE_ACTIVATION || v->first < 0 ||
+        c->calls[v->first].phase != PM_PHASE_BACKWARD)
+        return false;
+    for (int i = 0; i < c->net->count; i++)
+        users += b[i].dy.value == dy.value;
+    return users == 1;
+}
+
+/* Adds a reader's gradient dx to that of node n's output, as one more value. */
+static void add_gradient(struct pm_calls *c, const struct pm_node *n, struct build *b,
+                         struct pm_tensor dx)
+{
+    struct pm_tensor *dy = &b[n->index].dy, sum;
+    const struct add2_params p = { .count = (int)pm_count(dx) };
+
+    if (!pm_has(*dy)) {
+        *dy = dx;
+        return;
+    }
+    sum = pm_temp(c, n->out_shape, PM_F32);
+    pm_call(c, &pm_row_add2, (size_t)p.count, &p, PM_BUFS(*dy, dx, sum));
+    *dy = sum;
+}
+
+/* Chooses the values of the gradients that the node's backward() writes. Sets added[i] if it adds
+ * gradient i to that of other readers. */
+static void bind_gradients(struct pm_calls *c, struct pm_node *n, const struct build *b,
+                           bool added[PM_MAX_INPUTS])
+{
+    for (int i = 0; i < n->inputs; i++) {
+        const struct pm_tensor dy = b[n->in[i]->index].dy;
+
+        added[i] = wants_gradient(b, n->in[i]) && n->layer->accumulates && may_add_to(c, b, dy);
+        n->dxs[i] = !wants_gradient(b, n->in[i]) ? PM_NO_TENSOR
+                    : added[i] || n->layer->view ? pm_view(added[i] ? dy : n->dy,
+                                                           n->in[i]->out_shape)
+                                                 : pm_temp(c, n->in[i]->out_shape, PM_F32);
+    }
+    n->dx = n->inputs ? n->dxs[0] : PM_NO_TENSOR;
 }
 
 static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
 {
-    if (n->output || !b[n->index].needs_gradient || !(has_partials(n, b) || n->layer->loss))
+    bool added[PM_MAX_INPUTS];
+
+    if (n->output || !b[n->index].needs_gradient || !(has_gradient(n, b) || n->layer->loss))
         return;
     if (!n->layer->backward && !n->layer->view)
         return;
-    bind_outputs(c, n, b);
+    c->label = n->name;
+    bind_outputs(n, b);
     bind_inputs(n, b);
     pm_calls_bind_variables(c, n, true);
-    for (int i = 0; i < n->inputs; i++)
-        n->dxs[i] = !wants_gradient(b, n->in[i]) ? PM_NO_TENSOR
-                    : n->layer->view ? pm_view(n->dy, n->in[i]->out_shape)
-                                     : pm_temp(c, n->in[i]->out_shape, PM_F32);
-    n->dx = n->inputs ? n->dxs[0] : PM_NO_TENSOR;
+    bind_gradients(c, n, b, added);
     if (!n->layer->view)
         n->layer->backward(n, c);
-    for (int i = 0; i < n->inputs; i++) {
-        struct build *from = &b[n->in[i]->index];
-
-        if (!pm_has(n->dxs[i]))
-            continue;
-        if (from->partials == MAX_READERS) {
-            c->error = pm_fail(PM_ECONFIG, "%s: more than %d layers read its output",
-                               n->in[i]->name, MAX_READERS);
-            return;
+    for (int k = 0; k < n->outputs; k++)
+        b[n->out[k]->index].dy = PM_NO_TENSOR;
+    for (int i = 0; i < n->inputs; i++)
+        if (pm_has(n->dxs[i]) && !added[i]) {
+            c->label = n->in[i]->name;
+            add_gradient(c, n->in[i], b, n->dxs[i]);
         }
-        from->partial[from->partials++] = n->dxs[i];
-    }
 }
 
 static void build_micro_batch(struct pm_calls *c, struct build *b)
 {
     int count = c->net->count;
 
-    memset(b, 0, sizeof *b * (size_t)count);
+    for (int i = 0; i < count; i++)
+        b[i] = (struct build){ .y = PM_NO_TENSOR, .dy = PM_NO_TENSOR };
     c->phase = PM_PHASE_FORWARD;
     for (int i = 0; i < count && !c->error; i++)
         forward_node(c, c->net->nodes[i], b);

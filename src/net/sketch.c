@@ -28,7 +28,7 @@ static void sketch_call(struct pm_sketch *s, const struct pm_calls *c, int index
     struct pm_sketch_call *k = &s->call[index];
     struct pm_buf_spec spec[PM_MAX_BUFS];
 
-    pm_kernel_bufs(call->kernel, spec);
+    pm_call_bufs(call->kernel, call->params, spec);
     k->bufs = call->bufs;
     for (int i = 0; i < call->bufs; i++) {
         k->buf[i] = call->buf[i];

@@ -100,6 +100,24 @@ out:
     return err;
 }
 
+/* Fills the sums that a call adds to: with numbers when it adds, with NaN when it must write them.
+ * Gradients of variables hold numbers already. */
+static void start_sums(struct subject *s, int call, bool adds)
+{
+    const struct pm_planned_call *c = &s->calls.calls[call];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+
+    pm_kernel_bufs(c->kernel, spec);
+    for (int b = 0; b < c->bufs && !adds_to_gradient(s, call); b++) {
+        if (c->buf[b] < 0 || spec[b].access != 'u')
+            continue;
+        const struct image *m = &s->values[pm_calls_root(&s->calls, c->buf[b])];
+
+        for (size_t i = 0; i < m->bytes / 4; i++)
+            ((float *)m->data)[i] = adds ? (float)(i * 37 % 101) / 50 - 1 : (float)NAN;
+    }
+}
+
 /* True when the row has a variant of this level on the device. */
 static bool has_level(const struct check *k, const struct pm_planned_call *c, int level)
 {
@@ -167,8 +185,11 @@ int mode_parity(struct check *k, const struct entry *e, const struct check_case 
             PM_TRY(subject_run(s, k->cpu, &run)); /* later calls read its results */
             continue;
         }
-        if (adds_to_gradient(s, i))
+        if (kernel->accumulate) {
+            start_sums(s, i, true);
             PM_TRY(parity_levels(k, s, i, 1));
+            start_sums(s, i, false);
+        }
         PM_TRY(parity_levels(k, s, i, kernel->accumulate ? 0 : -1));
     }
 out:

@@ -130,9 +130,9 @@ static int check_blocks(const struct pm_value *v, size_t count)
     return parts;
 }
 
-/* Walks through the calls in order and tracks which value each storage holds. A value of r: or
- * u: must have been written before; inputs and values kept on the device are written at the
- * start. A storage merged in place must not be written before the last read of its value. */
+/* Walks through the calls in order and tracks which value each storage holds. A value that a call
+ * reads or adds to must have been written before; inputs and values kept on the device are written
+ * at the start. A storage merged in place must not be written before the last read of its value. */
 static void check_order(const struct pm_planned_call *calls, size_t count,
                         const struct pm_value *v, size_t values)
 {
@@ -142,15 +142,15 @@ static void check_order(const struct pm_planned_call *calls, size_t count,
         holds[i] = -1;
     for (size_t i = 0; i < count; i++) {
         struct pm_buf_spec spec[PM_MAX_BUFS];
-        int bufs = pm_kernel_bufs(calls[i].kernel, spec);
+        int bufs = pm_call_bufs(calls[i].kernel, calls[i].params, spec);
 
         for (int k = 0; k < bufs; k++) {
             int value = calls[i].buf[k];
 
             if (value < 0 || v[value].kind != PM_VALUE_ACTIVATION)
                 continue;
-            if (spec[k].access == 'r' && holds[root(v, value)] != value &&
-                !holds_parts(v, values, value, holds))
+            if ((spec[k].access == 'r' || spec[k].access == 'u') &&
+                holds[root(v, value)] != value && !holds_parts(v, values, value, holds))
                 fail_msg("call %zu, %s of %s: %s is read, but its memory holds another value", i,
                          calls[i].kernel->name, calls[i].label, spec[k].name);
         }

@@ -2,7 +2,9 @@
 #include "device/cpu/conv_cpu.h"
 
 #include <pumice/base.h>
+#include <pumice/thread.h>
 
+#include "base/vector.h"
 #include "device/cpu/gemm.h"
 
 struct pm_cpu_conv {
@@ -74,13 +76,58 @@ void pm_cpu_conv_destroy(struct pm_cpu_conv **c)
     *c = NULL;
 }
 
+/* Whether the result goes to scratch first: oneDNN cannot add to a data gradient. */
+static bool adds_after(const struct pm_cpu_conv *c)
+{
+    return c->engine == LIBRARY && c->pass == PM_CONV_BWD_DATA && c->p.accumulate;
+}
+
+static size_t library_scratch(const struct pm_cpu_conv *c)
+{
+    return (pm_dnnl_conv_scratch(c->dnnl) + 63) / 64 * 64;
+}
+
+static size_t pixels_of(const struct conv2d_params *p)
+{
+    return (size_t)p->n * p->h * p->w;
+}
+
 size_t pm_cpu_conv_scratch(const struct pm_cpu_conv *c)
 {
     if (c->engine == DIRECT)
         return pm_depthwise_scratch(c->pass, &c->p);
+    if (adds_after(c))
+        return library_scratch(c) + pixels_of(&c->p) * c->p.c * sizeof(float);
     if (c->engine == LIBRARY)
         return pm_dnnl_conv_scratch(c->dnnl);
     return pm_unfold_scratch(c->pass, &c->p);
+}
+
+struct addition {
+    const float *from;
+    float *to;
+    size_t width;
+};
+
+/* Adds pixels begin..end-1. */
+PM_CLONES static void add_pixels(void *ctx, size_t begin, size_t end)
+{
+    const struct addition *a = ctx;
+    const float *from = a->from;
+    float *to = a->to;
+
+    PM_SIMD
+    for (size_t i = begin * a->width; i < end * a->width; i++)
+        to[i] += from[i];
+}
+
+static void run_and_add(const struct pm_cpu_conv *c, float *x, float *w, float *y, void *t)
+{
+    float *dx = (float *)((char *)t + library_scratch(c));
+    struct addition a = { dx, x, (size_t)c->p.c };
+
+    pm_dnnl_conv_run(c->dnnl, dx, w, y, t, 0);
+    pm_parallel(pixels_of(&c->p), 64, add_pixels, &a);
 }
 
 void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, void *t,
@@ -88,6 +135,8 @@ void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, 
 {
     if (c->engine == DIRECT)
         pm_depthwise_run(c->pass, &c->p, x, w, y, t, accumulate);
+    else if (adds_after(c))
+        run_and_add(c, x, w, y, t);
     else if (c->engine == LIBRARY)
         pm_dnnl_conv_run(c->dnnl, x, w, y, t, accumulate);
     else

@@ -19,7 +19,7 @@
 
 enum pm_conv_pass {
     PM_CONV_FWD,        /* y from x, w */
-    PM_CONV_BWD_DATA,   /* x from y, w: the gradient of x, wholly written */
+    PM_CONV_BWD_DATA,   /* x from y, w: the gradient of x, added to x if p->accumulate */
     PM_CONV_BWD_FILTER, /* w from x, y: the gradient of w, added to w if p->accumulate */
 };
 
@@ -31,7 +31,7 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bo
                        struct pm_cpu_conv **out);
 void pm_cpu_conv_destroy(struct pm_cpu_conv **c);
 size_t pm_cpu_conv_scratch(const struct pm_cpu_conv *c);
-/* Runs the pass. accumulate: filter pass only. t: pm_cpu_conv_scratch bytes, 64-byte aligned. */
+/* Runs the pass. accumulate: that of the params, for gradients. t: pm_cpu_conv_scratch bytes, 64-byte aligned. */
 void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, void *t,
                      int accumulate);
 const char *pm_cpu_conv_engine(const struct pm_cpu_conv *c); /* for logs: "dnnl", "unfold", ... */

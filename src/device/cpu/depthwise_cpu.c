@@ -35,7 +35,7 @@ struct taps {
     float *dst;
     size_t dst_step;
     int channels;
-    bool started;       /* dst holds the sums of earlier taps */
+    bool started;       /* the sums are added to dst */
 };
 
 /* columns and vecs are constants after inlining, so the sums stay in registers. */
@@ -148,7 +148,8 @@ PM_CLONES static void data_rows(void *ctx, size_t begin, size_t end)
         for (int phase = 0; phase < step && phase < p->w; phase++)
             for (int w = phase, columns; w < p->w; w += columns * step) {
                 struct taps t = { .step = p->k, .dst_step = (size_t)step * p->c,
-                                  .dst = d->x + (item * p->w + w) * p->c, .channels = p->c };
+                                  .dst = d->x + (item * p->w + w) * p->c, .channels = p->c,
+                                  .started = d->accumulate };
                 const int last = w + (COLUMNS - 1) * step;
 
                 columns = w + p->left >= reach && last < p->w &&
@@ -201,7 +202,8 @@ PM_CLONES static void data_rows_mult(void *ctx, size_t begin, size_t end)
     const struct depthwise *d = ctx;
     const struct conv2d_params *p = d->p;
 
-    memset(d->x + begin * p->w * p->c, 0, (end - begin) * p->w * p->c * sizeof(float));
+    if (!d->accumulate)
+        memset(d->x + begin * p->w * p->c, 0, (end - begin) * p->w * p->c * sizeof(float));
     for (size_t item = begin; item < end; item++)
         for (int w = 0; w < p->w; w++)
             for (int tap = 0; tap < p->kh * p->kw; tap++) {

@@ -145,12 +145,13 @@ static void forward(const struct conv2d_params *p, float *x, float *w, float *y,
         }
 }
 
-static void backward_data(const struct conv2d_params *p, float *x, float *w, float *y, float *t)
+static void backward_data(const struct conv2d_params *p, float *x, float *w, float *y, float *t,
+                          int accumulate)
 {
     struct unfold u = unfold_of(p, x, t);
     const int band = block_rows(p, u.depth);
 
-    if (!pointwise(p))
+    if (!pointwise(p) && !accumulate)
         memset(x, 0, (size_t)p->n * p->h * p->w * p->c * sizeof *x);
     for (u.group = 0; u.group < p->groups; u.group++) {
         struct pm_gemm g = { .n = u.depth, .k = u.kg, .b_across = true, .lda = p->k,
@@ -158,7 +159,7 @@ static void backward_data(const struct conv2d_params *p, float *x, float *w, flo
         const float *dy = y + u.group * u.kg, *weights = w + u.group * u.kg;
 
         if (pointwise(p)) {
-            g.m = p->n * p->oh * p->ow, g.ldc = p->c;
+            g.m = p->n * p->oh * p->ow, g.ldc = p->c, g.add = accumulate;
             pm_gemm(&g, dy, weights, x + u.group * u.cg);
             continue;
         }
@@ -200,7 +201,7 @@ void pm_unfold_run(enum pm_conv_pass pass, const struct conv2d_params *p, float 
     if (pass == PM_CONV_FWD)
         forward(p, x, w, y, t);
     else if (pass == PM_CONV_BWD_DATA)
-        backward_data(p, x, w, y, t);
+        backward_data(p, x, w, y, t, accumulate);
     else
         backward_filter(p, x, w, y, t, accumulate);
 }
