@@ -4,7 +4,7 @@
 #include "lib/pool.glsl"
 #include "pool.params.h"
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InT dy; OutT dx; pool_params p; };
+layout(push_constant, scalar) uniform Push { InT dy; InOutT dx; pool_params p; };
 
 /* Returns the divisor of the mean over the window at y0, x0. */
 float cells(int y0, int x0)
@@ -37,6 +37,6 @@ void main()
                        (1.0 / cells(oy * p.stride_h - p.top, ox * p.stride_w - p.left));
             }
         }
-        dx.v[i] = sum;
+        dx.v[i] = p.accumulate != 0 ? dx.v[i] + sum : sum;
     }
 }

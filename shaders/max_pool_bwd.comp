@@ -11,7 +11,7 @@
 #define SAME(a, b) ((a) == (b))
 #endif
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InIndex arg; InT dy; OutT dx; pool_params p; };
+layout(push_constant, scalar) uniform Push { InIndex arg; InT dy; InOutT dx; pool_params p; };
 
 void main()
 {
@@ -31,6 +31,6 @@ void main()
                 sum += mix(T(0), dy.v[o], SAME(arg.v[o], place));
             }
         }
-        dx.v[i] = sum;
+        dx.v[i] = p.accumulate != 0 ? dx.v[i] + sum : sum;
     }
 }

@@ -7,4 +7,5 @@ struct pool_params {
     int stride_h, stride_w, dilation_h, dilation_w; /* avg_pool: dilation is 1 */
     int top, left, bottom, right;
     int count_pad;  /* avg_pool: divide by the cells in image and padding */
+    int accumulate; /* backward: add to dx instead of writing it */
 };

@@ -179,10 +179,10 @@ struct pm_layer {
     /* Writes every output. If an output equals an input, it may set ys[k] to that xs[i] instead of
      * writing ys[k]. */
     void (*forward)(struct pm_node *n, struct pm_calls *c);
-    /* Writes the wanted dxs[] wholly (accumulates: or adds to them) and adds to the wanted dw[]. dys[k] is the gradient of output
-     * k. dys[0] exists if the layer has one output; if it has several, at least one dys[k] exists.
-     * If the gradient passes unchanged, it may set n->dxs[i] to n->dy instead of writing it. NULL:
-     * no gradient (inputs). */
+    /* Writes the wanted dxs[] wholly (accumulates: or adds to them) and adds to the wanted dw[].
+     * dys[k] is the gradient of output k. dys[0] exists if the layer has one output; if it has
+     * several, at least one dys[k] exists. If the gradient passes unchanged, it may set n->dxs[i]
+     * to n->dy instead of writing it. NULL: no gradient (inputs). */
     void (*backward)(struct pm_node *n, struct pm_calls *c);
     /* Appends calls with side effects that run once per step, after the update's finite flag is
      * known, or passes moving averages to pm_moving_average. flag: a U32 scalar, non-zero if the

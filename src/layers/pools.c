@@ -241,7 +241,8 @@ PM_CLONES static void max_bwd_cpu(const struct pm_args *a, size_t begin, size_t 
         struct range wx = windows(ix, p->left, reach_w, p->stride_w, p->ow);
         float *out = dx + i * c;
 
-        memset(out, 0, sizeof *out * c);
+        if (!p->accumulate)
+            memset(out, 0, sizeof *out * c);
         for (int oy = wy.begin; oy < wy.end; oy++)
             for (int ox = wx.begin; ox < wx.end; ox++) {
                 size_t o = ((image * p->oh + oy) * p->ow + ox) * c;
@@ -276,7 +277,8 @@ static const struct pm_kernel max_fwd = {
     .cpu = max_fwd_cpu, .grain = 16, .pick = max_fwd_pick, .flops = flops,
 };
 static const struct pm_kernel max_bwd = {
-    .name = "max_pool_bwd", .bufs = "r:arg r:dy w:dx", .params_size = sizeof(struct pool_params),
+    .name = "max_pool_bwd", .bufs = "r:arg r:dy u:dx", .params_size = sizeof(struct pool_params),
+    .accumulate = offsetof(struct pool_params, accumulate) + 1,
     .cpu = max_bwd_cpu, .grain = 16, .pick = max_bwd_pick, .flops = flops,
 };
 
@@ -340,7 +342,8 @@ PM_CLONES static void avg_bwd_cpu(const struct pm_args *a, size_t begin, size_t 
         struct range wx = windows(ix, p->left, p->kw, p->stride_w, p->ow);
         float *out = dx + i * c;
 
-        memset(out, 0, sizeof *out * c);
+        if (!p->accumulate)
+            memset(out, 0, sizeof *out * c);
         for (int oy = wy.begin; oy < wy.end; oy++)
             for (int ox = wx.begin; ox < wx.end; ox++) {
                 const float *from = dy + ((image * p->oh + oy) * p->ow + ox) * c;
@@ -375,7 +378,8 @@ static const struct pm_kernel avg_fwd = {
     .cpu = avg_fwd_cpu, .grain = 16, .pick = avg_fwd_pick, .flops = flops,
 };
 static const struct pm_kernel avg_bwd = {
-    .name = "avg_pool_bwd", .bufs = "r:dy w:dx", .params_size = sizeof(struct pool_params),
+    .name = "avg_pool_bwd", .bufs = "r:dy u:dx", .params_size = sizeof(struct pool_params),
+    .accumulate = offsetof(struct pool_params, accumulate) + 1,
     .cpu = avg_bwd_cpu, .grain = 16, .pick = avg_bwd_pick, .flops = flops,
 };
 
@@ -454,6 +458,7 @@ const struct pm_layer pm_layer_max_pool = {
     .name = "max_pool", .help = "largest value of each window", .opts = max_opts,
     .cfg_size = sizeof(struct pool_cfg), .copies_values = true, .infer = infer,
     .forward = max_forward, .backward = max_backward, .onnx = max_onnx,
+    .accumulates = true,
 };
 const struct pm_layer pm_layer_avg_pool = {
     .name = "avg_pool",
@@ -464,4 +469,5 @@ const struct pm_layer pm_layer_avg_pool = {
     .forward = avg_forward,
     .backward = avg_backward,
     .onnx = avg_onnx,
+    .accumulates = true,
 };

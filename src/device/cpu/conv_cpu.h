@@ -31,7 +31,8 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bo
                        struct pm_cpu_conv **out);
 void pm_cpu_conv_destroy(struct pm_cpu_conv **c);
 size_t pm_cpu_conv_scratch(const struct pm_cpu_conv *c);
-/* Runs the pass. accumulate: that of the params, for gradients. t: pm_cpu_conv_scratch bytes, 64-byte aligned. */
+/* Runs the pass. accumulate: that of the params, for gradients. t: pm_cpu_conv_scratch bytes,
+ * 64-byte aligned. */
 void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, void *t,
                      int accumulate);
 const char *pm_cpu_conv_engine(const struct pm_cpu_conv *c); /* for logs: "dnnl", "unfold", ... */
