@@ -1,10 +1,12 @@
 /* batch_norm: x [rows][c]; statistics per channel. */
 
-/* Rows are split into `chunks` of equal length (the last may be shorter), by shape alone. */
+/* Rows are split into chunks of `chunk` rows (the last may be shorter), by shape alone. */
 struct batch_norm_stats_params {
-    int rows, c, chunks;
+    int rows, c, chunk;
+    int moments; /* 1: the chunks' moments are given (kernel.h), x is absent */
     float epsilon;
 };
+/* The same with `chunks` of equal length. */
 struct batch_norm_sums_params {
     int rows, c, chunks;
     int act;

@@ -2,10 +2,13 @@
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
 #include "batch_norm.params.h"
+#include "moments.params.h"
 layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const bool GIVEN = false; /* the moments are given, not in part */
 layout(push_constant, scalar) uniform Push {
     InF32 x;
-    InOutF32 part;
+    uvec2 moments;
+    uvec2 part;
     OutF32 mean;
     OutF32 rstd;
     OutF32 var;
@@ -16,19 +19,20 @@ layout(push_constant, scalar) uniform Push {
 /* One workgroup per channel: M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
 void main()
 {
-    uint c = uint(p.c), length = uint((p.rows + p.chunks - 1) / p.chunks), rows = uint(p.rows);
+    InF32 from = InF32(GIVEN ? moments : part);
+    uint c = uint(p.c), length = GIVEN ? uint(MOMENT_ROWS) : uint(p.chunk), rows = uint(p.rows);
     uint chunks = (rows + length - 1) / length, lane = gl_LocalInvocationID.x;
 
     for (uint k = gl_WorkGroupID.x; k < c; k += gl_NumWorkGroups.x) {
         float sum = 0.0, m2 = 0.0;
 
         for (uint i = lane; i < chunks; i += gl_WorkGroupSize.x)
-            sum += float(min(length, rows - i * length)) * part.v[i * 2 * c + k];
+            sum += float(min(length, rows - i * length)) * from.v[i * 2 * c + k];
         float m = group_sum(sum) / float(rows);
         for (uint i = lane; i < chunks; i += gl_WorkGroupSize.x) {
-            float d = part.v[i * 2 * c + k] - m;
+            float d = from.v[i * 2 * c + k] - m;
 
-            m2 += part.v[(i * 2 + 1) * c + k] + float(min(length, rows - i * length)) * d * d;
+            m2 += from.v[(i * 2 + 1) * c + k] + float(min(length, rows - i * length)) * d * d;
         }
         m2 = group_sum(m2) / float(rows);
         if (lane == 0) {

@@ -14,6 +14,7 @@ struct conv2d_params {
     int groups;
     int accumulate; /* gradients: add to dx or dw instead of writing it */
     int transposed; /* data gradient: w is [kh][kw][k][c / groups] */
+    int moments;    /* forward, data gradient: also write the moments of y or dx (kernel.h) */
 };
 
 #endif

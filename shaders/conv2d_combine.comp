@@ -11,7 +11,7 @@ layout(constant_id = 3) const int PARTS = 1;
 #ifdef IMAGE
 layout(constant_id = 4) const bool BACK = false;
 layout(push_constant, scalar) uniform Push { InF32 a; InF32 w; InOutF32 t; InOutF32 c;
-                                             conv2d_params p; };
+                                             uvec2 moments; conv2d_params p; };
 #else
 layout(push_constant, scalar) uniform Push { InF32 x; InF32 dy; InOutF32 t; InOutF32 c;
                                              uvec2 done; conv2d_params p; };

@@ -4,7 +4,7 @@
 #include "lib/conv.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InF32 x; InF32 w; InOutF32 t; OutF32 y;
+layout(push_constant, scalar) uniform Push { InF32 x; InF32 w; InOutF32 t; OutF32 y; OutF32 moments;
                                              conv2d_params p; };
 
 void main()

@@ -41,7 +41,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8)
 const int WIDE = 1;
 #endif
 
-layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; InOutF32 c;
+layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; InOutF32 c; uvec2 moments;
                                              conv2d_params p; };
 #include "lib/conv_address.glsl"
 

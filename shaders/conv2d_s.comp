@@ -25,6 +25,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"
+#include "moments.params.h"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const bool BACK = false;
@@ -43,12 +44,14 @@ layout(constant_id = 15) const int BK = 16;
 layout(constant_id = 16) const int TM = 4;
 layout(constant_id = 17) const int TN = 4;
 layout(constant_id = 18) const bool ADD = false;    /* data gradient: add to c */
+layout(constant_id = 19) const bool MOMENTS = false; /* also write the moments of c */
 
 const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
 const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
 const int PITCH = ROLLED ? BM / 4 + 1 : BK / 4 + 1;
 
-layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c; conv2d_params p; };
+layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c; uvec2 moments;
+                                             conv2d_params p; };
 #define CONV_PHASES ivec2(PHASES_Y, PHASES_X)
 #include "lib/conv_address.glsl"
 
@@ -76,6 +79,7 @@ int row_of(int i)
     return ROLLED ? (line + i / 4 * DOWN) * 4 + i % 4 : line + i * DOWN;
 }
 #include "lib/conv_store.glsl"
+#include "lib/conv_moments.glsl"
 
 /* Advances to the next BK terms: of the same tap, or of the next tap that touches this phase's
  * rows. */
@@ -266,4 +270,6 @@ void main()
         }
     }
     conv_store(first, rows, column, columns, group, target);
+    if (MOMENTS)
+        conv_moments(first, rows, column, columns, group);
 }

@@ -9,7 +9,7 @@
 
 layout(local_size_x = 16, local_size_y = 16) in;
 layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; OutF32 t; OutF32 dx;
-                                             conv2d_params p; };
+                                             OutF32 moments; conv2d_params p; };
 shared float square[16 * 17];
 
 void main()

@@ -10,7 +10,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InF32 dy; InF32 w; OutF32 t; OutF32 dx;
-                                             conv2d_params p; };
+                                             OutF32 moments; conv2d_params p; };
 
 void main()
 {

@@ -40,6 +40,7 @@ pm_shader(conv2d_filter_r_8x4 SOURCE conv2d_filter_r.comp
 pm_shader(conv2d_filter_r_pair SOURCE conv2d_filter_r.comp DEFINES PAIR=1)
 pm_shader(conv2d_filter_s)
 pm_shader(conv2d_fwd_naive)
+pm_shader(conv2d_moments VEC4)
 pm_shader(conv2d_r)
 pm_shader(conv2d_r_4x4 SOURCE conv2d_r.comp DEFINES FIXED_TM=4 FIXED_TN=4 FIXED_VEC=true)
 pm_shader(conv2d_r_8x4_scalar SOURCE conv2d_r.comp DEFINES FIXED_TM=8 FIXED_TN=4 FIXED_VEC=false)

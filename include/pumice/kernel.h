@@ -139,6 +139,22 @@ struct pm_picks {
     const char *variant;         /* name for logs, profile and PM_VARIANT */
 };
 
+/* Statistics that a call hands to a later call, so that the later one need not read the image. An
+ * image is [rows][channels] and has chunks of PM_MOMENT_ROWS rows; the last may be shorter. The
+ * buffer `moments` [chunks][2][channels] has each chunk's mean, and its sum of squared distances
+ * from this mean. "w?:moments" of a row: the call computes the moments of its first w: or u:
+ * buffer. "r?:moments": the call takes the moments of its first buffer instead of the buffer
+ * itself, which is optional, too. net/share_moments.h connects them. */
+enum { PM_MOMENT_ROWS = 64 };
+struct pm_rows {
+    size_t rows;
+    int channels;
+};
+static inline size_t pm_moment_chunks(struct pm_rows r)
+{
+    return (r.rows + PM_MOMENT_ROWS - 1) / PM_MOMENT_ROWS;
+}
+
 /* One kind of call. Every row has a C function and a shader, because everything inside a step runs
  * on the step's device. Other work has its own place:
  * - The loader's threads make values that need only labels, before the step (task.h).
@@ -156,6 +172,11 @@ struct pm_kernel {
     /* Offset + 1 of an int member `accumulate` that the planner sets: 0 in the first call of a step
      * that adds to the row's u: buffer(s), 1 in later ones. 0: the row has no such member. */
     size_t accumulate;
+    /* Offset + 1 of an int member `moments` that the planner sets to 1 if it binds the row's buffer
+     * `moments` (below). 0: the row has no such member. */
+    size_t moments;
+    /* Rows and channels of the image that `moments` describes. */
+    struct pm_rows (*moments_of)(const void *params);
     /* "y=x": output y may use the memory of input x if no later call reads x. Comma list. */
     const char *inplace;
 

@@ -115,7 +115,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     struct places w = places_of(cfg);
     struct batch_norm_params p = params_of(n);
     struct batch_norm_stats_params stats = {
-        .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c),
+        .rows = p.rows, .c = p.c, .chunk = pm_batch_norm_length(p.rows, p.c),
         .epsilon = cfg->epsilon,
     };
     struct pm_tensor rstd = pm_save(c, n, RSTD, PM_SHAPE1(p.c), PM_F32), mean = n->w[w.mean];
@@ -123,7 +123,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     if (batch_statistics(n)) {
         mean = pm_save(c, n, MEAN, PM_SHAPE1(p.c), PM_F32);
         pm_call(c, &pm_row_batch_norm_stats, pm_count(n->x), &stats,
-                PM_BUFS(n->x, PM_NO_TENSOR, mean, rstd, pm_save(c, n, VAR, mean.shape, PM_F32)));
+                PM_BUFS(n->x, PM_NO_TENSOR, PM_NO_TENSOR, mean, rstd,
+                        pm_save(c, n, VAR, mean.shape, PM_F32)));
     } else {
         pm_call(c, &pm_row_batch_norm_rstd, (size_t)p.c, &stats, PM_BUFS(n->w[w.variance], rstd));
     }

@@ -1,22 +1,19 @@
 /* batch_norm_rows: the CPU kernels of batch norm, and the choice of their shaders.
  *
- * Accuracy of the variance: within a chunk of rows, the kernel sums d = x - (the chunk's first row)
- * and d * d, so that a large mean does not cancel. Chunks are then combined in fixed order by
- * Chan's formula, M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
+ * Accuracy of the variance: a chunk of rows has a mean and a sum of squared distances from it, made
+ * from distances to a value near the mean, so that a large mean does not cancel. batch_norm_stats
+ * computes them (row_moments.c, shaders/lib/moments.glsl), or the call that wrote x has handed them
+ * over. Chunks are then combined in fixed order by Chan's formula,
+ * M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
 #include "layers/batch_norm_rows.h"
 
 #include <pumice/thread.h>
 
 #include "layers/activation.h"
+#include "layers/row_moments.h"
 #include "device/pick.h"
 
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
-
-/* Returns the floats between a row and the one to prefetch, about 8 KiB later. */
-static inline size_t ahead_of(size_t c)
-{
-    return (2048 / c + 1) * c;
-}
 
 bool pm_batch_norm_reads_y(int act, bool residual)
 {
@@ -36,66 +33,12 @@ static int chunk_rows(int rows, int chunks)
     return (rows + chunks - 1) / chunks;
 }
 
+int pm_batch_norm_length(int rows, int c)
+{
+    return chunk_rows(rows, pm_batch_norm_chunks(rows, c));
+}
+
 /* ---- statistics ------------------------------------------------------------------------ */
-
-/* Adds d = x - shift and d * d over rows of `c` floats to sum and square, `width` channels. */
-PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
-                        float *sum, float *square)
-{
-    const size_t ahead = ahead_of(4 * c);
-    int r = 0;
-
-    for (; r + 4 <= rows; r += 4, x += 4 * c) {
-        for (int i = 0; i < 4; i++)
-            pm_prefetch(x + ahead + (size_t)i * c, width, 0);
-        PM_SIMD
-        for (int k = 0; k < width; k++) {
-            float a = x[k] - shift[k], b = x[c + k] - shift[k];
-            float e = x[2 * c + k] - shift[k], f = x[3 * c + k] - shift[k];
-            sum[k] += (a + b) + (e + f);
-            square[k] += (a * a + b * b) + (e * e + f * f);
-        }
-    }
-    for (; r < rows; r++, x += c) {
-        PM_SIMD
-        for (int k = 0; k < width; k++) {
-            float a = x[k] - shift[k];
-            sum[k] += a;
-            square[k] += a * a;
-        }
-    }
-}
-
-/* part[chunk][2][c]: mean and sum of squared distances from it. */
-PM_CLONES static void stats_chunks(void *ctx, size_t begin, size_t end)
-{
-    const struct pm_args *a = ctx;
-    const struct batch_norm_stats_params *p = a->params;
-    int length = chunk_rows(p->rows, p->chunks), c = p->c;
-    float shift[BLOCK], sum[BLOCK], square[BLOCK];
-
-    for (size_t chunk = begin; chunk < end; chunk++) {
-        int first = (int)chunk * length, left = p->rows - first;
-        int rows = left < length ? left : length;
-        float *part = (float *)a->buf[1] + chunk * 2 * c;
-
-        for (int block = 0; block < c && rows > 0; block += BLOCK) {
-            const float *x = (const float *)a->buf[0] + (size_t)first * c + block;
-            int width = c - block < BLOCK ? c - block : BLOCK;
-            float inv = 1.0f / (float)rows;
-
-            memcpy(shift, x, sizeof *shift * width);
-            memset(sum, 0, sizeof sum);
-            memset(square, 0, sizeof square);
-            add_rows(x, c, rows, width, shift, sum, square);
-            for (int k = 0; k < width; k++) {
-                float m2 = square[k] - sum[k] * sum[k] * inv;
-                part[block + k] = shift[k] + sum[k] * inv;
-                part[c + block + k] = m2 < 0 ? 0 : m2;
-            }
-        }
-    }
-}
 
 /* Combines chunks in double, CHANNELS at a time, so that each line of part is read once. */
 enum { CHANNELS = 64 };
@@ -104,13 +47,14 @@ PM_CLONES static void stats_combine(void *ctx, size_t begin, size_t end)
 {
     const struct pm_args *a = ctx;
     const struct batch_norm_stats_params *p = a->params;
-    float *mean = a->buf[2], *rstd = a->buf[3], *var = a->buf[4];
-    int length = chunk_rows(p->rows, p->chunks), c = p->c;
+    float *mean = a->buf[3], *rstd = a->buf[4], *var = a->buf[5];
+    const float *chunks = a->buf[p->moments ? 1 : 2];
+    int length = p->moments ? PM_MOMENT_ROWS : p->chunk, c = p->c;
     double sum[CHANNELS], m2[CHANNELS];
 
     for (size_t block = begin; block < end; block += CHANNELS) {
         int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
-        const float *part = (const float *)a->buf[1] + block;
+        const float *part = chunks + block;
 
         memset(sum, 0, sizeof sum);
         memset(m2, 0, sizeof m2);
@@ -140,7 +84,8 @@ static void stats_cpu(const struct pm_args *a)
 {
     const struct batch_norm_stats_params *p = a->params;
 
-    pm_parallel((size_t)p->chunks, 1, stats_chunks, (void *)a);
+    if (!p->moments)
+        pm_row_moments(a->buf[0], (struct pm_rows){ (size_t)p->rows, p->c }, p->chunk, a->buf[2]);
     pm_parallel((size_t)p->c, CHANNELS, stats_combine, (void *)a);
 }
 
@@ -175,7 +120,7 @@ PM_INLINE void affine_of(struct affine *f, int block, int width, const float *me
 PM_INLINE void apply_rows(const struct affine *f, int act, float slope, const float *x,
                           const float *residual, float *y, size_t rows, size_t c, int width)
 {
-    const size_t ahead = ahead_of(c);
+    const size_t ahead = pm_row_ahead(c);
 
     for (size_t r = 0; r < rows; r++) {
         const float *from = x + r * c, *add = residual ? residual + r * c : NULL;
@@ -283,8 +228,8 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
             for (int i = 0; i < rows; i++) {
                 struct row r = row_at(a, (size_t)(first + i) * c + block);
 
-                pm_prefetch(r.x + ahead_of(c), width, 0);
-                pm_prefetch(r.dy + ahead_of(c), width, 0);
+                pm_prefetch(r.x + pm_row_ahead(c), width, 0);
+                pm_prefetch(r.dy + pm_row_ahead(c), width, 0);
 #define CALL(kind)                                                                        \
     if (r.y)                                                                     \
         sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product);              \
@@ -382,10 +327,10 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
             float *dx = args->buf[9] ? (float *)args->buf[9] + offset : NULL;
             float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
 
-            pm_prefetch(r.x + ahead_of(c), width, 0);
-            pm_prefetch(r.dy + ahead_of(c), width, 0);
+            pm_prefetch(r.x + pm_row_ahead(c), width, 0);
+            pm_prefetch(r.dy + pm_row_ahead(c), width, 0);
             if (dx)
-                pm_prefetch(dx + ahead_of(c), width, 1);
+                pm_prefetch(dx + pm_row_ahead(c), width, 1);
 #define CALL(kind)                                                                        \
     if (r.y)                                                                           \
         dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual);              \
@@ -404,7 +349,8 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
 static size_t stats_scratch(const void *params, int buf)
 {
     const struct batch_norm_stats_params *p = params;
-    return buf == 1 ? sizeof(float) * 2 * (size_t)p->chunks * (size_t)p->c : 0;
+    size_t chunks = ((size_t)p->rows + p->chunk - 1) / p->chunk;
+    return buf == 2 && !p->moments ? sizeof(float) * 2 * chunks * (size_t)p->c : 0;
 }
 
 static size_t sums_scratch(const void *params, int buf)
@@ -426,16 +372,33 @@ static bool pick_two(const char *four, const char *one, const char *combine, int
     return true;
 }
 
+static struct pm_rows moments_of(const void *params)
+{
+    const struct batch_norm_stats_params *p = params;
+    return (struct pm_rows){ (size_t)p->rows, p->c };
+}
+
+/* If the moments are given, only the second dispatch is left. */
 static bool stats_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                        struct pm_picks *out)
 {
     const struct batch_norm_stats_params *p = params;
+    int chunks = (p->rows + p->chunk - 1) / p->chunk;
 
     (void)caps, (void)count;
-    if (!pick_two("batch_norm_stats4", "batch_norm_stats", "batch_norm_stats_combine", p->c,
-                  p->chunks, level, out))
+    if (p->moments && level > 0)
         return false;
-    out->scratch[1] = stats_scratch(params, 1);
+    if (!pick_two("batch_norm_stats4", "batch_norm_stats", "batch_norm_stats_combine", p->c,
+                  chunks, level, out))
+        return false;
+    out->d[1].spec[3] = (uint32_t)p->moments;
+    out->d[1].specs = 4;
+    out->scratch[2] = stats_scratch(params, 2);
+    if (p->moments) {
+        out->d[0] = out->d[1];
+        out->count = 1;
+        out->variant = "moments";
+    }
     return true;
 }
 
@@ -496,8 +459,9 @@ static double rows_flops(const void *params, size_t count)
 }
 
 const struct pm_kernel pm_row_batch_norm_stats = {
-    .name = "batch_norm_stats", .bufs = "r:x t:part w:mean w:rstd w:var",
+    .name = "batch_norm_stats", .bufs = "r?:x r?:moments t:part w:mean w:rstd w:var",
     .params_size = sizeof(struct batch_norm_stats_params), .cpu_all = stats_cpu,
+    .moments = offsetof(struct batch_norm_stats_params, moments) + 1, .moments_of = moments_of,
     .cpu_scratch = stats_scratch, .pick = stats_pick, .flops = stats_flops,
 };
 const struct pm_kernel pm_row_batch_norm_rstd = {

@@ -7,7 +7,8 @@
 
 #include "batch_norm.params.h"
 
-/* Mean and population variance of each channel. "r:x t:part w:mean w:rstd w:var" */
+/* Mean and population variance of each channel, from x or from its moments (kernel.h).
+ * "r?:x r?:moments t:part w:mean w:rstd w:var" */
 extern const struct pm_kernel pm_row_batch_norm_stats;
 /* rstd of a given variance. Uses struct batch_norm_stats_params without rows. "r:var w:rstd" */
 extern const struct pm_kernel pm_row_batch_norm_rstd;
@@ -26,7 +27,9 @@ extern const struct pm_kernel pm_row_batch_norm_dx;
  * less than reading y. hard_swish needs z. */
 bool pm_batch_norm_reads_y(int act, bool residual);
 
-/* Returns the number of chunks for batch_norm_stats and _sums. */
+/* Returns the number of chunks for batch_norm_sums. */
 int pm_batch_norm_chunks(int rows, int c);
+/* Returns the rows of a chunk for batch_norm_stats. */
+int pm_batch_norm_length(int rows, int c);
 
 #endif

@@ -21,7 +21,12 @@ static bool product_pick(const struct pm_caps *caps, const struct conv_product *
     level -= count_r;
     if (level < count_s)
         return pm_conv_run_s(&ways[level], m, out);
-    return level == count_s && pm_pick_naive(out, simple, items);
+    if (level > count_s)
+        return false;
+    pm_pick_naive(out, simple, items);
+    if (!m->filter)
+        pm_conv_moments(out, m);
+    return true;
 }
 
 bool pm_conv2d_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,

@@ -1,10 +1,9 @@
 /* conv_pick: chooses the shaders of convolutions, depthwise convolutions and their gradients. This
  * is the only place that knows which tiles suit which device.
  *
- *     conv2d_fwd             "r:x r:w t:t w:y"     struct conv2d_params
- *     conv2d_bwd_data        "r:dy r:w t:t u:dx"   struct conv2d_params
- *     conv2d_bwd_filter      "r:x r:dy t:t u:dw z:done"
- *                                                 struct conv2d_params
+ *     conv2d_fwd             "r:x r:w t:t w:y w?:moments"     struct conv2d_params
+ *     conv2d_bwd_data        "r:dy r:w t:t u:dx w?:moments"   struct conv2d_params
+ *     conv2d_bwd_filter      "r:x r:dy t:t u:dw z:done"       struct conv2d_params
  *     depthwise_fwd          "r:x r:w w:y"         struct conv2d_params
  *     depthwise_bwd_data     "r:dy r:w u:dx"       struct conv2d_params
  *     depthwise_bwd_filter   "r:x r:dy t:t u:dw z:done"
@@ -21,6 +20,10 @@
 
 #include <pumice/kernel.h>
 
+#include "conv2d.params.h"
+
+/* Returns the size of the image that a forward pass or data gradient writes. */
+struct pm_rows pm_conv_image(const struct conv2d_params *p, bool back);
 bool pm_conv2d_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                         struct pm_picks *out);
 bool pm_conv2d_bwd_data_pick(const struct pm_caps *caps, const void *params, size_t count,

@@ -1,5 +1,6 @@
 /* conv_product: sizes of the products that convolutions compute, and the addition of their parts;
  * see conv_tiles.h. */
+#include "conv_pick.h"
 #include "conv_tiles.h"
 
 #include "dispatches.h"
@@ -7,6 +8,14 @@
 size_t pm_conv_weights(const struct conv2d_params *p)
 {
     return (size_t)p->kh * p->kw * (p->c / p->groups) * p->k;
+}
+
+struct pm_rows pm_conv_image(const struct conv2d_params *p, bool back)
+{
+    const size_t n = (size_t)p->n;
+
+    return back ? (struct pm_rows){ n * p->h * p->w, p->c } : (struct pm_rows){ n * p->oh * p->ow,
+                                                                              p->k };
 }
 
 struct conv_product pm_conv_product(const struct conv2d_params *p, bool back)
@@ -55,4 +64,20 @@ void pm_conv_combine(struct pm_picks *out, const struct conv_product *m, uint32_
     if (!m->filter)
         pm_pick_constant(d, m->back);
     out->scratch[2] += bytes * parts;
+}
+
+void pm_conv_moments(struct pm_picks *out, const struct conv_product *m)
+{
+    const struct conv2d_params *p = m->p;
+    const struct pm_rows image = pm_conv_image(p, m->back);
+    const bool four = image.channels % 4 == 0;
+    const size_t items = pm_moment_chunks(image) * (size_t)image.channels / (four ? 4 : 1);
+    const size_t groups = (items + 63) / 64;
+
+    if (!p->moments)
+        return;
+    struct pm_dispatch *d =
+        pm_pick_add(out, four ? "conv2d_moments4" : "conv2d_moments", 64, 1);
+    pm_pick_constant(d, m->back);
+    d->groups[0] = groups > PM_GRID_MAX ? PM_GRID_MAX : (uint32_t)groups;
 }

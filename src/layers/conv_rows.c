@@ -4,6 +4,7 @@
 
 #include "device/cpu/conv_cpu.h"
 #include "layers/conv_pick.h"
+#include "layers/row_moments.h"
 #include "net/transposed.h"
 
 static double flops(const void *params, size_t count)
@@ -63,9 +64,19 @@ static void release(void *state)
     pm_cpu_conv_destroy(&c);
 }
 
+/* Hands over the moments of the image in buffer 3. */
+static void moments(const struct pm_args *a, bool back)
+{
+    const struct conv2d_params *p = a->params;
+
+    if (p->moments)
+        pm_row_moments(a->buf[3], pm_conv_image(p, back), PM_MOMENT_ROWS, a->buf[4]);
+}
+
 static void conv_fwd(const struct pm_args *a)
 {
     pm_cpu_conv_run(a->state, a->buf[0], a->buf[1], a->buf[3], a->buf[2], 0);
+    moments(a, false);
 }
 
 /* The CPU's engines take weights as the variable has them, so transposed ones are transposed back
@@ -80,6 +91,7 @@ static void conv_bwd_data(const struct pm_args *a)
         pm_transpose_taps(a->buf[1], p->kh * p->kw, p->k, p->c / p->groups, w);
     }
     pm_cpu_conv_run(a->state, a->buf[3], w, a->buf[0], a->buf[2], p->accumulate);
+    moments(a, true);
 }
 
 static void conv_bwd_filter(const struct pm_args *a)
@@ -101,16 +113,28 @@ static void depthwise_bwd_data(const struct pm_args *a)
     pm_cpu_conv_run(a->state, a->buf[2], a->buf[1], a->buf[0], NULL, p->accumulate);
 }
 
+static struct pm_rows written_forward(const void *params)
+{
+    return pm_conv_image(params, false);
+}
+
+static struct pm_rows written_back(const void *params)
+{
+    return pm_conv_image(params, true);
+}
+
 #define ROW(text)                                                                                  \
     .name = #text, .params_size = sizeof(struct conv2d_params), .flops = flops,                    \
     .prepare = prepare_##text, .release = release, .cpu_scratch = scratch_##text,                  \
     .pick = pm_##text##_pick
 
 const struct pm_kernel pm_conv2d_fwd = {
-    ROW(conv2d_fwd), .bufs = "r:x r:w t:t w:y", .cpu_all = conv_fwd,
+    ROW(conv2d_fwd), .bufs = "r:x r:w t:t w:y w?:moments", .cpu_all = conv_fwd,
+    .moments = offsetof(struct conv2d_params, moments) + 1, .moments_of = written_forward,
 };
 const struct pm_kernel pm_conv2d_bwd_data = {
-    ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t u:dx", .cpu_all = conv_bwd_data,
+    ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t u:dx w?:moments", .cpu_all = conv_bwd_data,
+    .moments = offsetof(struct conv2d_params, moments) + 1, .moments_of = written_back,
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 const struct pm_kernel pm_conv2d_bwd_filter = {
@@ -139,7 +163,7 @@ static void data_call(struct pm_calls *c, const struct conv2d_params *p, struct 
     struct conv2d_params q = *p;
 
     q.transposed = pm_has(t);
-    pm_call(c, k, pm_count(x), &q, PM_BUFS(y, q.transposed ? t : w, none, x));
+    pm_call(c, k, pm_count(x), &q, PM_BUFS(y, q.transposed ? t : w, none, x, none));
 }
 
 void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
@@ -148,7 +172,7 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
     const struct pm_tensor none = PM_NO_TENSOR;
 
     if (k == &pm_conv2d_fwd)
-        pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, none, y));
+        pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, none, y, none));
     else if (k == &pm_conv2d_bwd_data)
         data_call(c, p, x, w, y);
     else if (k == &pm_depthwise_fwd)

@@ -33,6 +33,9 @@ size_t pm_conv_result_bytes(const struct conv_product *m);
  * scratch requested so far. Does nothing for one part. */
 void pm_conv_combine(struct pm_picks *out, const struct conv_product *m, uint32_t parts);
 
+/* Adds the dispatch that computes the moments of the written image, if the call hands them over. */
+void pm_conv_moments(struct pm_picks *out, const struct conv_product *m);
+
 /* ---- structure R ------------------------------------------------------------------------ */
 
 enum { PM_CONV_TABLES_R = 2 };

@@ -188,6 +188,8 @@ bool pm_conv_run_r(const struct pm_caps *caps, const struct conv_table_r *table,
                    pm_ceil_div(rest, narrow_width), parts, out);
     if (m->filter)
         pm_conv_combine(out, m, parts);
+    else
+        pm_conv_moments(out, m);
     out->variant = table->name;
     return true;
 }

@@ -117,11 +117,20 @@ static bool is_last(const struct conv_way_s *way, const struct conv_product *m)
     return m->filter && way->parts > 1 && !way->two && bytes <= (size_t)2 << 20;
 }
 
+/* Whether the kernel computes the moments of what it writes: shaders/lib/conv_moments.glsl. */
+static bool has_moments(const struct conv_way_s *way, const struct conv_product *m)
+{
+    const struct conv_tile_s *tile = way->tile;
+
+    return !m->filter && m->p->moments && m->phases == 1 && way->parts == 1
+        && tile->bm / tile->tm == PM_MOMENT_ROWS / 4;
+}
+
 bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
                    struct pm_picks *out)
 {
     const struct conv_tile_s *tile = way->tile;
-    const bool last = is_last(way, m);
+    const bool last = is_last(way, m), moments = has_moments(way, m);
     uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
 
     if (m->back && !m->p->transposed)
@@ -141,12 +150,16 @@ bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
         pm_pick_constant(d, last);
     else
         pm_pick_constant(d, m->back && m->p->accumulate && way->parts == 1);
+    if (!m->filter)
+        pm_pick_constant(d, moments);
     if (last) {
         out->scratch[2] = pm_conv_result_bytes(m) * way->parts;
         out->scratch[4] = (size_t)d->groups[0] * d->groups[1] * sizeof(uint32_t);
     } else {
         pm_conv_combine(out, m, way->parts);
     }
+    if (!m->filter && !moments)
+        pm_conv_moments(out, m);
     out->variant = way->two ? tile->two : tile->name;
     return true;
 }

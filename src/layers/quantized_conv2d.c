@@ -259,7 +259,7 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
         const struct batch_norm_stats_params s = {
             .rows = rows,
             .c = p->k,
-            .chunks = pm_batch_norm_chunks(rows, p->k),
+            .chunk = pm_batch_norm_length(rows, p->k),
             .epsilon = cfg->epsilon,
         };
 
@@ -268,7 +268,7 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
         mean = pm_save(c, n, MEAN, channels, PM_F32);
         rstd = pm_save(c, n, RSTD, channels, PM_F32);
         pm_call(c, &pm_row_batch_norm_stats, pm_count(n->y), &s,
-                PM_BUFS(n->saved[PLAIN], PM_NO_TENSOR, mean, rstd,
+                PM_BUFS(n->saved[PLAIN], PM_NO_TENSOR, PM_NO_TENSOR, mean, rstd,
                         pm_save(c, n, VARIANCE, channels, PM_F32)));
     }
     pm_save(c, n, CENTER, channels, PM_F32);

@@ -83,7 +83,7 @@ static int make_call(struct bench *b, const struct pm_bench_shape *s, struct pm_
     for (int i = 0; i < count; i++) {
         size = pm_access_own(spec[i].access) ? (scratch[i] + 3) / 4 * 4
                                              : buffer_bytes(s, &spec[i]);
-        if (size == 0)
+        if (size == 0 || spec[i].optional)
             continue;
         PM_TRY(pm_buffer_create(b->device, size, &buffers[i]));
         call->buf[i] = (struct pm_place){ buffers[i], 0, size };

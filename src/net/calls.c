@@ -292,6 +292,20 @@ void pm_call(struct pm_calls *c, const struct pm_kernel *k, size_t count, const 
     c->call_count++;
 }
 
+void pm_calls_count_lifetimes(struct pm_calls *c)
+{
+    for (int i = 0; i < c->value_count; i++)
+        c->values[i].first = c->values[i].last = -1;
+    for (int i = 0; i < c->call_count; i++)
+        for (int b = 0; b < c->calls[i].bufs; b++)
+            if (c->calls[i].buf[b] >= 0) {
+                struct pm_value *v = &c->values[c->calls[i].buf[b]];
+
+                v->first = v->first < 0 ? i : v->first;
+                v->last = i;
+            }
+}
+
 /* ---- a net's variables and gradients ----------------------------------------------------- */
 
 static struct pm_tensor variable_tensor(struct pm_calls *c, int index)

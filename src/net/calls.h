@@ -59,5 +59,7 @@ struct pm_tensor pm_calls_variables_span(struct pm_calls *c, const int *values, 
 void pm_calls_node_update(struct pm_calls *c, struct pm_node *n, struct pm_tensor flag);
 /* Sets the node's n->w, and n->dw if gradients are wanted. */
 void pm_calls_bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients);
+/* Sets first and last of all values by the calls that use them. */
+void pm_calls_count_lifetimes(struct pm_calls *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include "net/plan_private.h"
 
 #include "net/layout.h"
+#include "net/share_moments.h"
 
 #include <assert.h>
 #include <string.h>
@@ -219,6 +220,7 @@ static int arrange(struct pm_plan *p, double squeeze)
     free_calls(p);
     PM_TRY(pm_calls_build(p->net, p->variables, &p->options, p->transposes ? p->device : NULL,
                           p->arena, &p->calls));
+    pm_share_moments(p->calls);
     for (int i = 0; i < p->calls->call_count; i++)
         PM_TRY(add_scratch(p, i));
     if (recompute == PM_RECOMPUTE_AUTO)

@@ -13,6 +13,7 @@
  * values stay dropped: normalised, activated, joined and pooled values. */
 #include "net/recompute.h"
 
+#include "net/share_moments.h"
 #include "net/sketch.h"
 
 #include <stdlib.h>
@@ -230,20 +231,6 @@ static void add_turn(struct rewriting *r, const struct pm_sketch_turn *turn, int
     }
 }
 
-static void count_lifetimes(struct pm_calls *c)
-{
-    for (int i = 0; i < c->value_count; i++)
-        c->values[i].first = c->values[i].last = -1;
-    for (int i = 0; i < c->call_count; i++)
-        for (int b = 0; b < c->calls[i].bufs; b++)
-            if (c->calls[i].buf[b] >= 0) {
-                struct pm_value *v = &c->values[c->calls[i].buf[b]];
-
-                v->first = v->first < 0 ? i : v->first;
-                v->last = i;
-            }
-}
-
 /* Rewrites the list of calls. All micro-batches have the same calls on their own values. */
 static void rewrite(struct pm_calls *c, const struct pm_sketch *s, const bool *dropped)
 {
@@ -266,7 +253,8 @@ static void rewrite(struct pm_calls *c, const struct pm_sketch *s, const bool *d
     pm_free(r.now);
     c->calls = r.calls;
     c->call_count = c->call_capacity = r.count;
-    count_lifetimes(c);
+    pm_calls_count_lifetimes(c);
+    pm_drop_moments(c);
 }
 
 void pm_recompute(struct pm_calls *c, size_t limit, double share, struct pm_recomputed *out)

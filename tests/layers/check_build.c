@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check_run.h"
+#include "net/share_moments.h"
 #include "net/transposed.h"
 
 /* ---- contents of inputs and variables -------------------------------------------------- */
@@ -170,6 +171,26 @@ static void make_calls(struct subject *s, const struct build_options *o)
     s->update_call += c->lead;
 }
 
+/* Lets every call that can compute moments do so, and gives invented ones to calls that can take
+ * them instead of their image. */
+static void use_moments(struct subject *s)
+{
+    struct pm_calls *c = &s->calls;
+
+    for (int i = 0; i < c->call_count; i++) {
+        const struct pm_kernel *k = c->calls[i].kernel;
+
+        if (!k->moments || pm_has(pm_give_moments(c, i)))
+            continue;
+        const struct pm_rows image = k->moments_of(c->calls[i].params);
+        const struct pm_tensor t =
+            pm_temp(c, PM_SHAPE3((int)pm_moment_chunks(image), 2, image.channels), PM_F32);
+
+        if (pm_take_moments(c, i, t))
+            s->moments[s->moment_count++] = t;
+    }
+}
+
 static void fill_input(struct subject *s, int i, struct range g)
 {
     struct image *m = image_of(s, s->x[i]);
@@ -229,6 +250,9 @@ static void make_values(struct subject *s, const struct range *inputs)
         if (pm_has(s->dys[k]))
             fill(image_of(s, s->dys[k]), PM_F32, pm_count(s->dys[k]),
                  (struct range){ -1, 1, false }, 300 + k);
+    for (int k = 0; k < s->moment_count; k++)
+        fill(image_of(s, s->moments[k]), PM_F32, pm_count(s->moments[k]),
+             (struct range){ 0.5, 2, false }, 500 + k);
     for (int k = 0; k < n->var_count; k++) /* accumulating calls add to these values */
         if (pm_has(s->dw[k]))
             fill(image_of(s, s->dw[k]), PM_F32, pm_count(s->dw[k]),
@@ -277,6 +301,8 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
     make_calls(s, o);
     if (s->calls.error)
         return s->calls.error;
+    if (o->moments)
+        use_moments(s);
     if (!o->calls_only)
         make_values(s, ranges);
     if (o->doctor)

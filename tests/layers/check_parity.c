@@ -168,32 +168,71 @@ static bool too_much(const struct subject *s, int call)
     return bytes > 64 << 20 || (c->kernel->flops && c->kernel->flops(c->params, c->count) > 5e7);
 }
 
-int mode_parity(struct check *k, const struct entry *e, const struct check_case *c)
+/* Runs a call without comparing it; later calls read its results. */
+static int run_only(struct check *k, struct subject *s, int call)
+{
+    const struct run_options run = { .first = call, .last = call + 1, .accumulate = -1 };
+
+    return subject_run(s, k->cpu, &run);
+}
+
+static int parity_of_call(struct check *k, struct subject *s, int call)
+{
+    int err = PM_OK;
+    const struct pm_kernel *kernel = s->calls.calls[call].kernel;
+
+    if (kernel->accumulate) {
+        start_sums(s, call, true);
+        PM_TRY(parity_levels(k, s, call, 1));
+        start_sums(s, call, false);
+    }
+    PM_TRY(parity_levels(k, s, call, kernel->accumulate ? 0 : -1));
+out:
+    return err;
+}
+
+static bool shares_moments(const struct pm_planned_call *call)
+{
+    int flag = 0;
+
+    if (call->kernel->moments)
+        memcpy(&flag, (const char *)call->params + call->kernel->moments - 1, sizeof flag);
+    return flag != 0;
+}
+
+/* Compares all calls; with moments only those that compute or take them, which do not add to a
+ * gradient. */
+static int parity_of_case(struct check *k, const struct entry *e, const struct check_case *c,
+                          bool moments)
 {
     int err = PM_OK;
     struct subject *s = NULL;
     const struct build_options o = { .backward = true, .update = true, .flag = 1,
-                                     .doctor = k->doctor };
+                                     .doctor = k->doctor, .moments = moments };
 
     PM_TRY(subject_build(e, c, &o, &s));
     for (int i = 0; i < s->calls.call_count; i++) {
         const struct pm_kernel *kernel = s->calls.calls[i].kernel;
 
-        if (c->large && too_much(s, i)) {
-            const struct run_options run = { .first = i, .last = i + 1, .accumulate = -1 };
-
-            PM_TRY(subject_run(s, k->cpu, &run)); /* later calls read its results */
-            continue;
-        }
-        if (kernel->accumulate) {
-            start_sums(s, i, true);
-            PM_TRY(parity_levels(k, s, i, 1));
-            start_sums(s, i, false);
-        }
-        PM_TRY(parity_levels(k, s, i, kernel->accumulate ? 0 : -1));
+        if ((c->large && too_much(s, i)) || (moments && !shares_moments(&s->calls.calls[i])))
+            PM_TRY(run_only(k, s, i));
+        else if (moments)
+            PM_TRY(parity_levels(k, s, i, kernel->accumulate ? 0 : -1));
+        else
+            PM_TRY(parity_of_call(k, s, i));
     }
 out:
     subject_free(&s);
+    return err;
+}
+
+int mode_parity(struct check *k, const struct entry *e, const struct check_case *c)
+{
+    int err = PM_OK;
+
+    PM_TRY(parity_of_case(k, e, c, false));
+    PM_TRY(parity_of_case(k, e, c, true));
+out:
     return err;
 }
 

@@ -32,6 +32,8 @@ struct subject {
     int outputs;
     union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; }; /* none when the output has no
                                                                * reader */
+    struct pm_tensor moments[4]; /* those that calls take */
+    int moment_count;
     struct image *values;    /* the contents of each value, owned */
 };
 /* The contents of a value on the host. */
@@ -47,6 +49,7 @@ enum { NAN_WORD = 0x7fc0dead };
 struct build_options {
     bool backward, update;
     bool no_dx, no_dw;       /* builds as if they had no reader */
+    bool moments;            /* calls hand over the moments of images, or take invented ones */
     bool calls_only;         /* without contents of values: the calls cannot run */
     uint32_t flag;           /* finite flag that update() sees */
     /* Plants a fault into the finished list (mode self); NULL for none. */
