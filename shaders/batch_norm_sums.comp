@@ -18,6 +18,7 @@ layout(push_constant, scalar) uniform Push {
     OutF32 sums;
     InOutF32 dbeta;
     InOutF32 dgamma;
+    uvec2 done;
     batch_norm_sums_params p;
 };
 #include "lib/batch_norm_gradient.glsl"

@@ -154,7 +154,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         sums = pm_temp(c, PM_SHAPE2(2, p.c), PM_F32);
         pm_call(c, &pm_row_batch_norm_sums, pm_count(n->x), &s,
                 PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta, PM_NO_TENSOR, sums,
-                        dbeta, dgamma));
+                        dbeta, dgamma, PM_NO_TENSOR));
     }
     if (pm_has(dresidual) && p.act == PM_ACT_NONE)
         n->dxs[1] = n->dy, dresidual = PM_NO_TENSOR;

@@ -13,6 +13,7 @@
 #include "layers/row_moments.h"
 #include "device/pick.h"
 
+enum { LAST_LANES = 256, LAST_GROUPS = 1024 }; /* workgroups of batch_norm_sums_last, at most */
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
 
 bool pm_batch_norm_reads_y(int act, bool residual)
@@ -402,12 +403,51 @@ static bool stats_pick(const struct pm_caps *caps, const void *params, size_t co
     return true;
 }
 
+/* Picks one dispatch of 256 lanes per workgroup, whose last workgroup of a block of channels adds
+ * the parts. */
+static bool pick_last(const struct batch_norm_sums_params *p, struct pm_picks *out)
+{
+    const bool four = p->c % 4 == 0;
+    const uint32_t items = (uint32_t)(four ? p->c / 4 : p->c);
+    uint32_t across = four ? 16 : 64, blocks, parts, most;
+
+    while (across > 1 && across / 2 >= items)
+        across /= 2;
+    blocks = (items + across - 1) / across;
+    parts = (uint32_t)p->rows / (LAST_LANES / across * 4);
+    most = LAST_GROUPS / blocks < 256 ? LAST_GROUPS / blocks : 256;
+    parts = parts > most ? most : parts;
+    parts = parts < 1 ? 1 : parts;
+    *out = (struct pm_picks){ .count = 1 };
+    out->variant = four ? "batch_norm_sums_last4" : "batch_norm_sums_last";
+    out->d[0] = (struct pm_dispatch){ .shader = out->variant,
+                                      .spec = { LAST_LANES, 1, 1, (uint32_t)p->act, across, parts },
+                                      .specs = 6, .groups = { blocks, parts, 1 } };
+    /* The next level must find enough scratch, too. */
+    out->scratch[8] = sizeof(float) * 2 * (size_t)parts * (size_t)p->c;
+    if (out->scratch[8] < sums_scratch(p, 8))
+        out->scratch[8] = sums_scratch(p, 8);
+    out->scratch[12] = blocks * sizeof(uint32_t);
+    return true;
+}
+
+/* GPUs add the parts within the first dispatch. On CPU drivers a barrier within a workgroup costs
+ * more than a dispatch, so there this form is the last level. */
 static bool sums_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
     const struct batch_norm_sums_params *p = params;
+    const bool on_cpu = caps->device_class == PM_CLASS_LAVAPIPE ||
+                        caps->device_class == PM_CLASS_SWIFTSHADER;
+    const bool fits = caps->max_workgroup_invocations >= LAST_LANES &&
+                      caps->max_workgroup_size[0] >= LAST_LANES;
+    const int last = on_cpu ? (p->c % 4 == 0 ? 2 : 1) : 0;
 
-    (void)caps, (void)count;
+    (void)count;
+    if (fits && level == last)
+        return pick_last(p, out);
+    if (fits && level > last)
+        level--;
     if (!pick_two("batch_norm_sums4", "batch_norm_sums", "batch_norm_sums_combine", p->c, p->chunks,
                   level, out))
         return false;
@@ -476,7 +516,7 @@ const struct pm_kernel pm_row_batch_norm_apply = {
 const struct pm_kernel pm_row_batch_norm_sums = {
     .name = "batch_norm_sums",
     .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta "
-            "u?:dgamma",
+            "u?:dgamma z:done",
     .params_size = sizeof(struct batch_norm_sums_params),
     .accumulate = offsetof(struct batch_norm_sums_params, accumulate) + 1, .cpu_all = sums_cpu,
     .cpu_scratch = sums_scratch, .pick = sums_pick, .flops = sums_flops,

@@ -337,7 +337,7 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
 
     *sums = pm_temp(c, PM_SHAPE2(2, a.c), PM_F32);
     pm_call(c, &pm_row_batch_norm_sums, pm_count(n->y), &s,
-            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, *sums, dbeta, none));
+            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, *sums, dbeta, none, none));
     pm_call(c, &pm_row_batch_norm_dx, (size_t)a.rows, &a,
             PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, dz, none));
     return dz;

@@ -3,6 +3,7 @@
  * dispatch is cut into submissions. A stale read or a lost part would show as a difference. The
  * counters are zero after each run. */
 #include "device/every_device.h"
+#include "layers/batch_norm_rows.h"
 #include "layers/conv_pick.h"
 #include "layers/conv_rows.h"
 
@@ -165,11 +166,83 @@ static void test_cut(void **state)
     on_every_device(cut);
 }
 
+/* Finds the level of batch_norm_sums with counters; -1: there is none. */
+static int sums_level(struct pm_device *d, const struct batch_norm_sums_params *p,
+                      struct pm_picks *out)
+{
+    const struct pm_kernel *k = &pm_row_batch_norm_sums;
+
+    for (int i = 0; k->pick(pm_device_caps(d), p, 1, i, out); i++)
+        if (out->scratch[12])
+            return i;
+    return -1;
+}
+
+/* The sums of batch norm's gradient have the same bits in each run. */
+static void try_sums(struct pm_device *d, int rows, int c)
+{
+    struct pm_rng r = pm_rng_make(3, 4, 0, 0);
+    struct batch_norm_sums_params p = { .rows = rows, .c = c,
+                                        .chunks = pm_batch_norm_chunks(rows, c) };
+    const size_t bytes = 2 * (size_t)c * sizeof(float);
+    static struct pm_picks picks;
+    const int level = sums_level(d, &p, &picks);
+    struct pm_buffer *b[6] = { buffer_of(d, (size_t)rows * c, &r),
+                               buffer_of(d, (size_t)rows * c, &r), buffer_of(d, c, &r),
+                               buffer_of(d, c, &r), buffer_of(d, picks.scratch[8] / 4, &r),
+                               buffer_of(d, 2 * (size_t)c, &r) };
+    struct pm_buffer *done = NULL;
+    struct pm_program *program = NULL;
+    float *want = pm_malloc(bytes), *have = pm_malloc(bytes);
+
+    assert_true(level >= 0);
+    ok(pm_buffer_create(d, picks.scratch[12], &done));
+    ok(pm_buffer_fill(d, done, 0, picks.scratch[12], 0));
+    const struct pm_bound_call call = {
+        .kernel = &pm_row_batch_norm_sums, .label = "trial", .count = 1, .params = &p,
+        .buf = { [0] = { b[0], 0, pm_buffer_size(b[0]) }, [2] = { b[1], 0, pm_buffer_size(b[1]) },
+                 [4] = { b[2], 0, bytes / 2 }, [5] = { b[3], 0, bytes / 2 },
+                 [8] = { b[4], 0, picks.scratch[8] }, [9] = { b[5], 0, bytes },
+                 [12] = { done, 0, picks.scratch[12] } } };
+
+    ok(pm_program_create(d, &(struct pm_program_desc){
+        .name = "trial", .calls = &call, .calls_count = 1, .slots = 1, .levels = &level },
+        &program));
+    for (int i = 0; i < RUNS; i++) {
+        run(program);
+        ok(pm_buffer_read(d, b[5], 0, i ? have : want, bytes));
+        if (i)
+            assert_memory_equal(have, want, bytes);
+    }
+    pm_program_destroy(&program);
+    for (size_t i = 0; i < PM_COUNT(b); i++)
+        pm_buffer_destroy(d, &b[i]);
+    pm_buffer_destroy(d, &done);
+    pm_free(want);
+    pm_free(have);
+}
+
+static void sums_on(struct pm_device *d)
+{
+    if (!pm_device_caps(d)->runs_shaders)
+        return;
+    try_sums(d, 5000, 64);
+    try_sums(d, 700, 300);
+    try_sums(d, 3000, 7);
+}
+
+static void test_batch_norm(void **state)
+{
+    (void)state;
+    on_every_device(sums_on);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_batch_norm),
     };
 
     use_software_drivers();
