@@ -14,8 +14,6 @@
  * - a call has no level of at most 16 KiB of shared memory and 256 invocations;
  * - a limit of compile_bars.def is exceeded.
  *
- * A rule that the tables mark as awaited is printed as NOT YET.
- *
  * --csv writes the pipelines that the nets use at their first choice to FOLDER/compile-DRIVER.csv.
  * --listing prints the machine code of one shader's pipelines. --unpacked uses the unpacked Mesa
  * also where the machine's Mesa knows the GPU. --list names the drivers that are here. --run runs a
@@ -56,7 +54,7 @@ struct table {
     struct vk_device *device; /* borrowed */
     struct row *rows;
     size_t count;
-    size_t unsound, awaited; /* broken rules */
+    size_t unsound; /* broken rules */
 };
 
 static struct row *row_of(const struct table *t, const struct vk_pipeline *p)
@@ -103,17 +101,16 @@ static const char *constants_of(const struct vk_pipeline *p, char *out, size_t s
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
-/* awaited: the rule is not required yet, and only printed. */
-PM_PRINTF(3, 4) static void fail(struct table *t, bool awaited, const char *format, ...)
+PM_PRINTF(2, 3) static void fail(struct table *t, const char *format, ...)
 {
     va_list ap;
 
-    printf("%s %s: ", awaited ? "NOT YET" : "FAIL", t->driver->name);
+    printf("FAIL %s: ", t->driver->name);
     va_start(ap, format);
     vprintf(format, ap);
     va_end(ap);
     printf("\n");
-    *(awaited ? &t->awaited : &t->unsound) += 1;
+    t->unsound++;
 }
 
 /* A number that the driver does not report is -1 and proves nothing. */
@@ -132,11 +129,11 @@ static void check_row(struct table *t, struct row *r)
     char constants[256];
 
     if (p->failed) {
-        fail(t, false, "%s: %s", p->shader->name, p->why);
+        fail(t, "%s: %s", p->shader->name, p->why);
         return;
     }
     if (executable_read(t->device, p->handle, rules->loop, &r->e) < 0) {
-        fail(t, false, "%s: %s", p->shader->name, pm_error_text());
+        fail(t, "%s: %s", p->shader->name, pm_error_text());
         return;
     }
     if ((!r->first && !rules->every) || leaves_memory_alone(t, r))
@@ -146,7 +143,7 @@ static void check_row(struct table *t, struct row *r)
         if (rules->columns[i].memory)
             pm_str_add(&numbers, ", %s %g", rules->columns[i].title,
                        rules_value(rules, &r->e, i));
-    fail(t, rules->awaited, "%s %s of %s, variant %s: uses memory for registers%s; a smaller tile "
+    fail(t, "%s %s of %s, variant %s: uses memory for registers%s; a smaller tile "
          "or fewer values alive at a time would do", p->shader->name,
          constants_of(p, constants, sizeof constants), r->call ? r->call->kernel->name : "?",
          r->variant, numbers.text);
@@ -173,7 +170,7 @@ static void check_levels(struct table *t, const struct calls *c, const struct vk
         for (end = i; end == i || (end < c->count && c->levels[end] > 0); end++)
             small = small || is_small(&picked[end]);
         if (!small)
-            fail(t, false, "%s of %s: no level has at most %d bytes of shared memory and %d "
+            fail(t, "%s of %s: no level has at most %d bytes of shared memory and %d "
                  "invocations", c->list[i].kernel->name, c->list[i].label, SMALL_SHARED,
                  SMALL_INVOCATIONS);
     }
@@ -194,7 +191,7 @@ static void check_bars(struct table *t)
                strcmp(t->rules->columns[column].title, b->column) != 0)
             column++;
         if (!t->rules->columns[column].title) {
-            fail(t, false, "compile_bars.def: %s has no column %s", t->rules->name,
+            fail(t, "compile_bars.def: %s has no column %s", t->rules->name,
                  b->column);
             continue;
         }
@@ -209,12 +206,12 @@ static void check_bars(struct table *t)
             met = true;
             value = rules_value(t->rules, &r->e, column);
             if (value < b->least || value > b->most)
-                fail(t, b->awaited, "%s %s, %s: %s %g is outside %g..%g", b->kernel, b->variant,
+                fail(t, "%s %s, %s: %s %g is outside %g..%g", b->kernel, b->variant,
                      constants_of(r->pipeline, constants, sizeof constants), b->column, value,
                      b->least, b->most);
         }
         if (!met)
-            fail(t, false, "compile_bars.def: no net uses %s %s first", b->kernel,
+            fail(t, "compile_bars.def: no net uses %s %s first", b->kernel,
                  b->variant);
     }
 }
@@ -301,12 +298,12 @@ static void check_caps(struct table *t, const struct pm_device_info *info)
     bool offers = strstr(info->features, "cooperative_matrix");
 
     if (c->device_class != t->driver->class)
-        fail(t, false, "is taken for class %d, it is %d", (int)c->device_class,
+        fail(t, "is taken for class %d, it is %d", (int)c->device_class,
              (int)t->driver->class);
     if (offers != (c->coopmat.m > 0) ||
         (offers && side > 0 &&
          (c->coopmat.m != side || c->coopmat.n != side || c->coopmat.k != side)))
-        fail(t, false, "has cooperative matrices of %ux%ux%u", c->coopmat.m, c->coopmat.n,
+        fail(t, "has cooperative matrices of %ux%ux%u", c->coopmat.m, c->coopmat.n,
              c->coopmat.k);
 }
 
@@ -333,8 +330,8 @@ static int check_pipelines(struct table *t, struct calls *c, const struct wish *
             print_row(t, &t->rows[i]);
             PM_TRY(executable_print(t->device, t->rows[i].pipeline->handle, stdout));
         }
-    printf("%s: %zu pipelines of %zu calls and variants, %zu errors, %zu rules not yet met\n",
-           t->driver->name, t->count, c->count, t->unsound, t->awaited);
+    printf("%s: %zu pipelines of %zu calls and variants, %zu errors\n", t->driver->name, t->count,
+           c->count, t->unsound);
     if (wish->csv)
         PM_TRY(write_csv(t, wish->csv));
     if (t->unsound > 0)

@@ -44,3 +44,6 @@ pm_compile_test(compile_adreno618 longest 30 adreno618)
 pm_compile_test(compile_adreno740 longest 32 adreno740)
 # Mesa 26 has no null device: RADV with the stand-in of AMD's kernel driver.
 pm_compile_test(compile_navi31_stand_in longest 15 --unpacked navi31)
+# Another lavapipe than the machine's: parity of every layer's kernels.
+pm_compile_test(check_parity_lavapipe26 long 360 --run lavapipe26 $<TARGET_FILE:check> parity)
+set_property(TEST check_parity_lavapipe26 APPEND PROPERTY ENVIRONMENT "PM_VALIDATE=1")

@@ -20,7 +20,6 @@ static const struct rules rules[] = {
         { "scratch", "Scratch Memory Size", true }, { "shared", "Workgroup Memory Size" },
         { "instructions", "Instruction Count" }, { "sends", "SEND Count" },
         { "loops", "Loop Count" }, { "cycles", "Cycle Count" } },
-      .awaited = true,
       .legend = "lanes: SIMD width; live registers: the most alive at a time; spills, fills: "
                 "instructions; scratch, shared: bytes; sends: memory instructions; cycles: the "
                 "compiler's estimate" },
@@ -38,7 +37,6 @@ static const struct rules rules[] = {
         { "spills", "Spills", true }, { "fills", "Fills", true }, { "scratch", "Scratch", true },
         { "instructions", "Instructions" }, { "alu", "ALU" }, { "loops", "Loops" },
         { "code", "Code size" } },
-      .awaited = true,
       .legend = "registers: of 16 bits; threads: of a core at a time; scratch, code: bytes; alu: "
                 "estimated cycles of arithmetic" },
     { "turnip",
@@ -69,12 +67,9 @@ double rules_value(const struct rules *r, const struct executable *e, int i)
 
 static const struct bar bars[] = {
 #define BAR(driver, kernel, variant, column, least, most)                                          \
-    { #driver, #kernel, #variant, #column, least, most, false },
-#define AWAITED(driver, kernel, variant, column, least, most)                                      \
-    { #driver, #kernel, #variant, #column, least, most, true },
+    { #driver, #kernel, #variant, #column, least, most },
 #include "bench/compile_bars.def"
 #undef BAR
-#undef AWAITED
 };
 
 const struct bar *rules_bar(int i)

@@ -15,7 +15,6 @@ struct rules {
         const char *title, *statistic;
         bool memory; /* a spill to memory or scratch memory: must be reported and 0 */
     } columns[RULE_COLUMNS];
-    bool awaited;     /* memory: not required yet, only printed */
     bool every;       /* memory: of every pipeline, not only of the nets' first choices */
     bool loop;        /* reads AMD's listing */
     uint32_t matrix;  /* side of cooperative matrices where the driver offers them; 0: any */
@@ -33,7 +32,6 @@ enum { SMALL_SHARED = 16 * 1024, SMALL_INVOCATIONS = 256 };
 struct bar {
     const char *driver, *kernel, *variant, *column;
     double least, most;
-    bool awaited; /* not required yet: only printed */
 };
 /* Row i of the table; NULL after the last one. */
 const struct bar *rules_bar(int i);
