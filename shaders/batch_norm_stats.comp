@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/vector.glsl"
+#include "lib/presence.glsl"
 #include "batch_norm.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -16,5 +17,6 @@ layout(push_constant, scalar) uniform Push {
 
 void main()
 {
-    chunk_moments(uint(p.rows), uint(p.c / VEC), uint(p.chunk));
+    if (pm_has(0)) /* else the moments are given, and this is not dispatched */
+        chunk_moments(uint(p.rows), uint(p.c / VEC), uint(p.chunk));
 }

@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "batch_norm.params.h"
 #include "moments.params.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const bool GIVEN = false; /* the moments are given, not in part */
+#define GIVEN pm_has(1) /* the moments are given, not in part */
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     uvec2 moments;

@@ -392,8 +392,6 @@ static bool stats_pick(const struct pm_caps *caps, const void *params, size_t co
     if (!pick_two("batch_norm_stats4", "batch_norm_stats", "batch_norm_stats_combine", p->c,
                   chunks, level, out))
         return false;
-    out->d[1].spec[3] = (uint32_t)p->moments;
-    out->d[1].specs = 4;
     out->scratch[2] = stats_scratch(params, 2);
     if (p->moments) {
         out->d[0] = out->d[1];

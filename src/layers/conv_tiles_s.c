@@ -13,26 +13,28 @@
  * Intel's compiler moves all loads of an unrolled loop to its beginning and then spills registers.
  * AMD's compiler makes better code of the unrolled loop. */
 struct conv_tile_s {
-    const char *name, *two; /* of the form with two dispatches */
+    /* Names: of the usual form, with two dispatches, and with the moments of what it writes. */
+    const char *name, *two, *moments;
     int bm, bn, bk, tm, tn;
     bool rolled;
     int speed; /* percent of the largest tile's, by estimates of AMD's compiler */
 };
 /* By falling size. */
+#define NAMES(name) name, name "_two", name "_moments"
 enum { S128X128, S128X64, S128X32, S64X64, S64X32, TILES };
 static const struct conv_tile_s unrolled[TILES] = {
-    [S128X128] = { "s128x128x8", "s128x128x8_two", 128, 128, 8, 8, 8, false, 100 },
-    [S128X64] = { "s128x64x16", "s128x64x16_two", 128, 64, 16, 8, 4, false, 95 },
-    [S128X32] = { "s128x32x16", "s128x32x16_two", 128, 32, 16, 8, 4, false, 85 },
-    [S64X64] = { "s64x64x16", "s64x64x16_two", 64, 64, 16, 4, 4, false, 85 },
-    [S64X32] = { "s64x32x16", "s64x32x16_two", 64, 32, 16, 4, 4, false, 70 },
+    [S128X128] = { NAMES("s128x128x8"), 128, 128, 8, 8, 8, false, 100 },
+    [S128X64] = { NAMES("s128x64x16"), 128, 64, 16, 8, 4, false, 95 },
+    [S128X32] = { NAMES("s128x32x16"), 128, 32, 16, 8, 4, false, 85 },
+    [S64X64] = { NAMES("s64x64x16"), 64, 64, 16, 4, 4, false, 85 },
+    [S64X32] = { NAMES("s64x32x16"), 64, 32, 16, 4, 4, false, 70 },
 };
 static const struct conv_tile_s rolled[TILES] = {
-    [S128X128] = { "s128x128x8_rolled", "s128x128x8_rolled_two", 128, 128, 8, 8, 8, true, 100 },
-    [S128X64] = { "s128x64x16_rolled", "s128x64x16_rolled_two", 128, 64, 16, 8, 4, true, 95 },
-    [S128X32] = { "s128x32x16_rolled", "s128x32x16_rolled_two", 128, 32, 16, 8, 4, true, 85 },
-    [S64X64] = { "s64x64x16_rolled", "s64x64x16_rolled_two", 64, 64, 16, 4, 4, true, 85 },
-    [S64X32] = { "s64x32x16_rolled", "s64x32x16_rolled_two", 64, 32, 16, 4, 4, true, 70 },
+    [S128X128] = { NAMES("s128x128x8_rolled"), 128, 128, 8, 8, 8, true, 100 },
+    [S128X64] = { NAMES("s128x64x16_rolled"), 128, 64, 16, 8, 4, true, 95 },
+    [S128X32] = { NAMES("s128x32x16_rolled"), 128, 32, 16, 8, 4, true, 85 },
+    [S64X64] = { NAMES("s64x64x16_rolled"), 64, 64, 16, 4, 4, true, 85 },
+    [S64X32] = { NAMES("s64x32x16_rolled"), 64, 32, 16, 4, 4, true, 70 },
 };
 
 enum { TRANSPOSE = 16 * 16 }; /* invocations per workgroup of conv2d_transpose */
@@ -160,7 +162,7 @@ bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
     }
     if (!m->filter && !moments)
         pm_conv_moments(out, m);
-    out->variant = way->two ? tile->two : tile->name;
+    out->variant = way->two ? tile->two : moments ? tile->moments : tile->name;
     return true;
 }
 

@@ -17,10 +17,11 @@ static const struct entry entries[] = {
 static const struct {
     const char *net;
     int batch, size, channels, classes;
-    const char *optimizer, *options;
+    const char *optimizer, *options; /* NULL: an evaluation */
 } nets[COMPILE_NETS] = {
     { "resnet_v1_50", 32, 224, 3, 1000, "momentum", "" },
     { "resnet_v1_50", 8, 224, 3, 1000, "momentum", "" },
+    { "resnet_v1_50", 32, 224, 3, 1000, NULL, "" },
     { "mobilenet_v1", 32, 224, 3, 1000, "rmsprop", "" },
     { "cifarnet", 128, 32, 3, 10, "adam", "" },
     { "lenet", 128, 28, 1, 10, "sgd", "" },
@@ -98,24 +99,39 @@ out:
     return err;
 }
 
-static int add_net(struct calls *b, size_t n)
+/* Sets a plan's options to those of a training step. The caller keeps `update`. */
+static int add_update(struct calls *b, size_t n, struct pm_update *update,
+                      struct pm_plan_options *o, const char *const **slots)
 {
     int err = PM_OK;
     const struct pm_optimizer *optimizer = pm_optimizer_find(nets[n].optimizer);
+    void *cfg = pm_arena_alloc(b->net[n]->arena, optimizer->cfg_size + 1);
+
+    PM_TRY(pm_opts_parse_text(optimizer->opts, nets[n].options, cfg, b->net[n]->arena, "optim"));
+    *update = (struct pm_update){ .optimizer = optimizer, .layers = true, .averages = true,
+                                  .cfg = cfg };
+    *o = (struct pm_plan_options){ .train = true, .loss_share = 1, .update = pm_update_append,
+                                   .update_ctx = update };
+    *slots = pm_optimizer_slots(optimizer, cfg);
+out:
+    return err;
+}
+
+static int add_net(struct calls *b, size_t n)
+{
+    int err = PM_OK;
+    const char *const *slots = NULL;
     const struct pm_planned_call *calls;
-    struct pm_update update = { .optimizer = optimizer, .layers = true, .averages = true };
-    struct pm_plan_options o = { .train = true, .loss_share = 1, .update = pm_update_append,
-                                 .update_ctx = &update };
-    void *cfg;
+    struct pm_update update;
+    struct pm_plan_options o = { 0 };
     size_t count;
 
     PM_TRY(build_net(n, &b->net[n]));
-    cfg = pm_arena_alloc(b->net[n]->arena, optimizer->cfg_size + 1);
-    PM_TRY(pm_opts_parse_text(optimizer->opts, nets[n].options, cfg, b->net[n]->arena, "optim"));
-    update.cfg = cfg;
-    PM_TRY(pm_variables_create(b->device, b->net[n], true,
-                               pm_optimizer_slots(optimizer, cfg), &b->variables[n]));
-    pm_variables_keep_averages(b->variables[n]);
+    if (nets[n].optimizer)
+        PM_TRY(add_update(b, n, &update, &o, &slots));
+    PM_TRY(pm_variables_create(b->device, b->net[n], nets[n].optimizer, slots, &b->variables[n]));
+    if (nets[n].optimizer)
+        pm_variables_keep_averages(b->variables[n]);
     PM_TRY(pm_plan_create(b->net[n], b->device, b->variables[n], &o, &b->plan[n]));
     calls = pm_plan_calls(b->plan[n], &count);
     for (size_t i = 0; i < count; i++)

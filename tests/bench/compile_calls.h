@@ -1,11 +1,11 @@
-/* compile_calls: the kernel calls that compile.c compiles: those of the training steps of some nets
- * and of the layers' test cases, each at every level that its row offers. */
+/* compile_calls: the kernel calls that compile.c compiles: those of the training steps of some nets,
+ * of an evaluation and of the layers' test cases, each at every level that its row offers. */
 #ifndef PM_COMPILE_CALLS_H
 #define PM_COMPILE_CALLS_H
 
 #include "layers/check_run.h"
 
-enum { COMPILE_NETS = 11 };
+enum { COMPILE_NETS = 12 };
 
 /* The calls of a device. All zero before calls_add. */
 struct calls {

@@ -76,7 +76,7 @@ static int check_levels(const struct pm_caps *caps, pick_fn *pick, const void *p
             for (int axis = 0; axis < 3; axis++)
                 assert_in_range(d->groups[axis], 1, 65535);
             if (strcmp(d->shader, "conv2d_s") == 0)
-                check_tile(d, 13, 0, caps);
+                check_tile(d, 13, 2, caps);
             if (strcmp(d->shader, "conv2d_filter_s") == 0) {
                 assert_true(d->spec[3] == 1 || p.scratch[2] > 0);
                 assert_int_equal(d->groups[2], d->spec[3]);
