@@ -1,7 +1,7 @@
 /* Mean, and sum of squared distances from it, of chunks of `length` rows of x [rows][c] for each
- * channel, written to part [chunk][2][c]. The sums are those of d = x - (the chunk's first row), so
- * that a large mean does not cancel. The includer's push block has x and part; c counts T's
- * (lib/vector.glsl). */
+ * channel, written to part [chunk][2][c]. The moments of four rows are added to those of the rows
+ * before by Chan's formula, M2 += M2_4 + 4 n / (n + 4) (mean_4 - mean)^2, so nothing cancels. The
+ * includer's push block has x and part; c counts T's (lib/vector.glsl). */
 void chunk_moments(uint rows, uint c, uint length)
 {
     uint chunks = (rows + length - 1u) / length;
@@ -9,16 +9,27 @@ void chunk_moments(uint rows, uint c, uint length)
     for (uint i = pm_first(); i < chunks * c; i += pm_stride()) {
         uint chunk = i / c, channel = i % c, first = chunk * length;
         uint last = min(first + length, rows);
-        T sum = T(0), square = T(0), shift = x.v[first * c + channel];
+        uint row = first;
+        T mean = T(0), m2 = T(0);
 
-        for (uint row = first; row < last; row++) {
-            T d = x.v[row * c + channel] - shift;
+        for (; row + 4u <= last; row += 4u) {
+            uint at = row * c + channel;
+            float n = float(row - first), share = 4.0 / (n + 4.0);
+            T a = x.v[at], b = x.v[at + c], d = x.v[at + 2u * c], e = x.v[at + 3u * c];
+            T four = ((a + b) + (d + e)) * 0.25, step = four - mean;
 
-            sum += d;
-            square += d * d;
+            a -= four, b -= four, d -= four, e -= four;
+            mean += step * share;
+            m2 += ((a * a + b * b) + (d * d + e * e)) + step * step * (n * share);
         }
-        float inv = 1.0 / float(last - first);
-        part.v[chunk * 2 * c + channel] = shift + sum * inv;
-        part.v[(chunk * 2 + 1) * c + channel] = max(square - sum * sum * inv, T(0));
+        for (; row < last; row++) {
+            float n = float(row - first), share = 1.0 / (n + 1.0);
+            T step = x.v[row * c + channel] - mean;
+
+            mean += step * share;
+            m2 += step * step * (n * share);
+        }
+        part.v[chunk * 2 * c + channel] = mean;
+        part.v[(chunk * 2 + 1) * c + channel] = m2;
     }
 }

@@ -1,10 +1,9 @@
 /* batch_norm_rows: the CPU kernels of batch norm, and the choice of their shaders.
  *
- * Accuracy of the variance: a chunk of rows has a mean and a sum of squared distances from it, made
- * from distances to a value near the mean, so that a large mean does not cancel. batch_norm_stats
- * computes them (row_moments.c, shaders/lib/moments.glsl), or the call that wrote x has handed them
- * over. Chunks are then combined in fixed order by Chan's formula,
- * M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
+ * Accuracy of the variance: a chunk of rows has a mean and a sum of squared distances from it, so
+ * that a large mean does not cancel. batch_norm_stats computes them (row_moments.c,
+ * shaders/lib/moments.glsl), or the call that wrote x has handed them over. Chunks are then
+ * combined in fixed order by Chan's formula, M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
 #include "layers/batch_norm_rows.h"
 
 #include <pumice/thread.h>

@@ -1,5 +1,6 @@
-/* row_moments: see row_moments.h. Within a chunk it sums d = x - (the chunk's first row) and d * d,
- * so that a large mean does not cancel. */
+/* row_moments: see row_moments.h. Within a chunk it adds the moments of GROUP rows to those of the
+ * rows before by Chan's formula, M2 += M2_group + n GROUP / (n + GROUP) (mean_group - mean)^2. So
+ * nothing cancels, whatever the mean and the first rows are. */
 #include "layers/row_moments.h"
 
 #include <pumice/thread.h>
@@ -11,7 +12,8 @@
 
 _Static_assert(MOMENT_ROWS == PM_MOMENT_ROWS, "shaders and C disagree");
 
-enum { BLOCK = 512 }; /* channels whose sums are held at a time */
+enum { BLOCK = 512 }; /* channels whose moments are held at a time */
+enum { GROUP = 4 };
 
 struct task {
     const float *x;
@@ -20,30 +22,34 @@ struct task {
     float *part;
 };
 
-/* Adds d = x - shift and d * d over rows of `c` floats to sum and square, `width` channels. */
-PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
-                        float *sum, float *square)
+/* Adds rows of `c` floats, `width` channels of them, to the moments of no row. */
+PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, float *mean, float *m2)
 {
-    const size_t ahead = pm_row_ahead(4 * c);
+    const size_t ahead = pm_row_ahead(GROUP * c);
     int r = 0;
 
-    for (; r + 4 <= rows; r += 4, x += 4 * c) {
-        for (int i = 0; i < 4; i++)
+    for (; r + GROUP <= rows; r += GROUP, x += GROUP * c) {
+        const float share = (float)GROUP / (float)(r + GROUP), both = (float)r * share;
+
+        for (int i = 0; i < GROUP; i++)
             pm_prefetch(x + ahead + (size_t)i * c, width, 0);
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float a = x[k] - shift[k], b = x[c + k] - shift[k];
-            float e = x[2 * c + k] - shift[k], f = x[3 * c + k] - shift[k];
-            sum[k] += (a + b) + (e + f);
-            square[k] += (a * a + b * b) + (e * e + f * f);
+            float group = ((x[k] + x[c + k]) + (x[2 * c + k] + x[3 * c + k])) * (1.0f / GROUP);
+            float d = x[k] - group, e = x[c + k] - group;
+            float f = x[2 * c + k] - group, g = x[3 * c + k] - group, step = group - mean[k];
+            mean[k] += step * share;
+            m2[k] += ((d * d + e * e) + (f * f + g * g)) + step * step * both;
         }
     }
     for (; r < rows; r++, x += c) {
+        const float share = 1.0f / (float)(r + 1), both = (float)r * share;
+
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float a = x[k] - shift[k];
-            sum[k] += a;
-            square[k] += a * a;
+            float step = x[k] - mean[k];
+            mean[k] += step * share;
+            m2[k] += step * step * both;
         }
     }
 }
@@ -52,7 +58,7 @@ PM_CLONES static void add_chunks(void *ctx, size_t begin, size_t end)
 {
     const struct task *t = ctx;
     int length = t->length, c = t->size.channels;
-    float shift[BLOCK], sum[BLOCK], square[BLOCK];
+    float mean[BLOCK], m2[BLOCK];
 
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = chunk * (size_t)length, left = t->size.rows - first;
@@ -62,17 +68,12 @@ PM_CLONES static void add_chunks(void *ctx, size_t begin, size_t end)
         for (int block = 0; block < c; block += BLOCK) {
             const float *x = t->x + first * (size_t)c + block;
             int width = c - block < BLOCK ? c - block : BLOCK;
-            float inv = 1.0f / (float)rows;
 
-            memcpy(shift, x, sizeof *shift * width);
-            memset(sum, 0, sizeof sum);
-            memset(square, 0, sizeof square);
-            add_rows(x, c, rows, width, shift, sum, square);
-            for (int k = 0; k < width; k++) {
-                float m2 = square[k] - sum[k] * sum[k] * inv;
-                part[block + k] = shift[k] + sum[k] * inv;
-                part[c + block + k] = m2 < 0 ? 0 : m2;
-            }
+            memset(mean, 0, sizeof mean);
+            memset(m2, 0, sizeof m2);
+            add_rows(x, c, rows, width, mean, m2);
+            memcpy(part + block, mean, sizeof *mean * (size_t)width);
+            memcpy(part + c + block, m2, sizeof *m2 * (size_t)width);
         }
     }
 }
