@@ -1,4 +1,4 @@
-/* compile_calls: the kernel calls that compile.c compiles: those of the training steps of some nets,
+/* compile_calls: the kernel calls that compile.c compiles: those of training steps of some nets,
  * of an evaluation and of the layers' test cases, each at every level that its row offers. */
 #ifndef PM_COMPILE_CALLS_H
 #define PM_COMPILE_CALLS_H
