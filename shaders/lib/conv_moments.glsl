@@ -4,8 +4,9 @@
  *
  * An invocation has LINES rows of a chunk. It writes their moments to the shared memory of the
  * tiles. Then one invocation per four columns combines them in order by Chan's formula, M2 = sum of
- * (M2_i + n_i (mean_i - mean)^2). Nothing cancels if the mean is large. The includer declares what
- * lib/conv_store.glsl needs, left and right with at least SIZE elements, and moments. */
+ * (M2_i + n_i (mean_i - mean)^2). Nothing cancels if the mean is large: means are those of
+ * differences from the first value. The includer declares what lib/conv_store.glsl needs, left and
+ * right with at least SIZE elements, and moments. */
 #ifndef PM_CONV_MOMENTS_GLSL
 #define PM_CONV_MOMENTS_GLSL
 
@@ -24,17 +25,17 @@ void conv_chunk_moments(int chunk, int j, int first, int rows, int column, int c
 {
     int me = int(gl_LocalInvocationIndex), left_over = rows - first - chunk * MOMENT_ROWS;
     int lines = conv_lines(me / ACROSS, left_over);
-    vec4 mean = vec4(0.0), square = vec4(0.0);
+    vec4 shift = sum[chunk * LINES * (TN / 4) + j], mean = vec4(0.0), square = vec4(0.0);
 
-    [[unroll]] for (int i = 0; i < LINES; i++)
-        mean += i < lines ? sum[(chunk * LINES + i) * (TN / 4) + j] : vec4(0.0);
+    [[unroll]] for (int i = 1; i < LINES; i++)
+        mean += i < lines ? sum[(chunk * LINES + i) * (TN / 4) + j] - shift : vec4(0.0);
     mean *= 1.0 / float(max(lines, 1));
     [[unroll]] for (int i = 0; i < LINES; i++) {
-        vec4 d = sum[(chunk * LINES + i) * (TN / 4) + j] - mean;
+        vec4 d = sum[(chunk * LINES + i) * (TN / 4) + j] - shift - mean;
         square += i < lines ? d * d : vec4(0.0);
     }
     barrier(); /* the shared memory has been read */
-    left[me] = mean;
+    left[me] = shift + mean;
     right[me] = square;
     barrier();
     if (me < ACROSS && left_over > 0) {
@@ -42,9 +43,9 @@ void conv_chunk_moments(int chunk, int j, int first, int rows, int column, int c
         int at = (first / MOMENT_ROWS + chunk) * 2 * channels + group * columns + k;
         vec4 all = vec4(0.0), m2 = vec4(0.0);
 
-        [[dont_unroll]] for (int line = 0; line < DOWN; line++)
-            all += float(conv_lines(line, left_over)) * left[line * ACROSS + me];
-        all *= 1.0 / float(min(left_over, MOMENT_ROWS));
+        [[dont_unroll]] for (int line = 1; line < DOWN; line++)
+            all += float(conv_lines(line, left_over)) * (left[line * ACROSS + me] - left[me]);
+        all = left[me] + all * (1.0 / float(min(left_over, MOMENT_ROWS)));
         [[dont_unroll]] for (int line = 0; line < DOWN; line++) {
             vec4 d = left[line * ACROSS + me] - all;
             m2 += right[line * ACROSS + me] + float(conv_lines(line, left_over)) * d * d;

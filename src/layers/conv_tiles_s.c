@@ -13,14 +13,13 @@
  * Intel's compiler moves all loads of an unrolled loop to its beginning and then spills registers.
  * AMD's compiler makes better code of the unrolled loop. */
 struct conv_tile_s {
-    /* Names: of the usual form, with two dispatches, and with the moments of what it writes. */
-    const char *name, *two, *moments;
+    const char *name, *two; /* of the form with two dispatches */
     int bm, bn, bk, tm, tn;
     bool rolled;
     int speed; /* percent of the largest tile's, by estimates of AMD's compiler */
 };
 /* By falling size. */
-#define NAMES(name) name, name "_two", name "_moments"
+#define NAMES(name) name, name "_two"
 enum { S128X128, S128X64, S128X32, S64X64, S64X32, TILES };
 static const struct conv_tile_s unrolled[TILES] = {
     [S128X128] = { NAMES("s128x128x8"), 128, 128, 8, 8, 8, false, 100 },
@@ -162,7 +161,7 @@ bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
     }
     if (!m->filter && !moments)
         pm_conv_moments(out, m);
-    out->variant = way->two ? tile->two : moments ? tile->moments : tile->name;
+    out->variant = way->two ? tile->two : tile->name;
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* row_moments: see row_moments.h. Within a chunk it adds the moments of GROUP rows to those of the
- * rows before by Chan's formula, M2 += M2_group + n GROUP / (n + GROUP) (mean_group - mean)^2. So
- * nothing cancels, whatever the mean and the first rows are. */
+ * rows before by Chan's formula, M2 += M2_group + n GROUP / (n + GROUP) (mean_group - mean)^2, so
+ * nothing cancels. It does so with x - (the chunk's first row), because these differences are
+ * almost exact where the mean is large. */
 #include "layers/row_moments.h"
 
 #include <pumice/thread.h>
@@ -22,8 +23,9 @@ struct task {
     float *part;
 };
 
-/* Adds rows of `c` floats, `width` channels of them, to the moments of no row. */
-PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, float *mean, float *m2)
+/* Adds x - shift of rows of `c` floats, `width` channels of them, to the moments of no row. */
+PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
+                        float *mean, float *m2)
 {
     const size_t ahead = pm_row_ahead(GROUP * c);
     int r = 0;
@@ -35,9 +37,10 @@ PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, float *me
             pm_prefetch(x + ahead + (size_t)i * c, width, 0);
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float group = ((x[k] + x[c + k]) + (x[2 * c + k] + x[3 * c + k])) * (1.0f / GROUP);
-            float d = x[k] - group, e = x[c + k] - group;
-            float f = x[2 * c + k] - group, g = x[3 * c + k] - group, step = group - mean[k];
+            float d = x[k] - shift[k], e = x[c + k] - shift[k];
+            float f = x[2 * c + k] - shift[k], g = x[3 * c + k] - shift[k];
+            float group = ((d + e) + (f + g)) * (1.0f / GROUP), step = group - mean[k];
+            d -= group, e -= group, f -= group, g -= group;
             mean[k] += step * share;
             m2[k] += ((d * d + e * e) + (f * f + g * g)) + step * step * both;
         }
@@ -47,7 +50,7 @@ PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, float *me
 
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float step = x[k] - mean[k];
+            float step = x[k] - shift[k] - mean[k];
             mean[k] += step * share;
             m2[k] += step * step * both;
         }
@@ -71,8 +74,9 @@ PM_CLONES static void add_chunks(void *ctx, size_t begin, size_t end)
 
             memset(mean, 0, sizeof mean);
             memset(m2, 0, sizeof m2);
-            add_rows(x, c, rows, width, mean, m2);
-            memcpy(part + block, mean, sizeof *mean * (size_t)width);
+            add_rows(x, c, rows, width, x, mean, m2);
+            for (int k = 0; k < width; k++)
+                part[block + k] = x[k] + mean[k];
             memcpy(part + c + block, m2, sizeof *m2 * (size_t)width);
         }
     }

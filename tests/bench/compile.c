@@ -197,11 +197,13 @@ static void check_bars(struct table *t)
         }
         for (size_t i = 0; i < t->count; i++) {
             const struct row *r = &t->rows[i];
+            const struct vk_pipeline *p = r->pipeline;
             char constants[256];
             double value;
 
-            if (r->uses == 0 || r->pipeline->failed || strcmp(r->variant, b->variant) != 0 ||
-                strcmp(r->call->kernel->name, b->kernel) != 0)
+            if (r->uses == 0 || p->failed || strcmp(r->variant, b->variant) != 0 ||
+                strcmp(r->call->kernel->name, b->kernel) != 0 || p->specs <= b->constant ||
+                p->spec[b->constant] != b->value)
                 continue;
             met = true;
             value = rules_value(t->rules, &r->e, column);
@@ -211,8 +213,8 @@ static void check_bars(struct table *t)
                      b->least, b->most);
         }
         if (!met)
-            fail(t, "compile_bars.def: no net uses %s %s first", b->kernel,
-                 b->variant);
+            fail(t, "compile_bars.def: no net uses %s %s with constant %d = %u first", b->kernel,
+                 b->variant, b->constant, b->value);
     }
 }
 

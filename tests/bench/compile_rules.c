@@ -66,8 +66,8 @@ double rules_value(const struct rules *r, const struct executable *e, int i)
 }
 
 static const struct bar bars[] = {
-#define BAR(driver, kernel, variant, column, least, most)                                          \
-    { #driver, #kernel, #variant, #column, least, most },
+#define BAR(driver, kernel, variant, constant, value, column, least, most) \
+    { #driver, #kernel, #variant, #column, constant, value, least, most },
 #include "bench/compile_bars.def"
 #undef BAR
 };

@@ -31,6 +31,8 @@ enum { SMALL_SHARED = 16 * 1024, SMALL_INVOCATIONS = 256 };
 /* A limit on the first choices of nets. */
 struct bar {
     const char *driver, *kernel, *variant, *column;
+    int constant;
+    uint32_t value;
     double least, most;
 };
 /* Row i of the table; NULL after the last one. */
