@@ -23,6 +23,12 @@
 #endif
 #define PM_INLINE static inline __attribute__((always_inline))
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+#include <stdint.h>
+#include <string.h>
+
 /* Fetches `count` floats at p into the cache before a loop reads (write = 0) or writes (1) them. p
  * may be outside of the buffer. A core's own prefetching follows too few lines ahead to use
  * the memory's full rate. */
@@ -34,6 +40,27 @@ PM_INLINE void pm_prefetch(const float *p, int count, const int write)
         else
             __builtin_prefetch(p + k, 0);
     }
+}
+
+/* Copies `count` floats to memory that is not read soon, past the cache: the processor need not
+ * read the lines that it overwrites. Call pm_copied_past_cache before another thread reads them. */
+PM_INLINE void pm_copy_past_cache(float *to, const float *from, int count)
+{
+#ifdef __SSE2__
+    if (((uintptr_t)to | (uintptr_t)count * sizeof(float)) % 16 == 0) {
+        for (int k = 0; k < count; k += 4)
+            _mm_stream_ps(to + k, _mm_loadu_ps(from + k));
+        return;
+    }
+#endif
+    memcpy(to, from, (size_t)count * sizeof(float));
+}
+
+PM_INLINE void pm_copied_past_cache(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "device/pick.h"
 
 enum { LAST_LANES = 256, LAST_GROUPS = 1024 }; /* workgroups of batch_norm_sums_last, at most */
+enum { STREAMED = 16 << 20 }; /* least bytes of an image that does not stay in the cache */
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
 
 bool pm_batch_norm_reads_y(int act, bool residual)
@@ -117,17 +118,24 @@ PM_INLINE void affine_of(struct affine *f, int block, int width, const float *me
     }
 }
 
-PM_INLINE void apply_rows(const struct affine *f, int act, float slope, const float *x,
-                          const float *residual, float *y, size_t rows, size_t c, int width)
+/* streams: y is large and elsewhere than x and residual. A row is then computed in the cache and
+ * copied past it. */
+PM_INLINE void apply_rows(const struct affine *f, int act, float slope, bool streams,
+                          const float *x, const float *residual, float *y, size_t rows, size_t c,
+                          int width)
 {
     const size_t ahead = pm_row_ahead(c);
+    float line[BLOCK];
 
     for (size_t r = 0; r < rows; r++) {
         const float *from = x + r * c, *add = residual ? residual + r * c : NULL;
-        float *to = y + r * c;
+        float *to = streams ? line : y + r * c;
 
         pm_prefetch(from + ahead, width, 0);
-        pm_prefetch(to + ahead, width, 1);
+        if (add)
+            pm_prefetch(add + ahead, width, 0);
+        if (!streams)
+            pm_prefetch(to + ahead, width, 1);
         if (add) {
             PM_SIMD
             for (int k = 0; k < width; k++)
@@ -138,13 +146,19 @@ PM_INLINE void apply_rows(const struct affine *f, int act, float slope, const fl
             for (int k = 0; k < width; k++)
                 to[k] = pm_act(act, slope, (from[k] - f->mean[k]) * f->scale[k] + f->beta[k]);
         }
+        if (streams)
+            pm_copy_past_cache(y + r * c, line, width);
     }
+    if (streams)
+        pm_copied_past_cache();
 }
 
 PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct batch_norm_params *p = a->params;
     size_t c = (size_t)p->c, first = begin * c;
+    const bool streams = (size_t)p->rows * c * sizeof(float) >= STREAMED &&
+                         a->buf[6] != a->buf[0] && a->buf[6] != a->buf[5];
     struct affine f;
 
     for (int block = 0; block < p->c; block += BLOCK) {
@@ -154,7 +168,11 @@ PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t en
         float *y = (float *)a->buf[6] + first + block;
 
         affine_of(&f, block, width, a->buf[1], a->buf[2], a->buf[3], a->buf[4]);
-#define CALL(kind) apply_rows(&f, kind, p->slope, x, residual, y, end - begin, c, width)
+#define CALL(kind)                                                                   \
+    if (streams)                                                                     \
+        apply_rows(&f, kind, p->slope, true, x, residual, y, end - begin, c, width); \
+    else                                                                             \
+        apply_rows(&f, kind, p->slope, false, x, residual, y, end - begin, c, width)
         PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
     }
