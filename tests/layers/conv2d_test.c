@@ -127,6 +127,8 @@ static const struct check_case depthwise_cases[] = {
     { "depthwise_conv2d", "2x5x7x3" },
     { "depthwise_conv2d stride=2 bias=false", "1x8x6x17" },
     { "depthwise_conv2d multiplier=2", "1x5x6x5" },
+    { "depthwise_conv2d kernel=3 padding=valid multiplier=2", "2x3x3x1" },
+    { "depthwise_conv2d kernel=3 padding=valid multiplier=9 bias=false", "2x3x3x1" },
     { "depthwise_conv2d multiplier=3 stride=2 kernel=5", "1x7x7x3" },
     { "depthwise_conv2d dilation=2 kernel=[3,5] padding=valid", "1x9x11x4" },
     { "depthwise_conv2d padding=explicit pad=[1,0,2,1] stride=[2,1]", "1x6x7x3" },

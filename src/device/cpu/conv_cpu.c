@@ -56,7 +56,7 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *param
     const struct conv2d_params *p = &c->p;
 
     c->pass = pass;
-    c->p = plain_of(*params);
+    c->p = without_scratch ? *params : plain_of(*params);
     c->engine = without_scratch || (p->groups > 1 && p->groups == p->c) ? DIRECT : UNFOLD;
     if (c->engine == UNFOLD && !is_product(pass, p) && pm_dnnl_wanted())
         PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));
