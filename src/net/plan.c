@@ -220,7 +220,9 @@ static int arrange(struct pm_plan *p, double squeeze)
     free_calls(p);
     PM_TRY(pm_calls_build(p->net, p->variables, &p->options, p->transposes ? p->device : NULL,
                           p->arena, &p->calls));
-    pm_share_moments(p->calls);
+    /* On the CPU the convolution would need a pass of its own for them, which saves nothing. */
+    if (pm_device_caps(p->device)->runs_shaders)
+        pm_share_moments(p->calls);
     for (int i = 0; i < p->calls->call_count; i++)
         PM_TRY(add_scratch(p, i));
     if (recompute == PM_RECOMPUTE_AUTO)
