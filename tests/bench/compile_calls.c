@@ -43,7 +43,7 @@ static void add_call(struct calls *b, const struct pm_planned_call *c)
     int bufs = pm_kernel_bufs(c->kernel, spec);
 
     for (int i = 0; i < bufs; i++)
-        if (spec[i].access == 't' || c->buf[i] >= 0)
+        if (pm_access_own(spec[i].access) || c->buf[i] >= 0)
             call.buf[i].size = SIZE_MAX; /* present; accepts any size of scratch */
     for (int level = 0; level == 0 || (c->kernel->pick &&
          c->kernel->pick(pm_device_caps(b->device), c->params, c->count, level, &picks)); level++) {

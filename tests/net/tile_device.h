@@ -88,17 +88,27 @@ static inline struct tile_device tile_device(bool prints)
                                               .program_count = tile_count };
 
     return (struct tile_device){
-        .base = { .ops = &ops, .info = {
-            .address = "tiles", .name = "tile device", .driver = "none",
-            .kind = PM_KIND_DISCRETE, .usable = true,
-            .caps = { .runs_shaders = true, .timed_by_queries = true,
-                      .device_class = PM_CLASS_AMD_RDNA, .subgroup_size = 64,
-                      .max_workgroup_size = { 1024, 1024, 1024 },
-                      .max_workgroup_invocations = 1024,
-                      .max_groups = { UINT32_MAX, 65535, 65535 }, .shared_bytes = 65536,
-                      .max_buffer_bytes = 4294967292, .int64 = true, .float16 = true,
-                      .storage16 = true, .subgroup_arithmetic = true,
-                      .coopmat = { 16, 16, 16 } } } },
+        .base = { .ops = &ops,
+                  .info = { .address = "tiles",
+                            .name = "tile device",
+                            .driver = "none",
+                            .kind = PM_KIND_DISCRETE,
+                            .usable = true,
+                            .caps = { .runs_shaders = true,
+                                      .timed_by_queries = true,
+                                      .device_class = PM_CLASS_AMD_RDNA,
+                                      .subgroup_size = 64,
+                                      .compute_units = 96,
+                                      .max_workgroup_size = { 1024, 1024, 1024 },
+                                      .max_workgroup_invocations = 1024,
+                                      .max_groups = { UINT32_MAX, 65535, 65535 },
+                                      .shared_bytes = 65536,
+                                      .max_buffer_bytes = 4294967292,
+                                      .int64 = true,
+                                      .float16 = true,
+                                      .storage16 = true,
+                                      .subgroup_arithmetic = true,
+                                      .coopmat = { 16, 16, 16 } } } },
         .prints = prints,
     };
 }
