@@ -201,19 +201,24 @@ static bool shares_moments(const struct pm_planned_call *call)
 }
 
 /* Compares all calls; with moments only those that compute or take them, which do not add to a
- * gradient. */
+ * gradient. The calls before the last of these run as well, since it may read their results. Sets
+ * has_moments if a row of the calls has moments. */
 static int parity_of_case(struct check *k, const struct entry *e, const struct check_case *c,
-                          bool moments)
+                          bool moments, bool *has_moments)
 {
-    int err = PM_OK;
+    int err = PM_OK, end;
     struct subject *s = NULL;
     const struct build_options o = { .backward = true, .update = true, .flag = 1,
                                      .doctor = k->doctor, .moments = moments };
 
     PM_TRY(subject_build(e, c, &o, &s));
-    for (int i = 0; i < s->calls.call_count; i++) {
+    end = s->calls.call_count;
+    while (moments && end > 0 && !shares_moments(&s->calls.calls[end - 1]))
+        end--;
+    for (int i = 0; i < end; i++) {
         const struct pm_kernel *kernel = s->calls.calls[i].kernel;
 
+        *has_moments |= kernel->moments > 0;
         if ((c->large && too_much(s, i)) || (moments && !shares_moments(&s->calls.calls[i])))
             PM_TRY(run_only(k, s, i));
         else if (moments)
@@ -229,9 +234,11 @@ out:
 int mode_parity(struct check *k, const struct entry *e, const struct check_case *c)
 {
     int err = PM_OK;
+    bool has_moments = false;
 
-    PM_TRY(parity_of_case(k, e, c, false));
-    PM_TRY(parity_of_case(k, e, c, true));
+    PM_TRY(parity_of_case(k, e, c, false, &has_moments));
+    if (has_moments)
+        PM_TRY(parity_of_case(k, e, c, true, &has_moments));
 out:
     return err;
 }
