@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Kernels of a profile, by the start of their names. The first line that fits counts.
 PARTS = [
-    ("convolutions", ("conv2d_", "depthwise_", "matmul")),
+    ("convolutions", ("conv2d_", "depthwise_", "matmul", "transpose_weights")),
     ("batch norm", ("batch_norm_",)),
     ("optimizer", ("optimizer_", "gradient_", "averages_")),
     ("pools, resizing", ("max_pool", "avg_pool", "global_pool", "resize")),

@@ -5,8 +5,8 @@
  *     compile --run DRIVER COMMAND ...
  *
  * For each driver (all of drivers.def when none is named) it compiles every variant of every kernel
- * call of the layers' test cases and of the named nets' training steps, and prints a line for each
- * pipeline. It is an error (exit code 1) when
+ * call of the layers' test cases, of some nets' training steps and of an evaluation, and prints a
+ * line for each pipeline. It is an error (exit code 1) when
  *
  * - a pipeline does not compile;
  * - a pipeline that is a call's first choice spills to memory or needs scratch memory (on AMD: any
@@ -246,8 +246,9 @@ static int write_csv(const struct table *t, const char *folder)
     char constants[256];
 
     pm_str_add(&path, "%s/compile-%s.csv", folder, t->driver->name);
-    pm_str_add(&s, "# ./dev bench compile %s; %s; %s\n"
-               "# Pipelines of the nets' training steps. %s.\n"
+    pm_str_add(&s,
+               "# ./dev bench compile %s; %s; %s\n"
+               "# Pipelines of nets' training steps and of an evaluation. %s.\n"
                "kernel,variant,first used by,uses,shader,workgroup and constants",
                t->driver->name, t->device->base.info.name, t->device->base.info.driver,
                t->rules->legend);

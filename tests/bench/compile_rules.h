@@ -9,13 +9,13 @@ enum { RULE_COLUMNS = 16 };
 /* The rules of one of Mesa's drivers. */
 struct rules {
     const char *name;
-    /* Columns of the table, by the driver's names of its statistics. Without one: "subgroup" is the
-     * number of lanes, "fma" the share of the loop's vector instructions (every_loop). */
+    /* Columns of the table, by the driver's names of its statistics. Without one: "lanes" is the
+     * SIMD width, "fma" the share of fused multiply-adds in the loop (`loop`). */
     struct {
         const char *title, *statistic;
         bool memory; /* a spill to memory or scratch memory: must be reported and 0 */
     } columns[RULE_COLUMNS];
-    bool every;       /* memory: of every pipeline, not only of the nets' first choices */
+    bool every;       /* memory: of every pipeline, not only of first choices */
     bool loop;        /* reads AMD's listing */
     uint32_t matrix;  /* side of cooperative matrices where the driver offers them; 0: any */
     const char *legend;

@@ -212,9 +212,6 @@ def measure_device(a, device, table, seconds):
     for key, value in device["limits"].items():
         value = " ".join(map(str, value)) if isinstance(value, list) else str(value)
         table.add("device", key, value)
-    units = device.get("compute_units")
-    if units is not None:
-        table.add("device", "compute_units", str(units))
     try:
         report = report_of([a.pumice, "devices", device["address"], "--measure", "--json"], seconds)
         peak = next(d["measured"] for d in report["devices"] if "measured" in d)
@@ -276,19 +273,20 @@ def read_kernels(path, table):
 
 def measure_kernels(a, device, table, net, seconds, folder):
     path = os.path.join(folder, f"kernels-{net}.csv")
-    limit = max(1, 0.7 * seconds)
+    limit, left, why, crashed = max(1, 0.7 * seconds), None, "", False
     try:
         report = report_of([a.pumice, "bench", "kernels", device["address"], "--filter", net,
                             "--seconds", "0.1", "--limit", f"{limit:.0f}", "--csv", path,
                             "--json"], seconds)
-        left, why = report["rows_left"], ""
+        left = report["rows_left"]
     except Failed as e:
-        left, why = None, str(e)
+        why, crashed = str(e), e.code is not None
     rates = read_kernels(path, table)
-    state = "complete" if left == 0 else f"{left} rows left" if left and rates else "not finished"
+    state = ("failed" if crashed else "complete" if left == 0
+             else f"{left} rows left" if left and rates else "not finished")
     table.add("kernels", net, state, note=why)
     print(f"    {net}: {len(rates)} rows, {state}{': ' if why else ''}{why}", flush=True)
-    return rates
+    return rates, crashed
 
 
 # ---- training steps -------------------------------------------------------------------------
@@ -410,7 +408,7 @@ def measure_torch(a, table, row, batch, seconds, folder):
         except subprocess.TimeoutExpired:
             why = f"not finished in {left:.0f} s"
             continue
-        except (RuntimeError, subprocess.CalledProcessError) as e:
+        except (RuntimeError, ValueError, subprocess.CalledProcessError) as e:
             why = str(e)
             continue
         if not best or median < best[0]:
@@ -471,7 +469,9 @@ def measure(a, device, table):
     with tempfile.TemporaryDirectory() as folder:
         for name in KERNELS:
             say(f"kernels of {name}")
-            rates += measure_kernels(a, device, table, name, clock.take(name), folder)
+            found, crashed = measure_kernels(a, device, table, name, clock.take(name), folder)
+            rates += found
+            failures += crashed
         share = max(0.03, sorted(rates)[len(rates) // 2]) if rates else 0.1
         for net in NETS:
             say(f"training step of {net.row}")
@@ -545,7 +545,7 @@ def finish(path, device, state):
         print("Do not send it: it is of a software driver.")
         return
     print("The file names the device, the driver and figures, nothing of you or of your machine;\n"
-          "read it before you send it. Then either attach it to an issue, or commit it:\n"
+          "read it before you send it. Then send it to the maintainers, or commit it:\n"
           "    python3 tests/bench/gpu_table.py --update\n"
           f"    git add README.md {os.path.relpath(path)}\n"
           "CONTRIBUTING.md says how changes are sent.")

@@ -64,6 +64,8 @@ elif a[:2] == ["bench", "kernels"]:
                 f"{name},forward,conv2d_fwd,1x1,3,s,9,0.5,0.6,1,1,700,20,0.35,0.4\n")
     if fake == "hang":
         time.sleep(1000)
+    if fake == "crash":
+        os.kill(os.getpid(), 11)
     print(json.dumps({"rows_left": 2 if fake == "cut" else 0}))
 elif a[:2] == ["config", "show"]:
     if "--layers" in a:
@@ -194,6 +196,8 @@ def failures(folder):
     r = Run(folder, "crash")
     assert r.code == 1 and r.find("step", "resnet_v1_50", "pumice")
     assert "SIGSEGV" in r.find("verify", "verdict", "failed")["note"]
+    assert "SIGSEGV" in r.find("kernels", "deeplab", "failed")["note"]
+    assert r.find("kernel", "deeplab forward 1x1")  # the rows until then
     r = Run(folder, "memory")
     assert r.code == 0 and r.find("step", "mobilenet_v2", "pumice")["batch"] == "2"
     assert "out of memory in PATH (NAME)" in r.text and not private(r.text)
@@ -233,7 +237,7 @@ def tables(folder):
     assert subprocess.run(command, stderr=subprocess.PIPE).returncode == 1
     subprocess.run(command + ["--update"], check=True, stdout=subprocess.PIPE)
     with open(page) as f:
-        assert "No file of a GPU has come yet." in f.read()
+        assert "No measurement of a GPU has been received yet." in f.read()
     os.rename(Run(folder, torch=TORCH).path, os.path.join(results, "gpu-test.csv"))
     soft = Run(folder)
     with open(os.path.join(results, "gpu-soft.csv"), "w") as f:

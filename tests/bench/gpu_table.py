@@ -50,7 +50,7 @@ def table(folder):
     paths = [p for p in sorted(glob.glob(os.path.join(folder, "gpu-*.csv")))
              if value(read(p), "device", "kind") != "software"]
     if not paths:
-        return "No file of a GPU has come yet.\n"
+        return "No measurement of a GPU has been received yet.\n"
     names = " | ".join(f"`{net}`" for net in NETS)
     head = (f"| GPU | driver | `pumice verify` | {names} |\n"
             f"|---|---|---|{'---|' * len(NETS)}\n")

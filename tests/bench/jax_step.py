@@ -4,24 +4,12 @@
 
 LAYERS is the output of `pumice config show --layers --json`. The script prints what torch_step.py
 prints. XLA uses as many threads as the process may use cores."""
-import argparse
 import json
 import os
 import platform
-import time
 
+import bench_loop
 from bench_rows import ROWS
-
-
-def arguments():
-    p = argparse.ArgumentParser()
-    p.add_argument("row", choices=ROWS)
-    p.add_argument("layers")
-    p.add_argument("--threads", type=int, default=0)
-    p.add_argument("--steps", type=int, default=20)
-    p.add_argument("--seconds", type=float, default=60)
-    p.add_argument("--warmup", type=int, default=3)
-    return p.parse_args()
 
 
 def step_of(jax, net, decay):
@@ -35,23 +23,8 @@ def step_of(jax, net, decay):
     return jax.jit(step, donate_argnums=(0, 1, 2))
 
 
-def measure(a, run):
-    """Returns the time of each counted step in ms. Every step is waited for."""
-    ms, start = [], time.perf_counter()
-    for i in range(a.warmup):
-        if i == 0 or time.perf_counter() - start < a.seconds / 2:
-            run()
-    start = last = time.perf_counter()
-    while len(ms) < a.steps and (last - start < a.seconds or len(ms) < 3):
-        run()
-        now = time.perf_counter()
-        ms.append(1e3 * (now - last))
-        last = now
-    return ms
-
-
 def main():
-    a = arguments()
+    a = bench_loop.parser().parse_args()
     if a.threads:  # before jax is imported
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: a.threads])
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -72,7 +45,7 @@ def main():
         *state[:], loss = step(*state, images, labels, key)
         loss.block_until_ready()
 
-    ms = measure(a, run)
+    ms = bench_loop.measure(a, run)
     print(json.dumps({
         "ms": sorted(ms),
         "parameters": sum(v.size for v in jax.tree.leaves(state[0])),

@@ -101,7 +101,7 @@ def rate(name, ms):
     return f"{1e3 * ROWS[name].batch / ms:.2f} images/s"
 
 
-def others(a, name):
+def jax_takes_part(a, name):
     return a.jax_python and ROWS[name].jax and a.device == "cpu"
 
 
@@ -115,7 +115,7 @@ def compare(a, name, folder):
         line = (f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(name, ours)}, "
                 f"PyTorch {theirs:.2f} ms, {rate(name, theirs)}, ratio {theirs / ours:.3f}")
         jax_ms = jax_best = float("nan")
-        if others(a, name):
+        if jax_takes_part(a, name):
             jax_ms, jax_best, third = sides.jax(a, name, folder, a.seconds)
             line += f", JAX {jax_ms:.2f} ms, ratio {jax_ms / ours:.3f}"
         rounds.append((ours, theirs, theirs / ours, our_best, their_best, jax_ms, jax_best))

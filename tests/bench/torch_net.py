@@ -1,7 +1,8 @@
 """Any net of classifiers and segmentation as a PyTorch module, made of the list of its layers with
 torch.nn's own layers and functions, as its users would write it: activations work in place behind
-batch norm and convolutions, sums add in place. Where TensorFlow pads one pixel more on one side,
-both sides are padded equally if the shape allows it, which leaves the work the same."""
+batch norm and convolutions, and batch norm adds its residual in place. Where TensorFlow pads one
+pixel more on one side, both sides are padded equally if the shape allows it, which leaves the work
+the same."""
 import torch
 from torch import nn
 from torch.nn import functional as F

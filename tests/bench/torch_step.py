@@ -9,7 +9,6 @@ LAYERS is the output of `pumice config show --layers --json`. torch_net.py makes
 Detectors, which are more than a list of layers, have modules of their own. One random batch stays
 in the device's memory. The script prints one JSON object: the times of the steps in ms, sorted, the
 number of trained parameters, and versions."""
-import argparse
 import importlib
 import json
 import platform
@@ -17,22 +16,17 @@ import time
 
 import torch
 
+import bench_loop
 from bench_rows import ROWS
 
 
 def arguments():
-    p = argparse.ArgumentParser()
-    p.add_argument("row", choices=ROWS)
-    p.add_argument("layers")
+    p = bench_loop.parser()
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    p.add_argument("--threads", type=int, default=0)
     p.add_argument("--batch", type=int, default=0, help="instead of the row's, unless 0")
     p.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
     p.add_argument("--optimizer", choices=["default", "fused"], default="default")
     p.add_argument("--mode", choices=["eager", "compiled"], default="eager")
-    p.add_argument("--steps", type=int, default=20)
-    p.add_argument("--seconds", type=float, default=60)
-    p.add_argument("--warmup", type=int, default=3)
     return p.parse_args()
 
 
@@ -85,24 +79,12 @@ def prediction(a, net, images):
     return step
 
 
-def measure(a, step):
-    """Returns the time of each counted step in ms. On a GPU, steps are queued without waiting, as
-    in usual training loops, and events on the device mark their ends. The loop waits every 16
-    steps, so that the time limit holds."""
-    ms, cuda = [], a.device == "cuda"
-    start = time.perf_counter()
-    for i in range(a.warmup):
-        if i == 0 or time.perf_counter() - start < a.seconds / 2:
-            step()
-    if not cuda:
-        start = last = time.perf_counter()
-        while len(ms) < a.steps and (last - start < a.seconds or len(ms) < 3):
-            step()
-            now = time.perf_counter()
-            ms.append(1e3 * (now - last))
-            last = now
-        return ms
-    start = time.perf_counter()
+def measure_queued(a, step):
+    """Returns the time of each counted step in ms on a GPU. Steps are queued without waiting, as in
+    usual training loops, and events on the device mark their ends. The loop waits every 16 steps,
+    so that the time limit holds."""
+    bench_loop.warm_up(a, step)
+    ms, start = [], time.perf_counter()
     while len(ms) < a.steps and (time.perf_counter() - start < a.seconds or not ms):
         marks = [
             torch.cuda.Event(enable_timing=True) for _ in range(min(16, a.steps - len(ms)) + 1)
@@ -126,7 +108,7 @@ def main():
     torch.backends.cudnn.benchmark = True
     row = ROWS[a.row]
     net, step = make(a, row._replace(batch=a.batch or row.batch))
-    ms = measure(a, step)
+    ms = measure_queued(a, step) if a.device == "cuda" else bench_loop.measure(a, step)
     device = (
         torch.cuda.get_device_name()
         if a.device == "cuda"
