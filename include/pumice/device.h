@@ -170,8 +170,8 @@ void pm_program_counts(const struct pm_program *p, struct pm_counts *out);
  * fits. Buffers are only compared, so any distinct addresses serve. */
 int pm_program_count(struct pm_device *d, const struct pm_program_desc *desc,
                      struct pm_counts *out);
-/* Returns the bytes_moved of one call. scratch: bytes that its variant uses of each t: buffer;
- * NULL: all. */
+/* Returns the bytes_moved of one call. scratch: bytes that its variant uses of each t: and z:
+ * buffer; NULL: all. */
 uint64_t pm_call_bytes(const struct pm_bound_call *c, const size_t scratch[PM_MAX_BUFS]);
 /* Returns the variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);

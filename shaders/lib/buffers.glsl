@@ -53,9 +53,10 @@ PM_BLOCKS(I32x4, ivec4, std430, 16)
  *         ...
  *     } while (pm_next_row(row) < rows);
  * There are at most as many groups as rows, so a group's first row exists. The test must be at the
- * end. lavapipe of Mesa 26 executes a load whose address is the same for all lanes even if no lane
- * is active, and it runs the body of a loop once more, without active lanes, if the test is at the
- * beginning. For the same reason an index that is read from memory is limited to the buffer. */
+ * end if all lanes load the same element of a row. lavapipe of Mesa 26 executes a load whose
+ * address is the same for all lanes even if no lane is active, and it runs the body of a loop once
+ * more, without active lanes, if the test is at the beginning. For the same reason an index that is
+ * read from memory is limited to the buffer. */
 #define pm_next_row(row) (row += gl_NumWorkGroups.x)
 
 /* Returns byte i (0..3, lowest first) of a word. u8 tensors are InU32; byte n of such a tensor is

@@ -29,7 +29,9 @@ bool pm_is_last(uint index, uint parts)
     if (gl_LocalInvocationIndex == 0u) {
         PmCounters counters = PmCounters(done);
 
+        memoryBarrierBuffer(); /* what the other invocations wrote, too */
         pm_last = atomicAdd(counters.v[index], 1u) == parts - 1u;
+        memoryBarrierBuffer();
         if (pm_last)
             counters.v[index] = 0u;
     }

@@ -26,8 +26,15 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Returns the floats between a row of `c` floats and the one to prefetch, about 8 KiB later. */
+static inline size_t pm_row_ahead(size_t c)
+{
+    return (2048 / c + 1) * c;
+}
 
 /* Fetches `count` floats at p into the cache before a loop reads (write = 0) or writes (1) them. p
  * may be outside of the buffer. A core's own prefetching follows too few lines ahead to use

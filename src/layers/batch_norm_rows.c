@@ -496,7 +496,7 @@ static double stats_flops(const void *params, size_t count)
 {
     const struct batch_norm_stats_params *p = params;
     (void)count;
-    return 4.0 * p->rows * p->c;
+    return 4.0 * (p->moments ? (p->rows + PM_MOMENT_ROWS - 1) / PM_MOMENT_ROWS : p->rows) * p->c;
 }
 
 static double sums_flops(const void *params, size_t count)

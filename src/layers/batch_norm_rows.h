@@ -16,7 +16,8 @@ extern const struct pm_kernel pm_row_batch_norm_rstd;
 extern const struct pm_kernel pm_row_batch_norm_apply;
 /* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. If y is
  * absent, z is computed from x and residual; pm_row_batch_norm_dx does the same.
- * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta u?:dgamma" */
+ * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta u?:dgamma
+ * z:done" */
 extern const struct pm_kernel pm_row_batch_norm_sums;
 /* dx = gamma r (g - (sums[0] + (x - mean) r sums[1]) inv_count), dresidual = g.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual" */

@@ -1,5 +1,5 @@
-/* conv_pick: chooses the shaders of convolutions, depthwise convolutions and their gradients. This
- * is the only place that knows which tiles suit which device.
+/* conv_pick: chooses the shaders of convolutions, depthwise convolutions and their gradients.
+ * conv_tiles_r.c, conv_tiles_s.c and depthwise_pick.c know which tiles suit which device.
  *
  *     conv2d_fwd             "r:x r:w t:t w:y w?:moments"     struct conv2d_params
  *     conv2d_bwd_data        "r:dy r:w t:t u:dx w?:moments"   struct conv2d_params

@@ -23,10 +23,12 @@ struct conv_product pm_conv_product_filter(const struct conv2d_params *p);
 
 /* Returns the number of weights. */
 size_t pm_conv_weights(const struct conv2d_params *p);
+
 enum {
     PM_CONV_RUN = 8192,             /* most pixels in a run of a filter gradient, for accuracy */
     PM_CONV_PARTS_BYTES = 64 << 20, /* most memory for the partial sums of a call */
 };
+
 /* Returns the bytes of the product's result. */
 size_t pm_conv_result_bytes(const struct conv_product *m);
 /* Adds the dispatch that adds the parts of the result, and requests scratch for them, behind the

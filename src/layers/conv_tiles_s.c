@@ -123,8 +123,8 @@ static bool has_moments(const struct conv_way_s *way, const struct conv_product 
 {
     const struct conv_tile_s *tile = way->tile;
 
-    return !m->filter && m->p->moments && m->phases == 1 && way->parts == 1
-        && tile->bm / tile->tm == PM_MOMENT_ROWS / 4;
+    return !m->filter && m->p->moments && !m->p->accumulate && m->phases == 1 && way->parts == 1 &&
+           tile->bm / tile->tm == PM_MOMENT_ROWS / 4;
 }
 
 bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
@@ -256,7 +256,8 @@ static struct conv_way_s way_of(const struct pm_caps *caps, const struct conv_pr
     return best;
 }
 
-/* Whether the device's compiler is known to spill registers for the tile. */
+/* Whether the device's compiler is known to spill registers for the tile. So Intel gets no S128X32
+ * at all; its row in `rolled` keeps the two tables alike. */
 static bool spills(const struct pm_caps *caps, const struct conv_product *m, int tile)
 {
     return caps->device_class == PM_CLASS_INTEL

@@ -1,14 +1,9 @@
-/* row_moments: on the CPU, the moments of chunks of an image's rows, and prefetching of rows. */
+/* row_moments: on the CPU, the moments of chunks of an image's rows. */
 #ifndef PM_ROW_MOMENTS_H
 #define PM_ROW_MOMENTS_H
 
 #include <pumice/kernel.h>
 
-/* Returns the floats between a row of `c` floats and the one to prefetch, about 8 KiB later. */
-static inline size_t pm_row_ahead(size_t c)
-{
-    return (2048 / c + 1) * c;
-}
 /* Writes part [chunks][2][channels] of x [rows][channels]: for each chunk of `length` rows (the
  * last may be shorter) the mean of each channel, and the sum of squared distances from it. Runs on
  * all threads of the caller (pm_parallel). */

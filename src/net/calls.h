@@ -26,8 +26,8 @@ struct pm_calls {
     int *gradient_value;
     struct pm_moving *moving; /* of pm_moving_average, until the next call for them; in the arena */
     int moving_count;
-    /* Whether shaders get transposed copies of weights (transposed.h), which they are, and the
-     * device that runs them; NULL: a layer by itself. */
+    /* Whether data gradients get transposed copies of weights (transposed.h), and the list of these
+     * copies. device: runs the shaders; NULL when a layer's calls are built without a plan. */
     bool transposes;
     struct pm_device *device; /* borrowed */
     struct pm_transposed *transposed; /* in the arena */
