@@ -252,9 +252,12 @@ def main():
     print(f"Pumice on {a.device} and PyTorch {version} on {a.torch_device}, {a.threads} threads, "
           f"{a.rounds} rounds", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        results = [compare(a, name, folder) for name in a.rows or ROWS]
+        results = []
+        for name in a.rows or ROWS:
+            results.append(compare(a, name, folder))
+            path = write_csv(a, results)  # an interrupted measurement keeps the finished rows
     summary(results)
-    print(f"written: {os.path.relpath(write_csv(a, results))}")
+    print(f"written: {os.path.relpath(path)}")
 
 
 if __name__ == "__main__":
