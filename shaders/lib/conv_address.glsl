@@ -37,9 +37,12 @@ ivec2 conv_target(ivec2 phase)
                 : ivec2(p.oh, p.ow);
 }
 
+/* With one phase, a constant, which the compiler need not keep in a register. */
 ivec2 conv_phase(int number)
 {
-    return BACK ? ivec2(number / CONV_PHASES.y, number % CONV_PHASES.y) : ivec2(0);
+    if (!BACK || (CONV_PHASES.x == 1 && CONV_PHASES.y == 1))
+        return ivec2(0);
+    return ivec2(number / CONV_PHASES.y, number % CONV_PHASES.y);
 }
 
 /* Returns image, line and column of row number `row` in the target. */
