@@ -1,6 +1,7 @@
 #include "bench/compile_rules.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct rules rules[] = {
@@ -66,11 +67,23 @@ double rules_value(const struct rules *r, const struct executable *e, int i)
 }
 
 static const struct bar bars[] = {
-#define BAR(driver, kernel, variant, constant, value, column, least, most) \
-    { #driver, #kernel, #variant, #column, constant, value, least, most },
+#define BAR(driver, kernel, variant, constants, column, least, most) \
+    { #driver, #kernel, #variant, #column, constants, least, most },
 #include "bench/compile_bars.def"
 #undef BAR
 };
+
+bool rules_bar_fits(const struct bar *b, const uint32_t *constants, int count)
+{
+    const char *text = b->constants;
+    unsigned number, value;
+    int length;
+
+    for (; sscanf(text, " %u=%u%n", &number, &value, &length) == 2; text += length)
+        if (number >= (unsigned)count || constants[number] != value)
+            return false;
+    return true;
+}
 
 const struct bar *rules_bar(int i)
 {

@@ -31,11 +31,12 @@ enum { SMALL_SHARED = 16 * 1024, SMALL_INVOCATIONS = 256 };
 /* A limit on the first choices of nets. */
 struct bar {
     const char *driver, *kernel, *variant, *column;
-    int constant;
-    uint32_t value;
+    const char *constants; /* values of specialization constants, such as "8=1 19=0" */
     double least, most;
 };
 /* Row i of the table; NULL after the last one. */
 const struct bar *rules_bar(int i);
+/* Whether the limit holds for a pipeline with these constants. */
+bool rules_bar_fits(const struct bar *b, const uint32_t *constants, int count);
 
 #endif
