@@ -172,21 +172,8 @@ static void same(int micro_batches)
     struct two_steps want = run(true, micro_batches, PM_RECOMPUTE_OFF);
     struct two_steps got = run(false, micro_batches, PM_RECOMPUTE_OFF);
     struct two_steps again = run(false, micro_batches, PM_RECOMPUTE_MOST);
-    const float *a = (const float *)want.bits, *b = (const float *)got.bits;
-    double largest = 0, difference = 0;
 
-    assert_int_equal(got.bytes, want.bytes);
-    for (size_t i = 0; i < want.bytes / sizeof *a; i++) {
-        largest = fmax(largest, fabs((double)a[i]));
-        difference = fmax(difference, fabs((double)a[i] - b[i]));
-    }
-    print_message("largest value %.3g, largest difference %.2g\n", largest, difference);
-    assert_true(difference <= (pm_device_caps(device)->runs_shaders ? 0 : 1e-6 * largest));
-    assert_true(again.again > 0);
-    assert_memory_equal(again.bits, got.bits, got.bytes);
-    pm_free(want.bits);
-    pm_free(got.bits);
-    pm_free(again.bits);
+    same_results(want, got, again, pm_device_caps(device)->runs_shaders ? 0 : 1e-6);
 }
 
 static void test_cpu(void **state)

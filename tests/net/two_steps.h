@@ -7,6 +7,8 @@
 
 #include <pumice/plan.h>
 
+#include <math.h>
+
 static inline void check(int err)
 {
     if (err < 0)
@@ -85,6 +87,29 @@ static inline struct two_steps two_steps(struct pm_device *device, struct pm_net
     pm_plan_destroy(&plan);
     pm_variables_destroy(&v);
     return r;
+}
+
+/* Asserts that the values of `got` differ from those of `want` by at most `allowed` times the
+ * largest value, and that `again`, which recomputes values, has the bits of `got`. Frees all
+ * three. */
+static inline void same_results(struct two_steps want, struct two_steps got,
+                                struct two_steps again, double allowed)
+{
+    const float *a = (const float *)want.bits, *b = (const float *)got.bits;
+    double largest = 0, difference = 0;
+
+    assert_int_equal(got.bytes, want.bytes);
+    for (size_t i = 0; i < want.bytes / sizeof *a; i++) {
+        largest = fmax(largest, fabs((double)a[i]));
+        difference = fmax(difference, fabs((double)a[i] - b[i]));
+    }
+    print_message("largest value %.3g, largest difference %.2g\n", largest, difference);
+    assert_true(difference <= allowed * largest);
+    assert_true(again.again > 0);
+    assert_memory_equal(again.bits, got.bits, got.bytes);
+    pm_free(want.bits);
+    pm_free(got.bits);
+    pm_free(again.bits);
 }
 
 /* Opens the device with this name, with the validation layer if asked. NULL when this machine
