@@ -65,12 +65,12 @@ static void an_installed_config_trains(void **state)
 {
     (void)state;
     pm_free(shell_text(
-        "mkdir %s/work && cd %s/work && ../usr/bin/pumice dataset make shapes data/shapes "
+        "mkdir %s/project && cd %s/project && ../usr/bin/pumice dataset make shapes data/shapes "
         "size=64 train=40 validation=8 test=8 &&\n"
         "../usr/bin/pumice train ../usr/share/pumice/configs/shapes_classification.json "
         "run.steps=2 devices=cpu run.batch_size=8 eval.every_steps=0",
         folder, folder));
-    pm_free(shell_text("test -f %s/work/runs/shapes_classification/latest", folder));
+    pm_free(shell_text("test -f %s/project/runs/shapes_classification/latest", folder));
 }
 
 int main(void)
