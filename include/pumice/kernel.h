@@ -173,7 +173,7 @@ struct pm_kernel {
      * that adds to the row's u: buffer(s), 1 in later ones. 0: the row has no such member. */
     size_t accumulate;
     /* Offset + 1 of an int member `moments` that the planner sets to 1 if it binds the row's buffer
-     * `moments` (below). 0: the row has no such member. */
+     * `moments` (above). 0: the row has no such member. */
     size_t moments;
     /* Rows and channels of the image that `moments` describes. */
     struct pm_rows (*moments_of)(const void *params);

@@ -136,9 +136,10 @@ struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name);
 /* Updates moving averages of a layer, all F32 [c]:
  *     moving_mean -= rate (moving_mean - mean)
  *     moving_variance -= rate (moving_variance - factor variance)
- * update() calls it. mean and variance were made with pm_save and have no other name. The step
- * updates the averages of all layers in one call, or, where layers share variables, in one call for
- * the first layer of each variable, one for the second, and so on. */
+ * update() calls it, at most once for each node and step. Make mean and variance with pm_save, and
+ * pass them to no second call. The step updates the averages of all layers in one call, or, where
+ * layers share variables, in one call for the first layer of each variable, one for the second, and
+ * so on. */
 void pm_moving_average(struct pm_calls *c, struct pm_tensor mean, struct pm_tensor variance,
                        struct pm_tensor moving_mean, struct pm_tensor moving_variance, float rate,
                        float factor);

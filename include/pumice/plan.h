@@ -166,6 +166,7 @@ struct pm_plan_options {
     const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL;
                                  * pm_plan_create copies them */
     enum pm_recompute recompute;
+    bool no_copies;         /* no transposed copies of weights, as in plans that save memory */
     size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */
     bool (*frozen)(const char *variable, void *ctx); /* NULL: none */
     void *frozen_ctx;

@@ -8,7 +8,8 @@
  *         z += beta.v[k];
  * So the compiled shader has no code for an absent buffer. A test of a run-time value is not
  * enough, because some compilers move a load in front of a branch that all lanes take.
- * tests/device/presence_test.c checks each shader. */
+ * tests/device/presence_test.c checks each shader. Exception: the buffer `moments` of convolutions
+ * is present if the params say so, because their variants with moments have code of their own. */
 #ifndef PM_PRESENCE_GLSL
 #define PM_PRESENCE_GLSL
 

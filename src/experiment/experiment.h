@@ -121,7 +121,8 @@ struct pm_clone_spec;
 struct pm_device_options pm_experiment_device_options(const struct pm_config *c);
 /* Resolves the devices section: specs and number of the clones; in e's arena. */
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
-/* Logs why a device "auto" is the CPU. Call it once in a command. */
+/* If the config names "auto" and this selects the CPU, logs why no GPU is used. Call it once in a
+ * command. Fails if the devices cannot be listed. */
 int pm_experiment_say_devices(const struct pm_experiment *e);
 /* Fills in the options of pm_clones_create for training this experiment; the caller sets slots and
  * the flags. They live as long as e. */

@@ -14,7 +14,7 @@
  * the last level accepts every shape. They return false beyond the last level. count is not read.
  * Scratch (transposed weights unless w is such a copy, partial sums) is requested in
  * out->scratch[2] ([1] for bias_grad), the counters `done` in out->scratch[4].
- * The order of sums depends on params and level alone. */
+ * The order of sums depends on caps, params and level alone. */
 #ifndef PM_CONV_PICK_H
 #define PM_CONV_PICK_H
 

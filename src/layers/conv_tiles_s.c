@@ -13,13 +13,16 @@
  * Intel's compiler moves all loads of an unrolled loop to its beginning and then spills registers.
  * AMD's compiler makes better code of the unrolled loop. */
 struct conv_tile_s {
-    const char *name, *two; /* of the form with two dispatches */
+    const char *name;
+    /* Other forms: the last workgroup adds the parts; a second dispatch adds them although the last
+     * workgroup could; a data gradient transposes its weights itself. */
+    const char *last, *two, *transposing;
     int bm, bn, bk, tm, tn;
     bool rolled;
     int speed; /* percent of the largest tile's, by estimates of AMD's compiler */
 };
 /* By falling size. */
-#define NAMES(name) name, name "_two"
+#define NAMES(name) name, name "_last", name "_two", name "_transposing"
 enum { S128X128, S128X64, S128X32, S64X64, S64X32, TILES };
 static const struct conv_tile_s unrolled[TILES] = {
     [S128X128] = { NAMES("s128x128x8"), 128, 128, 8, 8, 8, false, 100 },
@@ -127,6 +130,18 @@ static bool has_moments(const struct conv_way_s *way, const struct conv_product 
            tile->bm / tile->tm == PM_MOMENT_ROWS / 4;
 }
 
+/* Forms that a driver may fail at have their own names: the check before training runs each name
+ * once, in small shapes, and a wrong one is replaced by the next way. */
+static const char *variant_of(const struct conv_way_s *way, const struct conv_product *m)
+{
+    const struct conv_tile_s *tile = way->tile;
+
+    return way->two                       ? tile->two
+           : is_last(way, m)              ? tile->last
+           : m->back && !m->p->transposed ? tile->transposing
+                                          : tile->name;
+}
+
 bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
                    struct pm_picks *out)
 {
@@ -161,7 +176,7 @@ bool pm_conv_run_s(const struct conv_way_s *way, const struct conv_product *m,
     }
     if (!m->filter && !moments)
         pm_conv_moments(out, m);
-    out->variant = way->two ? tile->two : tile->name;
+    out->variant = variant_of(way, m);
     return true;
 }
 

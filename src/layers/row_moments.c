@@ -23,7 +23,8 @@ struct task {
     float *part;
 };
 
-/* Adds x - shift of rows of `c` floats, `width` channels of them, to the moments of no row. */
+/* Computes the moments of x - shift: `width` channels of rows of `c` floats. mean and m2 are zero
+ * before. */
 PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
                         float *mean, float *m2)
 {

@@ -34,8 +34,9 @@ static void add(struct shapes *s, const char *net, const struct pm_kernel *k,
     struct pm_bench_shape shape = { .net = net, .kernel = k, .pass = pass_of(k), .p = *p,
                                     .uses = uses };
 
-    /* The convolution alone: it adds to nothing, and writes no moments for batch norm. */
-    shape.p.accumulate = shape.p.moments = 0;
+    /* The convolution alone: it adds to nothing, writes no moments for batch norm, and transposes
+     * its weights itself. */
+    shape.p.accumulate = shape.p.moments = shape.p.transposed = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->list[i].kernel == k && strcmp(s->list[i].net, net) == 0 &&
             memcmp(&s->list[i].p, &shape.p, sizeof shape.p) == 0) {

@@ -274,11 +274,12 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
     if (!p->options.name)
         p->options.name = "plan";
     PM_TRY(net->error);
-    p->transposes = pm_device_caps(d)->runs_shaders &&
-                    (!o->train || o->recompute == PM_RECOMPUTE_OFF ||
-                     o->recompute == PM_RECOMPUTE_AUTO);
+    p->transposes =
+        pm_device_caps(d)->runs_shaders && !o->no_copies &&
+        (!o->train || o->recompute == PM_RECOMPUTE_OFF || o->recompute == PM_RECOMPUTE_AUTO);
     PM_TRY(arrange(p, squeeze));
-    /* Copies of weights take memory. They go before any value is computed twice. */
+    /* If memory is short, the plan first gives up these copies. Only then does it compute values
+     * again. */
     if (p->transposes && (p->recomputed.again > 0 || total_of(p) > room_for_activations(p))) {
         p->transposes = false;
         PM_TRY(arrange(p, squeeze));

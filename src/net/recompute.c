@@ -192,8 +192,7 @@ struct rewriting {
     const bool *dropped;
     struct pm_planned_call *calls; /* the new list */
     int count;
-    int *now;                      /* per original value: the value that holds its contents now */
-    int first_values;              /* values before the rewriting */
+    int *now; /* per original value: the value that holds its contents now */
 };
 
 static int second_self(struct rewriting *r, int value)

@@ -1,5 +1,6 @@
 /* share_moments: see share_moments.h. An image has moments if one call writes it and no other call
- * changes it, and if both rows agree about its rows and channels (a view may have others). */
+ * changes it, and if both kernels give it the same number of rows and channels (a view may change
+ * them). */
 #include "net/share_moments.h"
 
 #include <string.h>

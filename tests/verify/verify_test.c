@@ -9,6 +9,7 @@
 #include <pumice/rng.h>
 #include <pumice/train.h>
 #include <pumice/verify.h>
+#include "verify/changed_shader.h"
 
 #include "faulty.spv.h"
 
@@ -326,29 +327,6 @@ static void test_faults(void **state)
 
 /* ---- changed instructions ------------------------------------------------------------------ */
 
-/* The shader with float additions turned into subtractions, products into sums, and a b + c into
- * c b + c. */
-static uint32_t *change(const struct pm_shader *s)
-{
-    enum { EXTENDED = 12, FMA = 50, FADD = 129, FSUB = 131, FMUL = 133 };
-    uint32_t *words = pm_malloc(s->bytes);
-    int changed = 0;
-
-    memcpy(words, s->words, s->bytes);
-    for (size_t i = 5; i < s->bytes / 4; i += words[i] >> 16) {
-        uint32_t op = words[i] & 0xffff, to = op == FADD ? FSUB : op == FMUL ? FADD : op;
-
-        changed += to != op;
-        words[i] = (words[i] & 0xffff0000) | to;
-        if (op == EXTENDED && words[i + 4] == FMA) {
-            words[i + 5] = words[i + 7];
-            changed++;
-        }
-    }
-    assert_true(changed > 0);
-    return words;
-}
-
 /* Each changed shader fails in its case; all other variants pass. */
 static void test_changed_shaders(void **state)
 {
@@ -357,17 +335,19 @@ static void test_changed_shaders(void **state)
         { "multiply_sum", "multiply_sum", "multiply_sum", "merges_odd" },
         { "conv2d_s", "conv2d_fwd", "s64x64x16", "convolution_stem" },
         { "conv2d_filter_s", "conv2d_bwd_filter", "s64x64x16", "convolution_stem" },
+        { "conv2d_filter_s", "conv2d_bwd_filter", "s64x64x16_rolled_last", "convolutions_wide" },
+        { "conv2d_s", "conv2d_bwd_data", "s64x64x16_transposing", "convolutions_transposing" },
         { "depthwise_bwd_data", "depthwise_bwd_data", "strips", "depthwise" },
         { "local_response_norm_bwd", "local_response_norm_bwd", "local_response_norm_bwd",
           "neighbours" },
-        { "softmax_cross_entropy_rows", "softmax_cross_entropy_rows",
-          "softmax_cross_entropy_rows", "neighbours" },
+        { "softmax_cross_entropy_rows", "softmax_cross_entropy_rows", "softmax_cross_entropy_rows",
+          "neighbours" },
     };
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(changes); i++) {
         const struct pm_shader *real = shader_named(changes[i].shader);
-        uint32_t *words = change(real);
+        uint32_t *words = changed_shader(real);
         const struct pm_shader table[] = { { real->name, words, real->bytes }, { 0 } };
         struct vk_device *d = open_with(table);
         struct pm_verify *v = NULL;
@@ -398,10 +378,15 @@ static void test_changed_shaders(void **state)
 static void avoid_gpu_tiles(struct vk_device *d)
 {
     static const char *const kernels[] = { "conv2d_fwd", "conv2d_bwd_data", "conv2d_bwd_filter" };
-    static const char *const tiles[] = { "s64x64x16", "s64x64x16_rolled", "s64x64x16_rolled_two" };
+    static const char *const forms[] = { "", "_last", "_two", "_transposing" };
 
-    for (size_t i = 0; i < PM_COUNT(kernels) * PM_COUNT(tiles); i++)
-        pm_device_avoid(&d->base, kernels[i / PM_COUNT(tiles)], tiles[i % PM_COUNT(tiles)]);
+    for (size_t i = 0; i < PM_COUNT(kernels) * PM_COUNT(forms) * 2; i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "s64x64x16%s%s", i % 2 ? "_rolled" : "",
+                 forms[i / 2 % PM_COUNT(forms)]);
+        pm_device_avoid(&d->base, kernels[i / 2 / PM_COUNT(forms)], name);
+    }
 }
 
 /* Correct kernels pass, with errors far below the bound. */
@@ -500,7 +485,7 @@ static void expect_known(struct vk_device *d, bool add2, bool concat)
 static void test_memory(void **state)
 {
     const struct pm_shader *real = shader_named("add2x4");
-    uint32_t *words = change(real);
+    uint32_t *words = changed_shader(real);
     const struct pm_shader table[] = { { real->name, words, real->bytes }, { 0 } };
     char *folder = make_folder(), *path, *text;
     const char *before = getenv("XDG_CACHE_HOME");

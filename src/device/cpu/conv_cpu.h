@@ -6,8 +6,9 @@
  *   direct   depthwise (as many groups as channels): loops over channels     depthwise_cpu.c
  *   library  oneDNN, if it is built in and has an optimised form             dnnl_conv.c
  *   unfold   windows copied into rows, then products (gemm.h); any shape.     unfold.c
- *            Pointwise convolutions with few pixels or few input channels, and those whose
- *            window is the whole picture: the product alone
+ *            The product alone: pointwise convolutions with few pixels and many weights,
+ *            pointwise filter gradients with many more outputs than inputs, and convolutions
+ *            whose window is the whole picture
  * PM_NO_DNNL=1 disables oneDNN. */
 #ifndef PM_CONV_CPU_H
 #define PM_CONV_CPU_H

@@ -392,8 +392,17 @@ int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct p
     bool last = false, found = false;
 
     for (; level < MAX_LEVELS && !found && !last; level++) {
-        PM_TRY(pick(d, c->kernel, c->params, c->count, &level, out, &last));
+        if ((err = pick(d, c->kernel, c->params, c->count, &level, out, &last)) < 0)
+            break;
         found = fits(d, c, out, why, sizeof why);
+    }
+    if (!found && err < 0 && last)
+        return err;
+    if (!found) {
+        if (!why[0])
+            nothing_left(d, c->kernel, why, sizeof why);
+        return pm_fail(PM_EDEVICE, "%s: %s cannot run: %s", d->base.info.address, c->kernel->name,
+                       why);
     }
     for (int i = 0; i < out->count; i++) {
         const struct pm_shader *s = find_shader(d, out->d[i].shader);
@@ -408,11 +417,6 @@ int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct p
         whole[i] = info.uses_group_count;
     }
 out:
-    if (err < 0 && !last) {
-        nothing_left(d, c->kernel, why, sizeof why);
-        err = pm_fail(PM_EDEVICE, "%s: %s cannot run: %s", d->base.info.address, c->kernel->name,
-                      why);
-    }
     return err;
 }
 
