@@ -7,6 +7,7 @@
  * have just enough pixels or channels for the large tiles of GPUs. */
 #include "verify/verify_private.h"
 
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -431,28 +432,37 @@ out:
     return err;
 }
 
+static const struct verify_case *case_called(const char *name)
+{
+    for (size_t i = 0; i < PM_COUNT(cases); i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return &cases[i];
+    assert(!"unknown case");
+    return NULL;
+}
+
 bool pm_verify_case(size_t i, struct pm_verify_source *out)
 {
-    const bool second = i == PM_COUNT(cases);
-
     /* Most plans keep transposed copies of weights. Without them, data gradients of convolutions
      * are other variants. */
-    for (i = second ? 0 : i; second && strcmp(cases[i].name, "convolutions_wide") != 0;)
-        i++;
-    if (i >= PM_COUNT(cases))
+    const bool transposing = i == PM_COUNT(cases);
+    const struct verify_case *c;
+
+    if (i > PM_COUNT(cases))
         return false;
+    c = transposing ? case_called("convolutions_wide") : &cases[i];
     *out = (struct pm_verify_source){
-        .name = second ? "convolutions_transposing" : cases[i].name,
+        .name = transposing ? "convolutions_transposing" : c->name,
         .build = build,
-        .ctx = (void *)&cases[i],
-        .batch = cases[i].images.dim[0],
-        .options = { .name = cases[i].name,
-                     .train = !cases[i].forward_only,
+        .ctx = (void *)c,
+        .batch = c->images.dim[0],
+        .options = { .name = c->name,
+                     .train = !c->forward_only,
                      .first_example = 5,
                      .loss_share = 0.25f,
                      .micro_batches = 1,
                      .slots = 1,
-                     .no_copies = second },
+                     .no_copies = transposing },
     };
     return true;
 }

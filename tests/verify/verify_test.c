@@ -330,13 +330,18 @@ static void test_faults(void **state)
 /* Each changed shader fails in its case; all other variants pass. */
 static void test_changed_shaders(void **state)
 {
-    static const struct { const char *shader, *kernel, *variant, *of_case; } changes[] = {
+    static const struct {
+        const char *shader, *kernel, *variant, *of_case;
+        enum pm_recompute recompute;
+    } changes[] = {
         { "add2x4", "add2", "add2x4", "merges_four" },
         { "multiply_sum", "multiply_sum", "multiply_sum", "merges_odd" },
         { "conv2d_s", "conv2d_fwd", "s64x64x16", "convolution_stem" },
         { "conv2d_filter_s", "conv2d_bwd_filter", "s64x64x16", "convolution_stem" },
         { "conv2d_filter_s", "conv2d_bwd_filter", "s64x64x16_rolled_last", "convolutions_wide" },
         { "conv2d_s", "conv2d_bwd_data", "s64x64x16_transposing", "convolutions_transposing" },
+        { "conv2d_s", "conv2d_bwd_data", "s64x64x16_transposing", "convolutions_wide",
+          PM_RECOMPUTE_HALF }, /* such a plan keeps no transposed weights */
         { "depthwise_bwd_data", "depthwise_bwd_data", "strips", "depthwise" },
         { "local_response_norm_bwd", "local_response_norm_bwd", "local_response_norm_bwd",
           "neighbours" },
@@ -357,6 +362,7 @@ static void test_changed_shaders(void **state)
         size_t count;
 
         find_case(changes[i].of_case, &s);
+        s.options.recompute = changes[i].recompute;
         ok(pm_verify_open(&d->base, &v));
         pm_verify_want(v, changes[i].kernel, changes[i].variant);
         ok(pm_verify_source(v, &s));
