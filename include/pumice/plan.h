@@ -217,6 +217,10 @@ struct pm_plan_memory {
     double again_work;    /* their cost, as an estimated share of forward and backward pass */
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
+/* Whether data gradients read transposed copies of weights. False on devices that run no shaders,
+ * with no_copies or recompute of half or most, and where the copies would not fit into the memory:
+ * there, each data gradient transposes its weights itself. */
+bool pm_plan_keeps_copies(const struct pm_plan *p);
 /* Counts what one run does on the plan's device. Before the plan is loaded, nothing is compiled
  * (pm_program_count). The update of several clones, which runs on the host, is not included. */
 int pm_plan_counts(const struct pm_plan *p, struct pm_counts *out);

@@ -19,6 +19,11 @@ static uint64_t workspace_of(const struct pm_plan *p)
     return largest;
 }
 
+bool pm_plan_keeps_copies(const struct pm_plan *p)
+{
+    return p->transposes;
+}
+
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 {
     struct pm_plan_memory m = { .peak_live = p->peak_live,

@@ -76,6 +76,9 @@ static int run_wanted(struct pm_verify *v, const struct pm_verification *t,
                                   .options = *o, .slots = slots };
     int err = PM_OK;
 
+    /* The walk runs each call once, so it has the memory for copies of weights even where the plan
+     * has not. Data gradients without a copy are other variants. */
+    s.options.no_copies = !pm_plan_keeps_copies(plan);
     if (each < 5 * much)
         PM_TRY(pm_verify_source(v, &s));
     for (size_t i = 0; pm_verify_lacks(v) > 0 && pm_verify_case(i, &s); i++)

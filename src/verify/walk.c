@@ -294,10 +294,6 @@ static int open_walk(struct walk *w)
     int err = PM_OK;
 
     o.micro_batches = 1;
-    /* A training plan that computes values again keeps no transposed weights, so its data gradients
-     * are other variants. The walk runs these, but each kernel only once. */
-    o.no_copies |=
-        o.train && (o.recompute == PM_RECOMPUTE_HALF || o.recompute == PM_RECOMPUTE_MOST);
     o.recompute = PM_RECOMPUTE_OFF;
     o.bucket_bytes = 0;
     PM_TRY(s->build(s->ctx, s->batch, s->height, s->width, &w->net));
