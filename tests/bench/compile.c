@@ -153,7 +153,7 @@ static void check_row(struct table *t, struct row *r)
 static bool is_small(const struct vk_picked *picked)
 {
     for (int k = 0; k < picked->picks.count; k++) {
-        const struct vk_module_info *m = &picked->pipeline[k]->module;
+        const struct pm_module_info *m = &picked->pipeline[k]->module;
 
         if ((uint64_t)m->local[0] * m->local[1] * m->local[2] > SMALL_INVOCATIONS ||
             m->shared_bytes > SMALL_SHARED)

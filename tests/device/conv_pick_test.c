@@ -12,7 +12,7 @@
 
 #include "bias_grad.params.h"
 #include "conv2d.params.h"
-#include "device/vulkan/shader_table.h"
+#include "device/shader_table.h"
 #include "layers/conv_pick.h"
 #include "layers/dispatches.h"
 

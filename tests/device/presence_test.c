@@ -223,12 +223,12 @@ static uint32_t read_with(const struct pm_dispatch *d, uint32_t present, bool *d
     static const struct pm_shader optional = { "optional", spv_optional, sizeof spv_optional };
     const struct pm_shader *s =
         strcmp(d->shader, optional.name) == 0 ? &optional : shader_named(d->shader);
-    struct vk_module_info info;
+    struct pm_module_info info;
     uint32_t *words = NULL, members;
     size_t count = 0;
 
-    ok(pm_vk_freeze(s->words, s->bytes / 4, d->spec, d->specs, present, &words, &count, &info));
-    assert_int_equal(info.reads_presence, pm_vk_reads_presence(s->words, s->bytes / 4));
+    ok(pm_spirv_freeze(s->words, s->bytes / 4, d->spec, d->specs, present, &words, &count, &info));
+    assert_int_equal(info.reads_presence, pm_spirv_reads_presence(s->words, s->bytes / 4));
     *declared = info.reads_presence;
     members = members_read(words, count);
     pm_free(words);

@@ -15,9 +15,9 @@ const char *__asan_default_options(void)
 
 /* Every constant has its default from the shader's source. */
 static void check_module(const struct pm_shader *s, uint32_t **words, size_t *count,
-                         struct vk_module_info *m)
+                         struct pm_module_info *m)
 {
-    ok(pm_vk_freeze(s->words, s->bytes / 4, NULL, 0, UINT32_MAX, words, count, m));
+    ok(pm_spirv_freeze(s->words, s->bytes / 4, NULL, 0, UINT32_MAX, words, count, m));
     for (size_t i = 5; i < *count; i += (*words)[i] >> 16) {
         uint32_t op = (*words)[i] & 0xffff;
 
@@ -55,7 +55,7 @@ static void compile(struct vk_device *d, const struct pm_shader *s, const uint32
     d->vk.DestroyShaderModule(d->handle, info.stage.module, NULL);
 }
 
-static bool can(const struct vk_device *d, const struct vk_module_info *m)
+static bool can(const struct vk_device *d, const struct pm_module_info *m)
 {
     const struct pm_caps *c = &d->base.info.caps;
 
@@ -79,7 +79,7 @@ static void test_all(void **state)
     for (const struct pm_shader *s = pm_shader_table; s->name; s++, all++) {
         uint32_t *words = NULL;
         size_t count = 0;
-        struct vk_module_info m;
+        struct pm_module_info m;
 
         check_module(s, &words, &count, &m);
         if (can(d, &m)) {

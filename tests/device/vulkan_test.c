@@ -405,12 +405,12 @@ static void test_absent(void **state)
 static void test_freeze(void **state)
 {
     static const uint32_t spec[] = { 64, 1, 1, 3, 0, 0 };
-    struct vk_module_info info;
+    struct pm_module_info info;
     uint32_t *words = NULL;
     size_t count = 0;
 
     (void)state;
-    ok(pm_vk_freeze(spv_tile, sizeof spv_tile / 4, spec, 6, UINT32_MAX, &words, &count, &info));
+    ok(pm_spirv_freeze(spv_tile, sizeof spv_tile / 4, spec, 6, UINT32_MAX, &words, &count, &info));
     for (size_t i = 5; i < count; i += words[i] >> 16) {
         uint32_t op = words[i] & 0xffff;
 
@@ -423,10 +423,10 @@ static void test_freeze(void **state)
     assert_int_equal(info.shared_bytes, 6 * 64 * 4);
     assert_false(info.uses_group_count || info.int64 || info.float16);
     pm_free(words);
-    ok(pm_vk_freeze(spv_axpy, sizeof spv_axpy / 4, spec, 1, UINT32_MAX, &words, &count, &info));
+    ok(pm_spirv_freeze(spv_axpy, sizeof spv_axpy / 4, spec, 1, UINT32_MAX, &words, &count, &info));
     assert_true(info.uses_group_count);
     pm_free(words);
-    assert_int_equal(pm_vk_freeze(spv_axpy, 40, spec, 1, UINT32_MAX, &words, &count, &info),
+    assert_int_equal(pm_spirv_freeze(spv_axpy, 40, spec, 1, UINT32_MAX, &words, &count, &info),
                      PM_EFAIL);
 }
 

@@ -3,7 +3,7 @@
 #define CHANGED_SHADER_H
 
 #include "base/unit.h"
-#include "device/vulkan/shader_table.h"
+#include "device/shader_table.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 
 /* Returns why this device cannot run the module, or NULL. Drivers do not report it: they
  * misbehave. */
-static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
+static const char *lacks(const struct vk_device *d, const struct pm_module_info *m)
 {
     const struct pm_caps *c = &d->physical.info.caps;
 
@@ -65,9 +65,9 @@ static int compile(struct vk_device *d, struct vk_pipeline *p)
     uint32_t *words = NULL;
     size_t count;
     const char *missing;
-    const struct vk_module_info *m = &p->module;
+    const struct pm_module_info *m = &p->module;
 
-    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, p->present,
+    PM_TRY(pm_spirv_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, p->present,
                         &words, &count, &p->module));
     if (m->push_bytes && m->push_bytes != p->push_bytes)
         PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",

@@ -11,8 +11,9 @@
 
 #include "device/backend.h"
 #include "device/arrangement.h"
+#include "device/shader_table.h"
+#include "device/spirv.h"
 #include "device/vulkan/compat.h"
-#include "device/vulkan/shader_table.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -136,28 +137,6 @@ int pm_vk_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, v
 int pm_vk_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                       uint32_t word);
 
-/* ---- spirv.c: modules --------------------------------------------------------------- */
-
-/* Properties of a module, with its specialization constants fixed. */
-struct vk_module_info {
-    uint32_t local[3];      /* workgroup size */
-    uint32_t push_bytes;    /* bytes used of the push block; 0: none */
-    uint32_t shared_bytes;  /* workgroup memory */
-    bool uses_group_count;  /* reads gl_NumWorkGroups: a dispatch must not be split */
-    bool reads_presence;    /* declares the constant VK_PRESENCE */
-    bool int64, int16, float64, float16, storage16, subgroup_arithmetic, coopmat;
-};
-/* Constant id of shaders/lib/presence.glsl; above the ids that a pick() sets. */
-enum { VK_PRESENCE = 31 };
-/* Whether a module declares the constant VK_PRESENCE. */
-bool pm_vk_reads_presence(const uint32_t *in, size_t words);
-/* Copies a module and replaces its specialization constants with plain ones: spec[i] for constant
- * id i, `present` for id VK_PRESENCE (bit i: the row's buffer i is present), its default for an id
- * >= specs. Some drivers unroll and fold less around specialization constants. *out (pm_free) has
- * *out_words words. */
-int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs,
-                 uint32_t present, uint32_t **out, size_t *out_words, struct vk_module_info *info);
-
 /* ---- pipelines.c -------------------------------------------------------------------- */
 
 enum { VK_PUSH_BYTES = 128 };
@@ -166,10 +145,10 @@ struct vk_pipeline {
     const struct pm_shader *shader;
     uint32_t spec[PM_MAX_SPEC];
     int specs;
-    uint32_t present;    /* buffers of the call, as pm_vk_freeze takes them */
+    uint32_t present;    /* buffers of the call, as pm_spirv_freeze takes them */
     uint32_t push_bytes; /* needed by the row */
     VkPipeline handle;
-    struct vk_module_info module;
+    struct pm_module_info module;
     int failed; /* 0, or the error; PM_EDEVICE: this device cannot run it, another variant may
                  * work */
     bool logged; /* the use of a simpler variant was logged */

@@ -181,7 +181,7 @@ static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *di
     struct vk_pipeline *p;
     size_t bytes = (size_t)dispatch->specs * sizeof *dispatch->spec;
 
-    if (shader && !pm_vk_reads_presence(shader->words, shader->bytes / 4))
+    if (shader && !pm_spirv_reads_presence(shader->words, shader->bytes / 4))
         present = UINT32_MAX;
     for (size_t i = 0; shader && i < all->count; i++) {
         p = all->list[i];
@@ -406,12 +406,12 @@ int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct p
     }
     for (int i = 0; i < out->count; i++) {
         const struct pm_shader *s = find_shader(d, out->d[i].shader);
-        struct vk_module_info info = { 0 };
+        struct pm_module_info info = { 0 };
         uint32_t *words = NULL;
         size_t count;
 
         if (s)
-            PM_TRY(pm_vk_freeze(s->words, s->bytes / sizeof *words, out->d[i].spec,
+            PM_TRY(pm_spirv_freeze(s->words, s->bytes / sizeof *words, out->d[i].spec,
                                 out->d[i].specs, UINT32_MAX, &words, &count, &info));
         pm_free(words);
         whole[i] = info.uses_group_count;

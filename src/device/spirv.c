@@ -5,7 +5,9 @@
  * All drivers get the same rewritten modules, so tests on one driver are meaningful for the others.
  * The module's workgroup size, push block and features are checked against the device and the
  * kernel's row, because a driver would only misbehave. */
-#include "device/vulkan/device_vk.h"
+#include "device/spirv.h"
+
+#include <pumice/base.h>
 
 #include <string.h>
 
@@ -38,10 +40,10 @@ struct reader {
     uint32_t bound;
     const uint32_t *words;
     size_t count;
-    struct vk_module_info *info;
+    struct pm_module_info *info;
     const uint32_t *spec; /* values of constants 0..specs-1 */
     int specs;
-    uint32_t present;     /* value of constant VK_PRESENCE */
+    uint32_t present;     /* value of constant PM_PRESENCE */
 };
 
 static uint32_t op_of(const uint32_t *w)
@@ -221,7 +223,7 @@ static size_t rewrite(struct reader *r, const uint32_t *w, uint32_t *out)
         value = boolean ? op_of(w) == OP_SPEC_TRUE : w[3];
         if (id->spec && (int)id->spec <= r->specs)
             value = r->spec[id->spec - 1];
-        else if (id->spec == VK_PRESENCE + 1)
+        else if (id->spec == PM_PRESENCE + 1)
             value = r->present;
         id->known = true;
         id->value = value;
@@ -248,7 +250,7 @@ static size_t rewrite(struct reader *r, const uint32_t *w, uint32_t *out)
 
 /* ---- properties of a module --------------------------------------------------------- */
 
-static void note_capability(struct vk_module_info *m, uint32_t capability)
+static void note_capability(struct pm_module_info *m, uint32_t capability)
 {
     m->float16 |= capability == CAP_FLOAT16;
     m->float64 |= capability == CAP_FLOAT64;
@@ -284,7 +286,7 @@ static bool scan(struct reader *r)
             memcpy(r->info->local, w + 3, sizeof r->info->local);
         if (op == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[1] < r->bound) {
             r->ids[w[1]].spec = w[3] + 1;
-            r->info->reads_presence |= w[3] == VK_PRESENCE;
+            r->info->reads_presence |= w[3] == PM_PRESENCE;
         }
         if (op == OP_DECORATE && w[2] == DECORATION_BUILTIN && w[3] == BUILTIN_GROUP_COUNT)
             r->info->uses_group_count = true;
@@ -309,21 +311,22 @@ static void measure(struct reader *r)
     }
 }
 
-bool pm_vk_reads_presence(const uint32_t *in, size_t words)
+bool pm_spirv_reads_presence(const uint32_t *in, size_t words)
 {
     for (size_t i = HEADER; i < words && length_of(in + i) > 0; i += length_of(in + i)) {
         const uint32_t *w = in + i;
 
         if (op_of(w) >= OP_TYPE_BOOL && op_of(w) <= OP_TYPE_POINTER)
             return false; /* decorations come before types */
-        if (op_of(w) == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[3] == VK_PRESENCE)
+        if (op_of(w) == OP_DECORATE && w[2] == DECORATION_SPEC_ID && w[3] == PM_PRESENCE)
             return true;
     }
     return false;
 }
 
-int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs,
-                 uint32_t present, uint32_t **out, size_t *out_words, struct vk_module_info *info)
+int pm_spirv_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs,
+                    uint32_t present, uint32_t **out, size_t *out_words,
+                    struct pm_module_info *info)
 {
     int err = PM_OK;
     struct reader r = { .words = in, .count = words, .info = info, .spec = spec, .specs = specs,
