@@ -39,7 +39,7 @@ struct wish {
 
 /* A pipeline and the first net or case that uses it. */
 struct row {
-    const struct vk_pipeline *pipeline;
+    const struct pm_pipeline *pipeline;
     const struct pm_bound_call *call;
     const char *net, *variant; /* net: NULL when only test cases use it */
     int uses;                  /* calls of the nets that use it as their first choice */
@@ -57,7 +57,12 @@ struct table {
     size_t unsound; /* broken rules */
 };
 
-static struct row *row_of(const struct table *t, const struct vk_pipeline *p)
+static VkPipeline handle_of(const struct pm_pipeline *p)
+{
+    return ((const struct vk_pipeline *)p)->handle;
+}
+
+static struct row *row_of(const struct table *t, const struct pm_pipeline *p)
 {
     for (size_t i = 0; i < t->count; i++)
         if (t->rows[i].pipeline == p)
@@ -66,10 +71,10 @@ static struct row *row_of(const struct table *t, const struct vk_pipeline *p)
 }
 
 /* One row per pipeline, in the order of their first use. */
-static void fill_rows(struct table *t, const struct calls *c, const struct vk_picked *picked)
+static void fill_rows(struct table *t, const struct calls *c, const struct pm_picked *picked)
 {
     for (size_t i = 0; i < t->count; i++)
-        t->rows[i].pipeline = t->device->pipelines.list[i];
+        t->rows[i].pipeline = t->device->shared.pipelines.list[i];
     for (size_t i = 0; i < c->count; i++)
         for (int k = 0; k < picked[i].picks.count; k++) {
             struct row *r = row_of(t, picked[i].pipeline[k]);
@@ -88,7 +93,7 @@ static void fill_rows(struct table *t, const struct calls *c, const struct vk_pi
 
 /* The specialization constants from number 3 on, as "128,64,16"; numbers 0 to 2 are the
  * workgroup. */
-static const char *constants_of(const struct vk_pipeline *p, char *out, size_t size)
+static const char *constants_of(const struct pm_pipeline *p, char *out, size_t size)
 {
     size_t n = 0;
 
@@ -124,7 +129,7 @@ static bool leaves_memory_alone(const struct table *t, const struct row *r)
 
 static void check_row(struct table *t, struct row *r)
 {
-    const struct vk_pipeline *p = r->pipeline;
+    const struct pm_pipeline *p = r->pipeline;
     const struct rules *rules = t->rules;
     char constants[256];
 
@@ -132,7 +137,7 @@ static void check_row(struct table *t, struct row *r)
         fail(t, "%s: %s", p->shader->name, p->why);
         return;
     }
-    if (executable_read(t->device, p->handle, rules->loop, &r->e) < 0) {
+    if (executable_read(t->device, handle_of(p), rules->loop, &r->e) < 0) {
         fail(t, "%s: %s", p->shader->name, pm_error_text());
         return;
     }
@@ -150,7 +155,7 @@ static void check_row(struct table *t, struct row *r)
     pm_str_free(&numbers);
 }
 
-static bool is_small(const struct vk_picked *picked)
+static bool is_small(const struct pm_picked *picked)
 {
     for (int k = 0; k < picked->picks.count; k++) {
         const struct pm_module_info *m = &picked->pipeline[k]->module;
@@ -162,7 +167,7 @@ static bool is_small(const struct vk_picked *picked)
     return true;
 }
 
-static void check_levels(struct table *t, const struct calls *c, const struct vk_picked *picked)
+static void check_levels(struct table *t, const struct calls *c, const struct pm_picked *picked)
 {
     for (size_t i = 0, end; i < c->count; i = end) {
         bool small = false;
@@ -197,7 +202,7 @@ static void check_bars(struct table *t)
         }
         for (size_t i = 0; i < t->count; i++) {
             const struct row *r = &t->rows[i];
-            const struct vk_pipeline *p = r->pipeline;
+            const struct pm_pipeline *p = r->pipeline;
             char constants[256];
             double value;
 
@@ -250,7 +255,7 @@ static int write_csv(const struct table *t, const char *folder)
                "# ./dev bench compile %s; %s; %s\n"
                "# Pipelines of nets' training steps and of an evaluation. %s.\n"
                "kernel,variant,first used by,uses,shader,workgroup and constants",
-               t->driver->name, t->device->base.info.name, t->device->base.info.driver,
+               t->driver->name, t->device->shared.base.info.name, t->device->shared.base.info.driver,
                t->rules->legend);
     for (int i = 0; t->rules->columns[i].title; i++)
         pm_str_add(&s, ",%s", t->rules->columns[i].title);
@@ -314,11 +319,11 @@ static int check_pipelines(struct table *t, struct calls *c, const struct wish *
 {
     const struct pm_program_desc desc = { .calls = c->list, .calls_count = c->count,
                                           .levels = c->levels };
-    struct vk_picked *picked = pm_calloc(c->count, sizeof *picked);
+    struct pm_picked *picked = pm_calloc(c->count, sizeof *picked);
     int err = PM_OK;
 
-    PM_TRY(pm_vk_pick_all(t->device, &desc, picked));
-    t->count = t->device->pipelines.count;
+    PM_TRY(pm_pick_all(&t->device->shared, &desc, picked));
+    t->count = t->device->shared.pipelines.count;
     t->rows = pm_calloc(t->count, sizeof *t->rows);
     fill_rows(t, c, picked);
     for (size_t i = 0; i < t->count; i++)
@@ -332,7 +337,7 @@ static int check_pipelines(struct table *t, struct calls *c, const struct wish *
             print_row(t, &t->rows[i]);
         } else if (strcmp(t->rows[i].pipeline->shader->name, wish->listing) == 0) {
             print_row(t, &t->rows[i]);
-            PM_TRY(executable_print(t->device, t->rows[i].pipeline->handle, stdout));
+            PM_TRY(executable_print(t->device, handle_of(t->rows[i].pipeline), stdout));
         }
     printf("%s: %zu pipelines of %zu calls and variants, %zu errors\n", t->driver->name, t->count,
            c->count, t->unsound);

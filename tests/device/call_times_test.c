@@ -200,7 +200,7 @@ static void test_wrap(void **state)
     struct chain c;
     uint64_t *stamps;
 
-    if (!v->base.info.caps.runs_shaders)
+    if (!v->shared.base.info.caps.runs_shaders)
         skip(); /* only the base of v exists here */
     real = v->vk.GetQueryPoolResults;
     bits = v->physical.timestamp_bits;
@@ -233,7 +233,7 @@ static void test_no_clock(void **state)
     struct chain c;
     uint32_t bits;
 
-    if (!v->base.info.caps.runs_shaders)
+    if (!v->shared.base.info.caps.runs_shaders)
         skip();
     bits = v->physical.timestamp_bits;
     make_chain(&c, *state, true);

@@ -55,7 +55,7 @@ static inline struct vk_device *open_device(const struct pm_device_info *info)
 
 static inline void close_device(struct vk_device *v)
 {
-    struct pm_device *d = &v->base;
+    struct pm_device *d = &v->shared.base;
 
     pm_device_close(&d);
 }

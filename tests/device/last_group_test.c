@@ -157,7 +157,7 @@ static void cut(struct pm_device *d)
 {
     if (!pm_device_caps(d)->runs_shaders)
         return;
-    ((struct vk_device *)d)->segment_seconds = 1e-6;
+    ((struct vk_device *)d)->shared.segment_seconds = 1e-6;
     try_shape(d, shape(16, 64, 64, 1));
 }
 

@@ -24,7 +24,7 @@ static void check_module(const struct pm_shader *s, uint32_t **words, size_t *co
         if (op >= 48 && op <= 52)
             fail_msg("%s: word %zu: specialization constant left (op %u)", s->name, i, op);
     }
-    if (m->push_bytes > VK_PUSH_BYTES)
+    if (m->push_bytes > PM_PUSH_BYTES)
         fail_msg("%s: %u bytes of push block", s->name, m->push_bytes);
     if (m->int64 && !strstr(s->name, "i64") && !strstr(s->name, "pair"))
         fail_msg("%s: uses 64-bit integers (arithmetic on a buffer reference?)", s->name);
@@ -57,7 +57,7 @@ static void compile(struct vk_device *d, const struct pm_shader *s, const uint32
 
 static bool can(const struct vk_device *d, const struct pm_module_info *m)
 {
-    const struct pm_caps *c = &d->base.info.caps;
+    const struct pm_caps *c = &d->shared.base.info.caps;
 
     return (!m->int64 || c->int64) && (!m->float16 || c->float16) &&
            (!m->storage16 || c->storage16) && (!m->int16 || d->physical.int16) &&

@@ -44,10 +44,10 @@ static void after_loss(struct fixture *f)
     float v[4] = { 0 };
 
     assert_int_equal(pm_program_submit(f->prog, 0), PM_ELOST);
-    assert_int_equal(pm_buffer_read(&f->d->base, f->y, 0, v, sizeof v), PM_ELOST);
+    assert_int_equal(pm_buffer_read(&f->d->shared.base, f->y, 0, v, sizeof v), PM_ELOST);
     fixture_close(f);
     fixture_open(f);
-    ok(pm_program_create(&f->d->base, &f->desc, &f->prog));
+    ok(pm_program_create(&f->d->shared.base, &f->desc, &f->prog));
     run_once(f->prog);
     fixture_close(f);
 }
@@ -58,8 +58,8 @@ static void test_lost_at_submit(void **state)
 
     (void)state;
     fixture_open(&f);
-    f.d->segment_seconds = 1e-30; /* puts every call into its own submission */
-    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    f.d->shared.segment_seconds = 1e-30; /* puts every call into its own submission */
+    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
     assert_int_equal(((struct vk_program *)f.prog)->segment_count, 2);
     f.d->vk.QueueSubmit = lost_submit;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
@@ -99,17 +99,17 @@ static void test_hang(void **state)
     f.d->vk.WaitSemaphores = endless_wait;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
     counter = 0;
-    f.d->base.options.hang_seconds = 0.5;
-    assert_false(pm_device_ran(&f.d->base));
+    f.d->shared.base.options.hang_seconds = 0.5;
+    assert_false(pm_device_ran(&f.d->shared.base));
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
     assert_contains(pm_error_text(), "no submission ended for ");
     assert_contains(pm_error_text(), "(run.hang_seconds=0.5)");
     seconds = strstr(pm_error_text(), "ended for ") + strlen("ended for ");
     assert_true(atof(seconds) < 3); /* each poll adds a second at most */
     assert_contains(pm_error_text(), "first (test_axpy)");
-    assert_true(pm_device_hung(&f.d->base));
+    assert_true(pm_device_hung(&f.d->shared.base));
     assert_false(pm_vk_idle(f.d));
-    f.d->base.hung = false; /* the device does not really hang */
+    f.d->shared.base.hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
@@ -144,8 +144,8 @@ static void test_slow_but_alive(void **state)
     (void)state;
     fixture_start(&f);
     ok(pm_program_wait(f.prog, 0));
-    f.d->base.longest = 0; /* makes hang_seconds the limit */
-    f.d->base.options.hang_seconds = 0.1;
+    f.d->shared.base.longest = 0; /* makes hang_seconds the limit */
+    f.d->shared.base.options.hang_seconds = 0.1;
     f.d->transfer.timeline = (VkSemaphore)(uintptr_t)1;
     f.d->vk.WaitSemaphores = slow_wait;
     f.d->vk.GetSemaphoreCounterValue = slow_counter;
@@ -181,12 +181,12 @@ static void test_endless_idle(void **state)
     f.d->vk.DeviceWaitIdle = blocked_idle;
     f.d->settle_seconds = 0.05;
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
-    assert_false(pm_device_hung(&f.d->base));
+    assert_false(pm_device_hung(&f.d->shared.base));
     pthread_mutex_lock(&gate);
     assert_false(pm_vk_idle(f.d));
-    assert_true(pm_device_hung(&f.d->base));
+    assert_true(pm_device_hung(&f.d->shared.base));
     pthread_mutex_unlock(&gate);
-    f.d->base.hung = false; /* the device does not really hang */
+    f.d->shared.base.hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
@@ -237,7 +237,7 @@ static int make_program(struct fixture *f, char **log)
     int err;
 
     pm_log_file(file);
-    err = pm_program_create(&f->d->base, &f->desc, &f->prog);
+    err = pm_program_create(&f->d->shared.base, &f->desc, &f->prog);
     pm_log_file(NULL);
     fclose(file);
     return err;
@@ -261,7 +261,7 @@ static void test_slow_compile(void **state)
     }
     f.desc.calls = calls, f.desc.calls_count = PIPELINES;
     f.d->vk.CreateComputePipelines = slow_compile;
-    f.d->base.options.compile_seconds = 1.5;
+    f.d->shared.base.options.compile_seconds = 1.5;
     pm_threads_set(1);
     ok(make_program(&f, &log));
     pm_threads_set(threads);
@@ -283,7 +283,7 @@ static void test_endless_compile(void **state)
     (void)state;
     fixture_open(&f);
     f.d->vk.CreateComputePipelines = blocked_compile;
-    f.d->base.options.compile_seconds = 0.3;
+    f.d->shared.base.options.compile_seconds = 0.3;
     assert_false(pm_device_caught(NULL));
     pthread_mutex_lock(&gate);
     assert_int_equal(make_program(&f, &log), PM_ELOST);
@@ -292,15 +292,15 @@ static void test_endless_compile(void **state)
     assert_contains(pm_error_text(), current->address);
     assert_contains(pm_error_text(), "finished no shader for 0.");
     assert_contains(pm_error_text(), "test_axpy is not (run.compile_seconds=0.3; ");
-    assert_true(pm_device_hung(&f.d->base) && pm_device_caught(&f.d->base));
-    assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_ELOST);
+    assert_true(pm_device_hung(&f.d->shared.base) && pm_device_caught(&f.d->shared.base));
+    assert_int_equal(pm_program_create(&f.d->shared.base, &f.desc, &f.prog), PM_ELOST);
     assert_contains(pm_error_text(), "was lost"); /* compiles nothing beside the first thread */
     assert_null(strstr(pm_error_text(), "finished no shader"));
     fixture_close(&f);
     assert_true(pm_device_caught(NULL));
     pthread_mutex_unlock(&gate);
     fixture_open(&f);
-    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
     run_once(f.prog);
     fixture_close(&f);
 }
@@ -323,23 +323,23 @@ static void test_no_memory(void **state)
     fixture_open(&f);
     f.d->vk.AllocateMemory = no_memory;
     calls_left = 0;
-    assert_int_equal(pm_buffer_create(&f.d->base, 3 << 20, &b), PM_EMEMORY);
+    assert_int_equal(pm_buffer_create(&f.d->shared.base, 3 << 20, &b), PM_EMEMORY);
     assert_contains(pm_error_text(), "of 3 MiB");
     assert_contains(pm_error_text(), "VK_ERROR_OUT_OF_DEVICE_MEMORY");
     assert_contains(pm_error_text(), "buffers take 32 KiB");
     assert_null(b);
-    assert_int_equal(pm_device_memory_used(&f.d->base), 2 * N * sizeof(float));
+    assert_int_equal(pm_device_memory_used(&f.d->shared.base), 2 * N * sizeof(float));
 
     /* Half-made programs are freed: blocks for inputs and outputs of two slots. */
     in = place(f.x, 0, N);
     f.desc.in = &in, f.desc.in_count = 1, f.desc.slots = 2;
     for (int allowed = 0; allowed < 2; allowed++) {
         calls_left = allowed;
-        assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_EMEMORY);
+        assert_int_equal(pm_program_create(&f.d->shared.base, &f.desc, &f.prog), PM_EMEMORY);
         assert_null(f.prog);
     }
     calls_left = 2;
-    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
     run_once(f.prog);
     fixture_close(&f);
 }
@@ -350,7 +350,7 @@ static void test_buffer_limit(void **state)
     struct pm_buffer *b = NULL;
 
     (void)state;
-    assert_int_equal(pm_buffer_create(&d->base, d->base.info.caps.max_buffer_bytes + 4, &b),
+    assert_int_equal(pm_buffer_create(&d->shared.base, d->shared.base.info.caps.max_buffer_bytes + 4, &b),
                      PM_EMEMORY);
     assert_contains(pm_error_text(), "limit");
     close_device(d);
@@ -383,7 +383,7 @@ static int whole_life(void)
         index++;
     err = index < count ? pm_device_open(&list[index], NULL, &d) : PM_EDEVICE;
     if (err == PM_OK)
-        ((struct vk_device *)d)->pipelines.extra = test_shaders;
+        ((struct vk_device *)d)->shared.pipelines.extra = test_shaders;
     for (int i = 0; i < 4 && err == PM_OK; i++) {
         err = pm_buffer_create(d, sizeof v, &b[i]);
         at[i] = place(b[i], 0, N);
@@ -450,7 +450,7 @@ static void test_messages(void **state)
 
     (void)state;
     assert_int_equal(before, 0);
-    if (d->base.options.validate) {
+    if (d->shared.base.options.validate) {
         d->vk.CreateBuffer(d->handle, &empty, NULL, &b);
         assert_true(pm_device_messages() > before);
         d->vk.DestroyBuffer(d->handle, b, NULL);

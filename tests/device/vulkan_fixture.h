@@ -51,7 +51,7 @@ static inline void fixture_close(struct fixture *f)
 static inline void fixture_start(struct fixture *f)
 {
     fixture_open(f);
-    ok(pm_program_create(&f->d->base, &f->desc, &f->prog));
+    ok(pm_program_create(&f->d->shared.base, &f->desc, &f->prog));
     ok(pm_program_submit(f->prog, 0));
 }
 

@@ -23,7 +23,7 @@ static inline struct vk_device *open_with_shaders(const struct pm_device_info *i
 {
     struct vk_device *d = open_device(info);
 
-    d->pipelines.extra = test_shaders;
+    d->shared.pipelines.extra = test_shaders;
     return d;
 }
 
@@ -107,17 +107,17 @@ static inline struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, c
 {
     struct pm_buffer *b = NULL;
 
-    ok(pm_buffer_create(&d->base, floats * sizeof(float), &b));
+    ok(pm_buffer_create(&d->shared.base, floats * sizeof(float), &b));
     if (values)
-        ok(pm_buffer_write(&d->base, b, 0, values, floats * sizeof(float)));
+        ok(pm_buffer_write(&d->shared.base, b, 0, values, floats * sizeof(float)));
     else
-        ok(pm_buffer_fill(&d->base, b, 0, floats * sizeof(float), 0));
+        ok(pm_buffer_fill(&d->shared.base, b, 0, floats * sizeof(float), 0));
     return b;
 }
 
 static inline void drop_buffer(struct vk_device *d, struct pm_buffer *b)
 {
-    pm_buffer_destroy(&d->base, &b);
+    pm_buffer_destroy(&d->shared.base, &b);
 }
 
 /* Runs the program once on slot 0 and waits. */
@@ -132,7 +132,7 @@ static inline void expect(struct vk_device *d, struct pm_buffer *b, size_t count
 {
     float *got = pm_malloc(count * sizeof *got);
 
-    ok(pm_buffer_read(&d->base, b, 0, got, count * sizeof *got));
+    ok(pm_buffer_read(&d->shared.base, b, 0, got, count * sizeof *got));
     for (size_t i = 0; i < count; i++)
         if (got[i] != want(i))
             fail_msg("element %zu: %g, not %g", i, got[i], want(i));

@@ -38,9 +38,9 @@ static void test_copies(void **state)
     float *v = ramp_values(count), *back = pm_calloc(count + 5, sizeof *back);
     struct pm_buffer *b = new_buffer(d, count + 5, NULL);
 
-    ok(pm_buffer_write(&d->base, b, 12, v, count * sizeof *v));
-    ok(pm_buffer_fill(&d->base, b, 12 + 400, 8, 0x40000000));
-    ok(pm_buffer_read(&d->base, b, 0, back, (count + 5) * sizeof *back));
+    ok(pm_buffer_write(&d->shared.base, b, 12, v, count * sizeof *v));
+    ok(pm_buffer_fill(&d->shared.base, b, 12 + 400, 8, 0x40000000));
+    ok(pm_buffer_read(&d->shared.base, b, 0, back, (count + 5) * sizeof *back));
     assert_true(back[0] == 0 && back[2] == 0 && back[count + 3] == 0 && back[count + 4] == 0);
     for (size_t i = 0; i < count; i++)
         assert_true(back[3 + i] == (i == 100 || i == 101 ? 2 : v[i]));
@@ -70,8 +70,8 @@ static void test_big_buffer(void **state)
     struct pm_program_desc desc = { .calls = calls, .calls_count = 2, .slots = 1 };
     struct pm_program *prog = NULL;
 
-    ok(pm_buffer_write(&d->base, b, count * 4, v, count * sizeof *v));
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_buffer_write(&d->shared.base, b, count * 4, v, count * sizeof *v));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     run_once(prog);
     expect(d, y, count, tripled);
     pm_program_destroy(&prog);
@@ -99,7 +99,7 @@ static void test_replay(void **state)
     struct pm_program *prog = NULL;
     uint64_t allocated = 0;
 
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     for (int run = 0; run < RUNS + SLOTS; run++) {
         int slot = run % SLOTS, before = run - SLOTS;
 
@@ -160,15 +160,15 @@ static void test_barriers(void **state)
     struct pm_buffer *result = new_buffer(d, N, NULL);
     float *v = pm_malloc(N * sizeof *v);
 
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     pm_program_counts(prog, &counts);
     assert_int_equal(counts.barriers, 3);
     assert_int_equal(counts.dispatches, PM_COUNT(calls));
-    ok(pm_program_count(&d->base, &desc, &planned)); /* without making it: the same */
+    ok(pm_program_count(&d->shared.base, &desc, &planned)); /* without making it: the same */
     assert_memory_equal(&planned, &counts, sizeof counts);
     run_once(prog);
-    ok(pm_buffer_read(&d->base, y, 4 * N, v, N * sizeof *v));
-    ok(pm_buffer_write(&d->base, result, 0, v, N * sizeof *v));
+    ok(pm_buffer_read(&d->shared.base, y, 4 * N, v, N * sizeof *v));
+    ok(pm_buffer_write(&d->shared.base, result, 0, v, N * sizeof *v));
     expect(d, result, N, chained);
     pm_program_destroy(&prog);
     drop_buffer(d, x);
@@ -200,7 +200,7 @@ static void test_early_outputs(void **state)
                                     .out_after = after, .out_count = 4, .slots = 2 };
     struct pm_program *prog = NULL;
 
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     for (size_t k = 0; k < 4; k++) /* later calls must not overwrite values while they are
                                     * copied out */
         assert_int_equal(((struct vk_program *)prog)->outs[k].transfer,
@@ -252,7 +252,7 @@ static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
     struct pm_program *prog = NULL;
 
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     segments = ((struct vk_program *)prog)->segment_count;
     run_once(prog);
     expect(d, y, count, six_times);
@@ -284,13 +284,13 @@ static void test_cut_program(void **state)
     struct pm_bound_call calls[CALLS];
     struct pm_program_desc desc = { .calls = calls, .calls_count = CALLS, .slots = 2 };
     struct pm_program *prog = NULL;
-    double bound = d->segment_seconds, bytes = d->bytes, flops = d->flops;
+    double bound = d->shared.segment_seconds, bytes = d->shared.bytes, flops = d->shared.flops;
 
     for (int i = 0; i < CALLS; i++)
         calls[i] = axpy(&p[i], 1, COUNT, place(x, 0, COUNT), place(y, 0, COUNT));
-    d->segment_seconds = 1, d->bytes = 1e300, d->flops = COUNT * 4.5; /* four calls to a segment */
-    ok(pm_program_create(&d->base, &desc, &prog));
-    d->segment_seconds = bound, d->bytes = bytes, d->flops = flops;
+    d->shared.segment_seconds = 1, d->shared.bytes = 1e300, d->shared.flops = COUNT * 4.5; /* four calls to a segment */
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
+    d->shared.segment_seconds = bound, d->shared.bytes = bytes, d->shared.flops = flops;
     assert_int_equal(((struct vk_program *)prog)->segment_count, 8);
     run_once(prog);
     expect(d, y, COUNT, summed);
@@ -318,7 +318,7 @@ static void test_params_by_address(void **state)
 
     for (int i = 0; i < 40; i++)
         p.add[i] = 3 * i;
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     memset(&p, 0, sizeof p); /* the program has its own copy */
     run_once(prog);
     expect(d, y, N, widened);
@@ -338,7 +338,7 @@ static void test_no_calls(void **state)
                                     .out_count = 1, .slots = 1 };
     struct pm_program *prog = NULL;
 
-    ok(pm_program_create(&d->base, &desc, &prog));
+    ok(pm_program_create(&d->shared.base, &desc, &prog));
     for (int i = 0; i < N; i++)
         ((float *)pm_program_in(prog, 0, 0))[i] = ramp((size_t)i);
     run_once(prog);
@@ -355,9 +355,9 @@ static size_t variants_of(const struct vk_device *d, const char *shader, uint32_
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < d->pipelines.count; i++)
-        n += strcmp(d->pipelines.list[i]->shader->name, shader) == 0 &&
-             d->pipelines.list[i]->present == present;
+    for (size_t i = 0; i < d->shared.pipelines.count; i++)
+        n += strcmp(d->shared.pipelines.list[i]->shader->name, shader) == 0 &&
+             d->shared.pipelines.list[i]->present == present;
     return n;
 }
 
@@ -387,7 +387,7 @@ static void test_absent(void **state)
         axpy(&q, 1, N, px, place(z, 0, N)),
     };
 
-    ok(pm_program_create(&d->base, &(struct pm_program_desc){
+    ok(pm_program_create(&d->shared.base, &(struct pm_program_desc){
         .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 }, &prog));
     run_once(prog);
     expect(d, y, N, one_and_three);
@@ -513,7 +513,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    assert_int_equal(pm_device_memory_used(&((struct vk_device *)*state)->base), 0);
+    assert_int_equal(pm_device_memory_used(&((struct vk_device *)*state)->shared.base), 0);
     close_device(*state);
     return 0;
 }

@@ -40,9 +40,9 @@ static void runs_variant(struct fixture *f, const struct pm_kernel *row, const i
 
     for (size_t i = 0; i < N; i++)
         v[i] = (float)(i % 97);
-    ok(pm_buffer_write(&f->d->base, f->x, 0, v, N * sizeof *v));
-    ok(pm_buffer_fill(&f->d->base, f->y, 0, N * sizeof *v, 0));
-    ok(pm_program_create(&f->d->base, &desc, &f->prog));
+    ok(pm_buffer_write(&f->d->shared.base, f->x, 0, v, N * sizeof *v));
+    ok(pm_buffer_fill(&f->d->shared.base, f->y, 0, N * sizeof *v, 0));
+    ok(pm_program_create(&f->d->shared.base, &desc, &f->prog));
     assert_string_equal(pm_program_variant(f->prog, 0), variant);
     run_once(f->prog);
     expect(f->d, f->y, N, six_times);
@@ -58,7 +58,7 @@ static void fails_to_make(struct fixture *f, const struct pm_kernel *row, int wa
                                   .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
 
-    assert_int_equal(pm_program_create(&f->d->base, &desc, &f->prog), want);
+    assert_int_equal(pm_program_create(&f->d->shared.base, &desc, &f->prog), want);
     assert_contains(pm_error_text(), text);
     assert_contains(pm_error_text(), row->name);
 }
@@ -142,11 +142,11 @@ static void test_variants(void **state)
     runs_variant(&f, &row_shared, NULL, "narrow");
     fails_to_make(&f, &row_crowd, PM_EDEVICE, "workgroups along y");
     fails_to_make(&f, &row_mistaken, PM_EFAIL, "push block");
-    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 0, bytes));
+    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 0, bytes));
     assert_int_equal(bytes[2], 1024);
-    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 1, bytes));
+    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 1, bytes));
     assert_int_equal(bytes[2], 0);
-    assert_int_equal(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 2, bytes), PM_EDEVICE);
+    assert_int_equal(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 2, bytes), PM_EDEVICE);
 
     setenv("PM_VARIANT", "other:wide,test_tile:narrow", 1);
     runs_variant(&f, &row_tile, NULL, "narrow");
@@ -163,7 +163,7 @@ static const char *variant_of(struct fixture *f, const struct pm_kernel *row, in
     struct tile_params p = { N, 2, 4 };
     const char *variant;
 
-    ok(pm_call_variant(&f->d->base, row, &p, N, level, &variant));
+    ok(pm_call_variant(&f->d->shared.base, row, &p, N, level, &variant));
     return variant ? variant : "none";
 }
 
@@ -181,28 +181,28 @@ static void test_avoided(void **state)
     assert_string_equal(variant_of(&f, &row_tile, 0), "wide");
     assert_string_equal(variant_of(&f, &row_tile, 1), "narrow");
     assert_string_equal(variant_of(&f, &row_tile, 2), "none");
-    pm_device_avoid(&f.d->base, "test_tile", "wide");
-    pm_device_avoid(&f.d->base, "test_tile", "wide");
-    pm_device_avoid(&f.d->base, "test_scratch", "wide");
+    pm_device_avoid(&f.d->shared.base, "test_tile", "wide");
+    pm_device_avoid(&f.d->shared.base, "test_tile", "wide");
+    pm_device_avoid(&f.d->shared.base, "test_scratch", "wide");
     assert_string_equal(variant_of(&f, &row_tile, 0), "narrow");
     assert_string_equal(variant_of(&f, &row_greedy, 1), "narrow");
     runs_variant(&f, &row_tile, NULL, "narrow");
     runs_variant(&f, &row_tile, &level, "narrow");
-    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 0, bytes));
+    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 0, bytes));
     assert_int_equal(bytes[2], 0);
     setenv("PM_VARIANT", "test_tile:wide", 1);
     fails_to_make(&f, &row_tile, PM_EDEVICE, "is avoided");
     setenv("PM_VARIANT", "test_tile:narrow", 1);
     runs_variant(&f, &row_tile, NULL, "narrow");
     unsetenv("PM_VARIANT");
-    pm_device_avoid(&f.d->base, "test_tile", "narrow");
+    pm_device_avoid(&f.d->shared.base, "test_tile", "narrow");
     fails_to_make(&f, &row_tile, PM_EDEVICE, "these give wrong results: wide, narrow");
-    assert_int_equal(pm_call_scratch(&f.d->base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
+    assert_int_equal(pm_call_scratch(&f.d->shared.base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
     assert_contains(pm_error_text(), "wide, narrow");
     assert_string_equal(variant_of(&f, &row_tile, 0), "none");
-    pm_device_avoid(&f.d->base, "test_greedy", "narrow"); /* the other variant does not compile */
+    pm_device_avoid(&f.d->shared.base, "test_greedy", "narrow"); /* the other variant does not compile */
     fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
-    assert_int_not_equal(pm_device_shaders(&f.d->base), 0);
+    assert_int_not_equal(pm_device_shaders(&f.d->shared.base), 0);
     fixture_close(&f);
 }
 

@@ -15,7 +15,7 @@ static const struct pm_device_info *current;
 static void plant(struct vk *table)
 {
     if (table->CreateComputePipelines) /* the table of the device, not of the instance */
-        ((struct vk_device *)((char *)table - offsetof(struct vk_device, vk)))->pipelines.extra =
+        ((struct vk_device *)((char *)table - offsetof(struct vk_device, vk)))->shared.pipelines.extra =
             planted;
 }
 

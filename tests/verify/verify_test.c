@@ -58,7 +58,7 @@ static struct vk_device *open_with(const struct pm_shader *shaders)
 {
     struct vk_device *d = open_device(current);
 
-    d->pipelines.extra = shaders;
+    d->shared.pipelines.extra = shaders;
     return d;
 }
 
@@ -92,7 +92,7 @@ static void test_faults(void **state)
         const struct pm_verified *list;
         size_t count;
 
-        ok(pm_verify_open(&d->base, &v));
+        ok(pm_verify_open(&d->shared.base, &v));
         ok(pm_verify_call(v, &call));
         list = pm_verify_results(v, &count);
         assert_int_equal(count, 2);
@@ -167,8 +167,8 @@ static void test_changed_shaders(void **state)
         size_t count;
 
         find_case(changes[i].of_case, &s);
-        s.options.no_copies = !keeps_copies(&d->base, &s, changes[i].recompute);
-        ok(pm_verify_open(&d->base, &v));
+        s.options.no_copies = !keeps_copies(&d->shared.base, &s, changes[i].recompute);
+        ok(pm_verify_open(&d->shared.base, &v));
         pm_verify_want(v, changes[i].kernel, changes[i].variant);
         ok(pm_verify_source(v, &s));
         assert_int_equal(pm_verify_lacks(v), 0);
@@ -196,7 +196,7 @@ static void avoid_gpu_tiles(struct vk_device *d)
 
         snprintf(name, sizeof name, "s64x64x16%s%s", i % 2 ? "_rolled" : "",
                  forms[i / 2 % PM_COUNT(forms)]);
-        pm_device_avoid(&d->base, kernels[i / 2 / PM_COUNT(forms)], name);
+        pm_device_avoid(&d->shared.base, kernels[i / 2 / PM_COUNT(forms)], name);
     }
 }
 
@@ -211,7 +211,7 @@ static void test_right(void **state)
 
     (void)state;
     avoid_gpu_tiles(d);
-    ok(pm_verify_open(&d->base, &v));
+    ok(pm_verify_open(&d->shared.base, &v));
     for (size_t i = 0; i < PM_COUNT(names); i++) {
         struct pm_verify_source s;
 
@@ -240,9 +240,9 @@ static void test_avoided(void **state)
 
     (void)state;
     avoid_gpu_tiles(d);
-    pm_device_avoid(&d->base, "add2", "add2x4");
+    pm_device_avoid(&d->shared.base, "add2", "add2x4");
     find_case("merges_four", &s);
-    ok(pm_verify_open(&d->base, &v));
+    ok(pm_verify_open(&d->shared.base, &v));
     ok(pm_verify_source(v, &s));
     assert_true(has_kernel(v, "add2"));
     list = pm_verify_results(v, &count);
@@ -277,7 +277,7 @@ static void verify_one(struct vk_device *d, const char *kernel, const char *vari
     struct pm_verify_source s;
 
     find_case("merges_four", &s);
-    ok(pm_verify_open(&d->base, &v));
+    ok(pm_verify_open(&d->shared.base, &v));
     pm_verify_want(v, kernel, variant);
     ok(pm_verify_source(v, &s));
     pm_verdicts_save(known, v);
@@ -286,7 +286,7 @@ static void verify_one(struct vk_device *d, const char *kernel, const char *vari
 
 static void expect_known(struct vk_device *d, bool add2, bool concat)
 {
-    struct pm_verdicts *k = pm_verdicts_load(&d->base);
+    struct pm_verdicts *k = pm_verdicts_load(&d->shared.base);
 
     assert_int_equal(pm_verdicts_find(k, "add2", "add2x4") != NULL, add2);
     assert_int_equal(pm_verdicts_find(k, "concat_fwd", "concat_fwd4") != NULL, concat);
@@ -310,14 +310,14 @@ static void test_memory(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
     d = open_with(table);
     expect_known(d, false, false);
-    first = pm_verdicts_load(&d->base); /* two processes that load before either has written */
-    second = pm_verdicts_load(&d->base);
+    first = pm_verdicts_load(&d->shared.base); /* two processes that load before either has written */
+    second = pm_verdicts_load(&d->shared.base);
     verify_one(d, "add2", "add2x4", first);
     verify_one(d, "concat_fwd", "concat_fwd4", second);
     pm_verdicts_free(&first);
     pm_verdicts_free(&second);
     expect_known(d, true, true);
-    first = pm_verdicts_load(&d->base);
+    first = pm_verdicts_load(&d->shared.base);
     r = pm_verdicts_find(first, "add2", "add2x4");
     assert_int_equal(r->verdict, PM_VERDICT_WRONG);
     assert_contains(r->why, "on the CPU; the tolerance is");
@@ -339,13 +339,13 @@ static void test_memory(void **state)
         ok(pm_file_write(path, text, n));
         expect_known(d, false, false);
     }
-    first = pm_verdicts_load(&d->base);
+    first = pm_verdicts_load(&d->shared.base);
     verify_one(d, "add2", "add2x4", first); /* written again */
     pm_verdicts_free(&first);
     expect_known(d, true, false);
     setenv("XDG_CACHE_HOME", "/dev/null/nowhere", 1); /* without a folder for the cache nothing
                                                        * fails */
-    first = pm_verdicts_load(&d->base);
+    first = pm_verdicts_load(&d->shared.base);
     verify_one(d, "add2", "add2x4", first);
     assert_non_null(pm_verdicts_find(first, "add2", "add2x4"));
     pm_verdicts_free(&first);

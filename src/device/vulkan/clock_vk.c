@@ -111,37 +111,6 @@ static double between(const struct vk_device *d, uint64_t from, uint64_t to)
     return (double)ticks * (double)d->physical.limits.timestampPeriod * 1e-9;
 }
 
-/* Returns the begin of a run on the host's clock and improves the fit of the two clocks.
- *
- * Three facts limit the fit: a run begins after its submission, it has ended when a wait for it
- * returns, and it does not overlap the run before it. At first the fit is too early by the time a
- * submission takes; later runs only improve it. If a run is read after one that followed it (LATE
- * seconds at most), it uses the later run's fit. */
-static double fit(struct vk_device *d, const struct vk_clock *c, const uint64_t stamp[2],
-                  double now)
-{
-    enum { LATE = 10 };
-    double since, at;
-
-    pthread_mutex_lock(&d->queue_lock);
-    since = between(d, d->fitted_stamp, stamp[0]);
-    at = d->fitted_seconds + since;
-    if (d->fitted_seconds > 0 && since < 0 && at > c->submitted - LATE) {
-        pthread_mutex_unlock(&d->queue_lock);
-        return at;
-    }
-    if (at < c->submitted || d->fitted_seconds == 0)
-        at = c->submitted;
-    if (at + c->seconds > now)
-        at = now - c->seconds;
-    if (at < d->fitted_seconds && since >= 0)
-        at = d->fitted_seconds;
-    d->fitted_stamp = stamp[1];
-    d->fitted_seconds = at + c->seconds;
-    pthread_mutex_unlock(&d->queue_lock);
-    return at;
-}
-
 void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c)
 {
     struct vk_device *d = p->device;
@@ -154,7 +123,10 @@ void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c)
         d->vk.GetQueryPoolResults(d->handle, c->queries, 0, 2, sizeof stamp, stamp, sizeof *stamp,
                                   VK_QUERY_RESULT_64_BIT) == VK_SUCCESS) {
         c->seconds = between(d, stamp[0], stamp[1]);
-        c->begun = fit(d, c, stamp, now);
+        pthread_mutex_lock(&d->queue_lock);
+        c->begun = pm_fit_clock(&d->fit, between(d, d->fit.stamp, stamp[0]), c->seconds, stamp[1],
+                                c->submitted, now);
+        pthread_mutex_unlock(&d->queue_lock);
     }
 }
 
@@ -176,7 +148,7 @@ static int run_start(const struct vk_program *p, int slot, uint64_t *start)
     if (!p->stamps)
         return pm_fail(PM_EDEVICE,
                        "%s (%s): its queue has no timestamps, so single calls cannot be timed",
-                       d->base.info.address, d->base.info.name);
+                       d->shared.base.info.address, d->shared.base.info.name);
     return vk(d->vk.GetQueryPoolResults(d->handle, p->slots[slot].clock.queries, 0, 1,
                                         sizeof *start, start, sizeof *start,
                                         VK_QUERY_RESULT_64_BIT));

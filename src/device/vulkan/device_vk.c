@@ -21,7 +21,7 @@ static int load_device(struct vk_device *d)
 {
 #define LOAD(n)                                                                                    \
     if (!(d->vk.n = (PFN_vk##n)d->vk.GetDeviceProcAddr(d->handle, "vk" #n)))                       \
-        return pm_fail(PM_EDEVICE, "%s: the driver lacks vk" #n, d->base.info.address);
+        return pm_fail(PM_EDEVICE, "%s: the driver lacks vk" #n, d->shared.base.info.address);
     PM_VK_DEVICE(LOAD)
 #undef LOAD
     if (pm_vk_loaded)
@@ -84,7 +84,7 @@ static int create_device(struct vk_device *d)
 
     p->has[VK_HAS_COOPMAT] = p->listed[VK_HAS_COOPMAT] = use_coopmat;
     if (!use_coopmat)
-        memset(&d->base.info.caps.coopmat, 0, sizeof d->base.info.caps.coopmat);
+        memset(&d->shared.base.info.caps.coopmat, 0, sizeof d->shared.base.info.caps.coopmat);
     for (int e = 0; e < VK_EXTENSIONS; e++)
         if (p->listed[e])
             extensions[info.enabledExtensionCount++] = pm_vk_extension_names[e];
@@ -97,7 +97,7 @@ out:
 
 static int create_layout(struct vk_device *d)
 {
-    VkPushConstantRange push = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = VK_PUSH_BYTES };
+    VkPushConstantRange push = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = PM_PUSH_BYTES };
     VkPipelineLayoutCreateInfo info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                         .pushConstantRangeCount = 1, .pPushConstantRanges = &push };
 
@@ -110,30 +110,15 @@ static void guess_speed(struct vk_device *d)
 {
     double cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
 
-    d->flops = 1e12, d->bytes = 5e10;
+    d->shared.flops = 1e12, d->shared.bytes = 5e10;
     if (d->physical.driver == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
-        d->flops = cores * 1e9, d->bytes = cores * 5e8;
-    else if (d->base.info.kind == PM_KIND_SOFTWARE)
-        d->flops = cores * 5e9, d->bytes = cores * 2e9;
-    else if (d->base.info.kind == PM_KIND_DISCRETE)
-        d->flops = 2e12, d->bytes = 1e11;
-    else if (d->base.info.kind == PM_KIND_INTEGRATED)
-        d->flops = 3e11, d->bytes = 2e10;
-}
-
-/* Keeps, and keeps reachable, all memory that a thread stuck in the driver may use. */
-static void leave_behind(struct vk_device *d)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct vk_device *all;
-
-    pthread_mutex_lock(&lock);
-    d->next = all;
-    all = d;
-    pthread_mutex_unlock(&lock);
-    PM_WARN("vulkan",
-            "%s: its driver does not return: its threads and memory are freed only at exit",
-            d->base.info.address);
+        d->shared.flops = cores * 1e9, d->shared.bytes = cores * 5e8;
+    else if (d->shared.base.info.kind == PM_KIND_SOFTWARE)
+        d->shared.flops = cores * 5e9, d->shared.bytes = cores * 2e9;
+    else if (d->shared.base.info.kind == PM_KIND_DISCRETE)
+        d->shared.flops = 2e12, d->shared.bytes = 1e11;
+    else if (d->shared.base.info.kind == PM_KIND_INTEGRATED)
+        d->shared.flops = 3e11, d->shared.bytes = 2e10;
 }
 
 static void vk_close(struct pm_device *base)
@@ -141,8 +126,8 @@ static void vk_close(struct pm_device *base)
     struct vk_device *d = (struct vk_device *)base;
     bool idle = d->handle && pm_vk_idle(d);
 
-    if (atomic_load(&d->base.caught)) {
-        leave_behind(d);
+    if (atomic_load(&d->shared.base.caught)) {
+        pm_shader_device_leave(&d->shared);
         return;
     }
     if (d->handle)
@@ -156,9 +141,9 @@ static void vk_close(struct pm_device *base)
         d->vk.DestroySemaphore(d->handle, d->transfer.timeline, NULL);
         d->vk.DestroyDevice(d->handle, NULL);
     }
-    if (atomic_load(&d->base.hung))
-        PM_WARN("vulkan", "%s hangs: its memory is freed only at exit", d->base.info.address);
-    pm_vk_instance_destroy(&d->instance, !atomic_load(&d->base.hung));
+    if (atomic_load(&d->shared.base.hung))
+        PM_WARN("vulkan", "%s hangs: its memory is freed only at exit", d->shared.base.info.address);
+    pm_vk_instance_destroy(&d->instance, !atomic_load(&d->shared.base.hung));
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->once_lock);
     pm_free(d);
@@ -178,15 +163,15 @@ static const struct pm_device_ops ops = {
     .program_submit = pm_vk_program_submit,
     .program_wait_out = pm_vk_program_wait_out,
     .program_wait = pm_vk_program_wait,
-    .program_count = pm_vk_program_count,
+    .program_count = pm_shader_program_count,
     .program_variant = pm_vk_program_variant,
     .program_seconds = pm_vk_program_seconds,
     .program_begun = pm_vk_program_begun,
     .program_call_times = pm_vk_program_call_times,
     .program_copy_times = pm_vk_program_copy_times,
-    .call_scratch = pm_vk_call_scratch,
-    .call_variant = pm_vk_call_variant,
-    .shaders = pm_vk_shaders,
+    .call_scratch = pm_shader_call_scratch,
+    .call_variant = pm_shader_call_variant,
+    .shaders = pm_shader_hash,
 };
 
 int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,
@@ -197,11 +182,11 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     VkPhysicalDeviceMemoryProperties2 memory = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 };
 
-    d->base = (struct pm_device){ .ops = &ops, .info = *info, .options = *options };
+    d->shared.base = (struct pm_device){ .ops = &ops, .info = *info, .options = *options };
     pthread_mutex_init(&d->queue_lock, NULL);
     pthread_mutex_init(&d->once_lock, NULL);
     d->settle_seconds = 10;
-    d->segment_seconds = (options->segment_ms > 0 ? options->segment_ms : 100) / 1000;
+    d->shared.segment_seconds = (options->segment_ms > 0 ? options->segment_ms : 100) / 1000;
     PM_TRY(pm_vk_instance_create(options->validate, &d->instance));
     d->vk = d->instance.vk;
     PM_TRY(find_physical(d, info));
@@ -221,9 +206,9 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     PM_TRY(pm_vk_command_buffers(d, d->pool, 1, &d->once));
     PM_TRY(pm_vk_pipelines_open(d));
     PM_DEBUG("vulkan", "opened %s: %s, %s", info->address, info->name, info->driver);
-    *out = &d->base, d = NULL;
+    *out = &d->shared.base, d = NULL;
 out:
     if (d)
-        vk_close(&d->base);
+        vk_close(&d->shared.base);
     return err;
 }

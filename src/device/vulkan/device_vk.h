@@ -9,10 +9,7 @@
 #ifndef PM_DEVICE_VK_H
 #define PM_DEVICE_VK_H
 
-#include "device/backend.h"
-#include "device/arrangement.h"
-#include "device/shader_table.h"
-#include "device/spirv.h"
+#include "device/pipelines.h"
 #include "device/vulkan/compat.h"
 
 #include <pthread.h>
@@ -137,65 +134,15 @@ int pm_vk_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, v
 int pm_vk_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                       uint32_t word);
 
-/* ---- pipelines.c -------------------------------------------------------------------- */
-
-enum { VK_PUSH_BYTES = 128 };
+/* ---- pipelines_vk.c ----------------------------------------------------------------- */
 
 struct vk_pipeline {
-    const struct pm_shader *shader;
-    uint32_t spec[PM_MAX_SPEC];
-    int specs;
-    uint32_t present;    /* buffers of the call, as pm_spirv_freeze takes them */
-    uint32_t push_bytes; /* needed by the row */
+    struct pm_pipeline base;
     VkPipeline handle;
-    struct pm_module_info module;
-    int failed; /* 0, or the error; PM_EDEVICE: this device cannot run it, another variant may
-                 * work */
-    bool logged; /* the use of a simpler variant was logged */
-    char why[200];
-};
-struct vk_pipelines {
-    pthread_mutex_t lock;
-    struct vk_pipeline **list;
-    size_t count, capacity;
-    VkPipelineCache cache;
-    size_t cache_bytes; /* bytes when loaded: an unchanged cache is not written again */
-    const struct pm_shader *extra; /* tests: searched before the embedded table; borrowed */
-    struct vk_compiling *left; /* used by threads stuck in the driver's compiler; or NULL */
 };
 int pm_vk_pipelines_open(struct vk_device *d);
-/* Returns the driver's bytes within a cache file (*size long), or NULL if the file's header does
- * not match them. pm_vk_cache_wrap does the reverse. */
-const char *pm_vk_cache_body(const char *file, size_t all, size_t *size);
-void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size);
 /* Frees pipelines. idle false: the device hangs, and only host memory is freed. */
 void pm_vk_pipelines_close(struct vk_device *d, bool idle);
-/* A call's dispatches and their pipelines. */
-struct vk_picked {
-    struct pm_picks picks;
-    struct vk_pipeline *pipeline[PM_MAX_DISPATCHES];
-    int level;
-};
-/* Chooses dispatches for every call and compiles missing pipelines, in parallel. A call whose
- * pipeline fails gets its next level. out: calls_count zeroed items. */
-int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
-/* Chooses the dispatches of a call without looking up pipelines. *whole: see arrangement.h. */
-int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct pm_picks *out,
-                    bool whole[PM_MAX_DISPATCHES]);
-int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
-                       size_t count, int level, size_t bytes[PM_MAX_BUFS]);
-int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
-                       const void *params, size_t count, int level, const char **variant);
-uint64_t pm_vk_shaders(const struct pm_device *base);
-/* Returns the bytes of a row's push block: addresses, then the params. If the params do not fit, it
- * holds their address. */
-uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
-
-/* ---- compile_vk.c ------------------------------------------------------------------- */
-
-/* Compiles all new pipelines and logs progress now and then; each one's `failed` holds its result.
- * PM_ELOST if no pipeline finished for options.compile_seconds: threads then stay in the driver. */
-int pm_vk_compile_new(struct vk_device *d);
 
 /* ---- device_vk.c: an open device ---------------------------------------------------- */
 
@@ -206,7 +153,7 @@ struct vk_queue {
     uint64_t submitted; /* last value that will be signalled */
 };
 struct vk_device {
-    struct pm_device base;
+    struct pm_shader_device shared;
     struct vk vk;
     struct vk_instance instance;
     struct vk_physical physical;
@@ -219,14 +166,11 @@ struct vk_device {
     VkCommandBuffer once;
     struct vk_block staging[2];        /* up, down; made at first use */
     VkPipelineLayout layout;
-    struct vk_pipelines pipelines;
-    double flops, bytes;               /* per second, guessed from the class: for splitting work */
-    double segment_seconds;
-    uint64_t fitted_stamp;             /* end of the last run on the device's clock, */
-    double fitted_seconds;             /* and on the host's; 0: no run yet */
+    VkPipelineCache cache;
+    size_t cache_bytes; /* bytes when loaded: an unchanged cache is not written again */
+    struct pm_clock_fit fit;           /* under queue_lock */
     double settle_seconds;             /* seconds to wait after a loss for submitted work to end */
     bool settled;                      /* lost, and its work has ended by itself */
-    struct vk_device *next;            /* next in the list of devices that threads are stuck in */
 };
 
 /* ---- queue_vk.c: work on the queues ------------------------------------------------- */
@@ -243,8 +187,6 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value);
 /* Waits until nothing runs, also on a lost device, which ends its work by itself. False: the device
  * hangs, and memory that it may still use cannot be freed. */
 bool pm_vk_idle(struct vk_device *d);
-/* Marks the device lost and fails with PM_ELOST and the reason. */
-int pm_vk_lose(struct vk_device *d, const char *why);
 /* Records a barrier: everything written before is finished and visible to everything after. */
 void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags from,
                    VkPipelineStageFlags to);
@@ -310,7 +252,7 @@ struct vk_program {
     struct pm_program base;
     struct vk_device *device;   /* borrowed */
     struct pm_arena *arena;     /* owns everything below except Vulkan's objects */
-    const char *name;
+    struct pm_call_names names;
     VkCommandPool pool, transfer_pool;
     struct vk_segment *segments;
     size_t segment_count;
@@ -318,7 +260,6 @@ struct vk_program {
     int slot_count;             /* slots made so far */
     size_t *in_offset;
     struct vk_out *outs;
-    const char **variants, **labels; /* per call */
     struct vk_block constants;  /* params that do not fit the push block */
     VkQueryPool stamps;         /* of a timed program, if the queue has a clock */
     size_t stamp_pairs;         /* call i has pair i + 1; then the copies in, then outputs */
@@ -350,7 +291,5 @@ int pm_vk_program_submit(struct pm_program *p, int slot);
 int pm_vk_program_wait_out(struct pm_program *p, int slot, size_t i);
 int pm_vk_program_wait(struct pm_program *p, int slot);
 const char *pm_vk_program_variant(const struct pm_program *p, size_t i);
-int pm_vk_program_count(struct pm_device *base, const struct pm_program_desc *desc,
-                        struct pm_counts *out);
 
 #endif

@@ -23,7 +23,7 @@ static int candidates(const struct vk_device *d, uint32_t allowed, enum vk_use u
         [VK_USE_UPLOAD] = { HOST, HOST, HOST },
         [VK_USE_DOWNLOAD] = { HOST | CACHED, HOST, HOST },
     };
-    bool any = d->base.info.kind != PM_KIND_DISCRETE;
+    bool any = d->shared.base.info.kind != PM_KIND_DISCRETE;
     int count = 0;
 
     for (int pass = 0; pass < 3; pass++) {
@@ -62,8 +62,8 @@ static int out_of_memory(struct vk_device *d, size_t size, uint32_t type, VkResu
     return pm_fail(PM_EMEMORY,
                    "%s: no memory for a buffer of %s (%s): buffers take %s of a heap of %s%s; make "
                    "run.batch_size smaller or raise run.micro_batches",
-                   d->base.info.address, pm_bytes_text(size, want), pm_vk_result_name(r),
-                   pm_bytes_text(d->base.memory_used, ours),
+                   d->shared.base.info.address, pm_bytes_text(size, want), pm_vk_result_name(r),
+                   pm_bytes_text(d->shared.base.memory_used, ours),
                    pm_bytes_text(d->memory.memoryHeaps[heap].size, have), extra);
 }
 
@@ -80,7 +80,7 @@ static int allocate(struct vk_device *d, const VkMemoryRequirements *need, enum 
 
     if (count == 0)
         return pm_fail(PM_EDEVICE, "%s: the driver offers no memory of the kind needed",
-                       d->base.info.address);
+                       d->shared.base.info.address);
     for (int i = 0; i < count; i++) {
         info.memoryTypeIndex = types[i];
         r = d->vk.AllocateMemory(d->handle, &info, NULL, out);
@@ -127,7 +127,7 @@ out:
 
 void pm_vk_block_destroy(struct vk_device *d, struct vk_block *b)
 {
-    if (!atomic_load(&d->base.hung)) {
+    if (!atomic_load(&d->shared.base.hung)) {
         d->vk.DestroyBuffer(d->handle, b->buffer, NULL);
         d->vk.FreeMemory(d->handle, b->memory, NULL);
     }

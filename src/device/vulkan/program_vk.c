@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-enum { SMALL_OUT = 64 << 10 };
 enum { COMPUTE = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT,
        ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT };
 
@@ -12,17 +11,12 @@ struct recorder {
     struct vk_device *d;
     struct vk_program *p;
     const struct pm_program_desc *desc;
-    const struct vk_picked *picked;
+    const struct pm_picked *picked;
     struct pm_arrangement arrangement;
-    char (*push)[VK_PUSH_BYTES]; /* per call */
+    char (*push)[PM_PUSH_BYTES]; /* per call */
     uint32_t *push_bytes;
     size_t constants;      /* bytes used of p->constants */
 };
-
-static const char *label_of(const struct pm_bound_call *c)
-{
-    return c->label ? c->label : "";
-}
 
 /* ---- recording ---------------------------------------------------------------------- */
 
@@ -35,7 +29,7 @@ static void push_block(struct recorder *r, size_t call)
     char *push = r->push[call];
     bool by_address;
 
-    r->push_bytes[call] = pm_vk_push_bytes(c->kernel, bufs, &by_address);
+    r->push_bytes[call] = pm_push_bytes(c->kernel, bufs, &by_address);
     for (int i = 0; i < bufs; i++) {
         const struct pm_place *p = &c->buf[i];
         uint64_t address = 0;
@@ -58,9 +52,10 @@ static void push_block(struct recorder *r, size_t call)
 static void record_dispatch(struct recorder *r, VkCommandBuffer c, const struct pm_arranged *x)
 {
     const struct vk *v = &r->d->vk;
-    const struct vk_pipeline *pipe = r->picked[x->call].pipeline[x->dispatch];
+    const struct pm_pipeline *pipe = r->picked[x->call].pipeline[x->dispatch];
 
-    v->CmdBindPipeline(c, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
+    v->CmdBindPipeline(c, VK_PIPELINE_BIND_POINT_COMPUTE,
+                       ((const struct vk_pipeline *)pipe)->handle);
     v->CmdPushConstants(c, r->d->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, r->push_bytes[x->call],
                         r->push[x->call]);
     if (pipe->module.uses_group_count)
@@ -98,33 +93,6 @@ out:
     return err;
 }
 
-/* ---- outputs -------------------------------------------------------------- */
-
-/* Whether an output is copied on the transfer queue, which reads while later calls run. No later
- * call may overwrite the output, and it must be large enough for a submission of its own. A timed
- * program does one thing at a time, so never. */
-static bool on_transfer_queue(const struct recorder *r, size_t out)
-{
-    const struct pm_place *p = &r->desc->out[out];
-
-    if (!r->d->transfer.handle || p->size < SMALL_OUT || r->desc->timed)
-        return false;
-    for (size_t i = r->desc->out_after[out]; i < r->desc->calls_count; i++) {
-        const struct pm_bound_call *c = &r->desc->calls[i];
-        struct pm_buf_spec spec[PM_MAX_BUFS];
-        int bufs = pm_kernel_bufs(c->kernel, spec);
-
-        for (int k = 0; k < bufs; k++) {
-            const struct pm_place *q = &c->buf[k];
-
-            if (q->buffer && pm_access_writes(spec[k].access) && q->buffer == p->buffer &&
-                q->offset < p->offset + p->size && p->offset < q->offset + q->size)
-                return false;
-        }
-    }
-    return true;
-}
-
 /* ---- the program -------------------------------------------------------------------- */
 
 /* Makes one block for the params of all calls whose params do not fit the push block. */
@@ -137,37 +105,11 @@ static int create_constants(struct recorder *r)
         struct pm_buf_spec spec[PM_MAX_BUFS];
         bool by_address;
 
-        pm_vk_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
+        pm_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
         if (by_address)
             bytes += pm_vk_align(k->params_size);
     }
     return bytes ? pm_vk_block_create(r->d, bytes, VK_USE_UPLOAD, &r->p->constants) : PM_OK;
-}
-
-/* Arranges the calls. The counts are those of the untimed program. */
-static void arrange(struct recorder *r)
-{
-    const size_t n = r->desc->calls_count;
-    const struct pm_picks **picks = pm_calloc(n + 1, sizeof *picks);
-    bool (*whole)[PM_MAX_DISPATCHES] = pm_calloc(n + 1, sizeof *whole);
-    struct pm_arrange_input in = { .desc = r->desc, .picks = picks, .whole = whole,
-                                    .flops = r->d->flops, .bytes = r->d->bytes,
-                                    .segment_seconds = r->d->segment_seconds };
-
-    for (size_t i = 0; i < n; i++) {
-        picks[i] = &r->picked[i].picks;
-        for (int k = 0; k < picks[i]->count; k++)
-            whole[i][k] = r->picked[i].pipeline[k]->module.uses_group_count;
-    }
-    pm_arrange(&in, &r->arrangement);
-    r->p->base.counts = r->arrangement.counts;
-    if (r->desc->timed) {
-        pm_arrangement_free(&r->arrangement);
-        in.timed = true;
-        pm_arrange(&in, &r->arrangement);
-    }
-    pm_free(picks);
-    pm_free(whole);
 }
 
 static int record_all(struct recorder *r)
@@ -175,7 +117,7 @@ static int record_all(struct recorder *r)
     int err = PM_OK;
     const size_t n = r->desc->calls_count;
 
-    arrange(r);
+    pm_arrange_picked(&r->d->shared, r->desc, r->picked, &r->arrangement, &r->p->base.counts);
     r->push = pm_calloc(n + 1, sizeof *r->push);
     r->push_bytes = pm_calloc(n + 1, sizeof *r->push_bytes);
     for (size_t i = 0; i < n; i++)
@@ -185,7 +127,7 @@ static int record_all(struct recorder *r)
         PM_TRY(record_segment(r, r->p->segment_count));
     for (size_t i = 0; i < r->desc->out_count; i++) {
         r->p->outs[i].segment = r->arrangement.out_segment[i];
-        r->p->outs[i].transfer = on_transfer_queue(r, i);
+        r->p->outs[i].transfer = r->d->transfer.handle && pm_copied_beside(r->desc, i);
     }
 out:
     pm_free(r->push);
@@ -194,36 +136,20 @@ out:
     return err;
 }
 
-static void keep_names(struct vk_program *p, const struct pm_program_desc *desc,
-                       const struct vk_picked *picked)
-{
-    size_t n = desc->calls_count;
-
-    p->name = pm_arena_strdup(p->arena, desc->name ? desc->name : "program");
-    p->variants = pm_arena_alloc(p->arena, (n + 1) * sizeof *p->variants);
-    p->labels = pm_arena_alloc(p->arena, (n + 1) * sizeof *p->labels);
-    for (size_t i = 0; i < n; i++) {
-        const struct pm_bound_call *c = &desc->calls[i];
-
-        p->variants[i] = picked[i].picks.variant;
-        p->labels[i] = pm_arena_printf(p->arena, "%s (%s)", label_of(c), c->kernel->name);
-    }
-}
-
 int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *desc,
                          struct pm_program **out)
 {
     int err = PM_OK;
     struct vk_device *d = (struct vk_device *)base;
     struct vk_program *p = pm_calloc(1, sizeof *p);
-    struct vk_picked *picked = pm_calloc(desc->calls_count + 1, sizeof *picked);
+    struct pm_picked *picked = pm_calloc(desc->calls_count + 1, sizeof *picked);
     struct recorder r = { .d = d, .p = p, .desc = desc, .picked = picked };
     size_t in_bytes, out_bytes;
 
     p->device = d;
     p->arena = pm_arena_create();
-    PM_TRY(pm_vk_pick_all(d, desc, picked));
-    keep_names(p, desc, picked);
+    PM_TRY(pm_pick_all(&d->shared, desc, picked));
+    pm_name_calls(p->arena, desc, picked, &p->names);
     PM_TRY(pm_vk_transfers_lay_out(p, desc, &in_bytes, &out_bytes));
     PM_TRY(pm_vk_pool_create(d, d->compute.family, 0, &p->pool));
     if (d->transfer.handle)
@@ -233,8 +159,8 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     p->slots = pm_arena_alloc(p->arena, (size_t)desc->slots * sizeof *p->slots);
     for (; p->slot_count < desc->slots; p->slot_count++)
         PM_TRY(pm_vk_slot_create(p, desc, in_bytes, out_bytes, &p->slots[p->slot_count]));
-    PM_DEBUG("vulkan", "%s: %s: %zu calls in %zu segments, %zu barriers", d->base.info.address,
-             p->name, desc->calls_count, p->segment_count, p->base.counts.barriers);
+    PM_DEBUG("vulkan", "%s: %s: %zu calls in %zu segments, %zu barriers", d->shared.base.info.address,
+             p->names.program, desc->calls_count, p->segment_count, p->base.counts.barriers);
     *out = &p->base, p = NULL;
 out:
     if (p) {
@@ -242,34 +168,6 @@ out:
         pm_vk_program_destroy(&p->base);
     }
     pm_free(picked);
-    return err;
-}
-
-int pm_vk_program_count(struct pm_device *base, const struct pm_program_desc *desc,
-                        struct pm_counts *out)
-{
-    int err = PM_OK;
-    struct vk_device *d = (struct vk_device *)base;
-    const size_t n = desc->calls_count;
-    struct pm_picks *picked = pm_calloc(n + 1, sizeof *picked);
-    const struct pm_picks **picks = pm_calloc(n + 1, sizeof *picks);
-    bool (*whole)[PM_MAX_DISPATCHES] = pm_calloc(n + 1, sizeof *whole);
-    const struct pm_arrange_input in = { .desc = desc, .picks = picks, .whole = whole,
-                                          .flops = d->flops, .bytes = d->bytes,
-                                          .segment_seconds = d->segment_seconds };
-    struct pm_arrangement arrangement;
-
-    for (size_t i = 0; i < n; i++) {
-        picks[i] = &picked[i];
-        PM_TRY(pm_vk_pick_only(d, &desc->calls[i], &picked[i], whole[i]));
-    }
-    pm_arrange(&in, &arrangement);
-    *out = arrangement.counts;
-    pm_arrangement_free(&arrangement);
-out:
-    pm_free(picked);
-    pm_free(picks);
-    pm_free(whole);
     return err;
 }
 

@@ -1,17 +1,6 @@
 /* queue_vk: submits work to a device's queues and waits for it; barriers and command buffers. */
 #include "device/vulkan/device_vk.h"
 
-#include <math.h>
-#include <time.h>
-
-/* ---- loss --------------------------------------------------------------------------- */
-
-int pm_vk_lose(struct vk_device *d, const char *why)
-{
-    atomic_store(&d->base.lost, true);
-    return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
-}
-
 /* ---- submitting --------------------------------------------------------------------- */
 
 int pm_vk_queue_create(struct vk_device *d, uint32_t family, struct vk_queue *q)
@@ -56,7 +45,7 @@ static int submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer
     VkResult r = d->vk.QueueSubmit(q->handle, 1, &info, VK_NULL_HANDLE);
 
     if (r == VK_ERROR_DEVICE_LOST)
-        return pm_vk_lose(d, "vkQueueSubmit returned VK_ERROR_DEVICE_LOST");
+        return pm_shader_device_lose(&d->shared, "vkQueueSubmit returned VK_ERROR_DEVICE_LOST");
     if (r < 0)
         return pm_vk_result(r, "QueueSubmit");
     *value = q->submitted = signal;
@@ -68,12 +57,12 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
 {
     int err;
 
-    if (atomic_load(&d->base.lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
-                       d->base.info.name);
+    if (atomic_load(&d->shared.base.lost))
+        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->shared.base.info.address,
+                       d->shared.base.info.name);
     if (d->physical.compiler_only)
-        return pm_fail(PM_EDEVICE, "%s (%s) cannot run anything: %s", d->base.info.address,
-                       d->base.info.name, d->physical.info.reason);
+        return pm_fail(PM_EDEVICE, "%s (%s) cannot run anything: %s", d->shared.base.info.address,
+                       d->shared.base.info.name, d->physical.info.reason);
     pthread_mutex_lock(&d->queue_lock);
     err = submit(d, q, commands, count, wait_transfer, wait_compute, value);
     pthread_mutex_unlock(&d->queue_lock);
@@ -102,15 +91,15 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
     VkSemaphoreWaitInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1, .pSemaphores = &q->timeline,
                                  .pValues = &value };
-    const double limit = pm_hang_limit(&d->base);
+    const double limit = pm_hang_limit(&d->shared.base);
     uint64_t now = 0;
     struct pm_timeout timeout;
 
     if (value == 0)
         return PM_OK;
-    if (atomic_load(&d->base.lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
-                       d->base.info.name);
+    if (atomic_load(&d->shared.base.lost))
+        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->shared.base.info.address,
+                       d->shared.base.info.name);
     pm_timeout_start(&timeout, 0);
     for (;;) {
         VkResult r = d->vk.WaitSemaphores(d->handle, &info, 200000000);
@@ -118,99 +107,55 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         if (r == VK_SUCCESS)
             return PM_OK;
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkWaitSemaphores returned VK_ERROR_DEVICE_LOST");
+            return pm_shader_device_lose(&d->shared, "vkWaitSemaphores returned VK_ERROR_DEVICE_LOST");
         if (r < 0)
             return pm_vk_result(r, "WaitSemaphores");
         r = read_progress(d, &now);
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
+            return pm_shader_device_lose(&d->shared, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
         if (pm_timeout_passed(&timeout, limit, now)) {
             char why[160];
 
-            atomic_store(&d->base.hung, true);
+            atomic_store(&d->shared.base.hung, true);
             snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)",
-                     timeout.idle, pm_hang_seconds(&d->base));
-            return pm_vk_lose(d, why);
+                     timeout.idle, pm_hang_seconds(&d->shared.base));
+            return pm_shader_device_lose(&d->shared, why);
         }
     }
 }
 
-/* vkDeviceWaitIdle has no time limit, and in some drivers it never returns after a loss. So a
- * separate thread calls it, which may be left behind. */
-struct settling {
+struct idle_wait {
     PFN_vkDeviceWaitIdle wait;
     VkDevice device;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int holders; /* threads that still use it; the last one frees it */
-    bool done;
 };
 
-static void settling_release(struct settling *s) /* Call it with the lock held. */
+static void wait_idle(void *ctx)
 {
-    bool last = --s->holders == 0;
+    const struct idle_wait *w = ctx;
 
-    pthread_mutex_unlock(&s->lock);
-    if (!last)
-        return;
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
-    pm_free(s);
-}
-
-static void *settle(void *ctx)
-{
-    struct settling *s = ctx;
-
-    s->wait(s->device);
-    pthread_mutex_lock(&s->lock);
-    s->done = true;
-    pthread_cond_broadcast(&s->changed);
-    settling_release(s);
-    return NULL;
+    w->wait(w->device);
 }
 
 static bool settles(struct vk_device *d)
 {
-    struct settling *s = pm_calloc(1, sizeof *s);
-    struct timespec until;
-    pthread_t thread;
-    bool done;
+    struct idle_wait *w = pm_calloc(1, sizeof *w);
 
-    *s = (struct settling){ .wait = d->vk.DeviceWaitIdle, .device = d->handle, .holders = 2 };
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)d->settle_seconds;
-    until.tv_nsec += (long)(1e9 * (d->settle_seconds - floor(d->settle_seconds)));
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&s->lock);
-    if (pthread_create(&thread, NULL, settle, s) != 0) {
-        s->holders = 1;
-        settling_release(s);
-        return false;
-    }
-    pthread_detach(thread);
-    while (!s->done && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
-        ;
-    done = s->done;
-    settling_release(s);
-    return done;
+    *w = (struct idle_wait){ d->vk.DeviceWaitIdle, d->handle };
+    return pm_settles(wait_idle, w, d->settle_seconds);
 }
 
 bool pm_vk_idle(struct vk_device *d)
 {
-    if (!atomic_load(&d->base.lost)) {
+    if (!atomic_load(&d->shared.base.lost)) {
         pm_vk_wait(d, &d->compute, d->compute.submitted);
         pm_vk_wait(d, &d->transfer, d->transfer.submitted);
     }
-    if (atomic_load(&d->base.lost) && !atomic_load(&d->base.hung) && !d->settled) {
+    if (atomic_load(&d->shared.base.lost) && !atomic_load(&d->shared.base.hung) && !d->settled) {
         d->settled = settles(d);
         if (!d->settled)
-            atomic_store(&d->base.hung, true);
+            atomic_store(&d->shared.base.hung, true);
     }
-    return !atomic_load(&d->base.hung);
+    return !atomic_load(&d->shared.base.hung);
 }
 
 /* ---- command buffers ---------------------------------------------------------------- */

@@ -19,7 +19,7 @@ const void *pm_vk_program_out(struct pm_program *base, int slot, size_t i)
 
 const char *pm_vk_program_variant(const struct pm_program *base, size_t i)
 {
-    return ((const struct vk_program *)base)->variants[i];
+    return ((const struct vk_program *)base)->names.variants[i];
 }
 
 /* Adds to a loss's message the calls of the first unfinished segment. */
@@ -38,10 +38,10 @@ static int blame(struct vk_program *p, const struct vk_slot *s, int err)
 
         if (p->base.calls_count == 0 || (s->value[i] && s->value[i] <= reached))
             continue;
-        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text, p->name,
-                       i + 1, p->segment_count, p->labels[g->first], p->labels[g->last]);
+        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text, p->names.program,
+                       i + 1, p->segment_count, p->names.labels[g->first], p->names.labels[g->last]);
     }
-    return pm_fail(PM_ELOST, "%s; in %s", text, p->name);
+    return pm_fail(PM_ELOST, "%s; in %s", text, p->names.program);
 }
 
 /* Submits a segment. Output copies on the compute queue are submitted with the segment they wait

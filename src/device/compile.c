@@ -1,10 +1,10 @@
-/* compile_vk: compiles pipelines, several at a time.
+/* compile: compiles pipelines, several at a time.
  *
- * vkCreateComputePipelines has no time limit and cannot be interrupted. So separate threads call
+ * A driver's compiler has no time limit and cannot be interrupted. So separate threads call
  * it, and the waiting thread gives up if no pipeline finished for options.compile_seconds. Then the
  * device counts as lost. The threads stuck in the driver, and all memory that they may use, remain
  * until the process ends. */
-#include "device/vulkan/device_vk.h"
+#include "device/pipelines.h"
 
 #include <pumice/thread.h>
 
@@ -14,52 +14,7 @@
 
 /* ---- one pipeline ------------------------------------------------------------------- */
 
-/* Returns why this device cannot run the module, or NULL. Drivers do not report it: they
- * misbehave. */
-static const char *lacks(const struct vk_device *d, const struct pm_module_info *m)
-{
-    const struct pm_caps *c = &d->physical.info.caps;
-
-    for (int i = 0; i < 3; i++)
-        if (m->local[i] > c->max_workgroup_size[i])
-            return "workgroups of that size";
-    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
-               ? "workgroups of that size"
-         : m->shared_bytes > c->shared_bytes                       ? "so much shared memory"
-         : m->int64 && !c->int64                                   ? "64-bit integers"
-         : m->int16 && !d->physical.int16                          ? "16-bit integers"
-         : m->float64                                              ? "64-bit floats"
-         : m->float16 && !c->float16                               ? "16-bit floats"
-         : m->storage16 && !c->storage16                           ? "16-bit storage"
-         : m->subgroup_arithmetic && !c->subgroup_arithmetic       ? "subgroup arithmetic"
-         : m->coopmat && !d->physical.has[VK_HAS_COOPMAT]          ? "cooperative matrices"
-                                                                   : NULL;
-}
-
-static int create(struct vk_device *d, const uint32_t *words, size_t count, bool base,
-                  VkPipeline *out)
-{
-    int err = PM_OK;
-    VkShaderModule module = VK_NULL_HANDLE;
-    VkShaderModuleCreateInfo code = { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                      .codeSize = count * sizeof *words, .pCode = words };
-    VkComputePipelineCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = base ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
-        .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                   .stage = VK_SHADER_STAGE_COMPUTE_BIT, .pName = "main" },
-        .layout = d->layout,
-    };
-
-    PM_TRY(vk(d->vk.CreateShaderModule(d->handle, &code, NULL, &module)));
-    info.stage.module = module;
-    PM_TRY(vk(d->vk.CreateComputePipelines(d->handle, d->pipelines.cache, 1, &info, NULL, out)));
-out:
-    d->vk.DestroyShaderModule(d->handle, module, NULL);
-    return err;
-}
-
-static int compile(struct vk_device *d, struct vk_pipeline *p)
+static int compile(struct pm_shader_device *d, struct pm_pipeline *p)
 {
     int err = PM_OK;
     uint32_t *words = NULL;
@@ -72,10 +27,11 @@ static int compile(struct vk_device *d, struct vk_pipeline *p)
     if (m->push_bytes && m->push_bytes != p->push_bytes)
         PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
                        m->push_bytes, p->push_bytes));
-    if ((missing = lacks(d, m)))
+    if ((missing = d->pipelines.ops->lacks(d, m)))
         PM_TRY(pm_fail(PM_EDEVICE, "the device lacks %s (workgroup %ux%ux%u, %u bytes shared)",
                        missing, m->local[0], m->local[1], m->local[2], m->shared_bytes));
-    PM_TRY(create(d, words, count, !m->uses_group_count, &p->handle));
+    PM_TRY(d->pipelines.ops->compile(d, p, words, count));
+    p->compiled = true;
 out:
     pm_free(words);
     return err;
@@ -85,9 +41,9 @@ out:
 
 /* Data that the threads share. Freed when all of them have ended; otherwise it is kept with the
  * device. */
-struct vk_compiling {
-    struct vk_device *d;
-    struct vk_pipeline **list;
+struct pm_compiling {
+    struct pm_shader_device *d;
+    struct pm_pipeline **list;
     bool *ready;
     size_t count, next, done; /* these and ready: under the lock */
     bool stop;                /* start no further pipeline */
@@ -95,19 +51,19 @@ struct vk_compiling {
     pthread_cond_t changed;
 };
 
-static void compile_one(struct vk_device *d, struct vk_pipeline *p)
+static void compile_one(struct pm_shader_device *d, struct pm_pipeline *p)
 {
     double start = pm_seconds();
 
     p->failed = compile(d, p);
     if (p->failed < 0)
         snprintf(p->why, sizeof p->why, "%s", pm_error_text());
-    PM_TRACE("vulkan", "compiled %s in %.1f ms", p->shader->name, 1000 * (pm_seconds() - start));
+    PM_TRACE(d->pipelines.ops->log, "compiled %s in %.1f ms", p->shader->name, 1000 * (pm_seconds() - start));
 }
 
 static void *compile_some(void *ctx)
 {
-    struct vk_compiling *c = ctx;
+    struct pm_compiling *c = ctx;
 
     pthread_mutex_lock(&c->lock);
     while (c->next < c->count && !c->stop) {
@@ -124,17 +80,17 @@ static void *compile_some(void *ctx)
     return NULL;
 }
 
-static struct vk_compiling *start(struct vk_device *d)
+static struct pm_compiling *start(struct pm_shader_device *d)
 {
-    struct vk_pipelines *all = &d->pipelines;
-    struct vk_compiling *c = pm_calloc(1, sizeof *c);
+    struct pm_pipelines *all = &d->pipelines;
+    struct pm_compiling *c = pm_calloc(1, sizeof *c);
     pthread_condattr_t clock;
 
     c->d = d;
     c->list = pm_calloc(all->count + 1, sizeof *c->list);
     c->ready = pm_calloc(all->count + 1, sizeof *c->ready);
     for (size_t i = 0; i < all->count; i++)
-        if (!all->list[i]->handle && !all->list[i]->failed)
+        if (!all->list[i]->compiled && !all->list[i]->failed)
             c->list[c->count++] = all->list[i];
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&clock);
@@ -144,7 +100,7 @@ static struct vk_compiling *start(struct vk_device *d)
     return c;
 }
 
-static void finish(struct vk_compiling *c)
+static void finish(struct pm_compiling *c)
 {
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
@@ -154,7 +110,7 @@ static void finish(struct vk_compiling *c)
 }
 
 /* Returns the name of the first pipeline that is being compiled. */
-static const char *under_way(const struct vk_compiling *c)
+static const char *under_way(const struct pm_compiling *c)
 {
     for (size_t i = 0; i < c->next; i++)
         if (!c->ready[i])
@@ -162,9 +118,9 @@ static const char *under_way(const struct vk_compiling *c)
     return "none";
 }
 
-static int give_up(struct vk_compiling *c, double idle, double limit)
+static int give_up(struct pm_compiling *c, double idle, double limit)
 {
-    struct vk_device *d = c->d;
+    struct pm_shader_device *d = c->d;
     char why[300];
 
     c->stop = true;
@@ -173,12 +129,12 @@ static int give_up(struct vk_compiling *c, double idle, double limit)
              "compiled and %s is not (run.compile_seconds=%g; raise it if the driver is only slow, "
              "else try another version of the driver)", idle, c->done, c->count, under_way(c),
              limit);
-    return pm_vk_lose(d, why);
+    return pm_shader_device_lose(d, why);
 }
 
 /* Waits until all are compiled, or until none was finished for too long. The caller holds the
  * lock. */
-static int await(struct vk_compiling *c)
+static int await(struct pm_compiling *c)
 {
     const struct pm_device *d = &c->d->base;
     double limit = d->options.compile_seconds > 0 ? d->options.compile_seconds : 600;
@@ -197,7 +153,7 @@ static int await(struct vk_compiling *c)
             return give_up(c, timeout.idle, limit);
         if (pm_seconds() < next)
             continue;
-        PM_INFO("vulkan", "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
+        PM_INFO(c->d->pipelines.ops->log, "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
                 "ago (run.compile_seconds=%g)", d->info.address, c->done, c->count,
                 pm_seconds() - begun, timeout.idle, limit);
         next += every;
@@ -205,10 +161,10 @@ static int await(struct vk_compiling *c)
     return PM_OK;
 }
 
-int pm_vk_compile_new(struct vk_device *d)
+int pm_compile_new(struct pm_shader_device *d)
 {
     enum { MOST_THREADS = 64 };
-    struct vk_compiling *c = start(d);
+    struct pm_compiling *c = start(d);
     pthread_t thread[MOST_THREADS];
     size_t threads = 0, wanted = (size_t)pm_threads();
     double begun = pm_seconds();
@@ -229,7 +185,7 @@ int pm_vk_compile_new(struct vk_device *d)
         return err;
     }
     if (c->count > 0)
-        PM_DEBUG("vulkan", "%s: compiled %zu pipelines in %.2f s", d->base.info.address, c->count,
+        PM_DEBUG(d->pipelines.ops->log, "%s: compiled %zu pipelines in %.2f s", d->base.info.address, c->count,
                  pm_seconds() - begun);
     finish(c);
     return PM_OK;

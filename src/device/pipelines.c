@@ -5,150 +5,59 @@
  * them. If this device cannot run a variant (a feature or limit is missing, or its compiler fails),
  * the row's next simpler variant is used and the log says so.
  * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
-#include "device/vulkan/device_vk.h"
-
-#include <pumice/thread.h>
+#include "device/pipelines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_LEVELS = 32 };
 
-/* ---- the cache on disk -------------------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------------------ */
 
-/* Header before the driver's bytes: the driver never gets a truncated or foreign file. */
-struct cache_header {
-    char magic[8];
-    uint64_t hash;
-};
-static const char cache_magic[8] = "pmpipe1";
-
-/* Builds the cache's path. False: there is no folder for caches. */
-static bool cache_path(const struct vk_device *d, struct pm_str *folder, struct pm_str *path)
+void pm_pipelines_open(struct pm_shader_device *d, const struct pm_pipeline_ops *ops)
 {
-    const struct vk_physical *p = &d->physical;
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-    if (xdg && xdg[0] == '/')
-        pm_str_add(folder, "%s/pumice", xdg);
-    else if (home && home[0] == '/')
-        pm_str_add(folder, "%s/.cache/pumice", home);
-    else
-        return false;
-    pm_str_add(path, "%s/pipelines-%04x-%04x-%08x-", folder->text, p->vendor, p->device,
-               p->driver_version);
-    for (size_t i = 0; i < VK_UUID_SIZE; i++)
-        pm_str_add(path, "%02x", p->cache_uuid[i]);
-    return true;
-}
-
-const char *pm_vk_cache_body(const char *file, size_t all, size_t *size)
-{
-    struct cache_header h;
-
-    if (all <= sizeof h)
-        return NULL;
-    memcpy(&h, file, sizeof h);
-    *size = all - sizeof h;
-    if (memcmp(h.magic, cache_magic, sizeof h.magic) != 0 ||
-        h.hash != pm_hash_bytes(file + sizeof h, *size, 0))
-        return NULL;
-    return file + sizeof h;
-}
-
-void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size)
-{
-    struct cache_header h = { .hash = pm_hash_bytes(body, size, 0) };
-
-    memcpy(h.magic, cache_magic, sizeof h.magic);
-    pm_str_bytes(file, &h, sizeof h);
-    pm_str_bytes(file, body, size);
-}
-
-/* Returns the driver's bytes of an intact file, else NULL. The caller frees *file. */
-static const char *cache_load(const struct vk_device *d, char **file, size_t *size)
-{
-    struct pm_str folder = { 0 }, path = { 0 };
-    size_t all = 0;
-    const char *body = NULL;
-
-    *file = NULL;
-    if (cache_path(d, &folder, &path) && pm_file_exists(path.text) &&
-        pm_file_read(path.text, file, &all) == PM_OK) {
-        body = pm_vk_cache_body(*file, all, size);
-        if (!body)
-            PM_DEBUG("vulkan", "%s is damaged and is ignored", path.text);
-    }
-    pm_str_free(&folder);
-    pm_str_free(&path);
-    return body;
-}
-
-/* Writes the cache. Failure costs time only. */
-static void cache_save(struct vk_device *d)
-{
-    struct pm_str folder = { 0 }, path = { 0 }, file = { 0 };
-    size_t size = 0;
-    char *data = NULL;
-
-    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, NULL) < 0 ||
-        size == d->pipelines.cache_bytes || !cache_path(d, &folder, &path))
-        goto out;
-    data = pm_malloc(size);
-    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, data) < 0)
-        goto out;
-    pm_vk_cache_wrap(&file, data, size);
-    if (pm_make_folders(folder.text) < 0 || pm_file_write(path.text, file.text, file.length) < 0)
-        PM_DEBUG("vulkan", "compiled shaders are not stored: %s", pm_error_text());
-out:
-    pm_free(data);
-    pm_str_free(&file);
-    pm_str_free(&folder);
-    pm_str_free(&path);
-}
-
-int pm_vk_pipelines_open(struct vk_device *d)
-{
-    char *file;
-    size_t size = 0;
-    const char *body = cache_load(d, &file, &size);
-    VkPipelineCacheCreateInfo info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                                       .initialDataSize = body ? size : 0,
-                                       .pInitialData = body };
-    VkResult r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
-
-    if (r < 0 && body) { /* the driver rejected the bytes */
-        info.initialDataSize = 0, info.pInitialData = NULL;
-        r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
-    }
-    d->pipelines.cache_bytes = info.initialDataSize;
+    d->pipelines.ops = ops;
     pthread_mutex_init(&d->pipelines.lock, NULL);
-    pm_free(file);
-    return pm_vk_result(r, "CreatePipelineCache");
 }
 
-void pm_vk_pipelines_close(struct vk_device *d, bool idle)
+void pm_pipelines_close(struct pm_shader_device *d, bool idle)
 {
-    struct vk_pipelines *p = &d->pipelines;
+    struct pm_pipelines *all = &d->pipelines;
 
-    if (p->cache && idle) {
-        if (p->count > 0)
-            cache_save(d);
-        d->vk.DestroyPipelineCache(d->handle, p->cache, NULL);
+    if (!all->ops)
+        return;
+    for (size_t i = 0; i < all->count; i++) {
+        if (idle && all->list[i]->compiled)
+            all->ops->destroy(d, all->list[i]);
+        pm_free(all->list[i]);
     }
-    if (p->cache)
-        pthread_mutex_destroy(&p->lock);
-    for (size_t i = 0; i < p->count; i++) {
-        if (idle)
-            d->vk.DestroyPipeline(d->handle, p->list[i]->handle, NULL);
-        pm_free(p->list[i]);
-    }
-    pm_free(p->list);
+    pm_free(all->list);
+    pthread_mutex_destroy(&all->lock);
+}
+
+void pm_shader_device_leave(struct pm_shader_device *d)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct pm_shader_device *all;
+
+    pthread_mutex_lock(&lock);
+    d->next = all;
+    all = d;
+    pthread_mutex_unlock(&lock);
+    PM_WARN(d->pipelines.ops->log,
+            "%s: its driver does not return: its threads and memory are freed only at exit",
+            d->base.info.address);
+}
+
+int pm_shader_device_lose(struct pm_shader_device *d, const char *why)
+{
+    atomic_store(&d->base.lost, true);
+    return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
 }
 
 /* ---- looking one up ---------------------------------------------------------------- */
 
-static const struct pm_shader *find_shader(const struct vk_device *d, const char *name)
+static const struct pm_shader *find_shader(const struct pm_shader_device *d, const char *name)
 {
     for (const struct pm_shader *s = d->pipelines.extra; s && s->name; s++)
         if (strcmp(s->name, name) == 0)
@@ -173,12 +82,12 @@ static uint32_t present_buffers(const struct pm_bound_call *c, const struct pm_b
 
 /* Returns the pipeline of a dispatch. A new one is made but not yet compiled. NULL: no such
  * shader. */
-static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *dispatch,
+static struct pm_pipeline *get(struct pm_shader_device *d, const struct pm_dispatch *dispatch,
                                uint32_t present, uint32_t push_bytes)
 {
-    struct vk_pipelines *all = &d->pipelines;
+    struct pm_pipelines *all = &d->pipelines;
     const struct pm_shader *shader = find_shader(d, dispatch->shader);
-    struct vk_pipeline *p;
+    struct pm_pipeline *p;
     size_t bytes = (size_t)dispatch->specs * sizeof *dispatch->spec;
 
     if (shader && !pm_spirv_reads_presence(shader->words, shader->bytes / 4))
@@ -191,7 +100,7 @@ static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *di
     }
     if (!shader)
         return NULL;
-    p = pm_calloc(1, sizeof *p);
+    p = pm_calloc(1, all->ops->pipeline_size);
     p->shader = shader;
     p->specs = dispatch->specs;
     p->present = present;
@@ -222,7 +131,7 @@ static bool forced_variant(const char *kernel, char out[64])
     return false;
 }
 
-static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, const void *params,
+static bool pick_level(const struct pm_shader_device *d, const struct pm_kernel *k, const void *params,
                        size_t count, int level, struct pm_picks *out)
 {
     memset(out, 0, sizeof *out);
@@ -233,7 +142,7 @@ static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, con
 
 /* Picks level *level, or the next level that is not avoided, or the variant that PM_VARIANT names.
  * *last: there is no fallback. PM_EDEVICE without a text: no level is left. */
-static int pick(const struct vk_device *d, const struct pm_kernel *k, const void *params,
+static int pick(const struct pm_shader_device *d, const struct pm_kernel *k, const void *params,
                 size_t count, int *level, struct pm_picks *out, bool *last)
 {
     char forced[64];
@@ -263,7 +172,7 @@ static int pick(const struct vk_device *d, const struct pm_kernel *k, const void
 }
 
 /* Writes why no level of a row is left. */
-static void nothing_left(const struct vk_device *d, const struct pm_kernel *k, char *why,
+static void nothing_left(const struct pm_shader_device *d, const struct pm_kernel *k, char *why,
                          size_t size)
 {
     struct pm_str avoided = { 0 };
@@ -278,10 +187,10 @@ static void nothing_left(const struct vk_device *d, const struct pm_kernel *k, c
     pm_str_free(&avoided);
 }
 
-int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, const void *params,
+int pm_shader_call_scratch(const struct pm_device *base, const struct pm_kernel *k, const void *params,
                        size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {
-    const struct vk_device *d = (const struct vk_device *)base;
+    const struct pm_shader_device *d = (const struct pm_shader_device *)base;
     struct pm_picks picks;
     char why[400];
     bool last;
@@ -295,22 +204,22 @@ int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, 
     return pm_fail(PM_EDEVICE, "%s: %s cannot run: %s", d->base.info.address, k->name, why);
 }
 
-int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
+int pm_shader_call_variant(const struct pm_device *base, const struct pm_kernel *k,
                        const void *params, size_t count, int level, const char **variant)
 {
     struct pm_picks picks;
     bool last;
     int err;
 
-    err = pick((const struct vk_device *)base, k, params, count, &level, &picks, &last);
+    err = pick((const struct pm_shader_device *)base, k, params, count, &level, &picks, &last);
     if (err == PM_OK && !(last && level > 0))
         *variant = picks.variant;
     return last ? err : PM_OK;
 }
 
-uint64_t pm_vk_shaders(const struct pm_device *base)
+uint64_t pm_shader_hash(const struct pm_device *base)
 {
-    const struct vk_device *d = (const struct vk_device *)base;
+    const struct pm_shader_device *d = (const struct pm_shader_device *)base;
     const struct pm_shader *const tables[] = { d->pipelines.extra, pm_shader_table };
     uint64_t h = 1;
 
@@ -322,16 +231,16 @@ uint64_t pm_vk_shaders(const struct pm_device *base)
     return h;
 }
 
-uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
+uint32_t pm_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
 {
     uint32_t addresses = 8 * (uint32_t)bufs, bytes = addresses + (uint32_t)k->params_size;
 
-    *by_address = bytes > VK_PUSH_BYTES;
+    *by_address = bytes > PM_PUSH_BYTES;
     return *by_address ? addresses + 8 : bytes;
 }
 
 /* Whether the picked dispatches can run; if not, `why` holds the reason. */
-static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
+static bool fits(const struct pm_shader_device *d, const struct pm_bound_call *c,
                  const struct pm_picks *picks, char *why, size_t size)
 {
     for (int i = 0; i < PM_MAX_BUFS; i++)
@@ -352,18 +261,18 @@ static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
 
 /* Picks the next level that fits and looks up its pipelines. *why holds the reason for the last
  * refusal and is kept. */
-static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *out,
+static int choose(struct pm_shader_device *d, const struct pm_bound_call *c, struct pm_picked *out,
                   char *why, size_t size)
 {
     struct pm_buf_spec spec[PM_MAX_BUFS];
     int bufs = pm_kernel_bufs(c->kernel, spec), err = PM_OK;
     bool by_address, last = false;
-    uint32_t push_bytes = pm_vk_push_bytes(c->kernel, bufs, &by_address);
+    uint32_t push_bytes = pm_push_bytes(c->kernel, bufs, &by_address);
     uint32_t present = present_buffers(c, spec, bufs);
 
-    if (push_bytes > VK_PUSH_BYTES)
+    if (push_bytes > PM_PUSH_BYTES)
         return pm_fail(PM_EFAIL, "%s: %d buffers and params do not fit a push block of %d bytes",
-                       c->kernel->name, bufs, VK_PUSH_BYTES);
+                       c->kernel->name, bufs, PM_PUSH_BYTES);
     for (; out->level < MAX_LEVELS && !last; out->level++) {
         err = pick(d, c->kernel, c->params, c->count, &out->level, &out->picks, &last);
         if (err < 0 && last)
@@ -384,7 +293,7 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
                    c->kernel->name, why);
 }
 
-int pm_vk_pick_only(struct vk_device *d, const struct pm_bound_call *c, struct pm_picks *out,
+int pm_pick_only(struct pm_shader_device *d, const struct pm_bound_call *c, struct pm_picks *out,
                     bool whole[PM_MAX_DISPATCHES])
 {
     char why[400] = "";
@@ -421,7 +330,7 @@ out:
 }
 
 /* Returns the first of a call's pipelines that did not compile, or NULL. */
-static struct vk_pipeline *broken(const struct vk_picked *p)
+static struct pm_pipeline *broken(const struct pm_picked *p)
 {
     for (int i = 0; i < p->picks.count; i++)
         if (p->pipeline[i]->failed)
@@ -431,11 +340,11 @@ static struct vk_pipeline *broken(const struct vk_picked *p)
 
 /* After compiling: moves a call with a failed pipeline to its next level. *again: there is more to
  * compile. */
-static int fall_back(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *p,
+static int fall_back(struct pm_shader_device *d, const struct pm_bound_call *c, struct pm_picked *p,
                      bool *again)
 {
     int err = PM_OK;
-    struct vk_pipeline *bad = broken(p);
+    struct pm_pipeline *bad = broken(p);
     char why[400], forced[64];
 
     if (!bad)
@@ -447,14 +356,14 @@ static int fall_back(struct vk_device *d, const struct pm_bound_call *c, struct 
     p->level++;
     PM_TRY(choose(d, c, p, why, sizeof why));
     if (!bad->logged)
-        PM_WARN("vulkan", "%s: %s: %s; %s is used instead", d->base.info.address, c->kernel->name,
+        PM_WARN(d->pipelines.ops->log, "%s: %s: %s; %s is used instead", d->base.info.address, c->kernel->name,
                 why, p->picks.variant);
     bad->logged = *again = true;
 out:
     return err;
 }
 
-int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out)
+int pm_pick_all(struct pm_shader_device *d, const struct pm_program_desc *desc, struct pm_picked *out)
 {
     int err = PM_OK;
     bool again = true;
@@ -468,7 +377,7 @@ int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, stru
     }
     while (again) {
         again = false;
-        PM_TRY(pm_vk_compile_new(d));
+        PM_TRY(pm_compile_new(d));
         for (size_t i = 0; i < desc->calls_count; i++)
             PM_TRY(fall_back(d, &desc->calls[i], &out[i], &again));
     }
