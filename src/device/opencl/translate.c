@@ -80,11 +80,13 @@ static void put_struct(struct translator *t, bool shared)
 
 /* ---- functions -------------------------------------------------------------------------- */
 
+/* All calls are inlined. Otherwise PoCL 3.1 with LLVM 15 crashes while it estimates what inlining
+ * the calls of the shader `suppress` would cost. */
 static void put_head(struct translator *t, const struct cl_function *f)
 {
     const char *comma = "";
 
-    pm_str_add(t->out, "static ");
+    pm_str_add(t->out, "static __attribute__((always_inline)) ");
     pm_cl_put_type(t, f->def[1]);
     pm_str_add(t->out, " f%u(", f->def[2]);
     if (t->has_private)

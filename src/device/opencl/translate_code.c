@@ -3,8 +3,8 @@
  * Most instructions are rows of a table. A row's text has, after a $, a letter and the number of a
  * word of the instruction (0 is its operation code): v the value, u and s the value as unsigned and
  * signed integer, r the value as the result's type of integer, p the pointer. $T is the result's
- * type. Integers are added, subtracted and multiplied without sign, because OpenCL C does not define
- * what happens when a signed sum exceeds its range; GLSL does.
+ * type. Integers are added, subtracted and multiplied without sign, because OpenCL C does not
+ * define a signed sum that exceeds its range; GLSL does.
  *
  * A bool is an int, 0 or 1. A vector of bool is a vector of int, 0 or -1, as OpenCL's comparisons
  * return it. */
@@ -414,9 +414,8 @@ static void put_modulo(struct translator *t, const uint32_t *w)
     begin_result(t, w);
     put_text(t, w, "$s3 % $s4;\n");
     pm_cl_line(t);
-    pm_str_add(t->out, "v%u += ", w[2]);
-    pm_str_add(t->out, "(v%u != 0) & ((v%u ^ ", w[2], w[2]);
-    put_text(t, w, "$s4) < 0) ? $s4 : ($T)(0);\n");
+    pm_str_add(t->out, "v%u += ((v%u != 0) & ((v%u ^ ", w[2], w[2], w[2]);
+    put_text(t, w, "$s4) < 0)) ? $s4 : ($T)(0);\n");
 }
 
 /* The low and the high half of a product. */

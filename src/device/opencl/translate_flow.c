@@ -4,8 +4,8 @@
  * this block is `pending`: whoever wrote the merge instruction writes it afterwards. An edge to a
  * pending block is nothing if the text goes on there anyway, a break if it leaves the innermost
  * construct that C can leave, and otherwise a goto. The target of a `continue` in a loop is such a
- * block too; it stands at the end of the loop's body. An edge to any other block writes the block in
- * place. So every block is written once.
+ * block too; it stands at the end of the loop's body. An edge to any other block writes the block
+ * in place. So every block is written once.
  *
  * A phi is a variable that every edge to its block sets. */
 #include "device/opencl/translate_private.h"
@@ -105,6 +105,8 @@ static enum jump jump_to(const struct cl_block *to, struct flow f)
         return NOTHING;
     if (to->pending)
         return to->label == f.leave ? BREAK : GOTO;
+    if (to->is_case)
+        return GOTO;
     return to->label == f.loop && to->done ? CONTINUE : INLINE;
 }
 
@@ -223,7 +225,8 @@ static void put_cases(struct translator *t, const uint32_t *w, uint32_t label, b
         put_line(t, "default:");
 }
 
-/* The label among a switch's targets whose block comes first after block number `after`; 0: none. */
+/* The label among a switch's targets whose block comes first after block number `after`; 0:
+ * none. */
 static uint32_t next_case(const struct translator *t, const uint32_t *w, uint32_t merge,
                           uint32_t after)
 {
@@ -246,7 +249,24 @@ static bool leads_to(const uint32_t *w, uint32_t label)
     return false;
 }
 
-/* Cases are written in the order of their blocks, so that one may fall through to the next. */
+/* Makes the targets of a switch its cases, or ends that. */
+static void set_cases(struct translator *t, const struct cl_block *b, uint32_t merge, bool begin)
+{
+    for (uint32_t label = next_case(t, b->end, merge, 0); label && !t->err;
+         label = next_case(t, b->end, merge, t->ids[label].block)) {
+        struct cl_block *to = block_of(t, label, b->function);
+
+        if (!to)
+            return;
+        if (begin)
+            set_pending(t, to);
+        to->is_case = begin;
+        to->jumped = to->is_branched_to;
+    }
+}
+
+/* Cases are written in the order of their blocks, so most that fall through to another stand before
+ * it. Otherwise a goto leads back; glslang begins with the default. */
 static void put_switch(struct translator *t, const struct cl_block *b, struct flow f, int nesting)
 {
     const uint32_t *w = b->end, merge = f.next;
@@ -259,10 +279,7 @@ static void put_switch(struct translator *t, const struct cl_block *b, struct fl
         return;
     }
     f.leave = merge;
-    for (label = next_case(t, w, merge, 0); label && !t->err;
-         label = next_case(t, w, merge, t->ids[label].block))
-        if (block_of(t, label, b->function))
-            set_pending(t, block_of(t, label, b->function));
+    set_cases(t, b, merge, true);
     pm_cl_line(t);
     pm_str_add(t->out, "switch (");
     pm_cl_put_value(t, w[1]);
@@ -281,6 +298,7 @@ static void put_switch(struct translator *t, const struct cl_block *b, struct fl
         put_line(t, "}");
         label = after;
     }
+    set_cases(t, b, merge, false);
     if (leads_to(w, merge)) {
         put_cases(t, w, merge, k->is_signed);
         put_line(t, "break;");

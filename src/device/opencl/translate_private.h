@@ -64,6 +64,8 @@ struct cl_block {
     bool done;                    /* its text is written */
     bool pending;                 /* an enclosing construct writes it later */
     bool jumped;                  /* a goto needs its label */
+    bool is_case;                 /* of a switch that is being written */
+    bool is_branched_to;          /* by a branch; a switch does not count */
 };
 struct cl_function {
     const uint32_t *def;

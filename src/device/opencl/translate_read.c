@@ -216,7 +216,8 @@ static bool ends_block(uint32_t op)
 
 static void read_barrier(struct translator *t, const uint32_t *w)
 {
-    const uint32_t semantics = pm_cl_constant(t, cl_word(w, cl_op(w) == SpvOpControlBarrier ? 3 : 2));
+    const uint32_t word = cl_op(w) == SpvOpControlBarrier ? 3 : 2;
+    const uint32_t semantics = pm_cl_constant(t, cl_word(w, word));
 
     t->global_fences |= (semantics & (SpvMemorySemanticsUniformMemoryMask |
                                       SpvMemorySemanticsCrossWorkgroupMemoryMask)) != 0;
@@ -305,14 +306,34 @@ static void read_instructions(struct translator *t)
         pm_cl_fail(t, "damaged: it ends inside a function");
 }
 
+static void mark_branch(struct translator *t, uint32_t label)
+{
+    if (label < t->bound && t->ids[label].block)
+        t->blocks[t->ids[label].block].is_branched_to = true;
+}
+
+static void mark_branches(struct translator *t)
+{
+    for (uint32_t b = 1; b < t->block_count; b++) {
+        const uint32_t *w = t->blocks[b].end;
+
+        if (cl_op(w) == SpvOpBranch)
+            mark_branch(t, cl_word(w, 1));
+        if (cl_op(w) == SpvOpBranchConditional) {
+            mark_branch(t, cl_word(w, 2));
+            mark_branch(t, cl_word(w, 3));
+        }
+    }
+}
+
 /* Marks the values that a block uses and another block defines. Literals that equal such an id mark
  * it too; then it is only declared earlier than necessary. */
 static void mark_outer(struct translator *t)
 {
     for (uint32_t b = 1; b < t->block_count; b++) {
-        const uint32_t *w = t->blocks[b].begin, *end = t->blocks[b].end + cl_length(t->blocks[b].end);
+        const uint32_t *w = t->blocks[b].begin;
 
-        for (; w < end; w += cl_length(w))
+        for (; w <= t->blocks[b].end; w += cl_length(w))
             for (uint32_t i = 1; i < cl_length(w); i++)
                 if (w[i] < t->bound && t->ids[w[i]].home && t->ids[w[i]].home != b)
                     t->ids[w[i]].outer = true;
@@ -336,8 +357,10 @@ void pm_cl_read(struct translator *t)
     t->ids = pm_calloc(t->bound, sizeof *t->ids);
     t->types = pm_calloc(t->bound, sizeof *t->types);
     read_instructions(t);
-    if (!t->err)
+    if (!t->err) {
+        mark_branches(t);
         mark_outer(t);
+    }
     if (!t->err && (!t->entry || !t->local[0] || !t->local[1] || !t->local[2]))
         pm_cl_fail(t, "damaged: no entry point or no workgroup size");
 }

@@ -24,8 +24,10 @@ static void put_float(struct translator *t, uint32_t bits)
         pm_str_add(t->out, "(%sINFINITY)", sign);
     else if (exponent >= 127 && exponent < 147 && value == (float)(int)value)
         pm_str_add(t->out, value < 0 ? "(%d.0f)" : "%d.0f", (int)value);
+    else if (bits << 1 == 0)
+        pm_str_add(t->out, bits ? "(-0.0f)" : "0.0f");
     else if (exponent == 0)
-        pm_str_add(t->out, mantissa ? "(%s0x0.%06xp-126f)" : "(%s0.0f)", sign, mantissa << 1);
+        pm_str_add(t->out, "(%s0x0.%06xp-126f)", sign, mantissa << 1);
     else
         pm_str_add(t->out, "(%s0x1.%06xp%df)", sign, mantissa << 1, (int)exponent - 127);
 }
@@ -290,7 +292,8 @@ static void put_chain(struct translator *t, const uint32_t *w, uint32_t chains, 
         put_target(t, w[3], chains + 1, false);
     }
     for (uint32_t i = c.first; i < cl_length(w) && !t->err; i++) {
-        const struct step before = { .type = s.type, .constant = pm_cl_is_constant(t, w[i]) && !cast };
+        const struct step before = { .type = s.type,
+                                     .constant = !cast && pm_cl_is_constant(t, w[i]) };
 
         take_step(t, w[i], &s);
         if (cast && s.component)
