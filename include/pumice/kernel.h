@@ -90,11 +90,17 @@ enum pm_class {
     PM_CLASS_OTHER,
     PM_CLASS_LAVAPIPE,   /* CPU drivers with subgroups of 8 and more */
     PM_CLASS_SWIFTSHADER,
+    PM_CLASS_POCL,       /* OpenCL's CPU drivers */
     PM_CLASS_AMD_RDNA,
     PM_CLASS_AMD_GCN,
     PM_CLASS_NVIDIA,
     PM_CLASS_INTEL,
 };
+/* Whether the class is one of drivers that run shaders on the CPU. */
+static inline bool pm_class_on_cpu(enum pm_class c)
+{
+    return c == PM_CLASS_LAVAPIPE || c == PM_CLASS_SWIFTSHADER || c == PM_CLASS_POCL;
+}
 struct pm_caps {
     /* Capabilities that callers must treat differently, and why. No caller asks for the backend's
      * name. */
@@ -117,6 +123,8 @@ struct pm_caps {
     bool compute_units_guessed;        /* the driver does not report them */
     uint64_t max_buffer_bytes;         /* largest single buffer */
     bool int64, float16, storage16, subgroup_arithmetic;
+    bool last_group; /* A workgroup that counts itself as the last may read what the others wrote
+                      * before they counted. OpenCL 1.2 does not promise this. */
     /* Cooperative matrices: a subgroup multiplies m x k by k x n 16-bit floats and sums in 32 bits.
      * The largest such tile; 0: none. */
     struct { uint32_t m, n, k; } coopmat;

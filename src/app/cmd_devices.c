@@ -12,8 +12,9 @@ static const char *const kinds[] = {
 };
 static const char *const classes[] = {
     [PM_CLASS_OTHER] = "other", [PM_CLASS_LAVAPIPE] = "lavapipe",
-    [PM_CLASS_SWIFTSHADER] = "swiftshader", [PM_CLASS_AMD_RDNA] = "amd_rdna",
-    [PM_CLASS_AMD_GCN] = "amd_gcn", [PM_CLASS_NVIDIA] = "nvidia", [PM_CLASS_INTEL] = "intel",
+    [PM_CLASS_SWIFTSHADER] = "swiftshader", [PM_CLASS_POCL] = "pocl",
+    [PM_CLASS_AMD_RDNA] = "amd_rdna", [PM_CLASS_AMD_GCN] = "amd_gcn",
+    [PM_CLASS_NVIDIA] = "nvidia", [PM_CLASS_INTEL] = "intel",
 };
 
 static const char *why(const struct pm_device_info *d)

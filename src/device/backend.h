@@ -116,5 +116,14 @@ const char *pm_vulkan_absence(void);
 int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);
 uint64_t pm_vulkan_messages(void);
+/* Appends OpenCL devices. A GPU that a usable device of the list offers, too, is marked as
+ * unusable. */
+int pm_opencl_list(struct pm_device_info **list, size_t *count);
+/* Returns why the list got no OpenCL device. */
+const char *pm_opencl_absence(void);
+int pm_opencl_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                   struct pm_device **out);
+/* Marks GPUs of list[others..count-1], OpenCL's, that another entry offers, too. */
+void pm_opencl_hide_doubles(struct pm_device_info *list, size_t others, size_t count);
 
 #endif

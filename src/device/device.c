@@ -16,6 +16,7 @@ int pm_device_list(struct pm_device_info **out, size_t *count)
     size_t n = 0;
 
     PM_TRY(pm_vulkan_list(&list, &n));
+    PM_TRY(pm_opencl_list(&list, &n));
     list = pm_realloc(list, (n + 1) * sizeof *list);
     memset(&list[n], 0, sizeof list[n]);
     pm_cpu_info(&list[n++]);
@@ -42,9 +43,14 @@ static int unusable(const struct pm_device_info *d, const char *where)
                    d->reason);
 }
 
+static bool is_opencl(const struct pm_device_info *d)
+{
+    return strncmp(d->address, "opencl:", 7) == 0;
+}
+
 /* Returns the index that "auto" chooses: discrete before integrated before virtual before CPU;
- * among equals, the one with more memory. It never chooses a software rasteriser, because a user
- * who names no device wants speed. */
+ * among equals, Vulkan before OpenCL, which records no commands; then the one with more memory. It
+ * never chooses a software driver, because a user who names no device wants speed. */
 static size_t automatic(const struct pm_device_info *list, size_t count)
 {
     static const int rank[] = { [PM_KIND_CPU] = 1, [PM_KIND_DISCRETE] = 4,
@@ -57,10 +63,20 @@ static size_t automatic(const struct pm_device_info *list, size_t count)
 
         if (!d->usable || rank[d->kind] < rank[b->kind])
             continue;
-        if (rank[d->kind] > rank[b->kind] || d->memory_bytes > b->memory_bytes)
+        if (rank[d->kind] > rank[b->kind] || is_opencl(d) < is_opencl(b) ||
+            (is_opencl(d) == is_opencl(b) && d->memory_bytes > b->memory_bytes))
             best = i;
     }
     return best;
+}
+
+/* Says of both backends why they list no device. */
+static const char *no_driver(void)
+{
+    static _Thread_local char text[400];
+
+    snprintf(text, sizeof text, "%s; %s", pm_vulkan_absence(), pm_opencl_absence());
+    return text;
 }
 
 const char *pm_device_absence(const struct pm_device_info *list, size_t count)
@@ -74,7 +90,7 @@ const char *pm_device_absence(const struct pm_device_info *list, size_t count)
     return other      ? "none of the GPUs here can be used (pumice devices states the reasons)"
            : software ? "no GPU driver is installed, and software drivers are used only if they "
                         "are named"
-                      : pm_vulkan_absence();
+                      : no_driver();
 }
 
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
@@ -90,10 +106,13 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
     }
     for (size_t i = 0; i < count; i++)
         if (strcasecmp(name, list[i].address) == 0 ||
-            (list[i].uuid[0] && strcasecmp(name, list[i].uuid) == 0)) {
-            *index = i;
-            return list[i].usable ? PM_OK : unusable(&list[i], where);
-        }
+            (list[i].uuid[0] && strcasecmp(name, list[i].uuid) == 0 &&
+             (found == count || !list[found].usable)))
+            found = i;
+    if (found < count) {
+        *index = found;
+        return list[found].usable ? PM_OK : unusable(&list[found], where);
+    }
     for (size_t i = 0; i < count; i++) {
         if (!contains(list[i].name, name) || (found < count && !list[i].usable))
             continue;
@@ -111,7 +130,7 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
     for (size_t i = 0; i < count; i++)
         pm_str_add(&known, "%s%s (%s)", i ? ", " : "", list[i].address, list[i].name);
     err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s%s%s", where, name,
-                  known.text, count > 1 ? "" : "; ", count > 1 ? "" : pm_vulkan_absence());
+                  known.text, count > 1 ? "" : "; ", count > 1 ? "" : no_driver());
     pm_str_free(&known);
     return err;
 }
@@ -125,7 +144,8 @@ int pm_device_open(const struct pm_device_info *info, const struct pm_device_opt
     if (!options)
         options = &defaults;
     PM_TRY(info->kind == PM_KIND_CPU ? pm_cpu_open(info, options, out)
-                                     : pm_vulkan_open(info, options, out));
+           : is_opencl(info)     ? pm_opencl_open(info, options, out)
+                                 : pm_vulkan_open(info, options, out));
     pm_timeline_device(*out);
 out:
     return err;

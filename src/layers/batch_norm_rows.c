@@ -452,9 +452,8 @@ static bool sums_pick(const struct pm_caps *caps, const void *params, size_t cou
                       struct pm_picks *out)
 {
     const struct batch_norm_sums_params *p = params;
-    const bool on_cpu = caps->device_class == PM_CLASS_LAVAPIPE ||
-                        caps->device_class == PM_CLASS_SWIFTSHADER;
-    const bool fits = caps->max_workgroup_invocations >= LAST_LANES &&
+    const bool on_cpu = pm_class_on_cpu(caps->device_class);
+    const bool fits = caps->last_group && caps->max_workgroup_invocations >= LAST_LANES &&
                       caps->max_workgroup_size[0] >= LAST_LANES;
     const int last = on_cpu ? (p->c % 4 == 0 ? 2 : 1) : 0;
 

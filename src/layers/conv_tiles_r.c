@@ -120,7 +120,7 @@ static void transpose(const struct pm_caps *caps, const struct conv_product *m,
 
 int pm_conv_tables_r(const struct pm_caps *caps, const struct conv_table_r *list[PM_CONV_TABLES_R])
 {
-    if (caps->device_class == PM_CLASS_LAVAPIPE)
+    if (caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_POCL)
         list[0] = &lavapipe_r;
     else if (caps->device_class == PM_CLASS_SWIFTSHADER)
         list[0] = &swiftshader_r;

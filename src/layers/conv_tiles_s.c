@@ -295,9 +295,16 @@ static bool is_first_choice(enum pm_class class, int tile)
                                        : true;
 }
 
-/* Adds the second form of list[i] behind it, if it has one; returns the new count. */
-static int with_two(const struct conv_product *m, int i, struct conv_way_s *list, int count)
+/* Adds the second form of list[i] behind it, if it has one; returns the new count. A device that
+ * cannot run the first form has only second ones. */
+static int with_two(const struct pm_caps *caps, const struct conv_product *m, int i,
+                    struct conv_way_s *list, int count)
 {
+    if (!caps->last_group) {
+        for (int k = 0; k < count; k++)
+            list[k].two = is_last(&list[k], m);
+        return count;
+    }
     if (i < 0 || i >= count || !is_last(&list[i], m))
         return count;
     memmove(list + i + 1, list + i, (size_t)(count - i) * sizeof *list);
@@ -321,7 +328,7 @@ static int test_ways(const struct pm_caps *caps, const struct conv_product *m,
         list[count++] = whole;
     if (fits(caps, cut.tile))
         list[count++] = cut;
-    return with_two(m, count - 1, list, count);
+    return with_two(caps, m, count - 1, list, count);
 }
 
 int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
@@ -331,7 +338,7 @@ int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
     const struct conv_tile_s *tiles = class == PM_CLASS_INTEL ? rolled : unrolled;
     int count = 0, best = -1;
 
-    if (class == PM_CLASS_LAVAPIPE || class == PM_CLASS_SWIFTSHADER)
+    if (pm_class_on_cpu(class))
         return test_ways(caps, m, list);
     for (int i = 0; i < TILES; i++) {
         if (!is_offered(caps, m, i) || !fits(caps, &tiles[i]))
@@ -348,5 +355,5 @@ int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
         memmove(list + 1, list, (size_t)best * sizeof *list);
         list[0] = first;
     }
-    return with_two(m, 0, list, count);
+    return with_two(caps, m, 0, list, count);
 }

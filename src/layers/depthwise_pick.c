@@ -8,7 +8,7 @@
 
 static bool on_cpu(const struct pm_caps *caps)
 {
-    return caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
+    return pm_class_on_cpu(caps->device_class);
 }
 
 /* Workgroup shape: lanes along the channels, and on GPUs enough lines for 64 invocations. */

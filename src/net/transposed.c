@@ -67,8 +67,7 @@ static bool pick(const struct pm_caps *caps, const void *params, size_t count, i
                  struct pm_picks *out)
 {
     const struct transpose_weights_params *p = params;
-    const bool on_cpu = caps->device_class == PM_CLASS_LAVAPIPE ||
-                        caps->device_class == PM_CLASS_SWIFTSHADER;
+    const bool on_cpu = pm_class_on_cpu(caps->device_class);
     const uint32_t lanes = caps->subgroup_size < SIDE ? caps->subgroup_size : SIDE;
     const uint32_t squares = (uint32_t)p->squares;
 

@@ -22,7 +22,7 @@ typedef bool pick_fn(const struct pm_caps *caps, const void *params, size_t coun
 static struct pm_caps caps_of(enum pm_class class)
 {
     struct pm_caps c = {
-        .runs_shaders = true, .device_class = class, .subgroup_size = 32,
+        .runs_shaders = true, .last_group = true, .device_class = class, .subgroup_size = 32,
         .max_workgroup_size = { 256, 256, 64 }, .max_workgroup_invocations = 256,
         .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768, .compute_units = 28,
     };

@@ -3,6 +3,7 @@
 #define DRIVERS_H
 
 #include "base/unit.h"
+#include "device/ok.h"
 #include "device/vulkan/device_vk.h"
 
 /* Makes the loader use the installed software drivers, unless the environment names others. */
@@ -59,12 +60,5 @@ static inline void close_device(struct vk_device *v)
 
     pm_device_close(&d);
 }
-
-#define ok(expr)                                                                                   \
-    do {                                                                                           \
-        int ok_ = (expr);                                                                          \
-        if (ok_ != PM_OK)                                                                          \
-            fail_msg("%s: %d: %s", #expr, ok_, pm_error_text());                                   \
-    } while (0)
 
 #endif

@@ -27,7 +27,7 @@ enum { SET_SLOTS = 1 << 14 };
 static struct pm_caps class_caps(enum pm_class class)
 {
     struct pm_caps c = {
-        .runs_shaders = true, .device_class = class, .subgroup_size = 32,
+        .runs_shaders = true, .last_group = true, .device_class = class, .subgroup_size = 32,
         .max_workgroup_size = { 1024, 1024, 64 }, .max_workgroup_invocations = 1024,
         .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
     };
@@ -36,6 +36,8 @@ static struct pm_caps class_caps(enum pm_class class)
         c.subgroup_size = 8, c.int64 = true;
     if (class == PM_CLASS_SWIFTSHADER)
         c.subgroup_size = 4;
+    if (class == PM_CLASS_POCL)
+        c.subgroup_size = 8, c.last_group = false;
     return c;
 }
 

@@ -29,8 +29,8 @@ static inline void fixture_open(struct fixture *f)
     memset(f, 0, sizeof *f);
     f->d = open_with_shaders(current);
     real = f->d->vk;
-    f->x = new_buffer(f->d, N, NULL);
-    f->y = new_buffer(f->d, N, NULL);
+    f->x = new_buffer(&f->d->shared.base, N, NULL);
+    f->y = new_buffer(&f->d->shared.base, N, NULL);
     f->calls[0] = axpy(&f->p[0], 1, N, place(f->x, 0, N), place(f->y, 0, N));
     f->calls[1] = axpy(&f->p[1], 2, N, place(f->x, 0, N), place(f->y, 0, N));
     f->calls[0].label = "first";
@@ -42,8 +42,8 @@ static inline void fixture_open(struct fixture *f)
 static inline void fixture_close(struct fixture *f)
 {
     pm_program_destroy(&f->prog);
-    drop_buffer(f->d, f->x);
-    drop_buffer(f->d, f->y);
+    drop_buffer(&f->d->shared.base, f->x);
+    drop_buffer(&f->d->shared.base, f->y);
     close_device(f->d);
 }
 

@@ -1,22 +1,9 @@
-/* Shared by the tests of the Vulkan backend: small kernel rows with their shaders, and functions
- * that build programs from them. */
+/* Shared by the tests of the Vulkan backend: opens a device that has the shaders of shader_rows.h. */
 #ifndef VULKAN_ROWS_H
 #define VULKAN_ROWS_H
 
 #include "device/drivers.h"
-
-#include "axpy.spv.h"
-#include "optional.spv.h"
-#include "tile.spv.h"
-#include "wide.spv.h"
-
-static const struct pm_shader test_shaders[] = {
-    { "test_axpy", spv_axpy, sizeof spv_axpy },
-    { "test_optional", spv_optional, sizeof spv_optional },
-    { "test_tile", spv_tile, sizeof spv_tile },
-    { "test_wide", spv_wide, sizeof spv_wide },
-    { 0 },
-};
+#include "device/shader_rows.h"
 
 /* Opens a device that uses these shaders. */
 static inline struct vk_device *open_with_shaders(const struct pm_device_info *info)
@@ -25,118 +12,6 @@ static inline struct vk_device *open_with_shaders(const struct pm_device_info *i
 
     d->shared.pipelines.extra = test_shaders;
     return d;
-}
-
-/* ---- rows --------------------------------------------------------------------------- */
-
-struct axpy_params { int count; float a; };
-struct optional_params { int count, has_b; };
-struct tile_params { int count, groups_x, groups_y; };
-struct wide_params { int count; int add[40]; };
-
-static void no_cpu(const struct pm_args *a, size_t begin, size_t end)
-{
-    (void)a, (void)begin, (void)end;
-}
-
-static double huge_work(const void *params, size_t count)
-{
-    (void)params, (void)count;
-    return 1e15;
-}
-
-/* y += a * x */
-static const struct pm_kernel row_axpy = {
-    .name = "test_axpy", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct axpy_params),
-};
-
-/* y += 6 * x, with 64 invocations in a group over three axes; level 1: 8 invocations. */
-static bool pick_tile(const struct pm_caps *caps, const void *params, size_t count, int level,
-                      struct pm_picks *out)
-{
-    const struct tile_params *p = params;
-    uint32_t size = level == 0 ? 64 : 8;
-
-    (void)caps;
-    *out = (struct pm_picks){ .count = 1, .variant = level == 0 ? "wide" : "narrow" };
-    out->d[0] = (struct pm_dispatch){
-        .shader = "test_tile", .specs = 6, .spec = { size, 1, 1, 3, 0, 0 },
-        .groups = { (uint32_t)p->groups_x, (uint32_t)p->groups_y,
-                    (uint32_t)(count / (size * (uint32_t)(p->groups_x * p->groups_y))) },
-    };
-    return level < 2;
-}
-static const struct pm_kernel row_tile = {
-    .name = "test_tile", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_tile,
-};
-static const struct pm_kernel row_tile_long = {
-    .name = "test_tile", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_tile, .flops = huge_work,
-};
-
-static const struct pm_kernel row_wide = {
-    .name = "test_wide", .bufs = "r:x w:y", .cpu = no_cpu,
-    .params_size = sizeof(struct wide_params),
-};
-
-/* y = x + a + b */
-static const struct pm_kernel row_optional = {
-    .name = "test_optional", .bufs = "r:x r?:a r:b w:y", .cpu = no_cpu,
-    .params_size = sizeof(struct optional_params),
-};
-
-/* ---- programs ----------------------------------------------------------------------- */
-
-static inline struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
-{
-    return (struct pm_place){ b, offset, count * sizeof(float) };
-}
-
-/* y += a * x over count floats; *p holds the params. */
-static inline struct pm_bound_call axpy(struct axpy_params *p, float a, size_t count,
-                                        struct pm_place x, struct pm_place y)
-{
-    *p = (struct axpy_params){ (int)count, a };
-    return (struct pm_bound_call){ .kernel = &row_axpy, .label = "axpy", .count = count,
-                                   .params = p, .buf = { x, y } };
-}
-
-static inline struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, const float *values)
-{
-    struct pm_buffer *b = NULL;
-
-    ok(pm_buffer_create(&d->shared.base, floats * sizeof(float), &b));
-    if (values)
-        ok(pm_buffer_write(&d->shared.base, b, 0, values, floats * sizeof(float)));
-    else
-        ok(pm_buffer_fill(&d->shared.base, b, 0, floats * sizeof(float), 0));
-    return b;
-}
-
-static inline void drop_buffer(struct vk_device *d, struct pm_buffer *b)
-{
-    pm_buffer_destroy(&d->shared.base, &b);
-}
-
-/* Runs the program once on slot 0 and waits. */
-static inline void run_once(struct pm_program *p)
-{
-    ok(pm_program_submit(p, 0));
-    ok(pm_program_wait(p, 0));
-}
-
-static inline void expect(struct vk_device *d, struct pm_buffer *b, size_t count,
-                          float (*want)(size_t i))
-{
-    float *got = pm_malloc(count * sizeof *got);
-
-    ok(pm_buffer_read(&d->shared.base, b, 0, got, count * sizeof *got));
-    for (size_t i = 0; i < count; i++)
-        if (got[i] != want(i))
-            fail_msg("element %zu: %g, not %g", i, got[i], want(i));
-    pm_free(got);
 }
 
 #endif

@@ -22,7 +22,7 @@ static float *ramp_values(size_t count)
 static struct pm_buffer *ramp_buffer(struct vk_device *d, size_t count)
 {
     float *v = ramp_values(count);
-    struct pm_buffer *b = new_buffer(d, count, v);
+    struct pm_buffer *b = new_buffer(&d->shared.base, count, v);
 
     pm_free(v);
     return b;
@@ -36,7 +36,7 @@ static void test_copies(void **state)
     struct vk_device *d = *state;
     size_t count = (20 << 20) / 4 + 3;
     float *v = ramp_values(count), *back = pm_calloc(count + 5, sizeof *back);
-    struct pm_buffer *b = new_buffer(d, count + 5, NULL);
+    struct pm_buffer *b = new_buffer(&d->shared.base, count + 5, NULL);
 
     ok(pm_buffer_write(&d->shared.base, b, 12, v, count * sizeof *v));
     ok(pm_buffer_fill(&d->shared.base, b, 12 + 400, 8, 0x40000000));
@@ -44,7 +44,7 @@ static void test_copies(void **state)
     assert_true(back[0] == 0 && back[2] == 0 && back[count + 3] == 0 && back[count + 4] == 0);
     for (size_t i = 0; i < count; i++)
         assert_true(back[3 + i] == (i == 100 || i == 101 ? 2 : v[i]));
-    drop_buffer(d, b);
+    drop_buffer(&d->shared.base, b);
     pm_free(v);
     pm_free(back);
 }
@@ -60,7 +60,7 @@ static void test_big_buffer(void **state)
 {
     struct vk_device *d = *state;
     size_t count = 18 << 20;
-    struct pm_buffer *b = new_buffer(d, 2 * count, NULL), *y = new_buffer(d, count, NULL);
+    struct pm_buffer *b = new_buffer(&d->shared.base, 2 * count, NULL), *y = new_buffer(&d->shared.base, count, NULL);
     float *v = ramp_values(count);
     struct axpy_params p[2];
     struct pm_bound_call calls[] = {
@@ -73,10 +73,10 @@ static void test_big_buffer(void **state)
     ok(pm_buffer_write(&d->shared.base, b, count * 4, v, count * sizeof *v));
     ok(pm_program_create(&d->shared.base, &desc, &prog));
     run_once(prog);
-    expect(d, y, count, tripled);
+    expect(&d->shared.base, y, count, tripled);
     pm_program_destroy(&prog);
-    drop_buffer(d, b);
-    drop_buffer(d, y);
+    drop_buffer(&d->shared.base, b);
+    drop_buffer(&d->shared.base, y);
     pm_free(v);
 }
 
@@ -88,7 +88,7 @@ static void test_replay(void **state)
 {
     enum { RUNS = 20, SLOTS = 3 };
     struct vk_device *d = *state;
-    struct pm_buffer *x = new_buffer(d, N, NULL), *y = new_buffer(d, N, NULL);
+    struct pm_buffer *x = new_buffer(&d->shared.base, N, NULL), *y = new_buffer(&d->shared.base, N, NULL);
     struct axpy_params p;
     struct pm_bound_call call = axpy(&p, 2, N, place(x, 0, N), place(y, 0, N));
     struct pm_place in = place(x, 0, N), out = place(y, 0, N);
@@ -125,8 +125,8 @@ static void test_replay(void **state)
     }
     assert_int_equal(pm_alloc_count(), allocated);
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
 }
 
 /* ---- barriers ----------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static float chained(size_t i)
 static void test_barriers(void **state)
 {
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(d, 3 * N, NULL);
+    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(&d->shared.base, 3 * N, NULL);
     struct pm_place px = place(x, 0, N), y1 = place(y, 0, N), y2 = place(y, 4 * N, N),
                     y3 = place(y, 8 * N, N);
     struct axpy_params p[7];
@@ -157,7 +157,7 @@ static void test_barriers(void **state)
     struct pm_program_desc desc = { .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 };
     struct pm_program *prog = NULL;
     struct pm_counts counts, planned;
-    struct pm_buffer *result = new_buffer(d, N, NULL);
+    struct pm_buffer *result = new_buffer(&d->shared.base, N, NULL);
     float *v = pm_malloc(N * sizeof *v);
 
     ok(pm_program_create(&d->shared.base, &desc, &prog));
@@ -169,11 +169,11 @@ static void test_barriers(void **state)
     run_once(prog);
     ok(pm_buffer_read(&d->shared.base, y, 4 * N, v, N * sizeof *v));
     ok(pm_buffer_write(&d->shared.base, result, 0, v, N * sizeof *v));
-    expect(d, result, N, chained);
+    expect(&d->shared.base, result, N, chained);
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
-    drop_buffer(d, result);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
+    drop_buffer(&d->shared.base, result);
     pm_free(v);
 }
 
@@ -185,8 +185,8 @@ static void test_early_outputs(void **state)
 {
     enum { BIG = 1 << 16 }; /* large enough for the copy queue */
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(d, BIG, NULL),
-                     *z = new_buffer(d, BIG, NULL);
+    struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(&d->shared.base, BIG, NULL),
+                     *z = new_buffer(&d->shared.base, BIG, NULL);
     struct pm_place px = place(x, 0, BIG), py = place(y, 0, BIG), pz = place(z, 0, BIG);
     struct axpy_params p[3];
     struct pm_bound_call calls[] = {
@@ -223,9 +223,9 @@ static void test_early_outputs(void **state)
         ok(pm_program_wait(prog, run));
     }
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
-    drop_buffer(d, z);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
+    drop_buffer(&d->shared.base, z);
 }
 
 /* ---- cutting of work ---------------------------------------------------------------- */
@@ -246,7 +246,7 @@ static struct pm_bound_call tile(const struct pm_kernel *row, struct tile_params
 static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
 {
     size_t count = 64 * 64, segments;
-    struct pm_buffer *x = ramp_buffer(d, count), *y = new_buffer(d, count, NULL);
+    struct pm_buffer *x = ramp_buffer(d, count), *y = new_buffer(&d->shared.base, count, NULL);
     struct tile_params p;
     struct pm_bound_call call = tile(row, &p, count, place(x, 0, count), place(y, 0, count));
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
@@ -255,10 +255,10 @@ static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
     ok(pm_program_create(&d->shared.base, &desc, &prog));
     segments = ((struct vk_program *)prog)->segment_count;
     run_once(prog);
-    expect(d, y, count, six_times);
+    expect(&d->shared.base, y, count, six_times);
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
     return segments;
 }
 
@@ -279,7 +279,7 @@ static void test_cut_program(void **state)
 {
     enum { CALLS = 32, COUNT = 1 << 16 };
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, COUNT), *y = new_buffer(d, COUNT, NULL);
+    struct pm_buffer *x = ramp_buffer(d, COUNT), *y = new_buffer(&d->shared.base, COUNT, NULL);
     struct axpy_params p[CALLS];
     struct pm_bound_call calls[CALLS];
     struct pm_program_desc desc = { .calls = calls, .calls_count = CALLS, .slots = 2 };
@@ -293,10 +293,10 @@ static void test_cut_program(void **state)
     d->shared.segment_seconds = bound, d->shared.bytes = bytes, d->shared.flops = flops;
     assert_int_equal(((struct vk_program *)prog)->segment_count, 8);
     run_once(prog);
-    expect(d, y, COUNT, summed);
+    expect(&d->shared.base, y, COUNT, summed);
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
 }
 
 /* ---- rows of other kinds ------------------------------------------------------------ */
@@ -309,7 +309,7 @@ static float widened(size_t i)
 static void test_params_by_address(void **state)
 {
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(d, N, NULL);
+    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(&d->shared.base, N, NULL);
     struct wide_params p = { .count = N };
     struct pm_bound_call call = { .kernel = &row_wide, .label = "wide", .count = N, .params = &p,
                                   .buf = { place(x, 0, N), place(y, 0, N) } };
@@ -321,17 +321,17 @@ static void test_params_by_address(void **state)
     ok(pm_program_create(&d->shared.base, &desc, &prog));
     memset(&p, 0, sizeof p); /* the program has its own copy */
     run_once(prog);
-    expect(d, y, N, widened);
+    expect(&d->shared.base, y, N, widened);
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, y);
+    drop_buffer(&d->shared.base, x);
+    drop_buffer(&d->shared.base, y);
 }
 
 /* A program with copies only. */
 static void test_no_calls(void **state)
 {
     struct vk_device *d = *state;
-    struct pm_buffer *x = new_buffer(d, N, NULL);
+    struct pm_buffer *x = new_buffer(&d->shared.base, N, NULL);
     struct pm_place px = place(x, 0, N);
     size_t after = 0;
     struct pm_program_desc desc = { .in = &px, .in_count = 1, .out = &px, .out_after = &after,
@@ -344,7 +344,7 @@ static void test_no_calls(void **state)
     run_once(prog);
     assert_memory_equal(pm_program_out(prog, 0, 0), pm_program_in(prog, 0, 0), N * sizeof(float));
     pm_program_destroy(&prog);
-    drop_buffer(d, x);
+    drop_buffer(&d->shared.base, x);
 }
 
 /* ---- absent buffers ----------------------------------------------------------------- */
@@ -373,8 +373,8 @@ static void test_absent(void **state)
 
     for (size_t i = 0; i < N; i++)
         values[i] = ramp(i), ones[i] = 1;
-    struct pm_buffer *x = new_buffer(d, N, values), *a = new_buffer(d, N, ones);
-    struct pm_buffer *y = new_buffer(d, N, NULL), *z = new_buffer(d, N, NULL);
+    struct pm_buffer *x = new_buffer(&d->shared.base, N, values), *a = new_buffer(&d->shared.base, N, ones);
+    struct pm_buffer *y = new_buffer(&d->shared.base, N, NULL), *z = new_buffer(&d->shared.base, N, NULL);
     struct pm_place px = place(x, 0, N), pa = place(a, 0, N), none = { 0 };
     const struct pm_bound_call calls[] = {
         { .kernel = &row_optional, .label = "with a", .count = N, .params = &p,
@@ -390,13 +390,13 @@ static void test_absent(void **state)
     ok(pm_program_create(&d->shared.base, &(struct pm_program_desc){
         .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 }, &prog));
     run_once(prog);
-    expect(d, y, N, one_and_three);
-    expect(d, z, N, tripled);
+    expect(&d->shared.base, y, N, one_and_three);
+    expect(&d->shared.base, z, N, tripled);
     assert_int_equal(variants_of(d, "test_optional", UINT32_MAX), 1);
     assert_int_equal(variants_of(d, "test_optional", ~2u), 1);
     assert_int_equal(variants_of(d, "test_axpy", UINT32_MAX), 1);
     pm_program_destroy(&prog);
-    drop_buffer(d, x), drop_buffer(d, a), drop_buffer(d, y), drop_buffer(d, z);
+    drop_buffer(&d->shared.base, x), drop_buffer(&d->shared.base, a), drop_buffer(&d->shared.base, y), drop_buffer(&d->shared.base, z);
 }
 
 /* ---- modules ------------------------------------------------------------------------ */

@@ -45,7 +45,7 @@ static void runs_variant(struct fixture *f, const struct pm_kernel *row, const i
     ok(pm_program_create(&f->d->shared.base, &desc, &f->prog));
     assert_string_equal(pm_program_variant(f->prog, 0), variant);
     run_once(f->prog);
-    expect(f->d, f->y, N, six_times);
+    expect(&f->d->shared.base, f->y, N, six_times);
     pm_program_destroy(&f->prog);
     pm_free(v);
 }

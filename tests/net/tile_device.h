@@ -94,7 +94,7 @@ static inline struct tile_device tile_device(bool prints)
                             .driver = "none",
                             .kind = PM_KIND_DISCRETE,
                             .usable = true,
-                            .caps = { .runs_shaders = true,
+                            .caps = { .runs_shaders = true, .last_group = true,
                                       .timed_by_queries = true,
                                       .device_class = PM_CLASS_AMD_RDNA,
                                       .subgroup_size = 64,

@@ -24,7 +24,7 @@ static void reach_shader(const char *name)
 static struct pm_caps caps_of(enum pm_class class)
 {
     struct pm_caps c = {
-        .runs_shaders = true, .device_class = class, .subgroup_size = 32,
+        .runs_shaders = true, .last_group = true, .device_class = class, .subgroup_size = 32,
         .max_workgroup_size = { 1024, 1024, 64 }, .max_workgroup_invocations = 1024,
         .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
     };

@@ -155,7 +155,7 @@ static void describe_limits(struct vk_physical *p, const VkPhysicalDevicePropert
     struct pm_caps *c = &p->info.caps;
 
     p->limits = props->limits;
-    c->runs_shaders = c->needs_verification = c->timed_by_queries = true;
+    c->runs_shaders = c->needs_verification = c->timed_by_queries = c->last_group = true;
     c->on_host_cores = p->info.kind == PM_KIND_SOFTWARE;
     for (int i = 0; i < 3; i++) {
         c->max_workgroup_size[i] = p->limits.maxComputeWorkGroupSize[i];

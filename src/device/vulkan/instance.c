@@ -116,8 +116,8 @@ static void open_loader(void)
 const char *pm_vulkan_absence(void)
 {
     pthread_once(&loader_once, open_loader);
-    return get_proc ? "no Vulkan driver lists a device. If there is a GPU, install its driver "
-                      "(Mesa for AMD and Intel), and check VK_DRIVER_FILES"
+    return get_proc ? "no Vulkan driver lists a device (if there is a GPU, install its driver, "
+                      "Mesa for AMD and Intel, and check VK_DRIVER_FILES)"
                     : "the Vulkan loader, libvulkan.so.1, is not installed (package libvulkan1)";
 }
 
