@@ -1,10 +1,11 @@
-/* device: the only interface to CPU and GPU. Functions check their arguments once, then call a
- * backend. A wrong argument is an assertion failure.
+/* device: the only interface to the CPU and to Vulkan and OpenCL devices. Functions check their
+ * arguments once, then call a backend. A wrong argument is an assertion failure.
  *
- * A program is an array of calls, recorded once and replayed. Every run copies input ranges from
- * host memory before the first call. It copies each output range to host memory as soon as the call
- * it waits for is done. Host memory exists `slots` times, so the caller can fill run n + 1 while
- * run n is under way.
+ * A program is an array of calls, prepared once and run many times: the CPU loops over it, Vulkan
+ * replays a recording, OpenCL submits each call again. Every run copies input ranges from host
+ * memory before the first call. It copies each output range to host memory as soon as the call it
+ * waits for is done. Host memory exists `slots` times, so the caller can fill run n + 1 while run n
+ * is under way.
  *
  * Submission returns at once. The CPU device has its own thread, which belongs to the clone. A
  * device's programs run in the order of their submission. One thread submits; any thread may call
@@ -26,24 +27,25 @@ struct pm_program;
 enum pm_device_kind { PM_KIND_CPU, PM_KIND_DISCRETE, PM_KIND_INTEGRATED, PM_KIND_VIRTUAL,
                       PM_KIND_SOFTWARE };
 struct pm_device_info {
-    char address[32];  /* "cpu", "vulkan:0" */
+    char address[32];  /* "cpu", "vulkan:0", "opencl:0" */
     char name[256];
     char driver[256];  /* name and version; the key of caches */
-    char uuid[40];     /* 8-4-4-4-12 hex; "" for the CPU */
+    char uuid[40];     /* 8-4-4-4-12 hex; "" for the CPU, and if an OpenCL driver reports none */
     char pci[16];      /* "0000:03:00.0" or "" */
     enum pm_device_kind kind;
-    uint64_t memory_bytes;  /* largest device-local heap; host memory for the CPU */
+    uint64_t memory_bytes;  /* Vulkan: largest device-local heap; OpenCL: global memory; CPU: host
+                             * memory */
     bool usable;
     char reason[160];  /* why it is not usable, or "same GPU as vulkan:0" */
     struct pm_caps caps;
     char features[512]; /* optional features present, space-separated */
 };
 /* Lists all devices, cpu last. If two drivers offer the same GPU, the second is marked unusable
- * ("same GPU as ..."). Free the list with pm_free. A machine without Vulkan is not an error. */
+ * ("same GPU as ..."). Free the list with pm_free. A machine without drivers is not an error. */
 int pm_device_list(struct pm_device_info **out, size_t *count);
 /* Finds the device that a name means. Names: "auto" (discrete before integrated before virtual GPU
- * before CPU, never a software rasteriser), "cpu", "vulkan:N", a UUID, or a part of a device's
- * name, in upper or lower case, that matches one device only. *index: into list. */
+ * before CPU, never a software driver), "cpu", "vulkan:N", "opencl:N", a UUID, or a part of a
+ * device's name, in upper or lower case, that matches one device only. *index: into list. */
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
                    const char *where, size_t *index);
 /* Returns why "auto" finds no GPU: no loader, no driver, or only devices that "auto" skips. */
@@ -54,7 +56,7 @@ struct pm_device_options {
     double segment_ms;     /* limit on the estimated work of one submission; 0 = 100 */
     double hang_seconds;   /* seconds without progress after which the device counts as lost; 0 =
                             * 300, INFINITY = never */
-    double compile_seconds; /* Vulkan: seconds without a compiled shader after which the device
+    double compile_seconds; /* GPUs: seconds without a compiled shader after which the device
                              * counts as lost; 0 = 600, INFINITY = never */
     double slow;           /* CPU, for tests: factor on the time of every run; 0 = no change */
     int lose_at, hang_at;  /* for tests: the run of a program "train" that is lost or (CPU only)
@@ -144,10 +146,10 @@ double pm_program_seconds(struct pm_program *p, int slot);
 double pm_program_begun(struct pm_program *p, int slot);
 /* Stores when each call of the slot's last run began and ended, in seconds since the run began (the
  * input copies come first). begin and end need room for all calls. Call it after pm_program_wait,
- * for a program made with `timed`. On Vulkan the calls of a timed program run one after the other,
- * each behind a barrier. So no two calls overlap, and time saved by overlap does not show. If a
- * call is cut into several dispatches or submissions, it lasts from the begin of the first to the
- * end of the last. PM_EDEVICE: the device has no timestamps. */
+ * for a program made with `timed`. On GPUs the calls of a timed program run one after the other. So
+ * no two calls overlap, and time saved by overlap does not show. If a call is cut into several
+ * dispatches or submissions, it lasts from the begin of the first to the end of the last.
+ * PM_EDEVICE: the device has no timestamps. */
 int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
 /* Stores when the slot's last run copied its inputs (element 0 of begin and end) and each output
  * (the other elements), in the same unit as pm_program_call_times; NAN where nothing was copied. */

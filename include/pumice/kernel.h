@@ -1,7 +1,7 @@
 /* kernel: the interface between the computation and the device that runs it. A kernel row names its
  * buffers, parameters, C function and shader. A call is a row with shapes and buffers filled in. A
  * training step is an array of calls: the CPU loops over it, Vulkan records it once and replays
- * it. */
+ * it, OpenCL submits its calls in every run. */
 #ifndef PUMICE_KERNEL_H
 #define PUMICE_KERNEL_H
 
@@ -167,7 +167,7 @@ static inline size_t pm_moment_chunks(struct pm_rows r)
  * on the step's device. Other work has its own place:
  * - The loader's threads make values that need only labels, before the step (task.h).
  * - Work after a step (grouping, metrics, drawing) is ordinary host code on the step's outputs.
- * No row runs on the host within a step: Vulkan would wait inside submit, so several GPUs would
+ * No row runs on the host within a step: a GPU would wait inside submit, so several GPUs would
  * take turns. */
 struct pm_kernel {
     const char *name;

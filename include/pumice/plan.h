@@ -265,8 +265,8 @@ double pm_plan_seconds(const struct pm_plan *p, int slot);
 double pm_plan_begun(const struct pm_plan *p, int slot);
 int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double *end);
 /* Turns the times of calls on or off in a plan created as timeable. No run may be under way. On
- * Vulkan a second recording of the same calls then runs, with the same results. It is recorded with
- * the plan. */
+ * GPUs a second program of the same calls then runs, with the same results. It is created with the
+ * plan. */
 void pm_plan_set_timed(struct pm_plan *p, bool on);
 /* The list of calls, for checks, benchmarks and profiles. */
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);

@@ -22,8 +22,8 @@
  *     sum exceeds L sqrt(n) u sqrt(n) |t|_2 = L n S with probability 2 exp(-L^2 / 2) (Higham and
  *     Mary 2019). L = 8 gives 3e-14; two sides round, hence 16. n comes from the row: its flops, or
  *     the inputs' values, per value of output, whichever is more.
- *   - u |y| is the rounding of the result; with n + 2 >= 3 it also holds what Vulkan allows exp,
- *     log, division and roots beside exact rounding (some units in the last place).
+ *   - u |y| is the rounding of the result; with n + 2 >= 3 it also holds what Vulkan and OpenCL
+ *     allow exp, log, division and roots beside exact rounding (some units in the last place).
  *   - 16 u max|y| covers constants inside a function (p - 1, 1 + e), which moving inputs do not
  *     show.
  *   - 2^-120: numbers below the normal range may be flushed to zero.

@@ -21,7 +21,8 @@ static const char *why(const struct pm_device_info *d)
 {
     switch (d->kind) {
     case PM_KIND_DISCRETE:
-        return "discrete GPUs come first, the one with the most memory among several";
+        return "discrete GPUs come first; among several, Vulkan before OpenCL, then the most "
+               "memory";
     case PM_KIND_INTEGRATED:
         return "no usable discrete GPU is there, and an integrated one comes before the CPU";
     case PM_KIND_VIRTUAL:
@@ -48,7 +49,8 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d)
         pm_str_add(s, "    threads     %d\n", c->threads);
         return;
     }
-    pm_str_add(s, "    uuid        %s%s%s\n", d->uuid, d->pci[0] ? ", PCI " : "", d->pci);
+    pm_str_add(s, "    uuid        %s%s%s\n", d->uuid[0] ? d->uuid : "none",
+               d->pci[0] ? ", PCI " : "", d->pci);
     pm_str_add(s, "    limits      buffers of %s, workgroups of %u (%ux%ux%u) with %s shared\n",
                pm_bytes_text(c->max_buffer_bytes, buffer), c->max_workgroup_invocations,
                c->max_workgroup_size[0], c->max_workgroup_size[1], c->max_workgroup_size[2],
@@ -213,11 +215,12 @@ const struct pm_command pm_command_devices = {
     .usage = "[NAME] [--measure]",
     .details =
         "Lists every device with the address, name and UUID that a config can use, and its\n"
-        "limits and features. If two drivers offer the same GPU, the better driver is used.\n"
-        "Software rasterisers (lavapipe, SwiftShader) are used only if a config names them.\n"
+        "limits and features. If two drivers offer the same GPU, the better one is used; Vulkan\n"
+        "comes before OpenCL. Software drivers (lavapipe, SwiftShader, PoCL) are used only if a\n"
+        "config names them.\n"
         "\n"
-        "NAME is an entry of a config's \"devices\": auto (the default), cpu, vulkan:0, a UUID or\n"
-        "a part of a name. The last line shows the device that NAME selects.\n"
+        "NAME is an entry of a config's \"devices\": auto (the default), cpu, vulkan:0, opencl:0,\n"
+        "a UUID or a part of a name. The last line shows the device that NAME selects.\n"
         "\n"
         "--measure measures the peak of this device: multiply-adds in registers, and a copy that\n"
         "is too large for its caches. `pumice bench kernels` measures how much of it the kernels\n"

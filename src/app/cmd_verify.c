@@ -271,9 +271,9 @@ const struct pm_command pm_command_verify = {
     .details =
         "Runs every kernel of the program (layers, optimizers, norms) on small inputs, in every\n"
         "variant that a device supports, and compares it with the CPU. With a config it runs the\n"
-        "kernels of the config's training step at their real sizes. DEVICE is vulkan:0, a UUID\n"
-        "or a part of a name; the default is every GPU. Software drivers are verified only if\n"
-        "they are named.\n"
+        "kernels of the config's training step at their real sizes. DEVICE is vulkan:0,\n"
+        "opencl:0, a UUID or a part of a name; the default is every GPU. Software drivers are\n"
+        "verified only if they are named.\n"
         "\n"
         "  --limit S     ends the check of each device after S seconds and reports the kernels\n"
         "                that were checked until then; 0, the default, sets no limit\n"

@@ -231,7 +231,7 @@ static const struct pm_opt run[] = {
     PM_DOUBLE(pm_config_run, compile_seconds, 600, 0, 1e9,
               "timeout: a GPU whose driver finishes no shader for so many seconds counts as lost; "
               "0 = off"),
-    PM_BOOL(pm_config_run, validate, false, "use the Vulkan validation layer"),
+    PM_BOOL(pm_config_run, validate, false, "use the validation layer on Vulkan devices"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "batch shares of devices without a share: equal, or by measured speed"),
     PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all|last",
@@ -330,7 +330,7 @@ const struct pm_opt pm_config_early_stop_opts[] = {
 
 const struct pm_opt pm_config_device_opts[] = {
     PM_STRING(pm_config_device, name, "auto",
-              "auto, cpu, vulkan:N, a UUID, or part of a device's name"),
+              "auto, cpu, vulkan:N, opencl:N, a UUID, or part of a device's name"),
     PM_FLOAT(pm_config_device, share, 0, 0, 1e6,
              "relative share of the batch; 0 = by run.balance"),
     PM_INT(pm_config_device, threads, 0, 0, 256, "CPU: number of threads; 0 = number of cores"),

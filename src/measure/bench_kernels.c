@@ -1,7 +1,7 @@
 /* bench_kernels: measures a table of products and convolutions on one device, and compares them
  * with its measured peaks.
  *
- * Times are the device's (timestamps on Vulkan). A call shorter than half a millisecond is repeated
+ * Times are the device's (timestamps on GPUs). A call shorter than half a millisecond is repeated
  * inside one program, so that the cost of starting it is negligible. Rates are those of the fastest
  * run, because other work on the machine can only make a run longer. */
 #include <pumice/measure.h>

@@ -1,5 +1,5 @@
 /* profile: measures the calls of a training step. Steps run one by one, so that a device's time and
- * the host's are separate. On Vulkan the calls of timed programs do not overlap either. */
+ * the host's are separate. On GPUs the calls of timed programs do not overlap either. */
 #include <pumice/measure.h>
 #include <pumice/trace.h>
 

@@ -37,7 +37,7 @@ struct pm_plan {
     /* Created by pm_plan_load. block is borrowed if activations are shared. */
     struct pm_buffer *block[PM_MAX_BLOCKS], *constants, *counters;
     struct pm_program *program;
-    struct pm_program *other;   /* timeable, Vulkan: the other of the two, timed or untimed */
+    struct pm_program *other;   /* timeable, GPUs: the other of the two, timed or untimed */
     bool is_timed;              /* program records times */
     uint64_t moves; /* count of moves of the shared memory when the plan was recorded */
 };
