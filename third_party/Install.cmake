@@ -66,15 +66,16 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME pumice)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "Pumice trains image classifiers and segmentation nets from one JSON file, on
-every GPU that has a Vulkan driver and on the CPU. It evaluates, predicts and
-exports ONNX models.")
+every GPU that has a Vulkan or OpenCL driver and on the CPU. It evaluates,
+predicts and exports ONNX models.")
 # dpkg-shlibdeps finds the linked libraries only. The packages named here hold the variant of
 # OpenBLAS whose folder stands in the program's run path, libraries that the program opens while it
 # runs, and drivers of GPUs.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0-openmp, libvulkan1")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
     "libcurl4, libarchive13, libxml2, libyaml-0-2, libwebp7, libwebpdemux2, libtiff6, libheif1, \
-libfreetype6, fonts-dejavu-core, ca-certificates, mesa-vulkan-drivers")
+libfreetype6, fonts-dejavu-core, ca-certificates, mesa-vulkan-drivers, \
+ocl-icd-libopencl1 | libopencl1")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libopenblas-openmp-dev, \

@@ -172,7 +172,7 @@ def hint():
     return ("Install the GPU's Vulkan driver. On Debian and Ubuntu, for AMD and Intel:\n"
             "    sudo apt-get install mesa-vulkan-drivers\n"
             "For NVIDIA, the graphics driver of the distribution or of NVIDIA.\n"
-            "docs/devices.md lists GPUs and drivers.")
+            "docs/devices.md lists GPUs and drivers, and OpenCL drivers for GPUs without Vulkan.")
 
 
 def no_gpu(report):
