@@ -17,6 +17,7 @@ import box_seeds
 import detection_seeds
 import folder_seeds
 import pipeline_seeds
+import shader_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
 from wire_format import example, feature, field, masked
@@ -506,6 +507,7 @@ def main():
         "detection": detection_seeds.detections(),
         "pipeline": pipeline_seeds.pipelines(),
         "patterns": pipeline_seeds.patterns(),
+        "opencl_translate": shader_seeds.translations(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
