@@ -12,9 +12,9 @@ shared float tile[TRANSPOSE_SQUARE * (TRANSPOSE_SQUARE + 1)];
 
 void main()
 {
+    square s = square_of(min(square_number(), uint(p.squares) - 1u));
     if (square_number() >= uint(p.squares))
-        return;
-    square s = square_of(square_number());
+        s.count_c = s.count_k = 0u; /* no return: all workgroups reach the barrier */
     uint x = gl_LocalInvocationID.x, y = gl_LocalInvocationID.y;
 
     for (uint c = y; c < s.count_c; c += LINES)

@@ -93,6 +93,15 @@ const char *pm_device_absence(const struct pm_device_info *list, size_t count)
                       : no_driver();
 }
 
+/* Whether device i's name contains the text. The name of an OpenCL driver for the CPU contains the
+ * CPU's name, so such a text means the CPU, the last device. */
+static bool fits_name(const struct pm_device_info *list, size_t count, size_t i, const char *name)
+{
+    const bool for_cpu = is_opencl(&list[i]) && list[i].kind == PM_KIND_SOFTWARE;
+
+    return contains(list[i].name, name) && !(for_cpu && contains(list[count - 1].name, name));
+}
+
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
                    const char *where, size_t *index)
 {
@@ -114,7 +123,7 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
         return list[found].usable ? PM_OK : unusable(&list[found], where);
     }
     for (size_t i = 0; i < count; i++) {
-        if (!contains(list[i].name, name) || (found < count && !list[i].usable))
+        if (!fits_name(list, count, i, name) || (found < count && !list[i].usable))
             continue;
         if (found < count && list[found].usable)
             return pm_fail(
@@ -144,8 +153,8 @@ int pm_device_open(const struct pm_device_info *info, const struct pm_device_opt
     if (!options)
         options = &defaults;
     PM_TRY(info->kind == PM_KIND_CPU ? pm_cpu_open(info, options, out)
-           : is_opencl(info)     ? pm_opencl_open(info, options, out)
-                                 : pm_vulkan_open(info, options, out));
+           : is_opencl(info)         ? pm_opencl_open(info, options, out)
+                                     : pm_vulkan_open(info, options, out));
     pm_timeline_device(*out);
 out:
     return err;
