@@ -92,43 +92,48 @@ static void cache_path(const struct cl_device *d, const struct pm_str *text, str
     pm_str_add(path, "%s/%s", d->cache.text, hash);
 }
 
-/* Makes the program from a kept binary. False: there is none, or the driver rejects it. */
+/* Makes a program from a binary; NULL: the driver rejects it. */
+static cl_program from_binary(struct cl_device *d, const void *binary, size_t size)
+{
+    const unsigned char *bytes = binary;
+    cl_int r, status = CL_SUCCESS;
+    cl_program program = d->cl.CreateProgramWithBinary(d->context, 1, &d->physical.device, &size,
+                                                       &bytes, &status, &r);
+
+    if (r == CL_SUCCESS && status == CL_SUCCESS)
+        r = d->cl.BuildProgram(program, 1, &d->physical.device, d->build_options, NULL, NULL);
+    if (r == CL_SUCCESS && status == CL_SUCCESS)
+        return program;
+    PM_DEBUG("opencl", "the driver rejects a binary (%s)", pm_cl_result_name(r));
+    if (program)
+        d->cl.ReleaseProgram(program);
+    return NULL;
+}
+
+/* Makes the program from a kept binary. False: there is none, or it is damaged. */
 static bool load(struct cl_device *d, const char *path, cl_program *out)
 {
     char *file = NULL;
     size_t size = 0;
     const char *body = path ? pm_pipeline_cache_load(path, "opencl", &file, &size) : NULL;
-    const unsigned char *binary = (const unsigned char *)body;
-    cl_int r = CL_INVALID_BINARY, status = CL_SUCCESS;
 
-    *out = NULL;
-    if (body)
-        *out = d->cl.CreateProgramWithBinary(d->context, 1, &d->physical.device, &size, &binary,
-                                             &status, &r);
-    if (*out && r == CL_SUCCESS && status == CL_SUCCESS)
-        r = d->cl.BuildProgram(*out, 1, &d->physical.device, d->build_options, NULL, NULL);
-    if (*out && (r != CL_SUCCESS || status != CL_SUCCESS)) {
-        PM_DEBUG("opencl", "%s: the driver rejects it (%s)", path, pm_cl_result_name(r));
-        d->cl.ReleaseProgram(*out);
-        *out = NULL;
-    }
+    *out = body ? from_binary(d, body, size) : NULL;
     pm_free(file);
     return *out != NULL;
 }
 
-/* Keeps the binary on disk. Without a folder for it, too, the binary is asked for: PoCL compiles for
- * the workgroup's size only then, or else during a run. */
-static void save(struct cl_device *d, const char *path, cl_program program)
+/* Keeps the program's binary on disk. */
+static void keep(struct cl_device *d, const char *path, cl_program program)
 {
     size_t size = 0;
-    unsigned char *binary;
+    unsigned char *binary = NULL;
 
-    if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL)
-            != CL_SUCCESS || size == 0)
+    if (!path || d->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL)
+                     != CL_SUCCESS || size == 0)
         return;
     binary = pm_malloc(size);
     if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)
-            == CL_SUCCESS && path)
+        == CL_SUCCESS)
         pm_pipeline_cache_save(path, "opencl", binary, size);
     pm_free(binary);
 }
@@ -154,7 +159,7 @@ static int make(struct cl_device *d, struct cl_pipeline *p, const struct pm_str 
     p->program = d->cl.CreateProgramWithSource(d->context, 1, &source, &text->length, &r);
     PM_TRY(pm_cl_result(r, "CreateProgramWithSource"));
     PM_TRY(build(d, p->program));
-    save(d, path.text, p->program);
+    keep(d, path.text, p->program);
 out:
     if (alone)
         pthread_mutex_unlock(&one);
