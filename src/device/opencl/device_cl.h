@@ -85,8 +85,8 @@ int pm_cl_queue_create(struct cl_device *d, struct cl_queue *q);
 void pm_cl_queue_destroy(struct cl_device *d, struct cl_queue *q);
 /* The result of a call that submits work: 0, or the device is lost and PM_ELOST. */
 int pm_cl_submit_result(struct cl_device *d, cl_int r, const char *text);
-/* Flushes the queue and adds a submission that ends with `last`, which it releases. Returns its
- * value. The caller holds queue_lock. */
+/* Flushes the queue and adds a submission that ends with `last`, which the queue then owns, also if
+ * this fails. *value: the submission's. The caller holds queue_lock. */
 int pm_cl_submitted(struct cl_device *d, struct cl_queue *q, cl_event last, uint64_t *value);
 /* Fails with PM_ELOST if the device was lost before. */
 int pm_cl_check(const struct cl_device *d);

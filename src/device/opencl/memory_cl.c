@@ -48,20 +48,23 @@ int pm_cl_block_create(struct cl_device *d, size_t size, enum cl_use use, struct
     struct cl_block b = { .size = size };
     cl_event event = NULL;
     cl_int r, status = CL_COMPLETE;
+    const char *call = "CreateBuffer"; /* the newest one */
 
     b.memory = d->cl.CreateBuffer(d->context, CL_MEM_READ_WRITE |
                                   (use == CL_USE_HOST ? CL_MEM_ALLOC_HOST_PTR : 0), size, NULL, &r);
-    if (r == CL_SUCCESS)
+    if (r == CL_SUCCESS) {
+        call = use == CL_USE_DEVICE ? "EnqueueFillBuffer" : "EnqueueMapBuffer";
         r = touch(d, use, &b, &event);
-    if (r == CL_SUCCESS)
-        r = d->cl.Flush(d->compute.handle);
+    }
+    if (r == CL_SUCCESS && (r = d->cl.Flush(d->compute.handle)) != CL_SUCCESS)
+        call = "Flush";
     if (event)
         PM_TRY(pm_cl_wait_event(d, event, &status));
     if (r == CL_SUCCESS)
         r = status < 0 ? status : CL_SUCCESS;
     if (is_memory(r))
         PM_TRY(out_of_memory(d, size, r));
-    PM_TRY(pm_cl_result(r, "CreateBuffer"));
+    PM_TRY(pm_cl_result(r, call));
     if (use == CL_USE_HOST)
         memset(b.map, 0, size);
     *out = b;

@@ -164,8 +164,9 @@ static int submit_transfer(struct batch *b, size_t segment, cl_event after)
     PM_TRY(enqueued(&copies, b->d->cl.EnqueueBarrierWithWaitList(q->handle, 1, &after, &event),
                     "clEnqueueBarrierWithWaitList", &event));
     PM_TRY(copy_out(&copies, q->handle, segment, true));
-    PM_TRY(pm_cl_submitted(b->d, q, copies.last, &b->s->transfer_value[segment]));
-    copies.last = NULL;
+    err = pm_cl_submitted(b->d, q, copies.last, &b->s->transfer_value[segment]);
+    copies.last = NULL; /* the queue has it, also after an error */
+    PM_TRY(err);
     b->s->transfer_done = b->s->transfer_value[segment];
 out:
     if (copies.last)
@@ -203,8 +204,9 @@ static int submit_segment(struct cl_program *p, struct cl_slot *s, size_t i)
                         "clEnqueueMarkerWithWaitList", &event));
     event = b.last;
     d->cl.RetainEvent(event);
-    PM_TRY(pm_cl_submitted(d, &d->compute, b.last, &s->value[i]));
-    b.last = NULL;
+    err = pm_cl_submitted(d, &d->compute, b.last, &s->value[i]);
+    b.last = NULL; /* the queue has it, also after an error */
+    PM_TRY(err);
     s->done = s->value[i];
     if (has_transfer(p, i))
         PM_TRY(submit_transfer(&b, i, event));
