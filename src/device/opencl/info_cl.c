@@ -366,14 +366,15 @@ static size_t name_length(const char *name)
 
 /* Whether two GPUs of which the drivers tell no common identity could be one: vendor, name and
  * memory (within an eighth) agree. Drivers of an integrated GPU differ in how much of the host's
- * memory they count. */
+ * memory they count. One driver lists a GPU once, so two entries of it are two cards. */
 static bool alike(const struct pm_device_info *a, const struct pm_device_info *b)
 {
     const uint64_t more = a->memory_bytes > b->memory_bytes ? a->memory_bytes : b->memory_bytes;
     const uint64_t less = a->memory_bytes + b->memory_bytes - more;
     const size_t n = name_length(a->name);
 
-    return a->caps.device_class == b->caps.device_class && a->kind == b->kind &&
+    return strcmp(a->driver, b->driver) != 0 &&
+           a->caps.device_class == b->caps.device_class && a->kind == b->kind &&
            (a->kind == PM_KIND_INTEGRATED || more - less <= more / 8) &&
            n == name_length(b->name) && strncasecmp(a->name, b->name, n) == 0;
 }
