@@ -2,6 +2,7 @@
 #include "device/opencl/device_cl.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 void (*pm_cl_loaded)(struct cl *cl);
@@ -12,7 +13,8 @@ static bool found;
 
 static void open_loader(void)
 {
-    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *name = getenv("PM_OPENCL_LOADER");
+    void *library = dlopen(name && name[0] ? name : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
 
     if (!library) {
         PM_DEBUG("opencl", "no loader: %s", dlerror());
