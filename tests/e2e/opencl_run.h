@@ -1,0 +1,77 @@
+/* Shared by the tests of whole runs on an OpenCL device, PoCL: LeNet on drawn shapes. Kernels stay
+ * in the cache of the OpenCL tests, outside of the test's own folder. */
+#ifndef OPENCL_RUN_H
+#define OPENCL_RUN_H
+
+#include "e2e/program.h"
+#include "e2e/same_run.h"
+
+/* Two devices with twice the batch run the same kernels as one. */
+static const char lenet[] =
+    "{ \"model\": { \"name\": \"lenet\" },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 1 },\n"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 28 },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"opencl:0\"],\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.001 },\n"
+    "  \"run\": { \"steps\": 6, \"batch_size\": 8, \"log_every_steps\": 1,\n"
+    "           \"save_every_steps\": 2, \"keep\": 2 },\n"
+    "  \"eval\": { \"every_steps\": 3, \"batch_size\": 8 } }\n";
+
+static const char on_both[] = "run.batch_size=16 'devices=[\"opencl:0\",\"cpu\"]'";
+
+/* Starts a run, ends it with SIGKILL after this time, and lets it end. It must have the bits of the
+ * undisturbed run. */
+static inline void killed_run(const char *whole, const char *torn, const double *seconds,
+                              int kills, const char *more)
+{
+    char arguments[2048], name[512], a[512], b[512];
+
+    snprintf(name, sizeof name, "%s", in("killed"));
+    snprintf(arguments, sizeof arguments, "train %s run.folder=%s %s", in("net.json"),
+             in("%s", torn), more);
+    for (int i = 0; i < kills; i++) {
+        const pid_t pid = start(NULL, name, arguments);
+        struct result r;
+
+        usleep((useconds_t)(1e6 * seconds[i]));
+        kill(pid, SIGKILL);
+        r = finish(pid, name);
+        drop(&r);
+    }
+    check(train_net(NULL, torn, more), 0);
+    snprintf(a, sizeof a, "%s", in("%s", whole));
+    snprintf(b, sizeof b, "%s", in("%s", torn));
+    same_run(a, b);
+}
+
+static inline int make_opencl_world(void **state)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    char *kept = cache ? pm_strdup(cache) : NULL;
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    if (kept)
+        setenv("XDG_CACHE_HOME", kept, 1);
+    pm_free(kept);
+    pm_str_add(&text, lenet, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    check(run(NULL, "dataset make shapes %s size=28 train=40 validation=8 test=20", in("data")), 0);
+    return 0;
+}
+
+/* Whether the program lists an OpenCL device. If not, prints that the test is skipped. */
+static inline bool has_opencl(void)
+{
+    const bool has = getenv("PUMICE_PROGRAM") &&
+                     system("\"$PUMICE_PROGRAM\" devices opencl:0 >/dev/null 2>&1") == 0;
+
+    if (!has)
+        print_message("skipped: PoCL (package pocl-opencl-icd) is not installed\n");
+    return has;
+}
+
+#endif
