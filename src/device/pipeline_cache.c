@@ -1,5 +1,5 @@
-/* pipeline_cache: files that keep what a driver compiled. A header stands before the driver's bytes,
- * so the driver never gets a truncated or foreign file. */
+/* pipeline_cache: files that keep what a driver compiled. A header stands before the driver's
+ * bytes, so the driver never gets a truncated or foreign file. */
 #include "device/pipelines.h"
 
 #include <stdlib.h>

@@ -131,8 +131,8 @@ static bool forced_variant(const char *kernel, char out[64])
     return false;
 }
 
-static bool pick_level(const struct pm_shader_device *d, const struct pm_kernel *k, const void *params,
-                       size_t count, int level, struct pm_picks *out)
+static bool pick_level(const struct pm_shader_device *d, const struct pm_kernel *k,
+                       const void *params, size_t count, int level, struct pm_picks *out)
 {
     memset(out, 0, sizeof *out);
     if (k->pick)
@@ -187,8 +187,8 @@ static void nothing_left(const struct pm_shader_device *d, const struct pm_kerne
     pm_str_free(&avoided);
 }
 
-int pm_shader_call_scratch(const struct pm_device *base, const struct pm_kernel *k, const void *params,
-                       size_t count, int level, size_t bytes[PM_MAX_BUFS])
+int pm_shader_call_scratch(const struct pm_device *base, const struct pm_kernel *k,
+                           const void *params, size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {
     const struct pm_shader_device *d = (const struct pm_shader_device *)base;
     struct pm_picks picks;
@@ -356,14 +356,15 @@ static int fall_back(struct pm_shader_device *d, const struct pm_bound_call *c, 
     p->level++;
     PM_TRY(choose(d, c, p, why, sizeof why));
     if (!bad->logged)
-        PM_WARN(d->pipelines.ops->log, "%s: %s: %s; %s is used instead", d->base.info.address, c->kernel->name,
-                why, p->picks.variant);
+        PM_WARN(d->pipelines.ops->log, "%s: %s: %s; %s is used instead", d->base.info.address,
+                c->kernel->name, why, p->picks.variant);
     bad->logged = *again = true;
 out:
     return err;
 }
 
-int pm_pick_all(struct pm_shader_device *d, const struct pm_program_desc *desc, struct pm_picked *out)
+int pm_pick_all(struct pm_shader_device *d, const struct pm_program_desc *desc,
+                struct pm_picked *out)
 {
     int err = PM_OK;
     bool again = true;

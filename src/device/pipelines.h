@@ -1,6 +1,6 @@
-/* pipelines: what the backends that run shaders share: from a kernel's row to compiled pipelines, and
- * from an array of calls to an arrangement of their dispatches. A backend's device struct begins
- * with struct pm_shader_device. Only src/device/ and tests include this file. */
+/* pipelines: what the backends that run shaders share: from a kernel's row to compiled pipelines,
+ * and from an array of calls to an arrangement of their dispatches. A backend's device struct
+ * begins with struct pm_shader_device. Only src/device/ and tests include this file. */
 #ifndef PM_PIPELINES_H
 #define PM_PIPELINES_H
 
@@ -37,7 +37,8 @@ struct pm_pipeline_ops {
     /* Compiles a frozen module. Called from several threads. PM_EDEVICE: the driver rejects it. */
     int (*compile)(struct pm_shader_device *d, struct pm_pipeline *p, const uint32_t *words,
                    size_t count);
-    void (*destroy)(struct pm_shader_device *d, struct pm_pipeline *p); /* frees what compile made */
+    /* Frees what compile made. */
+    void (*destroy)(struct pm_shader_device *d, struct pm_pipeline *p);
 };
 struct pm_pipelines {
     const struct pm_pipeline_ops *ops;
@@ -89,7 +90,7 @@ int pm_shader_program_count(struct pm_device *d, const struct pm_program_desc *d
  * holds their address. */
 uint32_t pm_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
 
-/* ---- compile.c ---------------------------------------------------------------------- */
+/* ---- compile_pipelines.c ------------------------------------------------------------ */
 
 /* Compiles all new pipelines and logs progress now and then; each one's `failed` holds its result.
  * PM_ELOST if no pipeline finished for options.compile_seconds: threads then stay in the driver. */

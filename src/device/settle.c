@@ -1,6 +1,6 @@
-/* settle: waits for a lost device's work to end. A driver's function for this has no time limit, and
- * in some drivers it never returns after a loss. So a separate thread calls it, which may be left
- * behind. */
+/* settle: waits for a lost device's work to end. A driver's function for this has no time limit,
+ * and in some drivers it never returns after a loss. So a separate thread calls it, which may be
+ * left behind. */
 #include "device/pipelines.h"
 
 #include <math.h>

@@ -255,8 +255,8 @@ static int write_csv(const struct table *t, const char *folder)
                "# ./dev bench compile %s; %s; %s\n"
                "# Pipelines of nets' training steps and of an evaluation. %s.\n"
                "kernel,variant,first used by,uses,shader,workgroup and constants",
-               t->driver->name, t->device->shared.base.info.name, t->device->shared.base.info.driver,
-               t->rules->legend);
+               t->driver->name, t->device->shared.base.info.name,
+               t->device->shared.base.info.driver, t->rules->legend);
     for (int i = 0; t->rules->columns[i].title; i++)
         pm_str_add(&s, ",%s", t->rules->columns[i].title);
     for (size_t i = 0; i < t->count; i++) {

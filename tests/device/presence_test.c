@@ -262,9 +262,9 @@ static void check_dispatch(const struct pm_kernel *kernel, const struct pm_dispa
 static void check_call(const struct pm_planned_call *c, struct totals *t)
 {
     static const struct pm_caps caps = {
-        .runs_shaders = true, .last_group = true, .subgroup_size = 32, .max_workgroup_size = { 1024, 1024, 64 },
-        .max_workgroup_invocations = 1024, .max_groups = { 65535, 65535, 65535 },
-        .shared_bytes = 32768, .max_buffer_bytes = 1u << 31,
+        .runs_shaders = true, .last_group = true, .subgroup_size = 32,
+        .max_workgroup_size = { 1024, 1024, 64 }, .max_workgroup_invocations = 1024,
+        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768, .max_buffer_bytes = 1u << 31,
     };
     const struct pm_kernel *k = c->kernel;
     static struct pm_picks picks;

@@ -350,8 +350,9 @@ static void test_buffer_limit(void **state)
     struct pm_buffer *b = NULL;
 
     (void)state;
-    assert_int_equal(pm_buffer_create(&d->shared.base, d->shared.base.info.caps.max_buffer_bytes + 4, &b),
-                     PM_EMEMORY);
+    assert_int_equal(
+        pm_buffer_create(&d->shared.base, d->shared.base.info.caps.max_buffer_bytes + 4, &b),
+        PM_EMEMORY);
     assert_contains(pm_error_text(), "limit");
     close_device(d);
 }

@@ -1,4 +1,4 @@
-/* Shared by the tests of the Vulkan backend: opens a device that has the shaders of shader_rows.h. */
+/* Opens a Vulkan device that has the shaders of shader_rows.h. */
 #ifndef VULKAN_ROWS_H
 #define VULKAN_ROWS_H
 

@@ -60,7 +60,8 @@ static void test_big_buffer(void **state)
 {
     struct vk_device *d = *state;
     size_t count = 18 << 20;
-    struct pm_buffer *b = new_buffer(&d->shared.base, 2 * count, NULL), *y = new_buffer(&d->shared.base, count, NULL);
+    struct pm_buffer *b = new_buffer(&d->shared.base, 2 * count, NULL),
+                     *y = new_buffer(&d->shared.base, count, NULL);
     float *v = ramp_values(count);
     struct axpy_params p[2];
     struct pm_bound_call calls[] = {
@@ -88,7 +89,8 @@ static void test_replay(void **state)
 {
     enum { RUNS = 20, SLOTS = 3 };
     struct vk_device *d = *state;
-    struct pm_buffer *x = new_buffer(&d->shared.base, N, NULL), *y = new_buffer(&d->shared.base, N, NULL);
+    struct pm_buffer *x = new_buffer(&d->shared.base, N, NULL),
+                     *y = new_buffer(&d->shared.base, N, NULL);
     struct axpy_params p;
     struct pm_bound_call call = axpy(&p, 2, N, place(x, 0, N), place(y, 0, N));
     struct pm_place in = place(x, 0, N), out = place(y, 0, N);
@@ -288,7 +290,8 @@ static void test_cut_program(void **state)
 
     for (int i = 0; i < CALLS; i++)
         calls[i] = axpy(&p[i], 1, COUNT, place(x, 0, COUNT), place(y, 0, COUNT));
-    d->shared.segment_seconds = 1, d->shared.bytes = 1e300, d->shared.flops = COUNT * 4.5; /* four calls to a segment */
+    d->shared.segment_seconds = 1, d->shared.bytes = 1e300;
+    d->shared.flops = COUNT * 4.5; /* four calls to a segment */
     ok(pm_program_create(&d->shared.base, &desc, &prog));
     d->shared.segment_seconds = bound, d->shared.bytes = bytes, d->shared.flops = flops;
     assert_int_equal(((struct vk_program *)prog)->segment_count, 8);
@@ -373,8 +376,10 @@ static void test_absent(void **state)
 
     for (size_t i = 0; i < N; i++)
         values[i] = ramp(i), ones[i] = 1;
-    struct pm_buffer *x = new_buffer(&d->shared.base, N, values), *a = new_buffer(&d->shared.base, N, ones);
-    struct pm_buffer *y = new_buffer(&d->shared.base, N, NULL), *z = new_buffer(&d->shared.base, N, NULL);
+    struct pm_buffer *x = new_buffer(&d->shared.base, N, values),
+                     *a = new_buffer(&d->shared.base, N, ones);
+    struct pm_buffer *y = new_buffer(&d->shared.base, N, NULL),
+                     *z = new_buffer(&d->shared.base, N, NULL);
     struct pm_place px = place(x, 0, N), pa = place(a, 0, N), none = { 0 };
     const struct pm_bound_call calls[] = {
         { .kernel = &row_optional, .label = "with a", .count = N, .params = &p,
@@ -396,7 +401,8 @@ static void test_absent(void **state)
     assert_int_equal(variants_of(d, "test_optional", ~2u), 1);
     assert_int_equal(variants_of(d, "test_axpy", UINT32_MAX), 1);
     pm_program_destroy(&prog);
-    drop_buffer(&d->shared.base, x), drop_buffer(&d->shared.base, a), drop_buffer(&d->shared.base, y), drop_buffer(&d->shared.base, z);
+    drop_buffer(&d->shared.base, x), drop_buffer(&d->shared.base, a),
+        drop_buffer(&d->shared.base, y), drop_buffer(&d->shared.base, z);
 }
 
 /* ---- modules ------------------------------------------------------------------------ */

@@ -200,7 +200,8 @@ static void test_avoided(void **state)
     assert_int_equal(pm_call_scratch(&f.d->shared.base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
     assert_contains(pm_error_text(), "wide, narrow");
     assert_string_equal(variant_of(&f, &row_tile, 0), "none");
-    pm_device_avoid(&f.d->shared.base, "test_greedy", "narrow"); /* the other variant does not compile */
+    /* The other variant does not compile. */
+    pm_device_avoid(&f.d->shared.base, "test_greedy", "narrow");
     fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
     assert_int_not_equal(pm_device_shaders(&f.d->shared.base), 0);
     fixture_close(&f);

@@ -15,8 +15,8 @@ static const struct pm_device_info *current;
 static void plant(struct vk *table)
 {
     if (table->CreateComputePipelines) /* the table of the device, not of the instance */
-        ((struct vk_device *)((char *)table - offsetof(struct vk_device, vk)))->shared.pipelines.extra =
-            planted;
+        ((struct vk_device *)((char *)table - offsetof(struct vk_device, vk)))
+            ->shared.pipelines.extra = planted;
 }
 
 /* Turns additions into subtractions and products into sums. */

@@ -310,7 +310,8 @@ static void test_memory(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
     d = open_with(table);
     expect_known(d, false, false);
-    first = pm_verdicts_load(&d->shared.base); /* two processes that load before either has written */
+    /* Two processes load before either has written. */
+    first = pm_verdicts_load(&d->shared.base);
     second = pm_verdicts_load(&d->shared.base);
     verify_one(d, "add2", "add2x4", first);
     verify_one(d, "concat_fwd", "concat_fwd4", second);

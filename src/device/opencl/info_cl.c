@@ -162,8 +162,8 @@ static bool is_rdna(const struct cl *cl, const struct cl_physical *p)
     cl_uint wave = word(cl, p, AMD_WAVEFRONT_WIDTH);
 
     return wave ? wave == 32
-                : names(&p->info, "gfx10") || names(&p->info, "gfx11") || names(&p->info, "gfx12") ||
-                  names(&p->info, "navi");
+                : names(&p->info, "gfx10") || names(&p->info, "gfx11") ||
+                      names(&p->info, "gfx12") || names(&p->info, "navi");
 }
 
 static enum pm_class class_of(const struct cl *cl, const struct cl_physical *p)

@@ -1,5 +1,5 @@
-/* memory_cl: buffers. Synchronous copies go through a block that the driver can reach, in chunks, so
- * that a device that hangs holds no memory of the caller. */
+/* memory_cl: buffers. Synchronous copies go through a block that the driver can reach, in chunks,
+ * so that a device that hangs holds no memory of the caller. */
 #include "device/opencl/device_cl.h"
 
 #include <string.h>
@@ -20,12 +20,12 @@ static int out_of_memory(struct cl_device *d, size_t size, cl_int r)
     const struct pm_device *base = &d->shared.base;
     char want[24], ours[24], have[24];
 
-    return pm_fail(PM_EMEMORY,
-                   "%s: no memory for a buffer of %s (%s): buffers take %s of the device's %s; make "
-                   "run.batch_size smaller or raise run.micro_batches",
-                   base->info.address, pm_bytes_text(size, want), pm_cl_result_name(r),
-                   pm_bytes_text(base->memory_used, ours),
-                   pm_bytes_text(base->info.memory_bytes, have));
+    return pm_fail(
+        PM_EMEMORY,
+        "%s: no memory for a buffer of %s (%s): buffers take %s of the device's %s; make "
+        "run.batch_size smaller or raise run.micro_batches",
+        base->info.address, pm_bytes_text(size, want), pm_cl_result_name(r),
+        pm_bytes_text(base->memory_used, ours), pm_bytes_text(base->info.memory_bytes, have));
 }
 
 /* Submits the first write to a block, so that the driver allocates its memory. */

@@ -48,8 +48,8 @@ out:
 
 /* Sets a kernel's arguments: the row's addresses, then the params or their address, then the first
  * workgroup. constants: offset of the call's params in p->constants. */
-static int set_arguments(struct maker *m, const struct pm_arranged *x, const struct cl_pipeline *pipe,
-                         size_t constants, cl_kernel k)
+static int set_arguments(struct maker *m, const struct pm_arranged *x,
+                         const struct cl_pipeline *pipe, size_t constants, cl_kernel k)
 {
     int err = PM_OK;
     const struct pm_bound_call *c = &m->desc->calls[x->call];

@@ -142,7 +142,8 @@ static void vk_close(struct pm_device *base)
         d->vk.DestroyDevice(d->handle, NULL);
     }
     if (atomic_load(&d->shared.base.hung))
-        PM_WARN("vulkan", "%s hangs: its memory is freed only at exit", d->shared.base.info.address);
+        PM_WARN("vulkan", "%s hangs: its memory is freed only at exit",
+                d->shared.base.info.address);
     pm_vk_instance_destroy(&d->instance, !atomic_load(&d->shared.base.hung));
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->once_lock);

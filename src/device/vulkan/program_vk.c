@@ -159,8 +159,9 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     p->slots = pm_arena_alloc(p->arena, (size_t)desc->slots * sizeof *p->slots);
     for (; p->slot_count < desc->slots; p->slot_count++)
         PM_TRY(pm_vk_slot_create(p, desc, in_bytes, out_bytes, &p->slots[p->slot_count]));
-    PM_DEBUG("vulkan", "%s: %s: %zu calls in %zu segments, %zu barriers", d->shared.base.info.address,
-             p->names.program, desc->calls_count, p->segment_count, p->base.counts.barriers);
+    PM_DEBUG("vulkan", "%s: %s: %zu calls in %zu segments, %zu barriers",
+             d->shared.base.info.address, p->names.program, desc->calls_count, p->segment_count,
+             p->base.counts.barriers);
     *out = &p->base, p = NULL;
 out:
     if (p) {

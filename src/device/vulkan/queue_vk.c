@@ -107,12 +107,14 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         if (r == VK_SUCCESS)
             return PM_OK;
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_shader_device_lose(&d->shared, "vkWaitSemaphores returned VK_ERROR_DEVICE_LOST");
+            return pm_shader_device_lose(&d->shared,
+                                         "vkWaitSemaphores returned VK_ERROR_DEVICE_LOST");
         if (r < 0)
             return pm_vk_result(r, "WaitSemaphores");
         r = read_progress(d, &now);
         if (r == VK_ERROR_DEVICE_LOST)
-            return pm_shader_device_lose(&d->shared, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
+            return pm_shader_device_lose(
+                &d->shared, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
         if (pm_timeout_passed(&timeout, limit, now)) {
             char why[160];
 

@@ -38,8 +38,9 @@ static int blame(struct vk_program *p, const struct vk_slot *s, int err)
 
         if (p->base.calls_count == 0 || (s->value[i] && s->value[i] <= reached))
             continue;
-        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text, p->names.program,
-                       i + 1, p->segment_count, p->names.labels[g->first], p->names.labels[g->last]);
+        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text,
+                       p->names.program, i + 1, p->segment_count, p->names.labels[g->first],
+                       p->names.labels[g->last]);
     }
     return pm_fail(PM_ELOST, "%s; in %s", text, p->names.program);
 }

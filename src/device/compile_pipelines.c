@@ -1,4 +1,4 @@
-/* compile: compiles pipelines, several at a time.
+/* compile_pipelines: compiles pipelines, several at a time.
  *
  * A driver's compiler has no time limit and cannot be interrupted. So separate threads call
  * it, and the waiting thread gives up if no pipeline finished for options.compile_seconds. Then the
@@ -58,7 +58,8 @@ static void compile_one(struct pm_shader_device *d, struct pm_pipeline *p)
     p->failed = compile(d, p);
     if (p->failed < 0)
         snprintf(p->why, sizeof p->why, "%s", pm_error_text());
-    PM_TRACE(d->pipelines.ops->log, "compiled %s in %.1f ms", p->shader->name, 1000 * (pm_seconds() - start));
+    PM_TRACE(d->pipelines.ops->log, "compiled %s in %.1f ms", p->shader->name,
+             1000 * (pm_seconds() - start));
 }
 
 static void *compile_some(void *ctx)
@@ -153,9 +154,10 @@ static int await(struct pm_compiling *c)
             return give_up(c, timeout.idle, limit);
         if (pm_seconds() < next)
             continue;
-        PM_INFO(c->d->pipelines.ops->log, "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
-                "ago (run.compile_seconds=%g)", d->info.address, c->done, c->count,
-                pm_seconds() - begun, timeout.idle, limit);
+        PM_INFO(c->d->pipelines.ops->log,
+                "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
+                "ago (run.compile_seconds=%g)",
+                d->info.address, c->done, c->count, pm_seconds() - begun, timeout.idle, limit);
         next += every;
     }
     return PM_OK;
@@ -185,8 +187,8 @@ int pm_compile_new(struct pm_shader_device *d)
         return err;
     }
     if (c->count > 0)
-        PM_DEBUG(d->pipelines.ops->log, "%s: compiled %zu pipelines in %.2f s", d->base.info.address, c->count,
-                 pm_seconds() - begun);
+        PM_DEBUG(d->pipelines.ops->log, "%s: compiled %zu pipelines in %.2f s",
+                 d->base.info.address, c->count, pm_seconds() - begun);
     finish(c);
     return PM_OK;
 }
