@@ -1,4 +1,4 @@
-/* Shared by the tests of whole runs on an OpenCL device, PoCL: LeNet on drawn shapes. Kernels stay
+/* Shared by the tests of whole runs on an OpenCL device, PoCL: a net on drawn shapes. Kernels stay
  * in the cache of the OpenCL tests, outside of the test's own folder. */
 #ifndef OPENCL_RUN_H
 #define OPENCL_RUN_H
@@ -6,9 +6,9 @@
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 
-/* Two devices with twice the batch run the same kernels as one. */
-static const char lenet[] =
-    "{ \"model\": { \"name\": \"lenet\" },\n"
+/* The config without its model. Two devices with twice the batch run the same kernels as one. */
+static const char small_config[] =
+    "{ \"model\": %s,\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 1 },\n"
     "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 28 },\n"
     "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"opencl:0\"],\n"
@@ -44,19 +44,18 @@ static inline void killed_run(const char *whole, const char *torn, const double 
     same_run(a, b);
 }
 
-static inline int make_opencl_world(void **state)
+static inline int make_opencl_world(const char *model)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
     char *kept = cache ? pm_strdup(cache) : NULL;
     struct pm_str text = { 0 };
 
-    (void)state;
     if (make_world(false) < 0)
         return -1;
     if (kept)
         setenv("XDG_CACHE_HOME", kept, 1);
     pm_free(kept);
-    pm_str_add(&text, lenet, folder);
+    pm_str_add(&text, small_config, model, folder);
     put_text(in("net.json"), text.text);
     pm_str_free(&text);
     check(run(NULL, "dataset make shapes %s size=28 train=40 validation=8 test=20", in("data")), 0);

@@ -1,5 +1,5 @@
-/* Whole runs on an OpenCL device whose kernels are verified first: a run that is killed several
- * times, a device that is lost alone and one beside the CPU, and an OpenCL device beside itself. */
+/* LeNet on an OpenCL device whose kernels are verified first: a run that is killed several times, a
+ * device that is lost alone and one beside the CPU, and an OpenCL device beside itself. */
 #include "e2e/opencl_run.h"
 
 /* The first start verifies the kernels against the CPU; the second one knows the results. */
@@ -14,6 +14,8 @@ static void test_verified(void **state)
     assert_contains(text, "verify: opencl:0: ");
     assert_contains(text, " kernels verified against the CPU");
     pm_free(text);
+    check(train_net(NULL, "cpu", "'devices=[\"cpu\"]'"), 0);
+    same_losses("whole", "cpu", 1, 6, 1e-3);
     check(train_net(NULL, "again", ""), 0);
     text = get_text(in("again/log.txt"));
     assert_null(strstr(text, "kernels verified against"));
@@ -68,6 +70,12 @@ static void test_lost_beside(void **state)
     }
 }
 
+static int set_up(void **state)
+{
+    (void)state;
+    return make_opencl_world("{ \"name\": \"lenet\" }");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -77,5 +85,5 @@ int main(void)
         cmocka_unit_test(test_lost_beside),
     };
 
-    return has_opencl() ? cmocka_run_group_tests(tests, make_opencl_world, drop_world) : 77;
+    return has_opencl() ? cmocka_run_group_tests(tests, set_up, drop_world) : 77;
 }
