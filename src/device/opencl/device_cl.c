@@ -62,16 +62,14 @@ static void close_device(struct pm_device *base)
         return;
     }
     pm_cl_pipelines_close(d, idle);
-    if (idle) {
-        if (d->staging)
-            pm_cl_block_destroy(d, d->staging);
-        pm_cl_queue_destroy(d, &d->compute);
-        pm_cl_queue_destroy(d, &d->transfer);
-        if (d->context)
-            d->cl.ReleaseContext(d->context);
-    } else {
+    if (idle && d->staging)
+        pm_cl_block_destroy(d, d->staging);
+    pm_cl_queue_destroy(d, &d->compute, idle);
+    pm_cl_queue_destroy(d, &d->transfer, idle);
+    if (idle && d->context)
+        d->cl.ReleaseContext(d->context);
+    if (!idle)
         PM_WARN("opencl", "%s hangs: its memory is freed only at exit", base->info.address);
-    }
     pm_free(d->staging);
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->once_lock);

@@ -82,7 +82,8 @@ struct cl_device {
     struct pm_str cache;         /* folder of built kernels; empty: none */
 };
 int pm_cl_queue_create(struct cl_device *d, struct cl_queue *q);
-void pm_cl_queue_destroy(struct cl_device *d, struct cl_queue *q);
+/* idle false: the device hangs, and only host memory is freed. */
+void pm_cl_queue_destroy(struct cl_device *d, struct cl_queue *q, bool idle);
 /* The result of a call that submits work: 0, or the device is lost and PM_ELOST. */
 int pm_cl_submit_result(struct cl_device *d, cl_int r, const char *text);
 /* Flushes the queue and adds a submission that ends with `last`, which the queue then owns, also if

@@ -18,12 +18,12 @@ int pm_cl_queue_create(struct cl_device *d, struct cl_queue *q)
     return pm_cl_result(r, "CreateCommandQueue");
 }
 
-void pm_cl_queue_destroy(struct cl_device *d, struct cl_queue *q)
+void pm_cl_queue_destroy(struct cl_device *d, struct cl_queue *q, bool idle)
 {
-    for (size_t i = 0; i < q->count; i++)
+    for (size_t i = 0; i < q->count && idle; i++)
         d->cl.ReleaseEvent(q->events[i]);
     pm_free(q->events);
-    if (q->handle)
+    if (q->handle && idle)
         d->cl.ReleaseCommandQueue(q->handle);
 }
 
