@@ -8,9 +8,9 @@
  *   bench   measures the large cases, each call and variant: CSV on standard output
  *   self    plants faults; each mode must find its own
  *
- * ref and grad run on the CPU or on --device. parity, bench and self need a Vulkan device
- * (default: the first one that VK_DRIVER_FILES lists) and exit with 77 when there is none. In
- * all runs outputs start as NaN, guard words surround every buffer, and read-only buffers must
+ * ref and grad run on the CPU or on --device. parity, bench and self need a device that runs
+ * shaders (default: the first one that VK_DRIVER_FILES lists) and exit with 77 when there is none.
+ * In all runs outputs start as NaN, guard words surround every buffer, and read-only buffers must
  * stay unchanged.
  *
  * This file holds ref, self and main; check_grad.c and check_parity.c hold the other modes. */
@@ -292,7 +292,7 @@ static int open_device(const struct pm_device_info *list, size_t count, const ch
 
 static int usage(void)
 {
-    fprintf(stderr, "check ref|grad|parity|bench|self [LAYER] [--device cpu|vulkan:N]\n");
+    fprintf(stderr, "check ref|grad|parity|bench|self [LAYER] [--device cpu|vulkan:N|opencl:N]\n");
     return 2;
 }
 
