@@ -239,6 +239,8 @@ int pm_verify_levels(struct pm_verify *v, const struct pm_verify_call *call, uin
 {
     int err = PM_OK;
 
+    if (v->hooks)
+        return v->hooks->run(v->hooks->ctx, call, levels);
     PM_TRY(run_levels(v, call, levels));
     for (int level = 0; level < 32; level++) {
         const char *variant;
@@ -259,6 +261,8 @@ uint32_t pm_verify_mask(const struct pm_verify *v, const struct pm_kernel *k, co
     uint32_t mask = 0;
     const char *variant, *last = NULL;
 
+    if (v->hooks)
+        return v->hooks->levels(v->hooks->ctx, k, params, count);
     for (int level = 0; level < 32; level++) {
         if (pm_call_variant(v->device, k, params, count, level, &variant) < 0 || !variant)
             break;

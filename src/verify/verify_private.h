@@ -42,6 +42,15 @@ int pm_expected_compare(struct pm_expected *e, const struct pm_one_call *run,
 
 /* ---- verify.c ---------------------------------------------------------------------------- */
 
+/* Replaces what verification does with the calls of sources. Only tests set it. */
+struct pm_verify_hooks {
+    /* Returns the pick() levels to run, as bits. Calls that differ are asked for once, in the
+     * order of the sources. */
+    uint32_t (*levels)(void *ctx, const struct pm_kernel *k, const void *params, size_t count);
+    /* Runs a call at these levels. */
+    int (*run)(void *ctx, const struct pm_verify_call *call, uint32_t levels);
+    void *ctx;
+};
 struct pm_verify {
     struct pm_device *device; /* borrowed */
     struct pm_device *cpu;    /* owned */
@@ -56,6 +65,7 @@ struct pm_verify {
     size_t seen_count, seen_capacity;
     double end;               /* pm_seconds() after which no call is run; 0: no limit */
     bool cut;                 /* the limit has kept a call from running */
+    const struct pm_verify_hooks *hooks; /* borrowed; NULL: compare with the CPU */
 };
 /* Whether the time limit is reached. Notes that a call was left out. */
 bool pm_verify_is_late(struct pm_verify *v);
