@@ -56,8 +56,11 @@ int pm_cl_block_create(struct cl_device *d, size_t size, enum cl_use use, struct
         call = use == CL_USE_DEVICE ? "EnqueueFillBuffer" : "EnqueueMapBuffer";
         r = touch(d, use, &b, &event);
     }
-    if (r == CL_SUCCESS && (r = d->cl.Flush(d->compute.handle)) != CL_SUCCESS)
+    if (r == CL_SUCCESS && (r = d->cl.Flush(d->compute.handle)) != CL_SUCCESS) {
         call = "Flush";
+        d->cl.ReleaseEvent(event); /* it may never end */
+        event = NULL;
+    }
     if (event)
         PM_TRY(pm_cl_wait_event(d, event, &status));
     if (r == CL_SUCCESS)
