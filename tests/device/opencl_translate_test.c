@@ -287,17 +287,17 @@ static void test_values(void **state)
     PUT(&m, SpvOpSelect, INT2, FREE + 12, FREE + 8, FREE + 11, FREE + 11);
     end_main(&m);
     ok(translate_module(&m, &text));
-    check_has(&text, "int v22 = as_int(0 - 2147483648u);\n");
-    check_has(&text, "int v23 = as_int(as_uint(v22) + 2147483648u);\n");
-    check_has(&text, "int v24 = (-2147483647 - 1) / v23;\n");
-    check_has(&text, "int v25 = v23 % v24;\n"
+    check_has(&text, "v22 = as_int(0 - 2147483648u);\n");
+    check_has(&text, "v23 = as_int(as_uint(v22) + 2147483648u);\n");
+    check_has(&text, "v24 = (-2147483647 - 1) / v23;\n");
+    check_has(&text, "v25 = v23 % v24;\n"
                      "    v25 += ((v25 != 0) & ((v25 ^ v24) < 0)) ? v24 : (int)(0);\n");
-    check_has(&text, "int v26 = v23 > 0;\n");
-    check_has(&text, "int2 v27 = (int2)(-v26, -1);\n");
-    check_has(&text, "int2 v28 = v27 & ((int2)(-1, -1));\n");
-    check_has(&text, "int v29 = v28.s1 != 0;\n");
-    check_has(&text, "int v30 = as_int(as_uint(v23) / 1u);\n");
-    check_has(&text, "int2 v32 = select(v31, v31, v28);\n");
+    check_has(&text, "v26 = v23 > 0;\n");
+    check_has(&text, "v27 = (int2)(-v26, -1);\n");
+    check_has(&text, "v28 = v27 & ((int2)(-1, -1));\n");
+    check_has(&text, "v29 = v28.s1 != 0;\n");
+    check_has(&text, "v30 = as_int(as_uint(v23) / 1u);\n");
+    check_has(&text, "v32 = select(v31, v31, v28);\n");
     pm_str_free(&text);
 }
 
@@ -333,7 +333,8 @@ static void test_phis(void **state)
     ok(translate_module(&m, &text));
     check_has(&text, "    v22 = 0;\n    v23 = 1;\n    v24 = 0;\n"
                      "    #pragma unroll\n    for (;;) {\n");
-    check_has(&text, "        int v26 = v25 < v22;\n"
+    check_has(&text, "\n    int v26;\n"); /* at the top, not in the loop */
+    check_has(&text, "        v26 = v25 < v22;\n"
                      "        if (!v26) {\n"
                      "            break;\n"
                      "        }\n"

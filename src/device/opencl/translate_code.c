@@ -132,14 +132,9 @@ static const struct row *find_row(const struct row *list, uint32_t op)
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
-/* Starts "TYPE v12 = ", without the type if the variable is declared at the function's top. */
 static void begin_result(struct translator *t, const uint32_t *w)
 {
     pm_cl_line(t);
-    if (!t->ids[w[2]].outer) {
-        pm_cl_put_type(t, w[1]);
-        pm_str_add(t->out, " ");
-    }
     pm_str_add(t->out, "v%u = ", w[2]);
 }
 

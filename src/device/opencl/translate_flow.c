@@ -436,7 +436,7 @@ static void put_declaration(struct translator *t, const uint32_t *w)
             pm_cl_put_value(t, w[4]);
         }
         pm_str_add(t->out, ";\n");
-    } else if (id->outer && pm_cl_type(t, w[1])->kind != CL_VOID) {
+    } else if (pm_cl_type(t, w[1])->kind != CL_VOID) {
         pm_cl_line(t);
         pm_cl_put_type(t, w[1]);
         pm_str_add(t->out, " v%u;\n", w[2]);
@@ -450,9 +450,11 @@ static bool has_variable(const struct translator *t, const uint32_t *w)
 
     return id < t->bound && t->ids[id].def == w && cl_op(w) != SpvOpLabel &&
            cl_op(w) != SpvOpAccessChain && cl_op(w) != SpvOpInBoundsAccessChain &&
-           cl_op(w) != SpvOpUndef && (t->ids[id].outer || t->ids[id].in_function);
+           cl_op(w) != SpvOpUndef;
 }
 
+/* All values are declared at the top. Inside a loop, PoCL 3.1 would not run the loop for all
+ * work-items of a group at once; convolutions would then be 8 times slower. */
 void pm_cl_put_body(struct translator *t, const struct cl_function *f)
 {
     for (uint32_t i = 0; i < f->blocks; i++) {

@@ -43,8 +43,6 @@ struct cl_type {
 };
 struct cl_id {
     const uint32_t *def;  /* the instruction that defines it; NULL: none */
-    uint32_t home;        /* number of the block around def, from 1; 0: outside of functions */
-    bool outer;           /* used in another block than home: declared at the function's top */
     bool in_function;     /* a variable of a function */
     uint32_t built_in;    /* SpvBuiltIn + 1; 0: none */
     uint32_t stride;      /* ArrayStride; 0: none */

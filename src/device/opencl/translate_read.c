@@ -200,7 +200,7 @@ static void read_label(struct translator *t, const uint32_t *w, struct place *at
         return;
     }
     PM_GROW(t->blocks, t->block_count, t->block_capacity);
-    t->ids[w[1]].block = t->ids[w[1]].home = (uint32_t)t->block_count;
+    t->ids[w[1]].block = (uint32_t)t->block_count;
     at->block = &t->blocks[t->block_count++];
     *at->block = (struct cl_block){ .begin = w + cl_length(w), .label = w[1],
                                     .function = (uint32_t)t->function_count - 1 };
@@ -270,11 +270,7 @@ static void define(struct translator *t, const uint32_t *w, const struct place *
         return;
     }
     t->ids[id].def = w;
-    if (at->block) {
-        t->ids[id].home = (uint32_t)(at->block - t->blocks);
-        t->ids[id].in_function = cl_op(w) == SpvOpVariable;
-        t->ids[id].outer = cl_op(w) == SpvOpPhi;
-    }
+    t->ids[id].in_function = at->block && cl_op(w) == SpvOpVariable;
 }
 
 static void read_instructions(struct translator *t)
@@ -326,20 +322,6 @@ static void mark_branches(struct translator *t)
     }
 }
 
-/* Marks the values that a block uses and another block defines. Literals that equal such an id mark
- * it too; then it is only declared earlier than necessary. */
-static void mark_outer(struct translator *t)
-{
-    for (uint32_t b = 1; b < t->block_count; b++) {
-        const uint32_t *w = t->blocks[b].begin;
-
-        for (; w <= t->blocks[b].end; w += cl_length(w))
-            for (uint32_t i = 1; i < cl_length(w); i++)
-                if (w[i] < t->bound && t->ids[w[i]].home && t->ids[w[i]].home != b)
-                    t->ids[w[i]].outer = true;
-    }
-}
-
 void pm_cl_read(struct translator *t)
 {
     const size_t count = (size_t)(t->end - t->words);
@@ -357,10 +339,8 @@ void pm_cl_read(struct translator *t)
     t->ids = pm_calloc(t->bound, sizeof *t->ids);
     t->types = pm_calloc(t->bound, sizeof *t->types);
     read_instructions(t);
-    if (!t->err) {
+    if (!t->err)
         mark_branches(t);
-        mark_outer(t);
-    }
     if (!t->err && (!t->entry || !t->local[0] || !t->local[1] || !t->local[2]))
         pm_cl_fail(t, "damaged: no entry point or no workgroup size");
 }
