@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "device/vulkan/device_vk.h"
+#include "device/pipelines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -18,13 +18,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const bool whole = data[0] & 1;
     if (!whole)
-        pm_vk_cache_wrap(&file, data + 2, size - 2);
+        pm_pipeline_cache_wrap(&file, data + 2, size - 2);
     else
         pm_str_bytes(&file, data + 2, size - 2);
     const size_t header = whole ? 0 : file.length - (size - 2);
     if (!whole)
         file.text[data[0] / 2 % header] = (char)(file.text[data[0] / 2 % header] + data[1]);
-    const char *body = pm_vk_cache_body(file.text, file.length, &body_size);
+    const char *body = pm_pipeline_cache_body(file.text, file.length, &body_size);
     if (body && (body <= file.text || body + body_size != file.text + file.length))
         __builtin_trap();
     if (!whole && size > 2 && (body != NULL) != (data[1] == 0))
