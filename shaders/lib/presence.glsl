@@ -1,7 +1,7 @@
 /* Which of the row's buffers are present.
  *
  * The device makes a variant of the shader for every set of present buffers and sets this constant
- * (VK_PRESENCE in src/device/vulkan/device_vk.h), so pick() and the params need not say it. Every
+ * (PM_PRESENCE in src/device/spirv.h), so pick() and the params need not say it. Every
  * access to a buffer that the row marks with "?" is inside a test of pm_has, or of a name for it:
  *     #define HAS_BETA pm_has(2)
  *     if (HAS_BETA)
