@@ -47,6 +47,12 @@ bool pm_timeout_passed(struct pm_timeout *p, double limit, uint64_t progress)
     return p->idle > limit;
 }
 
+int pm_device_alive(const struct pm_device *d)
+{
+    return atomic_load(&d->lost) ? pm_fail(PM_ELOST, "%s (%s) was lost before", d->info.address,
+                                           d->info.name) : PM_OK;
+}
+
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant)
 {
     for (size_t i = 0; i < d->avoided_count; i++)

@@ -63,6 +63,8 @@ struct pm_device {
 };
 /* Marks the device so that pm_device_caught, pm_device_hung and pm_device_lost return true. */
 void pm_device_catch(struct pm_device *d);
+/* Fails with PM_ELOST if the device was lost before. */
+int pm_device_alive(const struct pm_device *d);
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant);
 struct pm_buffer {
     size_t size;

@@ -1,9 +1,9 @@
 /* compile_pipelines: compiles pipelines, several at a time.
  *
- * A driver's compiler has no time limit and cannot be interrupted. So separate threads call
- * it, and the waiting thread gives up if no pipeline finished for options.compile_seconds. Then the
- * device counts as lost. The threads stuck in the driver, and all memory that they may use, remain
- * until the process ends. */
+ * A driver's compiler has no time limit and cannot be interrupted. So separate threads call it, and
+ * the waiting thread gives up if no pipeline finished for options.compile_seconds. Then the device
+ * counts as lost. The threads stuck in the driver, and all memory that they may use, remain until
+ * the process ends. */
 #include "device/pipelines.h"
 
 #include <pumice/thread.h>
@@ -14,6 +14,28 @@
 
 /* ---- one pipeline ------------------------------------------------------------------- */
 
+/* Returns what the device lacks for the module, or NULL. Drivers do not report it: they
+ * misbehave. */
+static const char *lacks(const struct pm_shader_device *d, const struct pm_module_info *m)
+{
+    const struct pm_caps *c = &d->base.info.caps;
+
+    for (int i = 0; i < 3; i++)
+        if (m->local[i] > c->max_workgroup_size[i])
+            return "workgroups of that size";
+    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
+               ? "workgroups of that size"
+         : m->shared_bytes > c->shared_bytes               ? "so much shared memory"
+         : m->int64 && !c->int64                           ? "64-bit integers"
+         : m->float64                                      ? "64-bit floats"
+         : m->float16 && !c->float16                       ? "16-bit floats"
+         : m->storage16 && !c->storage16                   ? "16-bit storage"
+         : m->subgroup_arithmetic && !c->subgroup_arithmetic ? "subgroup arithmetic"
+         : m->coopmat && c->coopmat.m == 0                 ? "cooperative matrices"
+         : d->pipelines.ops->lacks                         ? d->pipelines.ops->lacks(d, m)
+                                                           : NULL;
+}
+
 static int compile(struct pm_shader_device *d, struct pm_pipeline *p)
 {
     int err = PM_OK;
@@ -23,11 +45,11 @@ static int compile(struct pm_shader_device *d, struct pm_pipeline *p)
     const struct pm_module_info *m = &p->module;
 
     PM_TRY(pm_spirv_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, p->present,
-                        &words, &count, &p->module));
+                           &words, &count, &p->module));
     if (m->push_bytes && m->push_bytes != p->push_bytes)
         PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
                        m->push_bytes, p->push_bytes));
-    if ((missing = d->pipelines.ops->lacks(d, m)))
+    if ((missing = lacks(d, m)))
         PM_TRY(pm_fail(PM_EDEVICE, "the device lacks %s (workgroup %ux%ux%u, %u bytes shared)",
                        missing, m->local[0], m->local[1], m->local[2], m->shared_bytes));
     PM_TRY(d->pipelines.ops->compile(d, p, words, count));

@@ -198,12 +198,6 @@ static int note(struct pm_device *d, int err)
     return err;
 }
 
-static int check_alive(const struct pm_device *d)
-{
-    return atomic_load(&d->lost) ? pm_fail(PM_ELOST, "%s (%s) was lost before", d->info.address,
-                                           d->info.name) : PM_OK;
-}
-
 const struct pm_caps *pm_device_caps(const struct pm_device *d)
 {
     return &d->info.caps;
@@ -267,7 +261,7 @@ int pm_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, con
     check_range(b, offset, size);
     if (size == 0)
         return PM_OK;
-    PM_TRY(check_alive(d));
+    PM_TRY(pm_device_alive(d));
     PM_TRY(note(d, d->ops->buffer_write(d, b, offset, src, size)));
 out:
     return err;
@@ -280,7 +274,7 @@ int pm_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void
     check_range(b, offset, size);
     if (size == 0)
         return PM_OK;
-    PM_TRY(check_alive(d));
+    PM_TRY(pm_device_alive(d));
     PM_TRY(note(d, d->ops->buffer_read(d, b, offset, dst, size)));
 out:
     return err;
@@ -294,7 +288,7 @@ int pm_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size
     check_range(b, offset, size);
     if (size == 0)
         return PM_OK;
-    PM_TRY(check_alive(d));
+    PM_TRY(pm_device_alive(d));
     PM_TRY(note(d, d->ops->buffer_fill(d, b, offset, size, word)));
 out:
     return err;
@@ -348,7 +342,7 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
         check_place(&desc->out[i]);
         assert(desc->out_after[i] <= desc->calls_count);
     }
-    PM_TRY(check_alive(d));
+    PM_TRY(pm_device_alive(d));
     PM_TRY(note(d, d->ops->program_create(d, desc, out)));
     (*out)->device = d;
     (*out)->in_count = desc->in_count;
@@ -394,7 +388,7 @@ int pm_program_submit(struct pm_program *p, int slot)
     if (p->is_train && ++d->trains == d->options.lose_at)
         return note(d, pm_fail(PM_ELOST, "%s (%s) was lost, as PM_LOSE requests", d->info.address,
                                d->info.name));
-    return atomic_load(&d->lost) ? check_alive(d) : note(d, d->ops->program_submit(p, slot));
+    return atomic_load(&d->lost) ? pm_device_alive(d) : note(d, d->ops->program_submit(p, slot));
 }
 
 int pm_program_wait_out(struct pm_program *p, int slot, size_t i)

@@ -55,6 +55,16 @@ int pm_shader_device_lose(struct pm_shader_device *d, const char *why)
     return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
 }
 
+int pm_shader_device_hang(struct pm_shader_device *d, double idle)
+{
+    char why[160];
+
+    atomic_store(&d->base.hung, true);
+    snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)", idle,
+             pm_hang_seconds(&d->base));
+    return pm_shader_device_lose(d, why);
+}
+
 /* ---- looking one up ---------------------------------------------------------------- */
 
 static const struct pm_shader *find_shader(const struct pm_shader_device *d, const char *name)
@@ -237,6 +247,15 @@ uint32_t pm_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
 
     *by_address = bytes > PM_PUSH_BYTES;
     return *by_address ? addresses + 8 : bytes;
+}
+
+size_t pm_wide_params(const struct pm_kernel *k)
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    bool by_address;
+
+    pm_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
+    return by_address ? pm_align_place(k->params_size) : 0;
 }
 
 /* Whether the picked dispatches can run; if not, `why` holds the reason. */

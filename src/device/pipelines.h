@@ -32,7 +32,8 @@ struct pm_shader_device;
 struct pm_pipeline_ops {
     const char *log;      /* subsystem in log lines: "vulkan" */
     size_t pipeline_size; /* of the backend's pipeline struct */
-    /* Returns why this device cannot run the module, or NULL. Called before compile. */
+    /* Returns what else than struct pm_caps shows the device lacks for the module, or NULL. NULL:
+     * nothing else can be lacking. */
     const char *(*lacks)(const struct pm_shader_device *d, const struct pm_module_info *m);
     /* Compiles a frozen module. Called from several threads. PM_EDEVICE: the driver rejects it. */
     int (*compile)(struct pm_shader_device *d, struct pm_pipeline *p, const uint32_t *words,
@@ -63,6 +64,8 @@ void pm_pipelines_close(struct pm_shader_device *d, bool idle);
 void pm_shader_device_leave(struct pm_shader_device *d);
 /* Marks the device lost and fails with PM_ELOST and the reason. */
 int pm_shader_device_lose(struct pm_shader_device *d, const char *why);
+/* The same, for a device that ended no submission for `idle` seconds. It is marked as hung, too. */
+int pm_shader_device_hang(struct pm_shader_device *d, double idle);
 
 /* A call's dispatches and their pipelines. */
 struct pm_picked {
@@ -89,6 +92,15 @@ int pm_shader_program_count(struct pm_device *d, const struct pm_program_desc *d
 /* Returns the bytes of a row's push block: addresses, then the params. If the params do not fit, it
  * holds their address. */
 uint32_t pm_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
+/* Returns the bytes of a row's params if shaders get their address, else 0; aligned. */
+size_t pm_wide_params(const struct pm_kernel *k);
+/* Rounds up to the alignment of places. */
+static inline size_t pm_align_place(size_t n)
+{
+    enum { ALIGNMENT = 256 };
+
+    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
 /* ---- compile_pipelines.c ------------------------------------------------------------ */
 
@@ -102,13 +114,18 @@ int pm_compile_new(struct pm_shader_device *d);
 void pm_arrange_picked(const struct pm_shader_device *d, const struct pm_program_desc *desc,
                        const struct pm_picked *picked, struct pm_arrangement *out,
                        struct pm_counts *counts);
-/* The names that messages use, one per call, from the arena. */
+/* What messages say of a program's calls, from the arena. */
 struct pm_call_names {
     const char *program;
-    const char **variants, **labels; /* label: "layer (kernel)" */
+    const char **variants, **labels; /* per call; label: "layer (kernel)" */
+    size_t calls_count;
 };
 void pm_name_calls(struct pm_arena *arena, const struct pm_program_desc *desc,
                    const struct pm_picked *picked, struct pm_call_names *out);
+/* Adds to the message of PM_ELOST the calls of the first submission that has not ended. Returns
+ * err. value: per submission, 0 if it was not submitted; reached: the last value that has ended. */
+int pm_blame(int err, const struct pm_call_names *names, const struct pm_submission *submissions,
+             size_t count, const uint64_t *value, uint64_t reached);
 /* Whether an output is copied beside the calls that follow, by another queue: no later call may
  * overwrite it, and it must be large enough for a submission of its own. A timed program does one
  * thing at a time, so never. */

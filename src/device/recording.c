@@ -73,6 +73,7 @@ void pm_name_calls(struct pm_arena *arena, const struct pm_program_desc *desc,
 {
     const size_t n = desc->calls_count;
 
+    out->calls_count = n;
     out->program = pm_arena_strdup(arena, desc->name ? desc->name : "program");
     out->variants = pm_arena_alloc(arena, (n + 1) * sizeof *out->variants);
     out->labels = pm_arena_alloc(arena, (n + 1) * sizeof *out->labels);
@@ -83,6 +84,22 @@ void pm_name_calls(struct pm_arena *arena, const struct pm_program_desc *desc,
         out->labels[i] = pm_arena_printf(arena, "%s (%s)", c->label ? c->label : "",
                                          c->kernel->name);
     }
+}
+
+int pm_blame(int err, const struct pm_call_names *names, const struct pm_submission *submissions,
+             size_t count, const uint64_t *value, uint64_t reached)
+{
+    char text[512];
+
+    if (err != PM_ELOST)
+        return err;
+    snprintf(text, sizeof text, "%s", pm_error_text());
+    for (size_t i = 0; i < count && names->calls_count > 0; i++)
+        if (value[i] == 0 || value[i] > reached)
+            return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text,
+                           names->program, i + 1, count, names->labels[submissions[i].first],
+                           names->labels[submissions[i].last]);
+    return pm_fail(PM_ELOST, "%s; in %s", text, names->program);
 }
 
 /* ---- outputs ------------------------------------------------------------------------ */

@@ -337,7 +337,7 @@ static const struct double_case {
     { "alike names", 1, 2, { "vulkan:0" },
       { VULKAN(0, DISCRETE, 16, .name = "AMD Radeon RX 7900 XTX (RADV NAVI31)", .uuid = "u"),
         OPENCL(0, DISCRETE, 16, .name = "AMD Radeon RX 7900 xtx (gfx1100)") } },
-    { "names of which one begins with the other", 1, 2, { NULL },
+    { "a name that is the beginning of the other one", 1, 2, { NULL },
       { VULKAN(0, DISCRETE, 16, .name = "NVIDIA GeForce RTX 3060"),
         OPENCL(0, DISCRETE, 16, .name = "NVIDIA GeForce RTX 3060 Ti") } },
     { "alike names, a little less memory", 1, 2, { "vulkan:0" },

@@ -89,8 +89,6 @@ int pm_cl_submit_result(struct cl_device *d, cl_int r, const char *text);
 /* Flushes the queue and adds a submission that ends with `last`, which the queue then owns, also if
  * this fails. *value: the submission's. The caller holds queue_lock. */
 int pm_cl_submitted(struct cl_device *d, struct cl_queue *q, cl_event last, uint64_t *value);
-/* Fails with PM_ELOST if the device was lost before. */
-int pm_cl_check(const struct cl_device *d);
 /* Waits until the queue's submission `value` has ended. PM_ELOST if the device is lost or hangs. */
 int pm_cl_wait(struct cl_device *d, struct cl_queue *q, uint64_t value);
 /* Waits for one event and releases it. *status: its execution status, negative if the command
@@ -144,11 +142,6 @@ struct cl_dispatch {
     size_t call;
     bool begins, ends;          /* first, last of its call */
 };
-/* Dispatches that are submitted together. */
-struct cl_segment {
-    size_t begin, end;          /* its dispatches */
-    size_t first, last;         /* calls, for messages */
-};
 /* Where an input or output is copied. */
 struct cl_copy {
     cl_mem memory;              /* borrowed */
@@ -180,7 +173,7 @@ struct cl_program {
     struct pm_call_names names;
     struct cl_dispatch *dispatches;
     size_t dispatch_count;
-    struct cl_segment *segments;
+    struct pm_submission *segments; /* begin, end: index into dispatches */
     size_t segment_count;
     struct cl_copy *ins, *outs;
     struct cl_slot *slots;

@@ -355,7 +355,7 @@ void pm_cl_enumerate(const struct cl *cl, struct cl_physical **out, size_t *coun
 
 /* ---- the same GPU under two drivers --------------------------------------------------- */
 
-/* Returns the length of a name without the chip's or the driver's, which some drivers append:
+/* Returns the length of a name without its end in parentheses. Some drivers append the chip:
  * "AMD Radeon RX 7900 XTX (RADV NAVI31)". */
 static size_t name_length(const char *name)
 {
@@ -379,7 +379,7 @@ static bool alike(const struct pm_device_info *a, const struct pm_device_info *b
            n == name_length(b->name) && strncasecmp(a->name, b->name, n) == 0;
 }
 
-/* 1: the same GPU; 0: another; -1: the drivers tell nothing that both know. */
+/* Returns 1 for the same GPU, 0 for another one, -1 if the drivers report no common identity. */
 static int same_gpu(const struct pm_device_info *a, const struct pm_device_info *b)
 {
     if (a->uuid[0] && b->uuid[0] && strcmp(a->uuid, b->uuid) == 0)

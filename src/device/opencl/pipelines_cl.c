@@ -6,23 +6,6 @@
 
 /* ---- building ----------------------------------------------------------------------- */
 
-static const char *lacks(const struct pm_shader_device *d, const struct pm_module_info *m)
-{
-    const struct pm_caps *c = &d->base.info.caps;
-
-    for (int i = 0; i < 3; i++)
-        if (m->local[i] > c->max_workgroup_size[i])
-            return "workgroups of that size";
-    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
-               ? "workgroups of that size"
-         : m->shared_bytes > c->shared_bytes ? "so much shared memory"
-         : m->float64                        ? "64-bit floats"
-         : m->float16 || m->storage16        ? "16-bit floats"
-         : m->subgroup_arithmetic            ? "subgroup arithmetic"
-         : m->coopmat                        ? "cooperative matrices"
-                                             : NULL;
-}
-
 /* Fails with the first line of the compiler's log that speaks of an error, else its first line. */
 static int rejected(struct cl_device *d, cl_program program, cl_int r)
 {
@@ -140,8 +123,9 @@ static void keep(struct cl_device *d, const char *path, cl_program program)
 
 /* ---- one pipeline ------------------------------------------------------------------- */
 
-/* Drivers that compile with LLVM in this process hold a lock of their own meanwhile, and PoCL 3.1
- * fails in rare cases if several threads compile at once. So they compile one kernel at a time. */
+/* Software drivers compile one kernel at a time. PoCL compiles under a lock of its own, so more
+ * threads gain nothing; and with two of them, a start with PoCL 3.1 was seen to stop in its
+ * compiler. */
 static int make(struct cl_device *d, struct cl_pipeline *p, const struct pm_str *text)
 {
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -215,7 +199,6 @@ static void destroy(struct pm_shader_device *shared, struct pm_pipeline *p)
 static const struct pm_pipeline_ops ops = {
     .log = "opencl",
     .pipeline_size = sizeof(struct cl_pipeline),
-    .lacks = lacks,
     .compile = compile,
     .destroy = destroy,
 };

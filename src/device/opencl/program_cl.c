@@ -11,14 +11,8 @@ struct maker {
     const struct pm_program_desc *desc;
     const struct pm_picked *picked;
     struct pm_arrangement arrangement;
-    size_t constants; /* bytes used of p->constants */
+    size_t *constants; /* per call: offset in p->constants; then the sum of bytes */
 };
-enum { ALIGNMENT = 256 };
-
-static size_t align(size_t n)
-{
-    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
 
 static cl_mem memory_of(const struct pm_place *p)
 {
@@ -47,23 +41,22 @@ out:
 }
 
 /* Sets a kernel's arguments: the row's addresses, then the params or their address, then the first
- * workgroup. constants: offset of the call's params in p->constants. */
+ * workgroup. */
 static int set_arguments(struct maker *m, const struct pm_arranged *x,
-                         const struct cl_pipeline *pipe, size_t constants, cl_kernel k)
+                         const struct cl_pipeline *pipe, cl_kernel k)
 {
     int err = PM_OK;
     const struct pm_bound_call *c = &m->desc->calls[x->call];
     struct pm_buf_spec spec[PM_MAX_BUFS];
     const int bufs = pm_kernel_bufs(c->kernel, spec), wanted = pipe->kernel.addresses;
     const cl_uint3 base = { { x->base[0], x->base[1], x->base[2] } };
-    bool by_address;
     cl_uint index = 0;
 
-    pm_push_bytes(c->kernel, bufs, &by_address);
     for (int i = 0; i < bufs && i < wanted; i++)
         PM_TRY(set_address(m->d, k, &index, memory_of(&c->buf[i]), c->buf[i].offset));
     if (wanted > bufs)
-        PM_TRY(set_address(m->d, k, &index, m->p->constants.memory, constants));
+        PM_TRY(set_address(m->d, k, &index, m->p->constants.memory,
+                           m->constants[x->call]));
     if (pipe->kernel.params_bytes)
         PM_TRY(set(m->d, k, &index, c->params, c->kernel->params_size));
     PM_TRY(set(m->d, k, &index, &base, sizeof base));
@@ -90,8 +83,7 @@ static int check_arguments(const struct pm_kernel *row, const struct cl_pipeline
                    bufs + by_address, by_address ? 0 : row->params_size);
 }
 
-static int make_dispatch(struct maker *m, const struct pm_arranged *x, size_t constants,
-                         struct cl_dispatch *out)
+static int make_dispatch(struct maker *m, const struct pm_arranged *x, struct cl_dispatch *out)
 {
     int err = PM_OK;
     const struct cl_pipeline *pipe;
@@ -108,46 +100,34 @@ static int make_dispatch(struct maker *m, const struct pm_arranged *x, size_t co
         out->local[i] = pipe->kernel.local[i];
         out->global[i] = (size_t)x->groups[i] * out->local[i];
     }
-    PM_TRY(set_arguments(m, x, pipe, constants, out->kernel));
+    PM_TRY(set_arguments(m, x, pipe, out->kernel));
 out:
     return err;
 }
 
 /* ---- params in device memory ---------------------------------------------------------- */
 
-static size_t wide_params(const struct pm_kernel *k)
-{
-    struct pm_buf_spec spec[PM_MAX_BUFS];
-    bool by_address;
-
-    pm_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
-    return by_address ? align(k->params_size) : 0;
-}
-
 /* Makes one block for the params of all calls whose kernels take them by address. */
 static int make_constants(struct maker *m)
 {
     int err = PM_OK;
-    size_t bytes = 0, at = 0;
+    const size_t n = m->desc->calls_count;
     char *copy = NULL;
     struct cl_buffer buffer = { 0 };
 
-    for (size_t i = 0; i < m->desc->calls_count; i++)
-        bytes += wide_params(m->desc->calls[i].kernel);
-    if (bytes == 0)
+    m->constants = pm_calloc(n + 1, sizeof *m->constants);
+    for (size_t i = 0; i < n; i++)
+        m->constants[i + 1] = m->constants[i] + pm_wide_params(m->desc->calls[i].kernel);
+    if (m->constants[n] == 0)
         return PM_OK;
-    copy = pm_calloc(1, bytes);
-    for (size_t i = 0; i < m->desc->calls_count; i++) {
-        const struct pm_bound_call *c = &m->desc->calls[i];
-        const size_t size = wide_params(c->kernel);
-
-        if (size > 0)
-            memcpy(copy + at, c->params, c->kernel->params_size);
-        at += size;
-    }
-    PM_TRY(pm_cl_block_create(m->d, bytes, CL_USE_DEVICE, &m->p->constants));
+    copy = pm_calloc(1, m->constants[n]);
+    for (size_t i = 0; i < n; i++)
+        if (m->constants[i + 1] > m->constants[i])
+            memcpy(copy + m->constants[i], m->desc->calls[i].params,
+                   m->desc->calls[i].kernel->params_size);
+    PM_TRY(pm_cl_block_create(m->d, m->constants[n], CL_USE_DEVICE, &m->p->constants));
     buffer.block = m->p->constants;
-    PM_TRY(pm_cl_buffer_write(&m->d->shared.base, &buffer.base, 0, copy, bytes));
+    PM_TRY(pm_cl_buffer_write(&m->d->shared.base, &buffer.base, 0, copy, m->constants[n]));
 out:
     pm_free(copy);
     return err;
@@ -160,22 +140,15 @@ static int make_dispatches(struct maker *m)
     int err = PM_OK;
     struct cl_program *p = m->p;
     const struct pm_arrangement *a = &m->arrangement;
-    size_t *constants = pm_calloc(m->desc->calls_count + 1, sizeof *constants);
 
-    for (size_t i = 0; i < m->desc->calls_count; i++)
-        constants[i + 1] = constants[i] + wide_params(m->desc->calls[i].kernel);
     p->dispatches = pm_arena_alloc(p->arena, (a->count + 1) * sizeof *p->dispatches);
     for (size_t i = 0; i < a->count; i++) {
         p->dispatch_count = i + 1;
-        PM_TRY(make_dispatch(m, &a->list[i], constants[a->list[i].call], &p->dispatches[i]));
+        PM_TRY(make_dispatch(m, &a->list[i], &p->dispatches[i]));
     }
-    p->segments = pm_arena_alloc(p->arena, (a->segment_count + 1) * sizeof *p->segments);
-    for (size_t i = 0; i < a->segment_count; i++)
-        p->segments[i] = (struct cl_segment){ a->segments[i].begin, a->segments[i].end,
-                                              a->segments[i].first, a->segments[i].last };
+    p->segments = pm_arena_copy(p->arena, a->segments, a->segment_count * sizeof *p->segments);
     p->segment_count = a->segment_count;
 out:
-    pm_free(constants);
     return err;
 }
 
@@ -191,7 +164,7 @@ static void lay_out(struct maker *m, size_t *in_bytes, size_t *out_bytes)
         const struct pm_place *x = &desc->in[i];
 
         p->ins[i] = (struct cl_copy){ memory_of(x), x->offset, x->size, .at = *in_bytes };
-        *in_bytes += align(x->size);
+        *in_bytes += pm_align_place(x->size);
     }
     for (size_t i = 0; i < desc->out_count; i++) {
         const struct pm_place *x = &desc->out[i];
@@ -199,7 +172,7 @@ static void lay_out(struct maker *m, size_t *in_bytes, size_t *out_bytes)
         p->outs[i] = (struct cl_copy){ memory_of(x), x->offset, x->size, .at = *out_bytes,
                                        .segment = m->arrangement.out_segment[i],
                                        .transfer = pm_copied_beside(desc, i) };
-        *out_bytes += align(x->size);
+        *out_bytes += pm_align_place(x->size);
     }
     p->pairs = desc->timed ? desc->calls_count + 1 + desc->out_count : 0;
 }
@@ -214,9 +187,6 @@ static int make_slot(struct cl_program *p, size_t in_bytes, size_t out_bytes, st
     s->transfer_value = pm_arena_alloc(p->arena, n * sizeof *s->transfer_value);
     s->clock.events = pm_arena_alloc(p->arena, (2 * p->pairs + 1) * sizeof *s->clock.events);
     s->clock.stamps = pm_arena_alloc(p->arena, (2 * p->pairs + 1) * sizeof *s->clock.stamps);
-    memset(s->value, 0, n * sizeof *s->value);
-    memset(s->transfer_value, 0, n * sizeof *s->transfer_value);
-    memset(s->clock.events, 0, (2 * p->pairs + 1) * sizeof *s->clock.events);
     if (in_bytes)
         PM_TRY(pm_cl_block_create(p->device, in_bytes, CL_USE_HOST, &s->in));
     if (out_bytes)
@@ -264,6 +234,7 @@ int pm_cl_program_create(struct pm_device *base, const struct pm_program_desc *d
     else
         pm_cl_program_destroy(&p->base);
     pm_arrangement_free(&m.arrangement);
+    pm_free(m.constants);
     pm_free(picked);
     return err;
 }

@@ -45,14 +45,6 @@ int pm_cl_submitted(struct cl_device *d, struct cl_queue *q, cl_event last, uint
     return pm_cl_submit_result(d, d->cl.Flush(q->handle), "clFlush");
 }
 
-int pm_cl_check(const struct cl_device *d)
-{
-    const struct pm_device_info *i = &d->shared.base.info;
-
-    return atomic_load(&d->shared.base.lost)
-               ? pm_fail(PM_ELOST, "%s (%s) was lost before", i->address, i->name) : PM_OK;
-}
-
 /* ---- waiting ------------------------------------------------------------------------ */
 
 static cl_int status_of(struct cl_device *d, cl_event event)
@@ -103,69 +95,75 @@ static void nap(double *seconds)
     *seconds = fmin(*seconds * 1.5, 5e-4);
 }
 
-static int hang(struct cl_device *d, double idle)
+/* Waits until ended(d, ctx) holds, which is asked after each look at the queues. */
+static int await(struct cl_device *d, bool (*ended)(struct cl_device *d, void *ctx), void *ctx)
 {
-    char why[160];
+    const double limit = pm_hang_limit(&d->shared.base);
+    double pause = 2e-5;
+    uint64_t progress = 0;
+    struct pm_timeout timeout;
 
-    atomic_store(&d->shared.base.hung, true);
-    snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)", idle,
-             pm_hang_seconds(&d->shared.base));
-    return pm_shader_device_lose(&d->shared, why);
+    pm_timeout_start(&timeout, 0);
+    for (;;) {
+        const int err = poll_both(d, &progress);
+
+        if (ended(d, ctx))
+            return PM_OK;
+        if (err < 0)
+            return err;
+        if (pm_timeout_passed(&timeout, limit, progress))
+            return pm_shader_device_hang(&d->shared, timeout.idle);
+        nap(&pause);
+    }
 }
 
-static uint64_t reached(struct cl_device *d, struct cl_queue *q)
-{
+struct awaited {
+    const struct cl_queue *queue;
     uint64_t value;
+};
+
+static bool has_reached(struct cl_device *d, void *ctx)
+{
+    const struct awaited *a = ctx;
+    bool yes;
 
     pthread_mutex_lock(&d->queue_lock);
-    value = q->reached;
+    yes = a->queue->reached >= a->value;
     pthread_mutex_unlock(&d->queue_lock);
-    return value;
+    return yes;
 }
 
 int pm_cl_wait(struct cl_device *d, struct cl_queue *q, uint64_t value)
 {
     int err = PM_OK;
-    const double limit = pm_hang_limit(&d->shared.base);
-    double pause = 2e-5;
-    uint64_t progress = 0;
-    struct pm_timeout timeout;
 
     if (value == 0)
         return PM_OK;
-    PM_TRY(pm_cl_check(d));
-    pm_timeout_start(&timeout, 0);
-    for (;;) {
-        err = poll_both(d, &progress);
-        if (reached(d, q) >= value)
-            return PM_OK;
-        if (err < 0)
-            return err;
-        if (pm_timeout_passed(&timeout, limit, progress))
-            return hang(d, timeout.idle);
-        nap(&pause);
-    }
+    PM_TRY(pm_device_alive(&d->shared.base));
+    PM_TRY(await(d, has_reached, &(struct awaited){ q, value }));
 out:
     return err;
 }
 
+struct awaited_event {
+    cl_event event;
+    cl_int *status;
+};
+
+static bool has_ended(struct cl_device *d, void *ctx)
+{
+    const struct awaited_event *a = ctx;
+
+    *a->status = status_of(d, a->event);
+    return *a->status <= CL_COMPLETE;
+}
+
 int pm_cl_wait_event(struct cl_device *d, cl_event event, cl_int *status)
 {
-    int err = PM_OK;
-    const double limit = pm_hang_limit(&d->shared.base);
-    double pause = 2e-5;
-    uint64_t progress = 0;
-    struct pm_timeout timeout;
+    const int err = await(d, has_ended, &(struct awaited_event){ event, status });
 
-    pm_timeout_start(&timeout, 0);
-    while ((*status = status_of(d, event)) > CL_COMPLETE) {
-        if ((err = poll_both(d, &progress)) < 0)
-            break;
-        if (pm_timeout_passed(&timeout, limit, progress))
-            return hang(d, timeout.idle);
-        nap(&pause);
-    }
-    d->cl.ReleaseEvent(event);
+    if (!atomic_load(&d->shared.base.hung))
+        d->cl.ReleaseEvent(event);
     return err;
 }
 
@@ -196,7 +194,7 @@ bool pm_cl_idle(struct cl_device *d)
 {
     struct pm_device *base = &d->shared.base;
 
-    if (!atomic_load(&base->lost) && d->transfer.handle) {
+    if (!atomic_load(&base->lost)) {
         pm_cl_wait(d, &d->compute, d->compute.submitted);
         pm_cl_wait(d, &d->transfer, d->transfer.submitted);
     }

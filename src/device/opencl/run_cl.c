@@ -22,29 +22,15 @@ const char *pm_cl_program_variant(const struct pm_program *base, size_t i)
     return ((const struct cl_program *)base)->names.variants[i];
 }
 
-/* Adds to a loss's message the calls of the first unfinished segment. */
 static int blame(struct cl_program *p, const struct cl_slot *s, int err)
 {
     struct cl_device *d = p->device;
     uint64_t reached;
-    char text[512];
 
-    if (err != PM_ELOST)
-        return err;
-    snprintf(text, sizeof text, "%s", pm_error_text());
     pthread_mutex_lock(&d->queue_lock);
     reached = d->compute.reached;
     pthread_mutex_unlock(&d->queue_lock);
-    for (size_t i = 0; i < p->segment_count; i++) {
-        const struct cl_segment *g = &p->segments[i];
-
-        if (p->base.calls_count == 0 || (s->value[i] && s->value[i] <= reached))
-            continue;
-        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text,
-                       p->names.program, i + 1, p->segment_count, p->names.labels[g->first],
-                       p->names.labels[g->last]);
-    }
-    return pm_fail(PM_ELOST, "%s; in %s", text, p->names.program);
+    return pm_blame(err, &p->names, p->segments, p->segment_count, s->value, reached);
 }
 
 /* ---- submitting --------------------------------------------------------------------- */
@@ -188,7 +174,7 @@ static int submit_segment(struct cl_program *p, struct cl_slot *s, size_t i)
 {
     int err = PM_OK;
     struct cl_device *d = p->device;
-    const struct cl_segment *g = &p->segments[i];
+    const struct pm_submission *g = &p->segments[i];
     struct batch b = { .p = p, .s = s, .d = d };
     cl_event event = NULL;
 
@@ -229,7 +215,7 @@ int pm_cl_program_submit(struct pm_program *base, int slot)
 
     if (s->busy && (err = pm_cl_program_wait(base, slot)) < 0)
         return err;
-    PM_TRY(pm_cl_check(d));
+    PM_TRY(pm_device_alive(&d->shared.base));
     memset(s->value, 0, p->segment_count * sizeof *s->value);
     s->busy = true;
     s->clock.submitted = pm_seconds();

@@ -198,11 +198,6 @@ int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t coun
 
 /* ---- program_vk.c (recording) and run_vk.c (submitting) ----------------------------- */
 
-/* Calls that are submitted together. */
-struct vk_segment {
-    VkCommandBuffer commands;
-    size_t first, last;         /* calls, for messages */
-};
 /* Where an output is copied to. */
 struct vk_out {
     size_t offset;              /* in a slot's block */
@@ -254,7 +249,8 @@ struct vk_program {
     struct pm_arena *arena;     /* owns everything below except Vulkan's objects */
     struct pm_call_names names;
     VkCommandPool pool, transfer_pool;
-    struct vk_segment *segments;
+    VkCommandBuffer *segments;  /* calls that are submitted together */
+    struct pm_submission *submissions; /* per segment, for messages */
     size_t segment_count;
     struct vk_slot *slots;
     int slot_count;             /* slots made so far */
@@ -272,11 +268,6 @@ int pm_vk_transfers_lay_out(struct vk_program *p, const struct pm_program_desc *
                             size_t *in_bytes, size_t *out_bytes);
 int pm_vk_slot_create(struct vk_program *p, const struct pm_program_desc *desc, size_t in_bytes,
                       size_t out_bytes, struct vk_slot *s);
-enum { VK_ALIGNMENT = 256 };
-static inline size_t pm_vk_align(size_t n)
-{
-    return (n + VK_ALIGNMENT - 1) / VK_ALIGNMENT * VK_ALIGNMENT;
-}
 static inline VkBuffer pm_vk_handle(const struct pm_place *p)
 {
     return ((const struct vk_buffer *)p->buffer)->block.buffer;

@@ -1,26 +1,9 @@
 /* pipelines_vk: compiles a module for Vulkan; the driver's cache on disk keeps the result. */
 #include "device/vulkan/device_vk.h"
 
-/* Drivers do not report what they lack: they misbehave. */
-static const char *lacks(const struct pm_shader_device *shared, const struct pm_module_info *m)
+static const char *lacks(const struct pm_shader_device *d, const struct pm_module_info *m)
 {
-    const struct vk_device *d = (const struct vk_device *)shared;
-    const struct pm_caps *c = &d->physical.info.caps;
-
-    for (int i = 0; i < 3; i++)
-        if (m->local[i] > c->max_workgroup_size[i])
-            return "workgroups of that size";
-    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
-               ? "workgroups of that size"
-         : m->shared_bytes > c->shared_bytes                       ? "so much shared memory"
-         : m->int64 && !c->int64                                   ? "64-bit integers"
-         : m->int16 && !d->physical.int16                          ? "16-bit integers"
-         : m->float64                                              ? "64-bit floats"
-         : m->float16 && !c->float16                               ? "16-bit floats"
-         : m->storage16 && !c->storage16                           ? "16-bit storage"
-         : m->subgroup_arithmetic && !c->subgroup_arithmetic       ? "subgroup arithmetic"
-         : m->coopmat && !d->physical.has[VK_HAS_COOPMAT]          ? "cooperative matrices"
-                                                                   : NULL;
+    return m->int16 && !((const struct vk_device *)d)->physical.int16 ? "16-bit integers" : NULL;
 }
 
 static int compile(struct pm_shader_device *shared, struct pm_pipeline *p, const uint32_t *words,

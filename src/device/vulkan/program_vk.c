@@ -43,7 +43,7 @@ static void push_block(struct recorder *r, size_t call)
 
         memcpy((char *)r->p->constants.map + r->constants, c->params, c->kernel->params_size);
         memcpy(push + 8 * bufs, &address, sizeof address);
-        r->constants += pm_vk_align(c->kernel->params_size);
+        r->constants += pm_align_place(c->kernel->params_size);
     } else if (c->kernel->params_size) {
         memcpy(push + 8 * bufs, c->params, c->kernel->params_size);
     }
@@ -69,26 +69,25 @@ static int record_segment(struct recorder *r, size_t index)
 {
     int err = PM_OK;
     const struct pm_submission *g = &r->arrangement.segments[index];
-    struct vk_segment *s = &r->p->segments[index];
+    VkCommandBuffer *c = &r->p->segments[index];
 
-    *s = (struct vk_segment){ .first = g->first, .last = g->last };
-    PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, &s->commands));
-    PM_TRY(pm_vk_begin(r->d, s->commands, r->desc->slots > 1
-                                              ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0));
-    pm_vk_barrier(r->d, s->commands, ALL, COMPUTE | TRANSFER);
+    PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, c));
+    PM_TRY(pm_vk_begin(r->d, *c, r->desc->slots > 1 ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+                                                    : 0));
+    pm_vk_barrier(r->d, *c, ALL, COMPUTE | TRANSFER);
     for (size_t i = g->begin; i < g->end; i++) {
         const struct pm_arranged *x = &r->arrangement.list[i];
 
         if (x->barrier)
-            pm_vk_barrier(r->d, s->commands, COMPUTE, COMPUTE);
+            pm_vk_barrier(r->d, *c, COMPUTE, COMPUTE);
         if (x->begins && r->desc->timed)
-            pm_vk_stamp(r->p, s->commands, x->call + 1, 0);
+            pm_vk_stamp(r->p, *c, x->call + 1, 0);
         if (x->dispatch >= 0)
-            record_dispatch(r, s->commands, x);
+            record_dispatch(r, *c, x);
         if (x->ends && r->desc->timed)
-            pm_vk_stamp(r->p, s->commands, x->call + 1, 1);
+            pm_vk_stamp(r->p, *c, x->call + 1, 1);
     }
-    PM_TRY(vk(r->d->vk.EndCommandBuffer(s->commands)));
+    PM_TRY(vk(r->d->vk.EndCommandBuffer(*c)));
 out:
     return err;
 }
@@ -100,15 +99,8 @@ static int create_constants(struct recorder *r)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < r->desc->calls_count; i++) {
-        const struct pm_kernel *k = r->desc->calls[i].kernel;
-        struct pm_buf_spec spec[PM_MAX_BUFS];
-        bool by_address;
-
-        pm_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
-        if (by_address)
-            bytes += pm_vk_align(k->params_size);
-    }
+    for (size_t i = 0; i < r->desc->calls_count; i++)
+        bytes += pm_wide_params(r->desc->calls[i].kernel);
     return bytes ? pm_vk_block_create(r->d, bytes, VK_USE_UPLOAD, &r->p->constants) : PM_OK;
 }
 
@@ -123,6 +115,8 @@ static int record_all(struct recorder *r)
     for (size_t i = 0; i < n; i++)
         push_block(r, i);
     r->p->segments = pm_calloc(r->arrangement.segment_count, sizeof *r->p->segments);
+    r->p->submissions = pm_arena_copy(r->p->arena, r->arrangement.segments,
+                                      r->arrangement.segment_count * sizeof *r->p->submissions);
     for (; r->p->segment_count < r->arrangement.segment_count; r->p->segment_count++)
         PM_TRY(record_segment(r, r->p->segment_count));
     for (size_t i = 0; i < r->desc->out_count; i++) {

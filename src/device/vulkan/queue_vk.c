@@ -57,9 +57,8 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
 {
     int err;
 
-    if (atomic_load(&d->shared.base.lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->shared.base.info.address,
-                       d->shared.base.info.name);
+    if ((err = pm_device_alive(&d->shared.base)) < 0)
+        return err;
     if (d->physical.compiler_only)
         return pm_fail(PM_EDEVICE, "%s (%s) cannot run anything: %s", d->shared.base.info.address,
                        d->shared.base.info.name, d->physical.info.reason);
@@ -94,12 +93,12 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
     const double limit = pm_hang_limit(&d->shared.base);
     uint64_t now = 0;
     struct pm_timeout timeout;
+    int err;
 
     if (value == 0)
         return PM_OK;
-    if (atomic_load(&d->shared.base.lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->shared.base.info.address,
-                       d->shared.base.info.name);
+    if ((err = pm_device_alive(&d->shared.base)) < 0)
+        return err;
     pm_timeout_start(&timeout, 0);
     for (;;) {
         VkResult r = d->vk.WaitSemaphores(d->handle, &info, 200000000);
@@ -115,14 +114,8 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         if (r == VK_ERROR_DEVICE_LOST)
             return pm_shader_device_lose(
                 &d->shared, "vkGetSemaphoreCounterValue returned VK_ERROR_DEVICE_LOST");
-        if (pm_timeout_passed(&timeout, limit, now)) {
-            char why[160];
-
-            atomic_store(&d->shared.base.hung, true);
-            snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)",
-                     timeout.idle, pm_hang_seconds(&d->shared.base));
-            return pm_shader_device_lose(&d->shared, why);
-        }
+        if (pm_timeout_passed(&timeout, limit, now))
+            return pm_shader_device_hang(&d->shared, timeout.idle);
     }
 }
 

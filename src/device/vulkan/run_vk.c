@@ -22,27 +22,14 @@ const char *pm_vk_program_variant(const struct pm_program *base, size_t i)
     return ((const struct vk_program *)base)->names.variants[i];
 }
 
-/* Adds to a loss's message the calls of the first unfinished segment. */
 static int blame(struct vk_program *p, const struct vk_slot *s, int err)
 {
     struct vk_device *d = p->device;
     uint64_t reached = 0;
-    char text[512];
 
-    if (err != PM_ELOST)
-        return err;
-    snprintf(text, sizeof text, "%s", pm_error_text());
-    d->vk.GetSemaphoreCounterValue(d->handle, d->compute.timeline, &reached);
-    for (size_t i = 0; i < p->segment_count; i++) {
-        const struct vk_segment *g = &p->segments[i];
-
-        if (p->base.calls_count == 0 || (s->value[i] && s->value[i] <= reached))
-            continue;
-        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text,
-                       p->names.program, i + 1, p->segment_count, p->names.labels[g->first],
-                       p->names.labels[g->last]);
-    }
-    return pm_fail(PM_ELOST, "%s; in %s", text, p->names.program);
+    if (err == PM_ELOST)
+        d->vk.GetSemaphoreCounterValue(d->handle, d->compute.timeline, &reached);
+    return pm_blame(err, &p->names, p->submissions, p->segment_count, s->value, reached);
 }
 
 /* Submits a segment. Output copies on the compute queue are submitted with the segment they wait
@@ -58,7 +45,7 @@ static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
         list[n++] = s->clock.begin;
     if (i == 0 && s->prologue)
         list[n++] = s->prologue;
-    list[n++] = p->segments[i].commands;
+    list[n++] = p->segments[i];
     if (s->copy[i])
         list[n++] = s->copy[i];
     if (i + 1 == p->segment_count && s->clock.end)

@@ -92,11 +92,11 @@ static void lay_out(struct vk_program *p, const struct pm_program_desc *desc, si
     *in_bytes = *out_bytes = 0;
     for (size_t i = 0; i < desc->in_count; i++) {
         p->in_offset[i] = *in_bytes;
-        *in_bytes += pm_vk_align(desc->in[i].size);
+        *in_bytes += pm_align_place(desc->in[i].size);
     }
     for (size_t i = 0; i < desc->out_count; i++) {
         p->outs[i].offset = *out_bytes;
-        *out_bytes += pm_vk_align(desc->out[i].size);
+        *out_bytes += pm_align_place(desc->out[i].size);
     }
 }
 
