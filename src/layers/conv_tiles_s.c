@@ -295,9 +295,9 @@ static bool is_first_choice(enum pm_class class, int tile)
                                        : true;
 }
 
-/* Adds the second form of list[i] behind it, if it has one; returns the new count. A device that
- * cannot run the first form has only second ones. */
-static int with_two(const struct pm_caps *caps, const struct conv_product *m, int i,
+/* Adds the second form of list[i] behind it, if it has one. A device that cannot run first forms
+ * gets second forms in their place instead. Returns the new count. */
+static int with_forms(const struct pm_caps *caps, const struct conv_product *m, int i,
                     struct conv_way_s *list, int count)
 {
     if (!caps->last_group) {
@@ -328,7 +328,7 @@ static int test_ways(const struct pm_caps *caps, const struct conv_product *m,
         list[count++] = whole;
     if (fits(caps, cut.tile))
         list[count++] = cut;
-    return with_two(caps, m, count - 1, list, count);
+    return with_forms(caps, m, count - 1, list, count);
 }
 
 int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
@@ -355,5 +355,5 @@ int pm_conv_ways_s(const struct pm_caps *caps, const struct conv_product *m,
         memmove(list + 1, list, (size_t)best * sizeof *list);
         list[0] = first;
     }
-    return with_two(caps, m, 0, list, count);
+    return with_forms(caps, m, 0, list, count);
 }

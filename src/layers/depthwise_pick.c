@@ -6,15 +6,10 @@
 #include "bias_grad.params.h"
 #include "conv2d.params.h"
 
-static bool on_cpu(const struct pm_caps *caps)
-{
-    return pm_class_on_cpu(caps->device_class);
-}
-
 /* Workgroup shape: lanes along the channels, and on GPUs enough lines for 64 invocations. */
 static uint32_t lanes_of(const struct pm_caps *caps, int channels)
 {
-    uint32_t lanes = on_cpu(caps) ? caps->subgroup_size : 64;
+    uint32_t lanes = pm_class_on_cpu(caps->device_class) ? caps->subgroup_size : 64;
 
     while (lanes > 8 && lanes / 2 >= (uint32_t)channels)
         lanes /= 2;
@@ -24,7 +19,7 @@ static uint32_t lanes_of(const struct pm_caps *caps, int channels)
 /* Returns the outputs per lane along x: a multiple of the stride. Narrow images get fewer. */
 static uint32_t outputs_of(const struct pm_caps *caps, int wide, int stride)
 {
-    int outputs = on_cpu(caps) ? 8 : 4;
+    int outputs = pm_class_on_cpu(caps->device_class) ? 8 : 4;
 
     while (outputs > 2 && outputs / 2 >= wide)
         outputs /= 2;
@@ -42,7 +37,8 @@ static bool strips(const struct pm_caps *caps, const char *shader, const struct 
                    bool back, struct pm_picks *out)
 {
     int channels = back ? p->c : p->k, wide = back ? p->w : p->ow;
-    uint32_t lanes = lanes_of(caps, channels), lines = on_cpu(caps) ? 1 : 64 / lanes;
+    uint32_t lanes = lanes_of(caps, channels),
+             lines = pm_class_on_cpu(caps->device_class) ? 1 : 64 / lanes;
     uint32_t outputs = outputs_of(caps, wide, back ? p->stride_w : 1);
     size_t count = (size_t)p->n * (back ? p->h : p->oh) * pm_ceil_div(wide, outputs);
     struct pm_dispatch *d = pm_pick_add(out, shader, lanes, lines);
@@ -62,7 +58,8 @@ static bool strips(const struct pm_caps *caps, const char *shader, const struct 
 /* Picks runs of lines for the filter's sums: enough workgroups, at least 4 lines each. */
 static bool runs(const struct pm_caps *caps, const struct conv2d_params *p, struct pm_picks *out)
 {
-    uint32_t lanes = lanes_of(caps, p->k), parts = 1, wanted = on_cpu(caps) ? 16 : 1024;
+    uint32_t lanes = lanes_of(caps, p->k), parts = 1,
+             wanted = pm_class_on_cpu(caps->device_class) ? 16 : 1024;
     size_t lines = (size_t)p->n * p->oh, filter = (size_t)p->kh * p->kw * p->k;
     struct pm_dispatch *d = pm_pick_add(out, "depthwise_bwd_filter", lanes, 1);
 

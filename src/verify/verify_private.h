@@ -44,8 +44,8 @@ int pm_expected_compare(struct pm_expected *e, const struct pm_one_call *run,
 
 /* Replaces what verification does with the calls of sources. Only tests set it. */
 struct pm_verify_hooks {
-    /* Returns the pick() levels to run, as bits. Calls that differ are asked for once, in the
-     * order of the sources. */
+    /* Returns the pick() levels to run, as bits. Called once for each distinct call, in the order
+     * of the sources. */
     uint32_t (*levels)(void *ctx, const struct pm_kernel *k, const void *params, size_t count);
     /* Runs a call at these levels. */
     int (*run)(void *ctx, const struct pm_verify_call *call, uint32_t levels);

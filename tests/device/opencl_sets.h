@@ -5,6 +5,7 @@
 #define OPENCL_SETS_H
 
 #include "bench/compile_calls.h"
+#include "device/class_caps.h"
 #include "device/drivers.h"
 #include "net/tile_device.h"
 
@@ -23,23 +24,6 @@ struct sets {
     size_t *slots; /* hash table: index + 1 of a set */
 };
 enum { SET_SLOTS = 1 << 14 };
-
-static struct pm_caps class_caps(enum pm_class class)
-{
-    struct pm_caps c = {
-        .runs_shaders = true, .last_group = true, .device_class = class, .subgroup_size = 32,
-        .max_workgroup_size = { 1024, 1024, 64 }, .max_workgroup_invocations = 1024,
-        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
-    };
-
-    if (class == PM_CLASS_LAVAPIPE)
-        c.subgroup_size = 8, c.int64 = true;
-    if (class == PM_CLASS_SWIFTSHADER)
-        c.subgroup_size = 4;
-    if (class == PM_CLASS_POCL)
-        c.subgroup_size = 8, c.last_group = false;
-    return c;
-}
 
 static void add_set(struct sets *s, const struct pm_dispatch *d, uint32_t present)
 {
@@ -63,14 +47,17 @@ static void add_set(struct sets *s, const struct pm_dispatch *d, uint32_t presen
     assert_true(s->count < SET_SLOTS / 2);
 }
 
-/* Adds the dispatches of a call on all classes of device. */
+/* Adds the dispatches of a call on all classes of device, as Vulkan's and as OpenCL's drivers run
+ * them. */
 static void add_call(struct sets *s, const struct pm_kernel *k, const void *params, size_t count,
                      uint32_t present)
 {
     static struct pm_picks picks;
 
-    for (int class = PM_CLASS_OTHER; class <= PM_CLASS_INTEL; class++) {
-        const struct pm_caps caps = class_caps((enum pm_class)class);
+    for (int form = 0; form < 2 * (PM_CLASS_INTEL + 1); form++) {
+        struct pm_caps caps = class_caps((enum pm_class)(form / 2));
+
+        caps.last_group = form % 2;
 
         for (int level = 0; level < 32; level++) {
             memset(&picks, 0, sizeof picks);

@@ -1,6 +1,6 @@
 /* Translation of shaders to OpenCL C: all shaders with all constants that calls choose, the text of
- * each kind of control flow and value, and the errors. The texts are compiled and run by the tests
- * of OpenCL devices. */
+ * each kind of control flow and value, and the errors. opencl_flow_test runs flow.comp on a device;
+ * check parity and golden_test run the program's shaders. */
 #include "device/opencl_sets.h"
 
 #include "device/opencl/translate.h"
@@ -285,6 +285,7 @@ static void test_values(void **state)
     PUT(&m, SpvOpUDiv, INT, FREE + 10, FREE + 3, ONE);
     PUT(&m, SpvOpCompositeConstruct, INT2, FREE + 11, FREE + 3, ONE);
     PUT(&m, SpvOpSelect, INT2, FREE + 12, FREE + 8, FREE + 11, FREE + 11);
+    PUT(&m, SpvOpSelect, INT2, FREE + 13, FREE + 6, FREE + 11, FREE + 12);
     end_main(&m);
     ok(translate_module(&m, &text));
     check_has(&text, "v22 = as_int(0 - 2147483648u);\n");
@@ -298,6 +299,7 @@ static void test_values(void **state)
     check_has(&text, "v29 = v28.s1 != 0;\n");
     check_has(&text, "v30 = as_int(as_uint(v23) / 1u);\n");
     check_has(&text, "v32 = select(v31, v31, v28);\n");
+    check_has(&text, "    if (v26)\n        v33 = v31;\n    else\n        v33 = v32;\n");
     pm_str_free(&text);
 }
 
@@ -350,6 +352,28 @@ static void test_phis(void **state)
     pm_str_free(&text);
 }
 
+/* A switch sets the phis of the blocks that it leads to. */
+static void test_switch_phis(void **state)
+{
+    enum { CASE = FREE, END, SUM };
+    struct module m = start();
+    struct pm_str text = { 0 };
+
+    (void)state;
+    begin_main(&m);
+    PUT(&m, SpvOpSelectionMerge, END, 0);
+    PUT(&m, SpvOpSwitch, ONE, END, 1, CASE);
+    PUT(&m, SpvOpLabel, CASE);
+    PUT(&m, SpvOpBranch, END);
+    PUT(&m, SpvOpLabel, END);
+    PUT(&m, SpvOpPhi, INT, SUM, ZERO, BEGIN, ONE, CASE);
+    end_main(&m);
+    ok(translate_module(&m, &text));
+    check_has(&text, "    v22 = 0;\n    switch (1) {\n");
+    check_has(&text, "v22 = 1;\n");
+    pm_str_free(&text);
+}
+
 /* ---- errors ----------------------------------------------------------------------------- */
 
 /* The translation of the module fails with a line that contains `part`. */
@@ -381,6 +405,10 @@ static void test_unknown(void **state)
     {
         WITH(SpvOpExtInst, FLOAT, FREE, FREE + 1, 55, ONE);
         check_fails(&m, "extended instruction 55");
+    }
+    {
+        WITH(SpvOpControlBarrier, ONE, ONE, ZERO);
+        check_fails(&m, "a barrier of another scope than the workgroup");
     }
     {
         WITH(SpvOpKill, ZERO);
@@ -486,7 +514,7 @@ int main(void)
         cmocka_unit_test(test_flow),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_phis),
+        cmocka_unit_test(test_phis), cmocka_unit_test(test_switch_phis),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_vectors_of_3),

@@ -85,5 +85,7 @@ int main(void)
         cmocka_unit_test(test_lost_beside),
     };
 
-    return has_opencl() ? cmocka_run_group_tests(tests, set_up, drop_world) : 77;
+    const int without = without_opencl();
+
+    return without ? without : cmocka_run_group_tests(tests, set_up, drop_world);
 }

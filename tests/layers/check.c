@@ -259,7 +259,7 @@ static int mode_self(struct check *k)
         struct check mine = { .cpu = k->cpu, .device = faults[i].vulkan ? k->device : k->cpu };
 
         if (faults[i].vulkan && k->device == k->cpu) {
-            printf("skipped, no Vulkan device: %s\n", faults[i].name);
+            printf("skipped, no device that runs shaders: %s\n", faults[i].name);
             continue;
         }
         if (faults[i].mode(&mine, e, cases) < 0) {

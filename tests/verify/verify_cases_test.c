@@ -1,5 +1,6 @@
 /* The cases of the verification reach every layer, shader and optimizer of the program. After the
  * limit in time no call runs. */
+#include "device/class_caps.h"
 #include "device/drivers.h"
 #include "net/tile_device.h"
 #include "optim/optimizer.h"
@@ -21,27 +22,12 @@ static void reach_shader(const char *name)
     shaders_reached[shaders_count++] = name;
 }
 
-static struct pm_caps caps_of(enum pm_class class)
-{
-    struct pm_caps c = {
-        .runs_shaders = true, .last_group = true, .device_class = class, .subgroup_size = 32,
-        .max_workgroup_size = { 1024, 1024, 64 }, .max_workgroup_invocations = 1024,
-        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
-    };
-
-    if (class == PM_CLASS_LAVAPIPE)
-        c.subgroup_size = 8, c.int64 = true;
-    if (class == PM_CLASS_SWIFTSHADER)
-        c.subgroup_size = 4;
-    return c;
-}
-
 static void reach_call(const struct pm_planned_call *c)
 {
     static struct pm_picks picks;
 
     for (int class = PM_CLASS_OTHER; class <= PM_CLASS_INTEL; class++) {
-        struct pm_caps caps = caps_of((enum pm_class)class);
+        struct pm_caps caps = class_caps((enum pm_class)class);
 
         if (!c->kernel->pick) {
             reach_shader(c->kernel->shader ? c->kernel->shader : c->kernel->name);

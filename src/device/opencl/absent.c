@@ -1,4 +1,4 @@
-/* absent: stands for the OpenCL backend in a build without OpenCL's headers. */
+/* absent: stands for the OpenCL backend in a build without OpenCL. */
 #include "device/backend.h"
 
 int pm_opencl_list(struct pm_device_info **list, size_t *count)
@@ -9,7 +9,7 @@ int pm_opencl_list(struct pm_device_info **list, size_t *count)
 
 const char *pm_opencl_absence(void)
 {
-    return "this build has no OpenCL: its headers were not installed";
+    return "this build has no OpenCL: PUMICE_OPENCL was off, or headers were missing";
 }
 
 int pm_opencl_open(const struct pm_device_info *info, const struct pm_device_options *options,

@@ -48,15 +48,6 @@ void pm_cl_line(struct translator *t)
 
 /* ---- variables outside of functions ----------------------------------------------------- */
 
-static const struct cl_type *type_of_variable(struct translator *t, uint32_t id)
-{
-    const struct cl_type *k = pm_cl_type(t, pm_cl_type_of(t, id));
-
-    if (k->kind != CL_POINTER)
-        pm_cl_fail(t, "damaged: variable %u is not a pointer", id);
-    return k;
-}
-
 static bool is_shared(const struct translator *t, uint32_t id)
 {
     return t->ids[id].def[3] == SpvStorageClassWorkgroup;
@@ -72,7 +63,7 @@ static void put_struct(struct translator *t, bool shared)
         if (is_shared(t, id) != shared)
             continue;
         pm_str_add(t->out, "    ");
-        pm_cl_put_type(t, type_of_variable(t, id)->of);
+        pm_cl_put_type(t, pm_cl_pointer_type(t, id)->of);
         pm_str_add(t->out, " v%u;\n", id);
     }
     pm_str_add(t->out, "};\n");
@@ -129,7 +120,7 @@ static const struct cl_type *push_type(struct translator *t)
 
     if (!t->push)
         return NULL;
-    k = pm_cl_type(t, type_of_variable(t, t->push)->of);
+    k = pm_cl_type(t, pm_cl_pointer_type(t, t->push)->of);
     if (k->kind != CL_STRUCT)
         pm_cl_fail(t, "damaged: the push block is not a struct");
     return t->err ? NULL : k;
@@ -219,6 +210,7 @@ static void put_input(struct translator *t, uint32_t id)
         pm_str_add(t->out, "(uint)(get_local_id(0) + %u * (get_local_id(1) + %u * "
                    "get_local_id(2)));\n", l[0], l[1]);
         break;
+    case 0: pm_cl_fail(t, "input v%u is not built in", id); break;
     default: pm_cl_fail(t, "input %u has no translation", t->ids[id].built_in - 1);
     }
 }

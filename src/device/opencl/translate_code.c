@@ -82,8 +82,8 @@ static const struct row rows[] = {
     { SpvOpAtomicExchange, AS_IS, "atomic_xchg($p3, $r6)" },
     { 0 },
 };
-/* Extended instructions; their operands start at word 5. fmin and fmax differ from GLSL's min and
- * max in nothing that GLSL defines. */
+/* Extended instructions; their operands start at word 5. fmin and fmax equal GLSL's min and max,
+ * except for NaN, where GLSL leaves the result open. */
 static const struct row extended[] = {
     { GLSLstd450Round, AS_IS, "round($v5)" },
     { GLSLstd450RoundEven, AS_IS, "rint($v5)" },
@@ -170,6 +170,10 @@ static void put_row(struct translator *t, const uint32_t *w, const struct row *r
     const bool convert = r->made != AS_IS && k->kind == CL_INT &&
                          k->is_signed != (r->made == SIGNED);
 
+    if (convert && pm_cl_scalar(t, pm_cl_type_of(t, cl_word(w, 3)))->kind == CL_FLOAT) {
+        pm_cl_fail(t, "a conversion to integers of the other sign");
+        return;
+    }
     begin_result(t, w);
     if (convert) {
         pm_str_add(t->out, "as_");
@@ -220,13 +224,17 @@ static const struct cl_type *unaligned_vector(struct translator *t, const uint32
     const struct cl_type *k = pm_cl_type(t, type);
     const uint32_t align = alignment_of(t, w, operands);
 
-    return k->kind == CL_VECTOR && align && align < k->align ? k : NULL;
+    if (!align || align >= k->align)
+        return NULL;
+    if (k->kind != CL_VECTOR)
+        pm_cl_fail(t, "a load or store aligned to %u bytes instead of %u", align, k->align);
+    return k->kind == CL_VECTOR ? k : NULL;
 }
 
 /* "(__global uint *)&target" for the components of a vector. */
 static void put_components(struct translator *t, uint32_t pointer, uint32_t type)
 {
-    const struct cl_type *p = pm_cl_type(t, pm_cl_type_of(t, pointer));
+    const struct cl_type *p = pm_cl_pointer_type(t, pointer);
 
     pm_str_add(t->out, "(%s ", pm_cl_space(t, p->storage));
     pm_cl_put_type(t, pm_cl_type(t, type)->of);
@@ -270,9 +278,9 @@ static void put_store(struct translator *t, const uint32_t *w)
     pm_str_add(t->out, ";\n");
 }
 
-/* A barrier's own semantics say which memory it orders. glslang writes memoryBarrierBuffer() as an
- * instruction of its own before the barrier. So, if the module has such an instruction, all of its
- * barriers order buffers too. */
+/* If any barrier of the module orders buffers, all its barriers do. glslang writes
+ * memoryBarrierBuffer() as an instruction of its own before the barrier, so the barrier's own
+ * semantics do not show it. */
 static void put_barrier(struct translator *t, const char *function)
 {
     pm_cl_line(t);
@@ -341,6 +349,10 @@ static void put_shuffle(struct translator *t, const uint32_t *w)
     for (uint32_t i = 5; i < cl_length(w) && !t->err; i++) {
         const bool first = w[i] < a->count;
 
+        if (w[i] == UINT32_MAX) { /* any value will do */
+            pm_str_add(t->out, "%s0", i > 5 ? ", " : "");
+            continue;
+        }
         if (w[i] >= (uint64_t)a->count + b->count) {
             pm_cl_fail(t, "damaged: component %u of a shuffle", w[i]);
             return;
@@ -390,12 +402,34 @@ static void put_bitcast(struct translator *t, const uint32_t *w)
         put_text(t, w, from->kind == CL_POINTER ? "as_$T((ulong)$v3);\n" : "as_$T($v3);\n");
 }
 
+/* Vectors that one condition selects. OpenCL C's ?: of vectors looks at the sign of the condition,
+ * and true is 1. */
+static void put_selected_vector(struct translator *t, const uint32_t *w)
+{
+    pm_cl_line(t);
+    put_text(t, w, "if ($v3)\n");
+    t->indent++;
+    begin_result(t, w);
+    put_text(t, w, "$v4;\n");
+    t->indent--;
+    pm_cl_line(t);
+    pm_str_add(t->out, "else\n");
+    t->indent++;
+    begin_result(t, w);
+    put_text(t, w, "$v5;\n");
+    t->indent--;
+}
+
 static void put_select(struct translator *t, const uint32_t *w)
 {
     const bool vector = pm_cl_type(t, pm_cl_type_of(t, cl_word(w, 3)))->kind == CL_VECTOR;
 
     if (vector && pm_cl_scalar(t, w[1])->bits != 32)
         pm_cl_fail(t, "a selection among vectors of 64-bit components");
+    if (!vector && pm_cl_type(t, w[1])->kind == CL_VECTOR) {
+        put_selected_vector(t, w);
+        return;
+    }
     begin_result(t, w);
     put_text(t, w, vector ? "select($v5, $v4, $v3);\n" : "$v3 ? $v4 : $v5;\n");
 }
@@ -452,7 +486,7 @@ void pm_cl_put_instruction(struct translator *t, const uint32_t *w)
     case SpvOpNop: case SpvOpLine: case SpvOpNoLine: case SpvOpUndef: case SpvOpVariable:
     case SpvOpAccessChain: case SpvOpInBoundsAccessChain: case SpvOpLoopMerge:
     case SpvOpSelectionMerge:
-        break; /* written where they are used */
+        break; /* no statement of their own */
     case SpvOpExtInst: put_extended(t, w); break;
     case SpvOpLoad: put_load(t, w); break;
     case SpvOpStore: put_store(t, w); break;

@@ -58,13 +58,14 @@ static bool is_phi(const uint32_t *w)
     return cl_op(w) == SpvOpPhi;
 }
 
-/* Whether a phi's value is an earlier phi of the same block, which its edge has set already. */
+/* Whether a phi's value reads an earlier phi of the same block, which its edge has set already. An
+ * access chain may read one by its indices. */
 static bool must_be_parallel(struct translator *t, const struct cl_block *to, uint32_t from)
 {
     for (const uint32_t *w = to->begin; is_phi(w) && !t->err; w += cl_length(w)) {
         const uint32_t *d = pm_cl_def(t, incoming(t, w, from));
 
-        if (is_phi(d) && d >= to->begin && d < w)
+        if (cl_is_chain(cl_op(d)) || (is_phi(d) && d >= to->begin && d < w))
             return true;
     }
     return false;
@@ -249,37 +250,48 @@ static bool leads_to(const uint32_t *w, uint32_t label)
     return false;
 }
 
-/* Makes the targets of a switch its cases, or ends that. */
+/* Makes the targets of a switch its cases, or ends that. Nothing else uses their phis yet, so they
+ * are set before the switch. */
 static void set_cases(struct translator *t, const struct cl_block *b, uint32_t merge, bool begin)
 {
+    for (uint32_t i = 2; begin && i < cl_length(b->end) && !t->err; i += 2)
+        block_of(t, b->end[i], b->function);
     for (uint32_t label = next_case(t, b->end, merge, 0); label && !t->err;
          label = next_case(t, b->end, merge, t->ids[label].block)) {
         struct cl_block *to = block_of(t, label, b->function);
 
         if (!to)
             return;
-        if (begin)
+        if (begin) {
+            put_phis(t, b, to);
             set_pending(t, to);
+            to->jumped = to->is_branched_to;
+        }
         to->is_case = begin;
-        to->jumped = to->is_branched_to;
     }
 }
 
-/* Cases are written in the order of their blocks, so most that fall through to another stand before
- * it. Otherwise a goto leads back; glslang begins with the default. */
+/* Cases are written in the order of their blocks. A case that falls through usually stands directly
+ * before the case that it enters. Otherwise it enters it by a goto: glslang puts the default's
+ * block first. */
 static void put_switch(struct translator *t, const struct cl_block *b, struct flow f, int nesting)
 {
     const uint32_t *w = b->end, merge = f.next;
     const struct cl_type *k = pm_cl_type(t, pm_cl_type_of(t, cl_word(w, 1)));
     uint32_t label;
 
-    if (k->kind != CL_INT || k->bits != 32 || cl_length(w) < 3 || cl_length(w) % 2 == 0 ||
-        cl_length(w) > 2 * CL_MOST_CASES) {
+    if (cl_length(w) < 3 || cl_length(w) % 2 == 0) {
+        pm_cl_fail(t, "damaged: a switch of %u words", cl_length(w));
+        return;
+    }
+    if (k->kind != CL_INT || k->bits != 32 || cl_length(w) > 2 * CL_MOST_CASES) {
         pm_cl_fail(t, "a switch on 64 bits, or with more than %d cases", CL_MOST_CASES);
         return;
     }
     f.leave = merge;
     set_cases(t, b, merge, true);
+    if (!t->err && leads_to(w, merge))
+        put_phis(t, b, block_of(t, merge, b->function));
     pm_cl_line(t);
     pm_str_add(t->out, "switch (");
     pm_cl_put_value(t, w[1]);
@@ -421,40 +433,36 @@ static void put_blocks(struct translator *t, uint32_t label, struct flow f, int 
 
 /* ---- functions -------------------------------------------------------------------------- */
 
+/* Declares the variable of an instruction's result. */
 static void put_declaration(struct translator *t, const uint32_t *w)
 {
-    const struct cl_id *id = &t->ids[w[2]];
+    const bool variable = cl_op(w) == SpvOpVariable;
+    const uint32_t type = variable ? pm_cl_type(t, w[1])->of : w[1];
 
-    if (id->in_function) {
-        const struct cl_type *k = pm_cl_type(t, w[1]);
-
-        pm_cl_line(t);
-        pm_cl_put_type(t, k->of);
-        pm_str_add(t->out, " v%u", w[2]);
-        if (cl_length(w) > 4) {
-            pm_str_add(t->out, " = ");
-            pm_cl_put_value(t, w[4]);
-        }
-        pm_str_add(t->out, ";\n");
-    } else if (pm_cl_type(t, w[1])->kind != CL_VOID) {
-        pm_cl_line(t);
-        pm_cl_put_type(t, w[1]);
-        pm_str_add(t->out, " v%u;\n", w[2]);
+    if (pm_cl_type(t, type)->kind == CL_VOID)
+        return; /* a call without result */
+    pm_cl_line(t);
+    pm_cl_put_type(t, type);
+    pm_str_add(t->out, " v%u", w[2]);
+    if (variable && cl_length(w) > 4) {
+        pm_str_add(t->out, " = ");
+        pm_cl_put_value(t, w[4]);
     }
+    pm_str_add(t->out, ";\n");
 }
 
-/* Whether an instruction's result is a variable or a value of its own. */
+/* Whether an instruction has a result that needs a variable. */
 static bool has_variable(const struct translator *t, const uint32_t *w)
 {
     const uint32_t id = cl_word(w, 2);
 
-    return id < t->bound && t->ids[id].def == w && cl_op(w) != SpvOpLabel &&
-           cl_op(w) != SpvOpAccessChain && cl_op(w) != SpvOpInBoundsAccessChain &&
+    return id < t->bound && t->ids[id].def == w && !cl_is_chain(cl_op(w)) &&
            cl_op(w) != SpvOpUndef;
 }
 
-/* All values are declared at the top. Inside a loop, PoCL 3.1 would not run the loop for all
- * work-items of a group at once; convolutions would then be 8 times slower. */
+/* Declares all values at the function's top. With declarations in a loop's body, PoCL 3.1 does not
+ * run the loop's body for several work-items at once, and convolutions take 7 to 10 times as
+ * long. */
 void pm_cl_put_body(struct translator *t, const struct cl_function *f)
 {
     for (uint32_t i = 0; i < f->blocks; i++) {

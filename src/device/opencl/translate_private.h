@@ -43,7 +43,6 @@ struct cl_type {
 };
 struct cl_id {
     const uint32_t *def;  /* the instruction that defines it; NULL: none */
-    bool in_function;     /* a variable of a function */
     uint32_t built_in;    /* SpvBuiltIn + 1; 0: none */
     uint32_t stride;      /* ArrayStride; 0: none */
     uint32_t decorations; /* members' decorations: index + 1 of the newest; 0: none */
@@ -133,7 +132,6 @@ void pm_cl_read_forward(struct translator *t, const uint32_t *w);
 const struct cl_type *pm_cl_type(struct translator *t, uint32_t id);
 /* The type of a vector's components, or the type itself. */
 const struct cl_type *pm_cl_scalar(struct translator *t, uint32_t id);
-bool pm_cl_is_bool(struct translator *t, uint32_t id); /* or a vector of them */
 const char *pm_cl_space(struct translator *t, uint32_t storage); /* "__global" */
 /* The type's name in OpenCL C. */
 void pm_cl_put_type(struct translator *t, uint32_t id);
@@ -141,11 +139,18 @@ void pm_cl_put_type(struct translator *t, uint32_t id);
 void pm_cl_put_integer(struct translator *t, uint32_t id, bool is_signed);
 void pm_cl_put_composites(struct translator *t); /* definitions of all structs */
 
+static inline bool cl_is_chain(uint32_t op)
+{
+    return op == SpvOpAccessChain || op == SpvOpInBoundsAccessChain;
+}
+
 /* ---- translate_values.c ----------------------------------------------------------------- */
 
 void pm_cl_put_value(struct translator *t, uint32_t id);
 /* The value as an integer of this signedness. */
 void pm_cl_put_as(struct translator *t, uint32_t id, bool is_signed);
+/* The type of a pointer; its `of` is the target's type. Fails if the id is no pointer. */
+const struct cl_type *pm_cl_pointer_type(struct translator *t, uint32_t pointer);
 /* What a pointer points to, and the pointer itself. */
 void pm_cl_put_target(struct translator *t, uint32_t id);
 void pm_cl_put_pointer(struct translator *t, uint32_t id);

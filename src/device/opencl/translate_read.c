@@ -1,8 +1,8 @@
 /* translate_read: reads a module into tables.
  *
- * One pass records each id's definition and checks that no instruction exceeds the module and that
- * every id is below the bound and defined once. A second pass finds the values that are used
- * outside of their block. Both are linear in the module's size. */
+ * One pass records each id's definition. It checks that no instruction exceeds the module, and that
+ * every defined id is below the bound and is defined once. A second pass over the blocks' ends
+ * marks the blocks that a branch leads to. */
 #define SPV_ENABLE_UTILITY_CODE
 #include "device/opencl/translate_private.h"
 
@@ -216,9 +216,12 @@ static bool ends_block(uint32_t op)
 
 static void read_barrier(struct translator *t, const uint32_t *w)
 {
-    const uint32_t word = cl_op(w) == SpvOpControlBarrier ? 3 : 2;
+    const bool control = cl_op(w) == SpvOpControlBarrier;
+    const uint32_t word = control ? 3 : 2;
     const uint32_t semantics = pm_cl_constant(t, cl_word(w, word));
 
+    if (control && pm_cl_constant(t, cl_word(w, 1)) != SpvScopeWorkgroup)
+        pm_cl_fail(t, "a barrier of another scope than the workgroup");
     t->global_fences |= (semantics & (SpvMemorySemanticsUniformMemoryMask |
                                       SpvMemorySemanticsCrossWorkgroupMemoryMask)) != 0;
 }
@@ -250,7 +253,7 @@ static void read_local(struct translator *t, const uint32_t *w, struct place *at
 }
 
 /* Records the id that an instruction defines. */
-static void define(struct translator *t, const uint32_t *w, const struct place *at)
+static void define(struct translator *t, const uint32_t *w)
 {
     bool has_result, has_type;
     uint32_t id;
@@ -270,7 +273,6 @@ static void define(struct translator *t, const uint32_t *w, const struct place *
         return;
     }
     t->ids[id].def = w;
-    t->ids[id].in_function = at->block && cl_op(w) == SpvOpVariable;
 }
 
 static void read_instructions(struct translator *t)
@@ -286,7 +288,7 @@ static void read_instructions(struct translator *t)
                        (size_t)(w - t->words));
             return;
         }
-        define(t, w, &at);
+        define(t, w);
         if (t->err)
             return;
         if (cl_op(w) == SpvOpFunction)

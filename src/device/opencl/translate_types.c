@@ -25,11 +25,6 @@ const struct cl_type *pm_cl_scalar(struct translator *t, uint32_t id)
     return k->kind == CL_VECTOR ? pm_cl_type(t, k->of) : k;
 }
 
-bool pm_cl_is_bool(struct translator *t, uint32_t id)
-{
-    return pm_cl_scalar(t, id)->kind == CL_BOOL;
-}
-
 /* ---- reading ---------------------------------------------------------------------------- */
 
 static void set_size(struct cl_type *k, uint64_t bytes, uint32_t align)
@@ -204,8 +199,10 @@ void pm_cl_read_type(struct translator *t, const uint32_t *w)
     case SpvOpTypeRuntimeArray: k.kind = CL_RUNTIME_ARRAY; read_array(t, w, id, &k); break;
     case SpvOpTypeStruct: k.kind = CL_STRUCT; read_struct(t, w, id, &k); break;
     case SpvOpTypePointer: k.kind = CL_POINTER; read_pointer(t, w, &k); break;
-    default: k.kind = CL_FUNCTION; k.of = cl_word(w, 2); pm_cl_type(t, k.of); break;
+    default: k.kind = CL_FUNCTION; pm_cl_type(t, cl_word(w, 2)); break;
     }
+    if (t->types[id].kind != CL_NO_TYPE && k.kind != CL_POINTER)
+        pm_cl_fail(t, "damaged: forward pointer %u is another type", id);
     if (t->err)
         return;
     t->types[id] = k;

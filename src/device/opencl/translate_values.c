@@ -1,8 +1,8 @@
 /* translate_values: constants, values, and what pointers point to.
  *
  * A constant is written where it is used. Every other value is a variable v<id>. An access chain is
- * not a value of its own: it is written again as `v12.m0.v[v7]` wherever it is used. Its indices
- * are assigned once, so they are the same there. */
+ * not a value of its own: it is written again as `v12.m0.v[v7]` wherever it is used. Its indices do
+ * not change between the chain and its uses; only put_phis takes care, if a phi takes a chain. */
 #include "device/opencl/translate_private.h"
 
 #include <string.h>
@@ -63,7 +63,8 @@ static void put_constant(struct translator *t, uint32_t id, uint32_t nesting);
 static void put_composite(struct translator *t, const uint32_t *w, uint32_t nesting)
 {
     const struct cl_type *k = pm_cl_type(t, w[1]);
-    const bool vector = k->kind == CL_VECTOR, bools = vector && pm_cl_is_bool(t, w[1]);
+    const bool vector = k->kind == CL_VECTOR,
+               bools = vector && pm_cl_scalar(t, w[1])->kind == CL_BOOL;
 
     if (cl_length(w) != 3 + k->count || nesting > CL_MOST_TYPE_NESTING) {
         pm_cl_fail(t, "damaged: constant %u", w[2]);
@@ -129,17 +130,12 @@ static void put_constant(struct translator *t, uint32_t id, uint32_t nesting)
 
 /* ---- values ----------------------------------------------------------------------------- */
 
-static bool is_chain(uint32_t op)
-{
-    return op == SpvOpAccessChain || op == SpvOpInBoundsAccessChain;
-}
-
 /* Whether a pointer is written as the address of something. */
 static bool is_address(struct translator *t, uint32_t id)
 {
     const uint32_t op = cl_op(pm_cl_def(t, id));
 
-    return op == SpvOpVariable || is_chain(op);
+    return op == SpvOpVariable || cl_is_chain(op);
 }
 
 void pm_cl_put_value(struct translator *t, uint32_t id)
@@ -224,8 +220,7 @@ static void put_step(struct translator *t, uint32_t index, const struct step *s)
     }
 }
 
-/* Type of what a pointer points to, with the pointer's storage class. */
-static const struct cl_type *target_of(struct translator *t, uint32_t pointer)
+const struct cl_type *pm_cl_pointer_type(struct translator *t, uint32_t pointer)
 {
     const struct cl_type *k = pm_cl_type(t, pm_cl_type_of(t, pointer));
 
@@ -236,7 +231,6 @@ static const struct cl_type *target_of(struct translator *t, uint32_t pointer)
 
 /* A chain as its base, and the first index after that. */
 struct chain {
-    const uint32_t *w;
     uint32_t first; /* word of the first index that put_chain has to write */
     uint32_t type;  /* of what stands before that */
     bool is_flat;   /* the base is a block that is one array: base[index] */
@@ -245,8 +239,8 @@ struct chain {
 
 static struct chain read_chain(struct translator *t, const uint32_t *w)
 {
-    const struct cl_type *base = target_of(t, cl_word(w, 3));
-    struct chain c = { .w = w, .first = 4, .type = base->of };
+    const struct cl_type *base = pm_cl_pointer_type(t, cl_word(w, 3));
+    struct chain c = { .first = 4, .type = base->of };
     const uint32_t flat = base->kind == CL_POINTER ? pm_cl_type(t, base->of)->flat : 0;
     struct step s;
 
@@ -305,17 +299,17 @@ static void put_chain(struct translator *t, const uint32_t *w, uint32_t chains, 
 static void put_target(struct translator *t, uint32_t id, uint32_t chains, bool address)
 {
     const uint32_t *w = pm_cl_def(t, id);
-    const struct cl_type *k = target_of(t, id);
+    const struct cl_type *k = pm_cl_pointer_type(t, id);
     const char *from = "";
 
     if (t->err)
         return;
     if (chains > CL_MOST_CHAINS) {
         pm_cl_fail(t, "more than %d nested access chains", CL_MOST_CHAINS);
-    } else if (is_chain(cl_op(w))) {
+    } else if (cl_is_chain(cl_op(w))) {
         put_chain(t, w, chains, address);
     } else if (cl_op(w) == SpvOpVariable) {
-        if (!t->ids[id].in_function)
+        if (k->storage != SpvStorageClassFunction)
             from = k->storage == SpvStorageClassWorkgroup ? "s->" : "g->";
         pm_str_add(t->out, "%sv%u", from, id);
     } else if (pm_cl_type(t, k->of)->flat) {
@@ -345,5 +339,5 @@ bool pm_cl_is_bool_component(struct translator *t, uint32_t id)
 {
     const uint32_t *w = pm_cl_def(t, id);
 
-    return is_chain(cl_op(w)) && read_chain(t, w).last_is_bool;
+    return cl_is_chain(cl_op(w)) && read_chain(t, w).last_is_bool;
 }

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
 /* Every kind of control flow and of values that the translation to OpenCL C must rebuild. Each
- * function computes y[i] from i in its own way. */
+ * function computes one of the six values of an element. */
 struct flow_params { int count; float a; };
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InI32 x; OutI32 y; flow_params p; };
