@@ -1,6 +1,7 @@
 /* Kernels of the OpenCL backend that cannot be used because they are too large for the device, are
  * not built by the driver or are avoided; and the files that keep built kernels. */
 #include "device/opencl_fixture.h"
+#include "device/variant_rows.h"
 
 static int calls_left; /* calls until a replaced entry fails, or no longer does */
 
@@ -43,102 +44,6 @@ static CL_API_ENTRY cl_int CL_API_CALL build_log(cl_program p, cl_device_id d,
     return CL_SUCCESS;
 }
 
-static float six_times(size_t i) { return 6 * (float)(i % 97); }
-
-/* A call of `row` over the fixture's buffers. */
-static struct pm_bound_call call_of(const struct fixture *f, const struct pm_kernel *row,
-                                    struct tile_params *p)
-{
-    *p = (struct tile_params){ N, 2, 4 };
-    return (struct pm_bound_call){ .kernel = row, .label = "tile", .count = N, .params = p,
-                                   .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
-}
-
-/* Runs a program of one call of `row`. It must use the variant `variant` and give the right
- * result. */
-static void runs_variant(struct fixture *f, const struct pm_kernel *row, const int *levels,
-                         const char *variant)
-{
-    struct tile_params p;
-    struct pm_bound_call call = call_of(f, row, &p);
-    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1,
-                                    .levels = levels };
-    float *v = pm_malloc(N * sizeof *v);
-
-    for (size_t i = 0; i < N; i++)
-        v[i] = (float)(i % 97);
-    ok(pm_buffer_write(f->base, f->x, 0, v, N * sizeof *v));
-    ok(pm_buffer_fill(f->base, f->y, 0, N * sizeof *v, 0));
-    ok(pm_program_create(f->base, &desc, &f->prog));
-    assert_string_equal(pm_program_variant(f->prog, 0), variant);
-    run_once(f->prog);
-    expect(f->base, f->y, N, six_times);
-    pm_program_destroy(&f->prog);
-    pm_free(v);
-}
-
-static void fails_to_make(struct fixture *f, const struct pm_kernel *row, int want,
-                          const char *text)
-{
-    struct tile_params p;
-    struct pm_bound_call call = call_of(f, row, &p);
-    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
-
-    assert_int_equal(pm_program_create(f->base, &desc, &f->prog), want);
-    assert_contains(pm_error_text(), text);
-    assert_contains(pm_error_text(), row->name);
-}
-
-/* Level 0 is impossible on any device: its workgroup or its local memory is too large. */
-static bool pick_greedy(const struct pm_caps *caps, const void *params, size_t count, int level,
-                        struct pm_picks *out)
-{
-    const bool more = pick_tile(caps, params, count, level, out);
-
-    if (level == 0) {
-        out->variant = "greedy";
-        out->d[0].spec[0] = 1 << 20;
-    }
-    return more;
-}
-static const struct pm_kernel row_greedy = {
-    .name = "test_greedy", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_greedy,
-};
-
-static bool pick_shared(const struct pm_caps *caps, const void *params, size_t count, int level,
-                        struct pm_picks *out)
-{
-    const bool more = pick_tile(caps, params, count, level, out);
-
-    if (level == 0)
-        out->d[0].spec[3] = 1 << 12;
-    return more;
-}
-static const struct pm_kernel row_shared = {
-    .name = "test_shared", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_shared,
-};
-
-static bool pick_crowd(const struct pm_caps *caps, const void *params, size_t count, int level,
-                       struct pm_picks *out)
-{
-    const bool more = pick_tile(caps, params, count, 0, out);
-
-    out->d[0].groups[1] = caps->max_groups[1] + 1;
-    return more && level == 0;
-}
-static const struct pm_kernel row_crowd = {
-    .name = "test_crowd", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_crowd,
-};
-
-/* A row whose params differ from those of the shader. */
-static const struct pm_kernel row_mistaken = {
-    .name = "test_mistaken", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params) + 4, .pick = pick_tile,
-};
-
 static void test_variants(void **state)
 {
     static const int level = 1;
@@ -146,18 +51,18 @@ static void test_variants(void **state)
 
     (void)state;
     fixture_open(&f);
-    runs_variant(&f, &row_tile, NULL, "wide");
-    runs_variant(&f, &row_tile, &level, "narrow");
-    runs_variant(&f, &row_greedy, NULL, "narrow");
-    runs_variant(&f, &row_shared, NULL, "narrow");
-    fails_to_make(&f, &row_crowd, PM_EDEVICE, "workgroups along y");
-    fails_to_make(&f, &row_mistaken, PM_EFAIL, "push block");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "wide");
+    runs_variant(f.base, f.x, f.y, &row_tile, &level, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_greedy, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_shared, NULL, "narrow");
+    fails_to_make(f.base, f.x, f.y, &row_crowd, PM_EDEVICE, "workgroups along y");
+    fails_to_make(f.base, f.x, f.y, &row_mistaken, PM_EFAIL, "push block");
     setenv("PM_VARIANT", "other:wide,test_tile:narrow", 1);
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     setenv("PM_VARIANT", "test_greedy:greedy", 1);
-    fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
+    fails_to_make(f.base, f.x, f.y, &row_greedy, PM_EDEVICE, "workgroups of that size");
     setenv("PM_VARIANT", "test_tile:enormous", 1);
-    fails_to_make(&f, &row_tile, PM_ECONFIG, "it has wide, narrow");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_ECONFIG, "it has wide, narrow");
     unsetenv("PM_VARIANT");
     fixture_close(&f);
 }
@@ -174,12 +79,13 @@ static void test_avoided(void **state)
     pm_device_avoid(f.base, "test_tile", "wide");
     ok(pm_call_variant(f.base, &row_tile, &p, N, 0, &variant));
     assert_string_equal(variant, "narrow");
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     setenv("PM_VARIANT", "test_tile:wide", 1);
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "is avoided");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE, "is avoided");
     unsetenv("PM_VARIANT");
     pm_device_avoid(f.base, "test_tile", "narrow");
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "these give wrong results: wide, narrow");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE,
+                  "these give wrong results: wide, narrow");
     assert_int_not_equal(pm_device_shaders(f.base), 0);
     fixture_close(&f);
 }
@@ -204,8 +110,8 @@ static void test_failing_compiler(void **state)
     calls_left = 1;
     file = open_memstream(&log, &size);
     pm_log_file(file);
-    runs_variant(&f, &row_tile, NULL, "narrow");
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     pm_log_file(NULL);
     fclose(file);
     assert_int_equal(count_text(log, "is used instead"), 1);
@@ -219,7 +125,7 @@ static void test_failing_compiler(void **state)
     f.d->cl.BuildProgram = no_build;
     f.d->cl.GetProgramBuildInfo = build_log;
     calls_left = 0;
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "rejects it (CL_BUILD_PROGRAM_FAILURE): "
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE, "rejects it (CL_BUILD_PROGRAM_FAILURE): "
                   "kernel.cl:3:7: error: the driver has a bad day");
     assert_contains(pm_error_text(), current->address);
     assert_contains(pm_error_text(), "tile (test_tile) cannot run: variant narrow");
@@ -248,7 +154,8 @@ static void test_small_groups(void **state)
     (void)state;
     fixture_open(&f);
     f.d->cl.GetKernelWorkGroupInfo = small_groups;
-    runs_variant(&f, &row_tile, NULL, "narrow"); /* wide has 64 invocations, narrow 8 */
+    /* wide has 64 invocations, narrow 8 */
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     fixture_close(&f);
 }
 
@@ -282,7 +189,7 @@ static void build_something(int from_source, int from_file)
     sources = binaries = 0;
     f.d->cl.CreateProgramWithSource = count_source;
     f.d->cl.CreateProgramWithBinary = count_binary;
-    runs_variant(&f, &row_tile, NULL, "wide");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "wide");
     assert_int_equal(sources, from_source);
     assert_int_equal(binaries, from_file);
     fixture_close(&f);

@@ -8,8 +8,6 @@
 
 #include <pumice/device.h>
 
-enum { N = 64 * 64 };
-
 static const struct pm_device_info *current;
 static struct cl real;
 

@@ -82,6 +82,8 @@ static const struct pm_kernel row_optional = {
 
 /* ---- programs ----------------------------------------------------------------------- */
 
+enum { N = 64 * 64 }; /* floats in most buffers of the tests */
+
 static inline struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
 {
     return (struct pm_place){ b, offset, count * sizeof(float) };

@@ -8,8 +8,6 @@
 
 #include <pumice/device.h>
 
-enum { N = 64 * 64 };
-
 static const struct pm_device_info *current;
 static struct vk real;
 static int calls_left; /* calls until a replaced entry fails */
@@ -17,6 +15,7 @@ static int calls_left; /* calls until a replaced entry fails */
 /* x, y and a program of two calls over them, on one device. */
 struct fixture {
     struct vk_device *d;
+    struct pm_device *base; /* d's */
     struct pm_buffer *x, *y;
     struct axpy_params p[2];
     struct pm_bound_call calls[2];
@@ -28,9 +27,10 @@ static inline void fixture_open(struct fixture *f)
 {
     memset(f, 0, sizeof *f);
     f->d = open_with_shaders(current);
+    f->base = &f->d->shared.base;
     real = f->d->vk;
-    f->x = new_buffer(&f->d->shared.base, N, NULL);
-    f->y = new_buffer(&f->d->shared.base, N, NULL);
+    f->x = new_buffer(f->base, N, NULL);
+    f->y = new_buffer(f->base, N, NULL);
     f->calls[0] = axpy(&f->p[0], 1, N, place(f->x, 0, N), place(f->y, 0, N));
     f->calls[1] = axpy(&f->p[1], 2, N, place(f->x, 0, N), place(f->y, 0, N));
     f->calls[0].label = "first";
@@ -42,8 +42,8 @@ static inline void fixture_open(struct fixture *f)
 static inline void fixture_close(struct fixture *f)
 {
     pm_program_destroy(&f->prog);
-    drop_buffer(&f->d->shared.base, f->x);
-    drop_buffer(&f->d->shared.base, f->y);
+    drop_buffer(f->base, f->x);
+    drop_buffer(f->base, f->y);
     close_device(f->d);
 }
 
@@ -51,7 +51,7 @@ static inline void fixture_close(struct fixture *f)
 static inline void fixture_start(struct fixture *f)
 {
     fixture_open(f);
-    ok(pm_program_create(&f->d->shared.base, &f->desc, &f->prog));
+    ok(pm_program_create(f->base, &f->desc, &f->prog));
     ok(pm_program_submit(f->prog, 0));
 }
 

@@ -3,8 +3,6 @@
  * integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
-enum { N = 4096 };
-
 static float ramp(size_t i)
 {
     return (float)(i % 97);

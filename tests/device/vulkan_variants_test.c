@@ -1,5 +1,6 @@
 /* Shader variants that cannot be used because they are too large for the device, do not compile
  * or are avoided; and damaged caches of compiled pipelines. */
+#include "device/variant_rows.h"
 #include "device/vulkan_fixture.h"
 
 /* ---- variants ----------------------------------------------------------------------- */
@@ -21,92 +22,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL first_fails(VkDevice d, VkPipelineCache ca
                             : real.CreateComputePipelines(d, cache, n, info, a, out);
 }
 
-static float six_times(size_t i)
-{
-    return 6 * (float)(i % 97);
-}
-
-/* Runs a program of one call of `row`. It must use the variant `variant` and give the right
- * result. */
-static void runs_variant(struct fixture *f, const struct pm_kernel *row, const int *levels,
-                         const char *variant)
-{
-    struct tile_params p = { N, 2, 4 };
-    struct pm_bound_call call = { .kernel = row, .label = "tile", .count = N, .params = &p,
-                                  .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
-    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1,
-                                    .levels = levels };
-    float *v = pm_malloc(N * sizeof *v);
-
-    for (size_t i = 0; i < N; i++)
-        v[i] = (float)(i % 97);
-    ok(pm_buffer_write(&f->d->shared.base, f->x, 0, v, N * sizeof *v));
-    ok(pm_buffer_fill(&f->d->shared.base, f->y, 0, N * sizeof *v, 0));
-    ok(pm_program_create(&f->d->shared.base, &desc, &f->prog));
-    assert_string_equal(pm_program_variant(f->prog, 0), variant);
-    run_once(f->prog);
-    expect(&f->d->shared.base, f->y, N, six_times);
-    pm_program_destroy(&f->prog);
-    pm_free(v);
-}
-
-static void fails_to_make(struct fixture *f, const struct pm_kernel *row, int want,
-                          const char *text)
-{
-    struct tile_params p = { N, 2, 4 };
-    struct pm_bound_call call = { .kernel = row, .label = "tile", .count = N, .params = &p,
-                                  .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
-    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
-
-    assert_int_equal(pm_program_create(&f->d->shared.base, &desc, &f->prog), want);
-    assert_contains(pm_error_text(), text);
-    assert_contains(pm_error_text(), row->name);
-}
-
-/* Level 0 is impossible on any device: its workgroup or its shared memory is too large. */
-static bool pick_greedy(const struct pm_caps *caps, const void *params, size_t count, int level,
-                        struct pm_picks *out)
-{
-    bool more = pick_tile(caps, params, count, level, out);
-
-    if (level == 0) {
-        out->variant = "greedy";
-        out->d[0].spec[0] = 1 << 20;
-    }
-    return more;
-}
-static const struct pm_kernel row_greedy = {
-    .name = "test_greedy", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_greedy,
-};
-
-static bool pick_shared(const struct pm_caps *caps, const void *params, size_t count, int level,
-                        struct pm_picks *out)
-{
-    bool more = pick_tile(caps, params, count, level, out);
-
-    if (level == 0)
-        out->d[0].spec[3] = 1 << 12;
-    return more;
-}
-static const struct pm_kernel row_shared = {
-    .name = "test_shared", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_shared,
-};
-
-static bool pick_crowd(const struct pm_caps *caps, const void *params, size_t count, int level,
-                       struct pm_picks *out)
-{
-    bool more = pick_tile(caps, params, count, 0, out);
-
-    out->d[0].groups[1] = caps->max_groups[1] + 1;
-    return more && level == 0;
-}
-static const struct pm_kernel row_crowd = {
-    .name = "test_crowd", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params), .pick = pick_crowd,
-};
-
 static bool pick_scratch(const struct pm_caps *caps, const void *params, size_t count, int level,
                          struct pm_picks *out)
 {
@@ -121,12 +36,6 @@ static const struct pm_kernel row_scratch = {
     .params_size = sizeof(struct tile_params) - 8, .pick = pick_scratch,
 };
 
-/* A row whose params differ from those of the shader. */
-static const struct pm_kernel row_mistaken = {
-    .name = "test_mistaken", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct tile_params) + 4, .pick = pick_tile,
-};
-
 static void test_variants(void **state)
 {
     static const int level = 1;
@@ -136,24 +45,24 @@ static void test_variants(void **state)
 
     (void)state;
     fixture_open(&f);
-    runs_variant(&f, &row_tile, NULL, "wide");
-    runs_variant(&f, &row_tile, &level, "narrow");
-    runs_variant(&f, &row_greedy, NULL, "narrow");
-    runs_variant(&f, &row_shared, NULL, "narrow");
-    fails_to_make(&f, &row_crowd, PM_EDEVICE, "workgroups along y");
-    fails_to_make(&f, &row_mistaken, PM_EFAIL, "push block");
-    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 0, bytes));
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "wide");
+    runs_variant(f.base, f.x, f.y, &row_tile, &level, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_greedy, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_shared, NULL, "narrow");
+    fails_to_make(f.base, f.x, f.y, &row_crowd, PM_EDEVICE, "workgroups along y");
+    fails_to_make(f.base, f.x, f.y, &row_mistaken, PM_EFAIL, "push block");
+    ok(pm_call_scratch(f.base, &row_scratch, &p, N, 0, bytes));
     assert_int_equal(bytes[2], 1024);
-    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 1, bytes));
+    ok(pm_call_scratch(f.base, &row_scratch, &p, N, 1, bytes));
     assert_int_equal(bytes[2], 0);
-    assert_int_equal(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 2, bytes), PM_EDEVICE);
+    assert_int_equal(pm_call_scratch(f.base, &row_scratch, &p, N, 2, bytes), PM_EDEVICE);
 
     setenv("PM_VARIANT", "other:wide,test_tile:narrow", 1);
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     setenv("PM_VARIANT", "test_greedy:greedy", 1);
-    fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
+    fails_to_make(f.base, f.x, f.y, &row_greedy, PM_EDEVICE, "workgroups of that size");
     setenv("PM_VARIANT", "test_tile:enormous", 1);
-    fails_to_make(&f, &row_tile, PM_ECONFIG, "it has wide, narrow");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_ECONFIG, "it has wide, narrow");
     unsetenv("PM_VARIANT");
     fixture_close(&f);
 }
@@ -163,7 +72,7 @@ static const char *variant_of(struct fixture *f, const struct pm_kernel *row, in
     struct tile_params p = { N, 2, 4 };
     const char *variant;
 
-    ok(pm_call_variant(&f->d->shared.base, row, &p, N, level, &variant));
+    ok(pm_call_variant(f->base, row, &p, N, level, &variant));
     return variant ? variant : "none";
 }
 
@@ -181,29 +90,30 @@ static void test_avoided(void **state)
     assert_string_equal(variant_of(&f, &row_tile, 0), "wide");
     assert_string_equal(variant_of(&f, &row_tile, 1), "narrow");
     assert_string_equal(variant_of(&f, &row_tile, 2), "none");
-    pm_device_avoid(&f.d->shared.base, "test_tile", "wide");
-    pm_device_avoid(&f.d->shared.base, "test_tile", "wide");
-    pm_device_avoid(&f.d->shared.base, "test_scratch", "wide");
+    pm_device_avoid(f.base, "test_tile", "wide");
+    pm_device_avoid(f.base, "test_tile", "wide");
+    pm_device_avoid(f.base, "test_scratch", "wide");
     assert_string_equal(variant_of(&f, &row_tile, 0), "narrow");
     assert_string_equal(variant_of(&f, &row_greedy, 1), "narrow");
-    runs_variant(&f, &row_tile, NULL, "narrow");
-    runs_variant(&f, &row_tile, &level, "narrow");
-    ok(pm_call_scratch(&f.d->shared.base, &row_scratch, &p, N, 0, bytes));
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, &level, "narrow");
+    ok(pm_call_scratch(f.base, &row_scratch, &p, N, 0, bytes));
     assert_int_equal(bytes[2], 0);
     setenv("PM_VARIANT", "test_tile:wide", 1);
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "is avoided");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE, "is avoided");
     setenv("PM_VARIANT", "test_tile:narrow", 1);
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     unsetenv("PM_VARIANT");
-    pm_device_avoid(&f.d->shared.base, "test_tile", "narrow");
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "these give wrong results: wide, narrow");
-    assert_int_equal(pm_call_scratch(&f.d->shared.base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
+    pm_device_avoid(f.base, "test_tile", "narrow");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE,
+                  "these give wrong results: wide, narrow");
+    assert_int_equal(pm_call_scratch(f.base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
     assert_contains(pm_error_text(), "wide, narrow");
     assert_string_equal(variant_of(&f, &row_tile, 0), "none");
     /* The other variant does not compile. */
-    pm_device_avoid(&f.d->shared.base, "test_greedy", "narrow");
-    fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
-    assert_int_not_equal(pm_device_shaders(&f.d->shared.base), 0);
+    pm_device_avoid(f.base, "test_greedy", "narrow");
+    fails_to_make(f.base, f.x, f.y, &row_greedy, PM_EDEVICE, "workgroups of that size");
+    assert_int_not_equal(pm_device_shaders(f.base), 0);
     fixture_close(&f);
 }
 
@@ -216,13 +126,13 @@ static void test_failing_compiler(void **state)
     fixture_open(&f);
     f.d->vk.CreateComputePipelines = first_fails;
     calls_left = 1;
-    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "narrow");
     fixture_close(&f);
 
     fixture_open(&f);
     f.d->vk.CreateComputePipelines = no_pipeline;
     calls_left = 0;
-    fails_to_make(&f, &row_tile, PM_EDEVICE, "VK_ERROR_UNKNOWN");
+    fails_to_make(f.base, f.x, f.y, &row_tile, PM_EDEVICE, "VK_ERROR_UNKNOWN");
     fixture_close(&f);
 }
 
@@ -233,7 +143,7 @@ static void compile_something(void)
     struct fixture f;
 
     fixture_open(&f);
-    runs_variant(&f, &row_tile, NULL, "wide");
+    runs_variant(f.base, f.x, f.y, &row_tile, NULL, "wide");
     fixture_close(&f);
 }
 
