@@ -3,26 +3,6 @@
 #include "device/call_chain.h"
 #include "device/opencl_fixture.h"
 
-static float ramp(size_t i) { return (float)(i % 97); }
-
-static float *ramp_values(size_t count)
-{
-    float *v = pm_malloc(count * sizeof *v);
-
-    for (size_t i = 0; i < count; i++)
-        v[i] = ramp(i);
-    return v;
-}
-
-static struct pm_buffer *ramp_buffer(struct pm_device *d, size_t count)
-{
-    float *v = ramp_values(count);
-    struct pm_buffer *b = new_buffer(d, count, v);
-
-    pm_free(v);
-    return b;
-}
-
 /* ---- copies ------------------------------------------------------------------------- */
 
 /* Several chunks of 8 MiB, from and to offsets that are no multiple of a chunk. Bytes outside of
@@ -51,50 +31,9 @@ static void test_copies(void **state)
 
 /* ---- runs and slots ----------------------------------------------------------------- */
 
-/* Each run adds 2 to y, with two runs under way. The sums arrive in order, and a run allocates
- * nothing. */
 static void test_replay(void **state)
 {
-    enum { REPLAYS = 20 };
-    struct pm_device *d = *state;
-    struct pm_buffer *x = new_buffer(d, N, NULL), *y = new_buffer(d, N, NULL);
-    struct axpy_params p;
-    struct pm_bound_call call = axpy(&p, 2, N, place(x, 0, N), place(y, 0, N));
-    struct pm_place in = place(x, 0, N), out = place(y, 0, N);
-    size_t after = 1;
-    struct pm_program_desc desc = { .name = "replay", .calls = &call, .calls_count = 1, .in = &in,
-                                    .in_count = 1, .out = &out, .out_after = &after,
-                                    .out_count = 1, .slots = SLOTS };
-    struct pm_program *prog = NULL;
-    uint64_t allocated = 0;
-
-    ok(pm_program_create(d, &desc, &prog));
-    for (int run = 0; run < REPLAYS + SLOTS; run++) {
-        const int slot = run % SLOTS, before = run - SLOTS;
-
-        if (before >= 0) {
-            const float *got;
-
-            ok(pm_program_wait_out(prog, slot, 0));
-            got = pm_program_out(prog, slot, 0);
-            for (int i = 0; i < N; i++) /* 2 * (1 + ... + before + 1), and i % 5 each run */
-                assert_true(got[i] == (float)((before + 1) * (before + 2) +
-                                              2 * (before + 1) * (i % 5)));
-            ok(pm_program_wait(prog, slot));
-        }
-        if (run < REPLAYS) {
-            float *v = pm_program_in(prog, slot, 0);
-
-            for (int i = 0; i < N; i++)
-                v[i] = (float)(run + 1 + i % 5);
-            ok(pm_program_submit(prog, slot));
-        }
-        if (run == SLOTS)
-            allocated = pm_alloc_count();
-    }
-    assert_int_equal(pm_alloc_count(), allocated);
-    pm_program_destroy(&prog);
-    drop_buffer(d, x), drop_buffer(d, y);
+    replay(*state, SLOTS, SLOTS);
 }
 
 static float chained(size_t i) { return 7 * ramp(i); }
@@ -207,16 +146,6 @@ static void test_early_outputs(void **state)
 }
 
 /* ---- cutting of work ---------------------------------------------------------------- */
-
-static float six_times(size_t i) { return 6 * ramp(i); }
-
-static struct pm_bound_call tile(const struct pm_kernel *row, struct tile_params *p, size_t count,
-                                 struct pm_place x, struct pm_place y)
-{
-    *p = (struct tile_params){ (int)count, 2, 4 };
-    return (struct pm_bound_call){ .kernel = row, .label = "tile", .count = count, .params = p,
-                                   .buf = { x, y } };
-}
 
 static size_t segments_of(struct pm_device *d, const struct pm_kernel *row, size_t *dispatches)
 {
@@ -342,16 +271,6 @@ static void test_no_calls(void **state)
 
 static float one_and_three(size_t i) { return 1 + 3 * ramp(i); }
 static float tripled(size_t i) { return 3 * ramp(i); }
-
-static size_t variants_of(const struct pm_shader_device *s, const char *shader, uint32_t present)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->pipelines.count; i++)
-        n += strcmp(s->pipelines.list[i]->shader->name, shader) == 0 &&
-             s->pipelines.list[i]->present == present;
-    return n;
-}
 
 /* An absent buffer is a null argument. A shader has a variant for each set of present buffers. */
 static void test_absent(void **state)

@@ -7,20 +7,6 @@
 
 /* ---- checks ------------------------------------------------------------------------- */
 
-static inline float six_times(size_t i)
-{
-    return 6 * (float)(i % 97);
-}
-
-/* A call of `row` over x and y. */
-static inline struct pm_bound_call call_of(struct pm_buffer *x, struct pm_buffer *y,
-                                           const struct pm_kernel *row, struct tile_params *p)
-{
-    *p = (struct tile_params){ N, 2, 4 };
-    return (struct pm_bound_call){ .kernel = row, .label = "tile", .count = N, .params = p,
-                                   .buf = { place(x, 0, N), place(y, 0, N) } };
-}
-
 /* Runs a program of one call of `row`. It must use the variant `variant` and give the right
  * result. */
 static inline void runs_variant(struct pm_device *d, struct pm_buffer *x, struct pm_buffer *y,
@@ -28,14 +14,12 @@ static inline void runs_variant(struct pm_device *d, struct pm_buffer *x, struct
                                 const char *variant)
 {
     struct tile_params p;
-    struct pm_bound_call call = call_of(x, y, row, &p);
+    struct pm_bound_call call = tile(row, &p, N, place(x, 0, N), place(y, 0, N));
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1,
                                     .levels = levels };
     struct pm_program *prog = NULL;
-    float *v = pm_malloc(N * sizeof *v);
+    float *v = ramp_values(N);
 
-    for (size_t i = 0; i < N; i++)
-        v[i] = (float)(i % 97);
     ok(pm_buffer_write(d, x, 0, v, N * sizeof *v));
     ok(pm_buffer_fill(d, y, 0, N * sizeof *v, 0));
     ok(pm_program_create(d, &desc, &prog));
@@ -52,7 +36,7 @@ static inline void fails_to_make(struct pm_device *d, struct pm_buffer *x, struc
                                  const struct pm_kernel *row, int want, const char *text)
 {
     struct tile_params p;
-    struct pm_bound_call call = call_of(x, y, row, &p);
+    struct pm_bound_call call = tile(row, &p, N, place(x, 0, N), place(y, 0, N));
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
     struct pm_program *prog = NULL;
 

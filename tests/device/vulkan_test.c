@@ -3,29 +3,6 @@
  * integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
-static float ramp(size_t i)
-{
-    return (float)(i % 97);
-}
-
-static float *ramp_values(size_t count)
-{
-    float *v = pm_malloc(count * sizeof *v);
-
-    for (size_t i = 0; i < count; i++)
-        v[i] = ramp(i);
-    return v;
-}
-
-static struct pm_buffer *ramp_buffer(struct vk_device *d, size_t count)
-{
-    float *v = ramp_values(count);
-    struct pm_buffer *b = new_buffer(&d->shared.base, count, v);
-
-    pm_free(v);
-    return b;
-}
-
 /* ---- copies ------------------------------------------------------------------------- */
 
 /* Several staging chunks, from an offset that is not a multiple of a chunk. */
@@ -81,52 +58,11 @@ static void test_big_buffer(void **state)
 
 /* ---- replay and slots --------------------------------------------------------------- */
 
-/* Each run adds 2 to y, with three runs under way. The sums arrive in order, and a run allocates
- * nothing. */
 static void test_replay(void **state)
 {
-    enum { RUNS = 20, SLOTS = 3 };
     struct vk_device *d = *state;
-    struct pm_buffer *x = new_buffer(&d->shared.base, N, NULL),
-                     *y = new_buffer(&d->shared.base, N, NULL);
-    struct axpy_params p;
-    struct pm_bound_call call = axpy(&p, 2, N, place(x, 0, N), place(y, 0, N));
-    struct pm_place in = place(x, 0, N), out = place(y, 0, N);
-    size_t after = 1;
-    struct pm_program_desc desc = { .name = "replay", .calls = &call, .calls_count = 1, .in = &in,
-                                    .in_count = 1, .out = &out, .out_after = &after,
-                                    .out_count = 1, .slots = SLOTS };
-    struct pm_program *prog = NULL;
-    uint64_t allocated = 0;
 
-    ok(pm_program_create(&d->shared.base, &desc, &prog));
-    for (int run = 0; run < RUNS + SLOTS; run++) {
-        int slot = run % SLOTS, before = run - SLOTS;
-
-        if (before >= 0) {
-            const float *got;
-
-            ok(pm_program_wait_out(prog, slot, 0));
-            got = pm_program_out(prog, slot, 0);
-            for (int i = 0; i < N; i++) /* 2 * (1 + ... + before + 1), and i % 5 each run */
-                assert_true(got[i] == (float)((before + 1) * (before + 2) +
-                                              2 * (before + 1) * (i % 5)));
-            ok(pm_program_wait(prog, slot));
-        }
-        if (run < RUNS) {
-            float *v = pm_program_in(prog, slot, 0);
-
-            for (int i = 0; i < N; i++)
-                v[i] = (float)(run + 1 + i % 5);
-            ok(pm_program_submit(prog, slot));
-        }
-        if (run == 0)
-            allocated = pm_alloc_count();
-    }
-    assert_int_equal(pm_alloc_count(), allocated);
-    pm_program_destroy(&prog);
-    drop_buffer(&d->shared.base, x);
-    drop_buffer(&d->shared.base, y);
+    replay(&d->shared.base, 3, 0);
 }
 
 /* ---- barriers ----------------------------------------------------------------------- */
@@ -141,7 +77,8 @@ static float chained(size_t i)
 static void test_barriers(void **state)
 {
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(&d->shared.base, 3 * N, NULL);
+    struct pm_buffer *x = ramp_buffer(&d->shared.base, N),
+                     *y = new_buffer(&d->shared.base, 3 * N, NULL);
     struct pm_place px = place(x, 0, N), y1 = place(y, 0, N), y2 = place(y, 4 * N, N),
                     y3 = place(y, 8 * N, N);
     struct axpy_params p[7];
@@ -185,7 +122,8 @@ static void test_early_outputs(void **state)
 {
     enum { BIG = 1 << 16 }; /* large enough for the copy queue */
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(&d->shared.base, BIG, NULL),
+    struct pm_buffer *x = ramp_buffer(&d->shared.base, BIG),
+                     *y = new_buffer(&d->shared.base, BIG, NULL),
                      *z = new_buffer(&d->shared.base, BIG, NULL);
     struct pm_place px = place(x, 0, BIG), py = place(y, 0, BIG), pz = place(z, 0, BIG);
     struct axpy_params p[3];
@@ -230,23 +168,11 @@ static void test_early_outputs(void **state)
 
 /* ---- cutting of work ---------------------------------------------------------------- */
 
-static float six_times(size_t i)
-{
-    return 6 * ramp(i);
-}
-
-static struct pm_bound_call tile(const struct pm_kernel *row, struct tile_params *p, size_t count,
-                                 struct pm_place x, struct pm_place y)
-{
-    *p = (struct tile_params){ (int)count, 2, 4 };
-    return (struct pm_bound_call){ .kernel = row, .label = "tile", .count = count, .params = p,
-                                   .buf = { x, y } };
-}
-
 static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
 {
     size_t count = 64 * 64, segments;
-    struct pm_buffer *x = ramp_buffer(d, count), *y = new_buffer(&d->shared.base, count, NULL);
+    struct pm_buffer *x = ramp_buffer(&d->shared.base, count),
+                     *y = new_buffer(&d->shared.base, count, NULL);
     struct tile_params p;
     struct pm_bound_call call = tile(row, &p, count, place(x, 0, count), place(y, 0, count));
     struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
@@ -279,7 +205,8 @@ static void test_cut_program(void **state)
 {
     enum { CALLS = 32, COUNT = 1 << 16 };
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, COUNT), *y = new_buffer(&d->shared.base, COUNT, NULL);
+    struct pm_buffer *x = ramp_buffer(&d->shared.base, COUNT),
+                     *y = new_buffer(&d->shared.base, COUNT, NULL);
     struct axpy_params p[CALLS];
     struct pm_bound_call calls[CALLS];
     struct pm_program_desc desc = { .calls = calls, .calls_count = CALLS, .slots = 2 };
@@ -310,7 +237,8 @@ static float widened(size_t i)
 static void test_params_by_address(void **state)
 {
     struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(&d->shared.base, N, NULL);
+    struct pm_buffer *x = ramp_buffer(&d->shared.base, N),
+                     *y = new_buffer(&d->shared.base, N, NULL);
     struct wide_params p = { .count = N };
     struct pm_bound_call call = { .kernel = &row_wide, .label = "wide", .count = N, .params = &p,
                                   .buf = { place(x, 0, N), place(y, 0, N) } };
@@ -352,16 +280,6 @@ static void test_no_calls(void **state)
 
 static float one_and_three(size_t i) { return 1 + 3 * ramp(i); }
 
-static size_t variants_of(const struct vk_device *d, const char *shader, uint32_t present)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < d->shared.pipelines.count; i++)
-        n += strcmp(d->shared.pipelines.list[i]->shader->name, shader) == 0 &&
-             d->shared.pipelines.list[i]->present == present;
-    return n;
-}
-
 /* A shader has a variant for each set of present buffers. Calls share a variant, and a shader that
  * does not ask which buffers are present has one for all. */
 static void test_absent(void **state)
@@ -395,9 +313,9 @@ static void test_absent(void **state)
     run_once(prog);
     expect(&d->shared.base, y, N, one_and_three);
     expect(&d->shared.base, z, N, tripled);
-    assert_int_equal(variants_of(d, "test_optional", UINT32_MAX), 1);
-    assert_int_equal(variants_of(d, "test_optional", ~2u), 1);
-    assert_int_equal(variants_of(d, "test_axpy", UINT32_MAX), 1);
+    assert_int_equal(variants_of(&d->shared, "test_optional", UINT32_MAX), 1);
+    assert_int_equal(variants_of(&d->shared, "test_optional", ~2u), 1);
+    assert_int_equal(variants_of(&d->shared, "test_axpy", UINT32_MAX), 1);
     pm_program_destroy(&prog);
     drop_buffer(&d->shared.base, x), drop_buffer(&d->shared.base, a),
         drop_buffer(&d->shared.base, y), drop_buffer(&d->shared.base, z);
