@@ -3,8 +3,6 @@
 #include "device/opencl_fixture.h"
 #include "device/variant_rows.h"
 
-static int calls_left; /* calls until a replaced entry fails, or no longer does */
-
 /* ---- variants ----------------------------------------------------------------------- */
 
 static CL_API_ENTRY cl_int CL_API_CALL no_build(cl_program p, cl_uint n, const cl_device_id *list,

@@ -1,10 +1,7 @@
 /* Failures of the OpenCL backend: lost and hanging devices, lack of memory, compilers that do not
  * return, drivers without times. opencl_calls_test lets every call fail. */
+#include "device/fault_rows.h"
 #include "device/opencl_fixture.h"
-
-#include <pumice/thread.h>
-
-static int calls_left; /* calls until a replaced entry fails */
 
 /* ---- loss --------------------------------------------------------------------------- */
 
@@ -276,13 +273,10 @@ static void test_slow_but_alive(void **state)
     fixture_close(&f);
 }
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-
 static CL_API_ENTRY cl_int CL_API_CALL blocked_finish(cl_command_queue q)
 {
     (void)q;
-    pthread_mutex_lock(&gate);
-    pthread_mutex_unlock(&gate);
+    pass_gate();
     return CL_OUT_OF_RESOURCES;
 }
 
@@ -310,23 +304,6 @@ static void test_endless_finish(void **state)
 
 /* ---- compiling ---------------------------------------------------------------------- */
 
-/* A separate kernel for every value of `count`. */
-static bool pick_own(const struct pm_caps *caps, const void *params, size_t count, int level,
-                     struct pm_picks *out)
-{
-    const struct axpy_params *p = params;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ .count = 1, .variant = "own" };
-    out->d[0] = (struct pm_dispatch){ .shader = "test_axpy", .specs = 1, .groups = { 1, 1, 1 },
-                                      .spec = { (uint32_t)p->count } };
-    return level == 0;
-}
-static const struct pm_kernel row_own = {
-    .name = "test_axpy", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct axpy_params), .pick = pick_own,
-};
-
 static CL_API_ENTRY cl_int CL_API_CALL slow_build(cl_program p, cl_uint n,
                                                   const cl_device_id *list, const char *options,
                                                   void (CL_CALLBACK *notify)(cl_program, void *),
@@ -345,23 +322,8 @@ static CL_API_ENTRY cl_int CL_API_CALL blocked_build(cl_program p, cl_uint n,
                                                      void *user)
 {
     (void)p, (void)n, (void)list, (void)options, (void)notify, (void)user;
-    pthread_mutex_lock(&gate);
-    pthread_mutex_unlock(&gate);
+    pass_gate();
     return CL_OUT_OF_HOST_MEMORY;
-}
-
-/* Makes the fixture's program. *log gets the log; free it with free. */
-static int make_program(struct fixture *f, char **log)
-{
-    size_t size;
-    FILE *file = open_memstream(log, &size);
-    int err;
-
-    pm_log_file(file);
-    err = pm_program_create(f->base, &f->desc, &f->prog);
-    pm_log_file(NULL);
-    fclose(file);
-    return err;
 }
 
 enum { KERNELS = 8 };
@@ -375,7 +337,7 @@ static void make_kernels(struct fixture *f, struct axpy_params *p, struct pm_bou
         calls[i].kernel = &row_own;
     }
     f->desc.calls = calls, f->desc.calls_count = KERNELS;
-    ok(make_program(f, log));
+    ok(make_program(f->base, &f->desc, &f->prog, log));
 }
 
 /* The limit holds for each kernel; together they take longer. The kernels are built before, so that
@@ -412,24 +374,11 @@ static void test_slow_compile(void **state)
 static void test_endless_compile(void **state)
 {
     struct fixture f;
-    char *log;
 
     (void)state;
     fixture_open(&f);
     f.d->cl.BuildProgram = blocked_build;
-    f.base->options.compile_seconds = 0.3;
-    assert_false(pm_device_caught(NULL));
-    pthread_mutex_lock(&gate);
-    assert_int_equal(make_program(&f, &log), PM_ELOST);
-    assert_contains(log, "compiles shaders: 0 of 1 are ready after ");
-    free(log);
-    assert_contains(pm_error_text(), current->address);
-    assert_contains(pm_error_text(), "finished no shader for 0.");
-    assert_contains(pm_error_text(), "test_axpy is not (run.compile_seconds=0.3; ");
-    assert_true(pm_device_hung(f.base) && pm_device_caught(f.base));
-    assert_int_equal(pm_program_create(f.base, &f.desc, &f.prog), PM_ELOST);
-    assert_contains(pm_error_text(), "was lost"); /* builds nothing beside the first thread */
-    assert_null(strstr(pm_error_text(), "finished no shader"));
+    endless_compile(f.base, &f.desc, &f.prog);
     fixture_close(&f);
     assert_true(pm_device_caught(NULL));
     pthread_mutex_unlock(&gate);

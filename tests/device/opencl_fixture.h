@@ -10,6 +10,7 @@
 
 static const struct pm_device_info *current;
 static struct cl real;
+static int calls_left; /* calls until a replaced entry fails, or no longer does */
 
 static inline struct cl_device *open_device(const struct pm_device_options *options)
 {
@@ -44,6 +45,7 @@ static inline void fixture_open(struct fixture *f)
     f->d = open_device(NULL);
     f->base = &f->d->shared.base;
     real = f->d->cl;
+    calls_left = 0;
     f->x = new_buffer(f->base, N, NULL);
     f->y = new_buffer(f->base, N, NULL);
     f->calls[0] = axpy(&f->p[0], 1, N, place(f->x, 0, N), place(f->y, 0, N));

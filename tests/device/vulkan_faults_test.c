@@ -1,11 +1,9 @@
 /* Failures of the Vulkan backend: lost and hanging devices, lack of memory, and every call that
  * can fail. */
+#include "device/fault_rows.h"
 #include "device/vulkan_fixture.h"
 
 #include <sys/wait.h>
-
-#include <pumice/device.h>
-#include <pumice/thread.h>
 
 /* ---- loss --------------------------------------------------------------------------- */
 
@@ -44,10 +42,10 @@ static void after_loss(struct fixture *f)
     float v[4] = { 0 };
 
     assert_int_equal(pm_program_submit(f->prog, 0), PM_ELOST);
-    assert_int_equal(pm_buffer_read(&f->d->shared.base, f->y, 0, v, sizeof v), PM_ELOST);
+    assert_int_equal(pm_buffer_read(f->base, f->y, 0, v, sizeof v), PM_ELOST);
     fixture_close(f);
     fixture_open(f);
-    ok(pm_program_create(&f->d->shared.base, &f->desc, &f->prog));
+    ok(pm_program_create(f->base, &f->desc, &f->prog));
     run_once(f->prog);
     fixture_close(f);
 }
@@ -59,7 +57,7 @@ static void test_lost_at_submit(void **state)
     (void)state;
     fixture_open(&f);
     f.d->shared.segment_seconds = 1e-30; /* puts every call into its own submission */
-    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
+    ok(pm_program_create(f.base, &f.desc, &f.prog));
     assert_int_equal(((struct vk_program *)f.prog)->segment_count, 2);
     f.d->vk.QueueSubmit = lost_submit;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
@@ -99,17 +97,17 @@ static void test_hang(void **state)
     f.d->vk.WaitSemaphores = endless_wait;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
     counter = 0;
-    f.d->shared.base.options.hang_seconds = 0.5;
-    assert_false(pm_device_ran(&f.d->shared.base));
+    f.base->options.hang_seconds = 0.5;
+    assert_false(pm_device_ran(f.base));
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
     assert_contains(pm_error_text(), "no submission ended for ");
     assert_contains(pm_error_text(), "(run.hang_seconds=0.5)");
     seconds = strstr(pm_error_text(), "ended for ") + strlen("ended for ");
     assert_true(atof(seconds) < 3); /* each poll adds a second at most */
     assert_contains(pm_error_text(), "first (test_axpy)");
-    assert_true(pm_device_hung(&f.d->shared.base));
+    assert_true(pm_device_hung(f.base));
     assert_false(pm_vk_idle(f.d));
-    f.d->shared.base.hung = false; /* the device does not really hang */
+    f.base->hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
@@ -144,8 +142,8 @@ static void test_slow_but_alive(void **state)
     (void)state;
     fixture_start(&f);
     ok(pm_program_wait(f.prog, 0));
-    f.d->shared.base.longest = 0; /* makes hang_seconds the limit */
-    f.d->shared.base.options.hang_seconds = 0.1;
+    f.base->longest = 0; /* makes hang_seconds the limit */
+    f.base->options.hang_seconds = 0.1;
     f.d->transfer.timeline = (VkSemaphore)(uintptr_t)1;
     f.d->vk.WaitSemaphores = slow_wait;
     f.d->vk.GetSemaphoreCounterValue = slow_counter;
@@ -160,13 +158,10 @@ static void test_slow_but_alive(void **state)
     fixture_close(&f);
 }
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-
 static VKAPI_ATTR VkResult VKAPI_CALL blocked_idle(VkDevice d)
 {
     (void)d;
-    pthread_mutex_lock(&gate);
-    pthread_mutex_unlock(&gate);
+    pass_gate();
     return VK_ERROR_DEVICE_LOST;
 }
 
@@ -181,34 +176,17 @@ static void test_endless_idle(void **state)
     f.d->vk.DeviceWaitIdle = blocked_idle;
     f.d->settle_seconds = 0.05;
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
-    assert_false(pm_device_hung(&f.d->shared.base));
+    assert_false(pm_device_hung(f.base));
     pthread_mutex_lock(&gate);
     assert_false(pm_vk_idle(f.d));
-    assert_true(pm_device_hung(&f.d->shared.base));
+    assert_true(pm_device_hung(f.base));
     pthread_mutex_unlock(&gate);
-    f.d->shared.base.hung = false; /* the device does not really hang */
+    f.base->hung = false; /* the device does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
 
 /* ---- compiling ---------------------------------------------------------------------- */
-
-/* A separate pipeline for every value of `count`. */
-static bool pick_own(const struct pm_caps *caps, const void *params, size_t count, int level,
-                     struct pm_picks *out)
-{
-    const struct axpy_params *p = params;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ .count = 1, .variant = "own" };
-    out->d[0] = (struct pm_dispatch){ .shader = "test_axpy", .specs = 2, .groups = { 1, 1, 1 },
-                                      .spec = { 64, (uint32_t)p->count } };
-    return level == 0;
-}
-static const struct pm_kernel row_own = {
-    .name = "test_axpy", .bufs = "r:x u:y", .cpu = no_cpu,
-    .params_size = sizeof(struct axpy_params), .pick = pick_own,
-};
 
 static VKAPI_ATTR VkResult VKAPI_CALL slow_compile(VkDevice d, VkPipelineCache c, uint32_t n,
                                                    const VkComputePipelineCreateInfo *info,
@@ -224,23 +202,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL blocked_compile(VkDevice d, VkPipelineCach
                                                       VkPipeline *out)
 {
     (void)d, (void)c, (void)n, (void)info, (void)a, (void)out;
-    pthread_mutex_lock(&gate);
-    pthread_mutex_unlock(&gate);
+    pass_gate();
     return VK_ERROR_OUT_OF_HOST_MEMORY;
-}
-
-/* Compiles the program. *log gets the log; free it with free. */
-static int make_program(struct fixture *f, char **log)
-{
-    size_t size;
-    FILE *file = open_memstream(log, &size);
-    int err;
-
-    pm_log_file(file);
-    err = pm_program_create(&f->d->shared.base, &f->desc, &f->prog);
-    pm_log_file(NULL);
-    fclose(file);
-    return err;
 }
 
 /* The limit holds for each pipeline; together they take longer. */
@@ -261,9 +224,9 @@ static void test_slow_compile(void **state)
     }
     f.desc.calls = calls, f.desc.calls_count = PIPELINES;
     f.d->vk.CreateComputePipelines = slow_compile;
-    f.d->shared.base.options.compile_seconds = 1.5;
+    f.base->options.compile_seconds = 1.5;
     pm_threads_set(1);
-    ok(make_program(&f, &log));
+    ok(make_program(f.base, &f.desc, &f.prog, &log));
     pm_threads_set(threads);
     assert_contains(log, " of 8 are ready after ");
     assert_contains(log, "(run.compile_seconds=1.5)");
@@ -278,29 +241,16 @@ static void test_slow_compile(void **state)
 static void test_endless_compile(void **state)
 {
     struct fixture f;
-    char *log;
 
     (void)state;
     fixture_open(&f);
     f.d->vk.CreateComputePipelines = blocked_compile;
-    f.d->shared.base.options.compile_seconds = 0.3;
-    assert_false(pm_device_caught(NULL));
-    pthread_mutex_lock(&gate);
-    assert_int_equal(make_program(&f, &log), PM_ELOST);
-    assert_contains(log, "compiles shaders: 0 of 1 are ready after ");
-    free(log);
-    assert_contains(pm_error_text(), current->address);
-    assert_contains(pm_error_text(), "finished no shader for 0.");
-    assert_contains(pm_error_text(), "test_axpy is not (run.compile_seconds=0.3; ");
-    assert_true(pm_device_hung(&f.d->shared.base) && pm_device_caught(&f.d->shared.base));
-    assert_int_equal(pm_program_create(&f.d->shared.base, &f.desc, &f.prog), PM_ELOST);
-    assert_contains(pm_error_text(), "was lost"); /* compiles nothing beside the first thread */
-    assert_null(strstr(pm_error_text(), "finished no shader"));
+    endless_compile(f.base, &f.desc, &f.prog);
     fixture_close(&f);
     assert_true(pm_device_caught(NULL));
     pthread_mutex_unlock(&gate);
     fixture_open(&f);
-    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
+    ok(pm_program_create(f.base, &f.desc, &f.prog));
     run_once(f.prog);
     fixture_close(&f);
 }
@@ -323,23 +273,23 @@ static void test_no_memory(void **state)
     fixture_open(&f);
     f.d->vk.AllocateMemory = no_memory;
     calls_left = 0;
-    assert_int_equal(pm_buffer_create(&f.d->shared.base, 3 << 20, &b), PM_EMEMORY);
+    assert_int_equal(pm_buffer_create(f.base, 3 << 20, &b), PM_EMEMORY);
     assert_contains(pm_error_text(), "of 3 MiB");
     assert_contains(pm_error_text(), "VK_ERROR_OUT_OF_DEVICE_MEMORY");
     assert_contains(pm_error_text(), "buffers take 32 KiB");
     assert_null(b);
-    assert_int_equal(pm_device_memory_used(&f.d->shared.base), 2 * N * sizeof(float));
+    assert_int_equal(pm_device_memory_used(f.base), 2 * N * sizeof(float));
 
     /* Half-made programs are freed: blocks for inputs and outputs of two slots. */
     in = place(f.x, 0, N);
     f.desc.in = &in, f.desc.in_count = 1, f.desc.slots = 2;
     for (int allowed = 0; allowed < 2; allowed++) {
         calls_left = allowed;
-        assert_int_equal(pm_program_create(&f.d->shared.base, &f.desc, &f.prog), PM_EMEMORY);
+        assert_int_equal(pm_program_create(f.base, &f.desc, &f.prog), PM_EMEMORY);
         assert_null(f.prog);
     }
     calls_left = 2;
-    ok(pm_program_create(&f.d->shared.base, &f.desc, &f.prog));
+    ok(pm_program_create(f.base, &f.desc, &f.prog));
     run_once(f.prog);
     fixture_close(&f);
 }
