@@ -88,6 +88,23 @@ static void test_avoided(void **state)
     fixture_close(&f);
 }
 
+/* Keeps kernels in `folder`. Returns the folder before for usual_cache; NULL: none was set. */
+static char *own_cache(const char *folder)
+{
+    const char *usual = getenv("XDG_CACHE_HOME");
+    char *copy = usual ? pm_strdup(usual) : NULL;
+
+    setenv("XDG_CACHE_HOME", folder, 1);
+    return copy;
+}
+
+/* Keeps kernels in `usual` again, and frees it. */
+static void usual_cache(char *usual)
+{
+    usual ? setenv("XDG_CACHE_HOME", usual, 1) : unsetenv("XDG_CACHE_HOME");
+    pm_free(usual);
+}
+
 /* The driver builds no kernel for the first variant: the next one is used, with one warning, also
  * in later programs. If it builds none at all, the error names the device, the call and the line of
  * its log. */
@@ -95,13 +112,11 @@ static void test_failing_compiler(void **state)
 {
     struct fixture f;
     char *folder = make_folder(), *log = NULL;
-    const char *usual = getenv("XDG_CACHE_HOME");
+    char *usual = own_cache(folder); /* no kept kernel replaces the build */
     size_t size;
     FILE *file;
 
     (void)state;
-    usual = usual ? pm_strdup(usual) : NULL;
-    setenv("XDG_CACHE_HOME", folder, 1); /* no kept kernel replaces the build */
     fixture_open(&f);
     f.d->cl.BuildProgram = first_fails;
     f.d->cl.GetProgramBuildInfo = build_log;
@@ -129,8 +144,7 @@ static void test_failing_compiler(void **state)
     assert_contains(pm_error_text(), "tile (test_tile) cannot run: variant narrow");
     assert_null(strstr(pm_error_text(), "more"));
     fixture_close(&f);
-    usual ? setenv("XDG_CACHE_HOME", usual, 1) : unsetenv("XDG_CACHE_HOME");
-    pm_free((void *)usual);
+    usual_cache(usual);
     drop_folder(folder);
 }
 
@@ -199,13 +213,11 @@ static void test_kept_kernels(void **state)
 {
     struct pm_arena *a = pm_arena_create();
     char *mine = make_folder(), **files = NULL, *data;
-    const char *usual = getenv("XDG_CACHE_HOME");
+    char *usual = own_cache(mine);
     struct pm_str foreign = { 0 };
     size_t count = 0, size;
 
     (void)state;
-    usual = usual ? pm_arena_strdup(a, usual) : NULL;
-    setenv("XDG_CACHE_HOME", mine, 1);
     build_something(1, 0);
     ok(pm_glob(a, pm_arena_printf(a, "%s/pumice/opencl-*/*", mine), &files, &count));
     assert_int_equal(count, 1);
@@ -228,7 +240,7 @@ static void test_kept_kernels(void **state)
     pm_free(data);
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1); /* cannot be written */
     build_something(1, 0);
-    usual ? setenv("XDG_CACHE_HOME", usual, 1) : unsetenv("XDG_CACHE_HOME");
+    usual_cache(usual);
     drop_folder(mine);
     pm_arena_destroy(&a);
 }
