@@ -1,6 +1,7 @@
-/* Every OpenCL call that a device's life makes fails once, with several results. Each failure is an
- * error with a text or makes no difference; every object that the driver made is released; and the
- * next life works. The same for every PM_TRY of the backend. */
+/* Every OpenCL call of a device's life fails once: with one result in a life without times, with
+ * another in a life with times. Each failure is an error with a text or makes no difference; every
+ * object that the driver made is released; and the next life works. The same for every PM_TRY that
+ * a life reaches. */
 #include "device/opencl_fixture.h"
 
 #include <sys/wait.h>

@@ -232,9 +232,9 @@ static void test_hang_frees_nothing(void **state)
     free(log);
 }
 
-/* Each question about an event ends one submission, after a while. */
 static int naps;
 
+/* Two of three questions about an event are answered with CL_RUNNING, each after 20 ms. */
 static CL_API_ENTRY cl_int CL_API_CALL slow_status(cl_event e, cl_event_info what, size_t size,
                                                    void *out, size_t *got)
 {

@@ -112,8 +112,8 @@ static void test_hang(void **state)
     after_loss(&f);
 }
 
-/* Polls that see progress on one queue; the first LOOKS of them report that the wait is not
- * over. */
+/* Polls that see progress on one queue; the first POLLS - 1 of them report that the wait is
+ * not over. */
 enum { POLLS = 40 };
 static VkSemaphore moving;
 static int polls;
