@@ -11,46 +11,65 @@ enum { BUCKET_BYTES = 4 << 20 };
 
 /* ---- shares ----------------------------------------------------------------------------- */
 
-/* Shares out whole micro-batches by largest remainders, at least one to each clone. The parts add
- * up to the batch. */
+/* Returns the share of clone i of all clones. */
+static double share_of(const struct pm_clones *c, int i)
+{
+    return c->o.among.count > 0 ? c->o.among.shares[i] : c->specs[i].share;
+}
+
+/* Shares out whole micro-batches to all clones by largest remainders, at least one to each clone.
+ * The parts add up to the batch. */
 static int share_out(struct pm_clones *c)
 {
-    int unit = c->o.micro_batches, units = c->slice.count / unit, given = 0;
+    const int count = c->among.count, unit = c->o.micro_batches, units = c->o.batch / unit;
+    int *part = c->among.examples, given = 0;
     double total = 0;
 
-    if (c->slice.count % unit != 0 || units < c->o.count)
+    if (c->o.batch % unit != 0 || units < count)
         return pm_fail(PM_ECONFIG,
                        "run.batch_size: %d cannot be shared by %d clone%s in %d micro-batches; it "
                        "must be a multiple of run.micro_batches and give every clone at least one "
                        "example per micro-batch",
-                       c->o.batch, c->o.count, c->o.count == 1 ? "" : "s", unit);
-    for (int i = 0; i < c->o.count; i++)
-        total += c->specs[i].share;
-    for (int i = 0; i < c->o.count; i++) {
-        int part = (int)floor(units * c->specs[i].share / total);
-
-        c->clone[i].count = part < 1 ? 1 : part;
-        given += c->clone[i].count;
+                       c->o.batch, count, count == 1 ? "" : "s", unit);
+    for (int i = 0; i < count; i++)
+        total += share_of(c, i);
+    for (int i = 0; i < count; i++) {
+        part[i] = (int)floor(units * share_of(c, i) / total);
+        part[i] = part[i] < 1 ? 1 : part[i];
+        given += part[i];
     }
     while (given != units) { /* the clone farthest from its exact share gains or loses one */
         int best = -1, sign = given < units ? 1 : -1;
         double worst = 0;
 
-        for (int i = 0; i < c->o.count; i++) {
-            double off = sign * (units * c->specs[i].share / total - c->clone[i].count);
+        for (int i = 0; i < count; i++) {
+            double off = sign * (units * share_of(c, i) / total - part[i]);
 
-            if ((sign > 0 || c->clone[i].count > 1) && (best < 0 || off > worst))
+            if ((sign > 0 || part[i] > 1) && (best < 0 || off > worst))
                 best = i, worst = off;
         }
-        c->clone[best].count += sign;
+        part[best] += sign;
         given += sign;
     }
-    for (int i = 0, first = c->slice.first; i < c->o.count; i++) {
-        c->clone[i].count *= unit;
-        c->clone[i].first = first;
-        first += c->clone[i].count;
-    }
+    for (int i = 0; i < count; i++)
+        part[i] *= unit;
     return PM_OK;
+}
+
+/* Gives this process's clones their parts of the batch, and finds its slice. */
+static void take_parts(struct pm_clones *c)
+{
+    const int *part = c->among.examples;
+    int first = 0;
+
+    for (int i = 0; i < c->among.first; i++)
+        first += part[i];
+    c->slice = (struct pm_batch_slice){ .first = first };
+    for (int i = 0; i < c->o.count; i++) {
+        c->clone[i].count = part[c->among.first + i];
+        c->clone[i].first = first + c->slice.count;
+        c->slice.count += c->clone[i].count;
+    }
 }
 
 /* ---- making ----------------------------------------------------------------------------- */
@@ -59,7 +78,7 @@ static int share_out(struct pm_clones *c)
  * clones the others' memory does not help. */
 static int explain(const struct pm_clones *c, int i, int err)
 {
-    if (err != PM_EMEMORY || c->o.count == 1)
+    if (err != PM_EMEMORY || c->among.count == 1)
         return err;
     return pm_fail(err,
                    "%s; clone %d of %d (%s) gets %d of the batch's %d examples: a smaller "
@@ -286,7 +305,9 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
 
     c->o = *o;
     c->row = o->count == 1 ? &pm_exchange_none : &pm_exchange_host;
-    c->slice = c->row->slice(o->batch);
+    c->among.count = o->among.count > 0 ? o->among.count : o->count;
+    c->among.first = o->among.first;
+    c->among.examples = pm_calloc((size_t)c->among.count, sizeof *c->among.examples);
     c->o.update.layers = c->row->on_clones;
     c->o.update.all = !c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST;
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
@@ -304,6 +325,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     if (o->failed)
         o->failed->clone = -1;
     PM_TRY(share_out(c));
+    take_parts(c);
     for (int i = 0; i < o->count; i++) {
         err = make_clone(c, i);
         if (err < 0 && o->failed)
@@ -315,6 +337,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
         PM_TRY(c->row->open(c->exchange));
         c->losses = pm_plan_loss_count(c->clone[0].plan[0]);
         c->parts = pm_calloc((size_t)(o->slots + 1) * (size_t)c->losses, sizeof *c->parts);
+        c->loss = pm_calloc((size_t)o->count * (size_t)(1 + c->losses), sizeof *c->loss);
     }
     *out = c, c = NULL;
 out:
@@ -348,6 +371,8 @@ void pm_clones_destroy(struct pm_clones **clones)
     pm_free(c->fields);
     pm_free(c->result);
     pm_free(c->parts);
+    pm_free(c->loss);
+    pm_free(c->among.examples);
     pm_free(c->pending);
     pm_free(c);
     *clones = NULL;

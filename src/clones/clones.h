@@ -46,9 +46,17 @@ struct pm_clone_failure {
     int clone; /* -1: none */
     bool hung, caught, ran;
 };
+/* Where a process's clones stand among the clones of all processes that train together, in the
+ * order of the processes. */
+struct pm_clones_among {
+    int count;         /* of all clones; 0: this process trains alone */
+    int first;         /* index of this process's first clone */
+    const double *shares; /* [count]; borrowed. Replace those of this process's specs */
+};
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
     int count;
+    struct pm_clones_among among;
     int batch;         /* whole batch of a step, over all processes */
     int micro_batches; /* number of micro-batches in each clone's part */
     enum pm_recompute recompute;

@@ -19,6 +19,12 @@ struct clone {
     double seconds;
 };
 
+/* The clones of all processes. */
+struct clones_among {
+    int count, first;        /* number; index of this process's first clone */
+    int *examples;           /* [count] of their parts; owned */
+};
+
 /* A size of training pictures. */
 struct clones_frame {
     struct pm_frame frame;
@@ -36,6 +42,7 @@ struct pm_clones {
     bool observe;                /* the next step is */
     int observed_slot;           /* of the last observed step */
     struct clone *clone;
+    struct clones_among among;
     const struct pm_exchange_row *row;
     struct pm_exchange *exchange; /* owned, made by the row */
     struct pm_batch_slice slice; /* of the whole batch: the examples of all clones together */
@@ -43,15 +50,17 @@ struct pm_clones {
     struct pm_step_result *result; /* per slot */
     struct pm_loss_part *parts;  /* owned: of each slot's result, then of one plan */
     int losses;                  /* number of loss layers */
+    double *loss;                /* owned: [clones][1 + losses], of the last finished step: the
+                                  * clone's share of the batch's loss, then of each loss layer */
     bool *pending;
 };
 
 /* Whether clone i's plan updates batch norm's moving averages from its part of the batch. */
 static inline bool pm_clones_moves(const struct pm_clones *c, int i)
 {
-    const int from = c->o.batch_norm_update;
+    const int from = c->o.batch_norm_update, at = c->among.first + i;
 
-    return from == PM_BATCH_NORM_ALL || i == (from == PM_BATCH_NORM_LAST ? c->o.count - 1 : 0);
+    return from == PM_BATCH_NORM_ALL || at == (from == PM_BATCH_NORM_LAST ? c->among.count - 1 : 0);
 }
 
 /* Whether the host computes the moving averages, from those of the clones that move. */
@@ -63,9 +72,14 @@ static inline bool pm_clones_share_moving(const struct pm_clones *c)
 /* Returns the index of a frame of the options, or -1. */
 int pm_clones_find_frame(const struct pm_clones *c, struct pm_frame frame);
 
-/* clones_step.c. Waits for the clones' plans of the slot; sets the losses and the clones'
- * seconds. */
-int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r);
+/* clones_step.c. Waits for the clones' plans of the slot; sets c->loss and the clones' seconds. */
+int pm_clones_finish(struct pm_clones *c, int slot);
+/* Adds the losses of clone `at` among all clones to the result, whose losses must be 0 before clone
+ * 0. loss: as c->loss of one clone. The sum depends on the order of the clones. */
+void pm_clones_add_loss(struct pm_clones *c, int slot, int at, const double *loss,
+                        struct pm_step_result *r);
+/* Both for a process that trains alone: finishes, and adds its clones' losses. */
+int pm_clones_finish_all(struct pm_clones *c, int slot, struct pm_step_result *r);
 /* Sets norms, l2 and finite from the optimizer's plan of this step. */
 void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result *r);
 

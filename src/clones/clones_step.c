@@ -41,41 +41,62 @@ void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result
     r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
 }
 
-/* Adds clone i's losses, which are shares of the batch's mean loss. For sum_losses they become the
- * mean losses of its part. The clones' plans have the same loss layers in the same order. */
-static void add_losses(const struct pm_clones *c, int i, int slot, struct pm_step_result *r)
+/* Reads clone i's losses, which are shares of the batch's mean loss. The clones' plans have the
+ * same loss layers in the same order. */
+static void read_losses(const struct pm_clones *c, int i, int slot)
 {
     const struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
-    const double scale = c->o.sum_losses ? (double)c->o.batch / c->clone[i].count : 1;
     struct pm_loss_part *parts = c->parts + (size_t)c->o.slots * (size_t)c->losses;
+    double *to = c->loss + (size_t)i * (size_t)(1 + c->losses);
 
     pm_plan_losses(plan, slot, parts);
-    r->loss += scale * pm_plan_loss(plan, slot);
-    for (int k = 0; k < c->losses; k++) {
-        const double before = k < r->part_count ? r->parts[k].value : 0;
-
-        r->parts[k] = (struct pm_loss_part){ parts[k].name, before + scale * parts[k].value };
-    }
-    r->part_count = c->losses;
+    *to++ = pm_plan_loss(plan, slot);
+    for (int k = 0; k < c->losses; k++)
+        *to++ = parts[k].value;
 }
 
-int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r)
+int pm_clones_finish(struct pm_clones *c, int slot)
 {
     enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
     int err = PM_OK;
 
-    r->loss = 0;
-    r->parts = c->parts + (size_t)slot * (size_t)c->losses;
-    r->part_count = 0;
     for (int i = 0; i < c->o.count; i++) {
         struct pm_plan *plan = pm_clones_slot_plan(c, i, slot);
 
         PM_TRY(pm_plan_wait(plan, slot));
-        add_losses(c, i, slot, r);
+        read_losses(c, i, slot);
         c->clone[i].seconds = pm_plan_seconds(plan, slot);
     }
 out:
     enter(c, before);
+    return err;
+}
+
+/* For sum_losses the shares become the mean losses of the clones' parts. */
+void pm_clones_add_loss(struct pm_clones *c, int slot, int at, const double *loss,
+                        struct pm_step_result *r)
+{
+    const double scale = c->o.sum_losses ? (double)c->o.batch / c->among.examples[at] : 1;
+    const struct pm_loss_part *names = c->parts + (size_t)c->o.slots * (size_t)c->losses;
+
+    r->loss = (at == 0 ? 0 : r->loss) + scale * loss[0];
+    r->parts = c->parts + (size_t)slot * (size_t)c->losses;
+    r->part_count = c->losses;
+    for (int k = 0; k < c->losses; k++) {
+        const double before = at == 0 ? 0 : r->parts[k].value;
+
+        r->parts[k] = (struct pm_loss_part){ names[k].name, before + scale * loss[1 + k] };
+    }
+}
+
+int pm_clones_finish_all(struct pm_clones *c, int slot, struct pm_step_result *r)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_clones_finish(c, slot));
+    for (int i = 0; i < c->o.count; i++)
+        pm_clones_add_loss(c, slot, i, c->loss + (size_t)i * (size_t)(1 + c->losses), r);
+out:
     return err;
 }
 

@@ -2,10 +2,7 @@
  *
  *     none   one clone: the optimizer's calls are part of its own plan, nothing is exchanged
  *     host   several clones of one process: gradients are summed in host memory, in the order of
- *            the clones, and the optimizer updates a master copy on the host
- *
- * A row for several processes (MPI) can be added. Each of its processes owns a slice of the
- * batch. */
+ *            the clones, and the optimizer updates a master copy on the host */
 #ifndef PM_EXCHANGE_H
 #define PM_EXCHANGE_H
 
@@ -20,8 +17,6 @@ struct pm_exchange_row {
     bool on_clones;
     /* Whether update() waits for the clones: no step is under way after it. */
     bool waits;
-    /* Returns the slice of the whole batch that this process computes. */
-    struct pm_batch_slice (*slice)(int batch);
 
     /* Creates an empty state, before any clone is made; never fails. */
     struct pm_exchange *(*create)(struct pm_clones *c);
@@ -49,11 +44,5 @@ struct pm_exchange_row {
     int (*give_averages)(struct pm_exchange *x);
 };
 extern const struct pm_exchange_row pm_exchange_none, pm_exchange_host;
-
-/* slice() of rows within one process. */
-static inline struct pm_batch_slice pm_exchange_whole_batch(int batch)
-{
-    return (struct pm_batch_slice){ 0, batch };
-}
 
 #endif

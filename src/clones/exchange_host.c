@@ -200,7 +200,7 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
 
     PM_TRY(sum_gradients(x, slot));
     if (pm_clones_share_moving(c)) {
-        PM_TRY(pm_clones_finish(c, slot, r));
+        PM_TRY(pm_clones_finish_all(c, slot, r));
         PM_TRY(pm_moving_follow(&x->moving));
     }
     to = pm_plan_step(x->plan, 0);
@@ -208,7 +208,7 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
         *to = *step;
     PM_TRY(pm_plan_submit(x->plan, 0));
     if (!pm_clones_share_moving(c))
-        PM_TRY(pm_clones_finish(c, slot, r));
+        PM_TRY(pm_clones_finish_all(c, slot, r));
     pm_phases_enter(c->o.phases, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(x->plan, 0));
     pm_clones_read_update(x->plan, 0, r);
@@ -297,7 +297,7 @@ static int give_averages(struct pm_exchange *x)
 }
 
 const struct pm_exchange_row pm_exchange_host = {
-    .name = "host", .waits = true, .slice = pm_exchange_whole_batch, .create = create, .join = join,
+    .name = "host", .waits = true, .create = create, .join = join,
     .open = open_host, .destroy = destroy, .update = update, .collect = collect, .master = master,
     .update_plan = update_plan, .gather = gather, .scatter = scatter,
     .give_averages = give_averages,

@@ -42,7 +42,7 @@ static int collect(struct pm_exchange *x, int slot, struct pm_step_result *r)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_clones_finish(x->c, slot, r));
+    PM_TRY(pm_clones_finish_all(x->c, slot, r));
     pm_clones_read_update(pm_clones_slot_plan(x->c, 0, slot), slot, r);
 out:
     return err;
@@ -60,8 +60,7 @@ static struct pm_plan *update_plan(const struct pm_exchange *x)
 }
 
 const struct pm_exchange_row pm_exchange_none = {
-    .name = "none", .on_clones = true,
-    .slice = pm_exchange_whole_batch, .create = create, .join = join,
-    .open = nothing, .destroy = destroy, .update = update, .collect = collect, .master = master,
+    .name = "none", .on_clones = true, .create = create, .join = join, .open = nothing,
+    .destroy = destroy, .update = update, .collect = collect, .master = master,
     .update_plan = update_plan, .gather = nothing, .scatter = nothing, .give_averages = nothing,
 };
