@@ -252,6 +252,17 @@ struct pm_task_row {
      * EVAL. loss: the sum of the loss layers that add_outputs made, 0 without any. */
     int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
                      double loss);
+    /* Appends to out, as bytes, everything that score_add and score_merge have added. With it the
+     * batches of one evaluation can be scored in several processes, whose machines have the same
+     * byte order. */
+    void (*score_pack)(const struct pm_score *m, struct pm_str *out);
+    /* Adds a pack: `size` bytes. Merging the packs of single batches in the order of the batches
+     * gives the same bits in all results below as score_add with each batch; batches must have
+     * records. The same holds for packs of several consecutive batches. The bytes come from another
+     * process, so every length and index is checked before its use. PM_EDATA if they are damaged,
+     * or not of this task with the same options; a part may have been added then, and m can only be
+     * destroyed. */
+    int (*score_merge)(struct pm_score *m, const void *bytes, size_t size);
     /* Adds one member per metric to object; null if there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* Adds what report.html shows of an evaluation: members of evaluation.json beside step, count,

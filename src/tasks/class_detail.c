@@ -1,6 +1,7 @@
 /* class_detail: counts are a table of classes x classes, unless that would be too large. An example
  * is ranked as more wrong if the probability of its label is lower. */
 #include "tasks/class_detail.h"
+#include "tasks/score_pack.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -67,6 +68,14 @@ static void rank(struct ranking *r, double key, const struct pm_class_example *e
     r->list[at].example = *e;
 }
 
+static void rank_example(struct pm_class_detail *d, const struct pm_class_example *e)
+{
+    if (e->right)
+        rank(&d->rights, (double)pm_hash_bytes(&e->record, sizeof e->record, 0), e);
+    else
+        rank(&d->wrong, isfinite(e->label_probability) ? e->label_probability : -1, e);
+}
+
 void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e)
 {
     const size_t label = (size_t)e->label;
@@ -80,10 +89,7 @@ void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_exampl
         if (d->confusion)
             d->confusion[label * d->classes + (size_t)e->predicted]++;
     }
-    if (e->right)
-        rank(&d->rights, (double)pm_hash_bytes(&e->record, sizeof e->record, 0), e);
-    else
-        rank(&d->wrong, isfinite(e->label_probability) ? e->label_probability : -1, e);
+    rank_example(d, e);
 }
 
 int pm_class_detail_samples(const struct pm_class_detail *d,
@@ -100,6 +106,94 @@ int pm_class_detail_samples(const struct pm_class_detail *d,
     for (int i = 0; i < right; i++)
         list[n++] = d->rights.list[i].example;
     return n;
+}
+
+/* ---- packing ----------------------------------------------------------------------------- */
+
+enum { PACKED_EXAMPLE = 6 * 8 }; /* bytes */
+
+static void pack_ranking(const struct ranking *r, struct pm_str *out)
+{
+    pm_pack_int(out, (uint64_t)r->count);
+    for (int i = 0; i < r->count; i++) {
+        const struct pm_class_example *e = &r->list[i].example;
+
+        pm_pack_int(out, e->record);
+        pm_pack_int(out, (uint64_t)e->label);
+        pm_pack_int(out, (uint64_t)e->predicted);
+        pm_pack_int(out, e->right);
+        pm_pack_double(out, e->probability);
+        pm_pack_double(out, e->label_probability);
+    }
+}
+
+static void merge_ranking(struct pm_class_detail *d, struct pm_unpack *u)
+{
+    const size_t count = pm_unpack_count(u, PACKED_EXAMPLE);
+
+    for (size_t i = 0; i < count; i++) {
+        struct pm_class_example e = { .record = pm_unpack_int(u) };
+
+        e.label = (int)pm_unpack_below(u, d->classes);
+        e.predicted = (int)pm_unpack_below(u, d->classes);
+        e.right = pm_unpack_below(u, 2) == 1;
+        e.probability = pm_unpack_double(u);
+        e.label_probability = pm_unpack_double(u);
+        if (u->damaged)
+            return;
+        rank_example(d, &e);
+    }
+}
+
+/* Like pm_score_counts_pack. */
+static void pack_confusion(const struct pm_class_detail *d, struct pm_str *out)
+{
+    const size_t n = d->confusion ? d->classes * d->classes : 0;
+    uint64_t used = 0;
+
+    for (size_t i = 0; i < n; i++)
+        used += d->confusion[i] != 0;
+    pm_pack_int(out, used);
+    for (size_t i = 0; i < n; i++)
+        if (d->confusion[i]) {
+            pm_pack_int(out, i);
+            pm_pack_int(out, d->confusion[i]);
+        }
+}
+
+static void merge_confusion(struct pm_class_detail *d, struct pm_unpack *u)
+{
+    const size_t n = d->confusion ? d->classes * d->classes : 0, used = pm_unpack_count(u, 2 * 8);
+
+    for (size_t i = 0; i < used && !u->damaged; i++) {
+        const uint64_t at = pm_unpack_below(u, n);
+        const uint64_t times = pm_unpack_below(u, (uint64_t)UINT32_MAX + 1);
+
+        if (!u->damaged)
+            d->confusion[at] += (uint32_t)times;
+    }
+}
+
+void pm_class_detail_pack(const struct pm_class_detail *d, struct pm_str *out)
+{
+    pm_score_counts_pack(d->count, d->classes, out);
+    pm_score_counts_pack(d->right, d->classes, out);
+    pm_score_counts_pack(d->predicted, d->classes, out);
+    pack_confusion(d, out);
+    pm_pack_int(out, d->unanswered);
+    pack_ranking(&d->wrong, out);
+    pack_ranking(&d->rights, out);
+}
+
+void pm_class_detail_merge(struct pm_class_detail *d, struct pm_unpack *u)
+{
+    pm_score_counts_merge(d->count, d->classes, u);
+    pm_score_counts_merge(d->right, d->classes, u);
+    pm_score_counts_merge(d->predicted, d->classes, u);
+    merge_confusion(d, u);
+    d->unanswered += pm_unpack_int(u);
+    merge_ranking(d, u);
+    merge_ranking(d, u);
 }
 
 /* ---- reporting --------------------------------------------------------------------------- */

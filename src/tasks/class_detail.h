@@ -5,6 +5,8 @@
 
 #include <pumice/task.h>
 
+struct pm_unpack;
+
 struct pm_class_example {
     uint64_t record;
     int label, predicted;
@@ -17,6 +19,11 @@ struct pm_class_detail;
 struct pm_class_detail *pm_class_detail_create(const struct pm_task_facts *s);
 void pm_class_detail_destroy(struct pm_class_detail **d);
 void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e);
+/* Appends everything that was added, for pm_class_detail_merge. */
+void pm_class_detail_pack(const struct pm_class_detail *d, struct pm_str *out);
+/* Adds what was packed by a detail of as many classes. If u->damaged is set, a part may have been
+ * added. */
+void pm_class_detail_merge(struct pm_class_detail *d, struct pm_unpack *u);
 /* Adds labels, labels_offset, per_class { count, predicted, right }, confusion [ label, predicted,
  * times, ... ]. unanswered: the number of examples without a prediction, because their logits were
  * not finite; only if there are any. Such an example counts as a picture of its label, but not as a

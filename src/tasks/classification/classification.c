@@ -10,6 +10,7 @@
 #include "tasks/class_detail.h"
 #include "tasks/classification/classification.h"
 #include "tasks/record.h"
+#include "tasks/score_pack.h"
 
 #include <pumice/draw.h>
 #include <pumice/trace.h>
@@ -321,7 +322,7 @@ struct pm_score {
     int classes;
     double label_smoothing;
     uint64_t count, right, recalled;
-    double loss; /* sum over examples */
+    struct pm_score_sum loss; /* of the examples */
     struct pm_class_detail *detail;
 };
 
@@ -338,8 +339,10 @@ static struct pm_score *score_create(const struct pm_task *s)
 
 static void score_destroy(struct pm_score **m)
 {
-    if (*m)
+    if (*m) {
         pm_class_detail_destroy(&(*m)->detail);
+        pm_score_sum_free(&(*m)->loss);
+    }
     pm_free(*m);
     *m = NULL;
 }
@@ -388,7 +391,8 @@ static void add_example(struct pm_score *m, const float *z, int label, uint64_t 
     m->count++;
     m->right += finite && best == label;
     m->recalled += finite && greater < 5;
-    m->loss += finite ? cross_entropy(z, m->classes, label, m->label_smoothing) : NAN;
+    pm_score_sum_add(&m->loss,
+                     finite ? cross_entropy(z, m->classes, label, m->label_smoothing) : NAN);
 }
 
 static int score_add(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
@@ -405,6 +409,47 @@ static int score_add(struct pm_score *m, const struct pm_batch *batch, const voi
     return PM_OK;
 }
 
+/* The options on which the contents of a pack depend. */
+static void describe_pack(const struct pm_score *m, struct pm_str *out)
+{
+    pm_str_add(out, "classification, %d classes, label_smoothing %.9g", m->classes,
+               m->label_smoothing);
+}
+
+static void score_pack(const struct pm_score *m, struct pm_str *out)
+{
+    struct pm_str options = { 0 };
+
+    describe_pack(m, &options);
+    const size_t begin = pm_score_pack_begin(out, options.text);
+    pm_pack_int(out, m->count);
+    pm_pack_int(out, m->right);
+    pm_pack_int(out, m->recalled);
+    pm_score_sum_pack(&m->loss, out);
+    pm_class_detail_pack(m->detail, out);
+    pm_score_pack_end(out, begin);
+    pm_str_free(&options);
+}
+
+static int score_merge(struct pm_score *m, const void *bytes, size_t size)
+{
+    struct pm_str options = { 0 };
+    struct pm_unpack u;
+    int err = PM_OK;
+
+    describe_pack(m, &options);
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    m->count += pm_unpack_int(&u);
+    m->right += pm_unpack_int(&u);
+    m->recalled += pm_unpack_int(&u);
+    pm_score_sum_merge(&m->loss, &u);
+    pm_class_detail_merge(m->detail, &u);
+    PM_TRY(pm_score_unpack_end(&u));
+out:
+    pm_str_free(&options);
+    return err;
+}
+
 static void score_report(const struct pm_score *m, struct cJSON *object)
 {
     const double n = (double)m->count;
@@ -414,7 +459,7 @@ static void score_report(const struct pm_score *m, struct cJSON *object)
     cJSON_AddNumberToObject(object, "accuracy", (double)m->right / n);
     if (has_recall(m->task))
         cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
-    cJSON_AddNumberToObject(object, "loss", m->loss / n);
+    cJSON_AddNumberToObject(object, "loss", m->loss.value / n);
 }
 
 static void score_detail(const struct pm_score *m, struct cJSON *object)
@@ -537,6 +582,7 @@ const struct pm_task_row pm_task_classification = {
     .picture = picture, .check_heads = check_heads, .add_loss = add_losses,
     .uniform_loss = uniform_loss, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
+    .score_pack = score_pack, .score_merge = score_merge,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
     .score_sample = score_sample, .present = present, .print = print,
     .record_classes = record_classes,
