@@ -13,7 +13,7 @@
  * detections. */
 #include "tasks/coco_metrics.h"
 
-#include <pumice/base.h>
+#include "base/pack.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -219,6 +219,97 @@ void pm_coco_match(const struct pm_coco_picture *p, double least, int *match)
     }
     pm_free(l.order);
     pm_free(l.taken);
+}
+
+/* ---- packing ----------------------------------------------------------------------------- */
+
+enum { PACKED_VERDICT = 2 * 8 + 2 * RANGES * sizeof(uint16_t), PACKED_CLASS = (2 + RANGES) * 8 };
+
+static bool is_used(const struct of_class *of)
+{
+    bool used = of->count > 0;
+
+    for (int r = 0; r < RANGES; r++)
+        used |= of->truths[r] > 0;
+    return used;
+}
+
+static void pack_class(const struct of_class *of, struct pm_str *out)
+{
+    pm_str_bytes(out, of->truths, sizeof of->truths);
+    pm_pack_int(out, of->count);
+    for (size_t i = 0; i < of->count; i++) {
+        const struct verdict *v = &of->list[i];
+
+        pm_pack_double(out, v->score);
+        pm_pack_int(out, v->at);
+        pm_str_bytes(out, v->right, sizeof v->right);
+        pm_str_bytes(out, v->wrong, sizeof v->wrong);
+    }
+}
+
+void pm_coco_metrics_pack(const struct pm_coco_metrics *m, struct pm_str *out)
+{
+    uint64_t used = 0;
+
+    for (int c = 0; c < m->classes; c++)
+        used += is_used(&m->of[c]);
+    pm_pack_int(out, used);
+    for (int c = 0; c < m->classes; c++)
+        if (is_used(&m->of[c])) {
+            pm_pack_int(out, (uint64_t)c);
+            pack_class(&m->of[c], out);
+        }
+}
+
+/* Whether a packed verdict is one that pm_coco_metrics_add can make. */
+static bool is_possible(const struct verdict *v, uint64_t label, uint64_t pictures)
+{
+    const uint64_t label_at = v->at >> 8 & 0xffff;
+    bool possible =
+        !isnan(v->score) && rank_of(v) < MOST && label_at == label && v->at >> 24 < pictures;
+
+    for (int r = 0; r < RANGES; r++)
+        possible &=
+            (v->right[r] & v->wrong[r]) == 0 && (v->right[r] | v->wrong[r]) < 1 << THRESHOLDS;
+    return possible;
+}
+
+static void merge_class(struct of_class *of, uint64_t label, uint64_t first, uint64_t pictures,
+                        struct pm_unpack *u)
+{
+    for (int r = 0; r < RANGES; r++)
+        of->truths[r] += pm_unpack_int(u);
+    const size_t count = pm_unpack_count(u, PACKED_VERDICT);
+
+    for (size_t i = 0; i < count && !u->damaged; i++) {
+        struct verdict v = { .score = pm_unpack_double(u) };
+
+        v.at = pm_unpack_int(u);
+        const void *right = pm_unpack_bytes(u, sizeof v.right);
+        const void *wrong = pm_unpack_bytes(u, sizeof v.wrong);
+
+        if (u->damaged)
+            return;
+        memcpy(v.right, right, sizeof v.right);
+        memcpy(v.wrong, wrong, sizeof v.wrong);
+        u->damaged = !is_possible(&v, label, pictures);
+        v.at += first << 24;
+        PM_GROW(of->list, of->count, of->capacity);
+        of->list[of->count++] = v;
+    }
+}
+
+void pm_coco_metrics_merge(struct pm_coco_metrics *m, uint64_t first, uint64_t pictures,
+                           struct pm_unpack *u)
+{
+    const size_t used = pm_unpack_count(u, PACKED_CLASS);
+
+    for (size_t i = 0; i < used && !u->damaged; i++) {
+        const uint64_t c = pm_unpack_below(u, (uint64_t)m->classes);
+
+        merge_class(&m->of[c], c, first, pictures, u);
+    }
 }
 
 /* ---- reporting --------------------------------------------------------------------------- */

@@ -21,6 +21,9 @@ enum pm_coco_figure {
     X("ar1") X("ar10") X("ar100") X("ar_small") X("ar_medium") X("ar_large")
 extern const char *const pm_coco_names[PM_COCO_FIGURES]; /* "ap", "ap50", ... "ar_large" */
 
+struct pm_str;
+struct pm_unpack;
+
 /* Running sums; 32 bytes per detection, nothing per picture. */
 struct pm_coco_metrics;
 struct pm_coco_metrics *pm_coco_metrics_create(int classes); /* up to 65,536 */
@@ -43,6 +46,14 @@ struct pm_coco_picture {
  * order comes first, then the one that is first in the list; so pictures can be added in any
  * order. */
 void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p);
+
+/* Appends everything that was added, for pm_coco_metrics_merge. */
+void pm_coco_metrics_pack(const struct pm_coco_metrics *m, struct pm_str *out);
+/* Adds what was packed by metrics of as many classes. The packed orders are below `pictures`; they
+ * become larger by `first`, so that orders can be the numbers of the pictures of one pack. If
+ * u->damaged is set, a part may have been added. */
+void pm_coco_metrics_merge(struct pm_coco_metrics *m, uint64_t first, uint64_t pictures,
+                           struct pm_unpack *u);
 
 /* Matches the detections of a picture to its true objects of any area at this overlap, by the same
  * rules. match [found]: index of the true object; -1: none; -2: not among the 100 best. */

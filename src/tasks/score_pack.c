@@ -130,8 +130,9 @@ void pm_score_counts_merge(uint64_t *counts, size_t n, struct pm_unpack *u)
     const size_t used = pm_unpack_count(u, 2 * sizeof *counts);
 
     for (size_t i = 0; i < used && !u->damaged; i++) {
-        const size_t at = (size_t)pm_unpack_below(u, n);
+        const uint64_t at = pm_unpack_below(u, n), count = pm_unpack_int(u);
 
-        counts[at] += pm_unpack_int(u);
+        if (!u->damaged)
+            counts[at] += count;
     }
 }

@@ -19,38 +19,13 @@
  * crowd or too small an instance. The curve of precision over recall is integrated by steps centred
  * on its points. COCO's (coco_metrics.c) uses the same IoU, and for a crowd of the class |g p| /
  * a_p. It has no void, which is no part of any instance. */
-#include "tasks/segmentation/panoptic_metrics.h"
+#include "tasks/segmentation/panoptic_sums.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { THRESHOLDS = 10 };
-
-struct judged { double score; bool right; };
-/* Predicted instances of a class at a threshold. */
-struct verdicts {
-    struct judged *list; /* owned */
-    size_t count, capacity;
-    uint64_t missed;
-};
-struct of_class {
-    bool thing, said, is;    /* said, is: the class was predicted, or is in the ground truth; only
-                              * instances that average precision counts */
-    uint64_t matched, wrong, missed;
-    double iou;              /* sum over the matched segments */
-    double covered, area;
-    struct verdicts at[THRESHOLDS];
-};
-struct pm_panoptic_metrics {
-    struct pm_panoptic_metrics_options o;
-    int *things;             /* copy of o.things; owned */
-    struct of_class *of;     /* [classes] */
-    int *slot;               /* [classes * label_divisor]: 1 + index of a segment in the current
-                              * picture */
-    struct pm_coco_metrics *coco; /* of instances; NULL: not wanted */
-    uint64_t pictures;            /* number of those added to it */
-};
+enum { THRESHOLDS = PM_PANOPTIC_THRESHOLDS };
 
 struct pm_panoptic_metrics *pm_panoptic_metrics_create(const struct pm_panoptic_metrics_options *o)
 {
@@ -81,6 +56,7 @@ void pm_panoptic_metrics_destroy(struct pm_panoptic_metrics **metrics)
         pm_free(m->of);
         pm_free(m->slot);
         pm_free(m->things);
+        pm_free(m->term);
         pm_coco_metrics_destroy(&m->coco);
     }
     pm_free(m);
@@ -237,6 +213,20 @@ static int match_of(const struct overlap *v, const struct pm_segment_map *said, 
     return match;
 }
 
+void pm_panoptic_metrics_add_term(struct pm_panoptic_metrics *m,
+                                  const struct pm_panoptic_term *term)
+{
+    struct pm_panoptic_class *of = &m->of[term->label];
+
+    PM_GROW(m->term, m->term_count, m->term_capacity);
+    m->term[m->term_count++] = *term;
+    of->area += term->area;
+    of->covered += term->area * term->covered;
+    of->matched += term->matched;
+    of->missed += !term->matched;
+    of->iou += term->matched ? term->covered : 0;
+}
+
 static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
                         const struct pm_segment_map *said)
 {
@@ -244,17 +234,15 @@ static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
     bool *matched = pm_calloc((size_t)v->said, sizeof *matched);
 
     for (int g = 1; g < v->truths; g++) {
-        struct of_class *of = &m->of[v->truth[g].label];
         double covered;
         const int p = match_of(v, said, g, &covered);
 
         if (v->truth[g].crowd)
             continue;
-        of->area += v->truth[g].area / size;
-        of->covered += v->truth[g].area / size * covered;
-        of->matched += p > 0;
-        of->missed += p == 0;
-        of->iou += p ? covered : 0;
+        pm_panoptic_metrics_add_term(m, &(struct pm_panoptic_term){ .label = v->truth[g].label,
+                                                                    .matched = p > 0,
+                                                                    .area = v->truth[g].area / size,
+                                                                    .covered = covered });
         matched[p] = true;
     }
     for (int p = 1; p < v->said; p++)
@@ -278,10 +266,10 @@ static bool counts(const struct pm_panoptic_metrics *m, const struct true_segmen
     return m->of[g->label].thing && !g->crowd && g->area >= m->o.least_area;
 }
 
-static void judge(struct verdicts *w, double score, bool right)
+static void judge(struct pm_panoptic_verdicts *w, double score, bool right)
 {
     PM_GROW(w->list, w->count, w->capacity);
-    w->list[w->count++] = (struct judged){ score, right };
+    w->list[w->count++] = (struct pm_panoptic_judged){ score, right };
 }
 
 static double threshold_of(int t)
@@ -293,7 +281,7 @@ static double threshold_of(int t)
 static void judge_hits(struct pm_panoptic_metrics *m, const struct overlap *v,
                        const struct pm_segment_map *said, int g, int t, bool *used)
 {
-    struct verdicts *w = &m->of[v->truth[g].label].at[t];
+    struct pm_panoptic_verdicts *w = &m->of[v->truth[g].label].at[t];
     bool found = false;
     double surest = 0;
 
@@ -432,7 +420,7 @@ void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth
 
 struct pm_panoptic_row pm_panoptic_metrics_class(const struct pm_panoptic_metrics *m, int label)
 {
-    const struct of_class *of = &m->of[label];
+    const struct pm_panoptic_class *of = &m->of[label];
     struct pm_panoptic_row r = { NAN, NAN, NAN, NAN, of->matched, of->wrong, of->missed, 0 };
     const double matched = (double)of->matched;
 
@@ -473,7 +461,7 @@ struct pm_panoptic_row pm_panoptic_metrics_row(const struct pm_panoptic_metrics 
 
 static int by_score(const void *a, const void *b)
 {
-    const struct judged *x = a, *y = b;
+    const struct pm_panoptic_judged *x = a, *y = b;
 
     return (x->score > y->score) - (x->score < y->score);
 }
@@ -482,9 +470,9 @@ static int by_score(const void *a, const void *b)
  * highest scores give a point (recall, precision). The point of all instances comes first, the
  * artificial (0, 1) last. A point's step reaches halfway to its neighbours; the first one's ends at
  * the point itself on its other side. */
-static double area_of(const struct verdicts *w)
+static double area_of(const struct pm_panoptic_verdicts *w)
 {
-    struct judged *list = pm_malloc((w->count + 1) * sizeof *list);
+    struct pm_panoptic_judged *list = pm_malloc((w->count + 1) * sizeof *list);
     double area = 0, before = 0, recall = 0, precision = 0, right = 0;
     bool begun = false;
 
@@ -514,7 +502,7 @@ static double area_of(const struct verdicts *w)
     return area;
 }
 
-static double precision_at(const struct of_class *of, int t)
+static double precision_at(const struct pm_panoptic_class *of, int t)
 {
     if (!of->is)
         return NAN;

@@ -6,6 +6,8 @@
 #include "tasks/coco_metrics.h"
 #include "tasks/segmentation/instance_group.h"
 
+struct pm_unpack;
+
 struct pm_panoptic_metrics_options {
     int classes, label_divisor;
     struct pm_ints things;
@@ -27,6 +29,15 @@ void pm_panoptic_truth(const struct pm_panoptic_metrics_options *o, int ignore_l
 /* Adds one picture: truth [said->height][said->width]. */
 void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth,
                              const struct pm_segment_map *said);
+
+/* panoptic_pack.c. Appends the options to a line: ", instances of classes 11 12, ...". */
+void pm_panoptic_metrics_describe(const struct pm_panoptic_metrics *m, struct pm_str *out);
+/* Appends everything that was added, for pm_panoptic_metrics_merge. */
+void pm_panoptic_metrics_pack(const struct pm_panoptic_metrics *m, struct pm_str *out);
+/* Adds what was packed by metrics with the same options. Merging the packs of pictures in their
+ * order gives the same bits as adding the pictures. If u->damaged is set, a part may have been
+ * added. */
+void pm_panoptic_metrics_merge(struct pm_panoptic_metrics *m, struct pm_unpack *u);
 
 /* One class, or means over the classes in the ground truth or predicted; NAN if there are none. pc
  * is the mean over classes in the ground truth. */

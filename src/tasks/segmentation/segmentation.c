@@ -478,6 +478,8 @@ const struct pm_task_row pm_task_segmentation = {
     .score_create = pm_segmentation_score_create,
     .score_destroy = pm_segmentation_score_destroy,
     .score_add = pm_segmentation_score_add,
+    .score_pack = pm_segmentation_score_pack,
+    .score_merge = pm_segmentation_score_merge,
     .score_report = pm_segmentation_score_report,
     .score_detail = pm_segmentation_score_detail,
     .score_samples = pm_segmentation_score_samples,
@@ -485,5 +487,6 @@ const struct pm_task_row pm_task_segmentation = {
     .present = pm_segmentation_present,
     .paint = pm_segmentation_summary,
     .print = pm_segmentation_print,
-    .inspect = &pm_segmentation_inspect, .record_classes = pm_segmentation_record_classes,
+    .inspect = &pm_segmentation_inspect,
+    .record_classes = pm_segmentation_record_classes,
 };

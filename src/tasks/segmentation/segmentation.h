@@ -330,6 +330,8 @@ struct pm_score *pm_segmentation_score_create(const struct pm_task *s);
 void pm_segmentation_score_destroy(struct pm_score **m);
 int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
                               const void *const *outputs, double loss);
+void pm_segmentation_score_pack(const struct pm_score *m, struct pm_str *out);
+int pm_segmentation_score_merge(struct pm_score *m, const void *bytes, size_t size);
 void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object);
 void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object);
 int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);

@@ -1,11 +1,12 @@
-/* segmentation_score: the confusion matrix of an evaluation, and sample pictures: those with the
- * most wrong pixels, then some selected by their records' hashes. Of a picture's prediction only
- * every n-th row and column is stored. */
+/* segmentation_score: the confusion matrix of an evaluation, the metrics of segments, and sample
+ * pictures (seen_pictures.h). */
 #include "tasks/class_detail.h"
 #include "tasks/colormap.h"
 #include "tasks/confusion.h"
 #include "tasks/segmentation/panoptic_metrics.h"
 #include "tasks/record.h"
+#include "tasks/score_pack.h"
+#include "tasks/segmentation/seen_pictures.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include "data/edge_labels.h"
@@ -14,22 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORST = PM_MAX_SAMPLES * 2 / 3, SIDE = 256 };
-
-struct seen {
-    double key;
-    uint64_t record;
-    double accuracy;   /* NAN: every pixel is ignored */
-    struct pm_frame frame; /* of the net; every step-th row and column is stored */
-    int step;
-    uint16_t *classes; /* owned */
-    int32_t *ids;      /* of segments, owned; NULL without instances */
-};
-/* The first pictures by key, then by record. */
-struct ranking {
-    struct seen list[PM_MAX_SAMPLES];
-    int count, most;
-};
 struct pm_score {
     const struct pm_task *task; /* borrowed */
     struct pm_confusion confusion;
@@ -37,8 +22,8 @@ struct pm_score {
     struct pm_panoptic_metrics *panoptic; /* NULL: the net has no instances */
     int32_t *truth;               /* ids of one picture, grows to the largest frame */
     size_t truth_pixels;
-    double loss;                  /* sum over counted pixels */
-    struct ranking worst, chance;
+    struct pm_score_sum loss;     /* of the batches, each times its counted pixels */
+    struct pm_seen_pictures seen;
 };
 
 struct pm_score *pm_segmentation_score_create(const struct pm_task *s)
@@ -46,22 +31,13 @@ struct pm_score *pm_segmentation_score_create(const struct pm_task *s)
     struct pm_score *m = pm_calloc(1, sizeof *m);
 
     m->task = s;
-    m->worst.most = WORST;
-    m->chance.most = PM_MAX_SAMPLES;
+    pm_seen_create(&m->seen);
     pm_confusion_create(&m->confusion, (size_t)s->facts.num_classes);
     if (s->pixels.edge_classes)
         pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
     if (s->pixels.instance.on)
         m->panoptic = pm_segmentation_panoptic_create(s);
     return m;
-}
-
-static void free_ranking(struct ranking *r)
-{
-    for (int i = 0; i < r->count; i++) {
-        pm_free(r->list[i].classes);
-        pm_free(r->list[i].ids);
-    }
 }
 
 void pm_segmentation_score_destroy(struct pm_score **m)
@@ -71,80 +47,14 @@ void pm_segmentation_score_destroy(struct pm_score **m)
         pm_confusion_free(&(*m)->edges);
         pm_panoptic_metrics_destroy(&(*m)->panoptic);
         pm_free((*m)->truth);
-        free_ranking(&(*m)->worst);
-        free_ranking(&(*m)->chance);
+        pm_score_sum_free(&(*m)->loss);
+        pm_seen_free(&(*m)->seen);
     }
     pm_free(*m);
     *m = NULL;
 }
 
 /* ---- counting ---------------------------------------------------------------------------- */
-
-static int step_of(struct pm_frame f)
-{
-    return ((f.height > f.width ? f.height : f.width) + SIDE - 1) / SIDE;
-}
-
-static int rows_of(const struct seen *s)
-{
-    return (s->frame.height + s->step - 1) / s->step;
-}
-
-static int columns_of(const struct seen *s)
-{
-    return (s->frame.width + s->step - 1) / s->step;
-}
-
-static uint16_t *remembered(const struct seen *s, const int32_t *classes)
-{
-    const int rows = rows_of(s), columns = columns_of(s);
-    uint16_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
-
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++)
-            out[(size_t)y * (size_t)columns + (size_t)x] =
-                (uint16_t)classes[(size_t)(y * s->step) * (size_t)s->frame.width +
-                                  (size_t)(x * s->step)];
-    return out;
-}
-
-/* Copies the stored rows and columns of the ids. said: of the picture's part of the input. */
-static int32_t *remembered_ids(const struct seen *s, const struct pm_segment_map *said)
-{
-    const int rows = rows_of(s), columns = columns_of(s);
-    int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
-
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++) {
-            const int v = y * s->step, u = x * s->step;
-
-            out[(size_t)y * (size_t)columns + (size_t)x] =
-                v < said->height && u < said->width
-                    ? said->map[(size_t)v * (size_t)said->width + (size_t)u] : PM_VOID;
-        }
-    return out;
-}
-
-static void rank(struct ranking *r, struct seen s, const int32_t *classes,
-                 const struct pm_segment_map *said)
-{
-    int at = r->count;
-
-    while (at > 0 && (s.key < r->list[at - 1].key ||
-                      (s.key == r->list[at - 1].key && s.record < r->list[at - 1].record)))
-        at--;
-    if (at == r->most)
-        return;
-    if (r->count == r->most) {
-        pm_free(r->list[--r->count].classes);
-        pm_free(r->list[r->count].ids);
-    }
-    memmove(r->list + at + 1, r->list + at, (size_t)(r->count - at) * sizeof *r->list);
-    r->count++;
-    s.classes = remembered(&s, classes);
-    s.ids = said ? remembered_ids(&s, said) : NULL;
-    r->list[at] = s;
-}
 
 /* Adds a picture and returns its number of counted pixels. said: NULL without instances. */
 static uint64_t add_picture(struct pm_score *m, struct pm_frame frame, const int32_t *labels,
@@ -154,13 +64,8 @@ static uint64_t add_picture(struct pm_score *m, struct pm_frame frame, const int
     const struct pm_confusion_added added =
         pm_confusion_add(&m->confusion, labels, classes,
                          (size_t)frame.height * (size_t)frame.width, m->task->pixels.ignore_label);
-    struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels,
-                      .frame = frame, .step = step_of(frame) };
 
-    s.key = added.pixels ? s.accuracy : 2;
-    rank(&m->worst, s, classes, said);
-    s.key = (double)pm_hash_bytes(&record, sizeof record, 0);
-    rank(&m->chance, s, classes, said);
+    pm_seen_add(&m->seen, record, (double)added.right / (double)added.pixels, frame, classes, said);
     return added.pixels;
 }
 
@@ -207,9 +112,74 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
         pm_segment_map_free(&said);
     }
     add_edges(m, batch, outputs);
-    m->loss += count ? loss * (double)count : 0;
+    pm_score_sum_add(&m->loss, count ? loss * (double)count : 0);
     pm_free(halves);
     return PM_OK;
+}
+
+/* ---- packing ----------------------------------------------------------------------------- */
+
+/* The options on which the contents of a pack depend. */
+static void describe_pack(const struct pm_score *m, struct pm_str *out)
+{
+    const struct pm_pixels *p = &m->task->pixels;
+
+    pm_str_add(out, "segmentation, %zu classes, ignore_label %d%s", m->confusion.classes,
+               p->ignore_label, p->matting ? ", matting" : "");
+    if (m->edges.count)
+        pm_str_add(out, ", %zu edge classes", m->edges.classes);
+    if (m->panoptic)
+        pm_panoptic_metrics_describe(m->panoptic, out);
+}
+
+/* Returns the number of counts of a confusion matrix; 0: there is none. */
+static size_t cells(const struct pm_confusion *c)
+{
+    return c->classes * c->classes;
+}
+
+void pm_segmentation_score_pack(const struct pm_score *m, struct pm_str *out)
+{
+    struct pm_str options = { 0 };
+
+    describe_pack(m, &options);
+    const size_t begin = pm_score_pack_begin(out, options.text);
+    pm_score_counts_pack(m->confusion.count, cells(&m->confusion), out);
+    pm_score_counts_pack(m->edges.count, cells(&m->edges), out);
+    pm_score_sum_pack(&m->loss, out);
+    pm_seen_pack(&m->seen, out);
+    if (m->panoptic)
+        pm_panoptic_metrics_pack(m->panoptic, out);
+    pm_score_pack_end(out, begin);
+    pm_str_free(&options);
+}
+
+/* Returns the number of ids of segments; 0: the net has no instances. */
+static int64_t ids_of(const struct pm_score *m)
+{
+    return m->panoptic ? (int64_t)m->task->facts.num_classes *
+                             m->task->pixels.instance.panoptic->label_divisor
+                       : 0;
+}
+
+int pm_segmentation_score_merge(struct pm_score *m, const void *bytes, size_t size)
+{
+    struct pm_str options = { 0 };
+    struct pm_unpack u;
+    int err = PM_OK;
+
+    describe_pack(m, &options);
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    pm_score_counts_merge(m->confusion.count, cells(&m->confusion), &u);
+    pm_score_counts_merge(m->edges.count, cells(&m->edges), &u);
+    pm_score_sum_merge(&m->loss, &u);
+    pm_seen_merge(&m->seen, m->task->facts.num_classes, ids_of(m), &u);
+    if (m->panoptic)
+        pm_panoptic_metrics_merge(m->panoptic, &u);
+    PM_TRY(pm_score_unpack_end(&u));
+out:
+    pm_str_free(&options);
+    return err;
 }
 
 /* ---- reporting --------------------------------------------------------------------------- */
@@ -237,7 +207,7 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
     cJSON_AddNumberToObject(object, "pixel_accuracy", r.pixel_accuracy);
     cJSON_AddNumberToObject(object, "mean_accuracy", r.mean_accuracy);
     cJSON_AddNumberToObject(object, "fw_iou", r.fw_iou);
-    cJSON_AddNumberToObject(object, "loss", m->loss / (double)r.pixels);
+    cJSON_AddNumberToObject(object, "loss", m->loss.value / (double)r.pixels);
     list = cJSON_AddArrayToObject(object, "per_class_iou");
     for (size_t k = 0; k < m->confusion.classes; k++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));
@@ -301,27 +271,10 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
 
 /* ---- pictures ---------------------------------------------------------------------------- */
 
-static int samples_of(const struct pm_score *m, const struct seen *out[PM_MAX_SAMPLES])
-{
-    int n = 0;
-
-    for (int i = 0; i < m->worst.count; i++)
-        out[n++] = &m->worst.list[i];
-    for (int i = 0; i < m->chance.count && n < PM_MAX_SAMPLES; i++) {
-        bool listed = false;
-
-        for (int k = 0; k < m->worst.count; k++)
-            listed |= m->worst.list[k].record == m->chance.list[i].record;
-        if (!listed)
-            out[n++] = &m->chance.list[i];
-    }
-    return n;
-}
-
 int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
 {
-    const struct seen *list[PM_MAX_SAMPLES];
-    const int n = samples_of(m, list);
+    const struct pm_seen *list[PM_MAX_SAMPLES];
+    const int n = pm_seen_select(&m->seen, list);
 
     for (int i = 0; i < n; i++)
         records[i] = list[i]->record;
@@ -358,11 +311,10 @@ out:
 
 /* Draws a stored prediction, its classes or its segments' ids. It is cut to the picture's part of
  * the input and resized to the picture's size. */
-static int paint_prediction(const struct pm_score *m, const struct seen *seen, bool instances,
+static int paint_prediction(const struct pm_score *m, const struct pm_seen *seen, bool instances,
                             const struct pm_image8 *image, const char *where, struct pm_image8 *out)
 {
-    const int rows = rows_of(seen), columns = columns_of(seen);
-    const size_t count = (size_t)rows * (size_t)columns;
+    const size_t count = (size_t)seen->rows * (size_t)seen->columns;
     int32_t *map = pm_malloc(count * sizeof *map);
     int32_t *whole = pm_malloc((size_t)image->height * (size_t)image->width * sizeof *whole);
     struct pm_framing place = { 0 };
@@ -370,11 +322,16 @@ static int paint_prediction(const struct pm_score *m, const struct seen *seen, b
 
     PM_TRY(pm_segmentation_place(m->task, seen->frame, image->height, image->width, where,
                                  &place));
+    if (place.height > seen->frame.height || place.width > seen->frame.width)
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: has %d x %d pixels, which do not fit into the %d x %d in which it was "
+                       "evaluated: evaluate again",
+                       where, image->height, image->width, seen->frame.height, seen->frame.width));
     for (size_t i = 0; i < count; i++)
         map[i] = instances ? seen->ids[i] : seen->classes[i];
     pm_segmentation_resize(&(struct pm_class_map){ (place.height + seen->step - 1) / seen->step,
                                                    (place.width + seen->step - 1) / seen->step,
-                                                   columns, map },
+                                                   seen->columns, map },
                            image->height, image->width, whole);
     if (instances)
         pm_segmentation_panoptic_paint(m->task, whole,
@@ -388,7 +345,7 @@ out:
     return err;
 }
 
-static int paint_sample(const struct pm_score *m, const struct seen *seen, const uint8_t *record,
+static int paint_sample(const struct pm_score *m, const struct pm_seen *seen, const uint8_t *record,
                         size_t size, const char *where, struct pm_drawings *drawings)
 {
     enum { IMAGE, LABEL, PREDICTION, TRUE_INSTANCES, INSTANCES, CLASSES_ONLY = TRUE_INSTANCES };
@@ -415,10 +372,10 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
                                  size_t size, const char *where, struct cJSON *object,
                                  struct pm_drawings *drawings)
 {
-    const struct seen *list[PM_MAX_SAMPLES];
+    const struct pm_seen *list[PM_MAX_SAMPLES];
     int err = PM_OK;
 
-    if (i >= samples_of(m, list))
+    if (i >= pm_seen_select(&m->seen, list))
         return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
     cJSON_AddNumberToObject(object, "pixel_accuracy", list[i]->accuracy);
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
