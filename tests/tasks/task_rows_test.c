@@ -37,6 +37,8 @@ static void required_functions(void **state)
         REQUIRED(row, score_create);
         REQUIRED(row, score_destroy);
         REQUIRED(row, score_add);
+        REQUIRED(row, score_pack);
+        REQUIRED(row, score_merge);
         REQUIRED(row, score_report);
         REQUIRED(row, present);
         if (row->score_samples)

@@ -11,6 +11,9 @@
 #include "tasks/confusion.h"
 #include "tasks/detection/box.h"
 
+struct pm_str;
+struct pm_unpack;
+
 struct pm_box_metrics_options {
     int classes;
     double recall_lower, recall_upper; /* of precision_at_recall; 0 and 1: the same as voc_map */
@@ -20,6 +23,11 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
 void pm_box_metrics_destroy(struct pm_box_metrics **m); /* accepts NULL in *m */
 /* Adds a picture. A record may be added once only. */
 void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p);
+/* box_pack.c. Appends all pictures, for pm_box_metrics_merge. */
+void pm_box_metrics_pack(const struct pm_box_metrics *m, struct pm_str *out);
+/* Adds the pictures that were packed by metrics of as many classes, in their order. If u->damaged
+ * is set, a part may have been added. */
+void pm_box_metrics_merge(struct pm_box_metrics *m, struct pm_unpack *u);
 /* Returns the boxes added so far; borrowed. */
 const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
 

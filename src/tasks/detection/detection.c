@@ -55,6 +55,8 @@ const struct pm_task_row pm_task_detection = {
     .score_create = pm_detection_score_create,
     .score_destroy = pm_detection_score_destroy,
     .score_add = pm_detection_score_add,
+    .score_pack = pm_detection_score_pack,
+    .score_merge = pm_detection_score_merge,
     .score_report = pm_detection_score_report,
     .score_detail = pm_detection_score_detail,
     .score_write = pm_detection_score_write,
@@ -64,5 +66,6 @@ const struct pm_task_row pm_task_detection = {
     .paint = pm_detection_paint,
     .present = pm_detection_present,
     .print = pm_detection_print,
-    .check_data = pm_detection_check_data, .record_classes = pm_detection_record_classes,
+    .check_data = pm_detection_check_data,
+    .record_classes = pm_detection_record_classes,
 };

@@ -345,6 +345,8 @@ struct pm_score *pm_detection_score_create(const struct pm_task *t);
 void pm_detection_score_destroy(struct pm_score **m);
 int pm_detection_score_add(struct pm_score *m, const struct pm_batch *batch,
                            const void *const *outputs, double loss);
+void pm_detection_score_pack(const struct pm_score *m, struct pm_str *out);
+int pm_detection_score_merge(struct pm_score *m, const void *bytes, size_t size);
 void pm_detection_score_report(const struct pm_score *m, struct cJSON *object);
 void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object);
 int pm_detection_score_write(const struct pm_score *m, const char *folder);

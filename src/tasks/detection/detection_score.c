@@ -4,6 +4,7 @@
 #include "tasks/detection/box_report.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
+#include "tasks/score_pack.h"
 
 #include <cjson/cJSON.h>
 #include <assert.h>
@@ -73,7 +74,7 @@ void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *o
 struct pm_score {
     const struct pm_task *task; /* borrowed */
     struct pm_box_metrics *metrics;
-    double loss;                /* sum over pictures */
+    struct pm_score_sum loss;   /* of the batches, each times its pictures */
     uint64_t count;
     uint64_t *samples;          /* [PM_MAX_SAMPLES], owned: what score_samples has selected */
     int *samples_count;         /* owned */
@@ -96,6 +97,7 @@ void pm_detection_score_destroy(struct pm_score **m)
 {
     if (*m) {
         pm_box_metrics_destroy(&(*m)->metrics);
+        pm_score_sum_free(&(*m)->loss);
         pm_free((*m)->samples);
         pm_free((*m)->samples_count);
     }
@@ -156,9 +158,48 @@ int pm_detection_score_add(struct pm_score *m, const struct pm_batch *batch,
 
     for (int i = 0; i < batch->valid; i++)
         PM_TRY(add_picture(m, batch, i, outputs));
-    m->loss += loss * batch->valid;
+    pm_score_sum_add(&m->loss, loss * batch->valid);
     m->count += (uint64_t)batch->valid;
 out:
+    return err;
+}
+
+/* ---- packing ----------------------------------------------------------------------------- */
+
+/* The options on which the contents of a pack depend. */
+static void describe_pack(const struct pm_score *m, struct pm_str *out)
+{
+    pm_str_add(out, "detection, %d classes%s", m->task->facts.num_classes,
+               m->task->skip_unlabeled ? ", skip_unlabeled" : "");
+}
+
+void pm_detection_score_pack(const struct pm_score *m, struct pm_str *out)
+{
+    struct pm_str options = { 0 };
+
+    describe_pack(m, &options);
+    const size_t begin = pm_score_pack_begin(out, options.text);
+    pm_pack_int(out, m->count);
+    pm_score_sum_pack(&m->loss, out);
+    pm_box_metrics_pack(m->metrics, out);
+    pm_score_pack_end(out, begin);
+    pm_str_free(&options);
+}
+
+int pm_detection_score_merge(struct pm_score *m, const void *bytes, size_t size)
+{
+    struct pm_str options = { 0 };
+    struct pm_unpack u;
+    int err = PM_OK;
+
+    describe_pack(m, &options);
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    m->count += pm_unpack_int(&u);
+    pm_score_sum_merge(&m->loss, &u);
+    pm_box_metrics_merge(m->metrics, &u);
+    PM_TRY(pm_score_unpack_end(&u));
+out:
+    pm_str_free(&options);
     return err;
 }
 
@@ -184,7 +225,7 @@ void pm_detection_score_report(const struct pm_score *m, struct cJSON *object)
         if (t->sets & set_of(i))
             cJSON_AddNumberToObject(object, pm_detection_metrics[i].name, mean.v[i]);
     if (has_loss(t))
-        cJSON_AddNumberToObject(object, "loss", m->loss / (double)m->count);
+        cJSON_AddNumberToObject(object, "loss", m->loss.value / (double)m->count);
     if (t->sets & PM_BOX_COCO) {
         add_classes(m, classes, PM_BOX_MAP, "per_class_ap", object);
         add_classes(m, classes, PM_BOX_MAP_50, "per_class_ap_50", object);
