@@ -17,6 +17,7 @@ import box_seeds
 import detection_seeds
 import folder_seeds
 import pipeline_seeds
+import score_seeds
 import shader_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
@@ -508,6 +509,7 @@ def main():
         "pipeline": pipeline_seeds.pipelines(),
         "patterns": pipeline_seeds.patterns(),
         "opencl_translate": shader_seeds.translations(),
+        "score_merge": score_seeds.score_merges(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")

@@ -53,11 +53,26 @@ void pm_box_lists_free(struct pm_box_lists *l)
 
 /* ---- boxes by class ---------------------------------------------------------------------- */
 
+static void make_room(struct pm_boxes_by_class *b, int truths, int detections)
+{
+    if (truths > b->truth_room) {
+        b->truth_room = truths;
+        b->truth = pm_realloc(b->truth, (size_t)truths * sizeof *b->truth);
+        b->truth_at = pm_realloc(b->truth_at, (size_t)truths * sizeof *b->truth_at);
+    }
+    if (detections > b->detection_room) {
+        b->detection_room = detections;
+        b->detection = pm_realloc(b->detection, (size_t)detections * sizeof *b->detection);
+        b->detection_at = pm_realloc(b->detection_at, (size_t)detections * sizeof *b->detection_at);
+    }
+}
+
 void pm_boxes_by_class_create(struct pm_boxes_by_class *b, int classes)
 {
     *b = (struct pm_boxes_by_class){ .classes = classes };
     b->first_truth = pm_calloc((size_t)classes + 1, sizeof *b->first_truth);
     b->first_detection = pm_calloc((size_t)classes + 1, sizeof *b->first_detection);
+    make_room(b, 1, 1); /* empty lists have an address, too */
 }
 
 void pm_boxes_by_class_free(struct pm_boxes_by_class *b)
@@ -69,21 +84,6 @@ void pm_boxes_by_class_free(struct pm_boxes_by_class *b)
     pm_free(b->truth_at);
     pm_free(b->detection_at);
     *b = (struct pm_boxes_by_class){ 0 };
-}
-
-static void make_room(struct pm_boxes_by_class *b, int truths, int detections)
-{
-    if (truths > b->truth_room) {
-        b->truth_room = truths;
-        b->truth = pm_realloc(b->truth, (size_t)truths * sizeof *b->truth);
-        b->truth_at = pm_realloc(b->truth_at, (size_t)truths * sizeof *b->truth_at);
-    }
-    if (detections > b->detection_room) {
-        b->detection_room = detections;
-        b->detection = pm_realloc(b->detection, (size_t)detections * sizeof *b->detection);
-        b->detection_at = pm_realloc(b->detection_at,
-                                     (size_t)detections * sizeof *b->detection_at);
-    }
 }
 
 /* A box for sorting. */

@@ -29,6 +29,8 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
     assert(o->classes > 0);
     m->o = *o;
     m->lists.classes = o->classes;
+    PM_GROW(m->lists.truth, 0, m->lists.truth_capacity); /* empty lists have an address, too */
+    PM_GROW(m->lists.detection, 0, m->lists.detection_capacity);
     m->coco = pm_coco_metrics_create(o->classes);
     pm_boxes_by_class_create(&m->by_class, o->classes);
     return m;

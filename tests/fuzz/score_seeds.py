@@ -1,0 +1,93 @@
+"""Seeds of score_merge_fuzz: the contents of packed scores. The first byte selects their kind."""
+import struct
+
+CLASSES, BOXES, PIXELS, EDGES, CITYSCAPES, COCO = range(6)
+
+
+def ints(*values):
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+def doubles(*values):
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def text(value):
+    return ints(0) if value is None else ints(len(value) + 1) + value
+
+
+def counts(*pairs):
+    return ints(len(pairs)) + b"".join(ints(at, count) for at, count in pairs)
+
+
+def terms(*values):
+    return ints(len(values)) + doubles(*values)
+
+
+def class_examples(*rows):
+    return ints(len(rows)) + b"".join(ints(*row[:4]) + doubles(*row[4:]) for row in rows)
+
+
+def class_detail(confusion):
+    return (counts((0, 2), (3, 1)) + counts((0, 1)) + counts((0, 1), (1, 1)) + confusion + ints(1)
+            + class_examples((7, 3, 1, 0, 0.75, 0.125), (5, 0, 0, 0, float("nan"), float("nan")))
+            + class_examples((9, 0, 0, 1, 0.5, 0.5)))
+
+
+def picture(record, name, file, truths, found, verified=None):
+    listed = ints(0) if verified is None else ints(len(verified) + 1, *verified)
+    return (ints(record) + text(name) + text(file)
+            + ints(len(truths)) + b"".join(doubles(*t[:5]) + ints(*t[5:]) for t in truths)
+            + ints(len(found)) + b"".join(doubles(*f[:5]) + ints(f[5]) for f in found) + listed)
+
+
+def seen(record, accuracy, height, width, instances):
+    count = height * width
+    maps = struct.pack(f"<{count}H", *(i % 4 for i in range(count)))
+    if instances:
+        maps += struct.pack(f"<{count}i", *((-1, 1001, 0)[i % 3] for i in range(count)))
+    return ints(record) + doubles(accuracy) + ints(height, width) + maps
+
+
+def pixels(instances, panoptic=b"", edges=counts()):
+    shown = [seen(3, 0.5, 2, 3, instances), seen(9, float("nan"), 4, 4, instances)]
+    return (counts((0, 5), (6, 2), (15, 1)) + edges + terms(0.5, 1.25) + ints(len(shown))
+            + b"".join(shown) + panoptic)
+
+
+def segments():
+    rows = [(1, 1, 12, 0.75), (0, 0, 30, 0), (3, 1, 5, 1)]
+    return ints(len(rows)) + b"".join(ints(*row[:2]) + doubles(*row[2:]) for row in rows)
+
+
+def cityscapes():
+    at = b"".join(ints(t % 2, 2) + doubles(0.5) + ints(1) + doubles(0.25) + ints(0)
+                  for t in range(10))
+    return segments() + ints(1) + ints(1, 2, 1, 1) + at
+
+
+def coco():
+    none = b"".join(ints(0, 0) for _ in range(10))
+    verdicts = [(0.5, 0, (1023, 1, 0, 0), (0, 1022, 0, 0)), (0.25, 1 << 24 | 1, (0,) * 4, (3,) * 4)]
+    listed = b"".join(doubles(score) + ints((at & -256) | 1 << 8 | (at & 255))
+                      + struct.pack("<8H", *right, *wrong)
+                      for score, at, right, wrong in verdicts)
+    return (segments() + ints(1) + ints(2, 1, 0, 0) + none
+            + ints(2) + ints(1) + ints(1) + ints(3, 1, 2, 0) + ints(len(verdicts)) + listed)
+
+
+def score_merges():
+    yield "classes", bytes([CLASSES]) + class_detail(counts((0, 1), (13, 1)))
+    yield "classes_index", bytes([CLASSES]) + class_detail(counts((16, 1)))
+    truths = [(1, 2, 30, 40, 1131, 0, 0), (5, 5, 9, 9, float("nan"), 2, 5)]
+    found = [(1, 2, 30, 39, 0.75, 0), (0, 0, 9, 9, 0.5, 3), (5, 5, 9, 9, float("nan"), 2)]
+    boxes = [picture(1, None, None, truths, found, [1, 3]), picture(4, b"17", b"a.jpg", [], found),
+             picture(2, b"", b"x", truths, [])]
+    yield "boxes", bytes([BOXES]) + ints(3) + b"".join(boxes)
+    yield "boxes_twice", bytes([BOXES]) + ints(2) + boxes[0] * 2
+    yield "boxes_label", bytes([BOXES]) + ints(1) + picture(1, None, None, [], [(0,) * 5 + (4,)])
+    yield "pixels", bytes([PIXELS]) + pixels(False)
+    yield "edges", bytes([EDGES]) + pixels(False, edges=counts((0, 3), (2, 1)))
+    yield "cityscapes", bytes([CITYSCAPES]) + pixels(True, cityscapes())
+    yield "coco", bytes([COCO]) + pixels(True, coco())
+    yield "none", bytes([COCO]) + ints(*([0] * 8))
