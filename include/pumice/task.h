@@ -256,12 +256,12 @@ struct pm_task_row {
      * batches of one evaluation can be scored in several processes, whose machines have the same
      * byte order. */
     void (*score_pack)(const struct pm_score *m, struct pm_str *out);
-    /* Adds a pack: `size` bytes. Merging the packs of single batches in the order of the batches
-     * gives the same bits in all results below as score_add with each batch; batches must have
-     * records. The same holds for packs of several consecutive batches. The bytes come from another
-     * process, so every length and index is checked before its use. PM_EDATA if they are damaged,
-     * or not of this task with the same options; a part may have been added then, and m can only be
-     * destroyed. */
+    /* Adds a pack, `size` bytes from another process. Merging the packs of single batches in the
+     * order of the batches gives the same bits in all results below as score_add with each batch.
+     * The same holds for packs of several consecutive batches. The batches must have
+     * pm_batch.record. Every length and index in the bytes is checked before its use. PM_EDATA if
+     * the bytes are damaged, or are not of this task with the same options. A part may have been
+     * added then, so the caller must destroy m. */
     int (*score_merge)(struct pm_score *m, const void *bytes, size_t size);
     /* Adds one member per metric to object; null if there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
