@@ -235,7 +235,7 @@ void main()
     int rows = p.n * target.x * target.y;
     int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.y)) * BM;
     if (first >= rows)
-        return; /* the whole workgroup returns */
+        tap.x = p.kh; /* no terms. A return would skip barriers, which PoCL 3.1 compiles wrongly */
 
     uint a_row = me / uint(BK / 4);
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {

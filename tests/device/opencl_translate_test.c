@@ -57,6 +57,19 @@ static void check_lacks(const struct pm_str *text, const char *part)
 /* ---- the program's shaders -------------------------------------------------------------- */
 
 /* Every shader with every set of constants. The same module gives the same text twice. */
+/* PoCL 3.1 compiles a kernel with barriers wrongly if it returns before its end, even if all
+ * invocations do: values of the first one are lost when several threads run. The _last forms, which
+ * OpenCL devices are not offered, return after atomics. */
+static void check_returns(const struct set *x, const struct pm_str *text)
+{
+    const char *kernel = strstr(text->text, "void pm_kernel(");
+
+    if (!strstr(text->text, "barrier(") || strstr(text->text, "atomic_"))
+        return;
+    if (strstr(strstr(kernel, "return;") + 1, "return;"))
+        fail_msg("%s has barriers and returns before its end", x->shader->name);
+}
+
 static void test_all(void **state)
 {
     struct sets s;
@@ -69,6 +82,7 @@ static void test_all(void **state)
 
         translate(x->shader->name, x->shader->words, x->shader->bytes, x, true, &text);
         check_has(&text, "void pm_kernel(__global uchar *a0, ulong o0");
+        check_returns(x, &text);
         if (i % 16 == 0) {
             translate(x->shader->name, x->shader->words, x->shader->bytes, x, true, &again);
             assert_string_equal(text.text, again.text);
