@@ -2,6 +2,9 @@
 # pages) and development (the library).
 include(GNUInstallDirs)
 install(TARGETS pumice COMPONENT program)
+if(TARGET pumice_mpi)
+    install(TARGETS pumice_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pumice COMPONENT program)
+endif()
 install(TARGETS libpumice COMPONENT development)
 install(DIRECTORY include/pumice TYPE INCLUDE COMPONENT development)
 set(PUMICE_PC_LIBS "-lsnappy -lm -lpthread -ldl")

@@ -69,6 +69,8 @@ enum pm_level { PM_LEVEL_ERROR, PM_LEVEL_WARN, PM_LEVEL_INFO, PM_LEVEL_DEBUG, PM
 void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...) PM_PRINTF(3, 4);
 bool pm_log_enabled(enum pm_level level, const char *subsystem);
 void pm_log_set_level(enum pm_level level);
+/* Sets a text before each line on standard error, such as the number of a process. NULL: none. */
+void pm_log_prefix(const char *text);
 /* Also appends all later lines to f (borrowed). NULL stops that. */
 void pm_log_file(FILE *f);
 /* Sets functions that are called, under the log's lock, before and after each line on standard

@@ -223,6 +223,8 @@ struct pm_config_run {
     double compile_seconds;     /* the same for a driver that finishes no shader; 0 = never */
     bool validate;              /* use Vulkan's validation layer */
     int balance;                /* enum pm_balance */
+    int replicas;               /* processes that must train together; 0 = as many as are started */
+    int exchange;               /* enum pm_replica_wire (replicas.h): of gradients */
     int batch_norm_update;      /* enum pm_batch_norm_update: source of the moving averages */
     struct pm_ints trace_steps; /* first and last step, or one step; none: no trace */
     int verify;                 /* enum pm_verifying */

@@ -115,6 +115,9 @@ int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names,
 bool pm_dataset_name_is(const char *name, const char *split);
 void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
+/* Returns a hash of the names of the shards and of the places of their records: equal for copies of
+ * the same files, whatever their folder. */
+uint64_t pm_dataset_hash(const struct pm_dataset *d);
 /* Reads record i into *buf, which grows with pm_realloc; *capacity is updated. Thread-safe. CRCs
  * are checked: PM_ECORRUPT if the record's CRC is wrong, PM_EDATA if the file has changed since
  * indexing. */

@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 struct cJSON;
+struct pm_replicas;
 
 /* The names that a config can use: all nets, optimizers and preprocessings, for pm_config_load. The
  * lists are in the arena, which must outlive the configs. */
@@ -21,13 +22,16 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * if the batch is a number, or if the data is not there and the config does not state the classes.
  * Built-in data (data.make) is drawn. PM_EMEMORY: not even the smallest batch fits. */
 int pm_settle_batch(struct pm_config *c);
-/* Trains. Resumes if the run folder has a checkpoint; PM_ECONFIG if that is of another run: with
- * another net, input size, optimizer or data. Returns PM_OK at run.steps, or after a signal
- * stopped training and a checkpoint was written; *signal_number is then the signal (0: none).
- * Catches SIGINT, SIGTERM and, unless they are ignored, SIGHUP and SIGPIPE. summary (may be NULL)
- * receives step, loss (with weight decay), l2 (the part of weight decay), seconds,
- * images_per_second, checkpoint, and the metrics of the last evaluation. */
-int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
+/* Trains, with the other processes of replicas (replicas.h; NULL: alone), which must call it with
+ * the same config. Only rank 0 writes the run folder, except for log.rank-NNN.txt. Resumes if the
+ * run folder has a checkpoint; PM_ECONFIG if that is of another run: with another net, input
+ * size, optimizer or data. Returns PM_OK at run.steps, or after a signal stopped training and a
+ * checkpoint was written; *signal_number is then the signal (0: none). Catches SIGINT, SIGTERM
+ * and, unless they are ignored, SIGHUP and SIGPIPE. summary (may be NULL) receives step, loss
+ * (with weight decay), l2 (the part of weight decay), seconds, images_per_second, checkpoint, and
+ * the metrics of the last evaluation. */
+int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signal_number,
+             struct cJSON *summary);
 /* Tells what pm_train would need, without training: makes its checks, and takes a few steps from
  * the values of a new run; init.checkpoint is read unless published weights are not downloaded yet.
  * Writes nothing to the run folder; built-in data (data.make) is drawn. report: members config,

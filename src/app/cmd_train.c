@@ -1,9 +1,11 @@
 /* pumice train: starts or resumes the run of a config. */
 #include "app/app.h"
 
+#include <pumice/replicas.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
+#include <string.h>
 
 /* ---- --dry-run -------------------------------------------------------------------------- */
 
@@ -89,29 +91,91 @@ out:
     return err;
 }
 
+/* ---- several processes ------------------------------------------------------------------- */
+
+/* The chief loads the config; the others receive it, resolved. */
+static int load(const struct app_args *args, struct pm_replicas *r, struct pm_arena *a,
+                struct pm_config **out)
+{
+    struct pm_open_sections open;
+    cJSON *dump = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    int err = PM_OK;
+
+    if (!r)
+        return app_load_training(args, "train", a, out);
+    if (pm_replicas_rank(r) == 0) {
+        PM_TRY(app_load_config(args, "train", 1, a, out));
+        dump = pm_config_dump(*out);
+        text = pm_json_print(dump);
+        size = strlen(text);
+    }
+    PM_TRY(pm_replicas_broadcast_bytes(r, 0, &text, &size));
+    if (pm_replicas_rank(r) > 0) {
+        open = pm_train_choices(a);
+        PM_TRY(pm_config_parse("the config of rank 0", text, NULL, 0, &open, out));
+    }
+out:
+    cJSON_Delete(dump);
+    pm_free(text);
+    return err;
+}
+
+/* Lines of a process that is not the chief begin with its number and host. */
+static void mark_log(const struct pm_replicas *r, const struct app_globals *g)
+{
+    const int rank = pm_replicas_rank(r);
+    char text[96];
+
+    snprintf(text, sizeof text, "[%d %s] ", rank, pm_replicas_host(r, rank));
+    pm_log_prefix(text);
+    if (g->verbosity <= 0)
+        pm_log_set_level(PM_LEVEL_WARN);
+}
+
+/* The chief reports every error, unless it is lost; the others write theirs to their log files. */
+static int report(struct pm_replicas *r, int err)
+{
+    int rank = -1;
+
+    if (err >= 0 || pm_replicas_rank(r) == 0 || (pm_replicas_failed(r, &rank) && rank == 0 &&
+                                                 err == PM_ELOST))
+        return err;
+    return pm_exit_code(err);
+}
+
 /* ---- the command ------------------------------------------------------------------------ */
 
 static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
     struct cJSON *summary = cJSON_CreateObject();
+    struct pm_replicas *replicas = NULL;
     struct pm_config *c = NULL;
     struct app_args args;
-    int signal = 0, err = PM_OK;
+    int signal = 0, err = PM_OK, result;
     const bool dry = app_take_flag(&argc, argv, "--dry-run");
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
-    PM_TRY(app_load_training(&args, "train", a, &c));
     if (dry) {
+        PM_TRY(app_load_training(&args, "train", a, &c));
         PM_TRY(dry_run(c, g));
         goto out;
     }
-    PM_TRY(pm_train(c, &signal, summary));
-    if (g->json)
+    PM_TRY(pm_replicas_join(&replicas));
+    if (pm_replicas_rank(replicas) > 0)
+        mark_log(replicas, g);
+    PM_TRY(load(&args, replicas, a, &c));
+    PM_TRY(pm_train(c, replicas, &signal, summary));
+    if (g->json && pm_replicas_rank(replicas) == 0)
         PM_TRY(app_print_json(g, summary));
     if (signal)
         err = 128 + signal;
 out:
+    result = report(replicas, err);
+    pm_replicas_leave(&replicas, err < 0 ? err : PM_OK);
+    err = result;
     pm_config_destroy(&c);
     cJSON_Delete(summary);
     pm_arena_destroy(&a);

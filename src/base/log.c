@@ -25,6 +25,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below, and of writing */
 static FILE *log_copy;
+static char prefix[96];
 static void (*hook_before)(void), (*hook_after)(void);
 
 static int level_of(const char *name)
@@ -89,6 +90,13 @@ void pm_log_file(FILE *f)
     pthread_mutex_unlock(&lock);
 }
 
+void pm_log_prefix(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    pm_printable(prefix, sizeof prefix, text ? text : "");
+    pthread_mutex_unlock(&lock);
+}
+
 void pm_log_hooks(void (*before)(void), void (*after)(void))
 {
     pthread_mutex_lock(&lock);
@@ -125,7 +133,7 @@ void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...)
     pthread_mutex_lock(&lock);
     if (hook_before)
         hook_before();
-    fprintf(stderr, "%s\n", line);
+    fprintf(stderr, "%s%s\n", prefix, line);
     if (hook_after)
         hook_after();
     if (log_copy)

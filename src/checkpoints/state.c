@@ -70,6 +70,17 @@ void pm_state_destroy(struct pm_state **s)
     *s = NULL;
 }
 
+bool pm_state_block(struct pm_state *s, int i, void **data, size_t *bytes)
+{
+    const bool slot = i >= 1 && i <= s->slot_count;
+
+    if (i > s->slot_count + 1)
+        return false;
+    *data = i == 0 ? s->values : slot ? s->slots[i - 1] : s->averages;
+    *bytes = i == 0 ? s->bytes : slot ? s->trainable_bytes : s->average_bytes;
+    return true;
+}
+
 const float *pm_state_value(const struct pm_state *s, const struct pm_variables *v, int i)
 {
     return (const float *)(const void *)(s->values + v->offset[i]);

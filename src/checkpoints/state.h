@@ -10,6 +10,9 @@
 struct pm_state;
 struct pm_state *pm_state_create(const struct pm_variables *v);
 void pm_state_destroy(struct pm_state **s);
+/* Returns block i of its memory in *data, and its size in bytes; false after the last. The same
+ * variables have the same blocks in every process. */
+bool pm_state_block(struct pm_state *s, int i, void **data, size_t *bytes);
 /* Returns the last read values of variable i. */
 const float *pm_state_value(const struct pm_state *s, const struct pm_variables *v, int i);
 /* Copies from device to host, and from host to device. v must have the layout of the variables that

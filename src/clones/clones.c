@@ -14,7 +14,7 @@ enum { BUCKET_BYTES = 4 << 20 };
 /* Returns the share of clone i of all clones. */
 static double share_of(const struct pm_clones *c, int i)
 {
-    return c->o.among.count > 0 ? c->o.among.shares[i] : c->specs[i].share;
+    return c->o.among.replicas ? c->o.among.shares[i] : c->specs[i].share;
 }
 
 /* Shares out whole micro-batches to all clones by largest remainders, at least one to each clone.
@@ -304,12 +304,13 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     int err = PM_OK;
 
     c->o = *o;
-    c->row = o->count == 1 ? &pm_exchange_none : &pm_exchange_host;
-    c->among.count = o->among.count > 0 ? o->among.count : o->count;
+    c->row = o->count == 1 && !o->among.replicas ? &pm_exchange_none : &pm_exchange_host;
+    c->among.count = o->among.replicas ? o->among.count : o->count;
     c->among.first = o->among.first;
     c->among.examples = pm_calloc((size_t)c->among.count, sizeof *c->among.examples);
     c->o.update.layers = c->row->on_clones;
-    c->o.update.all = !c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST;
+    c->o.update.all = o->among.replicas ||
+                      (!c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST);
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
     c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);
@@ -334,10 +335,10 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     }
     measure_fields(c);
     if (!o->dry_run) {
-        PM_TRY(c->row->open(c->exchange));
         c->losses = pm_plan_loss_count(c->clone[0].plan[0]);
         c->parts = pm_calloc((size_t)(o->slots + 1) * (size_t)c->losses, sizeof *c->parts);
         c->loss = pm_calloc((size_t)o->count * (size_t)(1 + c->losses), sizeof *c->loss);
+        PM_TRY(c->row->open(c->exchange));
     }
     *out = c, c = NULL;
 out:
@@ -429,6 +430,11 @@ bool pm_clones_wait(const struct pm_clones *c)
 int pm_clones_examples(const struct pm_clones *c, int i)
 {
     return c->clone[i].count;
+}
+
+int pm_clones_examples_of(const struct pm_clones *c, int i)
+{
+    return c->among.examples[i];
 }
 
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i)
@@ -529,6 +535,16 @@ void pm_clones_set_timed(struct pm_clones *c, bool on)
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)
 {
     return c->row->update_plan(c->exchange);
+}
+
+struct pm_step_word *pm_clones_word(struct pm_clones *c)
+{
+    return c->row->word(c->exchange);
+}
+
+const struct pm_step_word *pm_clones_word_of(const struct pm_clones *c, int rank)
+{
+    return c->row->word_of(c->exchange, rank);
 }
 
 int pm_clones_part(const struct pm_clones *c, int i)

@@ -14,7 +14,12 @@
  * Clone 0 supplies batch norm's moving averages and the averages of those. The averages of
  * trainable variables are maintained beside the master copy. With batch_norm_update "all" or
  * "last", the host computes the moving averages after the step (moving.h), from every clone's or
- * from the last clone's, and sends them with the new values. */
+ * from the last clone's, and sends them with the new values.
+ *
+ * Clones of several processes (replicas.h) train one model together. The exchange of each process
+ * then also sums over the processes, and each makes the same update. The result has the same bits
+ * as that of one process with all these clones if each process has one clone; with more, the sums
+ * are sums of the processes' sums. The host computes the moving averages in every case. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -46,12 +51,25 @@ struct pm_clone_failure {
     int clone; /* -1: none */
     bool hung, caught, ran;
 };
+struct pm_replicas;
 /* Where a process's clones stand among the clones of all processes that train together, in the
- * order of the processes. */
+ * order of the processes' ranks. Pointers are borrowed. */
 struct pm_clones_among {
-    int count;         /* of all clones; 0: this process trains alone */
+    struct pm_replicas *replicas; /* NULL: this process trains alone; the rest is then 0 */
+    int count;         /* of all clones */
     int first;         /* index of this process's first clone */
-    const double *shares; /* [count]; borrowed. Replace those of this process's specs */
+    const double *shares; /* [count]. Replace those of this process's specs */
+    const int *of_rank;   /* [ranks]: number of each process's clones */
+    int wire;             /* enum pm_replica_wire (replicas.h) */
+};
+/* What each process tells all others in a step. */
+struct pm_step_word {
+    uint64_t step;       /* its number: unlike numbers are an error */
+    struct pm_step values; /* the rates of rank 0 count in every process's update */
+    uint64_t skipped;    /* damaged records before the batch's own */
+    double data_seconds; /* spent waiting for the batch */
+    int32_t stop;        /* the signal that asks for the end; 0: none */
+    int32_t save;        /* rank 0: a checkpoint is due by the clock */
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
@@ -108,6 +126,7 @@ struct pm_batch_slice pm_clones_slice(const struct pm_clones *c);
 bool pm_clones_wait(const struct pm_clones *c);
 /* Clone i's number of examples, its device, its plan for frames[frame]. */
 int pm_clones_examples(const struct pm_clones *c, int i);
+int pm_clones_examples_of(const struct pm_clones *c, int i); /* clone i of all processes */
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
 struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame);
 /* Returns the plan of clone i that runs, or ran last, the step of this slot. */
@@ -133,6 +152,11 @@ int pm_clones_scatter(struct pm_clones *c);
  * With several clones they are a copy of the current averages, valid until the next call. No step
  * may be under way. */
 int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out);
+/* Returns the word of this process for the next step, to be filled in. Only with several
+ * processes. */
+struct pm_step_word *pm_clones_word(struct pm_clones *c);
+/* Returns the word of a rank in the last step. */
+const struct pm_step_word *pm_clones_word_of(const struct pm_clones *c, int rank);
 /* Runs one step: copies the batch into the slot and submits it. batch->frame is one of the options'
  * frames. Slot: 0 .. slots-1; its former step must have been collected. */
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,

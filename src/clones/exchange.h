@@ -1,8 +1,9 @@
 /* exchange: turns the gradients of a step into one update, and sends the new values to every clone.
  *
  *     none   one clone: the optimizer's calls are part of its own plan, nothing is exchanged
- *     host   several clones of one process: gradients are summed in host memory, in the order of
- *            the clones, and the optimizer updates a master copy on the host */
+ *     host   several clones: gradients are summed in host memory, in the order of the clones, and
+ *            the optimizer updates a master copy on the host. With several processes the sum goes
+ *            on over them (across.h), and each makes the same update of its own master copy */
 #ifndef PM_EXCHANGE_H
 #define PM_EXCHANGE_H
 
@@ -42,6 +43,9 @@ struct pm_exchange_row {
     int (*scatter)(struct pm_exchange *x);
     /* Copies the variables' moving averages to clone 0. */
     int (*give_averages)(struct pm_exchange *x);
+    /* See pm_clones_word and _word_of. NULL: the row has no other processes. */
+    struct pm_step_word *(*word)(struct pm_exchange *x);
+    const struct pm_step_word *(*word_of)(const struct pm_exchange *x, int rank);
 };
 extern const struct pm_exchange_row pm_exchange_none, pm_exchange_host;
 

@@ -1,6 +1,7 @@
 /* exchange_host: several clones of one process. Each bucket of gradients is summed in host memory,
  * in the order of the clones, while the backward passes still run. The optimizer updates a master
  * copy on the CPU once, and the new values go to every clone. A step allocates nothing. */
+#include "clones/across.h"
 #include "clones/clones_parts.h"
 #include "clones/moving.h"
 
@@ -22,7 +23,8 @@ struct pm_exchange {
     struct pm_net *net;
     struct pm_variables *master;
     struct pm_plan *plan;        /* the update */
-    float *sum;                  /* gradients of all clones */
+    float *sum;                  /* gradients of all clones of this process */
+    struct pm_across *across;    /* NULL: this process trains alone */
     struct pm_moving moving;     /* used if the host computes the moving averages */
     int lane;                    /* of the sums, in traces */
 };
@@ -70,6 +72,19 @@ out:
     return err;
 }
 
+/* The plans of different sizes of pictures may have different buckets. */
+static int most_buckets(const struct pm_clones *c)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < c->o.frames_count; i++) {
+        const size_t n = pm_plan_buckets(c->clone[0].plan[i]);
+
+        most = n > most ? n : most;
+    }
+    return (int)most + 1;
+}
+
 static int open_host(struct pm_exchange *x)
 {
     struct pm_clones_options *o = &x->c->o;
@@ -89,8 +104,13 @@ static int open_host(struct pm_exchange *x)
         &x->plan));
     PM_TRY(pm_plan_load(x->plan));
     x->sum = pm_calloc(1, x->master->trainable_bytes + 1);
+    if (o->among.replicas)
+        x->across = pm_across_create(x->c, x->master->trainable_bytes / sizeof(float),
+                                     most_buckets(x->c));
     if (!pm_clones_share_moving(x->c))
         return PM_OK;
+    if (o->among.replicas)
+        PM_TRY(pm_moving_check(x->net, true, o->micro_batches));
     pm_moving_create(x->net, x->master, o->count, &x->moving);
     for (int i = 0; i < o->count; i++)
         if (pm_clones_moves(x->c, i))
@@ -101,6 +121,7 @@ out:
 
 static void destroy(struct pm_exchange *x)
 {
+    pm_across_destroy(&x->across);
     pm_moving_free(&x->moving);
     for (int i = 0; i < x->c->o.count; i++)
         pm_program_destroy(&x->push[i].program);
@@ -143,30 +164,80 @@ static void trace_bucket(const struct pm_exchange *x, size_t bucket, int clone, 
     pm_trace_span(x->lane, name, NULL, begin, end);
 }
 
+/* Waits for a bucket of clone i. */
+static int wait_bucket(struct pm_exchange *x, int i, int slot, size_t b, const float **part)
+{
+    struct pm_clones *c = x->c;
+    int err;
+
+    pm_phases_enter(c->o.phases, PM_RUN_DEVICE);
+    err = pm_plan_wait_bucket(pm_clones_slot_plan(c, i, slot), slot, b, part);
+    pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
+    return err;
+}
+
+/* Sums a bucket over the clones of this process. *sum: the result; with one clone, its bucket. */
+static int sum_bucket(struct pm_exchange *x, int slot, size_t b, size_t offset, size_t size,
+                      const float **sum)
+{
+    struct pm_clones *c = x->c;
+    int err = PM_OK;
+
+    *sum = x->sum + offset / sizeof(float);
+    if (c->o.count == 1)
+        return wait_bucket(x, 0, slot, b, sum);
+    for (int i = 0; i < c->o.count; i++) {
+        struct reduce r = { .sum = x->sum + offset / sizeof(float), .first = i == 0 };
+
+        PM_TRY(wait_bucket(x, i, slot, b, &r.part));
+        double begin = pm_seconds();
+        pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+        trace_bucket(x, b, i, begin, pm_seconds());
+    }
+out:
+    return err;
+}
+
 /* Sums the gradients. Buckets come in the same order from every clone: their plans have the same
  * backward calls in the same order, even if recomputed calls run between them. */
 static int sum_gradients(struct pm_exchange *x, int slot)
 {
-    struct pm_clones *c = x->c;
-    const struct pm_plan *first = pm_clones_slot_plan(c, 0, slot);
+    const struct pm_plan *first = pm_clones_slot_plan(x->c, 0, slot);
+    const float *sum;
     int err = PM_OK;
 
+    if (x->across)
+        pm_across_start(x->across);
     for (size_t b = 0; b < pm_plan_buckets(first); b++) {
         size_t offset, size;
 
         pm_plan_bucket(first, b, &offset, &size);
-        for (int i = 0; i < c->o.count; i++) {
-            struct reduce r = { .sum = x->sum + offset / sizeof(float), .first = i == 0 };
-
-            pm_phases_enter(c->o.phases, PM_RUN_DEVICE);
-            PM_TRY(pm_plan_wait_bucket(pm_clones_slot_plan(c, i, slot), slot, b, &r.part));
-            pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
-            double begin = pm_seconds();
-            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
-            trace_bucket(x, b, i, begin, pm_seconds());
-        }
+        PM_TRY(sum_bucket(x, slot, b, offset, size, &sum));
+        if (x->across)
+            pm_across_add(x->across, offset / sizeof(float), size / sizeof(float), sum);
     }
-    PM_TRY(pm_buffer_write(x->device, x->master->grads, 0, x->sum, x->master->trainable_bytes));
+out:
+    return err;
+}
+
+/* Completes losses, moving averages and gradients. The processes' words are exchanged while the
+ * last buckets are under way. */
+static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct pm_step_result *r)
+{
+    struct pm_clones *c = x->c;
+    const float *sum = x->sum;
+    int err = PM_OK;
+
+    if (x->across) {
+        PM_TRY(pm_clones_finish(c, slot));
+        PM_TRY(pm_across_tell(x->across, slot, step, r));
+        PM_TRY(pm_across_follow(x->across, &x->moving));
+        PM_TRY(pm_across_end(x->across, &sum));
+    } else if (pm_clones_share_moving(c)) {
+        PM_TRY(pm_clones_finish_all(c, slot, r));
+        PM_TRY(pm_moving_follow(&x->moving));
+    }
+    PM_TRY(pm_buffer_write(x->device, x->master->grads, 0, sum, x->master->trainable_bytes));
 out:
     return err;
 }
@@ -195,17 +266,14 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
 {
     struct pm_clones *c = x->c;
     enum pm_phase_of_run before = pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
-    struct pm_step *to;
+    struct pm_step *to, values = *step;
     int err = PM_OK;
 
     PM_TRY(sum_gradients(x, slot));
-    if (pm_clones_share_moving(c)) {
-        PM_TRY(pm_clones_finish_all(c, slot, r));
-        PM_TRY(pm_moving_follow(&x->moving));
-    }
+    PM_TRY(finish(x, slot, &values, r));
     to = pm_plan_step(x->plan, 0);
     if (to)
-        *to = *step;
+        *to = values;
     PM_TRY(pm_plan_submit(x->plan, 0));
     if (!pm_clones_share_moving(c))
         PM_TRY(pm_clones_finish_all(c, slot, r));
@@ -296,9 +364,19 @@ static int give_averages(struct pm_exchange *x)
                 (struct range){ 0, pushed_bytes(x->c, from) });
 }
 
+static struct pm_step_word *word(struct pm_exchange *x)
+{
+    return pm_across_word(x->across);
+}
+
+static const struct pm_step_word *word_of(const struct pm_exchange *x, int rank)
+{
+    return pm_across_word_of(x->across, rank);
+}
+
 const struct pm_exchange_row pm_exchange_host = {
     .name = "host", .waits = true, .create = create, .join = join,
     .open = open_host, .destroy = destroy, .update = update, .collect = collect, .master = master,
     .update_plan = update_plan, .gather = gather, .scatter = scatter,
-    .give_averages = give_averages,
+    .give_averages = give_averages, .word = word, .word_of = word_of,
 };

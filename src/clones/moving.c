@@ -94,13 +94,7 @@ int pm_moving_join(struct pm_moving *m, const struct pm_variables *clone)
                              &m->pull[m->clones++]);
 }
 
-static void add(struct pm_moving *m, const float *clone)
-{
-    for (size_t i = 0; i < m->bytes / sizeof(float); i++)
-        m->after[i] = clone[i] + m->decay[i] * (m->after[i] - m->before[i]);
-}
-
-int pm_moving_follow(struct pm_moving *m)
+int pm_moving_begin(struct pm_moving *m)
 {
     struct pm_variables *v = m->master;
     int err = PM_OK;
@@ -111,16 +105,51 @@ int pm_moving_follow(struct pm_moving *m)
     memcpy(m->after, m->before, m->bytes);
     for (int i = 0; i < m->clones; i++)
         PM_TRY(pm_program_submit(m->pull[i], 0));
-    for (int i = 0; i < m->clones; i++) {
-        PM_TRY(pm_program_wait(m->pull[i], 0));
-        add(m, pm_program_out(m->pull[i], 0, 0));
-    }
+out:
+    return err;
+}
+
+int pm_moving_values(struct pm_moving *m, int i, const float **out)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_program_wait(m->pull[i], 0));
+    *out = pm_program_out(m->pull[i], 0, 0);
+out:
+    return err;
+}
+
+void pm_moving_add(struct pm_moving *m, const float *clone)
+{
+    for (size_t i = 0; i < m->bytes / sizeof(float); i++)
+        m->after[i] = clone[i] + m->decay[i] * (m->after[i] - m->before[i]);
+}
+
+int pm_moving_end(struct pm_moving *m)
+{
+    struct pm_variables *v = m->master;
+
+    if (m->bytes == 0)
+        return PM_OK;
     for (size_t i = 0; i < m->bytes / sizeof(float); i++)
         if (!isfinite(m->after[i])) { /* not finite: the averages stay unchanged */
             memcpy(m->after, m->before, m->bytes);
             break;
         }
-    PM_TRY(pm_buffer_write(v->device, v->values, m->offset, m->after, m->bytes));
+    return pm_buffer_write(v->device, v->values, m->offset, m->after, m->bytes);
+}
+
+int pm_moving_follow(struct pm_moving *m)
+{
+    const float *values;
+    int err = PM_OK;
+
+    PM_TRY(pm_moving_begin(m));
+    for (int i = 0; i < m->clones && m->bytes > 0; i++) {
+        PM_TRY(pm_moving_values(m, i, &values));
+        pm_moving_add(m, values);
+    }
+    PM_TRY(pm_moving_end(m));
 out:
     return err;
 }

@@ -26,8 +26,8 @@ struct pm_moving {
     int clones;
 };
 /* Returns PM_ECONFIG and names the first node whose updates cannot be combined. all: over the
- * clones. micro_batches > 1: over the parts of a batch, because each part would round by its own
- * range and only the last range would be kept. */
+ * clones, because the host computes the moving averages. micro_batches > 1: over the parts of a
+ * batch, because each part would round by its own range and only the last range would be kept. */
 int pm_moving_check(const struct pm_net *net, bool all, int micro_batches);
 /* Creates the state for at most so many clones of this net; pm_moving_join then adds each clone
  * whose moving averages count, in order. */
@@ -39,5 +39,12 @@ void pm_moving_free(struct pm_moving *m);
 /* Call it after every clone has done the step. Sets the master's moving averages to the combined
  * result. */
 int pm_moving_follow(struct pm_moving *m);
+/* The same in parts, if some of the clones belong to other processes: begin; the values of each
+ * clone of this process that has joined, m->bytes long; add those of every clone of all processes,
+ * in order; end. */
+int pm_moving_begin(struct pm_moving *m);
+int pm_moving_values(struct pm_moving *m, int i, const float **out);
+void pm_moving_add(struct pm_moving *m, const float *clone);
+int pm_moving_end(struct pm_moving *m);
 
 #endif

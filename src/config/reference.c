@@ -266,6 +266,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.summary_activations", NULL, NULL, NULL),
     KEY("run.trace_steps", NULL, "profile_logdir", NULL),
     KEY("run.replicas", NULL, "num_replicas", "worker_replicas"),
+    KEY("run.exchange", NULL, NULL, NULL),
     KEY("run.replicas_to_aggregate", NULL, NULL, "replicas_to_aggregate"),
     KEY("run.sync_replicas", NULL, NULL, "sync_replicas"),
     KEY("run.task", NULL, "task", "task"),

@@ -234,6 +234,12 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "use the validation layer on Vulkan devices"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "batch shares of devices without a share: equal, or by measured speed"),
+    PM_INT(pm_config_run, replicas, 0, 0, 4096,
+           "processes that train together: an error if mpirun has started another number; 0 = as "
+           "many as were started"),
+    PM_ENUM(pm_config_run, exchange, 0, "float32|bfloat16",
+            "form of gradients between processes: bfloat16 takes half the time of a slow network, "
+            "and rounds each number to 8 bits; sums are float32"),
     PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all|last",
             "with several devices, batch norm's moving averages are updated from the first "
             "device's part of the batch, from all parts in turn, or from the last device's part"),

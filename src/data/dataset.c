@@ -340,6 +340,24 @@ const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d)
     return &d->info;
 }
 
+uint64_t pm_dataset_hash(const struct pm_dataset *d)
+{
+    uint64_t hash = d->info.count;
+
+    for (size_t i = 0; i < d->parts; i++) {
+        const uint64_t part = pm_dataset_hash(d->part[i]);
+
+        hash = pm_hash_bytes(&part, sizeof part, hash);
+    }
+    for (size_t i = 0; i < d->shards; i++) {
+        const struct shard *s = &d->shard[i];
+
+        hash = pm_hash_bytes(s->name, strlen(s->name), hash);
+        hash = pm_hash_bytes(d->offset[i], (size_t)(s->count + 1) * sizeof **d->offset, hash);
+    }
+    return hash;
+}
+
 void pm_dataset_sample(struct pm_dataset *d, size_t n)
 {
     d->every = n;

@@ -71,6 +71,8 @@ uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run)
 {
     uint64_t evaluated = run->evaluated_step;
 
+    if (!w)
+        return run->evaluated_step;
     if (pm_metrics_open(run->c->run.folder, run->step, &w->metrics) < 0)
         fail_metrics(w);
     else if (evaluated == UINT64_MAX)
@@ -83,6 +85,8 @@ uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run)
 
 void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run)
 {
+    if (!w)
+        return;
     pm_progress_end(&w->progress);
     pm_metrics_close(&w->metrics);
     pm_summaries_close(&w->summaries, run->collected);
@@ -90,6 +94,8 @@ void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run)
 
 void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run)
 {
+    if (!w)
+        return;
     pm_speed_start(&w->speed, pm_loader_waited(run->loader));
     if (w->progress)
         return;
@@ -102,6 +108,8 @@ void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run)
 
 void pm_watch_stop(struct pm_watch *w)
 {
+    if (!w)
+        return;
     pm_progress_end(&w->progress);
 }
 
@@ -255,6 +263,8 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
 void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                    const struct pm_watched_step *s)
 {
+    if (!w)
+        return;
     pm_loss_averages_add(&w->averages, s->result);
     pm_divergence_step(&w->divergence, run->collected, run->e->steps,
                        run->c->run.log_loss == PM_LOG_LOSS_SUM ? run->spec_count : 1, s->result);
@@ -268,6 +278,8 @@ void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
+    if (!w)
+        return;
     if (pm_summaries_choose(w->summaries, run->step + 1)) {
         pm_summaries_batch(w->summaries, batch);
         if (pm_summaries_observe(run->c))
@@ -305,6 +317,8 @@ void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uin
     const struct cJSON *m;
     struct pm_str text = { 0 };
 
+    if (!w)
+        return;
     cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
         if (isfinite(m->valuedouble))
@@ -327,6 +341,8 @@ void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
     const struct cJSON *m;
     size_t n = 0, capacity = 0;
 
+    if (!w)
+        return;
     cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
         PM_GROW(list, n, capacity);
@@ -339,33 +355,45 @@ void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
 
 void pm_watch_saving(struct pm_watch *w)
 {
+    if (!w)
+        return;
     if (w->metrics && pm_metrics_sync(w->metrics) < 0)
         fail_metrics(w);
 }
 
 void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run)
 {
+    if (!w)
+        return;
     pm_summaries_saved(w->summaries, run->step);
 }
 
 bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run)
 {
+    if (!w)
+        return false;
     return pm_summaries_due(w->summaries, run->step);
 }
 
 int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
                         const struct pm_state *snapshot)
 {
+    if (!w)
+        return PM_OK;
     return pm_summaries_write(w->summaries, run->step, snapshot, run->clones);
 }
 
 void pm_watch_leave(struct pm_watch *w)
 {
+    if (!w)
+        return;
     pm_summaries_leave(w->summaries);
 }
 
 void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number)
 {
+    if (!w)
+        return;
     if (w)
         pm_run_page_end(&w->page, run, err, signal_number);
 }
@@ -374,6 +402,8 @@ void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, i
 
 void pm_watch_keep(struct pm_watch *w)
 {
+    if (!w)
+        return;
     pm_loss_averages_copy(&w->snapshot_averages, &w->averages);
     pm_divergence_keep(&w->divergence);
     pm_train_metrics_keep(w->train_metrics);
@@ -381,6 +411,8 @@ void pm_watch_keep(struct pm_watch *w)
 
 void pm_watch_restore(struct pm_watch *w)
 {
+    if (!w)
+        return;
     pm_loss_averages_copy(&w->averages, &w->snapshot_averages);
     pm_divergence_restore(&w->divergence);
     pm_train_metrics_restore(w->train_metrics);
@@ -388,6 +420,8 @@ void pm_watch_restore(struct pm_watch *w)
 
 void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
 {
+    if (!w)
+        return;
     pm_str_add(json, "\"loss_averages\": ");
     pm_loss_averages_print(&w->snapshot_averages, json);
     pm_str_add(json, ", \"divergence\": ");
@@ -399,6 +433,8 @@ void pm_watch_read(struct pm_watch *w, const struct cJSON *object)
 {
     const struct cJSON *confusion = cJSON_GetObjectItem(object, "train_confusion");
 
+    if (!w)
+        return;
     pm_loss_averages_read(&w->snapshot_averages, cJSON_GetObjectItem(object, "loss_averages"));
     pm_train_metrics_read(w->train_metrics, cJSON_GetStringValue(confusion));
     pm_divergence_read(&w->divergence, cJSON_GetObjectItem(object, "divergence"));

@@ -12,6 +12,8 @@
 #include <string.h>
 
 enum { FIRST_SAVE_SECONDS = 60 }; /* latest time of the first checkpoint of a run */
+/* How soon another process must answer after a signal: mpirun kills all 1 s after it. */
+static const double answer_seconds = 0.3;
 
 static volatile sig_atomic_t stop_signal;
 
@@ -61,6 +63,15 @@ static struct pm_step step_values(const struct pm_trainer *t)
     };
 }
 
+/* Whether a checkpoint is due by run.save_every_secs. The run's first one comes earlier. */
+static bool is_save_time(const struct pm_trainer *t)
+{
+    const double every = t->run.c->run.save_every_secs;
+    const double due = t->run.saved_step == UINT64_MAX ? fmin(every, FIRST_SAVE_SECONDS) : every;
+
+    return every > 0 && pm_seconds() - t->saving.saved_at >= due;
+}
+
 static int one_step(struct pm_trainer *t)
 {
     const int slot = (int)(t->run.step % PM_STEP_SLOTS);
@@ -80,7 +91,11 @@ static int one_step(struct pm_trainer *t)
     t->loop.skipped_at[slot] = t->loop.skipped;
     memcpy(t->loop.records + (size_t)(slot * t->loop.examples), batch->record,
            (size_t)t->loop.examples * sizeof *batch->record);
+    pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
+    pm_trainer_write_word(t, stop_signal, is_save_time(t), batch);
     PM_TRY(pm_clones_step(t->run.clones, slot, batch, &values));
+    pm_trainer_read_words(t);
+    t->loop.skipped_at[slot] = t->loop.skipped;
     t->run.step++;
     if (pm_clones_wait(t->run.clones))
         PM_TRY(pm_trainer_collect(t));
@@ -110,25 +125,18 @@ out:
     return err;
 }
 
-/* Whether a checkpoint is due by run.save_every_secs. The run's first one comes earlier. */
-static bool is_save_time(const struct pm_trainer *t)
-{
-    const double every = t->run.c->run.save_every_secs;
-    const double due = t->run.saved_step == UINT64_MAX ? fmin(every, FIRST_SAVE_SECONDS) : every;
-
-    return every > 0 && pm_seconds() - t->saving.saved_at >= due;
-}
-
 static int after_step(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->run.c->run;
-    const bool saves = is_due(t->run.step, run->save_every_steps) || is_save_time(t);
+    const bool by_time = t->replicas.r ? t->replicas.save : is_save_time(t);
+    const bool saves = is_due(t->run.step, run->save_every_steps) || by_time;
     const bool evaluates = is_due(t->run.step, t->run.c->eval.every_steps);
     int err = PM_OK;
 
     if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
         PM_TRY(pm_trainer_check_folder(t));
-    if (t->run.spec_count > 1 && pm_balancer_step(&t->balance, t->run.clones, t->run.specs)) {
+    if (t->run.spec_count > 1 && !t->replicas.r &&
+        pm_balancer_step(&t->balance, t->run.clones, t->run.specs)) {
         if (!t->losses.text[0]) /* else not saved, because a later start uses all devices again */
             PM_TRY(pm_balancer_save(run->folder, t->run.specs, t->run.spec_count));
         if (t->balance.moved)
@@ -186,18 +194,25 @@ static void say_early_stop(const struct pm_trainer *t, struct cJSON *summary)
     pm_str_free(&where);
 }
 
+/* Whether a signal stops the training: with several processes, after the same step in all. */
+static bool stops(const struct pm_trainer *t)
+{
+    return t->replicas.r ? t->replicas.stop != 0 : stop_signal != 0;
+}
+
 static int loop(struct pm_trainer *t)
 {
     int err = PM_OK;
 
+    PM_TRY(pm_trainer_agree_end(t));
     if (t->run.step == 0 && t->run.c->run.save_first_step)
         PM_TRY(pm_trainer_save(t));
     /* The process may have been killed, or a device lost, between the last save and its
      * evaluation. */
-    if (!stop_signal && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
+    if (!stops(t) && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
         PM_TRY(pm_trainer_evaluate(t));
-    while (!stop_signal && !is_last(t) && !pm_early_stop_due(&t->saving.stop)) {
-        if (pm_trace_steps_due(&t->trace, &t->run)) {
+    while (!stops(t) && !is_last(t) && !t->saving.stops_early) {
+        if (pm_trainer_is_chief(t) && pm_trace_steps_due(&t->trace, &t->run)) {
             PM_TRY(pm_trainer_drain(t));
             pm_trace_steps_switch(&t->trace, &t->run);
         }
@@ -207,7 +222,7 @@ static int loop(struct pm_trainer *t)
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_save(t));
     pm_trace_steps_end(&t->trace, &t->run);
-    if (!stop_signal && t->run.c->eval.every_steps > 0 && t->run.step > 0)
+    if (!stops(t) && t->run.c->eval.every_steps > 0 && t->run.step > 0)
         PM_TRY(pm_trainer_evaluate(t));
 out:
     return err;
@@ -266,9 +281,47 @@ static int check_messages(const struct pm_trainer *t)
     return PM_OK;
 }
 
-int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary)
+/* Saves the last whole step after another process failed. If the chief is lost, rank 1 does it. */
+static void save_survivor(struct pm_trainer *t, int failed_rank)
 {
-    struct pm_trainer t = { .run.c = c, .losses.failed.clone = -1 };
+    int err = PM_OK;
+
+    if (t->run.collected != t->run.step)
+        return;
+    if (failed_rank == 0 && pm_replicas_rank(t->replicas.r) == 1) {
+        PM_TRY(pm_run_lock(t->run.c->run.folder, &t->run.lock));
+        t->replicas.heir = true;
+    }
+    if (!pm_trainer_is_chief(t))
+        return;
+    PM_TRY(pm_trainer_save(t));
+    PM_WARN("train", "step %llu is saved", (unsigned long long)t->run.step);
+out:
+    if (err < 0)
+        PM_WARN("train", "%s", pm_error_text());
+}
+
+/* Another process failed, or this one must end before the step does. The values are those of the
+ * last whole step. Returns what the run ends with. */
+static int survive(struct pm_trainer *t, int err)
+{
+    char why[1024];
+    int rank;
+
+    if (!pm_replicas_failed(t->replicas.r, &rank) || !t->run.clones)
+        return err;
+    snprintf(why, sizeof why, "%s", pm_error_text());
+    save_survivor(t, rank);
+    if (!pm_replicas_stopped(t->replicas.r))
+        return pm_fail(err, "%s", why);
+    t->replicas.stop = stop_signal;
+    return PM_OK;
+}
+
+int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signal_number,
+             struct cJSON *summary)
+{
+    struct pm_trainer t = { .run.c = c, .losses.failed.clone = -1, .replicas.r = replicas };
     int err = PM_OK;
 
     *signal_number = 0;
@@ -277,31 +330,37 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     t.saving.saved_at = t.loop.started_at = pm_seconds();
     pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);
-    while ((err = loop(&t)) == PM_ELOST)
+    pm_replicas_stop_flag(replicas, &stop_signal, answer_seconds);
+    pm_trainer_note_phase(&t, PM_REPLICA_TRAINING);
+    while ((err = loop(&t)) == PM_ELOST && !replicas)
         PM_TRY(pm_trainer_recover(&t, resume_from_snapshot));
+    if (err < 0 && replicas)
+        err = survive(&t, err);
     if (err < 0 && pm_trainer_check_folder(&t) < 0)
         err = PM_EFAIL; /* the run folder is gone, which explains every failed write */
     PM_TRY(err);
     PM_TRY(check_messages(&t));
-    *signal_number = stop_signal;
+    *signal_number = replicas ? t.replicas.stop : stop_signal;
     pm_watch_stop(t.watch);
-    if (stop_signal)
+    if (*signal_number)
         PM_INFO(
             "train",
             "stopped by a signal at step %llu; the run is saved: run the same command to resume",
             (unsigned long long)t.run.step);
-    else if (pm_early_stop_due(&t.saving.stop) && !is_last(&t))
+    else if (pm_early_stop_due(&t.saving.stop) && !is_last(&t) && pm_trainer_is_chief(&t))
         say_early_stop(&t, summary);
     if (t.loop.skipped)
         PM_WARN("data",
                 "%llu damaged %s skipped since step 0 and replaced by other records "
                 "(data.on_corrupt)", (unsigned long long)t.loop.skipped,
                 pm_plural((double)t.loop.skipped, "record was", "records were"));
-    if (!stop_signal)
+    if (!*signal_number && pm_trainer_is_chief(&t))
         pm_trainer_say_end(&t);
     if (summary)
         summarise(&t, summary);
 out:
+    if (err < 0 && !pm_trainer_is_chief(&t))
+        PM_ERROR("train", "%s", pm_error_text());
     pm_watch_end(t.watch, &t.run, err, *signal_number);
     pm_trainer_close(&t);
     return err;

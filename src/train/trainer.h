@@ -12,6 +12,8 @@
 #include "train/early_stop.h"
 #include "train/evaluator.h"
 
+#include <pumice/replicas.h>
+
 /* trainer_snapshot.c: a copy in host memory to resume from after a device is lost. */
 struct pm_trainer_snapshot {
     struct pm_state *state;
@@ -31,6 +33,7 @@ struct pm_trainer_saving {
     struct cJSON *metrics;      /* owned; of the last evaluation */
     const struct pm_metric_kind *best; /* selects the best checkpoint; NULL: none is kept */
     struct pm_early_stop stop;
+    bool stops_early;           /* early_stop ends the training after this step */
     double saved_at, folder_checked_at; /* pm_seconds */
 };
 /* trainer.c: the loop. trainer_results.c writes loss and decay. */
@@ -57,6 +60,18 @@ struct pm_trainer_start {
     char *data_json;            /* owned: the data's classes, for checkpoints */
 };
 
+/* trainer_replicas.c: training with several processes. */
+struct pm_trainer_replicas {
+    struct pm_replicas *r;      /* borrowed; NULL: this process trains alone */
+    int *of_rank;               /* [ranks]: clones of each process; owned */
+    double *shares;             /* [count]: of all clones; owned */
+    int count, first;           /* of all clones; index of this process's first one */
+    char *devices;              /* of all clones, as in checkpoints; owned */
+    int stop;                   /* the signal by which all processes stop; 0: none */
+    bool save;                  /* a checkpoint is due by the chief's clock */
+    bool heir;                  /* the chief is lost, and this process saves in its place */
+};
+
 struct pm_trainer {
     /* Facts for observers, made by trainer_open.c. Later trainer.c writes step, trainer_results.c
      * collected, and trainer_save.c saved_step and evaluated_step. After a device is lost,
@@ -69,9 +84,10 @@ struct pm_trainer {
     struct pm_trainer_saving saving;
     struct pm_trainer_snapshot snapshot;
     struct pm_trainer_losses losses;
+    struct pm_trainer_replicas replicas;
     struct pm_balancer balance;     /* balancer.h */
     struct pm_trace_steps trace;    /* trace_steps.h */
-    struct pm_watch *watch;         /* watch.h; owned */
+    struct pm_watch *watch;         /* watch.h; owned; NULL: not the chief, nothing is written */
     struct pm_phases phases;        /* of the thread that trains (report.h) */
 };
 
@@ -121,6 +137,8 @@ int pm_trainer_check_folder(struct pm_trainer *t);
 /* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. */
 int pm_trainer_save(struct pm_trainer *t);
 int pm_trainer_evaluate(struct pm_trainer *t);
+/* Sets saving.stops_early, in all processes. */
+int pm_trainer_agree_end(struct pm_trainer *t);
 /* Makes the evaluator if there is none, and brings the variables that it evaluates up to date. */
 int pm_trainer_plan_evaluation(struct pm_trainer *t);
 /* Returns which checkpoints are kept. */
@@ -142,6 +160,34 @@ int pm_trainer_restore(struct pm_trainer *t);
 int pm_trainer_snapshot_read(struct pm_trainer *t, const struct pm_checkpoint *from);
 /* Reads all of init.checkpoint into the snapshot, for init.restore "all". */
 int pm_trainer_snapshot_continue(struct pm_trainer *t);
+
+/* ---- trainer_replicas.c ---------------------------------------------------------------- */
+
+/* The functions do nothing, or return PM_OK, if this process trains alone, except where they say
+ * more. */
+
+/* Whether this process writes the run folder: rank 0, or it trains alone. */
+bool pm_trainer_is_chief(const struct pm_trainer *t);
+/* Checks the config for so many processes. PM_ECONFIG. */
+int pm_trainer_check_replicas(struct pm_trainer *t);
+/* Takes this process's devices, and learns those of the others. PM_ECONFIG. */
+int pm_trainer_join_replicas(struct pm_trainer *t);
+void pm_trainer_leave_replicas(struct pm_trainer *t);
+/* Appends the devices of all clones, for checkpoints: "vulkan:0:0 cpu:2" (address, threads). */
+void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out);
+/* Compares version, data and variables of all processes. PM_ECONFIG, PM_EDATA. */
+int pm_trainer_compare(struct pm_trainer *t);
+/* Copies the chief's snapshot, which start_values has made, to all processes, and restores it. */
+int pm_trainer_share_start(struct pm_trainer *t);
+/* Writes what the others are told in the next step: the signal that this process has received (0:
+ * none), and whether a checkpoint is due by its clock. Reads the words of the last step. */
+void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b);
+void pm_trainer_read_words(struct pm_trainer *t);
+/* Replaces the value by the chief's. */
+int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size);
+/* Notes for the other processes what this one does. */
+void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase);
+void pm_trainer_say_replicas(const struct pm_trainer *t);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 

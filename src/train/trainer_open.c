@@ -20,8 +20,13 @@ int pm_trainer_clones(struct pm_trainer *t)
     options.slots = PM_STEP_SLOTS;
     options.phases = &t->phases;
     options.failed = &t->losses.failed;
-    options.timeable = t->run.c->run.trace_steps.count > 0;
-    if (pm_summaries_observe(t->run.c))
+    options.timeable = t->run.c->run.trace_steps.count > 0 && pm_trainer_is_chief(t);
+    if (t->replicas.r)
+        options.among = (struct pm_clones_among){
+            .replicas = t->replicas.r, .count = t->replicas.count, .first = t->replicas.first,
+            .shares = t->replicas.shares, .of_rank = t->replicas.of_rank,
+            .wire = t->run.c->run.exchange };
+    if (pm_summaries_observe(t->run.c) && pm_trainer_is_chief(t))
         PM_TRY(pm_activations_observed(t->run.e, &options.observed));
     PM_TRY(pm_clones_create(&options, &t->run.clones));
     if (t->trace.on)
@@ -71,6 +76,10 @@ static int start_values(struct pm_trainer *t)
     struct pm_config_init init;
     int err = PM_OK;
 
+    if (!pm_trainer_is_chief(t)) { /* the chief's values come */
+        PM_TRY(pm_trainer_snapshot(t));
+        goto out;
+    }
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
     if (from) {
         PM_TRY(pm_trainer_snapshot_read(t, from));
@@ -97,8 +106,6 @@ static int start_values(struct pm_trainer *t)
         PM_TRY(pm_trainer_snapshot(t));
     }
     t->run.saved_step = from ? from->step : UINT64_MAX;
-    t->run.evaluated_step = UINT64_MAX;
-    t->start.first_step = t->run.step;
 out:
     pm_arena_destroy(&arena);
     pm_checkpoint_close(&from);
@@ -113,8 +120,12 @@ static int start(struct pm_trainer *t)
     pm_trainer_snapshot_free(t);
     PM_TRY(pm_trainer_clones(t));
     pm_trainer_snapshot_create(t);
+    PM_TRY(pm_trainer_compare(t));
     PM_TRY(start_values(t));
-    if (t->run.c->eval.every_steps > 0 && t->run.e->facts.own_sizes)
+    PM_TRY(pm_trainer_share_start(t));
+    t->run.evaluated_step = UINT64_MAX;
+    t->start.first_step = t->run.step;
+    if (t->run.c->eval.every_steps > 0 && t->run.e->facts.own_sizes && pm_trainer_is_chief(t))
         PM_TRY(pm_trainer_plan_evaluation(t));
 out:
     return err;
@@ -123,9 +134,13 @@ out:
 /* Opens the log. The run continues if it cannot be opened. */
 static void open_log(struct pm_trainer *t)
 {
+    const int rank = pm_replicas_rank(t->replicas.r);
     char path[4096];
 
-    snprintf(path, sizeof path, "%s/log.txt", t->run.c->run.folder);
+    if (rank == 0)
+        snprintf(path, sizeof path, "%s/log.txt", t->run.c->run.folder);
+    else
+        snprintf(path, sizeof path, "%s/log.rank-%03d.txt", t->run.c->run.folder, rank);
     t->start.log = fopen(path, "ae");
     if (!t->start.log)
         PM_WARN("train", "%s: cannot be written: %s", path, strerror(errno));
@@ -243,7 +258,9 @@ static void say_start(const struct pm_trainer *t)
     say_length(t);
     for (int i = 0; i < t->run.spec_count; i++)
         say_plans(t->run.clones, i);
-    warn_of_parts(t);
+    pm_trainer_say_replicas(t);
+    if (!t->replicas.r)
+        warn_of_parts(t);
     say_done(t);
 }
 
@@ -353,14 +370,17 @@ int pm_trainer_prepare(struct pm_trainer *t)
     const struct pm_config *c = t->run.c;
     int err = PM_OK;
 
+    PM_TRY(pm_trainer_check_replicas(t));
     PM_TRY(check_config(c));
     PM_TRY(pm_published_check(c));
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
                               &t->run.e));
     note_data(t);
-    PM_TRY(pm_trainer_check_resume(t));
+    if (pm_trainer_is_chief(t))
+        PM_TRY(pm_trainer_check_resume(t));
     PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
+    PM_TRY(pm_trainer_join_replicas(t));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->run.e->train)->count,
                             c->run.batch_size, t->run.spec_count, t->run.e->steps,
                             &t->start.schedule));
@@ -378,10 +398,14 @@ int pm_trainer_open(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(pm_trainer_prepare(t));
-    PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
+    if (pm_trainer_is_chief(t))
+        PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
+    else
+        PM_TRY(pm_make_folders(c->run.folder));
     open_log(t);
     PM_TRY(pm_experiment_say_devices(t->run.e));
-    if (pm_checkpoint_newest_step(c->run.folder) < 0 && pm_trainer_was_begun(t))
+    if (pm_trainer_is_chief(t) && pm_checkpoint_newest_step(c->run.folder) < 0 &&
+        pm_trainer_was_begun(t))
         PM_INFO("train", "%s: the earlier training ended before its first checkpoint: it starts "
                 "over", c->run.folder);
     pm_phases_start(&t->phases);
@@ -389,17 +413,21 @@ int pm_trainer_open(struct pm_trainer *t)
     if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->run.specs, t->run.spec_count))
         t->balance.step = -1;
-    t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps);
-    if ((err = start(t)) == PM_ELOST)
+    if (pm_trainer_is_chief(t))
+        t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps);
+    if ((err = start(t)) == PM_ELOST && !t->replicas.r)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
     t->loop.examples = pm_clones_slice(t->run.clones).count;
     t->loop.records = pm_calloc((size_t)(PM_STEP_SLOTS * t->loop.examples),
                                 sizeof *t->loop.records);
-    PM_TRY(pm_trainer_write_config(t));
+    if (pm_trainer_is_chief(t))
+        PM_TRY(pm_trainer_write_config(t));
     PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
-    say_start(t);
+    PM_TRY(pm_trainer_agree(t, &t->run.evaluated_step, sizeof t->run.evaluated_step));
+    if (pm_trainer_is_chief(t))
+        say_start(t);
 out:
     return err;
 }
@@ -407,13 +435,13 @@ out:
 void pm_trainer_close(struct pm_trainer *t)
 {
     pm_trace_steps_end(&t->trace, &t->run);
-    if (t->watch)
-        pm_watch_close(t->watch, &t->run);
+    pm_watch_close(t->watch, &t->run);
     pm_watch_destroy(&t->watch);
     pm_loader_destroy(&t->run.loader);
     pm_evaluator_destroy(&t->saving.evaluator);
     pm_clones_destroy(&t->run.clones);
     pm_trainer_snapshot_free(t);
+    pm_trainer_leave_replicas(t);
     pm_run_unlock(&t->run.lock);
     pm_experiment_close(&t->run.e);
     pm_balancer_free(&t->balance);

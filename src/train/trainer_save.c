@@ -21,13 +21,14 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
     pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
                (long long)t->run.c->run.seed, t->run.c->run.batch_size,
                (unsigned long long)t->snapshot.skipped);
-    for (int i = 0; i < t->run.spec_count; i++)
-        pm_str_add(json, "%s%s:%d", i ? " " : "", t->run.specs[i].info.address,
-                   t->run.specs[i].threads);
-    pm_str_add(json, "\", \"lost\": \"%s\", ", t->losses.text);
+    pm_trainer_list_devices(t, json);
+    pm_str_add(json, "\", \"lost\": \"%s\"", t->losses.text);
     if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
-        pm_str_add(json, "\"betas\": [%.9g, %.9g], ", t->start.betas[0], t->start.betas[1]);
-    pm_watch_print(t->watch, json);
+        pm_str_add(json, ", \"betas\": [%.9g, %.9g]", t->start.betas[0], t->start.betas[1]);
+    if (t->watch) { /* NULL: the chief is lost, and the averages of losses with it */
+        pm_str_add(json, ", ");
+        pm_watch_print(t->watch, json);
+    }
     pm_early_stop_print(&t->saving.stop, json);
     pm_str_add(json, ", \"data\": %s}", t->start.data_json);
 }
@@ -37,7 +38,7 @@ int pm_trainer_check_folder(struct pm_trainer *t)
     char last[64] = "none";
 
     t->saving.folder_checked_at = pm_seconds();
-    if (pm_run_lock_holds(t->run.lock, t->run.saved_step != UINT64_MAX))
+    if (!pm_trainer_is_chief(t) || pm_run_lock_holds(t->run.lock, t->run.saved_step != UINT64_MAX))
         return PM_OK;
     if (t->run.saved_step != UINT64_MAX)
         snprintf(last, sizeof last, "step %llu", (unsigned long long)t->run.saved_step);
@@ -63,6 +64,11 @@ int pm_trainer_save(struct pm_trainer *t)
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_check_folder(t));
     PM_TRY(pm_trainer_snapshot(t));
+    if (!pm_trainer_is_chief(t)) {
+        t->run.saved_step = t->run.step;
+        goto out;
+    }
+    pm_trainer_note_phase(t, PM_REPLICA_SAVING);
     pm_watch_saving(t->watch);
     pm_trainer_state(t, &state);
     PM_TRY(pm_state_save(t->snapshot.state, run->folder, t->run.step, state.text, &keep));
@@ -71,6 +77,7 @@ int pm_trainer_save(struct pm_trainer *t)
     pm_watch_saved(t->watch, &t->run);
     PM_DEBUG("train", "step %llu saved", (unsigned long long)t->run.step);
 out:
+    pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
     pm_str_free(&state);
     pm_phases_enter(&t->phases, before);
     return err;
@@ -120,16 +127,15 @@ out:
 
 /* The line in metrics.jsonl is written last. If a start from this step's checkpoint does not find
  * the line, it evaluates again and writes everything once more, with the same bits. */
-int pm_trainer_evaluate(struct pm_trainer *t)
+static int evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
     struct cJSON *detail = NULL;
     uint64_t count, skipped;
     int err = PM_OK;
 
-    if (t->run.evaluated_step == t->run.step)
-        return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
+    pm_trainer_note_phase(t, PM_REPLICA_EVALUATION);
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_plan_evaluation(t));
     cJSON_Delete(t->saving.metrics);
@@ -148,6 +154,28 @@ int pm_trainer_evaluate(struct pm_trainer *t)
     pm_watch_start(t->watch, &t->run);
 out:
     cJSON_Delete(detail);
+    pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
     pm_phases_enter(&t->phases, before);
+    return err;
+}
+
+int pm_trainer_agree_end(struct pm_trainer *t)
+{
+    t->saving.stops_early = pm_early_stop_due(&t->saving.stop);
+    return pm_trainer_agree(t, &t->saving.stops_early, sizeof t->saving.stops_early);
+}
+
+/* The chief evaluates; the other processes wait, and learn whether training ends early. */
+int pm_trainer_evaluate(struct pm_trainer *t)
+{
+    int err = PM_OK;
+
+    if (t->run.evaluated_step == t->run.step)
+        return PM_OK;
+    if (pm_trainer_is_chief(t))
+        PM_TRY(evaluate(t));
+    t->run.evaluated_step = t->run.step;
+    PM_TRY(pm_trainer_agree_end(t));
+out:
     return err;
 }

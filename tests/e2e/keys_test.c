@@ -92,23 +92,25 @@ static void eval_split(void **state)
     assert_false(pm_is_folder(in("l")));
 }
 
-/* Values for several machines give exit code 2 before the run folder is changed. */
-static void one_machine(void **state)
+/* Values for asynchronous processes, and a number of processes that were not started, give exit
+ * code 2 before the run folder is changed. */
+static void processes(void **state)
 {
-    static const char *const refused[] = { "run.replicas=2",
-                                           "run.task=1",
-                                           "run.parameter_servers=1",
-                                           "run.sync_replicas=true",
-                                           "run.replicas_to_aggregate=2",
-                                           "run.startup_delay_steps=15" };
+    static const char *const refused[][2] = {
+        { "run.replicas=2", "but 1 process was started" },
+        { "run.task=1", "mpirun numbers them" },
+        { "run.parameter_servers=1", "processes make every step together" },
+        { "run.sync_replicas=false", "processes make every step together" },
+        { "run.replicas_to_aggregate=2", "processes make every step together" },
+        { "run.startup_delay_steps=15", "processes make every step together" } };
     (void)state;
 
     for (size_t i = 0; i < PM_COUNT(refused); i++)
-        check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("e"), refused[i]), 2,
-              "several machines are not supported in this version");
+        check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("e"), refused[i][0]), 2,
+              refused[i][1]);
     assert_false(pm_is_folder(in("e")));
     check(run(NULL, "train %s run.folder=%s run.replicas=1 run.task=0 run.parameter_servers=0 "
-                    "run.sync_replicas=false run.replicas_to_aggregate=1 run.startup_delay_steps=0",
+                    "run.sync_replicas=true run.replicas_to_aggregate=0 run.startup_delay_steps=0",
               in("net.json"), in("f")), 0);
 }
 
@@ -124,7 +126,7 @@ int main(void)
         cmocka_unit_test(epochs),
         cmocka_unit_test(length),
         cmocka_unit_test(eval_split),
-        cmocka_unit_test(one_machine),
+        cmocka_unit_test(processes),
     };
 
     return cmocka_run_group_tests(tests, set_up, drop_world);

@@ -46,7 +46,7 @@ static int train(const char *name, const char *devices, const char *override)
     snprintf(list, sizeof list, "devices=%s", devices);
     if (pm_config_load(path, overrides, override ? 4 : 3, &choices, &config) < 0)
         fail_msg("%s", pm_error_text());
-    err = pm_train(config, &signal, NULL);
+    err = pm_train(config, NULL, &signal, NULL);
     pm_config_destroy(&config);
     pm_arena_destroy(&arena);
     return err;

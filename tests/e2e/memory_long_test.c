@@ -122,7 +122,7 @@ static void train(const char *device)
     pm_vk_loaded = on_load;
     pm_log_hooks(NULL, sample);
     if (pm_config_load(path, overrides, 3, &choices, &config) < 0 ||
-        pm_train(config, &signal, NULL) < 0)
+        pm_train(config, NULL, &signal, NULL) < 0)
         fail_msg("%s", pm_error_text());
     pm_log_hooks(NULL, NULL);
     pm_vk_loaded = NULL;

@@ -1,0 +1,312 @@
+/* exchange_thread: the only thread that calls the transport. While messages are under way it polls
+ * and naps: 50 us after something moved, then longer, up to 1 ms. Without a job it sleeps until a
+ * job comes, or until the states of the ranks are due. */
+#include "replicas/replicas_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { SHORTEST_NAP_NS = 50 * 1000, LONGEST_NAP_NS = 1000 * 1000 };
+static const double first_warning = 10, second_warning = 60, later_warnings = 300; /* seconds */
+enum { WARNING_STEPS = 20 }; /* no warning before the time of so many steps */
+
+/* ---- failures --------------------------------------------------------------------------- */
+
+void pm_replicas_record(struct pm_replicas *r, int failure, int rank, const char *text)
+{
+    if (r->failure)
+        return;
+    r->failure = failure;
+    r->failed_rank = rank;
+    snprintf(r->failure_text, sizeof r->failure_text, "%s", text);
+    pthread_cond_broadcast(&r->moved);
+}
+
+void pm_replicas_record_transport(struct pm_replicas *r)
+{
+    char text[480];
+
+    snprintf(text, sizeof text,
+             "the connection to another rank failed (%s): is its process still running, and its "
+             "network up?",
+             r->row->error(r->transport));
+    pthread_mutex_lock(&r->lock);
+    pm_replicas_record(r, PM_EDEVICE, -1, text);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+/* Sleeps on `wake`. The lock is held. */
+static void nap(struct pm_replicas *r, double seconds)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const double end = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + seconds;
+
+    t.tv_sec = (time_t)floor(end);
+    t.tv_nsec = (long)(1e9 * (end - floor(end)));
+    pthread_cond_timedwait(&r->wake, &r->lock, &t);
+}
+
+/* Removes finished jobs from the list. The lock is held. */
+static void remove_finished(struct pm_replicas *r, const struct pm_job *finished)
+{
+    for (struct pm_job **at = &r->jobs; *at;)
+        if (*at == finished)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+}
+
+/* Moves every job once. Only this thread removes jobs, and new ones are appended, so `next` can be
+ * followed; it is read under the lock. */
+static int move_jobs(struct pm_replicas *r, bool *moved)
+{
+    struct pm_job *j, *next;
+
+    pthread_mutex_lock(&r->lock);
+    j = r->failure ? NULL : r->jobs;
+    pthread_mutex_unlock(&r->lock);
+    for (; j; j = next) {
+        const int done = j->move(r, j, moved);
+
+        if (done < 0)
+            return -1;
+        pthread_mutex_lock(&r->lock);
+        next = r->failure ? NULL : j->next;
+        if (done) {
+            remove_finished(r, j);
+            j->finished = true;
+            pthread_cond_broadcast(&r->moved);
+        }
+        pthread_mutex_unlock(&r->lock);
+    }
+    return 0;
+}
+
+/* Whether nothing can happen until a job comes or states are due. The lock is held. */
+static bool is_idle(const struct pm_replicas *r)
+{
+    return !r->jobs && !r->failure && !r->state_due && !r->own.leaving;
+}
+
+/* After a failure the jobs are dropped, and only states move. */
+static void work(struct pm_replicas *r)
+{
+    double pause = SHORTEST_NAP_NS * 1e-9;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->quit) {
+        bool moved = false;
+        int polled;
+
+        if (r->failure && r->jobs) {
+            r->jobs = NULL;
+            pthread_cond_broadcast(&r->moved);
+        }
+        pthread_mutex_unlock(&r->lock);
+        polled = r->row->poll(r->transport);
+        if (polled < 0 || pm_rank_states_move(r, &moved) < 0 || move_jobs(r, &moved) < 0)
+            pm_replicas_record_transport(r);
+        pthread_mutex_lock(&r->lock);
+        if (moved || polled > 0) {
+            pause = SHORTEST_NAP_NS * 1e-9;
+        } else if (!r->quit) {
+            nap(r, is_idle(r) ? fmax(pause, pm_rank_states_due(r)) : pause);
+            pause = fmin(2 * pause, LONGEST_NAP_NS * 1e-9);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *run(void *arg)
+{
+    struct pm_replicas *r = arg;
+    char why[480] = "";
+    int rank = 0, count = 1;
+
+    r->transport = r->row->open(r->ctx, &rank, &count, why, sizeof why);
+    pthread_mutex_lock(&r->lock);
+    r->rank = rank;
+    r->count = count;
+    r->opened = true;
+    if (!r->transport)
+        pm_replicas_record(r, PM_ECONFIG, -1, why);
+    else {
+        r->ranks = pm_calloc((size_t)count, sizeof *r->ranks);
+        for (int i = 0; i < count; i++)
+            r->ranks[i].receiving = r->ranks[i].sending = -1, r->ranks[i].heard_at = pm_seconds();
+    }
+    pthread_cond_broadcast(&r->moved);
+    pthread_mutex_unlock(&r->lock);
+    if (!r->transport)
+        return NULL;
+    work(r);
+    r->row->close(r->transport, r->orderly);
+    return NULL;
+}
+
+int pm_exchange_thread_start(struct pm_replicas *r)
+{
+    pthread_condattr_t a;
+    int err = PM_OK;
+
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->wake, &a);
+    pthread_cond_init(&r->moved, &a);
+    pthread_condattr_destroy(&a);
+    if (pthread_create(&r->thread, NULL, run, r) != 0)
+        return pm_fail(PM_EFAIL, "replicas: the exchange thread cannot be created: %s",
+                       strerror(errno));
+    pthread_mutex_lock(&r->lock);
+    while (!r->opened)
+        pthread_cond_wait(&r->moved, &r->lock);
+    if (r->failure)
+        err = pm_fail(r->failure, "replicas: %s", r->failure_text);
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+void pm_exchange_thread_end(struct pm_replicas *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->quit = true;
+    pthread_cond_broadcast(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    pthread_cond_destroy(&r->wake);
+    pthread_cond_destroy(&r->moved);
+    pthread_mutex_destroy(&r->lock);
+}
+
+/* ---- jobs, for the trainer's thread ------------------------------------------------------ */
+
+void pm_job_submit(struct pm_replicas *r, struct pm_job *j)
+{
+    struct pm_job **at;
+
+    j->next = NULL;
+    j->finished = false;
+    j->submitted = true;
+    atomic_store(&j->waiting, -1);
+    pthread_mutex_lock(&r->lock);
+    for (at = &r->jobs; *at; at = &(*at)->next)
+        ;
+    *at = j;
+    pthread_cond_broadcast(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits until something happens or the time is over. The lock is held. */
+static void wait_a_moment(struct pm_replicas *r, double seconds)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += (long)(1e9 * seconds);
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&r->moved, &r->lock, &t);
+}
+
+/* The lock is held; it is released while the line is written. */
+static void warn(struct pm_replicas *r, const struct pm_job *j)
+{
+    const int rank = atomic_load(&j->waiting);
+    char text[256];
+
+    if (rank < 0)
+        return;
+    pm_rank_states_describe(r, rank, text, sizeof text);
+    pthread_mutex_unlock(&r->lock);
+    PM_WARN("replicas", "waiting for %s", text);
+    pthread_mutex_lock(&r->lock);
+}
+
+/* A signal asks this process to end, and a launcher kills it soon after. Asks the others for their
+ * state. A rank that does not answer is lost. If it answers, and must end, too, the step may not
+ * end in time: then this process gives up waiting. The lock is held. */
+static void heed_signal(struct pm_replicas *r, const struct pm_job *j)
+{
+    const int rank = atomic_load(&j->waiting);
+    const double now = pm_seconds();
+    char who[256], text[400];
+
+    if (r->asked_at == 0) {
+        r->asked_at = now;
+        r->own.asks = r->own.stopping = 1;
+        r->state_due = true;
+        pthread_cond_broadcast(&r->wake);
+    }
+    if (rank < 0 || now - r->asked_at < r->stop_seconds)
+        return;
+    pm_rank_states_describe(r, rank, who, sizeof who);
+    if (r->ranks[rank].heard_at < r->asked_at) {
+        snprintf(text, sizeof text, "a signal ends the training, and %s does not answer", who);
+        pm_replicas_record(r, PM_ELOST, rank, text);
+    } else if (r->ranks[rank].state.stopping && now - r->asked_at > 2 * r->stop_seconds) {
+        snprintf(text, sizeof text, "a signal ends the training before %s has ended its step", who);
+        r->stopped = true;
+        pm_replicas_record(r, PM_EFAIL, -1, text);
+    }
+}
+
+int pm_job_wait(struct pm_replicas *r, struct pm_job *j)
+{
+    const double began = pm_seconds();
+    double warn_at;
+    int err = PM_OK;
+
+    pthread_mutex_lock(&r->lock);
+    warn_at = fmax(first_warning, WARNING_STEPS * r->step_seconds);
+    while (!j->finished && !r->failure) {
+        wait_a_moment(r, 0.1);
+        const double now = pm_seconds();
+
+        if (r->stop && *r->stop && !j->finished)
+            heed_signal(r, j);
+        if (now - began < warn_at || j->finished)
+            continue;
+        warn(r, j);
+        warn_at = warn_at < second_warning ? second_warning : warn_at + later_warnings;
+    }
+    while (!j->finished && r->jobs) /* until the exchange thread has dropped it */
+        wait_a_moment(r, 0.1);
+    j->submitted = false;
+    if (!j->finished)
+        err = pm_fail(r->failure, "%s", r->failure_text);
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+void pm_job_abandon(struct pm_replicas *r, struct pm_job *j)
+{
+    char text[640];
+
+    snprintf(text, sizeof text, "%s", pm_error_text());
+    pthread_mutex_lock(&r->lock);
+    if (j->submitted && !j->finished)
+        pm_replicas_record(r, PM_EFAIL, -1, text);
+    while (j->submitted && !j->finished && r->jobs)
+        wait_a_moment(r, 0.1);
+    j->submitted = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void pm_job_free(struct pm_replicas *r, void *memory)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->failure && memory) {
+        PM_GROW(r->kept, r->kept_count, r->kept_capacity);
+        r->kept[r->kept_count++] = memory;
+        memory = NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    pm_free(memory);
+}

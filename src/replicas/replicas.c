@@ -1,0 +1,280 @@
+/* replicas: joins and leaves the processes of a training. replicas.h has the contract. */
+#include "replicas/replicas_private.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Longest waits for the others: after a failure, and if a signal says that there is no time. */
+static const double leave_seconds = 5, stopped_leave_seconds = 0.1;
+
+/* ---- the plug-in ------------------------------------------------------------------------- */
+
+/* The number of processes that a launcher says it has started; 0: none says so. */
+static int launched_count(const char **variable)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                         "SLURM_STEP_NUM_TASKS" };
+
+    for (size_t i = 0; i < PM_COUNT(names); i++) {
+        const char *text = getenv(names[i]);
+
+        *variable = names[i];
+        if (text && atoi(text) > 0)
+            return atoi(text);
+    }
+    return 0;
+}
+
+bool pm_replicas_launched(void)
+{
+    const char *variable;
+
+    return launched_count(&variable) > 1;
+}
+
+/* Opens libpumice_mpi.so. `tried` receives the paths. */
+static void *open_plugin(struct pm_str *tried)
+{
+    const char *given = getenv("PM_MPI_PLUGIN");
+    char self[4096] = "", path[4200];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash = length > 0 ? strrchr(self, '/') : NULL;
+    const char *folders[] = { self, PUMICE_PLUGINS };
+
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < (given ? 1 : PM_COUNT(folders)); i++) {
+        void *library;
+
+        snprintf(path, sizeof path, "%s%s", given ? given : folders[i],
+                 given ? "" : "/libpumice_mpi.so");
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (library)
+            return library;
+        pm_str_add(tried, "%s%s", tried->text ? "; " : "", dlerror());
+    }
+    return NULL;
+}
+
+static int load(struct pm_replicas *r)
+{
+    struct pm_str tried = { 0 };
+    int err = PM_OK;
+
+    r->library = open_plugin(&tried);
+    if (!r->library)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "replicas: %d processes were started, but the plug-in for MPI cannot be "
+                       "opened: %s. Install Open MPI, and a Pumice that was built with it "
+                       "(package libopenmpi-dev)",
+                       launched_count(&(const char *){ NULL }), tried.text));
+    r->row = dlsym(r->library, PM_TRANSPORT_SYMBOL);
+    if (!r->row || r->row->version != PM_TRANSPORT_VERSION)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "replicas: the plug-in libpumice_mpi.so belongs to another version of "
+                       "Pumice: install both from the same build"));
+out:
+    pm_str_free(&tried);
+    return err;
+}
+
+/* ---- joining ----------------------------------------------------------------------------- */
+
+/* Exchanges the names of the hosts, and numbers the ranks of each host. */
+static int exchange_hosts(struct pm_replicas *r)
+{
+    char own[64] = "", *all = pm_calloc((size_t)r->count, sizeof own);
+    int err = PM_OK;
+
+    if (gethostname(own, sizeof own) < 0 || !own[0])
+        snprintf(own, sizeof own, "unknown");
+    own[sizeof own - 1] = '\0';
+    PM_TRY(pm_replicas_allgather(r, own, sizeof own, all));
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->count; i++) {
+        struct rank *k = &r->ranks[i];
+
+        memcpy(k->host, all + (size_t)i * sizeof own, sizeof k->host);
+        for (int j = 0; j < i; j++)
+            k->place += strcmp(r->ranks[j].host, k->host) == 0;
+    }
+    pthread_mutex_unlock(&r->lock);
+out:
+    pm_free(all);
+    return err;
+}
+
+static int start(struct pm_replicas *r)
+{
+    const char *variable = "";
+    const int expected = r->library ? launched_count(&variable) : 0;
+    int err = PM_OK;
+
+    r->failed_rank = -1;
+    r->stop_seconds = INFINITY;
+    r->phase_at = pm_seconds();
+    PM_TRY(pm_exchange_thread_start(r));
+    if (r->library && r->count != expected)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "replicas: %s is %d, but %s sees %d %s: mpirun or srun belongs to another "
+                       "MPI than the plug-in. Start with the mpirun of the MPI that Pumice was "
+                       "built with, or with srun --mpi=pmix",
+                       variable, expected, r->row->name, r->count,
+                       pm_plural(r->count, "process", "processes")));
+    PM_TRY(exchange_hosts(r));
+out:
+    return err;
+}
+
+static void end(struct pm_replicas *r)
+{
+    if (r->opened)
+        pm_exchange_thread_end(r);
+    for (size_t i = 0; i < r->kept_count; i++)
+        pm_free(r->kept[i]);
+    pm_free(r->kept);
+    pm_free(r->ranks);
+    pm_free(r); /* the library stays loaded: MPI does not survive dlclose */
+}
+
+int pm_replicas_open(const struct pm_transport_row *row, void *ctx, struct pm_replicas **out)
+{
+    struct pm_replicas *r = pm_calloc(1, sizeof *r);
+    int err = PM_OK;
+
+    r->row = row;
+    r->ctx = ctx;
+    PM_TRY(start(r));
+    *out = r, r = NULL;
+out:
+    if (r)
+        end(r);
+    return err;
+}
+
+int pm_replicas_join(struct pm_replicas **out)
+{
+    struct pm_replicas *r;
+    int err = PM_OK;
+
+    *out = NULL;
+    if (!pm_replicas_launched())
+        return PM_OK;
+    r = pm_calloc(1, sizeof *r);
+    PM_TRY(load(r));
+    PM_TRY(start(r));
+    *out = r, r = NULL;
+out:
+    if (r)
+        end(r);
+    return err;
+}
+
+/* ---- leaving ----------------------------------------------------------------------------- */
+
+/* Whether every other rank leaves, too, and knows that this one does. A lost rank does not count.
+ * The lock is held. */
+static bool all_leave(const struct pm_replicas *r)
+{
+    for (int i = 0; i < r->count; i++)
+        if (i != r->rank && !(r->failure == PM_ELOST && i == r->failed_rank) &&
+            !(r->ranks[i].state.leaving && r->ranks[i].told))
+            return false;
+    return true;
+}
+
+/* Tells the others that this rank ends with err, and waits until they leave, too. */
+static void say_goodbye(struct pm_replicas *r, int err)
+{
+    const bool hurry = r->stop && *r->stop;
+    const double until = pm_seconds() + (hurry ? stopped_leave_seconds : leave_seconds);
+    char text[480];
+
+    snprintf(text, sizeof text, "%s", pm_error_text());
+    pthread_mutex_lock(&r->lock);
+    r->own.leaving = 1;
+    if (err < 0 && r->failed_rank < 0) {
+        r->own.failure = err;
+        snprintf(r->own.text, sizeof r->own.text, "%s", text);
+        pm_replicas_record(r, err, -1, text);
+    }
+    r->state_due = true;
+    pthread_cond_broadcast(&r->wake);
+    while (!all_leave(r) && (err == PM_OK ? !r->failure : pm_seconds() < until)) {
+        pthread_mutex_unlock(&r->lock);
+        usleep(2000);
+        pthread_mutex_lock(&r->lock);
+    }
+    r->orderly = all_leave(r) && r->failure != PM_ELOST;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void pm_replicas_leave(struct pm_replicas **replicas, int err)
+{
+    struct pm_replicas *r = *replicas;
+
+    if (!r)
+        return;
+    say_goodbye(r, err);
+    end(r);
+    *replicas = NULL;
+}
+
+/* ---- queries ----------------------------------------------------------------------------- */
+
+int pm_replicas_rank(const struct pm_replicas *r)
+{
+    return r ? r->rank : 0;
+}
+
+int pm_replicas_count(const struct pm_replicas *r)
+{
+    return r ? r->count : 1;
+}
+
+const char *pm_replicas_host(const struct pm_replicas *r, int rank)
+{
+    return r->ranks[rank].host;
+}
+
+int pm_replicas_place(const struct pm_replicas *r, int rank)
+{
+    return r->ranks[rank].place;
+}
+
+int pm_replicas_neighbours(const struct pm_replicas *r)
+{
+    int count = 0;
+
+    for (int i = 0; i < r->count; i++)
+        count += strcmp(r->ranks[i].host, r->ranks[r->rank].host) == 0;
+    return count;
+}
+
+bool pm_replicas_failed(struct pm_replicas *r, int *rank)
+{
+    bool failed = false;
+
+    if (r) {
+        pthread_mutex_lock(&r->lock);
+        failed = r->failure && strcmp(pm_error_text(), r->failure_text) == 0;
+        *rank = r->failed_rank;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return failed;
+}
+
+bool pm_replicas_stopped(struct pm_replicas *r)
+{
+    bool stopped = false;
+
+    if (r) {
+        pthread_mutex_lock(&r->lock);
+        stopped = r->stopped;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return stopped;
+}

@@ -1,0 +1,114 @@
+/* replicas_private: shared by the files of src/replicas.
+ *
+ * A job is one exchange. The trainer's thread appends it to a list; the exchange thread calls its
+ * move() until it is finished. */
+#ifndef PM_REPLICAS_PRIVATE_H
+#define PM_REPLICAS_PRIVATE_H
+
+#include "replicas/transport.h"
+
+#include <pumice/replicas.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { TAG_STATE = 1, TAG_GATHER, TAG_BROADCAST, TAG_PIECE }; /* TAG_PIECE and above: of sums */
+
+struct pm_job {
+    /* Moves the job on. Returns 1 if it is finished, else 0, or -1 if the transport failed. Sets
+     * *moved if anything happened. */
+    int (*move)(struct pm_replicas *r, struct pm_job *j, bool *moved);
+    struct pm_job *next;
+    bool submitted, finished; /* under the lock */
+    atomic_int waiting;   /* a rank from which something is missing, or -1 */
+};
+
+/* What a rank tells the others each second. Sent as it is: all ranks have the same byte order. */
+struct rank_state {
+    uint64_t step;
+    double since;         /* seconds in this phase */
+    int32_t phase;        /* enum pm_replica_phase */
+    int32_t leaving;      /* waits for nothing and nobody any more */
+    int32_t failure;      /* PM_E...: this rank's own; else 0 */
+    int32_t asks;         /* for the receiver's state at once */
+    int32_t stopping;     /* a signal asks this rank to end */
+    int32_t unused;
+    char text[480];       /* of the failure */
+};
+
+struct rank {
+    char host[64];
+    int place;            /* lower ranks on the same host */
+    struct rank_state state; /* last received */
+    struct rank_state incoming, outgoing;
+    bool due;             /* a state is to be sent to it */
+    bool told;            /* it has this process's state `leaving`, the last one */
+    int receiving;        /* transfer of the next state; -1: none */
+    int sending;          /* transfer of this process's state to it; -1: none */
+    double heard_at;      /* pm_seconds of its last state */
+};
+
+struct pm_replicas {
+    const struct pm_transport_row *row;
+    void *ctx;            /* for row->open; borrowed */
+    void *library;        /* the plug-in; NULL: none */
+    struct pm_transport *transport;
+    int rank, count;
+    struct rank *ranks;   /* [count], owned; written by the exchange thread under the lock */
+
+    pthread_t thread;
+    pthread_mutex_t lock; /* of everything below */
+    pthread_cond_t wake;  /* the exchange thread has work */
+    pthread_cond_t moved; /* a job is finished, or something failed */
+    struct pm_job *jobs;
+    bool opened, quit;
+    bool orderly;         /* close waits for the others */
+
+    struct rank_state own;
+    double phase_at;      /* pm_seconds when own.phase began */
+    double state_at;      /* when the last states were sent */
+    bool state_due;       /* send now */
+    int failure, failed_rank; /* PM_E... of the first failure; its rank, -1: found by this one */
+    char failure_text[640];
+    double hang_seconds, step_seconds, stop_seconds;
+    double asked_at;      /* pm_seconds when *stop was first seen; 0: it was not */
+    bool stopped;         /* gave up because the signal left no time */
+    const volatile sig_atomic_t *stop;
+    void **kept;          /* memory that messages may still use after a failure; freed at the end */
+    size_t kept_count, kept_capacity;
+};
+
+/* ---- exchange_thread.c ------------------------------------------------------------------- */
+
+/* Starts the thread, which opens the transport. */
+int pm_exchange_thread_start(struct pm_replicas *r);
+/* Ends it, and closes the transport. */
+void pm_exchange_thread_end(struct pm_replicas *r);
+/* Frees memory that messages have used: at once, or after a failure when the transport is
+ * closed. */
+void pm_job_free(struct pm_replicas *r, void *memory);
+/* Gives up a job that was submitted and not waited for, because this process fails; does nothing
+ * for another job. */
+void pm_job_abandon(struct pm_replicas *r, struct pm_job *j);
+void pm_job_submit(struct pm_replicas *r, struct pm_job *j);
+/* Waits for a submitted job. After a failure the exchange thread no longer touches the job, but
+ * messages of it may still arrive: memory that receives must be freed by pm_job_free. */
+int pm_job_wait(struct pm_replicas *r, struct pm_job *j);
+/* Records a failure, unless there is one already. rank: whose; -1: found by this process. The lock
+ * is held. */
+void pm_replicas_record(struct pm_replicas *r, int failure, int rank, const char *text);
+/* The same for a failure of the transport, by its error text. The lock is not held. */
+void pm_replicas_record_transport(struct pm_replicas *r);
+
+/* ---- rank_states.c ------------------------------------------------------------------------ */
+
+/* Sends and receives states that are due. Called by the exchange thread without the lock. Returns
+ * -1 if the transport failed. */
+int pm_rank_states_move(struct pm_replicas *r, bool *moved);
+/* Seconds until states are due. The lock is held. */
+double pm_rank_states_due(const struct pm_replicas *r);
+/* Describes what a rank does: "rank 2 (hostb): step 812, in evaluation since 14 s". The lock is
+ * held. */
+void pm_rank_states_describe(const struct pm_replicas *r, int rank, char *out, size_t size);
+
+#endif

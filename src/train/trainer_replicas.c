@@ -1,0 +1,325 @@
+/* trainer_replicas: training with several processes (pumice/replicas.h). Every process does the
+ * same steps; what only the chief knows or decides, the others receive here. Only the chief touches
+ * the run folder, except for the others' log files. */
+#include "train/trainer.h"
+
+#include <pumice/thread.h>
+
+#include <string.h>
+
+bool pm_trainer_is_chief(const struct pm_trainer *t)
+{
+    return pm_replicas_rank(t->replicas.r) == 0 || t->replicas.heir;
+}
+
+/* ---- devices ----------------------------------------------------------------------------- */
+
+/* Takes this process's entries of `devices`. Processes of one host deal them out in turns; a list
+ * of the CPU alone may be shorter than their number, because they share its cores. */
+static int deal_devices(struct pm_trainer *t)
+{
+    struct pm_replicas *r = t->replicas.r;
+    const int rank = pm_replicas_rank(r), place = pm_replicas_place(r, rank);
+    const int neighbours = pm_replicas_neighbours(r), count = t->run.spec_count;
+    struct pm_clone_spec *specs = t->run.specs;
+    int taken = 0;
+
+    if (count >= neighbours) {
+        for (int i = place; i < count; i += neighbours)
+            specs[taken++] = specs[i];
+        t->run.spec_count = taken;
+        return PM_OK;
+    }
+    for (int i = 0; i < count; i++)
+        if (specs[i].info.kind != PM_KIND_CPU || !specs[i].info.caps.on_host_cores)
+            return pm_fail(PM_ECONFIG,
+                           "%s: devices: %d %s for %d processes on host %s: list one device for "
+                           "each process of a host, or start fewer processes there",
+                           pm_config_source(t->run.c, "devices"), count,
+                           pm_plural(count, "entry", "entries"), neighbours,
+                           pm_replicas_host(r, rank));
+    specs[0] = specs[place % count];
+    if (specs[0].threads == 0)
+        specs[0].threads = pm_threads() / neighbours > 0 ? pm_threads() / neighbours : 1;
+    t->run.spec_count = 1;
+    return PM_OK;
+}
+
+/* Learns the shares of all clones. */
+static int exchange_shares(struct pm_trainer *t)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+    const int ranks = pm_replicas_count(x->r), rank = pm_replicas_rank(x->r);
+    size_t *sizes = pm_calloc((size_t)ranks, sizeof *sizes);
+    double *own = pm_calloc((size_t)t->run.spec_count, sizeof *own);
+    struct pm_replica_gather *g = NULL;
+    const void *all;
+    int err = PM_OK;
+
+    x->of_rank = pm_calloc((size_t)ranks, sizeof *x->of_rank);
+    PM_TRY(pm_replicas_allgather(x->r, &t->run.spec_count, sizeof t->run.spec_count, x->of_rank));
+    for (int i = 0; i < ranks; i++) {
+        sizes[i] = (size_t)x->of_rank[i] * sizeof *own;
+        x->first += i < rank ? x->of_rank[i] : 0;
+        x->count += x->of_rank[i];
+    }
+    for (int i = 0; i < t->run.spec_count; i++)
+        own[i] = t->run.specs[i].share;
+    g = pm_replica_gather_create(x->r, sizes);
+    pm_replica_gather_start(g, own);
+    PM_TRY(pm_replica_gather_wait(g, &all));
+    x->shares = pm_calloc((size_t)x->count, sizeof *x->shares);
+    memcpy(x->shares, all, (size_t)x->count * sizeof *x->shares);
+out:
+    pm_replica_gather_destroy(&g);
+    pm_free(own);
+    pm_free(sizes);
+    return err;
+}
+
+void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out)
+{
+    if (t->replicas.devices) {
+        pm_str_add(out, "%s", t->replicas.devices);
+        return;
+    }
+    for (int i = 0; i < t->run.spec_count; i++)
+        pm_str_add(out, "%s%s:%d", i ? " " : "", t->run.specs[i].info.address,
+                   t->run.specs[i].threads);
+}
+
+/* Learns the devices of all processes. */
+static int exchange_devices(struct pm_trainer *t)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+    struct pm_str own = { 0 }, all = { 0 };
+    int err = PM_OK;
+
+    pm_trainer_list_devices(t, &own);
+    for (int k = 0; k < pm_replicas_count(x->r); k++) {
+        const bool mine = k == pm_replicas_rank(x->r);
+        size_t size = mine ? own.length : 0;
+        char *text = mine ? own.text : NULL;
+
+        PM_TRY(pm_replicas_broadcast_bytes(x->r, k, &text, &size));
+        pm_str_add(&all, "%s%s", k ? " " : "", text);
+        if (!mine)
+            pm_free(text);
+    }
+    x->devices = all.text;
+    all = (struct pm_str){ 0 };
+out:
+    pm_str_free(&own);
+    pm_str_free(&all);
+    return err;
+}
+
+int pm_trainer_check_replicas(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->run.c;
+    const int ranks = pm_replicas_count(t->replicas.r);
+
+    if (c->run.replicas > 0 && c->run.replicas != ranks)
+        return pm_fail(PM_ECONFIG,
+                       "%s: run.replicas: %d, but %d %s started: start as many with mpirun -n %d, "
+                       "or set it to 0",
+                       pm_config_source(c, "run.replicas"), c->run.replicas, ranks,
+                       pm_plural(ranks, "process was", "processes were"), c->run.replicas);
+    if (!t->replicas.r)
+        return PM_OK;
+    if (c->run.batch_size == PM_WORD)
+        return pm_fail(PM_ECONFIG,
+                       "%s: run.batch_size: \"auto\" is not available with several processes: set "
+                       "the number of pictures of a step, over all processes",
+                       pm_config_source(c, "run.batch_size"));
+    if (c->run.balance == PM_BALANCE_AUTO)
+        return pm_fail(PM_ECONFIG,
+                       "%s: run.balance: \"auto\" is not available with several processes: set the "
+                       "shares of devices, or run.balance to \"equal\"",
+                       pm_config_source(c, "run.balance"));
+    return PM_OK;
+}
+
+int pm_trainer_join_replicas(struct pm_trainer *t)
+{
+    const struct pm_trainer_replicas *x = &t->replicas;
+    int err = PM_OK;
+
+    if (!x->r)
+        return PM_OK;
+    pm_replicas_limits(x->r, t->run.c->run.hang_seconds, 0);
+    PM_TRY(deal_devices(t));
+    PM_TRY(exchange_shares(t));
+    PM_TRY(exchange_devices(t));
+    for (int i = 1; i < pm_replicas_count(x->r); i++)
+        if (x->of_rank[i] != x->of_rank[0] &&
+            t->run.c->schedule.epoch_count == PM_EPOCH_PER_CLONE)
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "%s: schedule.epoch_count: \"per_clone\" needs the same number of "
+                           "devices in every process: rank 0 has %d, rank %d has %d",
+                           pm_config_source(t->run.c, "schedule.epoch_count"), x->of_rank[0], i,
+                           x->of_rank[i]));
+out:
+    return err;
+}
+
+void pm_trainer_leave_replicas(struct pm_trainer *t)
+{
+    pm_free(t->replicas.of_rank);
+    pm_free(t->replicas.shares);
+    pm_free(t->replicas.devices);
+}
+
+/* ---- the same run everywhere -------------------------------------------------------------- */
+
+static uint64_t hash_variables(const struct pm_variables *v)
+{
+    uint64_t hash = (uint64_t)v->count;
+    char shape[64];
+
+    for (int i = 0; i < v->count; i++) {
+        const char *text = pm_shape_text(v->list[i].shape, shape);
+
+        hash = pm_hash_bytes(v->list[i].name, strlen(v->list[i].name), hash);
+        hash = pm_hash_bytes(text, strlen(text), hash);
+        hash = pm_hash_bytes(&v->offset[i], sizeof v->offset[i], hash);
+    }
+    return hash;
+}
+
+/* Compares a line of each rank; `what` names it in the message. */
+static int compare(const struct pm_trainer *t, enum pm_error code, const char *what,
+                   const char *remedy, const char *own)
+{
+    struct pm_replicas *r = t->replicas.r;
+    char other[256], first[256];
+    size_t length = strlen(own);
+    char *text = pm_strdup(own);
+    int rank, err = PM_OK;
+
+    PM_TRY(pm_replicas_compare(r, own, &rank, other));
+    PM_TRY(pm_replicas_broadcast_bytes(r, 0, &text, &length));
+    snprintf(first, sizeof first, "%s", text);
+    if (rank >= 0)
+        err = pm_fail(code, "%s: rank 0 (%s) has %s, rank %d (%s) has %s: %s", what,
+                      pm_replicas_host(r, 0), first, rank, pm_replicas_host(r, rank), other,
+                      remedy);
+out:
+    pm_free(text);
+    return err;
+}
+
+int pm_trainer_compare(struct pm_trainer *t)
+{
+    const struct pm_dataset_info *d = pm_dataset_get_info(t->run.e->train);
+    const uint32_t order = 0x01020304;
+    char text[256];
+    int err = PM_OK;
+
+    if (!t->replicas.r)
+        return PM_OK;
+    snprintf(text, sizeof text, "%s, %s", PUMICE_VERSION,
+             *(const char *)&order == 4 ? "little-endian" : "big-endian");
+    PM_TRY(compare(t, PM_ECONFIG, "Pumice's version", "install the same version on all hosts",
+                   text));
+    snprintf(text, sizeof text, "%zu records, of content %016llx", d->count,
+             (unsigned long long)pm_dataset_hash(t->run.e->train));
+    PM_TRY(compare(t, PM_EDATA, t->run.c->data.folder,
+                   "the data folder must have the same files on all hosts", text));
+    snprintf(text, sizeof text, "%d, of names and shapes %016llx",
+             pm_clones_master(t->run.clones)->count,
+             (unsigned long long)hash_variables(pm_clones_master(t->run.clones)));
+    PM_TRY(compare(t, PM_ECONFIG, "the net's variables",
+                   "install the same version, and use the same model file on all hosts", text));
+out:
+    return err;
+}
+
+/* ---- values of the chief ------------------------------------------------------------------ */
+
+struct start {
+    uint64_t step, skipped, saved_step;
+};
+
+int pm_trainer_share_start(struct pm_trainer *t)
+{
+    struct start s = { t->run.step, t->loop.skipped, t->run.saved_step };
+    void *block;
+    size_t bytes;
+    int err = PM_OK;
+
+    if (!t->replicas.r)
+        return PM_OK;
+    PM_TRY(pm_replicas_broadcast(t->replicas.r, 0, &s, sizeof s));
+    for (int i = 0; pm_state_block(t->snapshot.state, i, &block, &bytes); i++)
+        PM_TRY(pm_replicas_broadcast(t->replicas.r, 0, block, bytes));
+    if (pm_trainer_is_chief(t))
+        return PM_OK;
+    t->snapshot.step = s.step;
+    t->snapshot.skipped = s.skipped;
+    t->run.saved_step = s.saved_step;
+    PM_TRY(pm_trainer_restore(t));
+out:
+    return err;
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b)
+{
+    struct pm_step_word *w;
+
+    if (!t->replicas.r)
+        return;
+    w = pm_clones_word(t->run.clones);
+    w->step = t->run.step;
+    w->skipped = (uint64_t)b->skipped;
+    w->stop = signal;
+    w->save = save;
+}
+
+void pm_trainer_read_words(struct pm_trainer *t)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+
+    for (int k = 0; x->r && k < pm_replicas_count(x->r); k++) {
+        const struct pm_step_word *w = pm_clones_word_of(t->run.clones, k);
+
+        if (x->stop == 0)
+            x->stop = w->stop;
+        if (k == 0)
+            x->save = w->save;
+        if (k != pm_replicas_rank(x->r))
+            t->loop.skipped += w->skipped;
+    }
+}
+
+int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size)
+{
+    return t->replicas.r ? pm_replicas_broadcast(t->replicas.r, 0, value, size) : PM_OK;
+}
+
+void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase)
+{
+    pm_replicas_note(t->replicas.r, phase, t->run.step);
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+void pm_trainer_say_replicas(const struct pm_trainer *t)
+{
+    struct pm_replicas *r = t->replicas.r;
+    struct pm_str text = { 0 };
+
+    for (int k = 0, at = 0; r && k < pm_replicas_count(r); at += t->replicas.of_rank[k++]) {
+        int examples = 0;
+
+        for (int i = 0; i < t->replicas.of_rank[k]; i++)
+            examples += pm_clones_examples_of(t->run.clones, at + i);
+        pm_str_add(&text, "%srank %d (%s) %d", k ? ", " : "", k, pm_replicas_host(r, k), examples);
+    }
+    if (r)
+        PM_INFO("train", "%d processes share the batch of %d: %s", pm_replicas_count(r),
+                t->run.c->run.batch_size, text.text);
+    pm_str_free(&text);
+}

@@ -1,0 +1,320 @@
+/* Training with several processes, started by mpirun. The same file trains to the same bits in one
+ * process with N devices and in N processes with one: by shared memory and by TCP, with unequal
+ * shares, micro-batches, and each source of batch norm's moving averages. A run goes on with other
+ * numbers of processes. A signal at one process stops all after the same step; a process that is
+ * killed or fails ends all, and its last whole step is saved; one that is stopped for a while
+ * changes nothing. Unlike data, unlike numbers and a missing plug-in are one line of error. */
+#include "e2e/program.h"
+
+static const char *const cpus[] = {
+    "devices='[{\"name\":\"cpu\",\"threads\":1}]'",
+    "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1}]'",
+    "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1},"
+    "{\"name\":\"cpu\",\"threads\":1}]'",
+};
+/* Everything that training has, in a net of a millisecond. */
+static const char *const options = "run.steps=20 run.batch_size=12 run.save_every_steps=10 "
+                                   "optim.moving_average_decay=0.9 eval.every_steps=10 "
+                                   "run.log_every_steps=1";
+
+/* The way to start processes; mpirun refuses to run as root unless it is asked twice. */
+static const char *launcher(int ranks, const char *more)
+{
+    static char text[8192];
+
+    snprintf(text, sizeof text,
+             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun -n %d "
+             "--oversubscribe %s", ranks, more);
+    return text;
+}
+
+static struct result train(int ranks, const char *mpi, const char *name, const char *more)
+{
+    const struct how how = { .environment = launcher(ranks, mpi) };
+
+    return run(ranks > 0 ? &how : NULL, "train %s run.folder=%s %s %s", in("net.json"),
+               in("%s", name), options, more);
+}
+
+static void same_checkpoints(const char *a, const char *b, int step)
+{
+    char one[1024];
+
+    snprintf(one, sizeof one, "%s", in("%s/checkpoints/step-%06d.safetensors", a, step));
+    same_bytes(one, in("%s/checkpoints/step-%06d.safetensors", b, step));
+    snprintf(one, sizeof one, "%s", in("%s/checkpoints/step-%06d.json", a, step));
+    same_bytes(one, in("%s/checkpoints/step-%06d.json", b, step));
+}
+
+/* Trains with so many devices in one process, and with one in each of so many processes. */
+static void compare(const char *name, int ranks, const char *mpi, const char *more)
+{
+    char alone[64], together[64], both[1024];
+
+    snprintf(alone, sizeof alone, "%s-1", name);
+    snprintf(together, sizeof together, "%s-n", name);
+    snprintf(both, sizeof both, "%s %s", cpus[ranks - 1], more);
+    check(train(0, "", alone, both), 0);
+    check(train(ranks, mpi, together, both), 0);
+    same_checkpoints(alone, together, 10);
+    same_checkpoints(alone, together, 20);
+    same_losses(alone, together, 2, 2, 0);
+    same_losses(alone, together, 20, 20, 0);
+}
+
+static void processes_have_the_bits_of_devices(void **state)
+{
+    (void)state;
+    compare("two", 2, "", "");
+    compare("tcp", 2, "--mca btl tcp,self", "optim.name=adam schedule.base_lr=0.001");
+    compare("three", 3, "", "run.batch_norm_update=all run.batch_size=13 run.log_loss=sum");
+    compare("last", 2, "", "run.batch_norm_update=last run.micro_batches=2 run.batch_size=16");
+    compare("unequal", 2, "", "devices.0.share=3 devices.1.share=1");
+}
+
+/* One entry for the CPU serves all processes of the host. */
+static void processes_share_the_cpu(void **state)
+{
+    (void)state;
+    check(train(2, "", "shared", "devices='[\"cpu\"]'"), 0);
+    same_bytes(in("two-n/checkpoints/step-000020.safetensors"),
+               in("shared/checkpoints/step-000020.safetensors"));
+}
+
+static void bfloat16_changes_little(void **state)
+{
+    (void)state;
+    check(train(2, "", "half", "run.exchange=bfloat16 devices='[\"cpu\"]'"), 0);
+    same_losses("two-n", "half", 1, 1, 0); /* before the first update */
+    same_losses("two-n", "half", 2, 20, 0.05);
+}
+
+static void a_run_goes_on_with_other_numbers(void **state)
+{
+    (void)state;
+    for (int ranks = 0; ranks <= 3; ranks += ranks == 0 ? 2 : 1) {
+        char name[32];
+
+        snprintf(name, sizeof name, "more-%d", ranks);
+        check(train(2, "", name, "run.steps=10 devices='[\"cpu\"]'"), 0);
+        check(train(ranks, "", name, cpus[ranks == 0 ? 0 : ranks - 1]), 0);
+        if (ranks == 2)
+            same_checkpoints("two-n", name, 20);
+        else
+            same_losses("two-n", name, 12, 20, 0.3); /* batch norm sees other parts */
+    }
+}
+
+/* ---- bad starts -------------------------------------------------------------------------- */
+
+static void bad_starts_are_one_error(void **state)
+{
+    (void)state;
+    check(train(2, "", "bad", "run.replicas=3"), 2, "run.replicas: 3, but 2 processes",
+          "mpirun -n 3");
+    check(train(0, "", "bad", "run.replicas=2"), 2, "run.replicas: 2, but 1 process");
+    check(train(2, "", "bad", "run.batch_size=auto"), 2, "\"auto\" is not available");
+    check(train(2, "", "bad", "run.nonsense=1"), 2, "run.nonsense");
+    check(train(3, "", "bad", "run.batch_size=2"), 2, "run.batch_size: 2");
+    check(run(&(struct how){ .environment = launcher(2, "-x PM_MPI_PLUGIN=/nowhere/x.so -n 1") },
+              "train %s run.folder=%s", in("net.json"), in("bad")), 0);
+    check(run(&(struct how){ .environment = "OMPI_COMM_WORLD_SIZE=2 PM_MPI_PLUGIN=/nowhere/x.so" },
+              "train %s run.folder=%s", in("net.json"), in("bad")), 2, "/nowhere/x.so",
+          "libopenmpi-dev");
+    check(run(&(struct how){ .environment = "OMPI_COMM_WORLD_SIZE=2" },
+              "train %s run.folder=%s", in("net.json"), in("bad")), 2,
+          "OMPI_COMM_WORLD_SIZE is 2, but Open MPI sees 1 process");
+}
+
+/* Each process has a working folder of its own, and so a data folder of its own. */
+static void unlike_data_is_refused(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20",
+              in("a/data")), 0);
+    check(run(NULL, "dataset make shapes %s size=16 train=41 validation=8 test=20",
+              in("b/data")), 0);
+    snprintf(command, sizeof command, "-wdir %s \"$PUMICE_PROGRAM\" train %s run.folder=%s "
+             "data.folder=data run.steps=2 : -n 1 -wdir %s", in("a"), in("net.json"), in("unlike"),
+             in("b"));
+    check(run(&(struct how){ .environment = launcher(1, command) },
+              "train %s run.folder=%s data.folder=data run.steps=2", in("net.json"),
+              in("unlike")), 3, "40 records", "rank 1 (", "41 records");
+}
+
+/* ---- failures ---------------------------------------------------------------------------- */
+
+/* Starts a long run, and waits until it trains. Returns mpirun. */
+static pid_t start_long(const char *name, int ranks)
+{
+    static char arguments[2048];
+    const struct how how = { .environment = launcher(ranks, "") };
+    pid_t pid;
+
+    snprintf(arguments, sizeof arguments,
+             "train %s run.folder=%s run.steps=200000 run.log_every_steps=20 %s", in("net.json"),
+             in("%s", name), "devices='[\"cpu\"]'");
+    pid = start(&how, in("%s.run", name), arguments);
+    for (int i = 0; i < 600; i++) {
+        struct stat s;
+
+        if (stat(in("%s/metrics.jsonl", name), &s) == 0 && s.st_size > 2000)
+            return pid;
+        usleep(50000);
+    }
+    fail_msg("%s does not train", name);
+    return pid;
+}
+
+/* Returns the process of a rank, by its variable. */
+static pid_t process_of(const char *name, int rank)
+{
+    char line[512], command[1024];
+    int pid = 0;
+    FILE *f;
+
+    snprintf(command, sizeof command,
+             "for p in $(pgrep -f 'run.folder=%s '); do "
+             "tr '\\0' '\\n' </proc/$p/environ 2>/dev/null | "
+             "grep -q '^OMPI_COMM_WORLD_RANK=%d$' && echo $p; done",
+             in("%s", name), rank);
+    f = popen(command, "r");
+    while (f && fgets(line, sizeof line, f))
+        pid = atoi(line);
+    if (f)
+        pclose(f);
+    assert_true(pid > 0);
+    return pid;
+}
+
+static int newest(const char *name)
+{
+    char *text = get_text(in("%s/latest", name));
+    int step = -1;
+
+    sscanf(text, "checkpoints/step-%d", &step);
+    pm_free(text);
+    return step;
+}
+
+static void a_signal_stops_all_at_one_step(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        char name[32];
+        struct result r;
+        pid_t pid;
+
+        snprintf(name, sizeof name, "stop-%d", rank);
+        pid = start_long(name, 2);
+        kill(process_of(name, rank), SIGTERM);
+        r = finish(pid, in("%s.run", name));
+        assert_int_equal(r.code, 143);
+        assert_contains(r.err, "stopped by a signal at step");
+        drop(&r);
+        assert_true(newest(name) > 0);
+    }
+}
+
+static void a_killed_process_ends_all(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        char name[32], more[64];
+        struct result r;
+        pid_t pid;
+        int step;
+
+        snprintf(name, sizeof name, "kill-%d", rank);
+        pid = start_long(name, 2);
+        kill(process_of(name, rank), SIGKILL);
+        r = finish(pid, in("%s.run", name));
+        assert_true(r.code != 0);
+        if (rank == 1)
+            assert_contains(r.err, "rank 1 (");
+        drop(&r);
+        step = newest(name);
+        assert_true(step > 0);
+        snprintf(more, sizeof more, "run.steps=%d devices='[\"cpu\"]'", step + 5);
+        check(run(&(struct how){ .environment = launcher(2, "") },
+                  "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
+        check(run(&(struct how){ .environment = launcher(2, "") },
+                  "train %s run.folder=%s %s", in("net.json"), in("whole"), more), 0);
+        same_bytes(in("%s/checkpoints/step-%06d.safetensors", name, step + 5),
+                   in("whole/checkpoints/step-%06d.safetensors", step + 5));
+        pm_remove_tree(in("whole"));
+    }
+}
+
+static void a_stopped_process_changes_nothing(void **state)
+{
+    struct result r;
+    pid_t pid, rank;
+    int step;
+    char more[64];
+
+    (void)state;
+    pid = start_long("pause", 2);
+    rank = process_of("pause", 1);
+    kill(rank, SIGSTOP);
+    sleep(2);
+    kill(rank, SIGCONT);
+    usleep(200000);
+    kill(rank, SIGTERM);
+    r = finish(pid, in("pause.run"));
+    assert_int_equal(r.code, 143);
+    drop(&r);
+    step = newest("pause");
+    snprintf(more, sizeof more, "run.steps=%d devices='[\"cpu\"]'", step);
+    check(run(&(struct how){ .environment = launcher(2, "") }, "train %s run.folder=%s %s",
+              in("net.json"), in("unpaused"), more), 0);
+    same_bytes(in("pause/checkpoints/step-%06d.safetensors", step),
+               in("unpaused/checkpoints/step-%06d.safetensors", step));
+}
+
+/* The device of rank 1 fails at its eighth step: both end with its error, and the chief saves the
+ * steps before. */
+static void the_failure_of_one_process_is_that_of_all(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=20 "
+             "devices='[\"cpu\"]' : -n 1 env PM_LOSE=0:8", in("net.json"), in("lost"));
+    check(run(&(struct how){ .environment = launcher(1, command) },
+              "train %s run.folder=%s", in("net.json"), in("lost")), 4, "rank 1 (",
+          "was lost, as PM_LOSE requests");
+    assert_int_equal(newest("lost"), 7);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static int set_up(void **state)
+{
+    (void)state;
+    return make_world(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_have_the_bits_of_devices),
+        cmocka_unit_test(processes_share_the_cpu),
+        cmocka_unit_test(bfloat16_changes_little),
+        cmocka_unit_test(a_run_goes_on_with_other_numbers),
+        cmocka_unit_test(bad_starts_are_one_error),
+        cmocka_unit_test(unlike_data_is_refused),
+        cmocka_unit_test(a_signal_stops_all_at_one_step),
+        cmocka_unit_test(a_killed_process_ends_all),
+        cmocka_unit_test(a_stopped_process_changes_nothing),
+        cmocka_unit_test(the_failure_of_one_process_is_that_of_all),
+    };
+
+    if (system("command -v mpirun >/dev/null") != 0) {
+        print_message("skipped: mpirun (package openmpi-bin) is not installed\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, set_up, drop_world);
+}
