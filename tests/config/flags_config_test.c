@@ -216,7 +216,7 @@ static void printed(void **state)
     assert_contains(text, "| `training_number_of_steps` | `30000` | `run.steps` | `null` | must "
                           "be given |\n");
     assert_contains(text, "| `optimizer` | `\"momentum\"` | `optim.name` | `\"momentum\"` | ");
-    assert_contains(text, "| `worker_replicas` | `run.replicas` | `1` | ");
+    assert_contains(text, "| `worker_replicas` | `run.replicas` | `0` | ");
     assert_null(strstr(text, "| `num_steps` | `run.steps` | `null` | ")); /* a field */
     assert_contains(text, "| `dropout_keep_prob` | `model.keep_prob` | ");
     pm_free(text);
