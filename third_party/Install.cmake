@@ -1,9 +1,9 @@
-# Rules of cmake --install and cpack. There are two components: program (the command, configs,
-# pages) and development (the library).
+# Rules of cmake --install and cpack. There are three components: program (the command, configs,
+# pages), development (the library) and mpi (the plug-in, so that the program needs no MPI).
 include(GNUInstallDirs)
 install(TARGETS pumice COMPONENT program)
 if(TARGET pumice_mpi)
-    install(TARGETS pumice_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pumice COMPONENT program)
+    install(TARGETS pumice_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pumice COMPONENT mpi)
 endif()
 install(TARGETS libpumice COMPONENT development)
 install(DIRECTORY include/pumice TYPE INCLUDE COMPONENT development)
@@ -60,6 +60,9 @@ set(CPACK_PACKAGE_CONTACT "The Pumice authors <pumice@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL program development)
+if(TARGET pumice_mpi)
+    list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -86,5 +89,10 @@ libprotobuf-c-dev, libpcre2-dev, libpng-dev, zlib1g-dev, libsnappy-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
     "The static library libpumice, its headers and its pkg-config file, for programs
 that train or run nets themselves.")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME pumice-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "pumice (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_MPI_DESCRIPTION
+    "The plug-in of Pumice for training on several machines, through MPI.")
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/third_party/debian.cmake)
 include(CPack)

@@ -304,7 +304,14 @@ struct pm_loader_options {
     struct pm_order *order; /* borrowed: training's order of the records, for this batch and seed;
                              * in_order is then unused. NULL: all records once an epoch */
     uint64_t seed;
-    uint64_t first_step;
+    uint64_t first_step; /* of training; 0 for evaluation */
+    /* Of evaluation's pass, if several processes share it: this loader makes the batches of part
+     * `index` of `count` parts, one after the other and about equally long. most: batches of the
+     * whole pass; 0 = all. count 0: the pass is not shared. */
+    struct pm_loader_share {
+        int index, count;
+        uint64_t most;
+    } share;
     int threads; /* 0: number of cores */
     int ring;    /* batches; 0: 4 */
     /* Skip corrupt records (PM_ECORRUPT, from reading or from make). In training, the next record

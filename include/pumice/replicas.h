@@ -83,6 +83,10 @@ struct pm_replica_gather *pm_replica_gather_create(struct pm_replicas *r, const 
 void pm_replica_gather_destroy(struct pm_replica_gather **g);
 void pm_replica_gather_start(struct pm_replica_gather *g, const void *own);
 int pm_replica_gather_wait(struct pm_replica_gather *g, const void **all);
+/* Rank 0 receives the bytes of every rank, one after the other in *all, which the caller frees with
+ * pm_free; on the other ranks *all is NULL. sizes[count]: the number of each rank's bytes. */
+int pm_replicas_collect(struct pm_replicas *r, const void *own, size_t size, char **all,
+                        size_t *sizes);
 /* Copies `size` bytes from rank root to all other ranks. */
 int pm_replicas_broadcast(struct pm_replicas *r, int root, void *data, size_t size);
 /* The same for bytes of which only root knows how many there are: on the other ranks *data is

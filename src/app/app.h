@@ -12,6 +12,7 @@ struct app_globals {
     bool json;
     int verbosity;     /* -1 -q, 0, 1 -v */
     bool json_printed; /* set by app_print_json */
+    bool failure_printed; /* set by app_print_failure */
 };
 
 struct pm_command {
@@ -74,6 +75,9 @@ int app_load_training(const struct app_args *args, const char *command, struct p
 void app_add_counts(struct pm_str *s, const struct cJSON *device);
 /* Calls the handler at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process. */
 void app_catch_signals(void (*handler)(int number));
+/* Prints the last error, for a command that fails with err; main does it for all that have not.
+ * With --json it is an object too, unless the result was already printed. */
+void app_print_failure(struct app_globals *g, int err);
 /* Prints one object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* Adds the formats to pumice dataset convert [FORMAT] --help (dataset_help.c). */

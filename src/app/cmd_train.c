@@ -134,15 +134,20 @@ static void mark_log(const struct pm_replicas *r, const struct app_globals *g)
         pm_log_set_level(PM_LEVEL_WARN);
 }
 
-/* The chief reports every error, unless it is lost; the others write theirs to their log files. */
-static int report(struct pm_replicas *r, int err)
+/* Leaves the other processes, all of which end with an error if one does. The chief prints it,
+ * unless it is lost; the others have written it to their log files. It is printed first: mpirun
+ * kills all once a process has ended with an error. */
+static int leave(struct pm_replicas **r, struct app_globals *g, int err)
 {
-    int rank = -1;
+    const bool others = pm_replicas_rank(*r) > 0;
+    int rank = -1, result = err;
 
-    if (err >= 0 || pm_replicas_rank(r) == 0 || (pm_replicas_failed(r, &rank) && rank == 0 &&
-                                                 err == PM_ELOST))
-        return err;
-    return pm_exit_code(err);
+    if (err < 0 && others && !(pm_replicas_failed(*r, &rank) && rank == 0 && err == PM_ELOST))
+        result = pm_exit_code(err);
+    else if (err < 0)
+        app_print_failure(g, err);
+    pm_replicas_leave(r, err < 0 ? err : PM_OK);
+    return result;
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -154,7 +159,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct pm_replicas *replicas = NULL;
     struct pm_config *c = NULL;
     struct app_args args;
-    int signal = 0, err = PM_OK, result;
+    int signal = 0, err = PM_OK;
     const bool dry = app_take_flag(&argc, argv, "--dry-run");
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
@@ -173,9 +178,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (signal)
         err = 128 + signal;
 out:
-    result = report(replicas, err);
-    pm_replicas_leave(&replicas, err < 0 ? err : PM_OK);
-    err = result;
+    err = leave(&replicas, g, err);
     pm_config_destroy(&c);
     cJSON_Delete(summary);
     pm_arena_destroy(&a);

@@ -162,9 +162,11 @@ static int run(int argc, char **argv, struct app_globals *g)
     return c ? c->run(argc - 1, argv + 1, g) : fail_unknown(argv[0]);
 }
 
-/* Reports a failure. With --json it is an object too, unless the result was already printed. */
-static void report_failure(struct app_globals *g, int err)
+void app_print_failure(struct app_globals *g, int err)
 {
+    if (g->failure_printed)
+        return;
+    g->failure_printed = true;
     fprintf(stderr, "error: %s\n", pm_error_text());
     if (!g->json || g->json_printed)
         return;
@@ -214,6 +216,6 @@ int main(int argc, char **argv)
     err = run(argc - 1, argv + 1, &g);
 
     if (err < 0)
-        report_failure(&g, err);
+        app_print_failure(&g, err);
     return leave(err < 0 ? pm_exit_code(err) : err);
 }

@@ -226,6 +226,16 @@ static int start_threads(struct pm_loader *l)
     return PM_OK;
 }
 
+/* Restricts evaluation's pass to the loader's part of it. */
+static void take_share(struct pm_loader *l)
+{
+    const uint64_t all = l->batches, count = (uint64_t)l->o.share.count;
+    const uint64_t index = (uint64_t)l->o.share.index;
+
+    l->first = l->ticket_step = l->next_step = all * index / count;
+    l->batches = all * (index + 1) / count;
+}
+
 int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out)
 {
@@ -252,6 +262,10 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
         pm_group_batches_open(&l->grouped, o->groups, o->batch);
         l->batches = l->grouped.first[o->groups->count];
     }
+    if (o->share.most > 0 && o->share.most < l->batches)
+        l->batches = o->share.most;
+    if (o->share.count > 0)
+        take_share(l);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->freed, NULL);
     pthread_cond_init(&l->ready, NULL);
@@ -358,5 +372,5 @@ int pm_loader_ring(const struct pm_loader *l)
 
 uint64_t pm_loader_batches(const struct pm_loader *l)
 {
-    return l->batches;
+    return l->batches - l->first;
 }

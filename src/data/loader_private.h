@@ -13,7 +13,8 @@
 struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
     struct pm_loader_options o;
-    uint64_t count, batches; /* records of the dataset; batches per pass */
+    uint64_t count;          /* records of the dataset */
+    uint64_t first, batches; /* of evaluation: its first batch, and the one after its last */
     struct pm_field *field;      /* owned; o.fields */
     struct pm_group_batches grouped; /* owned; zeros without o.groups */
     struct pm_slot *slot;           /* [ring], owned */

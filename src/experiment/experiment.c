@@ -340,32 +340,57 @@ void pm_experiment_close(struct pm_experiment **experiment)
 
 /* ---- loaders ---------------------------------------------------------------------------- */
 
-int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
-                         struct pm_batch_slice slice, uint64_t first_step,
-                         const struct pm_frame_groups *groups, struct pm_sampler *sampler,
-                         struct pm_loader **out)
+/* Returns what both loaders have. */
+static struct pm_loader_options loader_options(const struct pm_experiment *e, bool train,
+                                               struct pm_sampler *sampler)
 {
     const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
-    const bool several = train && e->frames_count > 1;
-    const int err = train ? pm_experiment_order(e) : PM_OK;
 
-    if (err < 0)
-        return err;
     *sampler = (struct pm_sampler){ e->task, train, e->task_row };
-    return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
-        .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
-        .order = train ? e->order : NULL,
-        .seed = (uint64_t)c->run.seed, .first_step = first_step,
+    return (struct pm_loader_options){
+        .train = train, .in_order = !c->data.shuffle, .seed = (uint64_t)c->run.seed,
         .threads = c->data.threads, .ring = c->data.ring,
-        .frame = pm_experiment_frame(e, train), .groups = groups,
-        .fields_of = groups || several ? pm_record_fields : NULL, .fields = fields->list,
+        .frame = pm_experiment_frame(e, train), .fields = fields->list,
         .fields_count = fields->count,
-        .frames = e->frames, .frames_count = several ? e->frames_count : 0,
-        .frame_of = several ? pm_record_frame : NULL,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .whole_batch = e->task_row->whole_batch,
-        .free_host = e->task_row->free_host, .ctx = sampler }, out);
+        .free_host = e->task_row->free_host, .ctx = sampler };
+}
+
+int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_slice slice,
+                         uint64_t first_step, struct pm_sampler *sampler, struct pm_loader **out)
+{
+    struct pm_loader_options o = loader_options(e, true, sampler);
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_order(e));
+    o.batch = batch;
+    o.slice = slice;
+    o.first_step = first_step;
+    o.order = e->order;
+    if (e->frames_count > 1) {
+        o.frames = e->frames;
+        o.frames_count = e->frames_count;
+        o.frame_of = pm_record_frame;
+        o.fields_of = pm_record_fields;
+    }
+    PM_TRY(pm_loader_create(e->train, &o, out));
+out:
+    return err;
+}
+
+int pm_experiment_eval_loader(struct pm_experiment *e, struct pm_loader_share share,
+                              const struct pm_frame_groups *groups, struct pm_sampler *sampler,
+                              struct pm_loader **out)
+{
+    struct pm_loader_options o = loader_options(e, false, sampler);
+
+    o.batch = e->config->eval.batch_size;
+    o.share = share;
+    o.groups = groups;
+    o.fields_of = groups ? pm_record_fields : NULL;
+    return pm_loader_create(e->eval, &o, out);
 }
 
 /* ---- plans ------------------------------------------------------------------------------- */

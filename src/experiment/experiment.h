@@ -110,12 +110,15 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 /* Returns the factor of a variable's gradient: 0 if frozen, else the first match of
  * optim.multipliers, else 1. ctx: the experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);
-/* Creates the loader of a split. slice: the part of the batch that this process loads. first_step:
- * of training. groups: of evaluation's records, if each picture keeps its own size; else NULL. */
-int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
-                         struct pm_batch_slice slice, uint64_t first_step,
-                         const struct pm_frame_groups *groups, struct pm_sampler *sampler,
-                         struct pm_loader **out);
+/* Creates the loader of the training split. slice: the part of the batch that this process
+ * loads. */
+int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_slice slice,
+                         uint64_t first_step, struct pm_sampler *sampler, struct pm_loader **out);
+/* Creates the loader of the evaluation split. share: the part of the pass that this process
+ * evaluates. groups: of the records, if each picture keeps its own size; else NULL. */
+int pm_experiment_eval_loader(struct pm_experiment *e, struct pm_loader_share share,
+                              const struct pm_frame_groups *groups, struct pm_sampler *sampler,
+                              struct pm_loader **out);
 struct pm_clone_spec;
 /* Returns the options of the config's run section for every device that is opened. */
 struct pm_device_options pm_experiment_device_options(const struct pm_config *c);

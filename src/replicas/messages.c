@@ -38,6 +38,7 @@ struct pm_replica_gather {
     struct pm_replicas *r; /* borrowed */
     size_t *size, *offset; /* [ranks] of their bytes in all; owned, as is all below */
     char *all;
+    bool to_chief;         /* only rank 0 receives */
     bool begun;
     int *sending, *receiving;
 };
@@ -46,15 +47,16 @@ static int begin_gather(struct pm_replicas *r, struct pm_replica_gather *g)
 {
     for (int k = 1; k < r->count; k++) {
         const int to = (r->rank + k) % r->count, from = (r->rank - k + r->count) % r->count;
+        const bool receives = g->size[from] > 0 && (r->rank == 0 || !g->to_chief);
+        const bool sends = g->size[r->rank] > 0 && (to == 0 || !g->to_chief);
 
-        if (g->size[from] > 0)
+        if (receives)
             g->receiving[from] = r->row->receive(r->transport, from, TAG_GATHER,
                                                  g->all + g->offset[from], g->size[from]);
-        if (g->size[r->rank] > 0)
+        if (sends)
             g->sending[to] = r->row->send(r->transport, to, TAG_GATHER,
                                           g->all + g->offset[r->rank], g->size[r->rank]);
-        if ((g->size[from] > 0 && g->receiving[from] < 0) ||
-            (g->size[r->rank] > 0 && g->sending[to] < 0))
+        if ((receives && g->receiving[from] < 0) || (sends && g->sending[to] < 0))
             return -1;
     }
     g->begun = true;
@@ -136,6 +138,28 @@ int pm_replicas_allgather(struct pm_replicas *r, const void *own, size_t size, v
 out:
     pm_replica_gather_destroy(&g);
     pm_free(sizes);
+    return err;
+}
+
+int pm_replicas_collect(struct pm_replicas *r, const void *own, size_t size, char **all,
+                        size_t *sizes)
+{
+    struct pm_replica_gather *g = NULL;
+    const void *result;
+    int err = PM_OK;
+
+    *all = NULL;
+    PM_TRY(pm_replicas_allgather(r, &size, sizeof size, sizes));
+    g = pm_replica_gather_create(r, sizes);
+    g->to_chief = true;
+    pm_replica_gather_start(g, own);
+    PM_TRY(pm_replica_gather_wait(g, &result));
+    if (r->rank == 0) {
+        *all = g->all;
+        g->all = NULL;
+    }
+out:
+    pm_replica_gather_destroy(&g);
     return err;
 }
 

@@ -42,15 +42,17 @@ static void *open_plugin(struct pm_str *tried)
     char self[4096] = "", path[4200];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = length > 0 ? strrchr(self, '/') : NULL;
-    const char *folders[] = { self, PUMICE_PLUGINS };
+    static const char *const folders[] = { ".", PUMICE_PLUGINS };
 
     if (slash)
         *slash = '\0';
     for (size_t i = 0; i < (given ? 1 : PM_COUNT(folders)); i++) {
         void *library;
 
-        snprintf(path, sizeof path, "%s%s", given ? given : folders[i],
-                 given ? "" : "/libpumice_mpi.so");
+        if (given)
+            snprintf(path, sizeof path, "%s", given);
+        else
+            snprintf(path, sizeof path, "%s/%s/libpumice_mpi.so", self, folders[i]);
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library)
             return library;

@@ -6,6 +6,7 @@
 #include "tasks/record.h"
 
 #include <pumice/draw.h>
+#include <pumice/replicas.h>
 #include <pumice/report.h>
 
 #include <cjson/cJSON.h>
@@ -21,6 +22,7 @@ struct pm_evaluator {
     struct pm_net_of_size now;     /* the net of the batches under way */
     const void **values;           /* per output: a batch's values; owned */
     char *folder;                  /* for files with predictions, owned; NULL: not written */
+    struct pm_replicas *replicas;  /* borrowed; NULL: the pass is not shared */
 };
 /* One run: the batches under way. */
 struct pass {
@@ -77,6 +79,11 @@ void pm_evaluator_write_to(struct pm_evaluator *ev, const char *folder)
 {
     pm_free(ev->folder);
     ev->folder = pm_strdup(folder);
+}
+
+void pm_evaluator_share(struct pm_evaluator *ev, struct pm_replicas *r)
+{
+    ev->replicas = r;
 }
 
 /* Writes the task's files with predictions, if they are wanted. */
@@ -275,6 +282,57 @@ out:
     return err;
 }
 
+/* Merges the scores of all processes in rank 0, in the order of the batches: a process has a run of
+ * batches, before those of the next process. */
+static int merge_scores(struct pass *p, uint64_t *count, uint64_t *skipped)
+{
+    const struct pm_evaluator *ev = p->ev;
+    const int ranks = pm_replicas_count(ev->replicas);
+    size_t *sizes = pm_calloc((size_t)ranks, sizeof *sizes);
+    uint64_t own[2] = { *count, *skipped }, *counts = pm_calloc((size_t)ranks, sizeof own);
+    struct pm_str pack = { 0 };
+    char *all = NULL;
+    size_t at;
+    int err = PM_OK;
+
+    PM_TRY(pm_replicas_allgather(ev->replicas, own, sizeof own, counts));
+    for (int k = 0; k < ranks; k++)
+        if (k != pm_replicas_rank(ev->replicas)) {
+            *count += counts[2 * k];
+            *skipped += counts[2 * k + 1];
+        }
+    if (pm_replicas_rank(ev->replicas) > 0)
+        ev->e->task_row->score_pack(p->score, &pack);
+    PM_TRY(pm_replicas_collect(ev->replicas, pack.text, pack.length, &all, sizes));
+    at = sizes[0];
+    for (int k = 1; all && k < ranks; at += sizes[k++])
+        PM_TRY(ev->e->task_row->score_merge(p->score, all + at, sizes[k]));
+out:
+    pm_str_free(&pack);
+    pm_free(all);
+    pm_free(counts);
+    pm_free(sizes);
+    return err;
+}
+
+/* Makes the results of the pass. */
+static int report(const struct pass *p, struct cJSON *metrics, struct cJSON *detail)
+{
+    const struct pm_evaluator *ev = p->ev;
+    int err = PM_OK;
+
+    ev->e->task_row->score_report(p->score, metrics);
+    cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
+    PM_TRY(write_files(ev, p->score));
+    if (detail) {
+        if (ev->e->task_row->score_detail)
+            ev->e->task_row->score_detail(p->score, detail);
+        PM_TRY(add_samples(ev, p->score, cJSON_AddArrayToObject(detail, "samples")));
+    }
+out:
+    return err;
+}
+
 int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSON *detail,
                      uint64_t *count, uint64_t *skipped)
 {
@@ -285,13 +343,14 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     int err = PM_OK;
 
     *count = *skipped = 0;
-    PM_TRY(pm_experiment_loader(ev->e, false, c->batch_size, (struct pm_batch_slice){ 0 }, 0,
-                                groups_of(ev), &ev->sampler, &p.loader));
+    PM_TRY(pm_experiment_eval_loader(ev->e, (struct pm_loader_share){
+        pm_replicas_rank(ev->replicas), pm_replicas_count(ev->replicas),
+        c->max_batches > 0 ? (uint64_t)c->max_batches : 0 }, groups_of(ev), &ev->sampler,
+        &p.loader));
     batches = pm_loader_batches(p.loader);
-    if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
-        batches = (uint64_t)c->max_batches;
-    bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
-                                                           .last = batches });
+    if (pm_replicas_rank(ev->replicas) == 0)
+        bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
+                                                               .last = batches });
     for (; done < batches; done++) {
         int slot = (int)(done % SLOTS);
 
@@ -307,18 +366,15 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
         PM_TRY(err);
         *count += (uint64_t)p.batch[slot]->valid;
         *skipped += (uint64_t)p.batch[slot]->skipped;
-        pm_progress_count(bar, done + 1, *count, pm_loader_waited(p.loader));
+        if (bar)
+            pm_progress_count(bar, done + 1, *count, pm_loader_waited(p.loader));
     }
     PM_TRY(finish_all(&p, (int)(done % SLOTS)));
+    if (ev->replicas)
+        PM_TRY(merge_scores(&p, count, skipped));
     PM_TRY(tell_skipped(ev, *count, *skipped));
-    ev->e->task_row->score_report(p.score, metrics);
-    cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
-    PM_TRY(write_files(ev, p.score));
-    if (detail) {
-        if (ev->e->task_row->score_detail)
-            ev->e->task_row->score_detail(p.score, detail);
-        PM_TRY(add_samples(ev, p.score, cJSON_AddArrayToObject(detail, "samples")));
-    }
+    if (pm_replicas_rank(ev->replicas) == 0)
+        PM_TRY(report(&p, metrics, detail));
 out:
     for (int k = 0; k < SLOTS; k++)
         if (p.batch[k]) {

@@ -38,9 +38,9 @@ out:
 int pm_trainer_loader(struct pm_trainer *t)
 {
     pm_loader_destroy(&t->run.loader);
-    return pm_experiment_loader(t->run.e, true, t->run.c->run.batch_size,
-                                pm_clones_slice(t->run.clones), t->run.step, NULL,
-                                &t->start.sampler, &t->run.loader);
+    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size,
+                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler,
+                                &t->run.loader);
 }
 
 /* Warns if the devices differ from the checkpoint's. The run may resume, but its results differ in
@@ -125,7 +125,7 @@ static int start(struct pm_trainer *t)
     PM_TRY(pm_trainer_share_start(t));
     t->run.evaluated_step = UINT64_MAX;
     t->start.first_step = t->run.step;
-    if (t->run.c->eval.every_steps > 0 && t->run.e->facts.own_sizes && pm_trainer_is_chief(t))
+    if (t->run.c->eval.every_steps > 0 && t->run.e->facts.own_sizes)
         PM_TRY(pm_trainer_plan_evaluation(t));
 out:
     return err;

@@ -118,9 +118,11 @@ int pm_trainer_plan_evaluation(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(evaluated_variables(t, &v));
-    if (!t->saving.evaluator)
+    if (!t->saving.evaluator) {
         PM_TRY(pm_evaluator_create(t->run.e, pm_clones_device(t->run.clones, 0), v,
                                    &t->saving.evaluator));
+        pm_evaluator_share(t->saving.evaluator, t->replicas.r);
+    }
 out:
     return err;
 }
@@ -142,6 +144,8 @@ static int evaluate(struct pm_trainer *t)
     t->saving.metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->saving.evaluator, t->saving.metrics, detail, &count, &skipped));
+    if (!pm_trainer_is_chief(t))
+        goto out;
     PM_TRY(pm_trainer_check_folder(t));
     pm_early_stop_count(&t->saving.stop, t->run.step, t->saving.metrics);
     if (t->saving.best || t->saving.stop.metric) /* first, because it may lose the device */
@@ -165,15 +169,15 @@ int pm_trainer_agree_end(struct pm_trainer *t)
     return pm_trainer_agree(t, &t->saving.stops_early, sizeof t->saving.stops_early);
 }
 
-/* The chief evaluates; the other processes wait, and learn whether training ends early. */
+/* All processes evaluate; the chief has the results, and tells the others whether training ends
+ * early. */
 int pm_trainer_evaluate(struct pm_trainer *t)
 {
     int err = PM_OK;
 
     if (t->run.evaluated_step == t->run.step)
         return PM_OK;
-    if (pm_trainer_is_chief(t))
-        PM_TRY(evaluate(t));
+    PM_TRY(evaluate(t));
     t->run.evaluated_step = t->run.step;
     PM_TRY(pm_trainer_agree_end(t));
 out:
