@@ -99,6 +99,7 @@ static int one_step(struct pm_trainer *t)
     t->run.step++;
     if (pm_clones_wait(t->run.clones))
         PM_TRY(pm_trainer_collect(t));
+    PM_TRY(pm_trainer_flip(t));
 out:
     if (batch)
         pm_loader_release(t->run.loader, batch);
@@ -144,9 +145,11 @@ static int after_step(struct pm_trainer *t)
     }
     if (saves && !(evaluates && t->saving.stop.metric)) {
         PM_TRY(pm_trainer_save(t)); /* else the evaluation saves, with what it counted */
+        PM_TRY(pm_trainer_mend_drift(t));
     } else if (is_due(t->run.step, run->snapshot_every_steps)) {
         PM_TRY(pm_trainer_drain(t));
         PM_TRY(pm_trainer_snapshot(t));
+        PM_TRY(pm_trainer_mend_drift(t));
     }
     if (pm_watch_histograms_due(t->watch, &t->run)) {
         PM_TRY(pm_trainer_drain(t));

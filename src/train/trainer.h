@@ -183,6 +183,11 @@ int pm_trainer_share_start(struct pm_trainer *t);
  * none), and whether a checkpoint is due by its clock. Reads the words of the last step. */
 void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b);
 void pm_trainer_read_words(struct pm_trainer *t);
+/* Compares the snapshots of all processes, which must be of the same step. If one differs from the
+ * chief's, warns and replaces it, with the values of the devices. */
+int pm_trainer_mend_drift(struct pm_trainer *t);
+/* For tests: PM_FLIP. Call it after each step. */
+int pm_trainer_flip(struct pm_trainer *t);
 /* Replaces the value by the chief's. */
 int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size);
 /* Notes for the other processes what this one does. */

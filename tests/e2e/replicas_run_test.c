@@ -311,6 +311,26 @@ static void the_failure_of_one_process_is_that_of_all(void **state)
     assert_int_equal(newest("lost"), 7);
 }
 
+/* A bit of rank 1's values flips: the next snapshot finds it. Until then the run is another one. */
+static void a_flipped_bit_is_mended(void **state)
+{
+    char command[4096];
+    struct result r;
+
+    (void)state;
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" train %s run.folder=%s %s "
+             "run.snapshot_every_steps=11 devices='[\"cpu\"]' : -n 1 env PM_FLIP=1:11",
+             in("net.json"), in("flip"), options);
+    r = run(&(struct how){ .environment = launcher(1, command) },
+            "train %s run.folder=%s", in("net.json"), in("flip"));
+    assert_int_equal(r.code, 0);
+    assert_contains(r.err, "step 11: the values of rank 1 (");
+    assert_contains(r.err, "first in conv1/weights");
+    drop(&r);
+    same_bytes(in("two-n/checkpoints/step-000020.safetensors"),
+               in("flip/checkpoints/step-000020.safetensors"));
+}
+
 /* ------------------------------------------------------------------------------------------ */
 
 static int set_up(void **state)
@@ -332,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_killed_process_ends_all),
         cmocka_unit_test(a_stopped_process_changes_nothing),
         cmocka_unit_test(the_failure_of_one_process_is_that_of_all),
+        cmocka_unit_test(a_flipped_bit_is_mended),
     };
 
     if (system("command -v mpirun >/dev/null") != 0) {
