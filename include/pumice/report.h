@@ -62,6 +62,7 @@ enum pm_phase_of_run {
     PM_RUN_DATA,       /* waiting for the loader's next batch */
     PM_RUN_DEVICE,     /* waiting for forward and backward passes; with one clone also the update */
     PM_RUN_AVERAGE,    /* adding up the gradients of several clones */
+    PM_RUN_EXCHANGE,   /* waiting for the gradients of other processes */
     PM_RUN_UPDATE,    /* several clones: the optimizer on the host, copying values to the devices */
     PM_RUN_SAVING,     /* host snapshots and checkpoints */
     PM_RUN_EVALUATING,

@@ -201,6 +201,9 @@ const struct pm_command pm_command_train = {
         "             memory of each device, the time of a step and of all steps. The run folder\n"
         "             is not touched\n"
         "\n"
+        "Several processes that mpirun starts train one model together, on one or more machines:\n"
+        "docs/replicas.md.\n"
+        "\n"
         "  pumice train configs/shapes_classification.json\n"
         "  pumice train configs/shapes_segmentation.json\n"
         "  pumice train configs/lenet_mnist.json run.steps=300 devices='[\"vulkan:0\", \"cpu\"]'\n",

@@ -166,6 +166,7 @@ static int find_phases(const struct pm_report *r, struct phase list[PM_RUN_PHASE
 {
     static const struct { enum pm_phase_of_run phase; const char *label; } order[] = {
         { PM_RUN_DEVICE, "computing" }, { PM_RUN_AVERAGE, "adding up gradients" },
+        { PM_RUN_EXCHANGE, "waiting for other processes" },
         { PM_RUN_UPDATE, "updating on the host" }, { PM_RUN_DATA, "waiting for data" },
         { PM_RUN_EVALUATING, "evaluating" }, { PM_RUN_SAVING, "saving" }, { PM_RUN_OTHER, "other" },
     };

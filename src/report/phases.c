@@ -8,7 +8,7 @@ const char *const pm_phase_names[PM_RUN_PHASES] = {
     [PM_RUN_OTHER] = "other",     [PM_RUN_DATA] = "data",
     [PM_RUN_DEVICE] = "device",   [PM_RUN_AVERAGE] = "average",
     [PM_RUN_UPDATE] = "update",   [PM_RUN_SAVING] = "saving",
-    [PM_RUN_EVALUATING] = "evaluating",
+    [PM_RUN_EVALUATING] = "evaluating", [PM_RUN_EXCHANGE] = "exchange",
 };
 
 /* In traces; other time is a gap there. */
@@ -16,6 +16,7 @@ static const char *const span_names[PM_RUN_PHASES] = {
     [PM_RUN_DATA] = "waiting for data",
     [PM_RUN_DEVICE] = "waiting for devices",
     [PM_RUN_AVERAGE] = "gradient average",
+    [PM_RUN_EXCHANGE] = "waiting for other processes",
     [PM_RUN_UPDATE] = "update and values",
     [PM_RUN_SAVING] = "saving",
     [PM_RUN_EVALUATING] = "evaluating",
