@@ -175,6 +175,9 @@ int pm_trainer_join_replicas(struct pm_trainer *t);
 void pm_trainer_leave_replicas(struct pm_trainer *t);
 /* Appends the devices of all clones, for checkpoints: "vulkan:0:0 cpu:2" (address, threads). */
 void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out);
+/* If another process has a newer checkpoint in its run folder than the chief, copies it to the
+ * chief's. The chief holds the lock of its folder. */
+int pm_trainer_fetch_newest(struct pm_trainer *t);
 /* Compares version, data and variables of all processes. PM_ECONFIG, PM_EDATA. */
 int pm_trainer_compare(struct pm_trainer *t);
 /* Copies the chief's snapshot, which start_values has made, to all processes, and restores it. */

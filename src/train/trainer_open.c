@@ -377,7 +377,7 @@ int pm_trainer_prepare(struct pm_trainer *t)
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
                               &t->run.e));
     note_data(t);
-    if (pm_trainer_is_chief(t))
+    if (!t->replicas.r) /* else pm_trainer_open does it */
         PM_TRY(pm_trainer_check_resume(t));
     PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
     PM_TRY(pm_trainer_join_replicas(t));
@@ -402,6 +402,9 @@ int pm_trainer_open(struct pm_trainer *t)
         PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     else
         PM_TRY(pm_make_folders(c->run.folder));
+    PM_TRY(pm_trainer_fetch_newest(t));
+    if (t->replicas.r && pm_trainer_is_chief(t))
+        PM_TRY(pm_trainer_check_resume(t));
     open_log(t);
     PM_TRY(pm_experiment_say_devices(t->run.e));
     if (pm_trainer_is_chief(t) && pm_checkpoint_newest_step(c->run.folder) < 0 &&

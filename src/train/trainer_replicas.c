@@ -264,6 +264,59 @@ out:
     return err;
 }
 
+/* Sends a file of rank `from`'s run folder to the chief, under the same name. */
+static int fetch_file(struct pm_trainer *t, int from, const char *name)
+{
+    const int rank = pm_replicas_rank(t->replicas.r);
+    char path[4096], *bytes = NULL;
+    size_t size = 0;
+    int err = PM_OK;
+
+    snprintf(path, sizeof path, "%s/checkpoints/%s", t->run.c->run.folder, name);
+    if (rank == from)
+        PM_TRY(pm_file_read(path, &bytes, &size));
+    PM_TRY(pm_replicas_broadcast_bytes(t->replicas.r, from, &bytes, &size));
+    if (rank == 0) {
+        PM_TRY(pm_make_folders(t->run.c->run.folder));
+        snprintf(path, sizeof path, "%s/checkpoints", t->run.c->run.folder);
+        PM_TRY(pm_make_folders(path));
+        snprintf(path, sizeof path, "%s/checkpoints/%s", t->run.c->run.folder, name);
+        PM_TRY(pm_file_write(path, bytes, size));
+    }
+out:
+    pm_free(bytes);
+    return err;
+}
+
+/* The .json comes last: a checkpoint without it is not complete. */
+int pm_trainer_fetch_newest(struct pm_trainer *t)
+{
+    struct pm_replicas *r = t->replicas.r;
+    int64_t own, *all;
+    char name[64];
+    int best = 0, err = PM_OK;
+
+    if (!r)
+        return PM_OK;
+    own = pm_checkpoint_newest_step(t->run.c->run.folder);
+    all = pm_calloc((size_t)pm_replicas_count(r), sizeof *all);
+    PM_TRY(pm_replicas_allgather(r, &own, sizeof own, all));
+    for (int k = 1; k < pm_replicas_count(r); k++)
+        if (all[k] > all[best])
+            best = k;
+    if (best == 0)
+        goto out;
+    PM_INFO("train", "the newest checkpoint, step %lld, comes from rank %d (%s)",
+            (long long)all[best], best, pm_replicas_host(r, best));
+    snprintf(name, sizeof name, "step-%06lld.safetensors", (long long)all[best]);
+    PM_TRY(fetch_file(t, best, name));
+    snprintf(name, sizeof name, "step-%06lld.json", (long long)all[best]);
+    PM_TRY(fetch_file(t, best, name));
+out:
+    pm_free(all);
+    return err;
+}
+
 /* ---- drift ------------------------------------------------------------------------------- */
 
 /* PM_FLIP=1:7 flips a bit of rank 1's values after step 7, to test what follows. */

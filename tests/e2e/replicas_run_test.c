@@ -127,6 +127,33 @@ static void a_run_goes_on_with_other_numbers(void **state)
     }
 }
 
+/* Without a shared disk: the chief has no checkpoint, or an old one, and rank 1 has the newest.
+ * Each has a working folder of its own. */
+static void the_newest_checkpoint_is_fetched(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        snprintf(command, sizeof command,
+                 "cd %s && rm -rf w0 w1 && mkdir w0 w1 && cp -r two-n w1/r", folder);
+        assert_int_equal(system(command), 0);
+        if (old)
+            check(train(2, "", "w0/r", "run.steps=10 devices='[\"cpu\"]'"), 0);
+        snprintf(command, sizeof command,
+                 "-wdir %s \"$PUMICE_PROGRAM\" train %s run.folder=r %s run.steps=30 "
+                 "devices='[\"cpu\"]' : -n 1 -wdir %s",
+                 in("w0"), in("net.json"), options, in("w1"));
+        check(run(&(struct how){ .environment = launcher(1, command) },
+                  "train %s run.folder=r", in("net.json")), 0, "step 20, comes from rank 1");
+        check(train(2, "", "two-n", "run.steps=30 devices='[\"cpu\"]'"), 0);
+        same_bytes(in("w0/r/checkpoints/step-000030.safetensors"),
+                   in("two-n/checkpoints/step-000030.safetensors"));
+        snprintf(command, sizeof command, "rm %s", in("two-n/checkpoints/step-000030.*"));
+        assert_int_equal(system(command), 0);
+    }
+}
+
 /* ---- bad starts -------------------------------------------------------------------------- */
 
 static void bad_starts_are_one_error(void **state)
@@ -346,6 +373,7 @@ int main(void)
         cmocka_unit_test(processes_share_the_cpu),
         cmocka_unit_test(bfloat16_changes_little),
         cmocka_unit_test(a_run_goes_on_with_other_numbers),
+        cmocka_unit_test(the_newest_checkpoint_is_fetched),
         cmocka_unit_test(bad_starts_are_one_error),
         cmocka_unit_test(unlike_data_is_refused),
         cmocka_unit_test(a_signal_stops_all_at_one_step),
