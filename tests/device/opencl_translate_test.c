@@ -278,6 +278,17 @@ static void test_constants(void **state)
     }
 }
 
+/* A constant array is assigned element by element. */
+static void test_constant_array(void **state)
+{
+    struct pm_str text = text_of("matmul", true);
+
+    (void)state;
+    check_has(&text, ".v[3] = ((float4)(0.0f, 0.0f, 0.0f, 0.0f));\n");
+    check_lacks(&text, "){ { ");
+    pm_str_free(&text);
+}
+
 /* Integers wrap around; bools are 0 and 1, in vectors 0 and -1. */
 static void test_values(void **state)
 {
@@ -527,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_flow),
         cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_constant_array),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_phis), cmocka_unit_test(test_switch_phis),
         cmocka_unit_test(test_unknown),

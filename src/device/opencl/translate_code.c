@@ -258,11 +258,47 @@ static void put_load(struct translator *t, const uint32_t *w)
     pm_str_add(t->out, !t->err && pm_cl_is_bool_component(t, pointer) ? " != 0;\n" : ";\n");
 }
 
+/* Assigns a constant to the part at `path` of what a pointer points to; arrays and structs part by
+ * part. From a whole array clang makes a variable outside of the kernel, in its private memory, and
+ * Mesa 22.3 crashes at that. */
+static void put_constant_store(struct translator *t, uint32_t pointer, uint32_t value,
+                               struct pm_str *path, int nesting)
+{
+    const uint32_t *w = pm_cl_def(t, value);
+    const struct cl_type *k = pm_cl_type(t, pm_cl_type_of(t, value));
+    const size_t length = path->length;
+
+    if (cl_op(w) != SpvOpConstantComposite || (k->kind != CL_ARRAY && k->kind != CL_STRUCT) ||
+        cl_length(w) != 3 + k->count || nesting == CL_MOST_TYPE_NESTING) {
+        pm_cl_line(t);
+        pm_cl_put_target(t, pointer);
+        pm_str_add(t->out, "%s = ", path->text);
+        pm_cl_put_value(t, value);
+        pm_str_add(t->out, ";\n");
+        pm_cl_check_length(t);
+        return;
+    }
+    for (uint32_t i = 0; i < k->count && !t->err; i++) {
+        pm_str_add(path, k->kind == CL_ARRAY ? ".v[%u]" : ".m%u", i);
+        put_constant_store(t, pointer, w[3 + i], path, nesting + 1);
+        path->length = length;
+    }
+}
+
 static void put_store(struct translator *t, const uint32_t *w)
 {
     const uint32_t pointer = cl_word(w, 1), value = cl_word(w, 2);
     const struct cl_type *vector = unaligned_vector(t, w, pm_cl_type_of(t, value), 3);
 
+    if (cl_op(pm_cl_def(t, value)) == SpvOpConstantComposite &&
+        pm_cl_type(t, pm_cl_type_of(t, value))->kind != CL_VECTOR) {
+        struct pm_str path = { 0 };
+
+        pm_str_add(&path, "%s", "");
+        put_constant_store(t, pointer, value, &path, 0);
+        pm_str_free(&path);
+        return;
+    }
     pm_cl_line(t);
     if (vector) {
         pm_str_add(t->out, "vstore%u(", vector->count);
