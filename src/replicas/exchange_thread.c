@@ -1,14 +1,14 @@
 /* exchange_thread: the only thread that calls the transport. While messages are under way it polls
- * and naps: 50 us after something moved, then longer, up to 1 ms. Without a job it sleeps until a
- * job comes, or until the states of the ranks are due. */
+ * and naps: 50 us after something moved, then longer, up to 1 ms. Without a job it naps for 50 ms,
+ * or until a job comes or the states of the ranks are due: a rank that asks for this one's state
+ * must not wait. */
 #include "replicas/replicas_private.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-enum { SHORTEST_NAP_NS = 50 * 1000, LONGEST_NAP_NS = 1000 * 1000 };
+enum { SHORTEST_NAP_NS = 50 * 1000, LONGEST_NAP_NS = 1000 * 1000, IDLE_NAP_NS = 50 * 1000 * 1000 };
 static const double first_warning = 10, second_warning = 60, later_warnings = 300; /* seconds */
 enum { WARNING_STEPS = 20 }; /* no warning before the time of so many steps */
 
@@ -20,7 +20,7 @@ void pm_replicas_record(struct pm_replicas *r, int failure, int rank, const char
         return;
     r->failure = failure;
     r->failed_rank = rank;
-    snprintf(r->failure_text, sizeof r->failure_text, "%s", text);
+    pm_printable(r->failure_text, sizeof r->failure_text, text); /* as pm_fail does */
     pthread_cond_broadcast(&r->moved);
 }
 
@@ -116,7 +116,8 @@ static void work(struct pm_replicas *r)
         if (moved || polled > 0) {
             pause = SHORTEST_NAP_NS * 1e-9;
         } else if (!r->quit) {
-            nap(r, is_idle(r) ? fmax(pause, pm_rank_states_due(r)) : pause);
+            nap(r,
+                is_idle(r) ? fmax(pause, fmin(pm_rank_states_due(r), IDLE_NAP_NS * 1e-9)) : pause);
             pause = fmin(2 * pause, LONGEST_NAP_NS * 1e-9);
         }
     }
@@ -134,9 +135,12 @@ static void *run(void *arg)
     r->rank = rank;
     r->count = count;
     r->opened = true;
-    if (!r->transport)
+    if (r->transport && count > PM_MOST_RANKS)
+        snprintf(why, sizeof why, "%d processes were started, but the most is %d", count,
+                 PM_MOST_RANKS);
+    if (why[0] || !r->transport) {
         pm_replicas_record(r, PM_ECONFIG, -1, why);
-    else {
+    } else {
         r->ranks = pm_calloc((size_t)count, sizeof *r->ranks);
         for (int i = 0; i < count; i++)
             r->ranks[i].receiving = r->ranks[i].sending = -1, r->ranks[i].heard_at = pm_seconds();
@@ -145,7 +149,8 @@ static void *run(void *arg)
     pthread_mutex_unlock(&r->lock);
     if (!r->transport)
         return NULL;
-    work(r);
+    if (r->ranks)
+        work(r);
     r->row->close(r->transport, r->orderly);
     return NULL;
 }
@@ -153,7 +158,7 @@ static void *run(void *arg)
 int pm_exchange_thread_start(struct pm_replicas *r)
 {
     pthread_condattr_t a;
-    int err = PM_OK;
+    int code, err = PM_OK;
 
     pthread_condattr_init(&a);
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
@@ -161,9 +166,10 @@ int pm_exchange_thread_start(struct pm_replicas *r)
     pthread_cond_init(&r->wake, &a);
     pthread_cond_init(&r->moved, &a);
     pthread_condattr_destroy(&a);
-    if (pthread_create(&r->thread, NULL, run, r) != 0)
+    code = pthread_create(&r->thread, NULL, run, r);
+    if (code != 0)
         return pm_fail(PM_EFAIL, "replicas: the exchange thread cannot be created: %s",
-                       strerror(errno));
+                       strerror(code));
     pthread_mutex_lock(&r->lock);
     while (!r->opened)
         pthread_cond_wait(&r->moved, &r->lock);

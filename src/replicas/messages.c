@@ -5,7 +5,6 @@
 
 enum { CHUNK = 16 << 20 }; /* bytes of one message of a broadcast */
 
-
 /* Whether all transfers with other ranks are finished; else *waiting is the first that is not. */
 static bool all_finished(struct pm_replicas *r, int *number, atomic_int *waiting, bool *moved)
 {
@@ -168,8 +167,8 @@ out:
 struct broadcast {
     struct pm_job job;
     int root;
-    const char *from; /* at the root: everything */
-    char *buffer;     /* elsewhere: one message */
+    char *buffer;     /* one message: the root, too, sends from a copy, because the transport may
+                       * still read it after a failure */
     size_t size;      /* of this message */
     bool begun;
     int *transfer;    /* [ranks]: to each rank at the root, else from the root */
@@ -180,10 +179,9 @@ static int begin_broadcast(struct pm_replicas *r, struct broadcast *b)
     for (int i = 0; i < r->count; i++) {
         if (i == r->rank || (r->rank != b->root && i != b->root))
             continue;
-        b->transfer[i] =
-            r->rank == b->root
-                ? r->row->send(r->transport, i, TAG_BROADCAST, b->from, b->size)
-                : r->row->receive(r->transport, i, TAG_BROADCAST, b->buffer, b->size);
+        b->transfer[i] = r->rank == b->root
+                             ? r->row->send(r->transport, i, TAG_BROADCAST, b->buffer, b->size)
+                             : r->row->receive(r->transport, i, TAG_BROADCAST, b->buffer, b->size);
         if (b->transfer[i] < 0)
             return -1;
     }
@@ -206,10 +204,11 @@ int pm_replicas_broadcast(struct pm_replicas *r, int root, void *data, size_t si
     int err = PM_OK;
 
     b.transfer = no_transfers(r->count);
-    b.buffer = r->rank == root ? NULL : pm_malloc((size < CHUNK ? size : CHUNK) + 1);
+    b.buffer = pm_malloc((size < CHUNK ? size : CHUNK) + 1);
     for (size_t at = 0; at < size; at += b.size) {
-        b.from = (const char *)data + at;
         b.size = size - at < CHUNK ? size - at : CHUNK;
+        if (r->rank == root)
+            memcpy(b.buffer, (const char *)data + at, b.size);
         b.begun = false;
         pm_job_submit(r, &b.job);
         PM_TRY(pm_job_wait(r, &b.job));

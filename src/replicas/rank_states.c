@@ -87,19 +87,24 @@ static int send(struct pm_replicas *r, int i)
     pthread_mutex_lock(&r->lock);
     k->outgoing = r->own;
     k->outgoing.since = pm_seconds() - r->phase_at;
+    k->outgoing.asks = k->asks;
     pthread_mutex_unlock(&r->lock);
-    k->due = false;
+    k->due = k->asks = false;
     k->sending = r->row->send(r->transport, i, TAG_STATE, &k->outgoing, sizeof k->outgoing);
     return k->sending < 0 ? -1 : 0;
 }
 
-/* Records the loss of a rank that has been silent for too long. */
+/* Records the loss of a rank that has been silent for too long. Time in which this process itself
+ * was paused, for example by Ctrl-Z, is not silence of the others. */
 static void check_silence(struct pm_replicas *r)
 {
-    const double now = pm_seconds();
+    const double now = pm_seconds(), pause = now - r->checked_at - interval;
     char who[256], text[480];
 
     pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->count && r->checked_at > 0 && pause > interval; i++)
+        r->ranks[i].heard_at = fmin(now, r->ranks[i].heard_at + pause);
+    r->checked_at = now;
     for (int i = 0; i < r->count && r->hang_seconds > 0; i++)
         if (i != r->rank && now - r->ranks[i].heard_at > r->hang_seconds) {
             pm_rank_states_describe(r, i, who, sizeof who);
@@ -112,11 +117,13 @@ static void check_silence(struct pm_replicas *r)
 
 int pm_rank_states_move(struct pm_replicas *r, bool *moved)
 {
-    bool due;
+    bool due, asks;
 
     pthread_mutex_lock(&r->lock);
     due = r->state_due || pm_rank_states_due(r) <= 0;
+    asks = r->own.asks != 0;
     r->state_due = false;
+    r->own.asks = 0;
     if (due)
         r->state_at = pm_seconds();
     pthread_mutex_unlock(&r->lock);
@@ -124,15 +131,12 @@ int pm_rank_states_move(struct pm_replicas *r, bool *moved)
         if (i == r->rank)
             continue;
         r->ranks[i].due |= due;
+        r->ranks[i].asks |= asks;
         if (receive(r, i, moved) < 0 || send(r, i) < 0)
             return -1;
     }
-    if (due) {
-        pthread_mutex_lock(&r->lock);
-        r->own.asks = 0;
-        pthread_mutex_unlock(&r->lock);
+    if (due)
         check_silence(r);
-    }
     return 0;
 }
 

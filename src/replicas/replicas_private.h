@@ -41,7 +41,7 @@ struct rank {
     int place;            /* lower ranks on the same host */
     struct rank_state state; /* last received */
     struct rank_state incoming, outgoing;
-    bool due;             /* a state is to be sent to it */
+    bool due, asks;       /* a state is to be sent to it, which asks for its own */
     bool told;            /* it has this process's state `leaving`, the last one */
     int receiving;        /* transfer of the next state; -1: none */
     int sending;          /* transfer of this process's state to it; -1: none */
@@ -68,6 +68,7 @@ struct pm_replicas {
     double phase_at;      /* pm_seconds when own.phase began */
     double state_at;      /* when the last states were sent */
     bool state_due;       /* send now */
+    double checked_at;    /* when the exchange thread last looked for silent ranks */
     int failure, failed_rank; /* PM_E... of the first failure; its rank, -1: found by this one */
     char failure_text[640];
     double hang_seconds, step_seconds, stop_seconds;

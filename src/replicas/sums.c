@@ -2,8 +2,11 @@
  *
  * A piece of n floats goes through two phases. First every rank r sends to every rank k the k-th
  * part of its piece, and owns part r: it adds the parts that it receives, in the order of ranks.
- * Then it sends the sum to all. At most WINDOW pieces are under way. Which piece is where depends
- * on the network; the additions do not. */
+ * Then it sends the sum to all. At most WINDOW pieces are under way, and piece n + WINDOW begins
+ * after the end of piece n. Which piece is where depends on the network; the additions do not.
+ *
+ * Messages are sent from copies: after a failure, the transport may still read a message when the
+ * caller has freed its array. */
 #include "replicas/replicas_private.h"
 
 #include "replicas/bfloat16.h"
@@ -12,11 +15,13 @@
 #include <string.h>
 
 enum {
-    PIECE = 1 << 18,  /* floats: 1 MiB */
+    PIECE = 1 << 18, /* floats: 1 MiB */
     WINDOW = 8,
-    BLOCK = 2048,     /* floats that are added at once, and stay in the cache */
-    TAGS = 2 * WINDOW /* a piece and the one WINDOW later never share a tag */
+    BLOCK = 2048, /* floats that are added at once, and stay in the cache */
+    TAGS = WINDOW /* pieces that are under way at once never share a tag */
 };
+/* Both directions of all pieces; of a state and a gather. */
+_Static_assert((2 * WINDOW + 4) * PM_MOST_RANKS <= PM_MOST_TRANSFERS, "too few transfers");
 
 struct range {
     size_t offset, count;
@@ -27,10 +32,10 @@ struct piece {
     int phase;            /* 0: free; 1: parts travel; 2: sums travel */
     size_t number;        /* of the piece in this sum */
     size_t offset, count;
-    const float *from;    /* this rank's values */
     int *sending, *receiving; /* [ranks]; -1: none */
     void *incoming;       /* [ranks][part]: floats, or bfloat16 */
-    uint16_t *halves;     /* bfloat16: [count], the values to send, then the sums */
+    float *own;           /* float32: [PIECE], this rank's values */
+    uint16_t *halves;     /* bfloat16: [PIECE], the same, then the sums */
 };
 
 struct pm_replica_sum {
@@ -111,12 +116,10 @@ static int send_parts(struct pm_replica_sum *s, struct piece *p)
     const int ranks = s->r->count, own = s->r->rank;
     const size_t mine = part_size(p->count, ranks, own);
 
-    if (s->wire == PM_WIRE_BFLOAT16)
-        pm_bfloat16_from(p->halves, p->from, p->count);
     for (int k = 1; k < ranks; k++) {
         const int to = (own + k) % ranks, from = (own - k + ranks) % ranks;
         const size_t begin = part_begin(p->count, ranks, to);
-        const void *out = s->wire == PM_WIRE_FLOAT32 ? (const void *)(p->from + begin)
+        const void *out = s->wire == PM_WIRE_FLOAT32 ? (const void *)(p->own + begin)
                                                      : (const void *)(p->halves + begin);
 
         if (exchange(s, p, 1, to, out, part_size(p->count, ranks, to), from,
@@ -159,8 +162,7 @@ static const float *values_of(struct pm_replica_sum *s, const struct piece *p, i
     const uint16_t *halves;
 
     if (s->wire == PM_WIRE_FLOAT32)
-        return k == s->r->rank ? p->from + own + begin
-                               : (const float *)incoming_of(s, p, k) + begin;
+        return k == s->r->rank ? p->own + own + begin : (const float *)incoming_of(s, p, k) + begin;
     halves = k == s->r->rank ? p->halves + own : incoming_of(s, p, k);
     pm_bfloat16_to(s->block, halves + begin, n);
     return s->block;
@@ -217,7 +219,16 @@ static bool arrived(struct pm_replica_sum *s, struct piece *p, bool *moved)
     return true;
 }
 
-/* Takes the next piece of the ranges that are ready; false: there is none. */
+static void copy_values(struct pm_replica_sum *s, struct piece *p, const float *from)
+{
+    if (s->wire == PM_WIRE_FLOAT32)
+        memcpy(p->own, from, p->count * sizeof *from);
+    else
+        pm_bfloat16_from(p->halves, from, p->count);
+}
+
+/* Takes the next piece of the ranges that are ready, if it belongs to this place of the window;
+ * false: there is none. */
 static bool take_piece(struct pm_replica_sum *s, struct piece *p)
 {
     const int ready = atomic_load_explicit(&s->ready, memory_order_acquire);
@@ -225,13 +236,13 @@ static bool take_piece(struct pm_replica_sum *s, struct piece *p)
 
     while (s->range < ready && s->at == s->ranges[s->range].count)
         s->range++, s->at = 0;
-    if (s->range == ready)
+    if (s->range == ready || p != &s->piece[s->started % WINDOW])
         return false;
     g = &s->ranges[s->range];
     p->number = s->started++;
     p->offset = g->offset + s->at;
-    p->from = g->from + s->at;
     p->count = g->count - s->at < PIECE ? g->count - s->at : PIECE;
+    copy_values(s, p, g->from + s->at);
     s->at += p->count;
     return true;
 }
@@ -296,6 +307,8 @@ struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count
         p->incoming = pm_calloc((size_t)r->count * most, wire_bytes(s));
         if (wire == PM_WIRE_BFLOAT16)
             p->halves = pm_calloc(PIECE, sizeof *p->halves);
+        else
+            p->own = pm_calloc(PIECE, sizeof *p->own);
     }
     return s;
 }
@@ -309,6 +322,7 @@ void pm_replica_sum_destroy(struct pm_replica_sum **sum)
     pm_job_abandon(s->r, &s->job);
     for (int i = 0; i < WINDOW; i++) {
         pm_job_free(s->r, s->piece[i].incoming);
+        pm_job_free(s->r, s->piece[i].own);
         pm_job_free(s->r, s->piece[i].halves);
         pm_free(s->piece[i].sending);
         pm_free(s->piece[i].receiving);

@@ -16,8 +16,8 @@ struct pm_transport; /* a row's private state */
 
 /* Of the row below. A plug-in of another number is refused. */
 enum { PM_TRANSPORT_VERSION = 1 };
-/* Most messages that are under way at once in one process. */
-enum { PM_MOST_TRANSFERS = 4096 };
+/* Most messages that are under way at once in one process; most processes. */
+enum { PM_MOST_TRANSFERS = 16384, PM_MOST_RANKS = 800 };
 
 struct pm_transport_row {
     int version;      /* PM_TRANSPORT_VERSION */

@@ -8,8 +8,10 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -120,9 +122,9 @@ static void sum_body(struct place *p)
     pm_free(own);
 }
 
-static void check_sum(int ranks, int late, struct sum_case c)
+static void check_wires(struct wires *w, struct sum_case c)
 {
-    struct wires *w = wires_create(ranks, late);
+    const int ranks = w->ranks;
     struct place p[WIRE_RANKS];
 
     c.expected = pm_calloc((size_t)c.times * c.count + 1, sizeof *c.expected);
@@ -136,6 +138,11 @@ static void check_sum(int ranks, int late, struct sum_case c)
         assert_true(p[i].right);
     }
     wires_destroy(&w);
+}
+
+static void check_sum(int ranks, int late, struct sum_case c)
+{
+    check_wires(wires_create(ranks, late), c);
 }
 
 static void sums_have_the_order_of_ranks(void **state)
@@ -159,6 +166,19 @@ static void large_sums_fill_the_window(void **state)
     (void)state;
     check_sum(2, 5, (struct sum_case){ 30 * PIECE + 17, 9, 1, PM_WIRE_FLOAT32, NULL });
     check_sum(3, 20, (struct sum_case){ 12 * PIECE + 1, 5, 2, PM_WIRE_BFLOAT16, NULL });
+}
+
+/* One part of the first piece comes long after all others: no later piece may take its messages. */
+static void a_slow_piece_keeps_its_place(void **state)
+{
+    (void)state;
+    for (int wire = 0; wire < 2; wire++) {
+        struct wires *w = wires_create(3, 0);
+
+        w->slow.from = 2, w->slow.to = 1, w->slow.tag = 4, w->slow.polls = 400;
+        check_wires(w, (struct sum_case){ 70 * PIECE, 1, 1,
+                                          wire ? PM_WIRE_BFLOAT16 : PM_WIRE_FLOAT32, NULL });
+    }
 }
 
 /* ---- bfloat16 ---------------------------------------------------------------------------- */
@@ -336,6 +356,91 @@ out:
     pm_free(own);
 }
 
+/* Rank 0 fails in a sum, and frees its array while a message of it is under way to rank 1. */
+static void freeing_body(struct place *p)
+{
+    struct pm_replica_sum *s = pm_replica_sum_create(p->r, PIECE, 1, PM_WIRE_FLOAT32);
+    float *own = pm_calloc(PIECE, sizeof *own);
+    const float *result;
+    int err = PM_OK;
+
+    pm_replica_sum_start(s);
+    pm_replica_sum_add(s, 0, PIECE, own);
+    if (p->rank == 0) {
+        usleep(20000);
+        err = pm_fail(PM_EDATA, "the device is gone");
+    } else {
+        err = pm_replica_sum_wait(s, &result);
+    }
+    pm_replica_sum_destroy(&s);
+    pm_free(own);
+    if (p->rank == 1)
+        usleep(200000); /* the message arrives */
+    p->err = err;
+}
+
+/* The same of a broadcast: rank 2 fails, and the message to rank 1 is slow. */
+static void freeing_broadcast_body(struct place *p)
+{
+    enum { BYTES = 1 << 20 };
+    char *data = pm_calloc(1, BYTES);
+    int err = PM_OK;
+
+    if (p->rank == 2)
+        err = pm_fail(PM_EDATA, "the device is gone");
+    else
+        err = pm_replicas_broadcast(p->r, 0, data, BYTES);
+    pm_free(data);
+    if (p->rank == 1)
+        usleep(200000);
+    p->err = err;
+}
+
+static void failures_leave_no_message_behind(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct wires *w = wires_create(3, 0);
+        struct place p[WIRE_RANKS];
+
+        w->slow.from = 0, w->slow.to = 1, w->slow.tag = kind ? 3 : 4, w->slow.polls = 100;
+        run_places(w, p, kind ? freeing_broadcast_body : freeing_body, NULL);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(p[i].err, PM_EDATA);
+            assert_non_null(strstr(p[i].text, "the device is gone"));
+        }
+        wires_destroy(&w);
+    }
+}
+
+/* An idle rank answers in time when a signal makes another one ask for its state. */
+static void asking_body(struct place *p)
+{
+    static volatile sig_atomic_t signals[2];
+    int all[2];
+
+    if (p->rank == 0) {
+        sleep(2); /* in evaluation, for example */
+    } else {
+        pm_replicas_stop_flag(p->r, &signals[1], 0.3);
+        usleep(300000);
+        signals[1] = SIGTERM;
+    }
+    p->err = pm_replicas_allgather(p->r, &p->rank, sizeof p->rank, all);
+}
+
+static void an_idle_rank_answers_a_signal(void **state)
+{
+    struct wires *w = wires_create(2, 0);
+    struct place p[WIRE_RANKS];
+
+    (void)state;
+    run_places(w, p, asking_body, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(p[i].err, PM_OK);
+    wires_destroy(&w);
+}
+
 static void one_failure_ends_all(void **state)
 {
     struct wires *w = wires_create(4, 0);
@@ -372,10 +477,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_have_the_order_of_ranks),
         cmocka_unit_test(large_sums_fill_the_window),
+        cmocka_unit_test(a_slow_piece_keeps_its_place),
         cmocka_unit_test(bfloat16_rounds_to_nearest_even),
         cmocka_unit_test(bytes_are_exchanged),
         cmocka_unit_test(gathers_repeat),
         cmocka_unit_test(one_failure_ends_all),
+        cmocka_unit_test(failures_leave_no_message_behind),
+        cmocka_unit_test(an_idle_rank_answers_a_signal),
         cmocka_unit_test(a_cut_connection_is_an_error),
     };
 

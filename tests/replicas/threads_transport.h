@@ -1,6 +1,7 @@
 /* threads_transport: a transport between threads of one process (replicas/transport.h). A message
  * is copied when both ends have begun. It can come late by a random number of polls; messages with
- * the same ends and tag keep their order. A rank can be cut off, or held. */
+ * the same ends and tag keep their order. A rank can be cut off, or held, and the first message of
+ * one tag between two ranks can be slow. */
 #ifndef THREADS_TRANSPORT_H
 #define THREADS_TRANSPORT_H
 
@@ -40,6 +41,9 @@ struct wires {
     atomic_int next_rank;
     uint64_t order, random;
     int late;                  /* most polls by which a message is late */
+    struct {
+        int from, to, tag, polls;
+    } slow;                       /* the first such message; then polls is 0 */
     atomic_bool cut[WIRE_RANKS];  /* calls of this rank fail */
     atomic_bool held[WIRE_RANKS]; /* nothing reaches or leaves this rank */
     struct pm_transport rank[WIRE_RANKS];
@@ -80,6 +84,11 @@ static int wires_begin(struct pm_transport *t, struct wire_end end)
         end.order = w->order++;
         w->random = w->random * 6364136223846793005u + 1442695040888963407u;
         end.late = w->late > 0 ? (int)(w->random >> 33) % (w->late + 1) : 0;
+        if (w->slow.polls > 0 && end.sends && end.from == w->slow.from && end.to == w->slow.to &&
+            end.tag == w->slow.tag) {
+            end.late = w->slow.polls;
+            w->slow.polls = 0;
+        }
         t->end[i] = end;
         t->most = i >= t->most ? i + 1 : t->most;
     }

@@ -3,6 +3,7 @@
  * so MPI_THREAD_FUNNELED is enough. */
 #include "replicas/transport.h"
 
+#include <limits.h>
 #include <mpi.h>
 
 #include <stdio.h>
@@ -70,10 +71,15 @@ static struct pm_transport *open_mpi(void *ctx, int *rank, int *ranks, char *err
     return t;
 }
 
-static int take(struct pm_transport *t)
+/* MPI counts the bytes of a message in an int. */
+static int take(struct pm_transport *t, size_t size)
 {
     int i;
 
+    if (size > INT_MAX) {
+        snprintf(t->error, sizeof t->error, "a message of %zu bytes is too long", size);
+        return -1;
+    }
     if (t->unused_count == 0) {
         snprintf(t->error, sizeof t->error, "more than %d messages are under way",
                  PM_MOST_TRANSFERS);
@@ -102,7 +108,7 @@ static int started(struct pm_transport *t, int i, const char *call, int code)
 
 static int send_mpi(struct pm_transport *t, int to, int tag, const void *data, size_t size)
 {
-    const int i = take(t);
+    const int i = take(t, size);
 
     if (i < 0)
         return -1;
@@ -112,7 +118,7 @@ static int send_mpi(struct pm_transport *t, int to, int tag, const void *data, s
 
 static int receive_mpi(struct pm_transport *t, int from, int tag, void *data, size_t size)
 {
-    const int i = take(t);
+    const int i = take(t, size);
 
     if (i < 0)
         return -1;
