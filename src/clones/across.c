@@ -204,7 +204,6 @@ int pm_across_follow(struct pm_across *a, struct pm_moving *m)
             pm_moving_add(m, values);
             values += m->bytes / sizeof(float);
         }
-    PM_TRY(pm_moving_end(m));
 out:
     return err;
 }

@@ -18,7 +18,8 @@ void pm_across_add(struct pm_across *a, size_t offset, size_t count, const float
 /* Exchanges words and losses, after pm_clones_finish. Sets the losses in r, and in step the rates
  * of rank 0. PM_EFAIL: another rank is at another step. */
 int pm_across_tell(struct pm_across *a, int slot, struct pm_step *step, struct pm_step_result *r);
-/* Sets the master's moving averages from the clones of all processes. */
+/* Computes the master's moving averages from the clones of all processes. pm_moving_end then writes
+ * them, once the sum is there: if a process is lost in the step, the master keeps all values. */
 int pm_across_follow(struct pm_across *a, struct pm_moving *m);
 /* Waits for the sum. It is valid until the next start. */
 int pm_across_end(struct pm_across *a, const float **sum);

@@ -232,11 +232,10 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
         PM_TRY(pm_clones_finish(c, slot));
         pm_phases_enter(c->o.phases, PM_RUN_EXCHANGE);
         PM_TRY(pm_across_tell(x->across, slot, step, r));
-        PM_TRY(pm_across_end(x->across, &sum));
-        /* Last, because it changes the master: if another process fails before, the master has the
-         * values of a whole step. */
         PM_TRY(pm_across_follow(x->across, &x->moving));
+        PM_TRY(pm_across_end(x->across, &sum));
         pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
+        PM_TRY(pm_moving_end(&x->moving));
     } else if (pm_clones_share_moving(c)) {
         PM_TRY(pm_clones_finish_all(c, slot, r));
         PM_TRY(pm_moving_follow(&x->moving));

@@ -32,8 +32,8 @@ int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
         if (all)
             return pm_fail(PM_ECONFIG,
                            "%s: run.batch_norm_update \"all\" combines the moving averages of all "
-                           "devices, but the ranges of a %s layer cannot be combined: set it to "
-                           "\"first\", or train on one device",
+                           "devices, and several processes always do, but the ranges of a %s layer "
+                           "cannot be combined: set it to \"first\", and train in one process",
                            n->name, n->layer->name);
         if (micro_batches > 1)
             return pm_fail(PM_ECONFIG,
