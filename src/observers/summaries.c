@@ -371,6 +371,8 @@ bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
     s->frame = batch->frame;
+    if (s->picture_count > (size_t)batch->examples) /* other processes have the rest of the batch */
+        s->picture_count = (size_t)batch->examples;
     s->picture_floats = pm_shape_count(batch->fields[0].shape);
     memcpy(s->pictures, batch->field[0],
            s->picture_count * s->picture_floats * sizeof *s->pictures);
@@ -513,13 +515,11 @@ out:
 static int add_activations(struct pm_summaries *s, struct pm_device *device,
                            struct pm_variables *variables)
 {
-    const struct pm_config_run *run = &s->e->config->run;
     const struct pm_named_floats *list = NULL;
-    const int most = run->summary_activations;
+    const int wanted = s->e->config->run.summary_activations, most = (int)s->picture_count;
     int count, err = PM_OK;
 
-    PM_TRY(run_values(s, false, most < run->batch_size ? most : run->batch_size, device, variables,
-                      &list, &count));
+    PM_TRY(run_values(s, false, wanted < most ? wanted : most, device, variables, &list, &count));
     add_histograms(s, list, (size_t)count, "activations/", "", true);
 out:
     return err;

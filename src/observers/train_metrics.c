@@ -106,7 +106,7 @@ void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct p
 {
     m->count[slot] = pm_shape_count(batch->fields[m->of.field].shape);
     memcpy(labels_of(m, slot, 0), batch->field[m->of.field],
-           m->batch * m->count[slot] * sizeof *m->labels);
+           (size_t)batch->examples * m->count[slot] * sizeof *m->labels);
 }
 
 static double mean_count(const struct pm_confusion *c)
