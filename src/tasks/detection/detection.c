@@ -42,6 +42,7 @@ const struct pm_task_row pm_task_detection = {
     .batch_metrics = pm_detection_batch_metrics,
     .measure_batch = pm_detection_measure_batch,
     .whole_batch = pm_detection_whole_batch,
+    .set_sum = pm_detection_set_sum,
     .free_host = pm_detection_free_truths,
     .picture = picture,
     .settle = pm_detection_settle,

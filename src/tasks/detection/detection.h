@@ -259,6 +259,7 @@ int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int
                        struct pm_frame *out);
 int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);
 void pm_detection_whole_batch(void *sampler, struct pm_batch *b);
+void pm_detection_set_sum(void *sampler, struct pm_batch *b, double sum);
 /* Numbers of a batch, as means over its pictures, and how they are computed. */
 extern const struct pm_batch_metric pm_detection_batch_metrics[];
 void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *batch,

@@ -79,6 +79,12 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
     add_window(t, train, out);
 }
 
+static bool has_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
+{
+    return s->task->loss.normalize_over == PM_NORMALIZE_BATCH &&
+           pm_detection_anchors_of(s->task, b->frame) && has_truths(s->task, s->train, b->frame);
+}
+
 /* The weights of the matched anchors of all examples: the divisor of the losses. */
 void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
 {
@@ -88,8 +94,7 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
     const size_t most = (size_t)t->data.max_boxes;
     double sum = 0;
 
-    if (!anchors || !has_truths(t, sampler->train, b->frame) ||
-        t->loss.normalize_over != PM_NORMALIZE_BATCH)
+    if (!has_normalizer(sampler, b))
         return;
     const size_t count = (size_t)anchors->count;
     for (int i = 0; i < b->valid && t->loss.normalize_by_matches; i++) {
@@ -99,6 +104,14 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
         for (size_t k = 0; k < count; k++)
             sum += matches[k] >= 0 ? (double)weights[matches[k]] : 0;
     }
+    b->sum = sum;
+    pm_detection_set_sum(ctx, b, sum);
+}
+
+void pm_detection_set_sum(void *ctx, struct pm_batch *b, double sum)
+{
+    if (!has_normalizer(ctx, b))
+        return;
     for (int i = 0; i < b->examples; i++)
         ((float *)b->field[PM_FIELD_NORMALIZER])[i] = sum > 1 ? (float)sum : 1;
 }

@@ -203,6 +203,10 @@ static void divisor_of_a_batch(void **state)
     s.e->task_row->whole_batch(&sampler, &b);
     for (int i = 0; i < 3; i++)
         assert_true(divisor[i] == 4);
+    assert_true(b.sum == 4);
+    s.e->task_row->set_sum(&sampler, &b, 7); /* another process has more */
+    for (int i = 0; i < 3; i++)
+        assert_true(divisor[i] == 7);
     matches[1][0] = 0;
     s.e->task_row->whole_batch(&sampler, &b);
     assert_true(divisor[0] == 6);
