@@ -432,6 +432,11 @@ int pm_clones_examples(const struct pm_clones *c, int i)
     return c->clone[i].count;
 }
 
+int pm_clones_count(const struct pm_clones *c)
+{
+    return c->among.count;
+}
+
 int pm_clones_examples_of(const struct pm_clones *c, int i)
 {
     return c->among.examples[i];

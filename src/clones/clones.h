@@ -126,7 +126,9 @@ struct pm_batch_slice pm_clones_slice(const struct pm_clones *c);
 bool pm_clones_wait(const struct pm_clones *c);
 /* Clone i's number of examples, its device, its plan for frames[frame]. */
 int pm_clones_examples(const struct pm_clones *c, int i);
-int pm_clones_examples_of(const struct pm_clones *c, int i); /* clone i of all processes */
+/* The number of clones of all processes; the examples of clone i of these. */
+int pm_clones_count(const struct pm_clones *c);
+int pm_clones_examples_of(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
 struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame);
 /* Returns the plan of clone i that runs, or ran last, the step of this slot. */

@@ -267,7 +267,8 @@ void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
         return;
     pm_loss_averages_add(&w->averages, s->result);
     pm_divergence_step(&w->divergence, run->collected, run->e->steps,
-                       run->c->run.log_loss == PM_LOG_LOSS_SUM ? run->spec_count : 1, s->result);
+                       run->c->run.log_loss == PM_LOG_LOSS_SUM ? pm_clones_count(run->clones) : 1,
+                       s->result);
     pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
     if (is_logged(run, run->collected))
         log_step(w, run, s);

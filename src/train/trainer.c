@@ -86,14 +86,14 @@ static int one_step(struct pm_trainer *t)
     err = pm_loader_next(t->run.loader, &batch);
     pm_phases_enter(&t->phases, before);
     PM_TRY(err);
+    PM_TRY(pm_trainer_share_batch(t, batch));
     pm_watch_batch(t->watch, &t->run, slot, batch);
-    t->loop.skipped += (uint64_t)batch->skipped;
-    t->loop.skipped_at[slot] = t->loop.skipped;
     memcpy(t->loop.records + (size_t)(slot * t->loop.examples), batch->record,
            (size_t)t->loop.examples * sizeof *batch->record);
     pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
     pm_trainer_write_word(t, stop_signal, is_save_time(t), batch);
     PM_TRY(pm_clones_step(t->run.clones, slot, batch, &values));
+    t->loop.skipped += (uint64_t)batch->skipped; /* a step that fails is not counted */
     pm_trainer_read_words(t);
     t->loop.skipped_at[slot] = t->loop.skipped;
     t->run.step++;
@@ -284,6 +284,23 @@ static int check_messages(const struct pm_trainer *t)
     return PM_OK;
 }
 
+/* Takes the chief's place. Only its files say what it has saved: it may have ended while it saved
+ * the last step, or after it. */
+static int inherit(struct pm_trainer *t)
+{
+    int64_t newest;
+    int err = PM_OK;
+
+    PM_TRY(pm_run_lock(t->run.c->run.folder, &t->run.lock));
+    t->replicas.heir = true;
+    newest = pm_checkpoint_newest_step(t->run.c->run.folder);
+    t->run.saved_step = newest < 0                       ? UINT64_MAX
+                        : (uint64_t)newest > t->run.step ? t->run.step
+                                                         : (uint64_t)newest;
+out:
+    return err;
+}
+
 /* Saves the last whole step after another process failed. If the chief is lost, rank 1 does it. */
 static void save_survivor(struct pm_trainer *t, int failed_rank)
 {
@@ -291,10 +308,8 @@ static void save_survivor(struct pm_trainer *t, int failed_rank)
 
     if (t->run.collected != t->run.step)
         return;
-    if (failed_rank == 0 && pm_replicas_rank(t->replicas.r) == 1) {
-        PM_TRY(pm_run_lock(t->run.c->run.folder, &t->run.lock));
-        t->replicas.heir = true;
-    }
+    if (failed_rank == 0 && pm_replicas_rank(t->replicas.r) == 1)
+        PM_TRY(inherit(t));
     if (!pm_trainer_is_chief(t))
         return;
     PM_TRY(pm_trainer_save(t));

@@ -67,6 +67,9 @@ struct pm_trainer_replicas {
     double *shares;             /* [count]: of all clones; owned */
     int count, first;           /* of all clones; index of this process's first one */
     char *devices;              /* of all clones, as in checkpoints; owned */
+    struct pm_replica_gather *sums; /* of batches; owned */
+    double began;                   /* pm_seconds when the step began */
+    double step_seconds;            /* of a step: a moving average */
     int stop;                   /* the signal by which all processes stop; 0: none */
     bool save;                  /* a checkpoint is due by the chief's clock */
     bool heir;                  /* the chief is lost, and this process saves in its place */
@@ -137,7 +140,7 @@ int pm_trainer_check_folder(struct pm_trainer *t);
 /* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. */
 int pm_trainer_save(struct pm_trainer *t);
 int pm_trainer_evaluate(struct pm_trainer *t);
-/* Sets saving.stops_early, in all processes. */
+/* Sets saving.stops_early, and what it depends on, in all processes. */
 int pm_trainer_agree_end(struct pm_trainer *t);
 /* Makes the evaluator if there is none, and brings the variables that it evaluates up to date. */
 int pm_trainer_plan_evaluation(struct pm_trainer *t);
@@ -182,6 +185,8 @@ int pm_trainer_fetch_newest(struct pm_trainer *t);
 int pm_trainer_compare(struct pm_trainer *t);
 /* Copies the chief's snapshot, which start_values has made, to all processes, and restores it. */
 int pm_trainer_share_start(struct pm_trainer *t);
+/* Sets the fields of the batch that depend on the parts of all processes (task.h, set_sum). */
+int pm_trainer_share_batch(struct pm_trainer *t, struct pm_batch *batch);
 /* Writes what the others are told in the next step: the signal that this process has received (0:
  * none), and whether a checkpoint is due by its clock. Reads the words of the last step. */
 void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b);

@@ -382,7 +382,8 @@ int pm_trainer_prepare(struct pm_trainer *t)
     PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
     PM_TRY(pm_trainer_join_replicas(t));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->run.e->train)->count,
-                            c->run.batch_size, t->run.spec_count, t->run.e->steps,
+                            c->run.batch_size,
+                            t->replicas.r ? t->replicas.count : t->run.spec_count, t->run.e->steps,
                             &t->start.schedule));
     if (t->run.e->optimizer->betas)
         t->run.e->optimizer->betas(t->run.e->optimizer_cfg, &t->start.betas[0], &t->start.betas[1]);

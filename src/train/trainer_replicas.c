@@ -5,6 +5,7 @@
 
 #include <pumice/thread.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,10 +103,12 @@ static int exchange_devices(struct pm_trainer *t)
         size_t size = mine ? own.length : 0;
         char *text = mine ? own.text : NULL;
 
-        PM_TRY(pm_replicas_broadcast_bytes(x->r, k, &text, &size));
-        pm_str_add(&all, "%s%s", k ? " " : "", text);
+        err = pm_replicas_broadcast_bytes(x->r, k, &text, &size);
+        if (err == PM_OK)
+            pm_str_add(&all, "%s%s", k ? " " : "", text);
         if (!mine)
             pm_free(text);
+        PM_TRY(err);
     }
     x->devices = all.text;
     all = (struct pm_str){ 0 };
@@ -152,20 +155,13 @@ int pm_trainer_join_replicas(struct pm_trainer *t)
     PM_TRY(deal_devices(t));
     PM_TRY(exchange_shares(t));
     PM_TRY(exchange_devices(t));
-    for (int i = 1; i < pm_replicas_count(x->r); i++)
-        if (x->of_rank[i] != x->of_rank[0] &&
-            t->run.c->schedule.epoch_count == PM_EPOCH_PER_CLONE)
-            PM_TRY(pm_fail(PM_ECONFIG,
-                           "%s: schedule.epoch_count: \"per_clone\" needs the same number of "
-                           "devices in every process: rank 0 has %d, rank %d has %d",
-                           pm_config_source(t->run.c, "schedule.epoch_count"), x->of_rank[0], i,
-                           x->of_rank[i]));
 out:
     return err;
 }
 
 void pm_trainer_leave_replicas(struct pm_trainer *t)
 {
+    pm_replica_gather_destroy(&t->replicas.sums);
     pm_free(t->replicas.of_rank);
     pm_free(t->replicas.shares);
     pm_free(t->replicas.devices);
@@ -173,8 +169,10 @@ void pm_trainer_leave_replicas(struct pm_trainer *t)
 
 /* ---- the same run everywhere -------------------------------------------------------------- */
 
-static uint64_t hash_variables(const struct pm_variables *v)
+/* Variables, and the order in which gradients are summed. */
+static uint64_t hash_clones(const struct pm_clones *c)
 {
+    const struct pm_variables *v = pm_clones_master(c);
     uint64_t hash = (uint64_t)v->count;
     char shape[64];
 
@@ -185,6 +183,16 @@ static uint64_t hash_variables(const struct pm_variables *v)
         hash = pm_hash_bytes(text, strlen(text), hash);
         hash = pm_hash_bytes(&v->offset[i], sizeof v->offset[i], hash);
     }
+    for (int k = 0; k < pm_clones_frames(c); k++) {
+        const struct pm_plan *plan = pm_clones_plan(c, 0, k);
+
+        for (size_t b = 0; b < pm_plan_buckets(plan); b++) {
+            size_t place[2];
+
+            pm_plan_bucket(plan, b, &place[0], &place[1]);
+            hash = pm_hash_bytes(place, sizeof place, hash);
+        }
+    }
     return hash;
 }
 
@@ -194,8 +202,9 @@ static int compare(const struct pm_trainer *t, enum pm_error code, const char *w
 {
     struct pm_replicas *r = t->replicas.r;
     char other[256], first[256];
-    size_t length = strlen(own);
-    char *text = pm_strdup(own);
+    const bool chief = pm_replicas_rank(r) == 0;
+    char *text = chief ? pm_strdup(own) : NULL;
+    size_t length = chief ? strlen(own) : 0;
     int rank, err = PM_OK;
 
     PM_TRY(pm_replicas_compare(r, own, &rank, other));
@@ -229,7 +238,7 @@ int pm_trainer_compare(struct pm_trainer *t)
                    "the data folder must have the same files on all hosts", text));
     snprintf(text, sizeof text, "%d, of names and shapes %016llx",
              pm_clones_master(t->run.clones)->count,
-             (unsigned long long)hash_variables(pm_clones_master(t->run.clones)));
+             (unsigned long long)hash_clones(t->run.clones));
     PM_TRY(compare(t, PM_ECONFIG, "the net's variables",
                    "install the same version, and use the same model file on all hosts", text));
 out:
@@ -401,12 +410,45 @@ out:
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
+static void create_sums(struct pm_trainer *t)
+{
+    const int ranks = pm_replicas_count(t->replicas.r);
+    size_t *sizes = pm_calloc((size_t)ranks, sizeof *sizes);
+
+    for (int k = 0; k < ranks; k++)
+        sizes[k] = sizeof(double);
+    t->replicas.sums = pm_replica_gather_create(t->replicas.r, sizes);
+    pm_free(sizes);
+}
+
+int pm_trainer_share_batch(struct pm_trainer *t, struct pm_batch *batch)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+    const struct pm_task_row *task = t->run.e->task_row;
+    const void *all;
+    double sum = 0;
+    int err = PM_OK;
+
+    if (!x->r || !task->set_sum)
+        return PM_OK;
+    if (!x->sums)
+        create_sums(t);
+    pm_replica_gather_start(x->sums, &batch->sum);
+    PM_TRY(pm_replica_gather_wait(x->sums, &all));
+    for (int k = 0; k < pm_replicas_count(x->r); k++)
+        sum += ((const double *)all)[k];
+    task->set_sum(&t->start.sampler, batch, sum);
+out:
+    return err;
+}
+
 void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b)
 {
     struct pm_step_word *w;
 
     if (!t->replicas.r)
         return;
+    t->replicas.began = pm_seconds();
     w = pm_clones_word(t->run.clones);
     w->step = t->run.step;
     w->skipped = (uint64_t)b->skipped;
@@ -414,10 +456,22 @@ void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const st
     w->save = save;
 }
 
+/* Notes the time of a step. A step in which one process was slow counts as two at most. */
+static void note_time(struct pm_trainer *t)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+    const double seconds = pm_seconds() - x->began, before = x->step_seconds;
+
+    x->step_seconds = before > 0 ? 0.9 * before + 0.1 * fmin(seconds, 2 * before) : seconds;
+    pm_replicas_limits(x->r, t->run.c->run.hang_seconds, x->step_seconds);
+}
+
 void pm_trainer_read_words(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
 
+    if (x->r)
+        note_time(t);
     for (int k = 0; x->r && k < pm_replicas_count(x->r); k++) {
         const struct pm_step_word *w = pm_clones_word_of(t->run.clones, k);
 

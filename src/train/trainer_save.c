@@ -165,8 +165,12 @@ out:
 
 int pm_trainer_agree_end(struct pm_trainer *t)
 {
+    int err = PM_OK;
+
+    PM_TRY(pm_trainer_agree(t, &t->saving.stop.now, sizeof t->saving.stop.now));
     t->saving.stops_early = pm_early_stop_due(&t->saving.stop);
-    return pm_trainer_agree(t, &t->saving.stops_early, sizeof t->saving.stops_early);
+out:
+    return err;
 }
 
 /* All processes evaluate; the chief has the results, and tells the others whether training ends

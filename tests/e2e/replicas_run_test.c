@@ -92,6 +92,71 @@ static void processes_have_the_bits_of_devices(void **state)
     compare("three", 3, "", "run.batch_norm_update=all run.batch_size=13 run.log_loss=sum");
     compare("last", 2, "", "run.batch_norm_update=last run.micro_batches=2 run.batch_size=16");
     compare("unequal", 2, "", "devices.0.share=3 devices.1.share=1");
+    compare("per-clone", 2, "",
+            "schedule.policy=exponential schedule.epoch_count=per_clone "
+            "schedule.num_epochs_per_decay=0.5");
+}
+
+/* The same with what only the chief writes, where its part of the batch is smaller than the number
+ * of pictures that it shows, and with an early end. */
+static void the_chief_reports(void **state)
+{
+    (void)state;
+    compare("shown", 3, "",
+            "run.batch_size=3 run.summary_every_steps=2 run.summary_activations=3 "
+            "run.save_first_step=true run.trace_steps=[3,5]");
+    compare("observed", 2, "", "run.summary_every_steps=2 run.summary_activations=training");
+    compare("early", 2, "", "run.steps=40 schedule.base_lr=0 run.early_stop='{\"patience\":1}'");
+}
+
+/* The divisor of a detector's losses is that of the whole batch; metrics of training batches are of
+ * the chief's part. */
+static void every_task_has_the_bits_of_devices(void **state)
+{
+    static const char *const tasks[] = { "shapes_detection", "shapes_segmentation" };
+
+    (void)state;
+    check(run(NULL, "dataset make shapes %s size=64 train=40 validation=8 test=8", in("large")), 0);
+    for (size_t i = 0; i < PM_COUNT(tasks); i++)
+        for (int ranks = 0; ranks <= 2; ranks += 2) {
+            const struct how how = { .environment = launcher(ranks, "") };
+
+            check(run(ranks ? &how : NULL,
+                      "train %s/configs/%s.json data.folder=%s run.folder=%s-%d run.steps=4 "
+                      "run.batch_size=4 run.summary_every_steps=2 eval.every_steps=0 "
+                      "run.keep_best=none %s",
+                      getenv("PUMICE_SOURCE"), tasks[i], in("large"), in("%s", tasks[i]), ranks,
+                      cpus[1]),
+                  0);
+        }
+    same_bytes(in("shapes_detection-0/checkpoints/step-000004.json"),
+               in("shapes_detection-2/checkpoints/step-000004.json"));
+    for (size_t i = 0; i < PM_COUNT(tasks); i++)
+        same_bytes(in("%s-0/checkpoints/step-000004.safetensors", tasks[i]),
+                   in("%s-2/checkpoints/step-000004.safetensors", tasks[i]));
+}
+
+/* A damaged record is counted once, whichever process has it in its part. */
+static void damaged_records_are_replaced(void **state)
+{
+    char *bytes, path[1024], more[2048];
+    size_t size, at = 0;
+    uint64_t length;
+
+    (void)state;
+    check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("damaged")),
+          0);
+    snprintf(path, sizeof path, "%s", in("damaged/shapes_train_00000-of-00001.tfrecord"));
+    assert_int_equal(pm_file_read(path, &bytes, &size), PM_OK);
+    for (int i = 0; at < size; i++, at += 16 + (size_t)length) {
+        memcpy(&length, bytes + at, sizeof length);
+        if (i % 9 == 2)
+            bytes[at + 12 + length / 2] ^= 0x55;
+    }
+    assert_int_equal(pm_file_write(path, bytes, size), PM_OK);
+    pm_free(bytes);
+    snprintf(more, sizeof more, "data.folder=%s data.on_corrupt=skip", in("damaged"));
+    compare("skip", 2, "", more);
 }
 
 /* One entry for the CPU serves all processes of the host. */
@@ -370,6 +435,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_have_the_bits_of_devices),
+        cmocka_unit_test(the_chief_reports),
+        cmocka_unit_test(every_task_has_the_bits_of_devices),
+        cmocka_unit_test(damaged_records_are_replaced),
         cmocka_unit_test(processes_share_the_cpu),
         cmocka_unit_test(bfloat16_changes_little),
         cmocka_unit_test(a_run_goes_on_with_other_numbers),
