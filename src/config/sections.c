@@ -234,7 +234,7 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "use the validation layer on Vulkan devices"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "batch shares of devices without a share: equal, or by measured speed"),
-    PM_INT(pm_config_run, replicas, 0, 0, 4096,
+    PM_INT(pm_config_run, replicas, 0, 0, 800,
            "processes that train together: an error if mpirun has started another number; 0 = as "
            "many as were started"),
     PM_ENUM(pm_config_run, exchange, 0, "float32|bfloat16",

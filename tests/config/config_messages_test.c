@@ -112,7 +112,7 @@ static void messages(void **state)
           "t.json:1: export.frames: there is no such key. Nets for video are not available" },
         { "{\"export\": {\"weights\": \"x\"}}",
           "export.weights: \"x\" is not one of auto|inside|beside" },
-        { "{\"run\": {\"replicas\": -1}}", "t.json:1: run.replicas: -1 is outside 0..4096" },
+        { "{\"run\": {\"replicas\": -1}}", "t.json:1: run.replicas: -1 is outside 0..800" },
         { "{\"run\": {\"exchange\": \"fp16\"}}",
           "run.exchange: \"fp16\" is not one of float32|bfloat16" },
         { "{\"run\": {\"task\": 1}}", "run.task: 1 is not available: only 0 is (" },
