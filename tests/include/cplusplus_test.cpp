@@ -20,6 +20,7 @@
 #include <pumice/options.h>
 #include <pumice/plan.h>
 #include <pumice/progress.h>
+#include <pumice/replicas.h>
 #include <pumice/report.h>
 #include <pumice/rng.h>
 #include <pumice/sample.h>

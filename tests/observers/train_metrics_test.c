@@ -118,7 +118,7 @@ static void run(int clones, int micro_batches)
     check(pm_clones_scatter(c));
     for (int s = 0; s < STEPS; s++) {
         const struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH,
-                                        .fields = fields, .frame = frame };
+                                        .examples = BATCH, .fields = fields, .frame = frame };
         struct pm_train_values v;
         struct pm_step_result r;
         double miou, accuracy;
