@@ -1,11 +1,10 @@
 /* replicas: several processes, on one machine or several, that train one model together. A launcher
- * such as mpirun starts them; each is a rank, 0 .. count - 1. Rank 0 is the chief: it reads the
- * config, and writes the run folder.
+ * such as mpirun starts them. Each process is a rank, 0 .. count - 1. Rank 0 is the chief: it reads
+ * the config and writes the run folder.
  *
- * A thread of its own, the exchange thread, moves all messages. The functions below are called by
- * one other thread, the trainer's. They wait on condition variables, never inside MPI, and say in a
- * warning for whom they wait. If a rank fails, every function of every rank returns the error of
- * that rank.
+ * The exchange thread moves all messages. One other thread, the trainer's, calls the functions
+ * below. They wait on condition variables, never inside MPI. After a long wait, a warning names the
+ * rank that is late. If a rank fails, every function of every rank returns that rank's error.
  *
  * All ranks must call the functions that exchange something in the same order. */
 #ifndef PUMICE_REPLICAS_H
@@ -31,99 +30,106 @@ int pm_replicas_join(struct pm_replicas **out);
 /* The same through a transport that the caller has (transport.h), with its ctx. For tests. */
 struct pm_transport_row;
 int pm_replicas_open(const struct pm_transport_row *row, void *ctx, struct pm_replicas **out);
-/* Leaves the others and frees *r, which may be NULL. err: what this process ends with; PM_OK: all
- * ranks end in the same way, and the call waits for them. Otherwise the other ranks receive the
- * text of the last error, unless it came from one of them, and the call waits a few seconds until
- * they have it. */
-void pm_replicas_leave(struct pm_replicas **r, int err);
+/* Leaves the other processes and frees *r, which may be NULL. err: this process's result. PM_OK:
+ * the call waits until all ranks leave. An error: the other ranks receive the text of the last
+ * error, unless one of them has sent it, and the call waits for at most 5 s. Returns err; if
+ * that is PM_OK, the error of another rank that failed meanwhile. */
+int pm_replicas_leave(struct pm_replicas **r, int err);
 
 /* This process's number, 0 for NULL; the number of processes, 1 for NULL. */
 int pm_replicas_rank(const struct pm_replicas *r);
 int pm_replicas_count(const struct pm_replicas *r);
-/* The name of a rank's host, and how many lower ranks are on the same host. */
+/* The name of a rank's host; the number of lower ranks on the same host. */
 const char *pm_replicas_host(const struct pm_replicas *r, int rank);
 int pm_replicas_place(const struct pm_replicas *r, int rank);
 /* The number of ranks on the host of this rank. */
 int pm_replicas_neighbours(const struct pm_replicas *r);
 
-/* ---- what the others are told ------------------------------------------------------------ */
+/* ---- states ------------------------------------------------------------------------------ */
 
+/* Each rank sends its state to all other ranks once a second. Functions of this part accept
+ * NULL. */
 enum pm_replica_phase {
-    PM_REPLICA_START, PM_REPLICA_TRAINING, PM_REPLICA_EVALUATION, PM_REPLICA_SAVING, PM_REPLICA_END
+    PM_REPLICA_START, PM_REPLICA_TRAINING, PM_REPLICA_EVALUATION, PM_REPLICA_SAVING
 };
-/* Notes what this rank does, from now on; every second the others receive it. step: of training. */
+/* Sets this rank's state: its phase, and its training step. */
 void pm_replicas_note(struct pm_replicas *r, enum pm_replica_phase phase, uint64_t step);
-/* Sets the limits of waiting. hang_seconds: a rank of which nothing was received for so long is
- * lost, PM_ELOST; 0: never. step_seconds: the time of a step, or 0; there is no warning before 20
- * steps' time. */
+/* Sets the limits of waiting. A rank that sends nothing for hang_seconds is lost, PM_ELOST; 0: no
+ * limit. step_seconds: the time of a training step; a warning comes after 10 s at least, and after
+ * the time of 20 steps. */
 void pm_replicas_limits(struct pm_replicas *r, double hang_seconds, double step_seconds);
-/* For a process that is killed soon after a signal. Once *stop is not 0, a function that waits asks
- * the others what they do. If the rank for which it waits does not answer within `seconds`, that
- * rank is lost: PM_ELOST. If it answers that it must end, too, the function gives up after twice
- * that time: PM_EFAIL (pm_replicas_stopped). Otherwise it waits on. stop is borrowed. */
+/* Launchers kill a process soon after a signal. Sets the flag that shows such a signal. While *stop
+ * is not 0, a function that waits for a rank asks for its state. No answer within `seconds`: the
+ * rank is lost, PM_ELOST. The answer that the rank received a signal, too: the function waits twice
+ * as long and then fails, PM_EFAIL (pm_replicas_stopped). Any other answer: it continues to wait.
+ * stop is borrowed. */
 void pm_replicas_stop_flag(struct pm_replicas *r, const volatile sig_atomic_t *stop,
                            double seconds);
 
-/* Whether the last error of this thread is that of the exchange. *rank: whose failure it was; -1:
- * found by this process. */
+/* Whether the last error of this thread came from a function of this header. *rank: the rank that
+ * failed; -1: this process found the failure. */
 bool pm_replicas_failed(struct pm_replicas *r, int *rank);
-/* Whether a wait gave up because of the stop flag, with all ranks alive. */
+/* Whether a wait failed because of the stop flag although all ranks are alive. */
 bool pm_replicas_stopped(struct pm_replicas *r);
 
 /* ---- exchange of bytes ------------------------------------------------------------------- */
 
 /* Every rank gives `size` bytes; all receives those of every rank, in the order of ranks. */
 int pm_replicas_allgather(struct pm_replicas *r, const void *own, size_t size, void *all);
-/* The same for an exchange that every step repeats, and with a size for each rank. sizes[count]: of
- * the ranks' bytes, the same on every rank; a rank of size 0 gives nothing. Nothing is allocated
- * after create. start copies this rank's bytes and begins. wait returns in *all the bytes of all
- * ranks, one after the other, valid until the next start. */
+/* An allgather that is repeated in every step. sizes[count]: the number of bytes that each rank
+ * gives, may be 0; the same array on every rank. Nothing is allocated after create. start copies
+ * this rank's bytes and begins the exchange. wait ends it: *all is the bytes of all ranks, one
+ * after the other, valid until the next start. */
 struct pm_replica_gather;
 struct pm_replica_gather *pm_replica_gather_create(struct pm_replicas *r, const size_t *sizes);
 void pm_replica_gather_destroy(struct pm_replica_gather **g);
 void pm_replica_gather_start(struct pm_replica_gather *g, const void *own);
 int pm_replica_gather_wait(struct pm_replica_gather *g, const void **all);
-/* Rank 0 receives the bytes of every rank, one after the other in *all, which the caller frees with
- * pm_free; on the other ranks *all is NULL. sizes[count]: the number of each rank's bytes. */
-int pm_replicas_collect(struct pm_replicas *r, const void *own, size_t size, char **all,
-                        size_t *sizes);
+/* The same once, for bytes whose number the other ranks do not know. *all: the bytes of all ranks,
+ * one after the other; free it with pm_free. sizes[count] receives their numbers. to_all false:
+ * only rank 0 receives the bytes, and *all is NULL on the other ranks. */
+int pm_replicas_gather_bytes(struct pm_replicas *r, bool to_all, const void *own, size_t size,
+                             char **all, size_t *sizes);
 /* Copies `size` bytes from rank root to all other ranks. */
 int pm_replicas_broadcast(struct pm_replicas *r, int root, void *data, size_t size);
-/* The same for bytes of which only root knows how many there are: on the other ranks *data is
- * allocated, with a zero after the last byte, and the caller frees it with pm_free. */
+/* The same for bytes whose number only root knows. On the other ranks, *data is allocated, with a
+ * zero after the last byte. Free it with pm_free. */
 int pm_replicas_broadcast_bytes(struct pm_replicas *r, int root, char **data, size_t *size);
-/* Returns the first rank that gives other bytes than rank 0, or -1 if all are equal, in *rank. The
- * text of that rank, of at most 255 bytes, is written to other[256]. All ranks get the same
- * result. */
-int pm_replicas_compare(struct pm_replicas *r, const char *text, int *rank, char other[256]);
+/* Compares a text of each rank, up to its first 255 bytes. *rank: the first rank whose text differs
+ * from that of rank 0; -1: all are equal. out: the texts of rank 0 and of that rank. All ranks get
+ * the same result. */
+enum { PM_REPLICA_TEXT = 256 };
+struct pm_replica_texts {
+    char first[PM_REPLICA_TEXT], other[PM_REPLICA_TEXT];
+};
+int pm_replicas_compare(struct pm_replicas *r, const char *text, int *rank,
+                        struct pm_replica_texts *out);
 
 /* ---- sums of floats ---------------------------------------------------------------------- */
 
-/* A sum over all ranks of arrays of floats, in the order of ranks: ((rank 0 + rank 1) + rank 2) +
- * .... The result has the same bits on every rank, whatever the network and the transport. The
- * array is handed over in ranges, while later ones are still computed. It travels in pieces of 1
- * MiB; each rank adds up one part of a piece and sends the sum to all. Method: reduce-scatter and
- * allgather. Nothing is allocated after pm_replica_sum_create. */
+/* A sum of arrays of floats over all ranks, in the order of ranks: ((rank 0 + rank 1) + rank 2) +
+ * .... The result has the same bits on every rank, with every network and transport. The caller
+ * adds the array in ranges, so that an exchange can begin while later ranges are computed. Method:
+ * reduce-scatter and allgather, in pieces of 1 MiB. Nothing is allocated after
+ * pm_replica_sum_create. */
 struct pm_replica_sum;
 enum pm_replica_wire {
     PM_WIRE_FLOAT32,
-    PM_WIRE_BFLOAT16 /* numbers travel as bfloat16, rounded to nearest even, there and back; sums
-                      * are float32 */
+    PM_WIRE_BFLOAT16 /* values and sums are sent as bfloat16, rounded to nearest even; additions are
+                      * in float32 */
 };
 /* count: floats of the whole array. ranges: most calls of pm_replica_sum_add in one sum. */
 struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count, int ranges,
                                              enum pm_replica_wire wire);
 void pm_replica_sum_destroy(struct pm_replica_sum **s);
 void pm_replica_sum_start(struct pm_replica_sum *s);
-/* Hands over this rank's values offset .. offset + count - 1 of the array. They must stay unchanged
- * until pm_replica_sum_wait returns. All ranks hand over the same ranges in the same order; no two
+/* Adds this rank's values of the range offset .. offset + count - 1. They must not change until
+ * pm_replica_sum_wait returns. All ranks add the same ranges in the same order. Ranges do not
  * overlap. */
 void pm_replica_sum_add(struct pm_replica_sum *s, size_t offset, size_t count, const float *from);
-/* Waits until all ranges that were handed over are summed. *result[count]: the sums, valid until
- * the next start; values of no range are undefined. */
+/* Waits until all ranges are summed. (*result)[count]: the sums, valid until the next start.
+ * Elements outside of all ranges are undefined. */
 int pm_replica_sum_wait(struct pm_replica_sum *s, const float **result);
-/* The bytes that this rank has sent since the sum was created. */
-uint64_t pm_replica_sum_bytes(const struct pm_replica_sum *s);
 
 #ifdef __cplusplus
 }

@@ -134,20 +134,19 @@ static void mark_log(const struct pm_replicas *r, const struct app_globals *g)
         pm_log_set_level(PM_LEVEL_WARN);
 }
 
-/* Leaves the other processes, all of which end with an error if one does. The chief prints it,
- * unless it is lost; the others have written it to their log files. It is printed first: mpirun
- * kills all once a process has ended with an error. */
+/* Leaves the other processes. If one process fails, all end with its error. Only the chief prints
+ * the error, unless it is lost; the others have written it to their log files. The chief prints
+ * before it leaves, because mpirun kills all processes when one has ended with an error. */
 static int leave(struct pm_replicas **r, struct app_globals *g, int err)
 {
-    const bool others = pm_replicas_rank(*r) > 0;
-    int rank = -1, result = err;
+    int rank = -1;
+    const bool lost = pm_replicas_failed(*r, &rank) && rank == 0 && err == PM_ELOST;
+    const bool prints = pm_replicas_rank(*r) == 0 || lost;
 
-    if (err < 0 && others && !(pm_replicas_failed(*r, &rank) && rank == 0 && err == PM_ELOST))
-        result = pm_exit_code(err);
-    else if (err < 0)
+    if (err < 0 && prints)
         app_print_failure(g, err);
-    pm_replicas_leave(r, err < 0 ? err : PM_OK);
-    return result;
+    err = pm_replicas_leave(r, err);
+    return err < 0 && !prints ? pm_exit_code(err) : err;
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -164,6 +163,9 @@ static int run(int argc, char **argv, struct app_globals *g)
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
     if (dry) {
+        if (pm_replicas_launched())
+            PM_TRY(pm_fail(PM_ECONFIG, "command line: --dry-run measures one process: start it "
+                                       "without mpirun"));
         PM_TRY(app_load_training(&args, "train", a, &c));
         PM_TRY(dry_run(c, g));
         goto out;
@@ -175,10 +177,10 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(pm_train(c, replicas, &signal, summary));
     if (g->json && pm_replicas_rank(replicas) == 0)
         PM_TRY(app_print_json(g, summary));
-    if (signal)
-        err = 128 + signal;
 out:
     err = leave(&replicas, g, err);
+    if (err == PM_OK && signal)
+        err = 128 + signal;
     pm_config_destroy(&c);
     cJSON_Delete(summary);
     pm_arena_destroy(&a);

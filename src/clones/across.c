@@ -1,4 +1,5 @@
-/* across: across.h has the contract. A step allocates nothing. */
+/* across: across.h has the contract. A step allocates nothing. A word's size is a multiple of that
+ * of a double, so the losses behind it are aligned. */
 #include "clones/across.h"
 
 #include "clones/clones_parts.h"
@@ -11,7 +12,7 @@ struct pm_across {
     struct pm_clones *c;              /* borrowed */
     struct pm_replicas *r;            /* borrowed */
     struct pm_replica_sum *sum;
-    struct pm_replica_gather *words;  /* a rank's word, then the losses and seconds of its clones */
+    struct pm_replica_gather *words;  /* a rank's word, then the losses of its clones */
     struct pm_replica_gather *moving; /* made by the first pm_across_follow */
     char *own;                        /* this process's part of words */
     float *values;                    /* this process's part of moving */
@@ -19,16 +20,16 @@ struct pm_across {
     size_t *offset;                   /* [ranks] in all */
 };
 
-/* Doubles of one clone in a rank's part of words: its seconds, its losses. */
-static size_t clone_doubles(const struct pm_clones *c)
+/* Losses of one clone: the total, then of each loss layer. */
+static size_t losses_of_clone(const struct pm_clones *c)
 {
-    return 2 + (size_t)c->losses;
+    return 1 + (size_t)c->losses;
 }
 
 static size_t word_bytes(const struct pm_clones *c, int rank)
 {
     return sizeof(struct pm_step_word) +
-           (size_t)c->o.among.of_rank[rank] * clone_doubles(c) * sizeof(double);
+           (size_t)c->o.among.of_rank[rank] * losses_of_clone(c) * sizeof(double);
 }
 
 struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets)
@@ -87,47 +88,29 @@ int pm_across_end(struct pm_across *a, const float **sum)
 
 /* ---- words and losses -------------------------------------------------------------------- */
 
-static void write_clones(struct pm_across *a)
-{
-    const struct pm_clones *c = a->c;
-    const size_t each = 1 + (size_t)c->losses;
-    char *to = a->own + sizeof(struct pm_step_word);
-
-    for (int i = 0; i < c->o.count; i++) {
-        memcpy(to, &c->clone[i].seconds, sizeof(double));
-        memcpy(to + sizeof(double), c->loss + (size_t)i * each, each * sizeof(double));
-        to += clone_doubles(c) * sizeof(double);
-    }
-}
-
 /* Adds the losses clone by clone, in the order of all clones. */
 static void add_losses(struct pm_across *a, int slot, struct pm_step_result *r)
 {
     struct pm_clones *c = a->c;
-    const size_t bytes = clone_doubles(c) * sizeof(double);
-    double loss[64], *values = clone_doubles(c) <= PM_COUNT(loss) ? loss : NULL;
     int at = 0;
 
-    if (!values)
-        values = pm_malloc(bytes); /* more than 62 loss layers */
-    for (int k = 0; k < pm_replicas_count(a->r); k++)
-        for (int i = 0; i < c->o.among.of_rank[k]; i++) {
-            memcpy(values,
-                   a->all + a->offset[k] + sizeof(struct pm_step_word) + (size_t)i * bytes, bytes);
-            pm_clones_add_loss(c, slot, at++, values + 1, r);
-        }
-    if (values != loss)
-        pm_free(values);
+    for (int k = 0; k < pm_replicas_count(a->r); k++) {
+        const double *loss = (const double *)(const void *)(pm_across_word_of(a, k) + 1);
+
+        for (int i = 0; i < c->o.among.of_rank[k]; i++, loss += losses_of_clone(c))
+            pm_clones_add_loss(c, slot, at++, loss, r);
+    }
 }
 
-int pm_across_tell(struct pm_across *a, int slot, struct pm_step *step, struct pm_step_result *r)
+int pm_across_words(struct pm_across *a, int slot, struct pm_step *step, struct pm_step_result *r)
 {
     struct pm_step_word *own = pm_across_word(a);
     const void *all;
     int err = PM_OK;
 
     own->values = *step;
-    write_clones(a);
+    memcpy(own + 1, a->c->loss,
+           (size_t)a->c->o.count * losses_of_clone(a->c) * sizeof(double));
     pm_replica_gather_start(a->words, a->own);
     PM_TRY(pm_replica_gather_wait(a->words, &all));
     a->all = all;
@@ -157,6 +140,8 @@ const struct pm_step_word *pm_across_word_of(const struct pm_across *a, int rank
 }
 
 /* ---- moving averages --------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct pm_step_word) % sizeof(double) == 0, "losses follow the word");
 
 /* The number of a rank's clones whose batches the moving averages follow. */
 static int moving_clones(const struct pm_clones *c, int rank, int ranks)

@@ -62,14 +62,13 @@ struct pm_clones_among {
     const int *of_rank;   /* [ranks]: number of each process's clones */
     int wire;             /* enum pm_replica_wire (replicas.h) */
 };
-/* What each process tells all others in a step. */
+/* What each process sends to all others in a step. */
 struct pm_step_word {
-    uint64_t step;       /* its number: unlike numbers are an error */
-    struct pm_step values; /* the rates of rank 0 count in every process's update */
-    uint64_t skipped;    /* damaged records before the batch's own */
-    double data_seconds; /* spent waiting for the batch */
-    int32_t stop;        /* the signal that asks for the end; 0: none */
-    int32_t save;        /* rank 0: a checkpoint is due by the clock */
+    uint64_t step;         /* number of the step; all processes must have the same */
+    uint64_t skipped;      /* damaged records that the process replaced in this batch */
+    struct pm_step values; /* every process's update uses the rates of rank 0 */
+    int32_t stop;          /* the signal that the process has received; 0: none */
+    int32_t save;          /* rank 0: a checkpoint is due by the clock */
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;

@@ -231,7 +231,7 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
     if (x->across) {
         PM_TRY(pm_clones_finish(c, slot));
         pm_phases_enter(c->o.phases, PM_RUN_EXCHANGE);
-        PM_TRY(pm_across_tell(x->across, slot, step, r));
+        PM_TRY(pm_across_words(x->across, slot, step, r));
         PM_TRY(pm_across_follow(x->across, &x->moving));
         PM_TRY(pm_across_end(x->across, &sum));
         pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);

@@ -1,14 +1,14 @@
 /* exchange_thread: the only thread that calls the transport. While messages are under way it polls
- * and naps: 50 us after something moved, then longer, up to 1 ms. Without a job it naps for 50 ms,
- * or until a job comes or the states of the ranks are due: a rank that asks for this one's state
- * must not wait. */
+ * and sleeps between polls: 50 us after something moved, then longer, up to 1 ms. Without a job it
+ * sleeps for 50 ms, or until a job comes. It does not sleep longer, because other ranks may ask for
+ * this rank's state. */
 #include "replicas/replicas_private.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-enum { SHORTEST_NAP_NS = 50 * 1000, LONGEST_NAP_NS = 1000 * 1000, IDLE_NAP_NS = 50 * 1000 * 1000 };
+static const double shortest_nap = 50e-6, longest_nap = 1e-3, idle_nap = 50e-3; /* seconds */
 static const double first_warning = 10, second_warning = 60, later_warnings = 300; /* seconds */
 enum { WARNING_STEPS = 20 }; /* no warning before the time of so many steps */
 
@@ -39,8 +39,7 @@ void pm_replicas_record_transport(struct pm_replicas *r)
 
 /* ---- the thread -------------------------------------------------------------------------- */
 
-/* Sleeps on `wake`. The lock is held. */
-static void nap(struct pm_replicas *r, double seconds)
+void pm_replicas_wait(struct pm_replicas *r, pthread_cond_t *condition, double seconds)
 {
     struct timespec t;
 
@@ -49,7 +48,7 @@ static void nap(struct pm_replicas *r, double seconds)
 
     t.tv_sec = (time_t)floor(end);
     t.tv_nsec = (long)(1e9 * (end - floor(end)));
-    pthread_cond_timedwait(&r->wake, &r->lock, &t);
+    pthread_cond_timedwait(condition, &r->lock, &t);
 }
 
 /* Removes finished jobs from the list. The lock is held. */
@@ -97,7 +96,7 @@ static bool is_idle(const struct pm_replicas *r)
 /* After a failure the jobs are dropped, and only states move. */
 static void work(struct pm_replicas *r)
 {
-    double pause = SHORTEST_NAP_NS * 1e-9;
+    double pause = shortest_nap;
 
     pthread_mutex_lock(&r->lock);
     while (!r->quit) {
@@ -114,11 +113,12 @@ static void work(struct pm_replicas *r)
             pm_replicas_record_transport(r);
         pthread_mutex_lock(&r->lock);
         if (moved || polled > 0) {
-            pause = SHORTEST_NAP_NS * 1e-9;
+            pause = shortest_nap;
         } else if (!r->quit) {
-            nap(r,
-                is_idle(r) ? fmax(pause, fmin(pm_rank_states_due(r), IDLE_NAP_NS * 1e-9)) : pause);
-            pause = fmin(2 * pause, LONGEST_NAP_NS * 1e-9);
+            const double idle = fmax(pause, fmin(pm_rank_states_due(r), idle_nap));
+
+            pm_replicas_wait(r, &r->wake, is_idle(r) ? idle : pause);
+            pause = fmin(2 * pause, longest_nap);
         }
     }
     pthread_mutex_unlock(&r->lock);
@@ -209,18 +209,6 @@ void pm_job_submit(struct pm_replicas *r, struct pm_job *j)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Waits until something happens or the time is over. The lock is held. */
-static void wait_a_moment(struct pm_replicas *r, double seconds)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += (long)(1e9 * seconds);
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&r->moved, &r->lock, &t);
-}
-
 /* The lock is held; it is released while the line is written. */
 static void warn(struct pm_replicas *r, const struct pm_job *j)
 {
@@ -235,9 +223,10 @@ static void warn(struct pm_replicas *r, const struct pm_job *j)
     pthread_mutex_lock(&r->lock);
 }
 
-/* A signal asks this process to end, and a launcher kills it soon after. Asks the others for their
- * state. A rank that does not answer is lost. If it answers, and must end, too, the step may not
- * end in time: then this process gives up waiting. The lock is held. */
+/* A signal asks this process to end, and a launcher kills it soon after. So this process asks the
+ * others for their states. A rank that does not answer is lost. A rank that answers may have
+ * received the signal, too. Then the step may not end in time, and this process stops waiting. The
+ * lock is held. */
 static void heed_signal(struct pm_replicas *r, const struct pm_job *j)
 {
     const int rank = atomic_load(&j->waiting);
@@ -272,7 +261,7 @@ int pm_job_wait(struct pm_replicas *r, struct pm_job *j)
     pthread_mutex_lock(&r->lock);
     warn_at = fmax(first_warning, WARNING_STEPS * r->step_seconds);
     while (!j->finished && !r->failure) {
-        wait_a_moment(r, 0.1);
+        pm_replicas_wait(r, &r->moved, 0.1);
         const double now = pm_seconds();
 
         if (r->stop && *r->stop && !j->finished)
@@ -283,7 +272,7 @@ int pm_job_wait(struct pm_replicas *r, struct pm_job *j)
         warn_at = warn_at < second_warning ? second_warning : warn_at + later_warnings;
     }
     while (!j->finished && r->jobs) /* until the exchange thread has dropped it */
-        wait_a_moment(r, 0.1);
+        pm_replicas_wait(r, &r->moved, 0.1);
     j->submitted = false;
     if (!j->finished)
         err = pm_fail(r->failure, "%s", r->failure_text);
@@ -300,7 +289,7 @@ void pm_job_abandon(struct pm_replicas *r, struct pm_job *j)
     if (j->submitted && !j->finished)
         pm_replicas_record(r, PM_EFAIL, -1, text);
     while (j->submitted && !j->finished && r->jobs)
-        wait_a_moment(r, 0.1);
+        pm_replicas_wait(r, &r->moved, 0.1);
     j->submitted = false;
     pthread_mutex_unlock(&r->lock);
 }

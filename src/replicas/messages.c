@@ -5,8 +5,7 @@
 
 enum { CHUNK = 16 << 20 }; /* bytes of one message of a broadcast */
 
-/* Whether all transfers with other ranks are finished; else *waiting is the first that is not. */
-static bool all_finished(struct pm_replicas *r, int *number, atomic_int *waiting, bool *moved)
+bool pm_transfers_finished(struct pm_replicas *r, int *number, atomic_int *waiting, bool *moved)
 {
     for (int i = 0; i < r->count; i++) {
         if (number[i] < 0)
@@ -21,11 +20,11 @@ static bool all_finished(struct pm_replicas *r, int *number, atomic_int *waiting
     return true;
 }
 
-static int *no_transfers(int count)
+int *pm_transfers_create(const struct pm_replicas *r)
 {
-    int *number = pm_malloc((size_t)count * sizeof *number);
+    int *number = pm_malloc((size_t)r->count * sizeof *number);
 
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < r->count; i++)
         number[i] = -1;
     return number;
 }
@@ -68,8 +67,8 @@ static int move_gather(struct pm_replicas *r, struct pm_job *j, bool *moved)
 
     if (!g->begun && begin_gather(r, g) < 0)
         return -1;
-    return all_finished(r, g->receiving, &j->waiting, moved) &&
-           all_finished(r, g->sending, &j->waiting, moved);
+    return pm_transfers_finished(r, g->receiving, &j->waiting, moved) &&
+           pm_transfers_finished(r, g->sending, &j->waiting, moved);
 }
 
 struct pm_replica_gather *pm_replica_gather_create(struct pm_replicas *r, const size_t *sizes)
@@ -87,8 +86,8 @@ struct pm_replica_gather *pm_replica_gather_create(struct pm_replicas *r, const 
         total += sizes[i];
     }
     g->all = pm_calloc(1, total + 1);
-    g->sending = no_transfers(r->count);
-    g->receiving = no_transfers(r->count);
+    g->sending = pm_transfers_create(r);
+    g->receiving = pm_transfers_create(r);
     return g;
 }
 
@@ -140,8 +139,8 @@ out:
     return err;
 }
 
-int pm_replicas_collect(struct pm_replicas *r, const void *own, size_t size, char **all,
-                        size_t *sizes)
+int pm_replicas_gather_bytes(struct pm_replicas *r, bool to_all, const void *own, size_t size,
+                             char **all, size_t *sizes)
 {
     struct pm_replica_gather *g = NULL;
     const void *result;
@@ -150,10 +149,10 @@ int pm_replicas_collect(struct pm_replicas *r, const void *own, size_t size, cha
     *all = NULL;
     PM_TRY(pm_replicas_allgather(r, &size, sizeof size, sizes));
     g = pm_replica_gather_create(r, sizes);
-    g->to_chief = true;
+    g->to_chief = !to_all;
     pm_replica_gather_start(g, own);
     PM_TRY(pm_replica_gather_wait(g, &result));
-    if (r->rank == 0) {
+    if (to_all || r->rank == 0) {
         *all = g->all;
         g->all = NULL;
     }
@@ -195,7 +194,7 @@ static int move_broadcast(struct pm_replicas *r, struct pm_job *j, bool *moved)
 
     if (!b->begun && begin_broadcast(r, b) < 0)
         return -1;
-    return all_finished(r, b->transfer, &j->waiting, moved);
+    return pm_transfers_finished(r, b->transfer, &j->waiting, moved);
 }
 
 int pm_replicas_broadcast(struct pm_replicas *r, int root, void *data, size_t size)
@@ -203,7 +202,7 @@ int pm_replicas_broadcast(struct pm_replicas *r, int root, void *data, size_t si
     struct broadcast b = { .job.move = move_broadcast, .root = root };
     int err = PM_OK;
 
-    b.transfer = no_transfers(r->count);
+    b.transfer = pm_transfers_create(r);
     b.buffer = pm_malloc((size < CHUNK ? size : CHUNK) + 1);
     for (size_t at = 0; at < size; at += b.size) {
         b.size = size - at < CHUNK ? size - at : CHUNK;
@@ -237,18 +236,20 @@ out:
     return err;
 }
 
-int pm_replicas_compare(struct pm_replicas *r, const char *text, int *rank, char other[256])
+int pm_replicas_compare(struct pm_replicas *r, const char *text, int *rank,
+                        struct pm_replica_texts *out)
 {
-    char own[256] = "", *all = pm_calloc((size_t)r->count, sizeof own);
+    char own[PM_REPLICA_TEXT] = "", *all = pm_calloc((size_t)r->count, sizeof own);
     int err = PM_OK;
 
     snprintf(own, sizeof own, "%s", text);
     *rank = -1;
     PM_TRY(pm_replicas_allgather(r, own, sizeof own, all));
+    memcpy(out->first, all, sizeof own);
     for (int i = 1; i < r->count && *rank < 0; i++)
         if (memcmp(all, all + (size_t)i * sizeof own, sizeof own) != 0) {
             *rank = i;
-            memcpy(other, all + (size_t)i * sizeof own, sizeof own);
+            memcpy(out->other, all + (size_t)i * sizeof own, sizeof own);
         }
 out:
     pm_free(all);

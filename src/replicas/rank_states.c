@@ -1,6 +1,6 @@
-/* rank_states: every second each rank sends to every other rank what it does, also while its
- * trainer computes, evaluates or saves. A failure is sent at once. A rank of which nothing comes
- * for run.hang_seconds is lost. */
+/* rank_states: each rank sends its state to every other rank once a second, also while its trainer
+ * computes, evaluates or saves. It sends a failure at once. A rank that sends nothing for
+ * run.hang_seconds is lost. */
 #include "replicas/replicas_private.h"
 
 #include <math.h>
@@ -13,7 +13,6 @@ static const char *phase_text(int phase)
     static const char *const texts[] = {
         [PM_REPLICA_START] = "starting", [PM_REPLICA_TRAINING] = "training",
         [PM_REPLICA_EVALUATION] = "in evaluation", [PM_REPLICA_SAVING] = "saving",
-        [PM_REPLICA_END] = "ending",
     };
 
     return phase >= 0 && phase < (int)PM_COUNT(texts) ? texts[phase] : "busy";
@@ -79,10 +78,10 @@ static int send(struct pm_replicas *r, int i)
             return 0;
         k->sending = -1;
         pthread_mutex_lock(&r->lock);
-        k->told = k->outgoing.leaving != 0;
+        k->knows = k->outgoing.leaving != 0;
         pthread_mutex_unlock(&r->lock);
     }
-    if (!k->due || k->told)
+    if (!k->due || k->knows)
         return 0;
     pthread_mutex_lock(&r->lock);
     k->outgoing = r->own;
@@ -94,8 +93,8 @@ static int send(struct pm_replicas *r, int i)
     return k->sending < 0 ? -1 : 0;
 }
 
-/* Records the loss of a rank that has been silent for too long. Time in which this process itself
- * was paused, for example by Ctrl-Z, is not silence of the others. */
+/* Records the loss of a rank that has sent nothing for too long. Time in which this process itself
+ * was paused, for example by Ctrl-Z, does not count. */
 static void check_silence(struct pm_replicas *r)
 {
     const double now = pm_seconds(), pause = now - r->checked_at - interval;

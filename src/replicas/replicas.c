@@ -177,19 +177,20 @@ out:
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
-/* Whether every other rank leaves, too, and knows that this one does. A lost rank does not count.
- * The lock is held. */
+/* Whether every other rank leaves, and knows that this one leaves. Lost ranks do not count. The
+ * lock is held. */
 static bool all_leave(const struct pm_replicas *r)
 {
     for (int i = 0; i < r->count; i++)
         if (i != r->rank && !(r->failure == PM_ELOST && i == r->failed_rank) &&
-            !(r->ranks[i].state.leaving && r->ranks[i].told))
+            !(r->ranks[i].state.leaving && r->ranks[i].knows))
             return false;
     return true;
 }
 
-/* Tells the others that this rank ends with err, and waits until they leave, too. */
-static void say_goodbye(struct pm_replicas *r, int err)
+/* Sends the last state, and waits until the others have sent theirs. Returns err, or the failure of
+ * another rank. */
+static int say_goodbye(struct pm_replicas *r, int err)
 {
     const bool hurry = r->stop && *r->stop;
     const double until = pm_seconds() + (hurry ? stopped_leave_seconds : leave_seconds);
@@ -205,24 +206,25 @@ static void say_goodbye(struct pm_replicas *r, int err)
     }
     r->state_due = true;
     pthread_cond_broadcast(&r->wake);
-    while (!all_leave(r) && (err == PM_OK ? !r->failure : pm_seconds() < until)) {
-        pthread_mutex_unlock(&r->lock);
-        usleep(2000);
-        pthread_mutex_lock(&r->lock);
-    }
+    while (!all_leave(r) && (err == PM_OK ? !r->failure : pm_seconds() < until))
+        pm_replicas_wait(r, &r->moved, 2e-3);
     r->orderly = all_leave(r) && r->failure != PM_ELOST;
+    if (err == PM_OK && r->failure)
+        err = pm_fail(r->failure, "%s", r->failure_text);
     pthread_mutex_unlock(&r->lock);
+    return err;
 }
 
-void pm_replicas_leave(struct pm_replicas **replicas, int err)
+int pm_replicas_leave(struct pm_replicas **replicas, int err)
 {
     struct pm_replicas *r = *replicas;
 
     if (!r)
-        return;
-    say_goodbye(r, err);
+        return err;
+    err = say_goodbye(r, err);
     end(r);
     *replicas = NULL;
+    return err;
 }
 
 /* ---- queries ----------------------------------------------------------------------------- */

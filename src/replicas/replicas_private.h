@@ -23,17 +23,17 @@ struct pm_job {
     atomic_int waiting;   /* a rank from which something is missing, or -1 */
 };
 
-/* What a rank tells the others each second. Sent as it is: all ranks have the same byte order. */
+/* A rank sends this struct to each other rank every second. All ranks must have the same byte
+ * order, which pm_trainer_compare checks. */
 struct rank_state {
     uint64_t step;
     double since;         /* seconds in this phase */
     int32_t phase;        /* enum pm_replica_phase */
-    int32_t leaving;      /* waits for nothing and nobody any more */
-    int32_t failure;      /* PM_E...: this rank's own; else 0 */
-    int32_t asks;         /* for the receiver's state at once */
-    int32_t stopping;     /* a signal asks this rank to end */
-    int32_t unused;
-    char text[480];       /* of the failure */
+    int32_t leaving;      /* 1: the sender ends; this is its last state */
+    int32_t failure;      /* PM_E... of the sender's own failure; else 0 */
+    int32_t asks;         /* 1: the receiver must send its state at once */
+    int32_t stopping;     /* 1: a signal asks the sender to end */
+    char text[480];       /* message of the failure */
 };
 
 struct rank {
@@ -41,8 +41,9 @@ struct rank {
     int place;            /* lower ranks on the same host */
     struct rank_state state; /* last received */
     struct rank_state incoming, outgoing;
-    bool due, asks;       /* a state is to be sent to it, which asks for its own */
-    bool told;            /* it has this process's state `leaving`, the last one */
+    bool due;             /* the next state must be sent to this rank */
+    bool asks;            /* that state asks for the rank's own */
+    bool knows;           /* this rank has received the last state, `leaving` */
     int receiving;        /* transfer of the next state; -1: none */
     int sending;          /* transfer of this process's state to it; -1: none */
     double heard_at;      /* pm_seconds of its last state */
@@ -79,26 +80,37 @@ struct pm_replicas {
     size_t kept_count, kept_capacity;
 };
 
+/* ---- messages.c -------------------------------------------------------------------------- */
+
+/* Returns an array [ranks] of numbers of transfers, all -1: none. Free it with pm_free. */
+int *pm_transfers_create(const struct pm_replicas *r);
+/* Whether all transfers in such an array are finished. Sets those that are to -1, and *moved. Else
+ * *waiting is the first rank whose transfer is not finished. For the exchange thread. */
+bool pm_transfers_finished(struct pm_replicas *r, int *number, atomic_int *waiting, bool *moved);
+
 /* ---- exchange_thread.c ------------------------------------------------------------------- */
+
+/* Waits on a condition until it is signalled or the time is over. The lock is held. */
+void pm_replicas_wait(struct pm_replicas *r, pthread_cond_t *condition, double seconds);
 
 /* Starts the thread, which opens the transport. */
 int pm_exchange_thread_start(struct pm_replicas *r);
 /* Ends it, and closes the transport. */
 void pm_exchange_thread_end(struct pm_replicas *r);
-/* Frees memory that messages have used: at once, or after a failure when the transport is
- * closed. */
+/* Frees memory that messages have used. After a failure it is freed when the transport is closed,
+ * because messages may still arrive in it. */
 void pm_job_free(struct pm_replicas *r, void *memory);
-/* Gives up a job that was submitted and not waited for, because this process fails; does nothing
- * for another job. */
+/* Gives up a job that was submitted but not waited for, because this process fails. Does nothing if
+ * the job is finished, or was never submitted. */
 void pm_job_abandon(struct pm_replicas *r, struct pm_job *j);
 void pm_job_submit(struct pm_replicas *r, struct pm_job *j);
-/* Waits for a submitted job. After a failure the exchange thread no longer touches the job, but
- * messages of it may still arrive: memory that receives must be freed by pm_job_free. */
+/* Waits for a submitted job. After a failure the exchange thread no longer touches the job, but its
+ * messages may still arrive: free memory that receives them with pm_job_free. */
 int pm_job_wait(struct pm_replicas *r, struct pm_job *j);
-/* Records a failure, unless there is one already. rank: whose; -1: found by this process. The lock
- * is held. */
+/* Records the first failure; later ones are ignored. rank: the rank that failed; -1: this process
+ * found the failure. The lock is held. */
 void pm_replicas_record(struct pm_replicas *r, int failure, int rank, const char *text);
-/* The same for a failure of the transport, by its error text. The lock is not held. */
+/* Records a failure of the transport, with the transport's error text. The lock is not held. */
 void pm_replicas_record_transport(struct pm_replicas *r);
 
 /* ---- rank_states.c ------------------------------------------------------------------------ */

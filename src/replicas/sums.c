@@ -55,7 +55,6 @@ struct pm_replica_sum {
     size_t at;            /* floats of it that are in earlier pieces */
     size_t started;       /* pieces */
     int under_way;
-    atomic_ullong bytes;  /* sent */
 };
 
 /* Part k of a piece of n floats for `ranks` ranks begins here. */
@@ -106,7 +105,6 @@ static int exchange(struct pm_replica_sum *s, struct piece *p, int phase, int to
         p->sending[to] = r->row->send(r->transport, to, tag_of(p, phase), out, out_floats * each);
         if (p->sending[to] < 0)
             return -1;
-        atomic_fetch_add(&s->bytes, out_floats * each);
     }
     return 0;
 }
@@ -196,27 +194,8 @@ static void add_part(struct pm_replica_sum *s, struct piece *p)
 /* Whether all transfers of the piece are finished. */
 static bool arrived(struct pm_replica_sum *s, struct piece *p, bool *moved)
 {
-    struct pm_replicas *r = s->r;
-
-    for (int i = 0; i < r->count; i++) {
-        if (p->receiving[i] >= 0) {
-            if (!r->row->finished(r->transport, p->receiving[i])) {
-                atomic_store(&s->job.waiting, i);
-                return false;
-            }
-            p->receiving[i] = -1;
-            *moved = true;
-        }
-        if (p->sending[i] >= 0) {
-            if (!r->row->finished(r->transport, p->sending[i])) {
-                atomic_store(&s->job.waiting, i);
-                return false;
-            }
-            p->sending[i] = -1;
-            *moved = true;
-        }
-    }
-    return true;
+    return pm_transfers_finished(s->r, p->receiving, &s->job.waiting, moved) &&
+           pm_transfers_finished(s->r, p->sending, &s->job.waiting, moved);
 }
 
 static void copy_values(struct pm_replica_sum *s, struct piece *p, const float *from)
@@ -300,10 +279,8 @@ struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count
     for (int i = 0; i < WINDOW; i++) {
         struct piece *p = &s->piece[i];
 
-        p->sending = pm_malloc((size_t)r->count * sizeof *p->sending);
-        p->receiving = pm_malloc((size_t)r->count * sizeof *p->receiving);
-        for (int k = 0; k < r->count; k++)
-            p->sending[k] = p->receiving[k] = -1;
+        p->sending = pm_transfers_create(r);
+        p->receiving = pm_transfers_create(r);
         p->incoming = pm_calloc((size_t)r->count * most, wire_bytes(s));
         if (wire == PM_WIRE_BFLOAT16)
             p->halves = pm_calloc(PIECE, sizeof *p->halves);
@@ -357,9 +334,4 @@ int pm_replica_sum_wait(struct pm_replica_sum *s, const float **result)
     *result = s->result;
     atomic_store(&s->complete, true);
     return pm_job_wait(s->r, &s->job);
-}
-
-uint64_t pm_replica_sum_bytes(const struct pm_replica_sum *s)
-{
-    return atomic_load(&s->bytes);
 }

@@ -303,7 +303,7 @@ static int merge_scores(struct pass *p, uint64_t *count, uint64_t *skipped)
         }
     if (pm_replicas_rank(ev->replicas) > 0)
         ev->e->task_row->score_pack(p->score, &pack);
-    PM_TRY(pm_replicas_collect(ev->replicas, pack.text, pack.length, &all, sizes));
+    PM_TRY(pm_replicas_gather_bytes(ev->replicas, false, pack.text, pack.length, &all, sizes));
     at = sizes[0];
     for (int k = 1; all && k < ranks; at += sizes[k++])
         PM_TRY(ev->e->task_row->score_merge(p->score, all + at, sizes[k]));

@@ -284,8 +284,8 @@ static int check_messages(const struct pm_trainer *t)
     return PM_OK;
 }
 
-/* Takes the chief's place. Only its files say what it has saved: it may have ended while it saved
- * the last step, or after it. */
+/* Takes the place of a lost chief. The chief may have saved the last step before it was lost. So
+ * the step of the newest checkpoint is read from the run folder. */
 static int inherit(struct pm_trainer *t)
 {
     int64_t newest;
@@ -319,8 +319,8 @@ out:
         PM_WARN("train", "%s", pm_error_text());
 }
 
-/* Another process failed, or this one must end before the step does. The values are those of the
- * last whole step. Returns what the run ends with. */
+/* Call it after another process failed, or when a signal leaves no time to end the step. The values
+ * are those of the last whole step, which is saved. Returns the result of the run. */
 static int survive(struct pm_trainer *t, int err)
 {
     char why[1024];
@@ -349,7 +349,6 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
     pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);
     pm_replicas_stop_flag(replicas, &stop_signal, answer_seconds);
-    pm_trainer_note_phase(&t, PM_REPLICA_TRAINING);
     while ((err = loop(&t)) == PM_ELOST && !replicas)
         PM_TRY(pm_trainer_recover(&t, resume_from_snapshot));
     if (err < 0 && replicas)

@@ -172,8 +172,8 @@ int pm_trainer_snapshot_continue(struct pm_trainer *t);
 /* Whether this process writes the run folder: rank 0, or it trains alone. */
 bool pm_trainer_is_chief(const struct pm_trainer *t);
 /* Checks the config for so many processes. PM_ECONFIG. */
-int pm_trainer_check_replicas(struct pm_trainer *t);
-/* Takes this process's devices, and learns those of the others. PM_ECONFIG. */
+int pm_trainer_check_replicas(const struct pm_trainer *t);
+/* Selects this process's devices, and receives those of the others. PM_ECONFIG. */
 int pm_trainer_join_replicas(struct pm_trainer *t);
 void pm_trainer_leave_replicas(struct pm_trainer *t);
 /* Appends the devices of all clones, for checkpoints: "vulkan:0:0 cpu:2" (address, threads). */
@@ -187,18 +187,20 @@ int pm_trainer_compare(struct pm_trainer *t);
 int pm_trainer_share_start(struct pm_trainer *t);
 /* Sets the fields of the batch that depend on the parts of all processes (task.h, set_sum). */
 int pm_trainer_share_batch(struct pm_trainer *t, struct pm_batch *batch);
-/* Writes what the others are told in the next step: the signal that this process has received (0:
- * none), and whether a checkpoint is due by its clock. Reads the words of the last step. */
+/* pm_trainer_write_word sets this process's word for the next step (struct pm_step_word). signal:
+ * the signal that the process has received; 0: none. save: a checkpoint is due by its clock.
+ * pm_trainer_read_words reads the words of all processes in the last step. */
 void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b);
 void pm_trainer_read_words(struct pm_trainer *t);
-/* Compares the snapshots of all processes, which must be of the same step. If one differs from the
- * chief's, warns and replaces it, with the values of the devices. */
+/* Compares the snapshots of all processes, which must be of the same step. A snapshot that
+ * differs from the chief's causes a warning. The chief's then replaces it, and the values on the
+ * devices. */
 int pm_trainer_mend_drift(struct pm_trainer *t);
 /* For tests: PM_FLIP. Call it after each step. */
 int pm_trainer_flip(struct pm_trainer *t);
-/* Replaces the value by the chief's. */
+/* Replaces *value, of `size` bytes, by the chief's. */
 int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size);
-/* Notes for the other processes what this one does. */
+/* Sets the phase that the other processes see in their warnings. */
 void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase);
 void pm_trainer_say_replicas(const struct pm_trainer *t);
 

@@ -1,6 +1,5 @@
-/* trainer_replicas: training with several processes (pumice/replicas.h). Every process does the
- * same steps; what only the chief knows or decides, the others receive here. Only the chief touches
- * the run folder, except for the others' log files. */
+/* trainer_replicas: training with several processes (pumice/replicas.h). All processes make the
+ * same steps. What only the chief knows or decides, it sends to the others here. */
 #include "train/trainer.h"
 
 #include <pumice/thread.h>
@@ -16,8 +15,9 @@ bool pm_trainer_is_chief(const struct pm_trainer *t)
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-/* Takes this process's entries of `devices`. Processes of one host deal them out in turns; a list
- * of the CPU alone may be shorter than their number, because they share its cores. */
+/* Takes this process's entries of `devices`: of k processes on a host, process j takes entries j,
+ * j + k, .... If there are fewer entries than processes, all must be the CPU, and the processes
+ * share its cores. */
 static int deal_devices(struct pm_trainer *t)
 {
     struct pm_replicas *r = t->replicas.r;
@@ -47,33 +47,28 @@ static int deal_devices(struct pm_trainer *t)
     return PM_OK;
 }
 
-/* Learns the shares of all clones. */
+/* Receives the shares of all clones. */
 static int exchange_shares(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
     const int ranks = pm_replicas_count(x->r), rank = pm_replicas_rank(x->r);
+    const size_t count = (size_t)t->run.spec_count;
     size_t *sizes = pm_calloc((size_t)ranks, sizeof *sizes);
-    double *own = pm_calloc((size_t)t->run.spec_count, sizeof *own);
-    struct pm_replica_gather *g = NULL;
-    const void *all;
+    double *own = pm_calloc(count, sizeof *own);
+    char *all = NULL;
     int err = PM_OK;
 
+    for (size_t i = 0; i < count; i++)
+        own[i] = t->run.specs[i].share;
+    PM_TRY(pm_replicas_gather_bytes(x->r, true, own, count * sizeof *own, &all, sizes));
+    x->shares = (double *)(void *)all;
     x->of_rank = pm_calloc((size_t)ranks, sizeof *x->of_rank);
-    PM_TRY(pm_replicas_allgather(x->r, &t->run.spec_count, sizeof t->run.spec_count, x->of_rank));
     for (int i = 0; i < ranks; i++) {
-        sizes[i] = (size_t)x->of_rank[i] * sizeof *own;
+        x->of_rank[i] = (int)(sizes[i] / sizeof *own);
         x->first += i < rank ? x->of_rank[i] : 0;
         x->count += x->of_rank[i];
     }
-    for (int i = 0; i < t->run.spec_count; i++)
-        own[i] = t->run.specs[i].share;
-    g = pm_replica_gather_create(x->r, sizes);
-    pm_replica_gather_start(g, own);
-    PM_TRY(pm_replica_gather_wait(g, &all));
-    x->shares = pm_calloc((size_t)x->count, sizeof *x->shares);
-    memcpy(x->shares, all, (size_t)x->count * sizeof *x->shares);
 out:
-    pm_replica_gather_destroy(&g);
     pm_free(own);
     pm_free(sizes);
     return err;
@@ -90,35 +85,25 @@ void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out)
                    t->run.specs[i].threads);
 }
 
-/* Learns the devices of all processes. */
+/* Receives the devices of all processes. */
 static int exchange_devices(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
-    struct pm_str own = { 0 }, all = { 0 };
+    size_t *sizes = pm_calloc((size_t)pm_replicas_count(x->r), sizeof *sizes);
+    struct pm_str own = { 0 };
     int err = PM_OK;
 
     pm_trainer_list_devices(t, &own);
-    for (int k = 0; k < pm_replicas_count(x->r); k++) {
-        const bool mine = k == pm_replicas_rank(x->r);
-        size_t size = mine ? own.length : 0;
-        char *text = mine ? own.text : NULL;
-
-        err = pm_replicas_broadcast_bytes(x->r, k, &text, &size);
-        if (err == PM_OK)
-            pm_str_add(&all, "%s%s", k ? " " : "", text);
-        if (!mine)
-            pm_free(text);
-        PM_TRY(err);
-    }
-    x->devices = all.text;
-    all = (struct pm_str){ 0 };
+    if (pm_replicas_rank(x->r) + 1 < pm_replicas_count(x->r))
+        pm_str_add(&own, " ");
+    PM_TRY(pm_replicas_gather_bytes(x->r, true, own.text, own.length, &x->devices, sizes));
 out:
     pm_str_free(&own);
-    pm_str_free(&all);
+    pm_free(sizes);
     return err;
 }
 
-int pm_trainer_check_replicas(struct pm_trainer *t)
+int pm_trainer_check_replicas(const struct pm_trainer *t)
 {
     const struct pm_config *c = t->run.c;
     const int ranks = pm_replicas_count(t->replicas.r);
@@ -169,7 +154,7 @@ void pm_trainer_leave_replicas(struct pm_trainer *t)
 
 /* ---- the same run everywhere -------------------------------------------------------------- */
 
-/* Variables, and the order in which gradients are summed. */
+/* Returns a hash of the variables and of the buckets in which their gradients are summed. */
 static uint64_t hash_clones(const struct pm_clones *c)
 {
     const struct pm_variables *v = pm_clones_master(c);
@@ -196,26 +181,20 @@ static uint64_t hash_clones(const struct pm_clones *c)
     return hash;
 }
 
-/* Compares a line of each rank; `what` names it in the message. */
+/* Compares a text of each rank. what: its name in the message. */
 static int compare(const struct pm_trainer *t, enum pm_error code, const char *what,
                    const char *remedy, const char *own)
 {
     struct pm_replicas *r = t->replicas.r;
-    char other[256], first[256];
-    const bool chief = pm_replicas_rank(r) == 0;
-    char *text = chief ? pm_strdup(own) : NULL;
-    size_t length = chief ? strlen(own) : 0;
+    struct pm_replica_texts texts;
     int rank, err = PM_OK;
 
-    PM_TRY(pm_replicas_compare(r, own, &rank, other));
-    PM_TRY(pm_replicas_broadcast_bytes(r, 0, &text, &length));
-    snprintf(first, sizeof first, "%s", text);
+    PM_TRY(pm_replicas_compare(r, own, &rank, &texts));
     if (rank >= 0)
         err = pm_fail(code, "%s: rank 0 (%s) has %s, rank %d (%s) has %s: %s", what,
-                      pm_replicas_host(r, 0), first, rank, pm_replicas_host(r, rank), other,
-                      remedy);
+                      pm_replicas_host(r, 0), texts.first, rank, pm_replicas_host(r, rank),
+                      texts.other, remedy);
 out:
-    pm_free(text);
     return err;
 }
 
@@ -273,31 +252,31 @@ out:
     return err;
 }
 
-/* Sends a file of rank `from`'s run folder to the chief, under the same name. */
+/* Copies RUN/checkpoints/NAME of rank `from` to the chief's run folder. */
 static int fetch_file(struct pm_trainer *t, int from, const char *name)
 {
-    const int rank = pm_replicas_rank(t->replicas.r);
-    char path[4096], *bytes = NULL;
-    size_t size = 0;
+    struct pm_replicas *r = t->replicas.r;
+    size_t *sizes = pm_calloc((size_t)pm_replicas_count(r), sizeof *sizes), size = 0;
+    char folder[4096], path[4200], *bytes = NULL, *all = NULL;
     int err = PM_OK;
 
-    snprintf(path, sizeof path, "%s/checkpoints/%s", t->run.c->run.folder, name);
-    if (rank == from)
+    snprintf(folder, sizeof folder, "%s/checkpoints", t->run.c->run.folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (pm_replicas_rank(r) == from)
         PM_TRY(pm_file_read(path, &bytes, &size));
-    PM_TRY(pm_replicas_broadcast_bytes(t->replicas.r, from, &bytes, &size));
-    if (rank == 0) {
-        PM_TRY(pm_make_folders(t->run.c->run.folder));
-        snprintf(path, sizeof path, "%s/checkpoints", t->run.c->run.folder);
-        PM_TRY(pm_make_folders(path));
-        snprintf(path, sizeof path, "%s/checkpoints/%s", t->run.c->run.folder, name);
-        PM_TRY(pm_file_write(path, bytes, size));
+    PM_TRY(pm_replicas_gather_bytes(r, false, bytes, size, &all, sizes));
+    if (all) {
+        PM_TRY(pm_make_folders(folder));
+        PM_TRY(pm_file_write(path, all, sizes[from]));
     }
 out:
+    pm_free(all);
     pm_free(bytes);
+    pm_free(sizes);
     return err;
 }
 
-/* The .json comes last: a checkpoint without it is not complete. */
+/* The .json is written last, because a checkpoint without it counts as incomplete. */
 int pm_trainer_fetch_newest(struct pm_trainer *t)
 {
     struct pm_replicas *r = t->replicas.r;
@@ -328,15 +307,15 @@ out:
 
 /* ---- drift ------------------------------------------------------------------------------- */
 
-/* PM_FLIP=1:7 flips a bit of rank 1's values after step 7, to test what follows. */
+/* PM_FLIP=1:7 flips a bit of rank 1's values after step 7, to test pm_trainer_mend_drift. */
 int pm_trainer_flip(struct pm_trainer *t)
 {
-    const char *text = getenv("PM_FLIP");
+    const char *text = t->replicas.r ? getenv("PM_FLIP") : NULL;
     struct pm_variables *v = pm_clones_master(t->run.clones);
     uint32_t bits;
     int rank, step, err = PM_OK;
 
-    if (!text || !t->replicas.r || sscanf(text, "%d:%d", &rank, &step) != 2 ||
+    if (!text || sscanf(text, "%d:%d", &rank, &step) != 2 ||
         rank != pm_replicas_rank(t->replicas.r) || (uint64_t)step != t->run.step)
         return PM_OK;
     PM_TRY(pm_buffer_read(v->device, v->values, 0, &bits, sizeof bits));
@@ -456,7 +435,7 @@ void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const st
     w->save = save;
 }
 
-/* Notes the time of a step. A step in which one process was slow counts as two at most. */
+/* Updates the mean time of a step. A single slow step counts at most twice the mean. */
 static void note_time(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;

@@ -25,7 +25,7 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
     pm_str_add(json, "\", \"lost\": \"%s\"", t->losses.text);
     if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
         pm_str_add(json, ", \"betas\": [%.9g, %.9g]", t->start.betas[0], t->start.betas[1]);
-    if (t->watch) { /* NULL: the chief is lost, and the averages of losses with it */
+    if (t->watch) { /* NULL: this process saves for a lost chief, which had the loss averages */
         pm_str_add(json, ", ");
         pm_watch_print(t->watch, json);
     }
@@ -77,7 +77,6 @@ int pm_trainer_save(struct pm_trainer *t)
     pm_watch_saved(t->watch, &t->run);
     PM_DEBUG("train", "step %llu saved", (unsigned long long)t->run.step);
 out:
-    pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
     pm_str_free(&state);
     pm_phases_enter(&t->phases, before);
     return err;
@@ -158,7 +157,6 @@ static int evaluate(struct pm_trainer *t)
     pm_watch_start(t->watch, &t->run);
 out:
     cJSON_Delete(detail);
-    pm_trainer_note_phase(t, PM_REPLICA_TRAINING);
     pm_phases_enter(&t->phases, before);
     return err;
 }
@@ -173,8 +171,8 @@ out:
     return err;
 }
 
-/* All processes evaluate; the chief has the results, and tells the others whether training ends
- * early. */
+/* All processes evaluate. The chief has the results, and sends the state of early_stop to the
+ * others. */
 int pm_trainer_evaluate(struct pm_trainer *t)
 {
     int err = PM_OK;

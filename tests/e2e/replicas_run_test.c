@@ -1,10 +1,13 @@
-/* Training with several processes, started by mpirun. The same file trains to the same bits in one
- * process with N devices and in N processes with one: by shared memory and by TCP, with unequal
- * shares, micro-batches, and each source of batch norm's moving averages. A run goes on with other
- * numbers of processes. A signal at one process stops all after the same step; a process that is
- * killed or fails ends all, and its last whole step is saved; one that is stopped for a while
- * changes nothing. Evaluations have the figures and samples of one process. Unlike data, unlike
- * numbers and a missing plug-in are one line of error. */
+/* Training with several processes, started by mpirun.
+ *
+ * - N processes with one device each have the bits of one process with N devices: by shared memory,
+ *   by TCP, with unequal shares, with micro-batches, for each source of batch norm's moving
+ *   averages, for every task. Evaluations have its figures and samples.
+ * - A run can be resumed with another number of processes, and without a shared disk.
+ * - A signal at one process stops all processes after the same step. If a process is killed or
+ *   fails, all end, and the last whole step is saved. A paused process changes nothing. A flipped
+ *   bit is found.
+ * - Wrong starts are one line of error. */
 #include "e2e/program.h"
 
 static const char *const cpus[] = {
@@ -13,12 +16,12 @@ static const char *const cpus[] = {
     "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1},"
     "{\"name\":\"cpu\",\"threads\":1}]'",
 };
-/* Everything that training has, in a net of a millisecond. */
+/* Checkpoints, moving averages and evaluations within 20 steps. */
 static const char *const options = "run.steps=20 run.batch_size=12 run.save_every_steps=10 "
                                    "optim.moving_average_decay=0.9 eval.every_steps=10 "
                                    "run.log_every_steps=1";
 
-/* The way to start processes; mpirun refuses to run as root unless it is asked twice. */
+/* Returns the command that starts processes. mpirun runs as root only with both variables. */
 static const char *launcher(int ranks, const char *more)
 {
     static char text[8192];
@@ -68,7 +71,7 @@ static void same_evaluation(const char *a, const char *b)
     free(text[1]);
 }
 
-/* Trains with so many devices in one process, and with one in each of so many processes. */
+/* Compares one process with `ranks` devices and `ranks` processes with one device each. */
 static void compare(const char *name, int ranks, const char *mpi, const char *more)
 {
     char alone[64], together[64], both[1024];
@@ -109,8 +112,8 @@ static void the_chief_reports(void **state)
     compare("early", 2, "", "run.steps=40 schedule.base_lr=0 run.early_stop='{\"patience\":1}'");
 }
 
-/* The divisor of a detector's losses is that of the whole batch; metrics of training batches are of
- * the chief's part. */
+/* A detector's losses are divided by a sum over the whole batch. Metrics of training batches count
+ * only the chief's part, so the .json files of checkpoints are not compared. */
 static void every_task_has_the_bits_of_devices(void **state)
 {
     static const char *const tasks[] = { "shapes_detection", "shapes_segmentation" };
@@ -136,7 +139,7 @@ static void every_task_has_the_bits_of_devices(void **state)
                    in("%s-2/checkpoints/step-000004.safetensors", tasks[i]));
 }
 
-/* A damaged record is counted once, whichever process has it in its part. */
+/* A damaged record is counted once, in every process. */
 static void damaged_records_are_replaced(void **state)
 {
     char *bytes, path[1024], more[2048];
@@ -159,7 +162,7 @@ static void damaged_records_are_replaced(void **state)
     compare("skip", 2, "", more);
 }
 
-/* One entry for the CPU serves all processes of the host. */
+/* All processes of a host can share one entry for the CPU. */
 static void processes_share_the_cpu(void **state)
 {
     (void)state;
@@ -230,6 +233,7 @@ static void bad_starts_are_one_error(void **state)
     check(train(2, "", "bad", "run.batch_size=auto"), 2, "\"auto\" is not available");
     check(train(2, "", "bad", "run.nonsense=1"), 2, "run.nonsense");
     check(train(3, "", "bad", "run.batch_size=2"), 2, "run.batch_size: 2");
+    /* One process needs no plug-in; the last -n counts. */
     check(run(&(struct how){ .environment = launcher(2, "-x PM_MPI_PLUGIN=/nowhere/x.so -n 1") },
               "train %s run.folder=%s", in("net.json"), in("bad")), 0);
     check(run(&(struct how){ .environment = "OMPI_COMM_WORLD_SIZE=2 PM_MPI_PLUGIN=/nowhere/x.so" },
@@ -238,9 +242,12 @@ static void bad_starts_are_one_error(void **state)
     check(run(&(struct how){ .environment = "OMPI_COMM_WORLD_SIZE=2" },
               "train %s run.folder=%s", in("net.json"), in("bad")), 2,
           "OMPI_COMM_WORLD_SIZE is 2, but Open MPI sees 1 process");
+    check(run(&(struct how){ .environment = "OMPI_COMM_WORLD_SIZE=2" },
+              "train %s run.folder=%s --dry-run", in("net.json"), in("bad")), 2,
+          "start it without mpirun");
 }
 
-/* Each process has a working folder of its own, and so a data folder of its own. */
+/* Each process has its own working folder, and so its own data folder. */
 static void unlike_data_is_refused(void **state)
 {
     char command[4096];
@@ -260,7 +267,7 @@ static void unlike_data_is_refused(void **state)
 
 /* ---- failures ---------------------------------------------------------------------------- */
 
-/* Starts a long run, and waits until it trains. Returns mpirun. */
+/* Starts a long run, and waits until it trains. Returns the process of mpirun. */
 static pid_t start_long(const char *name, int ranks)
 {
     static char arguments[2048];
@@ -282,7 +289,7 @@ static pid_t start_long(const char *name, int ranks)
     return pid;
 }
 
-/* Returns the process of a rank, by its variable. */
+/* Returns the process of a rank, which has the rank in its environment. */
 static pid_t process_of(const char *name, int rank)
 {
     char line[512], command[1024];
@@ -403,7 +410,7 @@ static void the_failure_of_one_process_is_that_of_all(void **state)
     assert_int_equal(newest("lost"), 7);
 }
 
-/* A bit of rank 1's values flips: the next snapshot finds it. Until then the run is another one. */
+/* A bit of rank 1's values is flipped after step 11. The snapshot of step 11 finds it. */
 static void a_flipped_bit_is_mended(void **state)
 {
     char command[4096];

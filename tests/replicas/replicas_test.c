@@ -1,7 +1,7 @@
-/* Replicas of one process, one thread each: sums are those in the order of ranks, to the bit, for
- * every size, with messages that come late, and nothing is allocated in a sum; bfloat16 on the wire
- * has its reference's bits; bytes are gathered, broadcast and compared. The failure of one rank
- * ends all with its error; so do a cut connection and a rank that falls silent. */
+/* Replicas as threads of one process. Sums have the bits of an addition in the order of ranks, for
+ * every size, also if messages are late. Sums in bfloat16 have the bits of a reference. Bytes are
+ * gathered, broadcast and compared. Repeated exchanges allocate nothing. If a rank fails, all ranks
+ * end with its error. A rank that cannot send, or is silent, is lost. */
 #include "replicas/threads_transport.h"
 
 #include <pumice/replicas.h>
@@ -38,9 +38,9 @@ static void *run_place(void *arg)
         p->rank = pm_replicas_rank(p->r);
         p->body(p);
     }
+    p->err = pm_replicas_leave(&p->r, p->err);
     if (p->err < 0)
         snprintf(p->text, sizeof p->text, "%s", pm_error_text());
-    pm_replicas_leave(&p->r, p->err);
     return NULL;
 }
 
@@ -228,8 +228,9 @@ static void bytes_body(struct place *p)
     const int ranks = pm_replicas_count(p->r);
     enum { LARGE = (16 << 20) + 5 };
     int own = 100 + p->rank, all[WIRE_RANKS], unlike;
-    char *large = pm_calloc(1, LARGE), *text = NULL, other[256] = "";
-    size_t length = 0;
+    char *large = pm_calloc(1, LARGE), *text = NULL, *joined = NULL;
+    struct pm_replica_texts texts;
+    size_t length = 0, sizes[WIRE_RANKS];
     int err = PM_OK;
 
     p->right = true;
@@ -248,12 +249,24 @@ static void bytes_body(struct place *p)
         text = pm_strdup("a text of one rank"), length = strlen(text);
     PM_TRY(pm_replicas_broadcast_bytes(p->r, ranks - 1, &text, &length));
     p->right &= strcmp(text, "a text of one rank") == 0;
-    PM_TRY(pm_replicas_compare(p->r, "the same", &unlike, other));
+    for (int to_all = 0; to_all < 2; to_all++) { /* rank k gives k bytes */
+        PM_TRY(pm_replicas_gather_bytes(p->r, to_all, "zyxw", (size_t)p->rank, &joined, sizes));
+        for (int i = 0; i < ranks; i++)
+            p->right &= sizes[i] == (size_t)i;
+        p->right &= (joined != NULL) == (to_all || p->rank == 0);
+        p->right &= !joined || strncmp(joined, "zzyzyx", strlen(joined)) == 0;
+        p->right &= !joined || strlen(joined) == (size_t)(ranks * (ranks - 1) / 2);
+        pm_free(joined);
+        joined = NULL;
+    }
+    PM_TRY(pm_replicas_compare(p->r, "the same", &unlike, &texts));
     p->right &= unlike == -1;
-    PM_TRY(pm_replicas_compare(p->r, p->rank == 1 ? "unlike" : "the same", &unlike, other));
-    p->right &= unlike == 1 && strcmp(other, "unlike") == 0;
+    PM_TRY(pm_replicas_compare(p->r, p->rank == 1 ? "unlike" : "the same", &unlike, &texts));
+    p->right &= unlike == 1 && strcmp(texts.other, "unlike") == 0;
+    p->right &= strcmp(texts.first, "the same") == 0;
 out:
     p->err = err;
+    pm_free(joined);
     pm_free(large);
     pm_free(text);
 }
@@ -275,48 +288,58 @@ static void bytes_are_exchanged(void **state)
     }
 }
 
-/* A gather in which not every rank gives something, again and again, and nothing is allocated. */
-static void gather_body(struct place *p)
+/* Gathers, in which rank 1 gives nothing, and sums, again and again. Nothing is allocated: between
+ * rounds 20 and 40 of rank 0 all ranks are within rounds 19 to 41, because each round waits for all
+ * ranks. */
+static void repeating_body(struct place *p)
 {
+    enum { COUNT = 1000 };
     const int ranks = pm_replicas_count(p->r);
     size_t sizes[WIRE_RANKS];
-    uint64_t before = 0;
+    uint64_t before = 0, after = 0;
+    float values[COUNT] = { 0 };
     char own[64];
     struct pm_replica_gather *g;
+    struct pm_replica_sum *s;
     const void *all;
+    const float *sums;
     int err = PM_OK;
 
     for (int i = 0; i < ranks; i++)
         sizes[i] = i == 1 ? 0 : (size_t)i + 3;
     g = pm_replica_gather_create(p->r, sizes);
+    s = pm_replica_sum_create(p->r, COUNT, 1, PM_WIRE_FLOAT32);
     p->right = true;
     for (int time = 0; time < 50; time++) {
         const char *at;
 
+        before = time == 20 ? pm_alloc_count() : before;
+        after = time == 40 ? pm_alloc_count() : after;
         memset(own, '0' + p->rank + time % 9, sizeof own);
+        pm_replica_sum_start(s);
+        pm_replica_sum_add(s, 0, COUNT, values);
         pm_replica_gather_start(g, own);
         PM_TRY(pm_replica_gather_wait(g, &all));
+        PM_TRY(pm_replica_sum_wait(s, &sums));
         at = all;
         for (int i = 0; i < ranks; at += sizes[i], i++)
             for (size_t k = 0; k < sizes[i]; k++)
                 p->right &= at[k] == '0' + i + time % 9;
-        if (time == 10)
-            before = pm_alloc_count();
     }
-    PM_TRY(pm_replicas_allgather(p->r, &(int){ 0 }, sizeof(int), own)); /* all have counted */
-    p->right &= before > 0;
+    p->right &= p->rank > 0 || before == after;
 out:
     pm_replica_gather_destroy(&g);
+    pm_replica_sum_destroy(&s);
     p->err = err;
 }
 
-static void gathers_repeat(void **state)
+static void repeated_exchanges_allocate_nothing(void **state)
 {
     struct wires *w = wires_create(4, 3);
     struct place p[WIRE_RANKS];
 
     (void)state;
-    run_places(w, p, gather_body, NULL);
+    run_places(w, p, repeating_body, NULL);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(p[i].err, PM_OK);
         assert_true(p[i].right);
@@ -335,7 +358,7 @@ static void failing_body(struct place *p)
     const float *result;
     int err = PM_OK;
 
-    if (strcmp(how, "silent") == 0)
+    if (strcmp(how, "fails") != 0)
         pm_replicas_limits(p->r, 2, 0);
     for (int time = 0; time < 100; time++) {
         if (p->rank == 1 && time == 3) {
@@ -441,35 +464,52 @@ static void an_idle_rank_answers_a_signal(void **state)
     wires_destroy(&w);
 }
 
-static void one_failure_ends_all(void **state)
+/* Rank 1 fails when nothing is left to exchange. */
+static void late_body(struct place *p)
 {
-    struct wires *w = wires_create(4, 0);
-    struct place p[WIRE_RANKS];
-
-    (void)state;
-    run_places(w, p, failing_body, "fails");
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(p[i].err, PM_EDATA);
-        assert_non_null(strstr(p[i].text, "shard 7 is damaged"));
-        assert_true(p[i].rank == 1 || strncmp(p[i].text, "rank 1 (", 8) == 0);
+    if (p->rank == 1) {
+        usleep(100000);
+        p->err = pm_fail(PM_EDATA, "shard 7 is damaged");
     }
-    wires_destroy(&w);
 }
 
-static void a_cut_connection_is_an_error(void **state)
+static void one_failure_ends_all(void **state)
 {
-    struct wires *w = wires_create(3, 0);
-    struct place p[WIRE_RANKS];
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct wires *w = wires_create(4, 0);
+        struct place p[WIRE_RANKS];
+
+        run_places(w, p, late ? late_body : failing_body, "fails");
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(p[i].err, PM_EDATA);
+            assert_non_null(strstr(p[i].text, "shard 7 is damaged"));
+            assert_true(p[i].rank == 1 || strncmp(p[i].text, "rank 1 (", 8) == 0);
+        }
+        wires_destroy(&w);
+    }
+}
+
+/* A rank whose messages fail reports that; a rank that is silent is lost. The others notice both by
+ * its silence. */
+static void a_lost_rank_is_an_error(void **state)
+{
+    static const char *const ways[] = { "cut", "silent" };
 
     (void)state;
-    for (int i = 0; i < 3; i++) /* the others learn it only by silence */
-        p[i] = (struct place){ 0 };
-    run_places(w, p, failing_body, "silent");
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(p[i].err, PM_ELOST);
-        assert_non_null(strstr(p[i].text, "run.hang_seconds"));
+    for (size_t way = 0; way < PM_COUNT(ways); way++) {
+        struct wires *w = wires_create(3, 0);
+        struct place p[WIRE_RANKS];
+
+        run_places(w, p, failing_body, ways[way]);
+        for (int i = 0; i < 3; i++) {
+            const bool cut = way == 0 && p[i].rank == 1;
+
+            assert_int_equal(p[i].err, cut ? PM_EDEVICE : PM_ELOST);
+            assert_non_null(strstr(p[i].text, cut ? "the wire is cut" : "run.hang_seconds"));
+        }
+        wires_destroy(&w);
     }
-    wires_destroy(&w);
 }
 
 int main(void)
@@ -480,11 +520,11 @@ int main(void)
         cmocka_unit_test(a_slow_piece_keeps_its_place),
         cmocka_unit_test(bfloat16_rounds_to_nearest_even),
         cmocka_unit_test(bytes_are_exchanged),
-        cmocka_unit_test(gathers_repeat),
+        cmocka_unit_test(repeated_exchanges_allocate_nothing),
         cmocka_unit_test(one_failure_ends_all),
         cmocka_unit_test(failures_leave_no_message_behind),
         cmocka_unit_test(an_idle_rank_answers_a_signal),
-        cmocka_unit_test(a_cut_connection_is_an_error),
+        cmocka_unit_test(a_lost_rank_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
