@@ -7,12 +7,17 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+/* Another process may make the same folder meanwhile. A folder gets its name when it is
+ * complete. */
 int pm_experiment_make_data(const struct pm_config *c)
 {
+    int err;
+
     if (pm_is_folder(c->data.folder) || c->data.make != PM_MAKE_SHAPES)
         return PM_OK;
     PM_INFO("data", "%s does not exist: drawing the built-in shapes", c->data.folder);
-    return pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
+    err = pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
+    return pm_is_folder(c->data.folder) ? PM_OK : err;
 }
 
 /* Reads a checkpoint's "data", as stored by training. */

@@ -247,6 +247,18 @@ static void bad_starts_are_one_error(void **state)
           "start it without mpirun");
 }
 
+/* The built-in data are not there yet: every process draws them, and the first one to end names the
+ * folder. */
+static void missing_data_are_drawn(void **state)
+{
+    char more[1024];
+
+    (void)state;
+    snprintf(more, sizeof more, "data.folder=%s data.make=shapes data.eval_split=validation "
+             "input.size=16 run.steps=2 eval.every_steps=0 devices='[\"cpu\"]'", in("drawn"));
+    check(train(3, "", "drawn-run", more), 0);
+}
+
 /* Each process has its own working folder, and so its own data folder. */
 static void unlike_data_is_refused(void **state)
 {
@@ -450,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_run_goes_on_with_other_numbers),
         cmocka_unit_test(the_newest_checkpoint_is_fetched),
         cmocka_unit_test(bad_starts_are_one_error),
+        cmocka_unit_test(missing_data_are_drawn),
         cmocka_unit_test(unlike_data_is_refused),
         cmocka_unit_test(a_signal_stops_all_at_one_step),
         cmocka_unit_test(a_killed_process_ends_all),
