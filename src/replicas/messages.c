@@ -109,7 +109,8 @@ void pm_replica_gather_destroy(struct pm_replica_gather **gather)
 
 void pm_replica_gather_start(struct pm_replica_gather *g, const void *own)
 {
-    memcpy(g->all + g->offset[g->r->rank], own, g->size[g->r->rank]);
+    if (g->size[g->r->rank] > 0) /* else own may be NULL */
+        memcpy(g->all + g->offset[g->r->rank], own, g->size[g->r->rank]);
     g->begun = false;
     pm_job_submit(g->r, &g->job);
 }

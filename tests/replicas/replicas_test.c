@@ -250,7 +250,8 @@ static void bytes_body(struct place *p)
     PM_TRY(pm_replicas_broadcast_bytes(p->r, ranks - 1, &text, &length));
     p->right &= strcmp(text, "a text of one rank") == 0;
     for (int to_all = 0; to_all < 2; to_all++) { /* rank k gives k bytes */
-        PM_TRY(pm_replicas_gather_bytes(p->r, to_all, "zyxw", (size_t)p->rank, &joined, sizes));
+        PM_TRY(pm_replicas_gather_bytes(p->r, to_all, p->rank ? "zyxw" : NULL, (size_t)p->rank,
+                                        &joined, sizes));
         for (int i = 0; i < ranks; i++)
             p->right &= sizes[i] == (size_t)i;
         p->right &= (joined != NULL) == (to_all || p->rank == 0);
