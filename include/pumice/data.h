@@ -292,7 +292,7 @@ struct pm_batch {
     const uint64_t *record; /* [slice] index in the dataset */
     void **host;            /* [slice] what make stored for each example, or NULL; owned by the
                              * loader, valid until the batch is released */
-    double sum;             /* what whole_batch has added up over the slice's examples */
+    double sum;             /* a sum over the slice's examples, set by whole_batch; else 0 */
     uint64_t step;
     int slot;
 };

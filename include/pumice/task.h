@@ -212,10 +212,11 @@ struct pm_task_row {
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const struct pm_loader_record *r, void *const *out);
     /* pm_loader_options.whole_batch with ctx = struct pm_sampler: writes fields that depend on all
-     * examples of a batch. NULL: there are none. */
+     * examples of a batch. It may set b->sum to a sum over the examples. NULL: there are none. */
     void (*whole_batch)(void *sampler, struct pm_batch *b);
-    /* With several processes, each of which has a slice of the batch: sets these fields from the
-     * sum of all slices' b->sum. NULL: whole_batch does not set b->sum. */
+    /* Several processes have one slice of the batch each. This function is then called with the sum
+     * of b->sum over all slices, and writes the fields of whole_batch again. NULL: whole_batch does
+     * not set b->sum. */
     void (*set_sum)(void *sampler, struct pm_batch *b, double sum);
     /* pm_loader_options.free_host: make may store data of any size. score_add reads those of
      * evaluation, for example every true box of a picture. NULL: it stores none. */

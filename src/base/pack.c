@@ -53,11 +53,10 @@ uint64_t pm_unpack_int(struct pm_unpack *u)
 
 double pm_unpack_double(struct pm_unpack *u)
 {
-    double v = 0;
-    const void *bytes = pm_unpack_bytes(u, sizeof v);
+    const uint64_t bits = pm_unpack_int(u);
+    double v;
 
-    if (bytes)
-        memcpy(&v, bytes, sizeof v);
+    memcpy(&v, &bits, sizeof v);
     return v;
 }
 

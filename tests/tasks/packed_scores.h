@@ -168,7 +168,7 @@ static inline void merge(const struct evaluation *e, struct pm_score *m, const s
         fail_msg("%s", pm_error_text());
 }
 
-/* Batches dealt to `ranks` processes, of which the first merges. */
+/* Deals batches to `ranks` processes. Process 0 merges the packs of the others. */
 static inline void check_ranks(const struct evaluation *e, int ranks, const struct pm_str *expected)
 {
     struct pm_score *m = e->row->score_create(e->task);
