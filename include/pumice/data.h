@@ -306,9 +306,10 @@ struct pm_loader_options {
                              * in_order is then unused. NULL: all records once an epoch */
     uint64_t seed;
     uint64_t first_step; /* of training; 0 for evaluation */
-    /* Of evaluation's pass, if several processes share it: this loader makes the batches of part
-     * `index` of `count` parts, one after the other and about equally long. most: batches of the
-     * whole pass; 0 = all. count 0: the pass is not shared. */
+    /* Several processes can share evaluation's pass. It is cut into `count` parts of consecutive
+     * batches, which are about equally long; this loader makes part `index`. count 0: the pass is
+     * not shared. most: largest number of batches of the whole pass, also without a share; 0: all
+     * batches. */
     struct pm_loader_share {
         int index, count;
         uint64_t most;
@@ -374,7 +375,8 @@ double pm_loader_waited(const struct pm_loader *l);
  * pm_loader_ring returns the ring's size in batches. */
 double pm_loader_fill(struct pm_loader *l);
 int pm_loader_ring(const struct pm_loader *l);
-/* Returns the batches per pass: ceil(count / batch), summed over the groups. */
+/* Returns the batches of the loader's part of a pass. Without a share: ceil(count / batch), summed
+ * over the groups. */
 uint64_t pm_loader_batches(const struct pm_loader *l);
 
 /* ---- making data folders --------------------------------------------------------------- */

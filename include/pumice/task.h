@@ -256,9 +256,9 @@ struct pm_task_row {
      * EVAL. loss: the sum of the loss layers that add_outputs made, 0 without any. */
     int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
                      double loss);
-    /* Appends to out, as bytes, everything that score_add and score_merge have added. With it the
-     * batches of one evaluation can be scored in several processes, whose machines have the same
-     * byte order. */
+    /* Appends to out, as bytes, everything that score_add and score_merge have added. So several
+     * processes can score the batches of one evaluation. Their machines must have the same byte
+     * order. */
     void (*score_pack)(const struct pm_score *m, struct pm_str *out);
     /* Adds a pack, `size` bytes from another process. Merging the packs of single batches in the
      * order of the batches gives the same bits in all results below as score_add with each batch.

@@ -340,7 +340,7 @@ void pm_experiment_close(struct pm_experiment **experiment)
 
 /* ---- loaders ---------------------------------------------------------------------------- */
 
-/* Returns what both loaders have. */
+/* Returns the options that both loaders have in common, and sets *sampler. */
 static struct pm_loader_options loader_options(const struct pm_experiment *e, bool train,
                                                struct pm_sampler *sampler)
 {

@@ -393,8 +393,6 @@ void pm_watch_leave(struct pm_watch *w)
 
 void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number)
 {
-    if (!w)
-        return;
     if (w)
         pm_run_page_end(&w->page, run, err, signal_number);
 }
@@ -421,8 +419,6 @@ void pm_watch_restore(struct pm_watch *w)
 
 void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
 {
-    if (!w)
-        return;
     pm_str_add(json, "\"loss_averages\": ");
     pm_loss_averages_print(&w->snapshot_averages, json);
     pm_str_add(json, ", \"divergence\": ");

@@ -2,8 +2,8 @@
  * (summaries.h), report.html (run_page.h), the metrics on training batches, and the warning of a
  * training that diverges (divergence.h). The trainer reports
  * events to it. A watch never changes a variable. A file that cannot be written costs a warning,
- * not the run. One thread uses a watch. The functions after pm_watch_create accept NULL and do
- * nothing: with several processes only one writes. */
+ * not the run. One thread uses a watch. With several processes only one has a watch: the functions
+ * after pm_watch_create, except pm_watch_print, accept NULL and do nothing. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
 

@@ -17,7 +17,7 @@ struct ranking {
 struct pm_class_detail {
     const struct pm_task_facts *facts; /* borrowed */
     size_t classes;
-    uint32_t *confusion;          /* [label][predicted]; NULL: too many classes */
+    uint64_t *confusion;          /* [label][predicted]; NULL: too many classes */
     uint64_t *count, *right;      /* by label */
     uint64_t *predicted;          /* by predicted class */
     uint64_t unanswered;          /* examples whose logits were not finite */
@@ -145,33 +145,9 @@ static void merge_ranking(struct pm_class_detail *d, struct pm_unpack *u)
     }
 }
 
-/* Like pm_score_counts_pack. */
-static void pack_confusion(const struct pm_class_detail *d, struct pm_str *out)
+static size_t cells(const struct pm_class_detail *d)
 {
-    const size_t n = d->confusion ? d->classes * d->classes : 0;
-    uint64_t used = 0;
-
-    for (size_t i = 0; i < n; i++)
-        used += d->confusion[i] != 0;
-    pm_pack_int(out, used);
-    for (size_t i = 0; i < n; i++)
-        if (d->confusion[i]) {
-            pm_pack_int(out, i);
-            pm_pack_int(out, d->confusion[i]);
-        }
-}
-
-static void merge_confusion(struct pm_class_detail *d, struct pm_unpack *u)
-{
-    const size_t n = d->confusion ? d->classes * d->classes : 0, used = pm_unpack_count(u, 2 * 8);
-
-    for (size_t i = 0; i < used && !u->damaged; i++) {
-        const uint64_t at = pm_unpack_below(u, n);
-        const uint64_t times = pm_unpack_below(u, (uint64_t)UINT32_MAX + 1);
-
-        if (!u->damaged)
-            d->confusion[at] += (uint32_t)times;
-    }
+    return d->confusion ? d->classes * d->classes : 0;
 }
 
 void pm_class_detail_pack(const struct pm_class_detail *d, struct pm_str *out)
@@ -179,7 +155,7 @@ void pm_class_detail_pack(const struct pm_class_detail *d, struct pm_str *out)
     pm_score_counts_pack(d->count, d->classes, out);
     pm_score_counts_pack(d->right, d->classes, out);
     pm_score_counts_pack(d->predicted, d->classes, out);
-    pack_confusion(d, out);
+    pm_score_counts_pack(d->confusion, cells(d), out);
     pm_pack_int(out, d->unanswered);
     pack_ranking(&d->wrong, out);
     pack_ranking(&d->rights, out);
@@ -190,7 +166,7 @@ void pm_class_detail_merge(struct pm_class_detail *d, struct pm_unpack *u)
     pm_score_counts_merge(d->count, d->classes, u);
     pm_score_counts_merge(d->right, d->classes, u);
     pm_score_counts_merge(d->predicted, d->classes, u);
-    merge_confusion(d, u);
+    pm_score_counts_merge(d->confusion, cells(d), u);
     d->unanswered += pm_unpack_int(u);
     merge_ranking(d, u);
     merge_ranking(d, u);
@@ -233,12 +209,12 @@ void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *objec
     confusion = cJSON_AddArrayToObject(object, "confusion");
     for (size_t label = 0; label < d->classes; label++)
         for (size_t said = 0; said < d->classes; said++) {
-            const uint32_t times = d->confusion[label * d->classes + said];
+            const uint64_t times = d->confusion[label * d->classes + said];
             if (times == 0)
                 continue;
             cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)label));
             cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)said));
-            cJSON_AddItemToArray(confusion, cJSON_CreateNumber(times));
+            cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)times));
         }
 }
 

@@ -32,6 +32,8 @@ void pm_coco_metrics_destroy(struct pm_coco_metrics **m);
 /* A crowd is never missed, and any number of detections may match it. */
 struct pm_coco_true { double area; bool crowd; };
 struct pm_coco_said { double area, score; };
+/* The limit of pm_coco_picture.order. */
+#define PM_COCO_ORDERS ((uint64_t)1 << 40)
 /* The objects of one class in one picture. */
 struct pm_coco_picture {
     int truths, found;
@@ -40,7 +42,8 @@ struct pm_coco_picture {
     /* [found][truths]: intersection over union; for a crowd, intersection over the detection's
      * area. */
     const double *overlap;
-    uint64_t order; /* the picture's place among all, below 2^40: the same for all its classes */
+    uint64_t order; /* the picture's place among all, below PM_COCO_ORDERS: the same for all its
+                     * classes */
 };
 /* Adds one class of one picture. Among equal scores the detection of the picture with the lower
  * order comes first, then the one that is first in the list; so pictures can be added in any

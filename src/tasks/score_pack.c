@@ -1,34 +1,34 @@
 /* score_pack: a pack is
  *
- *     the number MAGIC, the size in bytes and the hash of what follows, the line of options, the
+ *     the number `magic`, the size in bytes and the hash of what follows, the line of options, the
  *     task's own contents.
  *
- * MAGIC changes with the layout, and also shows another byte order. The hash finds bytes that
+ * `magic` changes with the layout, and also shows another byte order. The hash finds bytes that
  * changed on the way. Readers of the contents still check every length and index. */
 #include "tasks/score_pack.h"
 
 #include <string.h>
 
-enum { HEADER = 3 * sizeof(uint64_t) };
 static const uint64_t magic = 0x3165726f63736d70; /* "pmscore1" as little-endian bytes */
 
 /* ---- the whole pack ---------------------------------------------------------------------- */
 
-size_t pm_score_pack_begin(struct pm_str *out, const char *options)
+size_t pm_score_pack_begin(struct pm_str *out, struct pm_str options)
 {
     const size_t begin = out->length;
 
     for (int i = 0; i < 3; i++)
         pm_pack_int(out, magic); /* pm_score_pack_end sets the second and third */
-    pm_pack_text(out, options);
+    pm_pack_text(out, options.text);
+    pm_str_free(&options);
     return begin;
 }
 
 void pm_score_pack_end(struct pm_str *out, size_t begin)
 {
     char *const header = out->text + begin;
-    const uint64_t size = out->length - begin - HEADER;
-    const uint64_t hash = pm_hash_bytes(header + HEADER, (size_t)size, 0);
+    const uint64_t size = out->length - begin - PM_SCORE_PACK_HEADER;
+    const uint64_t hash = pm_hash_bytes(header + PM_SCORE_PACK_HEADER, (size_t)size, 0);
 
     memcpy(header + sizeof size, &size, sizeof size);
     memcpy(header + 2 * sizeof size, &hash, sizeof hash);
@@ -59,7 +59,8 @@ out:
     return err;
 }
 
-int pm_score_unpack_begin(struct pm_unpack *u, const void *bytes, size_t size, const char *options)
+int pm_score_unpack_begin(struct pm_unpack *u, const void *bytes, size_t size,
+                          struct pm_str options)
 {
     int err = PM_OK;
 
@@ -69,8 +70,9 @@ int pm_score_unpack_begin(struct pm_unpack *u, const void *bytes, size_t size, c
     if (u->damaged || first != magic || length != u->left ||
         hash != pm_hash_bytes(u->at, u->left, 0))
         PM_TRY(bad_pack(size));
-    PM_TRY(check_options(u, size, options));
+    PM_TRY(check_options(u, size, options.text));
 out:
+    pm_str_free(&options);
     return err;
 }
 
@@ -78,8 +80,9 @@ int pm_score_unpack_end(const struct pm_unpack *u)
 {
     if (!u->damaged && u->left == 0)
         return PM_OK;
-    return pm_fail(PM_EDATA, "the scores from another process contradict each other: start all "
-                             "processes with the same version of Pumice");
+    return pm_fail(PM_EDATA, "the scores from another process have a value outside of its range, "
+                             "or more values than expected: start all processes with the same "
+                             "version of Pumice");
 }
 
 /* ---- parts of the contents --------------------------------------------------------------- */

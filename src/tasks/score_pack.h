@@ -5,13 +5,16 @@
 
 #include "base/pack.h"
 
-/* Begins a pack. options: one line with the task and those of its options on which the pack's
- * contents depend. Returns where the pack begins, for pm_score_pack_end, which completes it. */
-size_t pm_score_pack_begin(struct pm_str *out, const char *options);
+enum { PM_SCORE_PACK_HEADER = 3 * sizeof(uint64_t) }; /* bytes of a pack before its options */
+/* Begins a pack. options: a text with the task and those of its options on which the contents of
+ * the pack depend; freed by the call. Returns where the pack begins, for pm_score_pack_end, which
+ * completes it. */
+size_t pm_score_pack_begin(struct pm_str *out, struct pm_str options);
 void pm_score_pack_end(struct pm_str *out, size_t begin);
-/* Checks that the bytes are a whole, undamaged pack of the same options, and begins to read its
- * contents; `bytes` is borrowed. PM_EDATA. */
-int pm_score_unpack_begin(struct pm_unpack *u, const void *bytes, size_t size, const char *options);
+/* Checks that the bytes are a whole, undamaged pack with the same options, and begins to read its
+ * contents. bytes is borrowed; options is freed by the call. PM_EDATA. */
+int pm_score_unpack_begin(struct pm_unpack *u, const void *bytes, size_t size,
+                          struct pm_str options);
 /* PM_EDATA if the contents were damaged, or are longer than what was read. */
 int pm_score_unpack_end(const struct pm_unpack *u);
 

@@ -211,7 +211,7 @@ int pm_trainer_compare(struct pm_trainer *t)
              *(const char *)&order == 4 ? "little-endian" : "big-endian");
     PM_TRY(compare(t, PM_ECONFIG, "Pumice's version", "install the same version on all hosts",
                    text));
-    snprintf(text, sizeof text, "%zu records, of content %016llx", d->count,
+    snprintf(text, sizeof text, "%zu records, of names and places %016llx", d->count,
              (unsigned long long)pm_dataset_hash(t->run.e->train));
     PM_TRY(compare(t, PM_EDATA, t->run.c->data.folder,
                    "the data folder must have the same files on all hosts", text));

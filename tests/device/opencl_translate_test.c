@@ -56,20 +56,24 @@ static void check_lacks(const struct pm_str *text, const char *part)
 
 /* ---- the program's shaders -------------------------------------------------------------- */
 
-/* Every shader with every set of constants. The same module gives the same text twice. */
 /* PoCL 3.1 compiles a kernel with barriers wrongly if it returns before its end, even if all
- * invocations do: values of the first one are lost when several threads run. The _last forms, which
- * OpenCL devices are not offered, return after atomics. */
+ * invocations do: values of the first one are lost when several threads run. So no kernel that
+ * OpenCL devices are offered does that. The _last forms are not offered. */
 static void check_returns(const struct set *x, const struct pm_str *text)
 {
-    const char *kernel = strstr(text->text, "void pm_kernel(");
+    const char *kernel = strstr(text->text, "void pm_kernel("), *first = strstr(kernel, "return;");
+    const bool last = strncmp(x->shader->name, "batch_norm_sums_last", 20) == 0 ||
+                      (strcmp(x->shader->name, "conv2d_filter_s") == 0 &&
+                       strstr(text->text, "atomic_") != NULL);
 
-    if (!strstr(text->text, "barrier(") || strstr(text->text, "atomic_"))
+    assert_non_null(first);
+    if (last || !strstr(text->text, "barrier("))
         return;
-    if (strstr(strstr(kernel, "return;") + 1, "return;"))
+    if (strstr(first + 1, "return;"))
         fail_msg("%s has barriers and returns before its end", x->shader->name);
 }
 
+/* Every shader with every set of constants. The same module gives the same text twice. */
 static void test_all(void **state)
 {
     struct sets s;

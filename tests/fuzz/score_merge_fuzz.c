@@ -11,7 +11,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6, HEADER = 3 * 8 };
+enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6 };
 enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, KINDS };
 
 static char *text_of(cJSON *object)
@@ -184,15 +184,15 @@ static char *pixel_results(const struct pm_score *m)
     return text_of(o);
 }
 
-/* Appends an empty score's pack up to its own contents, then these ones. */
+/* Writes a pack with the header and options of the score m, and these contents. */
 static void wrap(const struct pm_score *m, struct pm_unpack u, struct pm_str *out)
 {
     const struct pm_task_row *row = pm_task_find("segmentation");
     uint64_t options;
 
     row->score_pack(m, out);
-    memcpy(&options, out->text + HEADER, sizeof options); /* the text's length and 1 */
-    out->length = HEADER + sizeof options + (size_t)options - 1;
+    memcpy(&options, out->text + PM_SCORE_PACK_HEADER, sizeof options); /* its length and 1 */
+    out->length = PM_SCORE_PACK_HEADER + sizeof options + (size_t)options - 1;
     pm_str_bytes(out, u.at, u.left);
     pm_score_pack_end(out, 0);
 }

@@ -229,7 +229,6 @@ static inline void check_evaluation(const struct evaluation *e)
 
 /* ---- damaged packs ----------------------------------------------------------------------- */
 
-enum { PACK_HEADER = 3 * 8 };
 
 static inline void assert_refused(const struct evaluation *e, const void *bytes, size_t size)
 {
@@ -252,7 +251,7 @@ static inline void check_truncated(const struct evaluation *e, const struct pm_s
 
         pm_str_bytes(&s, pack->text, size);
         assert_refused(e, s.text, s.length);
-        if (size >= PACK_HEADER) {
+        if (size >= PM_SCORE_PACK_HEADER) {
             pm_score_pack_end(&s, 0);
             assert_refused(e, s.text, s.length);
         }
@@ -260,8 +259,9 @@ static inline void check_truncated(const struct evaluation *e, const struct pm_s
     }
 }
 
-/* Flips bits of the pack. Its hash finds them. With a hash that fits, contents that still are
- * possible are merged, and give other results. Lengths and counts are often near the ends. */
+/* Flips bits of the pack. Its hash finds them. With a hash that fits, contents that are still
+ * possible are merged and reported, so that the sanitizers see them. Lengths and counts are often
+ * near the ends. */
 static inline void check_flipped(const struct evaluation *e, const struct pm_str *pack)
 {
     const uint32_t length = (uint32_t)pack->length, end = length < 600 ? length : 600;

@@ -410,35 +410,33 @@ static int score_add(struct pm_score *m, const struct pm_batch *batch, const voi
 }
 
 /* The options on which the contents of a pack depend. */
-static void describe_pack(const struct pm_score *m, struct pm_str *out)
+static struct pm_str describe_pack(const struct pm_score *m)
 {
-    pm_str_add(out, "classification, %d classes, label_smoothing %.9g", m->classes,
+    struct pm_str text = { 0 };
+
+    pm_str_add(&text, "classification, %d classes, label_smoothing %.9g", m->classes,
                m->label_smoothing);
+    return text;
 }
 
 static void score_pack(const struct pm_score *m, struct pm_str *out)
 {
-    struct pm_str options = { 0 };
+    const size_t begin = pm_score_pack_begin(out, describe_pack(m));
 
-    describe_pack(m, &options);
-    const size_t begin = pm_score_pack_begin(out, options.text);
     pm_pack_int(out, m->count);
     pm_pack_int(out, m->right);
     pm_pack_int(out, m->recalled);
     pm_score_sum_pack(&m->loss, out);
     pm_class_detail_pack(m->detail, out);
     pm_score_pack_end(out, begin);
-    pm_str_free(&options);
 }
 
 static int score_merge(struct pm_score *m, const void *bytes, size_t size)
 {
-    struct pm_str options = { 0 };
     struct pm_unpack u;
     int err = PM_OK;
 
-    describe_pack(m, &options);
-    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, describe_pack(m)));
     m->count += pm_unpack_int(&u);
     m->right += pm_unpack_int(&u);
     m->recalled += pm_unpack_int(&u);
@@ -446,7 +444,6 @@ static int score_merge(struct pm_score *m, const void *bytes, size_t size)
     pm_class_detail_merge(m->detail, &u);
     PM_TRY(pm_score_unpack_end(&u));
 out:
-    pm_str_free(&options);
     return err;
 }
 

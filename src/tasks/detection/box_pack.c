@@ -135,10 +135,8 @@ static void read_verified(struct pm_unpack *u, struct unpacked *p, struct pm_box
 static void read_picture(struct pm_unpack *u, uint64_t classes, struct unpacked *p,
                          struct pm_box_picture *out)
 {
-    const uint64_t records = (uint64_t)1 << 40; /* of pm_coco_picture.order */
-
     *p = (struct unpacked){ 0 };
-    *out = (struct pm_box_picture){ .record = pm_unpack_below(u, records) };
+    *out = (struct pm_box_picture){ .record = pm_unpack_below(u, PM_COCO_ORDERS) };
     out->name = p->name = pm_unpack_text(u);
     out->file = p->file = pm_unpack_text(u);
     out->truths = read_count(u, PACKED_TRUTH);

@@ -167,39 +167,36 @@ out:
 /* ---- packing ----------------------------------------------------------------------------- */
 
 /* The options on which the contents of a pack depend. */
-static void describe_pack(const struct pm_score *m, struct pm_str *out)
+static struct pm_str describe_pack(const struct pm_score *m)
 {
-    pm_str_add(out, "detection, %d classes%s", m->task->facts.num_classes,
+    struct pm_str text = { 0 };
+
+    pm_str_add(&text, "detection, %d classes%s", m->task->facts.num_classes,
                m->task->skip_unlabeled ? ", skip_unlabeled" : "");
+    return text;
 }
 
 void pm_detection_score_pack(const struct pm_score *m, struct pm_str *out)
 {
-    struct pm_str options = { 0 };
+    const size_t begin = pm_score_pack_begin(out, describe_pack(m));
 
-    describe_pack(m, &options);
-    const size_t begin = pm_score_pack_begin(out, options.text);
     pm_pack_int(out, m->count);
     pm_score_sum_pack(&m->loss, out);
     pm_box_metrics_pack(m->metrics, out);
     pm_score_pack_end(out, begin);
-    pm_str_free(&options);
 }
 
 int pm_detection_score_merge(struct pm_score *m, const void *bytes, size_t size)
 {
-    struct pm_str options = { 0 };
     struct pm_unpack u;
     int err = PM_OK;
 
-    describe_pack(m, &options);
-    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, describe_pack(m)));
     m->count += pm_unpack_int(&u);
     pm_score_sum_merge(&m->loss, &u);
     pm_box_metrics_merge(m->metrics, &u);
     PM_TRY(pm_score_unpack_end(&u));
 out:
-    pm_str_free(&options);
     return err;
 }
 

@@ -19,7 +19,7 @@ void pm_panoptic_metrics_describe(const struct pm_panoptic_metrics *m, struct pm
 
 /* ---- packing ----------------------------------------------------------------------------- */
 
-/* Whether the class has counts beside those of its terms. */
+/* Whether the class has counts that do not follow from its terms. */
 static bool is_used(const struct pm_panoptic_class *of)
 {
     bool used = of->wrong > 0 || of->said || of->is;
@@ -112,8 +112,6 @@ static void merge_class(struct pm_panoptic_class *of, struct pm_unpack *u)
 
 void pm_panoptic_metrics_merge(struct pm_panoptic_metrics *m, struct pm_unpack *u)
 {
-    const uint64_t most = (uint64_t)1 << 40; /* of pm_coco_picture.order */
-
     merge_terms(m, u);
     const size_t used = pm_unpack_count(u, PACKED_CLASS);
 
@@ -121,7 +119,7 @@ void pm_panoptic_metrics_merge(struct pm_panoptic_metrics *m, struct pm_unpack *
         merge_class(&m->of[pm_unpack_below(u, (uint64_t)m->o.classes)], u);
     if (!m->coco)
         return;
-    const uint64_t pictures = pm_unpack_below(u, most - m->pictures);
+    const uint64_t pictures = pm_unpack_below(u, PM_COCO_ORDERS - m->pictures);
 
     pm_coco_metrics_merge(m->coco, m->pictures, pictures, u);
     m->pictures += pictures;

@@ -230,8 +230,9 @@ static void keep(struct pm_seen *s, const struct pm_seen *from)
     s->ids = copy_of(from->ids, stored(from) * sizeof *s->ids);
 }
 
-/* Every picture is ranked for both lists. On the list that it was not on, it cannot replace one
- * that comes before it, because the same pack has enough of those. */
+/* Each picture is ranked for both lists. A picture that was on only one list of its pack cannot
+ * displace a better one on the other list, because the pack had enough better ones for that
+ * list. */
 void pm_seen_merge(struct pm_seen_pictures *p, int classes, int64_t ids, struct pm_unpack *u)
 {
     const size_t count = pm_unpack_count(u, PACKED_SEEN);

@@ -120,16 +120,18 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
 /* ---- packing ----------------------------------------------------------------------------- */
 
 /* The options on which the contents of a pack depend. */
-static void describe_pack(const struct pm_score *m, struct pm_str *out)
+static struct pm_str describe_pack(const struct pm_score *m)
 {
     const struct pm_pixels *p = &m->task->pixels;
+    struct pm_str text = { 0 };
 
-    pm_str_add(out, "segmentation, %zu classes, ignore_label %d%s", m->confusion.classes,
+    pm_str_add(&text, "segmentation, %zu classes, ignore_label %d%s", m->confusion.classes,
                p->ignore_label, p->matting ? ", matting" : "");
     if (m->edges.count)
-        pm_str_add(out, ", %zu edge classes", m->edges.classes);
+        pm_str_add(&text, ", %zu edge classes", m->edges.classes);
     if (m->panoptic)
-        pm_panoptic_metrics_describe(m->panoptic, out);
+        pm_panoptic_metrics_describe(m->panoptic, &text);
+    return text;
 }
 
 /* Returns the number of counts of a confusion matrix; 0: there is none. */
@@ -140,10 +142,8 @@ static size_t cells(const struct pm_confusion *c)
 
 void pm_segmentation_score_pack(const struct pm_score *m, struct pm_str *out)
 {
-    struct pm_str options = { 0 };
+    const size_t begin = pm_score_pack_begin(out, describe_pack(m));
 
-    describe_pack(m, &options);
-    const size_t begin = pm_score_pack_begin(out, options.text);
     pm_score_counts_pack(m->confusion.count, cells(&m->confusion), out);
     pm_score_counts_pack(m->edges.count, cells(&m->edges), out);
     pm_score_sum_pack(&m->loss, out);
@@ -151,7 +151,6 @@ void pm_segmentation_score_pack(const struct pm_score *m, struct pm_str *out)
     if (m->panoptic)
         pm_panoptic_metrics_pack(m->panoptic, out);
     pm_score_pack_end(out, begin);
-    pm_str_free(&options);
 }
 
 /* Returns the number of ids of segments; 0: the net has no instances. */
@@ -164,12 +163,10 @@ static int64_t ids_of(const struct pm_score *m)
 
 int pm_segmentation_score_merge(struct pm_score *m, const void *bytes, size_t size)
 {
-    struct pm_str options = { 0 };
     struct pm_unpack u;
     int err = PM_OK;
 
-    describe_pack(m, &options);
-    PM_TRY(pm_score_unpack_begin(&u, bytes, size, options.text));
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, describe_pack(m)));
     pm_score_counts_merge(m->confusion.count, cells(&m->confusion), &u);
     pm_score_counts_merge(m->edges.count, cells(&m->edges), &u);
     pm_score_sum_merge(&m->loss, &u);
@@ -178,7 +175,6 @@ int pm_segmentation_score_merge(struct pm_score *m, const void *bytes, size_t si
         pm_panoptic_metrics_merge(m->panoptic, &u);
     PM_TRY(pm_score_unpack_end(&u));
 out:
-    pm_str_free(&options);
     return err;
 }
 
