@@ -164,25 +164,26 @@ int pm_trainer_snapshot_read(struct pm_trainer *t, const struct pm_checkpoint *f
 /* Reads all of init.checkpoint into the snapshot, for init.restore "all". */
 int pm_trainer_snapshot_continue(struct pm_trainer *t);
 
-/* ---- trainer_replicas.c ---------------------------------------------------------------- */
+/* ---- trainer_join.c, trainer_replicas.c, trainer_drift.c ----------------------------------- */
 
 /* The functions do nothing, or return PM_OK, if this process trains alone, except where they say
  * more. */
 
-/* Whether this process writes the run folder: rank 0, or it trains alone. */
-bool pm_trainer_is_chief(const struct pm_trainer *t);
-/* Checks the config for so many processes. PM_ECONFIG. */
+/* trainer_join.c. Checks the config for so many processes. PM_ECONFIG. */
 int pm_trainer_check_replicas(const struct pm_trainer *t);
 /* Selects this process's devices, and receives those of the others. PM_ECONFIG. */
 int pm_trainer_join_replicas(struct pm_trainer *t);
 void pm_trainer_leave_replicas(struct pm_trainer *t);
 /* Appends the devices of all clones, for checkpoints: "vulkan:0:0 cpu:2" (address, threads). */
 void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out);
+/* Compares version, data and variables of all processes. PM_ECONFIG, PM_EDATA. */
+int pm_trainer_compare(struct pm_trainer *t);
+
+/* trainer_replicas.c. Whether this process writes the run folder: rank 0, or it trains alone. */
+bool pm_trainer_is_chief(const struct pm_trainer *t);
 /* If another process has a newer checkpoint in its run folder than the chief, copies it to the
  * chief's. The chief holds the lock of its folder. */
 int pm_trainer_fetch_newest(struct pm_trainer *t);
-/* Compares version, data and variables of all processes. PM_ECONFIG, PM_EDATA. */
-int pm_trainer_compare(struct pm_trainer *t);
 /* Copies the chief's snapshot, which start_values has made, to all processes, and restores it. */
 int pm_trainer_share_start(struct pm_trainer *t);
 /* Sets the fields of the batch that depend on the parts of all processes (task.h, set_sum). */
@@ -192,17 +193,18 @@ int pm_trainer_share_batch(struct pm_trainer *t, struct pm_batch *batch);
  * pm_trainer_read_words reads the words of all processes in the last step. */
 void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const struct pm_batch *b);
 void pm_trainer_read_words(struct pm_trainer *t);
-/* Compares the snapshots of all processes, which must be of the same step. A snapshot that
- * differs from the chief's causes a warning. The chief's then replaces it, and the values on the
- * devices. */
-int pm_trainer_mend_drift(struct pm_trainer *t);
-/* For tests: PM_FLIP. Call it after each step. */
-int pm_trainer_flip(struct pm_trainer *t);
 /* Replaces *value, of `size` bytes, by the chief's. */
 int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size);
 /* Sets the phase that the other processes see in their warnings. */
 void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase);
 void pm_trainer_say_replicas(const struct pm_trainer *t);
+
+/* trainer_drift.c. Compares the snapshots of all processes, which must be of the same step. A
+ * snapshot that differs from the chief's causes a warning. The chief's then replaces it, and the
+ * values on the devices. */
+int pm_trainer_mend_drift(struct pm_trainer *t);
+/* For tests: PM_FLIP. Call it after each step. */
+int pm_trainer_flip(struct pm_trainer *t);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 
