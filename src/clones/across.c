@@ -12,24 +12,24 @@ struct pm_across {
     struct pm_clones *c;              /* borrowed */
     struct pm_replicas *r;            /* borrowed */
     struct pm_replica_sum *sum;
-    struct pm_replica_gather *words;  /* a rank's word, then the losses of its clones */
-    struct pm_replica_gather *moving; /* made by the first pm_across_follow */
+    struct pm_replica_gather *words;  /* a rank's word, then the numbers of its clones */
+    struct pm_replica_gather *moving; /* made by the first pm_across_take */
     char *own;                        /* this process's part of words */
     float *values;                    /* this process's part of moving */
     const char *all;                  /* of the last step's words */
     size_t *offset;                   /* [ranks] in all */
 };
 
-/* Losses of one clone: the total, then of each loss layer. */
-static size_t losses_of_clone(const struct pm_clones *c)
+/* Numbers of one clone: its losses (the total, then of each loss layer), and its seconds. */
+static size_t numbers_of_clone(const struct pm_clones *c)
 {
-    return 1 + (size_t)c->losses;
+    return 2 + (size_t)c->losses;
 }
 
 static size_t word_bytes(const struct pm_clones *c, int rank)
 {
     return sizeof(struct pm_step_word) +
-           (size_t)c->o.among.of_rank[rank] * losses_of_clone(c) * sizeof(double);
+           (size_t)c->o.among.of_rank[rank] * numbers_of_clone(c) * sizeof(double);
 }
 
 struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets)
@@ -86,20 +86,58 @@ int pm_across_end(struct pm_across *a, const float **sum)
     return pm_replica_sum_wait(a->sum, sum);
 }
 
-/* ---- words and losses -------------------------------------------------------------------- */
+/* ---- words, losses, seconds -------------------------------------------------------------- */
 
-/* Adds the losses clone by clone, in the order of all clones. */
-static void add_losses(struct pm_across *a, int slot, struct pm_step_result *r)
+static void put_numbers(struct pm_across *a)
+{
+    const struct pm_clones *c = a->c;
+    const size_t losses = numbers_of_clone(c) - 1;
+    double *to = (double *)(void *)(pm_across_word(a) + 1);
+
+    for (int i = 0; i < c->o.count; i++, to += losses + 1) {
+        memcpy(to, c->loss + (size_t)i * losses, losses * sizeof *to);
+        to[losses] = c->clone[i].seconds;
+    }
+}
+
+/* Adds the losses clone by clone, in the order of all clones, and sets the seconds. */
+static void take_numbers(struct pm_across *a, int slot, struct pm_step_result *r)
 {
     struct pm_clones *c = a->c;
     int at = 0;
 
     for (int k = 0; k < pm_replicas_count(a->r); k++) {
-        const double *loss = (const double *)(const void *)(pm_across_word_of(a, k) + 1);
+        const struct pm_step_word *word = pm_across_word_of(a, k);
+        const double *numbers = (const double *)(const void *)(word + 1);
 
-        for (int i = 0; i < c->o.among.of_rank[k]; i++, loss += losses_of_clone(c))
-            pm_clones_add_loss(c, slot, at++, loss, r);
+        for (int i = 0; i < c->o.among.of_rank[k]; i++, numbers += numbers_of_clone(c)) {
+            pm_clones_add_loss(c, slot, at, numbers, r);
+            c->among.seconds[at++] = word->waited + numbers[numbers_of_clone(c) - 1];
+        }
     }
+}
+
+/* Checks that all ranks are at the same step, and that none has lost a device. */
+static int check_words(struct pm_across *a)
+{
+    const struct pm_step_word *own = pm_across_word(a);
+
+    for (int k = 0; k < pm_replicas_count(a->r); k++)
+        if (pm_across_word_of(a, k)->step != own->step)
+            return pm_fail(PM_EFAIL,
+                           "rank %d (%s) is at step %llu, but rank %d (%s) at step %llu: the "
+                           "processes do not train the same run",
+                           k, pm_replicas_host(a->r, k),
+                           (unsigned long long)pm_across_word_of(a, k)->step,
+                           pm_replicas_rank(a->r), pm_replicas_host(a->r, pm_replicas_rank(a->r)),
+                           (unsigned long long)own->step);
+    for (int k = 0; k < pm_replicas_count(a->r); k++)
+        if (pm_across_word_of(a, k)->lost) {
+            a->c->among.lost_rank = k;
+            return pm_fail(PM_ELOST, "rank %d (%s) lost a device in step %llu", k,
+                           pm_replicas_host(a->r, k), (unsigned long long)own->step);
+        }
+    return PM_OK;
 }
 
 int pm_across_words(struct pm_across *a, int slot, struct pm_step *step, struct pm_step_result *r)
@@ -109,22 +147,13 @@ int pm_across_words(struct pm_across *a, int slot, struct pm_step *step, struct 
     int err = PM_OK;
 
     own->values = *step;
-    memcpy(own + 1, a->c->loss,
-           (size_t)a->c->o.count * losses_of_clone(a->c) * sizeof(double));
+    put_numbers(a);
     pm_replica_gather_start(a->words, a->own);
     PM_TRY(pm_replica_gather_wait(a->words, &all));
     a->all = all;
-    for (int k = 0; k < pm_replicas_count(a->r); k++)
-        if (pm_across_word_of(a, k)->step != own->step)
-            PM_TRY(pm_fail(PM_EFAIL,
-                           "rank %d (%s) is at step %llu, but rank %d (%s) at step %llu: the "
-                           "processes do not train the same run",
-                           k, pm_replicas_host(a->r, k),
-                           (unsigned long long)pm_across_word_of(a, k)->step,
-                           pm_replicas_rank(a->r), pm_replicas_host(a->r, pm_replicas_rank(a->r)),
-                           (unsigned long long)own->step));
+    PM_TRY(check_words(a));
     *step = pm_across_word_of(a, 0)->values;
-    add_losses(a, slot, r);
+    take_numbers(a, slot, r);
 out:
     return err;
 }
@@ -141,7 +170,7 @@ const struct pm_step_word *pm_across_word_of(const struct pm_across *a, int rank
 
 /* ---- moving averages --------------------------------------------------------------------- */
 
-_Static_assert(sizeof(struct pm_step_word) % sizeof(double) == 0, "losses follow the word");
+_Static_assert(sizeof(struct pm_step_word) % sizeof(double) == 0, "numbers follow the word");
 
 /* The number of a rank's clones whose batches the moving averages follow. */
 static int moving_clones(const struct pm_clones *c, int rank, int ranks)
@@ -165,10 +194,8 @@ static void create_moving(struct pm_across *a, size_t bytes)
     pm_free(sizes);
 }
 
-int pm_across_follow(struct pm_across *a, struct pm_moving *m)
+int pm_across_take(struct pm_across *a, struct pm_moving *m)
 {
-    const int ranks = pm_replicas_count(a->r);
-    const void *all;
     const float *values;
     int err = PM_OK;
 
@@ -181,6 +208,19 @@ int pm_across_follow(struct pm_across *a, struct pm_moving *m)
         PM_TRY(pm_moving_values(m, i, &values));
         memcpy((char *)a->values + (size_t)i * m->bytes, values, m->bytes);
     }
+out:
+    return err;
+}
+
+int pm_across_follow(struct pm_across *a, struct pm_moving *m)
+{
+    const int ranks = pm_replicas_count(a->r);
+    const void *all;
+    const float *values;
+    int err = PM_OK;
+
+    if (m->bytes == 0)
+        return PM_OK;
     pm_replica_gather_start(a->moving, a->values);
     PM_TRY(pm_replica_gather_wait(a->moving, &all));
     values = all;

@@ -16,12 +16,15 @@ void pm_across_destroy(struct pm_across **a);
  * change until pm_across_end. */
 void pm_across_start(struct pm_across *a);
 void pm_across_add(struct pm_across *a, size_t offset, size_t count, const float *part);
-/* Exchanges words and losses; call it after pm_clones_finish. Sets the losses in r, and the
- * rates of rank 0 in step. PM_EFAIL: another rank is at another step. */
+/* Copies the moving averages of this process's clones. Call it after pm_clones_finish. */
+int pm_across_take(struct pm_across *a, struct pm_moving *m);
+/* Exchanges words, losses and seconds; call it after pm_clones_finish. Sets the losses in r, and
+ * the rates of rank 0 in step. PM_EFAIL: another rank is at another step. PM_ELOST: a word says
+ * that a device was lost (pm_clones_lost_rank); r is not set. */
 int pm_across_words(struct pm_across *a, int slot, struct pm_step *step, struct pm_step_result *r);
-/* Computes the master's moving averages from the clones of all processes. Call pm_moving_end after
- * pm_across_end to write them: if a process is lost before, the master keeps the values of one
- * step. */
+/* Computes the master's moving averages from what pm_across_take copied in all processes. Call
+ * pm_moving_end after pm_across_end to write them: if a process is lost before, the master keeps
+ * the values of one step. */
 int pm_across_follow(struct pm_across *a, struct pm_moving *m);
 /* Waits for the sum. It is valid until the next start. */
 int pm_across_end(struct pm_across *a, const float **sum);

@@ -1,5 +1,6 @@
-/* balancer: a device's share is proportional to its examples per second, by its own timing of its
- * part. */
+/* balancer: a clone's share is proportional to its examples per second. A process that trains alone
+ * takes the devices' own times of their parts. With several processes, the time in which a process
+ * waits for data counts for each of its clones. */
 #include "clones/balancer.h"
 
 #include <cjson/cJSON.h>
@@ -11,50 +12,69 @@ static const double worth_it = 0.1; /* least relative change of some clone's sha
 
 void pm_balancer_start(struct pm_balancer *b, int count)
 {
-    *b =
-        (struct pm_balancer){ .count = count, .seconds = pm_calloc((size_t)count, sizeof(double)) };
+    *b = (struct pm_balancer){ .count = count };
+    b->seconds = pm_calloc((size_t)count, sizeof *b->seconds);
+    b->clones = pm_calloc((size_t)count, sizeof *b->clones);
 }
 
 void pm_balancer_free(struct pm_balancer *b)
 {
     pm_free(b->seconds);
+    pm_free(b->clones);
     b->seconds = NULL;
+    b->clones = NULL;
 }
 
-bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c, struct pm_clone_spec *specs)
+bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c)
 {
     double total_old = 0, total_new = 0, change = 0;
 
     if (b->step < 0 || ++b->step <= SKIP)
         return false;
     for (int i = 0; i < b->count; i++)
-        b->seconds[i] += pm_clones_seconds(c, i) / pm_clones_examples(c, i);
+        b->seconds[i] += pm_clones_seconds_of(c, i) / pm_clones_examples_of(c, i);
     if (b->step < SKIP + MEASURE)
         return false;
     b->step = -1;
     for (int i = 0; i < b->count; i++) {
         if (!(b->seconds[i] > 0))
             return true;
-        total_old += specs[i].share;
+        total_old += b->clones[i].share;
         total_new += 1 / b->seconds[i];
     }
     for (int i = 0; i < b->count; i++) {
-        double old = specs[i].share / total_old, new = 1 / b->seconds[i] / total_new;
+        double old = b->clones[i].share / total_old, new = 1 / b->seconds[i] / total_new;
 
         change = fmax(change, fabs(new - old) / old);
     }
     b->moved = change >= worth_it;
-    if (!b->moved)
-        return true;
-    for (int i = 0; i < b->count; i++) {
-        specs[i].share = 1 / b->seconds[i] / total_new;
-        PM_INFO("clones", "%s: %.1f images/s alone, %.0f %% of the batch", specs[i].info.name,
-                MEASURE / b->seconds[i], 100 * specs[i].share);
-    }
+    for (int i = 0; b->moved && i < b->count; i++)
+        b->clones[i].share = 1 / b->seconds[i] / total_new;
     return true;
 }
 
-bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count)
+void pm_balancer_say(const struct pm_balancer *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        const struct pm_balanced *k = &b->clones[i];
+
+        PM_INFO("clones", "%s%s%s: %.1f images/s alone, %.0f %% of the batch",
+                k->host ? k->host : "", k->host ? ", " : "", k->device, MEASURE / b->seconds[i],
+                100 * k->share);
+    }
+}
+
+/* Whether an entry of shares.json is of this clone. */
+static bool is_of(const struct cJSON *entry, const struct pm_balanced *k)
+{
+    const char *device = cJSON_GetStringValue(cJSON_GetObjectItem(entry, "device"));
+    const char *host = cJSON_GetStringValue(cJSON_GetObjectItem(entry, "host"));
+
+    return device && strcmp(device, k->device) == 0 &&
+           (host && k->host ? strcmp(host, k->host) == 0 : !host && !k->host);
+}
+
+bool pm_balancer_load(const char *run, struct pm_balanced *clones, int count)
 {
     char path[4096], *text = NULL;
     struct cJSON *json = NULL;
@@ -70,14 +90,12 @@ bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count)
     for (int pass = 0; pass < 2; pass++, i = 0)
         cJSON_ArrayForEach(entry, json)
         {
-            const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(entry, "device"));
             const struct cJSON *share = cJSON_GetObjectItem(entry, "share");
 
-            if (!name || strcmp(name, specs[i].info.name) != 0 || !cJSON_IsNumber(share) ||
-                !(share->valuedouble > 0))
+            if (!is_of(entry, &clones[i]) || !cJSON_IsNumber(share) || !(share->valuedouble > 0))
                 goto out;
             if (pass == 1)
-                specs[i].share = share->valuedouble;
+                clones[i].share = share->valuedouble;
             i++;
         }
     ok = true;
@@ -92,7 +110,7 @@ out:
     return ok;
 }
 
-int pm_balancer_save(const char *run, const struct pm_clone_spec *specs, int count)
+int pm_balancer_save(const char *run, const struct pm_balanced *clones, int count)
 {
     struct cJSON *list = cJSON_CreateArray();
     char path[4096], *text;
@@ -101,8 +119,10 @@ int pm_balancer_save(const char *run, const struct pm_clone_spec *specs, int cou
     for (int i = 0; i < count; i++) {
         struct cJSON *entry = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(entry, "device", specs[i].info.name);
-        cJSON_AddNumberToObject(entry, "share", specs[i].share);
+        if (clones[i].host)
+            cJSON_AddStringToObject(entry, "host", clones[i].host);
+        cJSON_AddStringToObject(entry, "device", clones[i].device);
+        cJSON_AddNumberToObject(entry, "share", clones[i].share);
         cJSON_AddItemToArray(list, entry);
     }
     text = pm_json_print(list);

@@ -3,7 +3,6 @@
 
 #include "verify/verified_plan.h"
 
-
 #include <math.h>
 #include <string.h>
 
@@ -308,6 +307,8 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     c->among.count = o->among.replicas ? o->among.count : o->count;
     c->among.first = o->among.first;
     c->among.examples = pm_calloc((size_t)c->among.count, sizeof *c->among.examples);
+    c->among.seconds = pm_calloc((size_t)c->among.count, sizeof *c->among.seconds);
+    c->among.lost_rank = -1;
     c->o.update.layers = c->row->on_clones;
     c->o.update.all = o->among.replicas ||
                       (!c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST);
@@ -374,6 +375,7 @@ void pm_clones_destroy(struct pm_clones **clones)
     pm_free(c->parts);
     pm_free(c->loss);
     pm_free(c->among.examples);
+    pm_free(c->among.seconds);
     pm_free(c->pending);
     pm_free(c);
     *clones = NULL;
@@ -415,6 +417,11 @@ struct pm_clone_failure pm_clones_lost(const struct pm_clones *c)
         if (pm_device_lost(c->clone[i].device))
             return failure_of(c, i);
     return (struct pm_clone_failure){ .clone = -1 };
+}
+
+int pm_clones_lost_rank(const struct pm_clones *c)
+{
+    return c->among.lost_rank;
 }
 
 struct pm_batch_slice pm_clones_slice(const struct pm_clones *c)
@@ -568,4 +575,9 @@ const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const c
 double pm_clones_seconds(const struct pm_clones *c, int i)
 {
     return c->clone[i].seconds;
+}
+
+double pm_clones_seconds_of(const struct pm_clones *c, int i)
+{
+    return c->o.among.replicas ? c->among.seconds[i] : c->clone[i].seconds;
 }

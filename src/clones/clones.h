@@ -66,9 +66,11 @@ struct pm_clones_among {
 struct pm_step_word {
     uint64_t step;         /* number of the step; all processes must have the same */
     uint64_t skipped;      /* damaged records that the process replaced in this batch */
+    double waited;         /* seconds that the process waited for this batch */
     struct pm_step values; /* every process's update uses the rates of rank 0 */
     int32_t stop;          /* the signal that the process has received; 0: none */
     int32_t save;          /* rank 0: a checkpoint is due by the clock */
+    int32_t lost;          /* 1: a device of the process was lost in this step */
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
@@ -119,6 +121,10 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
 void pm_clones_destroy(struct pm_clones **c);
 /* Returns the first clone whose device was lost, or clone -1 if the host's own update failed. */
 struct pm_clone_failure pm_clones_lost(const struct pm_clones *c);
+/* Returns the first process that lost a device in the last step, or -1. pm_clones_step then fails
+ * with PM_ELOST in all processes, and none may use its values: those of an earlier step must be
+ * restored in all. */
+int pm_clones_lost_rank(const struct pm_clones *c);
 /* Returns the slice of the whole batch that this process computes: the content of its batches. */
 struct pm_batch_slice pm_clones_slice(const struct pm_clones *c);
 /* Whether pm_clones_step waits for the clones: no step is under way after it. */
@@ -179,5 +185,8 @@ const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const c
 /* Returns the seconds that clone i took for its part of the last collected step, as measured by its
  * device. */
 double pm_clones_seconds(const struct pm_clones *c, int i);
+/* The same of clone i of all processes. With several processes, the seconds in which the clone's
+ * process waited for its data are added. */
+double pm_clones_seconds_of(const struct pm_clones *c, int i);
 
 #endif

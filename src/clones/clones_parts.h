@@ -23,6 +23,8 @@ struct clone {
 struct clones_among {
     int count, first;        /* number; index of this process's first clone */
     int *examples;           /* [count] of their parts; owned */
+    double *seconds;         /* [count] of the last step, with the waiting for data; owned */
+    int lost_rank;           /* see pm_clones_lost_rank */
 };
 
 /* A size of training pictures. */

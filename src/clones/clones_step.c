@@ -123,6 +123,8 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
     c->pending[slot] = true;
     PM_TRY(c->row->update(c->exchange, slot, step, &c->result[slot]));
 out:
+    if (err == PM_ELOST && c->row->withdraw)
+        err = c->row->withdraw(c->exchange, slot, err);
     return err;
 }
 

@@ -5,6 +5,7 @@
 #include "clones/clones_parts.h"
 #include "clones/moving.h"
 
+#include <pumice/replicas.h>
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
@@ -16,6 +17,9 @@ struct push {
     int slot;
 };
 
+/* What the other processes know of this process's step. */
+enum progress { NOTHING, BUCKETS, WORD };
+
 struct pm_exchange {
     struct pm_clones *c;         /* borrowed */
     struct push *push;           /* [clones] */
@@ -25,6 +29,8 @@ struct pm_exchange {
     struct pm_plan *plan;        /* the update */
     float *sum;                  /* gradients of all clones of this process */
     struct pm_across *across;    /* NULL: this process trains alone */
+    size_t added;                /* buckets of this step that were given to it */
+    enum progress progress;      /* of this step */
     struct pm_moving moving;     /* used if the host computes the moving averages */
     int lane;                    /* of the sums, in traces */
 };
@@ -198,6 +204,19 @@ out:
     return err;
 }
 
+static void start_sum(struct pm_exchange *x)
+{
+    pm_across_start(x->across);
+    x->progress = BUCKETS;
+    x->added = 0;
+}
+
+static void add_bucket(struct pm_exchange *x, size_t offset, size_t size, const float *part)
+{
+    pm_across_add(x->across, offset / sizeof(float), size / sizeof(float), part);
+    x->added++;
+}
+
 /* Sums the gradients. Buckets come in the same order from every clone: their plans have the same
  * backward calls in the same order, even if recomputed calls run between them. */
 static int sum_gradients(struct pm_exchange *x, int slot)
@@ -207,14 +226,14 @@ static int sum_gradients(struct pm_exchange *x, int slot)
     int err = PM_OK;
 
     if (x->across)
-        pm_across_start(x->across);
+        start_sum(x);
     for (size_t b = 0; b < pm_plan_buckets(first); b++) {
         size_t offset, size;
 
         pm_plan_bucket(first, b, &offset, &size);
         PM_TRY(sum_bucket(x, slot, b, offset, size, &sum));
         if (x->across)
-            pm_across_add(x->across, offset / sizeof(float), size / sizeof(float), sum);
+            add_bucket(x, offset, size, sum);
     }
 out:
     return err;
@@ -230,7 +249,9 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
 
     if (x->across) {
         PM_TRY(pm_clones_finish(c, slot));
+        PM_TRY(pm_across_take(x->across, &x->moving));
         pm_phases_enter(c->o.phases, PM_RUN_EXCHANGE);
+        x->progress = WORD;
         PM_TRY(pm_across_words(x->across, slot, step, r));
         PM_TRY(pm_across_follow(x->across, &x->moving));
         PM_TRY(pm_across_end(x->across, &sum));
@@ -283,9 +304,42 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
     pm_phases_enter(c->o.phases, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(x->plan, 0));
     pm_clones_read_update(x->plan, 0, r);
-    PM_TRY(push_values(x));
+    err = push_values(x);
+    if (err == PM_ELOST && x->across)
+        err = PM_OK; /* the next step fails, and the other processes learn why */
+    x->progress = NOTHING;
 out:
     pm_phases_enter(c->o.phases, before);
+    return err;
+}
+
+static int withdraw(struct pm_exchange *x, int slot, int err)
+{
+    const struct pm_plan *first = pm_clones_slot_plan(x->c, 0, slot);
+    char why[1024];
+    const float *sum;
+    int rank;
+
+    if (!x->across || pm_replicas_failed(x->c->o.among.replicas, &rank))
+        return err;
+    snprintf(why, sizeof why, "%s", pm_error_text());
+    if (x->progress == NOTHING)
+        start_sum(x);
+    while (x->added < pm_plan_buckets(first)) {
+        size_t offset, size;
+
+        pm_plan_bucket(first, x->added, &offset, &size);
+        add_bucket(x, offset, size, x->sum + offset / sizeof(float));
+    }
+    if (x->progress == BUCKETS) {
+        pm_across_word(x->across)->lost = 1;
+        err = pm_across_words(x->across, slot, &(struct pm_step){ 0 }, NULL);
+    }
+    if (pm_clones_lost_rank(x->c) < 0)
+        return err;
+    PM_TRY(pm_across_end(x->across, &sum));
+    err = pm_fail(PM_ELOST, "%s", why);
+out:
     return err;
 }
 
@@ -379,7 +433,8 @@ static const struct pm_step_word *word_of(const struct pm_exchange *x, int rank)
 
 const struct pm_exchange_row pm_exchange_host = {
     .name = "host", .waits = true, .create = create, .join = join,
-    .open = open_host, .destroy = destroy, .update = update, .collect = collect, .master = master,
+    .open = open_host, .destroy = destroy, .update = update, .withdraw = withdraw,
+    .collect = collect, .master = master,
     .update_plan = update_plan, .gather = gather, .scatter = scatter,
     .give_averages = give_averages, .word = word, .word_of = word_of,
 };

@@ -111,21 +111,6 @@ static bool is_due(uint64_t step, int64_t every)
     return every > 0 && step % (uint64_t)every == 0;
 }
 
-/* Keeps the values and changes the shares: makes nets and plans again. */
-static int rebalance(struct pm_trainer *t)
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_trainer_snapshot(t));
-    pm_watch_leave(t->watch);
-    pm_evaluator_destroy(&t->saving.evaluator);
-    pm_clones_destroy(&t->run.clones);
-    PM_TRY(pm_trainer_clones(t));
-    PM_TRY(pm_trainer_restore(t));
-out:
-    return err;
-}
-
 static int after_step(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->run.c->run;
@@ -136,13 +121,7 @@ static int after_step(struct pm_trainer *t)
 
     if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
         PM_TRY(pm_trainer_check_folder(t));
-    if (t->run.spec_count > 1 && !t->replicas.r &&
-        pm_balancer_step(&t->balance, t->run.clones, t->run.specs)) {
-        if (!t->losses.text[0]) /* else not saved, because a later start uses all devices again */
-            PM_TRY(pm_balancer_save(run->folder, t->run.specs, t->run.spec_count));
-        if (t->balance.moved)
-            PM_TRY(rebalance(t));
-    }
+    PM_TRY(pm_trainer_balance(t));
     if (saves && !(evaluates && t->saving.stop.metric)) {
         PM_TRY(pm_trainer_save(t)); /* else the evaluation saves, with what it counted */
         PM_TRY(pm_trainer_mend_drift(t));
@@ -231,18 +210,23 @@ out:
     return err;
 }
 
-/* Resumes from the snapshot, after a device was lost. */
+/* Resumes from the snapshot, after a device was lost. With several processes, all do it, from that
+ * of the chief. */
 static int resume_from_snapshot(struct pm_trainer *t)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_trainer_clones(t));
-    PM_TRY(pm_trainer_restore(t));
+    PM_TRY(pm_trainer_share_devices(t));
+    PM_TRY(pm_trainer_vote(t, pm_trainer_clones(t)));
+    if (pm_trainer_is_chief(t))
+        PM_TRY(pm_trainer_restore(t));
+    PM_TRY(pm_trainer_share_start(t));
     PM_TRY(pm_trainer_check_folder(t));
     if (t->run.evaluated_step > t->run.step)
         t->run.evaluated_step = UINT64_MAX; /* its metrics line is removed */
     PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
+    PM_TRY(pm_trainer_agree(t, &t->run.evaluated_step, sizeof t->run.evaluated_step));
     pm_watch_start(t->watch, &t->run);
 out:
     return err;
@@ -266,8 +250,8 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
     cJSON_AddStringToObject(summary, "checkpoint", path);
     if (t->run.c->data.on_corrupt == PM_CORRUPT_SKIP)
         cJSON_AddNumberToObject(summary, "skipped", (double)t->loop.skipped);
-    if (t->losses.text[0])
-        cJSON_AddStringToObject(summary, "lost", t->losses.text);
+    if (pm_trainer_lost(t)[0])
+        cJSON_AddStringToObject(summary, "lost", pm_trainer_lost(t));
     if (t->saving.metrics)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->saving.metrics, true));
 }
@@ -349,8 +333,9 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
     pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);
     pm_replicas_stop_flag(replicas, &stop_signal, answer_seconds);
-    while ((err = loop(&t)) == PM_ELOST && !replicas)
-        PM_TRY(pm_trainer_recover(&t, resume_from_snapshot));
+    while ((err = loop(&t)) == PM_ELOST && pm_trainer_rewinds(&t))
+        if ((err = pm_trainer_recover(&t, resume_from_snapshot)) < 0)
+            break;
     if (err < 0 && replicas)
         err = survive(&t, err);
     if (err < 0 && pm_trainer_check_folder(&t) < 0)

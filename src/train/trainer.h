@@ -66,10 +66,14 @@ struct pm_trainer_replicas {
     int *of_rank;               /* [ranks]: clones of each process; owned */
     double *shares;             /* [count]: of all clones; owned */
     int count, first;           /* of all clones; index of this process's first one */
+    const char **names;         /* [count]: of the devices of all clones; in name_text; owned */
+    char *name_text;            /* owned */
     char *devices;              /* of all clones, as in checkpoints; owned */
+    char *lost;                 /* devices left out, of all processes; owned */
     struct pm_replica_gather *sums; /* of batches; owned */
     double began;                   /* pm_seconds when the step began */
     double step_seconds;            /* of a step: a moving average */
+    double waited;              /* seconds of waiting for data, up to the last step */
     int stop;                   /* the signal by which all processes stop; 0: none */
     bool save;                  /* a checkpoint is due by the chief's clock */
     bool heir;                  /* the chief is lost, and this process saves in its place */
@@ -176,6 +180,9 @@ int pm_trainer_join_replicas(struct pm_trainer *t);
 void pm_trainer_leave_replicas(struct pm_trainer *t);
 /* Appends the devices of all clones, for checkpoints: "vulkan:0:0 cpu:2" (address, threads). */
 void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out);
+/* Receives the devices and shares of all processes. Call it again, in all, after a process has left
+ * a device out. */
+int pm_trainer_share_devices(struct pm_trainer *t);
 /* Compares version, data and variables of all processes. PM_ECONFIG, PM_EDATA. */
 int pm_trainer_compare(struct pm_trainer *t);
 
@@ -206,8 +213,25 @@ int pm_trainer_mend_drift(struct pm_trainer *t);
 /* For tests: PM_FLIP. Call it after each step. */
 int pm_trainer_flip(struct pm_trainer *t);
 
+/* ---- trainer_balance.c ----------------------------------------------------------------- */
+
+/* Reads the shares of an earlier start, or starts a measurement. */
+int pm_trainer_start_balance(struct pm_trainer *t);
+/* Starts an unfinished measurement again, because the devices have changed. */
+void pm_trainer_measure_again(struct pm_trainer *t);
+/* Call it after each step. A finished measurement may change the clones' parts: then new clones are
+ * made. No step may be under way. */
+int pm_trainer_balance(struct pm_trainer *t);
+
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 
+/* Whether the step that failed with PM_ELOST can be repeated: a device is lost, not a process. */
+bool pm_trainer_rewinds(const struct pm_trainer *t);
+/* Returns the devices left out, as a text; "": none. */
+const char *pm_trainer_lost(const struct pm_trainer *t);
+/* With several processes, all call it with the result of making their clones. Returns err. If it is
+ * PM_OK, but another process must try again, frees the clones and returns PM_ELOST. */
+int pm_trainer_vote(struct pm_trainer *t, int err);
 /* Call it after PM_ELOST. Opens the devices again, without the lost one if necessary. Then calls
  * `again` (makes clones, values, and everything that depends on them) until it does not fail with a
  * lost device. */

@@ -54,8 +54,9 @@ static int exchange_shares(struct pm_trainer *t)
     for (size_t i = 0; i < count; i++)
         own[i] = t->run.specs[i].share;
     PM_TRY(pm_replicas_gather_bytes(x->r, true, own, count * sizeof *own, &all, sizes));
+    pm_free(x->shares);
     x->shares = (double *)(void *)all;
-    x->of_rank = pm_calloc((size_t)ranks, sizeof *x->of_rank);
+    x->first = x->count = 0;
     for (int i = 0; i < ranks; i++) {
         x->of_rank[i] = (int)(sizes[i] / sizeof *own);
         x->first += i < rank ? x->of_rank[i] : 0;
@@ -78,21 +79,81 @@ void pm_trainer_list_devices(const struct pm_trainer *t, struct pm_str *out)
                    t->run.specs[i].threads);
 }
 
-/* Receives the devices of all processes. */
+/* Joins the texts of all processes. own is freed. */
+static int join_texts(struct pm_trainer *t, struct pm_str *own, char **out)
+{
+    size_t *sizes = pm_calloc((size_t)pm_replicas_count(t->replicas.r), sizeof *sizes);
+    char *all = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_replicas_gather_bytes(t->replicas.r, true, own->text, own->length, &all, sizes));
+    pm_free(*out);
+    *out = all;
+out:
+    pm_str_free(own);
+    pm_free(sizes);
+    return err;
+}
+
+/* Receives the names of all clones. */
+static int exchange_names(struct pm_trainer *t)
+{
+    struct pm_trainer_replicas *x = &t->replicas;
+    struct pm_str own = { 0 };
+    char *at;
+    int err = PM_OK;
+
+    for (int i = 0; i < t->run.spec_count; i++)
+        pm_str_add(&own, "%s\n", t->run.specs[i].info.name);
+    PM_TRY(join_texts(t, &own, &x->name_text));
+    x->names = pm_realloc(x->names, (size_t)x->count * sizeof *x->names);
+    at = x->name_text;
+    for (int i = 0; i < x->count; i++) {
+        char *end = strchr(at, '\n');
+
+        *end = '\0';
+        x->names[i] = at;
+        at = end + 1;
+    }
+out:
+    return err;
+}
+
+/* Receives the addresses of all devices, and the texts of those left out. */
 static int exchange_devices(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
-    size_t *sizes = pm_calloc((size_t)pm_replicas_count(x->r), sizeof *sizes);
-    struct pm_str own = { 0 };
+    struct pm_str own = { 0 }, lost = { 0 };
     int err = PM_OK;
 
+    pm_free(x->devices);
+    x->devices = NULL;
     pm_trainer_list_devices(t, &own);
     if (pm_replicas_rank(x->r) + 1 < pm_replicas_count(x->r))
         pm_str_add(&own, " ");
-    PM_TRY(pm_replicas_gather_bytes(x->r, true, own.text, own.length, &x->devices, sizes));
+    PM_TRY(join_texts(t, &own, &x->devices));
+    if (t->losses.text[0])
+        pm_str_add(&lost, "%s of rank %d (%s); ", t->losses.text, pm_replicas_rank(x->r),
+                   pm_replicas_host(x->r, pm_replicas_rank(x->r)));
+    PM_TRY(join_texts(t, &lost, &x->lost));
+    if (x->lost[0])
+        x->lost[strlen(x->lost) - 2] = '\0';
 out:
-    pm_str_free(&own);
-    pm_free(sizes);
+    return err;
+}
+
+int pm_trainer_share_devices(struct pm_trainer *t)
+{
+    int err = PM_OK;
+
+    if (!t->replicas.r)
+        return PM_OK;
+    PM_TRY(exchange_shares(t));
+    PM_TRY(exchange_names(t));
+    PM_TRY(exchange_devices(t));
+    if (t->balance.clones) /* else the training has not begun */
+        pm_trainer_measure_again(t);
+out:
     return err;
 }
 
@@ -114,25 +175,20 @@ int pm_trainer_check_replicas(const struct pm_trainer *t)
                        "%s: run.batch_size: \"auto\" is not available with several processes: set "
                        "the number of pictures of a step, over all processes",
                        pm_config_source(c, "run.batch_size"));
-    if (c->run.balance == PM_BALANCE_AUTO)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.balance: \"auto\" is not available with several processes: set the "
-                       "shares of devices, or run.balance to \"equal\"",
-                       pm_config_source(c, "run.balance"));
     return PM_OK;
 }
 
 int pm_trainer_join_replicas(struct pm_trainer *t)
 {
-    const struct pm_trainer_replicas *x = &t->replicas;
+    struct pm_trainer_replicas *x = &t->replicas;
     int err = PM_OK;
 
     if (!x->r)
         return PM_OK;
     pm_replicas_limits(x->r, t->run.c->run.hang_seconds, 0);
+    x->of_rank = pm_calloc((size_t)pm_replicas_count(x->r), sizeof *x->of_rank);
     PM_TRY(deal_devices(t));
-    PM_TRY(exchange_shares(t));
-    PM_TRY(exchange_devices(t));
+    PM_TRY(pm_trainer_share_devices(t));
 out:
     return err;
 }
@@ -143,6 +199,9 @@ void pm_trainer_leave_replicas(struct pm_trainer *t)
     pm_free(t->replicas.of_rank);
     pm_free(t->replicas.shares);
     pm_free(t->replicas.devices);
+    pm_free(t->replicas.names);
+    pm_free(t->replicas.name_text);
+    pm_free(t->replicas.lost);
 }
 /* ---- the same run everywhere -------------------------------------------------------------- */
 

@@ -5,6 +5,9 @@
  * A device is opened again with submissions half as long, because the driver's watchdog causes most
  * losses.
  *
+ * With several processes, each has the values of the last whole step in host memory. So no step is
+ * repeated. All save it, make their clones again, and share the batch anew.
+ *
  * With several devices, a device is left out if it is lost a second time within LAPSE steps, if it
  * hangs, or if it cannot be opened again. The others share the whole batch, so the schedule does
  * not change.
@@ -19,6 +22,12 @@
 
 enum { MOST_LOSSES = 3, MOST_FIRST_HANGS = 1, LAPSE = 1000 };
 
+/* The number of devices of all processes. */
+static int count_devices(const struct pm_trainer *t)
+{
+    return t->replicas.r ? t->replicas.count : t->run.spec_count;
+}
+
 static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
 {
     size_t n = strlen(t->losses.text);
@@ -31,21 +40,18 @@ static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
  * starts again. */
 static void leave_out(struct pm_trainer *t, int i, const char *why)
 {
-    bool measuring = t->balance.step >= 0;
+    const int others = count_devices(t) - 1;
 
     PM_WARN("train", "%s; devices[%d], %s (%s), is left out from now on: %d device%s from step "
             "%llu with the whole batch; the next start tries all of them again", why,
             t->run.specs[i].place, t->run.specs[i].info.address, t->run.specs[i].info.name,
-            t->run.spec_count - 1,
-            t->run.spec_count == 2 ? " resumes" : "s resume", (unsigned long long)t->snapshot.step);
+            others, others == 1 ? " resumes" : "s resume", (unsigned long long)t->snapshot.step);
     add_lost(t, &t->run.specs[i]);
     t->run.spec_count--;
     memmove(&t->run.specs[i], &t->run.specs[i + 1],
             (size_t)(t->run.spec_count - i) * sizeof *t->run.specs);
-    pm_balancer_free(&t->balance);
-    pm_balancer_start(&t->balance, t->run.spec_count);
-    if (!measuring || t->run.spec_count == 1)
-        t->balance.step = -1;
+    if (!t->replicas.r) /* else pm_trainer_share_devices does it, in all processes */
+        pm_trainer_measure_again(t);
 }
 
 static unsigned long long saved_up_to(const struct pm_trainer *t)
@@ -104,9 +110,14 @@ static int decide(struct pm_trainer *t, const char *why)
     return PM_OK;
 }
 
-/* Whether another try is needed: a device is lost, or was lost and cannot be opened again. */
+/* Whether another try is needed: a device is lost, or was lost and cannot be opened again. The loss
+ * of another process is none. */
 static bool is_loss(const struct pm_trainer *t, int err)
 {
+    int rank;
+
+    if (pm_replicas_failed(t->replicas.r, &rank))
+        return false;
     if (err == PM_ELOST)
         return true;
     return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->run.clones &&
@@ -117,6 +128,11 @@ static void say_parts(const struct pm_trainer *t)
 {
     struct pm_str parts = { 0 };
 
+    if (t->replicas.r) {
+        if (pm_trainer_is_chief(t))
+            pm_trainer_say_replicas(t);
+        return;
+    }
     for (int i = 0; i < t->run.spec_count; i++)
         pm_str_add(&parts, "%s%s (%d)", i ? ", " : "", t->run.specs[i].info.name,
                    pm_clones_examples(t->run.clones, i));
@@ -124,14 +140,63 @@ static void say_parts(const struct pm_trainer *t)
     pm_str_free(&parts);
 }
 
+bool pm_trainer_rewinds(const struct pm_trainer *t)
+{
+    return !t->replicas.r || (t->run.clones && pm_clones_lost_rank(t->run.clones) >= 0);
+}
+
+const char *pm_trainer_lost(const struct pm_trainer *t)
+{
+    return t->replicas.lost ? t->replicas.lost : t->losses.text;
+}
+
+/* Whether a device of this process failed, not only one of another process. */
+static bool failed_here(const struct pm_trainer *t)
+{
+    if (!t->replicas.r)
+        return true;
+    return t->run.clones ? pm_clones_lost(t->run.clones).clone >= 0 : t->losses.failed.clone >= 0;
+}
+
+int pm_trainer_vote(struct pm_trainer *t, int err)
+{
+    struct pm_replicas *r = t->replicas.r;
+    const int own = err;
+    int *all;
+    char why[1024];
+
+    if (!r || (own < 0 && !is_loss(t, own)))
+        return own;
+    snprintf(why, sizeof why, "%s", pm_error_text());
+    all = pm_calloc((size_t)pm_replicas_count(r), sizeof *all);
+    PM_TRY(pm_replicas_allgather(r, &own, sizeof own, all));
+    if (own < 0)
+        PM_TRY(pm_fail(own, "%s", why));
+    for (int k = 0; k < pm_replicas_count(r) && err == PM_OK; k++)
+        if (all[k] < 0)
+            err = pm_fail(PM_ELOST, "rank %d (%s) opens its devices again", k,
+                          pm_replicas_host(r, k));
+    if (err < 0)
+        pm_clones_destroy(&t->run.clones);
+out:
+    pm_free(all);
+    return err;
+}
+
 int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
 {
     char why[1024];
-    int before = t->run.spec_count, err = PM_OK;
+    const int before = count_devices(t);
+    int err = PM_OK;
 
     do {
         snprintf(why, sizeof why, "%s", pm_error_text());
-        PM_TRY(decide(t, why));
+        if (t->replicas.r && t->run.clones)
+            PM_TRY(pm_trainer_save(t));
+        if (failed_here(t))
+            PM_TRY(decide(t, why));
+        else if (pm_trainer_is_chief(t))
+            PM_WARN("train", "%s; all processes wait until it has opened its devices again", why);
         pm_loader_destroy(&t->run.loader);
         pm_watch_leave(t->watch);
         pm_watch_close(t->watch, &t->run);
@@ -140,7 +205,7 @@ int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
         err = again(t);
     } while (is_loss(t, err));
     PM_TRY(err);
-    if (t->run.spec_count < before)
+    if (count_devices(t) < before)
         say_parts(t);
 out:
     return err;

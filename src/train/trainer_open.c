@@ -37,10 +37,15 @@ out:
 
 int pm_trainer_loader(struct pm_trainer *t)
 {
+    const struct pm_batch_slice slice = pm_clones_slice(t->run.clones);
+
     pm_loader_destroy(&t->run.loader);
-    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size,
-                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler,
-                                &t->run.loader);
+    t->replicas.waited = 0;
+    t->loop.examples = slice.count;
+    t->loop.records = pm_realloc(t->loop.records, (size_t)(PM_STEP_SLOTS * slice.count) *
+                                                      sizeof *t->loop.records);
+    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size, slice, t->run.step,
+                                &t->start.sampler, &t->run.loader);
 }
 
 /* Warns if the devices differ from the checkpoint's. The run may resume, but its results differ in
@@ -413,18 +418,12 @@ int pm_trainer_open(struct pm_trainer *t)
         PM_INFO("train", "%s: the earlier training ended before its first checkpoint: it starts "
                 "over", c->run.folder);
     pm_phases_start(&t->phases);
-    pm_balancer_start(&t->balance, t->run.spec_count);
-    if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||
-        pm_balancer_load(c->run.folder, t->run.specs, t->run.spec_count))
-        t->balance.step = -1;
+    PM_TRY(pm_trainer_start_balance(t));
     if (pm_trainer_is_chief(t))
         t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps);
     if ((err = start(t)) == PM_ELOST && !t->replicas.r)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
-    t->loop.examples = pm_clones_slice(t->run.clones).count;
-    t->loop.records = pm_calloc((size_t)(PM_STEP_SLOTS * t->loop.examples),
-                                sizeof *t->loop.records);
     if (pm_trainer_is_chief(t))
         PM_TRY(pm_trainer_write_config(t));
     PM_TRY(pm_trainer_loader(t));

@@ -136,6 +136,8 @@ void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const st
     w->skipped = (uint64_t)b->skipped;
     w->stop = signal;
     w->save = save;
+    w->waited = pm_loader_waited(t->run.loader) - t->replicas.waited;
+    t->replicas.waited += w->waited;
 }
 
 /* Updates the mean time of a step. A single slow step counts at most twice the mean. */

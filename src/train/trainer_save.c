@@ -22,7 +22,7 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
                (long long)t->run.c->run.seed, t->run.c->run.batch_size,
                (unsigned long long)t->snapshot.skipped);
     pm_trainer_list_devices(t, json);
-    pm_str_add(json, "\", \"lost\": \"%s\"", t->losses.text);
+    pm_str_add(json, "\", \"lost\": \"%s\"", pm_trainer_lost(t));
     if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
         pm_str_add(json, ", \"betas\": [%.9g, %.9g]", t->start.betas[0], t->start.betas[1]);
     if (t->watch) { /* NULL: this process saves for a lost chief, which had the loss averages */

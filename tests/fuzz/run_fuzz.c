@@ -113,15 +113,14 @@ static void read_metrics(uint64_t step)
 
 static void read_shares(void)
 {
-    struct pm_clone_spec specs[2] = { { .share = 1 }, { .share = 1 } };
+    struct pm_balanced clones[] = { { .device = "CPU", .share = 1 },
+                                    { .host = "big", .device = "GPU", .share = 1 } };
 
-    strcpy(specs[0].info.name, "CPU");
-    strcpy(specs[1].info.name, "GPU");
     for (int count = 1; count <= 2; count++) {
-        const bool taken = pm_balancer_load(fuzz_folder, specs, count);
+        const bool taken = pm_balancer_load(fuzz_folder, clones, count);
 
         for (int i = 0; i < count; i++)
-            if (!(specs[i].share > 0) || (!taken && count == 1 && specs[i].share != 1))
+            if (!(clones[i].share > 0) || (!taken && count == 1 && clones[i].share != 1))
                 __builtin_trap();
     }
 }
