@@ -69,6 +69,9 @@ void pm_replicas_stop_flag(struct pm_replicas *r, const volatile sig_atomic_t *s
 /* Whether the last error of this thread came from a function of this header. *rank: the rank that
  * failed; -1: this process found the failure. */
 bool pm_replicas_failed(struct pm_replicas *r, int *rank);
+/* Whether the failed rank sent nothing, so its process, its host or the network is down. False: it
+ * sent its error. */
+bool pm_replicas_silent(struct pm_replicas *r);
 /* Whether a wait failed because of the stop flag although all ranks are alive. */
 bool pm_replicas_stopped(struct pm_replicas *r);
 

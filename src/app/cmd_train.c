@@ -140,7 +140,7 @@ static void mark_log(const struct pm_replicas *r, const struct app_globals *g)
 static int leave(struct pm_replicas **r, struct app_globals *g, int err)
 {
     int rank = -1;
-    const bool lost = pm_replicas_failed(*r, &rank) && rank == 0 && err == PM_ELOST;
+    const bool lost = pm_replicas_failed(*r, &rank) && rank == 0 && pm_replicas_silent(*r);
     const bool prints = pm_replicas_rank(*r) == 0 || lost;
 
     if (err < 0 && prints)

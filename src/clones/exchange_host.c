@@ -9,6 +9,7 @@
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Sends the new values to a clone. With two slots, one can be filled while the other is copied. */
@@ -28,6 +29,8 @@ struct pm_exchange {
     struct pm_variables *master;
     struct pm_plan *plan;        /* the update */
     float *sum;                  /* gradients of all clones of this process */
+    float *group_sum;            /* of one group of clones; NULL: there are no groups */
+    int *group;                  /* [clones]: number of each clone's group; NULL: none */
     struct pm_across *across;    /* NULL: this process trains alone */
     size_t added;                /* buckets of this step that were given to it */
     enum progress progress;      /* of this step */
@@ -91,6 +94,32 @@ static int most_buckets(const struct pm_clones *c)
     return (int)most + 1;
 }
 
+/* PM_SUM_GROUPS=2,2 sums the gradients of clones 0 and 1, then those of 2 and 3, then both sums, as
+ * two processes with two clones each do. For tests of those. */
+static int read_groups(struct pm_exchange *x)
+{
+    const char *text = getenv("PM_SUM_GROUPS"), *at = text;
+    const int count = x->c->o.count;
+    int clones = 0;
+
+    if (!text || x->across)
+        return PM_OK;
+    x->group = pm_calloc((size_t)count, sizeof *x->group);
+    for (int g = 0; at && *at; g++) {
+        char *end;
+        long n = strtol(at, &end, 10);
+
+        while (n-- > 0 && clones < count)
+            x->group[clones++] = g;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    if (clones != count)
+        return pm_fail(PM_ECONFIG, "PM_SUM_GROUPS=%s: the numbers must add up to the %d devices",
+                       text, count);
+    x->group_sum = pm_calloc(1, x->master->trainable_bytes + 1);
+    return PM_OK;
+}
+
 static int open_host(struct pm_exchange *x)
 {
     struct pm_clones_options *o = &x->c->o;
@@ -113,6 +142,7 @@ static int open_host(struct pm_exchange *x)
     if (o->among.replicas)
         x->across = pm_across_create(x->c, x->master->trainable_bytes / sizeof(float),
                                      most_buckets(x->c));
+    PM_TRY(read_groups(x));
     if (!pm_clones_share_moving(x->c))
         return PM_OK;
     if (o->among.replicas)
@@ -136,6 +166,8 @@ static void destroy(struct pm_exchange *x)
     pm_net_destroy(&x->net);
     pm_device_close(&x->device);
     pm_free(x->sum);
+    pm_free(x->group_sum);
+    pm_free(x->group);
     pm_free(x->push);
     pm_free(x);
 }
@@ -193,11 +225,17 @@ static int sum_bucket(struct pm_exchange *x, int slot, size_t b, size_t offset, 
     if (c->o.count == 1)
         return wait_bucket(x, 0, slot, b, sum);
     for (int i = 0; i < c->o.count; i++) {
-        struct reduce r = { .sum = x->sum + offset / sizeof(float), .first = i == 0 };
+        const int group = x->group ? x->group[i] : 0;
+        float *to = (group > 0 ? x->group_sum : x->sum) + offset / sizeof(float);
+        struct reduce r = { .sum = to, .first = i == 0 || (x->group && x->group[i - 1] < group) };
 
         PM_TRY(wait_bucket(x, i, slot, b, &r.part));
         double begin = pm_seconds();
         pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+        if (group > 0 && (i + 1 == c->o.count || x->group[i + 1] > group)) {
+            r = (struct reduce){ .sum = x->sum + offset / sizeof(float), .part = to };
+            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+        }
         trace_bucket(x, b, i, begin, pm_seconds());
     }
 out:

@@ -177,12 +177,20 @@ out:
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
-/* Whether every other rank leaves, and knows that this one leaves. Lost ranks do not count. The
- * lock is held. */
+/* The rank that failed without a message, or -1. The lock is held. */
+static int silent_rank(const struct pm_replicas *r)
+{
+    return r->failure && r->failed_rank >= 0 && !r->ranks[r->failed_rank].state.failure
+               ? r->failed_rank
+               : -1;
+}
+
+/* Whether every other rank leaves, and knows that this one leaves. A silent rank does not count.
+ * The lock is held. */
 static bool all_leave(const struct pm_replicas *r)
 {
     for (int i = 0; i < r->count; i++)
-        if (i != r->rank && !(r->failure == PM_ELOST && i == r->failed_rank) &&
+        if (i != r->rank && i != silent_rank(r) &&
             !(r->ranks[i].state.leaving && r->ranks[i].knows))
             return false;
     return true;
@@ -208,7 +216,7 @@ static int say_goodbye(struct pm_replicas *r, int err)
     pthread_cond_broadcast(&r->wake);
     while (!all_leave(r) && (err == PM_OK ? !r->failure : pm_seconds() < until))
         pm_replicas_wait(r, &r->moved, 2e-3);
-    r->orderly = all_leave(r) && r->failure != PM_ELOST;
+    r->orderly = all_leave(r) && silent_rank(r) < 0;
     if (err == PM_OK && r->failure)
         err = pm_fail(r->failure, "%s", r->failure_text);
     pthread_mutex_unlock(&r->lock);
@@ -269,6 +277,18 @@ bool pm_replicas_failed(struct pm_replicas *r, int *rank)
         pthread_mutex_unlock(&r->lock);
     }
     return failed;
+}
+
+bool pm_replicas_silent(struct pm_replicas *r)
+{
+    bool silent = false;
+
+    if (r) {
+        pthread_mutex_lock(&r->lock);
+        silent = silent_rank(r) >= 0;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return silent;
 }
 
 bool pm_replicas_stopped(struct pm_replicas *r)

@@ -292,7 +292,8 @@ static void save_survivor(struct pm_trainer *t, int failed_rank)
 
     if (t->run.collected != t->run.step)
         return;
-    if (failed_rank == 0 && pm_replicas_rank(t->replicas.r) == 1)
+    if (failed_rank == 0 && pm_replicas_silent(t->replicas.r) &&
+        pm_replicas_rank(t->replicas.r) == 1)
         PM_TRY(inherit(t));
     if (!pm_trainer_is_chief(t))
         return;

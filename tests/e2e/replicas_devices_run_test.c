@@ -1,0 +1,118 @@
+/* Training in several processes with devices that are several, unlike, or lost.
+ *
+ * - Two processes with two devices each add as one process with PM_SUM_GROUPS=2,2 does.
+ * - run.balance "auto" gives a slow process less of the batch, and a resumed run keeps the shares.
+ * - A process opens a lost device again, or leaves it out: the training goes on without a repeated
+ *   step. */
+#include "e2e/replicas_run.h"
+
+/* Four CPUs. Two processes take two of them each: entries 0 and 2, and entries 1 and 3. */
+static const char *const four =
+    "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1},"
+    "{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1}]'";
+
+static void two_by_two_add_in_groups(void **state)
+{
+    const struct how groups = { .environment = "PM_SUM_GROUPS=2,2" };
+    const struct how wrong = { .environment = "PM_SUM_GROUPS=2,1" };
+
+    (void)state;
+    check(train(2, "", "two-by-two", four), 0);
+    check(run(&groups, "train %s run.folder=%s %s %s", in("net.json"), in("groups"), OPTIONS,
+              four), 0);
+    same_checkpoints("two-by-two", "groups", 20);
+    same_losses("two-by-two", "groups", 1, 20, 0);
+    check(run(&wrong, "train %s run.folder=%s %s %s", in("net.json"), in("wrong"), OPTIONS, four),
+          2, "PM_SUM_GROUPS=2,1", "4 devices");
+}
+
+/* The share of rank 1 in shares.json. */
+static double share_of_rank_1(const char *name)
+{
+    char *text = get_text(in("%s/shares.json", name));
+    cJSON *list = cJSON_Parse(text);
+    double shares[2];
+
+    assert_int_equal(cJSON_GetArraySize(list), 2);
+    for (int i = 0; i < 2; i++) {
+        const cJSON *entry = cJSON_GetArrayItem(list, i);
+
+        assert_non_null(cJSON_GetStringValue(cJSON_GetObjectItem(entry, "host")));
+        shares[i] = cJSON_GetNumberValue(cJSON_GetObjectItem(entry, "share"));
+    }
+    cJSON_Delete(list);
+    pm_free(text);
+    return shares[1] / (shares[0] + shares[1]);
+}
+
+/* The device of rank 1 takes ten times as long. The exact share depends on what else runs on the
+ * machine. */
+static void a_slow_process_gets_less(void **state)
+{
+    static const char *const slow = "-x PM_SLOW=1:10";
+    char more[1024];
+
+    (void)state;
+    snprintf(more, sizeof more, "%s run.balance=auto run.batch_size=48", cpus(2));
+    check(train(2, slow, "balance", more), 0, "images/s alone");
+    assert_true(share_of_rank_1("balance") < 0.4);
+    snprintf(more, sizeof more, "%s run.balance=auto run.batch_size=48 run.steps=10", cpus(2));
+    check(train(2, slow, "kept", more), 0);
+    snprintf(more, sizeof more, "cp %s", in("balance/shares.json"));
+    assert_int_equal(system(strcat(strcat(more, " "), in("kept/shares.json"))), 0);
+    snprintf(more, sizeof more, "%s run.balance=auto run.batch_size=48", cpus(2));
+    check(train(2, slow, "kept", more), 0);
+    assert_true(share_of_rank_1("kept") == share_of_rank_1("balance"));
+}
+
+/* Each process loses its device once, at another step. Every step is made once. */
+static void a_lost_device_is_opened_again(void **state)
+{
+    (void)state;
+    check(train(0, "", "alone", cpus(2)), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        char name[32], mpi[64];
+
+        snprintf(name, sizeof name, "again-%d", rank);
+        snprintf(mpi, sizeof mpi, "-x PM_LOSE=%d:%d", rank, 6 + 7 * rank);
+        check(train(2, mpi, name, cpus(2)), 0, "opening devices[", "again, from step");
+        same_checkpoints("alone", name, 20);
+        same_losses("alone", name, 1, 20, 0);
+    }
+}
+
+/* Rank 0 has two devices and leaves one out after the second loss. */
+static void a_device_is_left_out(void **state)
+{
+    char *text;
+
+    (void)state;
+    check(train(2, "-x PM_LOSE=2:5:9", "out", cpus(3)), 0, "is left out from now on: 2 devices",
+          "2 processes share the batch of 12: rank 0 (", ") 6, rank 1 (");
+    same_losses("alone", "out", 12, 20, 0.5); /* three devices made the first steps */
+    text = get_text(in("out/checkpoints/step-000020.json"));
+    assert_contains(text, "devices[2] (cpu) at step 8 of rank 0 (");
+    pm_free(text);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static int set_up(void **state)
+{
+    (void)state;
+    return make_world(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_by_two_add_in_groups),
+        cmocka_unit_test(a_slow_process_gets_less),
+        cmocka_unit_test(a_lost_device_is_opened_again),
+        cmocka_unit_test(a_device_is_left_out),
+    };
+
+    if (!has_mpirun())
+        return 77;
+    return cmocka_run_group_tests(tests, set_up, drop_world);
+}

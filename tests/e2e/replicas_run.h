@@ -1,0 +1,62 @@
+/* Starts training in several processes, for the tests of it. Each test uses a part of this. */
+#ifndef REPLICAS_RUN_H
+#define REPLICAS_RUN_H
+
+#include "e2e/program.h"
+
+/* The key `devices` with 1, 2 or 3 CPUs of one thread. */
+static inline const char *cpus(int count)
+{
+    static const char *const texts[] = {
+        "devices='[{\"name\":\"cpu\",\"threads\":1}]'",
+        "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1}]'",
+        "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1},"
+        "{\"name\":\"cpu\",\"threads\":1}]'",
+    };
+
+    return texts[count - 1];
+}
+
+/* Checkpoints, moving averages and evaluations within 20 steps. */
+#define OPTIONS "run.steps=20 run.batch_size=12 run.save_every_steps=10 " \
+                "optim.moving_average_decay=0.9 eval.every_steps=10 run.log_every_steps=1"
+
+/* Returns the command that starts processes. mpirun runs as root only with both variables. */
+static inline const char *launcher(int ranks, const char *more)
+{
+    static char text[8192];
+
+    snprintf(text, sizeof text,
+             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun -n %d "
+             "--oversubscribe %s", ranks, more);
+    return text;
+}
+
+/* Trains 20 steps in so many processes, or, for 0, in one without mpirun. mpi: its options. */
+static inline struct result train(int ranks, const char *mpi, const char *name, const char *more)
+{
+    const struct how how = { .environment = launcher(ranks, mpi) };
+
+    return run(ranks > 0 ? &how : NULL, "train %s run.folder=%s %s %s", in("net.json"),
+               in("%s", name), OPTIONS, more);
+}
+
+static inline void same_checkpoints(const char *a, const char *b, int step)
+{
+    char one[1024];
+
+    snprintf(one, sizeof one, "%s", in("%s/checkpoints/step-%06d.safetensors", a, step));
+    same_bytes(one, in("%s/checkpoints/step-%06d.safetensors", b, step));
+    snprintf(one, sizeof one, "%s", in("%s/checkpoints/step-%06d.json", a, step));
+    same_bytes(one, in("%s/checkpoints/step-%06d.json", b, step));
+}
+
+static inline bool has_mpirun(void)
+{
+    if (system("command -v mpirun >/dev/null") == 0)
+        return true;
+    print_message("skipped: mpirun (package openmpi-bin) is not installed\n");
+    return false;
+}
+
+#endif
