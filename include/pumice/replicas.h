@@ -45,6 +45,9 @@ int pm_replicas_place(const struct pm_replicas *r, int rank);
 /* The number of ranks on the host of this rank. */
 int pm_replicas_neighbours(const struct pm_replicas *r);
 
+/* Bytes that this process has sent to others so far. Any thread may call it. */
+uint64_t pm_replicas_sent(const struct pm_replicas *r);
+
 /* ---- states ------------------------------------------------------------------------------ */
 
 /* Each rank sends its state to all other ranks once a second. Functions of this part accept

@@ -187,9 +187,9 @@ struct pm_task_row {
     void (*describe)(const struct pm_task *t, struct pm_str *out);
     /* Sets the node whose classes the training metrics count. NULL, or out->node NULL: none. */
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
-    /* Numbers of the batches of logged steps; ends with a NULL name. NULL: none. measure_batch
-     * computes those without an output, which come first, in this order, from the loader's slice of
-     * the batch. */
+    /* Numbers of the batches of logged steps: means over the pictures. Ends with a NULL name. NULL:
+     * none. measure_batch computes the sums of those without an output, which come first, in this
+     * order, over the loader's slice of the batch. */
     const struct pm_batch_metric *batch_metrics;
     void (*measure_batch)(const struct pm_task *t, const struct pm_batch *batch,
                           double out[PM_MAX_BATCH_METRICS]);

@@ -19,8 +19,8 @@ void pm_trace_start(void);
 /* Writes the file of PM_TRACE now, for a process that ends with _exit. Does nothing without
  * PM_TRACE. */
 void pm_trace_finish(void);
-/* Opens a window: spans are recorded until pm_trace_close writes those that began in it to a file.
- * Only one window at a time. */
+/* Opens a window: spans are recorded until pm_trace_close writes those that began in it to a file,
+ * or, if path is NULL, forgets them. Only one window at a time. */
 void pm_trace_open(void);
 int pm_trace_close(const char *path);
 /* A span of the window; times in seconds since its start. Texts are valid during the call. */

@@ -291,13 +291,14 @@ void pm_trace_each(void (*see)(void *ctx, const struct pm_trace_event *e), void 
 
 int pm_trace_close(const char *path)
 {
-    int err;
+    int err = PM_OK;
 
     pthread_mutex_lock(&t.lock);
     assert(t.window);
     t.window = false;
     atomic_store(&tracing, t.path != NULL);
-    err = write_spans(path, t.window_first, t.window_start);
+    if (path)
+        err = write_spans(path, t.window_first, t.window_start);
     if (!t.path)
         forget_spans();
     pthread_mutex_unlock(&t.lock);

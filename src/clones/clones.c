@@ -449,6 +449,11 @@ int pm_clones_examples_of(const struct pm_clones *c, int i)
     return c->among.examples[i];
 }
 
+int pm_clones_of_rank(const struct pm_clones *c, int rank)
+{
+    return c->o.among.replicas ? c->o.among.of_rank[rank] : c->o.count;
+}
+
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i)
 {
     return c->clone[i].device;

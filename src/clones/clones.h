@@ -134,6 +134,8 @@ int pm_clones_examples(const struct pm_clones *c, int i);
 /* The number of clones of all processes; the examples of clone i of these. */
 int pm_clones_count(const struct pm_clones *c);
 int pm_clones_examples_of(const struct pm_clones *c, int i);
+/* The number of clones of a process. */
+int pm_clones_of_rank(const struct pm_clones *c, int rank);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
 struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i, int frame);
 /* Returns the plan of clone i that runs, or ran last, the step of this slot. */

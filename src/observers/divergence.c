@@ -38,8 +38,9 @@ static void check_start(struct pm_divergence *d, uint64_t step, const struct pm_
     if (step == 1)
         d->now.first = r->loss;
     if (d->now.first > 0 && r->loss > TIMES_THE_START * fmax(d->now.first, 1)) {
-        PM_WARN("train", "step %llu: the loss is %.4g, at step 1 it was %.4g: the training "
-                "diverges; %s", (unsigned long long)step, r->loss, d->now.first, advice);
+        if (!d->quiet)
+            PM_WARN("train", "step %llu: the loss is %.4g, at step 1 it was %.4g: the training "
+                    "diverges; %s", (unsigned long long)step, r->loss, d->now.first, advice);
         d->now.warned = true;
     }
 }
@@ -54,6 +55,9 @@ static void check_uniform(struct pm_divergence *d, uint64_t step, uint64_t due, 
     d->now.count++;
     if (step != due || d->now.sum < d->uniform * (double)d->now.count)
         return;
+    d->now.warned = true;
+    if (d->quiet)
+        return;
     PM_WARN(
         "train",
         "step %llu: the mean loss of the last %lld steps is %.4g, not below %.4g, that of "
@@ -61,7 +65,6 @@ static void check_uniform(struct pm_divergence *d, uint64_t step, uint64_t due, 
         "pretrained weights (init.checkpoint)",
         (unsigned long long)step, (long long)d->now.count, d->now.sum / (double)d->now.count,
         d->uniform, advice);
-    d->now.warned = true;
 }
 
 void pm_divergence_step(struct pm_divergence *d, uint64_t step, int64_t steps, double factor,

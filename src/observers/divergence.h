@@ -28,6 +28,7 @@ struct pm_divergence_sums {
 struct pm_divergence {
     double uniform;      /* loss of equal probabilities; NAN: not known; 0: one class */
     double warmup_steps; /* of the schedule */
+    bool quiet;          /* the warning is not logged; false after the start */
     struct pm_divergence_sums now, snapshot;
 };
 /* Starts a run. uniform, warmup_steps: see the members. */

@@ -7,6 +7,7 @@
 #include "experiment/experiment.h"
 
 struct cJSON;
+struct pm_replicas;
 struct pm_run_lock;
 struct pm_run_facts {
     /* Readers borrow all pointers. */
@@ -14,6 +15,8 @@ struct pm_run_facts {
     struct pm_experiment *e;
     struct pm_clone_spec *specs;
     int spec_count;
+    struct pm_replicas *replicas; /* NULL: the process trains alone */
+    const char **device_names;  /* of the clones of all processes; NULL: it trains alone */
     struct pm_clones *clones;   /* NULL after a device is lost, until the next try */
     struct pm_loader *loader;
     struct pm_run_lock *lock;   /* of the run folder */

@@ -1,6 +1,7 @@
 /* run_page: run_page.h has the contract. */
 #include "observers/run_page.h"
 
+#include "observers/rank_rates.h"
 #include "optim/averages.h"
 
 #include <pumice/checkpoint.h>
@@ -20,7 +21,7 @@ struct pm_run_page {
     char *started;            /* owned: time when the run began, kept when it resumes */
     double seconds_before;    /* seconds of training before this start */
     double opened_at, next_at;
-    const double *clone_rates; /* [PM_MAX_CLONES], images per second; borrowed */
+    struct pm_page_rates rates;
     bool warned;
 };
 
@@ -115,8 +116,8 @@ static void add_devices(const struct pm_run_page *p, const struct pm_run_facts *
             cJSON_AddNumberToObject(d, "memory_used",
                                     (double)pm_device_memory_used(pm_clones_device(f->clones, i)));
         }
-        if (i < PM_MAX_CLONES && p->clone_rates[i] > 0 && isfinite(p->clone_rates[i]))
-            cJSON_AddNumberToObject(d, "images_per_second", p->clone_rates[i]);
+        if (i < PM_MAX_CLONES && p->rates.clones[i] > 0 && isfinite(p->rates.clones[i]))
+            cJSON_AddNumberToObject(d, "images_per_second", p->rates.clones[i]);
     }
 }
 
@@ -186,6 +187,7 @@ static int write_run(struct pm_run_page *p, const struct pm_run_facts *f, const 
         cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(f->clones)));
     add_metrics(f, run);
     add_devices(p, f, run);
+    pm_rank_rates_describe(p->rates.ranks, f, run);
     if (cJSON_GetArraySize(f->changes) > 0)
         cJSON_AddItemToObject(run, "changes", cJSON_Duplicate(f->changes, true));
     err = write_json(p->folder, "run.json", run);
@@ -237,12 +239,12 @@ static void read_past(struct pm_run_page *p, uint64_t step)
         pm_evaluations_forget(p->folder);
 }
 
-struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const double *clone_rates)
+struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const struct pm_page_rates *r)
 {
     struct pm_run_page *p = pm_calloc(1, sizeof *p);
 
     p->folder = pm_strdup(f->c->run.folder);
-    p->clone_rates = clone_rates;
+    p->rates = *r;
     p->opened_at = pm_seconds();
     read_past(p, f->step);
     p->report = pm_report_open(p->folder, true);

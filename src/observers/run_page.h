@@ -13,10 +13,15 @@
 #include "observers/evaluations.h"
 #include "observers/run_facts.h"
 
+struct pm_rank_rates;
+
+/* Speeds, borrowed and read at every write. */
+struct pm_page_rates {
+    const double *clones; /* [PM_MAX_CLONES], images per second of each clone's part */
+    const struct pm_rank_rates *ranks; /* NULL: the process trains alone */
+};
 struct pm_run_page;
-/* clone_rates: [PM_MAX_CLONES], images per second of each clone's part; borrowed and read at every
- * write. */
-struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const double *clone_rates);
+struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const struct pm_page_rates *r);
 /* Call it after a step was logged. Writes if enough time has passed. */
 void pm_run_page_step(struct pm_run_page *p, const struct pm_run_facts *f);
 /* Writes evaluation.json for an evaluation of f->step over count pictures; detail: the

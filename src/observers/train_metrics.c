@@ -2,6 +2,7 @@
 #include "observers/train_metrics.h"
 
 #include "tasks/confusion.h"
+#include "tasks/score_pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,19 +120,33 @@ static double mean_count(const struct pm_confusion *c)
     return sum / (double)cells;
 }
 
-void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
-                            struct pm_train_values *out)
+void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c)
 {
-    const size_t cells = cells_of(m);
-    struct pm_confusion_metrics all, one;
     int first = 0, count;
 
-    memset(m->one.count, 0, cells * sizeof *m->one.count);
+    memset(m->one.count, 0, cells_of(m) * sizeof *m->one.count);
     for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, first += count)
         pm_confusion_add(&m->one, labels_of(m, slot, first),
                          pm_clones_output(c, part, slot, m->of.node),
                          (size_t)count * m->count[slot], m->of.ignore);
-    for (size_t i = 0; i < cells; i++)
+}
+
+void pm_train_metrics_pack(struct pm_train_metrics *m, struct pm_str *out)
+{
+    pm_score_counts_pack(m->one.count, cells_of(m), out);
+    memset(m->one.count, 0, cells_of(m) * sizeof *m->one.count);
+}
+
+void pm_train_metrics_merge(struct pm_train_metrics *m, struct pm_unpack *u)
+{
+    pm_score_counts_merge(m->one.count, cells_of(m), u);
+}
+
+void pm_train_metrics_finish(struct pm_train_metrics *m, struct pm_train_values *out)
+{
+    struct pm_confusion_metrics all, one;
+
+    for (size_t i = 0; i < cells_of(m); i++)
         m->all.count[i] += m->one.count[i];
     all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);
     for (int i = 0; i < m->of.metric_count; i++) {

@@ -23,9 +23,16 @@ void pm_train_metrics_destroy(struct pm_train_metrics **m);
 size_t pm_train_metrics_values(const struct pm_train_metrics *m);
 /* Keeps the labels of a batch whose step will be logged. */
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch);
-/* Counts the step of that slot. Call it while the step is collected. */
-void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
-                            struct pm_train_values *out);
+/* Counts the step of that slot, for the clones of this process. Call it while the step is
+ * collected. */
+void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c);
+/* With several processes: pm_train_metrics_pack appends the counts of the step, and sets them to 0.
+ * pm_train_metrics_merge adds those of one process. */
+struct pm_unpack;
+void pm_train_metrics_pack(struct pm_train_metrics *m, struct pm_str *out);
+void pm_train_metrics_merge(struct pm_train_metrics *m, struct pm_unpack *u);
+/* Adds the counts of the step to the running counts, and computes the metrics. */
+void pm_train_metrics_finish(struct pm_train_metrics *m, struct pm_train_values *out);
 
 /* The running counts as part of a run's state; does nothing if m is NULL. Keep copies the current
  * counts. Restore returns to the copy. */

@@ -4,9 +4,10 @@
 #include "observers/divergence.h"
 #include "observers/loss_averages.h"
 #include "observers/per_class.h"
+#include "observers/rank_rates.h"
 #include "observers/run_page.h"
+#include "observers/step_numbers.h"
 #include "observers/summaries.h"
-#include "observers/train_metrics.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -16,7 +17,9 @@ struct pm_watch {
     struct pm_metrics *metrics;             /* metrics.jsonl; NULL: cannot be written */
     bool metrics_failed, per_class_failed;  /* and the failure was logged */
     struct pm_summaries *summaries;         /* for TensorBoard */
-    struct pm_train_metrics *train_metrics; /* NULL: none */
+    struct pm_step_numbers *numbers;
+    bool quiet;                             /* see watch.h */
+    struct pm_rank_rates *rank_rates;       /* NULL: the process trains alone */
     struct pm_run_page *page;               /* run.json, evaluation.json, report.html */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];
@@ -25,31 +28,31 @@ struct pm_watch {
     struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
                                                           * copy */
     struct pm_divergence divergence;
-    double (*batch)[PM_MAX_BATCH_METRICS];  /* [slots], owned: the task's numbers of the batches */
     struct pm_metric *line;                 /* owned: room for a logged step's metrics */
     size_t line_room;
 };
 
-struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps)
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps,
+                                 bool quiet)
 {
     struct pm_watch *w = pm_calloc(1, sizeof *w);
 
+    w->quiet = quiet;
     pm_divergence_start(&w->divergence,
                         e->task_row->uniform_loss ? e->task_row->uniform_loss(e->task) : NAN,
                         warmup_steps);
-    w->train_metrics = pm_train_metrics_create(pm_experiment_train_output(e),
-                                               e->config->run.batch_size, slots);
-    w->batch = pm_calloc((size_t)slots, sizeof *w->batch);
+    w->divergence.quiet = quiet;
+    w->numbers = pm_step_numbers_create(e, slots);
     return w;
 }
 
 void pm_watch_destroy(struct pm_watch **w)
 {
     if (*w) {
-        pm_train_metrics_destroy(&(*w)->train_metrics);
+        pm_step_numbers_destroy(&(*w)->numbers);
+        pm_rank_rates_destroy(&(*w)->rank_rates);
         pm_loss_averages_free(&(*w)->averages);
         pm_loss_averages_free(&(*w)->snapshot_averages);
-        pm_free((*w)->batch);
         pm_free((*w)->line);
         pm_free(*w);
     }
@@ -71,21 +74,23 @@ uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run)
 {
     uint64_t evaluated = run->evaluated_step;
 
-    if (!w)
+    if (w->quiet)
         return run->evaluated_step;
     if (pm_metrics_open(run->c->run.folder, run->step, &w->metrics) < 0)
         fail_metrics(w);
     else if (evaluated == UINT64_MAX)
         evaluated = pm_metrics_evaluated(w->metrics);
     w->summaries = pm_summaries_open(run->e, run->step, evaluated == run->step);
-    if (!w->page)
-        w->page = pm_run_page_open(run, w->clone_rates);
+    if (!w->page) {
+        w->rank_rates = pm_rank_rates_create(run);
+        w->page = pm_run_page_open(run, &(struct pm_page_rates){ w->clone_rates, w->rank_rates });
+    }
     return evaluated;
 }
 
 void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (!w)
+    if (!w || w->quiet)
         return;
     pm_progress_end(&w->progress);
     pm_metrics_close(&w->metrics);
@@ -94,7 +99,7 @@ void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run)
 
 void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (!w)
+    if (w->quiet)
         return;
     pm_speed_start(&w->speed, pm_loader_waited(run->loader));
     if (w->progress)
@@ -108,7 +113,7 @@ void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run)
 
 void pm_watch_stop(struct pm_watch *w)
 {
-    if (!w)
+    if (w->quiet)
         return;
     pm_progress_end(&w->progress);
 }
@@ -151,58 +156,29 @@ static bool is_logged(const struct pm_run_facts *run, uint64_t step)
     return step % (uint64_t)run->c->run.log_every_steps == 0 || step == (uint64_t)run->e->steps;
 }
 
-/* text: for the progress line. */
-static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+/* Adds the metrics of the step's predictions. text: for the progress line. */
+static size_t add_train_metrics(struct pm_watch *w, const struct pm_train_values *v,
                                 struct pm_metric *list, char text[32])
 {
-    struct pm_train_values v;
-
-    if (!w->train_metrics)
+    if (v->of.metric_count == 0)
         return 0;
-    pm_train_metrics_count(w->train_metrics, slot, run->clones, &v);
-    pm_summaries_train(w->summaries, &v);
-    if (v.of.metric_count > 0 && isfinite(v.v[0])) /* else nothing was counted yet */
-        snprintf(text, 32, "%s %.4f", v.of.metrics[0].name, v.v[0]);
-    for (int i = 0; i < v.of.metric_count; i++)
-        list[i] = (struct pm_metric){ v.of.metrics[i].name, v.v[i] };
-    return (size_t)v.of.metric_count;
-}
-
-/* Returns the mean of an output with a number per example over the slot's batch; NAN: the plans do
- * not have it. */
-static double mean_of(const struct pm_clones *c, int slot, const char *output)
-{
-    double sum = 0;
-    int examples = 0, count;
-
-    for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, examples += count) {
-        const float *v = pm_clones_output(c, part, slot, output);
-
-        for (int i = 0; v && i < count; i++)
-            sum += (double)v[i];
-        if (!v)
-            return NAN;
-    }
-    return sum / examples;
+    pm_summaries_train(w->summaries, v);
+    if (isfinite(v->v[0])) /* else nothing was counted yet */
+        snprintf(text, 32, "%s %.4f", v->of.metrics[0].name, v->v[0]);
+    for (int i = 0; i < v->of.metric_count; i++)
+        list[i] = (struct pm_metric){ v->of.metrics[i].name, v->v[i] };
+    return (size_t)v->of.metric_count;
 }
 
 /* Adds the task's numbers of the step's batch. */
-static size_t add_batch_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+static size_t add_batch_metrics(struct pm_watch *w, const struct pm_step_values *v,
                                 struct pm_metric *list)
 {
-    const struct pm_batch_metric *of = run->e->task_row->batch_metrics;
-    size_t n = 0;
-
-    for (int i = 0; of && of[i].name; i++) {
-        const double v = of[i].output ? mean_of(run->clones, slot, of[i].output)
-                                      : w->batch[slot][i];
-
-        if (isnan(v))
-            continue;
-        list[n++] = (struct pm_metric){ of[i].name, v };
-        pm_summaries_scalar(w->summaries, of[i].tag, v);
+    for (int i = 0; i < v->count; i++) {
+        list[i] = (struct pm_metric){ v->batch[i].of->name, v->batch[i].value };
+        pm_summaries_scalar(w->summaries, v->batch[i].of->tag, v->batch[i].value);
     }
-    return n;
+    return (size_t)v->count;
 }
 
 /* Returns w->line with room for every metric of a step: `first` of them, then those of log_step's
@@ -211,7 +187,7 @@ static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
                                        const struct pm_step_result *r)
 {
     const size_t need = first + (size_t)r->part_count + PM_RUN_PHASES + 1 +
-                        PM_MAX_BATCH_METRICS + pm_train_metrics_values(w->train_metrics);
+                        pm_step_numbers_most(w->numbers) + pm_rank_rates_values(w->rank_rates);
 
     if (need > w->line_room) {
         w->line = pm_realloc(w->line, need * sizeof *w->line);
@@ -220,8 +196,21 @@ static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
     return w->line;
 }
 
+/* Adds the speeds of the processes, also for TensorBoard. */
+static size_t add_rank_rates(struct pm_watch *w, struct pm_metric *list)
+{
+    const size_t n = pm_rank_rates_take(w->rank_rates, list);
+    char tag[64];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(tag, sizeof tag, "speed/%s", list[i].name);
+        pm_summaries_scalar(w->summaries, tag, list[i].value);
+    }
+    return n;
+}
+
 static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
-                     const struct pm_watched_step *s)
+                     const struct pm_watched_step *s, const struct pm_step_values *values)
 {
     const struct pm_step_result *r = s->result;
     struct pm_rates rates = pm_speed_take(&w->speed, pm_loader_waited(run->loader));
@@ -240,9 +229,10 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
 
     memcpy(list, first, sizeof first);
     count += add_parts(r, list + count);
-    count += add_train_metrics(w, run, s->slot, list + count, more);
-    count += add_batch_metrics(w, run, s->slot, list + count);
+    count += add_train_metrics(w, &values->train, list + count, more);
+    count += add_batch_metrics(w, values, list + count);
     count += add_phases(s->phases, list + count, names);
+    count += add_rank_rates(w, list + count);
     if (run->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){ "skipped", (double)s->skipped };
     for (int i = 0; i < run->spec_count && i < PM_MAX_CLONES; i++)
@@ -260,38 +250,41 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     pm_run_page_step(w->page, run);
 }
 
-void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
-                   const struct pm_watched_step *s)
+int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
+                  const struct pm_watched_step *s)
 {
-    if (!w)
-        return;
+    const bool logged = is_logged(run, run->collected);
+    struct pm_step_values values;
+    int err = PM_OK;
+
+    if (logged)
+        PM_TRY(pm_step_numbers_count(w->numbers, run, s->slot, &values));
     pm_loss_averages_add(&w->averages, s->result);
+    pm_rank_rates_step(w->rank_rates, run);
     pm_divergence_step(&w->divergence, run->collected, run->e->steps,
                        run->c->run.log_loss == PM_LOG_LOSS_SUM ? pm_clones_count(run->clones) : 1,
                        s->result);
+    if (w->quiet)
+        goto out;
     pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
-    if (is_logged(run, run->collected))
-        log_step(w, run, s);
+    if (logged)
+        log_step(w, run, s, &values);
     else
         pm_progress_step(w->progress, run->collected);
+out:
+    return err;
 }
 
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
-    if (!w)
-        return;
-    if (pm_summaries_choose(w->summaries, run->step + 1)) {
+    if (is_logged(run, run->step + 1))
+        pm_step_numbers_batch(w->numbers, run, slot, batch);
+    if (!w->quiet && pm_summaries_choose(w->summaries, run->step + 1)) {
         pm_summaries_batch(w->summaries, batch);
         if (pm_summaries_observe(run->c))
             pm_clones_observe(run->clones);
     }
-    if (!is_logged(run, run->step + 1))
-        return;
-    if (w->train_metrics)
-        pm_train_metrics_batch(w->train_metrics, slot, batch);
-    if (run->e->task_row->measure_batch)
-        run->e->task_row->measure_batch(run->e->task, batch, w->batch[slot]);
 }
 
 /* ---- evaluations and checkpoints -------------------------------------------------------- */
@@ -318,7 +311,7 @@ void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uin
     const struct cJSON *m;
     struct pm_str text = { 0 };
 
-    if (!w)
+    if (w->quiet)
         return;
     cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
@@ -342,7 +335,7 @@ void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
     const struct cJSON *m;
     size_t n = 0, capacity = 0;
 
-    if (!w)
+    if (w->quiet)
         return;
     cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
@@ -356,7 +349,7 @@ void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
 
 void pm_watch_saving(struct pm_watch *w)
 {
-    if (!w)
+    if (w->quiet)
         return;
     if (w->metrics && pm_metrics_sync(w->metrics) < 0)
         fail_metrics(w);
@@ -364,14 +357,14 @@ void pm_watch_saving(struct pm_watch *w)
 
 void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (!w)
+    if (w->quiet)
         return;
     pm_summaries_saved(w->summaries, run->step);
 }
 
 bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (!w)
+    if (w->quiet)
         return false;
     return pm_summaries_due(w->summaries, run->step);
 }
@@ -379,21 +372,28 @@ bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts
 int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
                         const struct pm_state *snapshot)
 {
-    if (!w)
+    if (w->quiet)
         return PM_OK;
     return pm_summaries_write(w->summaries, run->step, snapshot, run->clones);
 }
 
 void pm_watch_leave(struct pm_watch *w)
 {
-    if (!w)
+    if (w->quiet)
         return;
     pm_summaries_leave(w->summaries);
 }
 
+void pm_watch_summarise(const struct pm_watch *w, const struct pm_run_facts *run,
+                        struct cJSON *summary)
+{
+    if (!w->quiet)
+        pm_rank_rates_describe(w->rank_rates, run, summary);
+}
+
 void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number)
 {
-    if (w)
+    if (w && !w->quiet)
         pm_run_page_end(&w->page, run, err, signal_number);
 }
 
@@ -401,20 +401,16 @@ void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, i
 
 void pm_watch_keep(struct pm_watch *w)
 {
-    if (!w)
-        return;
     pm_loss_averages_copy(&w->snapshot_averages, &w->averages);
     pm_divergence_keep(&w->divergence);
-    pm_train_metrics_keep(w->train_metrics);
+    pm_train_metrics_keep(pm_step_numbers_train(w->numbers));
 }
 
 void pm_watch_restore(struct pm_watch *w)
 {
-    if (!w)
-        return;
     pm_loss_averages_copy(&w->averages, &w->snapshot_averages);
     pm_divergence_restore(&w->divergence);
-    pm_train_metrics_restore(w->train_metrics);
+    pm_train_metrics_restore(pm_step_numbers_train(w->numbers));
 }
 
 void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
@@ -423,16 +419,14 @@ void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
     pm_loss_averages_print(&w->snapshot_averages, json);
     pm_str_add(json, ", \"divergence\": ");
     pm_divergence_print(&w->divergence, json);
-    pm_train_metrics_print(w->train_metrics, json);
+    pm_train_metrics_print(pm_step_numbers_train(w->numbers), json);
 }
 
 void pm_watch_read(struct pm_watch *w, const struct cJSON *object)
 {
     const struct cJSON *confusion = cJSON_GetObjectItem(object, "train_confusion");
 
-    if (!w)
-        return;
     pm_loss_averages_read(&w->snapshot_averages, cJSON_GetObjectItem(object, "loss_averages"));
-    pm_train_metrics_read(w->train_metrics, cJSON_GetStringValue(confusion));
+    pm_train_metrics_read(pm_step_numbers_train(w->numbers), cJSON_GetStringValue(confusion));
     pm_divergence_read(&w->divergence, cJSON_GetObjectItem(object, "divergence"));
 }

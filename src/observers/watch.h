@@ -2,8 +2,8 @@
  * (summaries.h), report.html (run_page.h), the metrics on training batches, and the warning of a
  * training that diverges (divergence.h). The trainer reports
  * events to it. A watch never changes a variable. A file that cannot be written costs a warning,
- * not the run. One thread uses a watch. With several processes only one has a watch: the functions
- * after pm_watch_create, except pm_watch_print, accept NULL and do nothing. */
+ * not the run. One thread uses a watch. With several processes, each has a watch. Only the chief's
+ * writes anything. The others are quiet: they only keep the state, as the chief's does. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
 
@@ -16,7 +16,8 @@ struct pm_state;
 
 struct pm_watch;
 /* slots: most steps under way at once. warmup_steps: of the schedule. Opens no file. */
-struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps);
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots, double warmup_steps,
+                                 bool quiet);
 void pm_watch_destroy(struct pm_watch **w);
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -25,7 +26,7 @@ void pm_watch_destroy(struct pm_watch **w);
  * line. Called again after pm_watch_close, when the run resumes from an earlier step. Returns
  * run->evaluated_step or, if that is UINT64_MAX, the last evaluation in metrics.jsonl. */
 uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run);
-void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run);
+void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run); /* w may be NULL */
 /* Starts the progress line, if it is not shown yet, and measures speed from now on. */
 void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run);
 /* Ends the progress line, because log lines follow. */
@@ -33,15 +34,19 @@ void pm_watch_stop(struct pm_watch *w);
 /* Call it before the devices are closed. */
 void pm_watch_leave(struct pm_watch *w);
 /* Writes the last page: the run ends with err, or by a signal (0: none). Does nothing without
- * pm_watch_open. */
+ * pm_watch_open, or if w is NULL. */
 void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number);
+
+/* Adds the speeds of the processes to the summary of a run that has ended. */
+void pm_watch_summarise(const struct pm_watch *w, const struct pm_run_facts *run,
+                        struct cJSON *summary);
 
 /* ---- events ------------------------------------------------------------------------------ */
 
 /* Call it before step run->step runs in the slot with this batch. */
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch);
-/* A collected step: update run->collected. */
+/* A collected step: update run->collected. Fails only if another process failed. */
 struct pm_watched_step {
     const struct pm_step_result *result;
     int slot;                 /* in which the step ran */
@@ -50,8 +55,8 @@ struct pm_watched_step {
     struct pm_phases *phases; /* the seconds since the last logged step are read from it and
                                * reset */
 };
-void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
-                   const struct pm_watched_step *s);
+int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
+                  const struct pm_watched_step *s);
 /* Reports an evaluation of run->step over count pictures; detail: the evaluator's, for the page.
  * Writes every file of the evaluation except metrics.jsonl. */
 void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uint64_t count,

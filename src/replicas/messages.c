@@ -5,6 +5,12 @@
 
 enum { CHUNK = 16 << 20 }; /* bytes of one message of a broadcast */
 
+int pm_transfer_send(struct pm_replicas *r, int to, int tag, const void *data, size_t size)
+{
+    atomic_fetch_add_explicit(&r->sent, size, memory_order_relaxed);
+    return r->row->send(r->transport, to, tag, data, size);
+}
+
 bool pm_transfers_finished(struct pm_replicas *r, int *number, atomic_int *waiting, bool *moved)
 {
     for (int i = 0; i < r->count; i++) {
@@ -52,8 +58,8 @@ static int begin_gather(struct pm_replicas *r, struct pm_replica_gather *g)
             g->receiving[from] = r->row->receive(r->transport, from, TAG_GATHER,
                                                  g->all + g->offset[from], g->size[from]);
         if (sends)
-            g->sending[to] = r->row->send(r->transport, to, TAG_GATHER,
-                                          g->all + g->offset[r->rank], g->size[r->rank]);
+            g->sending[to] = pm_transfer_send(r, to, TAG_GATHER, g->all + g->offset[r->rank],
+                                              g->size[r->rank]);
         if ((receives && g->receiving[from] < 0) || (sends && g->sending[to] < 0))
             return -1;
     }
@@ -180,7 +186,7 @@ static int begin_broadcast(struct pm_replicas *r, struct broadcast *b)
         if (i == r->rank || (r->rank != b->root && i != b->root))
             continue;
         b->transfer[i] = r->rank == b->root
-                             ? r->row->send(r->transport, i, TAG_BROADCAST, b->buffer, b->size)
+                             ? pm_transfer_send(r, i, TAG_BROADCAST, b->buffer, b->size)
                              : r->row->receive(r->transport, i, TAG_BROADCAST, b->buffer, b->size);
         if (b->transfer[i] < 0)
             return -1;

@@ -89,7 +89,7 @@ static int send(struct pm_replicas *r, int i)
     k->outgoing.asks = k->asks;
     pthread_mutex_unlock(&r->lock);
     k->due = k->asks = false;
-    k->sending = r->row->send(r->transport, i, TAG_STATE, &k->outgoing, sizeof k->outgoing);
+    k->sending = pm_transfer_send(r, i, TAG_STATE, &k->outgoing, sizeof k->outgoing);
     return k->sending < 0 ? -1 : 0;
 }
 

@@ -266,6 +266,11 @@ int pm_replicas_neighbours(const struct pm_replicas *r)
     return count;
 }
 
+uint64_t pm_replicas_sent(const struct pm_replicas *r)
+{
+    return atomic_load(&r->sent);
+}
+
 bool pm_replicas_failed(struct pm_replicas *r, int *rank)
 {
     bool failed = false;

@@ -55,6 +55,7 @@ struct pm_replicas {
     void *library;        /* the plug-in; NULL: none */
     struct pm_transport *transport;
     int rank, count;
+    atomic_uint_least64_t sent; /* bytes given to row->send */
     struct rank *ranks;   /* [count], owned; written by the exchange thread under the lock */
 
     pthread_t thread;
@@ -82,6 +83,9 @@ struct pm_replicas {
 
 /* ---- messages.c -------------------------------------------------------------------------- */
 
+/* Begins to send, and counts the bytes. Returns the number of the transfer, or -1 after a
+ * failure. For the exchange thread. */
+int pm_transfer_send(struct pm_replicas *r, int to, int tag, const void *data, size_t size);
 /* Returns an array [ranks] of numbers of transfers, all -1: none. Free it with pm_free. */
 int *pm_transfers_create(const struct pm_replicas *r);
 /* Whether all transfers in such an array are finished. Sets those that are to -1, and *moved. Else

@@ -102,7 +102,7 @@ static int exchange(struct pm_replica_sum *s, struct piece *p, int phase, int to
             return -1;
     }
     if (out_floats > 0) {
-        p->sending[to] = r->row->send(r->transport, to, tag_of(p, phase), out, out_floats * each);
+        p->sending[to] = pm_transfer_send(r, to, tag_of(p, phase), out, out_floats * each);
         if (p->sending[to] < 0)
             return -1;
     }

@@ -252,6 +252,7 @@ static void write_run(struct pm_str *out, const struct pm_report *r)
     pm_page_curves(out, &json, r);
     pm_page_evaluation(out, &json, &cells, r);
     pm_page_devices(out, r);
+    pm_page_replicas(out, r);
     pm_page_config(out, r);
     pm_page_log(out, r);
     write_foot(out, &json, &cells, pm_json_text_of(r->run, "version"), live);

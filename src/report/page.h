@@ -52,6 +52,8 @@ void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_re
 void pm_page_evaluation(struct pm_str *html, struct pm_str *json, struct pm_str *cells,
                         const struct pm_report *r);
 void pm_page_devices(struct pm_str *html, const struct pm_report *r);
+/* Writes nothing if one process trained alone. */
+void pm_page_replicas(struct pm_str *html, const struct pm_report *r);
 void pm_page_config(struct pm_str *html, const struct pm_report *r);
 void pm_page_log(struct pm_str *html, const struct pm_report *r);
 

@@ -217,6 +217,27 @@ static void write_time(struct pm_str *html, struct pm_str *json, const struct pm
     pm_chart_write(&c, html, json);
 }
 
+/* The speeds of the processes on their parts, if several trained. */
+static void write_ranks(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
+{
+    struct pm_chart c = { .id = "ranks", .title = "Images per second of each process",
+                          .legend = true, .log = PM_CHART_NO_LOG };
+    char name[40], label[24];
+
+    for (int k = 0; c.count < PM_CHART_SERIES; k++) {
+        const struct pm_curve *curve;
+
+        snprintf(name, sizeof name, "rank_%d_images_per_second", k);
+        curve = train_curve(r, name);
+        if (!curve)
+            break;
+        snprintf(label, sizeof label, "rank %d", k);
+        pm_chart_curve(&c, curve, label, -1, c.count, pm_chart_dash(c.count));
+    }
+    if (c.count > 0)
+        pm_chart_write(&c, html, json);
+}
+
 void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
     pm_html_raw(html, "<section id=\"curves\"><h2>Curves</h2><div class=\"charts\">\n");
@@ -225,6 +246,7 @@ void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_re
     write_metrics(html, json, r);
     write_rate(html, json, r);
     write_one(html, json, r, "images_per_second", "Images per second", PM_CHART_NO_LOG, 5);
+    write_ranks(html, json, r);
     write_one(html, json, r, "gradient_norm", "Gradient norm", PM_CHART_LOG_IF_FAR, 3);
     write_time(html, json, r);
     pm_html_raw(html, "</div></section>\n");

@@ -1,4 +1,4 @@
-/* page_setup: devices, configuration and log of the run. */
+/* page_setup: devices, processes, configuration and log of the run. */
 #include "report/page.h"
 
 #include <pumice/options.h>
@@ -54,6 +54,43 @@ void pm_page_devices(struct pm_str *html, const struct pm_report *r)
         pm_html_raw(html, "<p class=\"note\">Images/s is a clone's speed on its own part, without "
                           "waiting for the others.</p>");
     pm_html_raw(html, "</div></section>\n");
+}
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static void write_rank(struct pm_str *html, const cJSON *o, double batch)
+{
+    const cJSON *devices = cJSON_GetObjectItemCaseSensitive(o, "devices"), *d;
+    const char *host = pm_json_text_of(o, "host");
+    const double examples = pm_json_number_of(o, "examples");
+
+    PM_HTML(html, "<tr><td class=\"n\">{}</td><td><b>{}</b></td><td><small>",
+            PM_COUNT_TEXT(pm_json_number_of(o, "rank")), host ? host : "unknown");
+    cJSON_ArrayForEach(d, devices)
+        PM_HTML(html, "{}<br>", cJSON_IsString(d) ? d->valuestring : "unnamed");
+    PM_HTML(html, "</small></td><td class=\"n\">{}<small>{}</small></td>",
+            PM_COUNT_TEXT(examples), PM_PERCENT(batch > 0 ? examples / batch : NAN));
+    PM_HTML(html, "<td class=\"n\">{}</td></tr>\n",
+            PM_NUMBER(pm_json_number_of(o, "images_per_second")));
+}
+
+void pm_page_replicas(struct pm_str *html, const struct pm_report *r)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(r->run, "replicas"), *o;
+    const double batch = pm_json_number_of(r->run, "batch_size");
+
+    if (cJSON_GetArraySize(list) == 0)
+        return;
+    pm_html_raw(html, "<section id=\"replicas\"><h2>Processes</h2>\n<div class=\"card\">"
+                      "<div class=\"scroll\"><table class=\"rows\"><thead><tr>"
+                      "<th class=\"n\">rank</th><th>host</th><th>devices</th>"
+                      "<th class=\"n\">pictures a step</th><th class=\"n\">images/s</th>"
+                      "</tr></thead><tbody>\n");
+    cJSON_ArrayForEach(o, list)
+        write_rank(html, o, batch);
+    pm_html_raw(html, "</tbody></table></div><p class=\"note\">Images/s is a process's speed on "
+                      "its own part, without waiting for the others. Rank 0 wrote this page.</p>"
+                      "</div></section>\n");
 }
 
 /* ---- configuration ----------------------------------------------------------------------- */

@@ -194,16 +194,16 @@ static int loop(struct pm_trainer *t)
     if (!stops(t) && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
         PM_TRY(pm_trainer_evaluate(t));
     while (!stops(t) && !is_last(t) && !t->saving.stops_early) {
-        if (pm_trainer_is_chief(t) && pm_trace_steps_due(&t->trace, &t->run)) {
+        if (pm_trace_steps_due(&t->trace, &t->run)) {
             PM_TRY(pm_trainer_drain(t));
-            pm_trace_steps_switch(&t->trace, &t->run);
+            PM_TRY(pm_trace_steps_switch(&t->trace, &t->run));
         }
         PM_TRY(one_step(t));
         PM_TRY(after_step(t));
     }
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_save(t));
-    pm_trace_steps_end(&t->trace, &t->run);
+    PM_TRY(pm_trace_steps_end(&t->trace, &t->run));
     if (!stops(t) && t->run.c->eval.every_steps > 0 && t->run.step > 0)
         PM_TRY(pm_trainer_evaluate(t));
 out:
@@ -252,6 +252,7 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
         cJSON_AddNumberToObject(summary, "skipped", (double)t->loop.skipped);
     if (pm_trainer_lost(t)[0])
         cJSON_AddStringToObject(summary, "lost", pm_trainer_lost(t));
+    pm_watch_summarise(t->watch, &t->run, summary);
     if (t->saving.metrics)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->saving.metrics, true));
 }
@@ -324,7 +325,8 @@ static int survive(struct pm_trainer *t, int err)
 int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signal_number,
              struct cJSON *summary)
 {
-    struct pm_trainer t = { .run.c = c, .losses.failed.clone = -1, .replicas.r = replicas };
+    struct pm_trainer t = { .run.c = c, .run.replicas = replicas, .losses.failed.clone = -1,
+                            .replicas.r = replicas };
     int err = PM_OK;
 
     *signal_number = 0;

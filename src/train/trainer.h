@@ -94,7 +94,7 @@ struct pm_trainer {
     struct pm_trainer_replicas replicas;
     struct pm_balancer balance;     /* balancer.h */
     struct pm_trace_steps trace;    /* trace_steps.h */
-    struct pm_watch *watch;         /* watch.h; owned; NULL: not the chief, nothing is written */
+    struct pm_watch *watch;         /* watch.h; owned; quiet if this process is not the chief */
     struct pm_phases phases;        /* of the thread that trains (report.h) */
 };
 

@@ -115,6 +115,7 @@ static int exchange_names(struct pm_trainer *t)
         x->names[i] = at;
         at = end + 1;
     }
+    t->run.device_names = x->names;
 out:
     return err;
 }

@@ -20,7 +20,7 @@ int pm_trainer_clones(struct pm_trainer *t)
     options.slots = PM_STEP_SLOTS;
     options.phases = &t->phases;
     options.failed = &t->losses.failed;
-    options.timeable = t->run.c->run.trace_steps.count > 0 && pm_trainer_is_chief(t);
+    options.timeable = t->run.c->run.trace_steps.count > 0;
     if (t->replicas.r)
         options.among = (struct pm_clones_among){
             .replicas = t->replicas.r, .count = t->replicas.count, .first = t->replicas.first,
@@ -419,8 +419,8 @@ int pm_trainer_open(struct pm_trainer *t)
                 "over", c->run.folder);
     pm_phases_start(&t->phases);
     PM_TRY(pm_trainer_start_balance(t));
-    if (pm_trainer_is_chief(t))
-        t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps);
+    t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps,
+                               !pm_trainer_is_chief(t));
     if ((err = start(t)) == PM_ELOST && !t->replicas.r)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
@@ -437,7 +437,7 @@ out:
 
 void pm_trainer_close(struct pm_trainer *t)
 {
-    pm_trace_steps_end(&t->trace, &t->run);
+    pm_trace_steps_close(&t->trace, &t->run);
     pm_watch_close(t->watch, &t->run);
     pm_watch_destroy(&t->watch);
     pm_loader_destroy(&t->run.loader);

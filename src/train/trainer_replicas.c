@@ -2,6 +2,7 @@
  * same steps. What only the chief knows or decides, it sends to the others here. */
 #include "train/trainer.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,33 @@ struct start {
     uint64_t step, skipped, saved_step;
 };
 
+/* Copies the state of the chief's watch. */
+static int share_watch(struct pm_trainer *t)
+{
+    struct pm_str own = { 0 };
+    char *text = NULL;
+    size_t size = 0;
+    struct cJSON *object;
+    int err = PM_OK;
+
+    if (pm_trainer_is_chief(t)) {
+        pm_str_add(&own, "{");
+        pm_watch_print(t->watch, &own);
+        pm_str_add(&own, "}");
+        text = own.text, size = own.length;
+    }
+    PM_TRY(pm_replicas_broadcast_bytes(t->replicas.r, 0, &text, &size));
+    if (!pm_trainer_is_chief(t)) {
+        object = cJSON_Parse(text);
+        pm_watch_read(t->watch, object);
+        cJSON_Delete(object);
+        pm_free(text);
+    }
+out:
+    pm_str_free(&own);
+    return err;
+}
+
 int pm_trainer_share_start(struct pm_trainer *t)
 {
     struct start s = { t->run.step, t->loop.skipped, t->run.saved_step };
@@ -28,6 +56,7 @@ int pm_trainer_share_start(struct pm_trainer *t)
     PM_TRY(pm_replicas_broadcast(t->replicas.r, 0, &s, sizeof s));
     for (int i = 0; pm_state_block(t->snapshot.state, i, &block, &bytes); i++)
         PM_TRY(pm_replicas_broadcast(t->replicas.r, 0, block, bytes));
+    PM_TRY(share_watch(t));
     if (pm_trainer_is_chief(t))
         return PM_OK;
     t->snapshot.step = s.step;

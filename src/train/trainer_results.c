@@ -90,10 +90,10 @@ int pm_trainer_collect(struct pm_trainer *t)
     t->loop.loss = r.loss + t->loop.decay;
     if (!r.finite)
         PM_TRY(fail_non_finite(t, &r, slot));
-    pm_watch_step(t->watch, &t->run, &(struct pm_watched_step){
+    PM_TRY(pm_watch_step(t->watch, &t->run, &(struct pm_watched_step){
         .result = &r, .slot = slot, .lr = pm_schedule_rate(&t->start.schedule,
                                                            (int64_t)t->run.collected - 1),
-        .skipped = t->loop.skipped_at[slot], .phases = &t->phases });
+        .skipped = t->loop.skipped_at[slot], .phases = &t->phases }));
 out:
     return err;
 }

@@ -25,10 +25,8 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
     pm_str_add(json, "\", \"lost\": \"%s\"", pm_trainer_lost(t));
     if (t->start.betas[0] > 0 || t->start.betas[1] > 0)
         pm_str_add(json, ", \"betas\": [%.9g, %.9g]", t->start.betas[0], t->start.betas[1]);
-    if (t->watch) { /* NULL: this process saves for a lost chief, which had the loss averages */
-        pm_str_add(json, ", ");
-        pm_watch_print(t->watch, json);
-    }
+    pm_str_add(json, ", ");
+    pm_watch_print(t->watch, json);
     pm_early_stop_print(&t->saving.stop, json);
     pm_str_add(json, ", \"data\": %s}", t->start.data_json);
 }

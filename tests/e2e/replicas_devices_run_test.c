@@ -2,6 +2,7 @@
  *
  * - Two processes with two devices each add as one process with PM_SUM_GROUPS=2,2 does.
  * - run.balance "auto" gives a slow process less of the batch, and a resumed run keeps the shares.
+ * - The speed of each process is reported.
  * - A process opens a lost device again, or leaves it out: the training goes on without a repeated
  *   step. */
 #include "e2e/replicas_run.h"
@@ -20,7 +21,7 @@ static void two_by_two_add_in_groups(void **state)
     check(train(2, "", "two-by-two", four), 0);
     check(run(&groups, "train %s run.folder=%s %s %s", in("net.json"), in("groups"), OPTIONS,
               four), 0);
-    same_checkpoints("two-by-two", "groups", 20);
+    same_saved("two-by-two", "groups", 20);
     same_losses("two-by-two", "groups", 1, 20, 0);
     check(run(&wrong, "train %s run.folder=%s %s %s", in("net.json"), in("wrong"), OPTIONS, four),
           2, "PM_SUM_GROUPS=2,1", "4 devices");
@@ -65,6 +66,46 @@ static void a_slow_process_gets_less(void **state)
     assert_true(share_of_rank_1("kept") == share_of_rank_1("balance"));
 }
 
+static void the_speed_of_each_process_is_reported(void **state)
+{
+    const struct how how = { .environment = launcher(3, "") };
+    struct result r = run(&how, "train %s run.folder=%s %s %s --json", in("net.json"),
+                          in("speeds"), OPTIONS, "devices='[\"cpu\"]'");
+    cJSON *json = cJSON_Parse(r.out), *list = cJSON_GetObjectItem(json, "replicas");
+    cJSON *run_json;
+    char *text;
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_int_equal(cJSON_GetArraySize(list), 3);
+    for (int k = 0; k < 3; k++) {
+        const cJSON *o = cJSON_GetArrayItem(list, k);
+        char name[64];
+
+        assert_int_equal((int)number_of(o, "rank"), k);
+        assert_int_equal((int)number_of(o, "examples"), 4);
+        assert_true(number_of(o, "images_per_second") > 0);
+        assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "devices")), 1);
+        snprintf(name, sizeof name, "rank_%d_images_per_second", k);
+        assert_true(logged("speeds", 20, name) > 0);
+    }
+    assert_in_range((int)logged("speeds", 20, "slowest_rank"), 0, 2);
+    text = get_text(in("speeds/run.json"));
+    run_json = cJSON_Parse(text);
+    pm_free(text);
+    /* A third of the gradients, and a third of the sums, go to each of the two others. A rank's
+     * part of a small piece may be a few floats smaller than a third. */
+    assert_true(logged("speeds", 20, "exchanged_bytes") >
+                0.9 * 4. / 3 * sizeof(float) * number_of(run_json, "parameters"));
+    cJSON_Delete(run_json);
+    text = get_text(in("speeds/report.html"));
+    assert_contains(text, "<h2>Processes</h2>");
+    assert_contains(text, "Images per second of each process");
+    pm_free(text);
+    cJSON_Delete(json);
+    drop(&r);
+}
+
 /* Each process loses its device once, at another step. Every step is made once. */
 static void a_lost_device_is_opened_again(void **state)
 {
@@ -76,7 +117,7 @@ static void a_lost_device_is_opened_again(void **state)
         snprintf(name, sizeof name, "again-%d", rank);
         snprintf(mpi, sizeof mpi, "-x PM_LOSE=%d:%d", rank, 6 + 7 * rank);
         check(train(2, mpi, name, cpus(2)), 0, "opening devices[", "again, from step");
-        same_checkpoints("alone", name, 20);
+        same_saved("alone", name, 20);
         same_losses("alone", name, 1, 20, 0);
     }
 }
@@ -108,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_by_two_add_in_groups),
         cmocka_unit_test(a_slow_process_gets_less),
+        cmocka_unit_test(the_speed_of_each_process_is_reported),
         cmocka_unit_test(a_lost_device_is_opened_again),
         cmocka_unit_test(a_device_is_left_out),
     };

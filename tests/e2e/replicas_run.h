@@ -3,6 +3,7 @@
 #define REPLICAS_RUN_H
 
 #include "e2e/program.h"
+#include "e2e/same_run.h"
 
 /* The key `devices` with 1, 2 or 3 CPUs of one thread. */
 static inline const char *cpus(int count)
@@ -41,7 +42,7 @@ static inline struct result train(int ranks, const char *mpi, const char *name, 
                in("%s", name), OPTIONS, more);
 }
 
-static inline void same_checkpoints(const char *a, const char *b, int step)
+static inline void same_saved(const char *a, const char *b, int step)
 {
     char one[1024];
 
@@ -49,6 +50,15 @@ static inline void same_checkpoints(const char *a, const char *b, int step)
     same_bytes(one, in("%s/checkpoints/step-%06d.safetensors", b, step));
     snprintf(one, sizeof one, "%s", in("%s/checkpoints/step-%06d.json", a, step));
     same_bytes(one, in("%s/checkpoints/step-%06d.json", b, step));
+}
+
+/* The lines of metrics.jsonl are equal but for times and speeds. */
+static inline void same_lines(const char *a, const char *b)
+{
+    char one[1024];
+
+    snprintf(one, sizeof one, "%s", in("%s", a));
+    same_metrics(one, in("%s", b));
 }
 
 static inline bool has_mpirun(void)

@@ -41,9 +41,9 @@ static void compare(const char *name, int ranks, const char *mpi, const char *mo
     snprintf(both, sizeof both, "%s %s", cpus(ranks), more);
     check(train(0, "", alone, both), 0);
     check(train(ranks, mpi, together, both), 0);
-    same_checkpoints(alone, together, 10);
-    same_checkpoints(alone, together, 20);
-    same_losses(alone, together, 1, 20, 0);
+    same_saved(alone, together, 10);
+    same_saved(alone, together, 20);
+    same_lines(alone, together);
     same_evaluation(alone, together);
 }
 
@@ -64,16 +64,23 @@ static void processes_have_the_bits_of_devices(void **state)
  * of pictures that it shows, and with an early end. */
 static void the_chief_reports(void **state)
 {
+    char *text;
+
     (void)state;
     compare("shown", 3, "",
             "run.batch_size=3 run.summary_every_steps=2 run.summary_activations=3 "
             "run.save_first_step=true run.trace_steps=[3,5]");
+    text = get_text(in("shown-n/trace-000003.json"));
+    assert_contains(text, "\"name\":\"host: optimizer\"");
+    assert_contains(text, "\"name\":\"rank 1 (");
+    assert_contains(text, "\"name\":\"rank 2 (");
+    pm_free(text);
     compare("observed", 2, "", "run.summary_every_steps=2 run.summary_activations=training");
     compare("early", 2, "", "run.steps=40 schedule.base_lr=0 run.early_stop='{\"patience\":1}'");
 }
 
-/* A detector's losses are divided by a sum over the whole batch. Metrics of training batches count
- * only the chief's part, so the .json files of checkpoints are not compared. */
+/* A detector's losses are divided by a sum over the whole batch. Metrics of training batches, too,
+ * count the whole batch. */
 static void every_task_has_the_bits_of_devices(void **state)
 {
     static const char *const tasks[] = { "shapes_detection", "shapes_segmentation" };
@@ -86,17 +93,20 @@ static void every_task_has_the_bits_of_devices(void **state)
 
             check(run(ranks ? &how : NULL,
                       "train %s/configs/%s.json data.folder=%s run.folder=%s-%d run.steps=4 "
-                      "run.batch_size=4 run.summary_every_steps=2 eval.every_steps=0 "
-                      "run.keep_best=none %s",
+                      "run.batch_size=5 run.summary_every_steps=2 run.log_every_steps=1 "
+                      "run.train_metrics=true eval.every_steps=0 run.keep_best=none %s",
                       getenv("PUMICE_SOURCE"), tasks[i], in("large"), in("%s", tasks[i]), ranks,
                       cpus(2)),
                   0);
         }
-    same_bytes(in("shapes_detection-0/checkpoints/step-000004.json"),
-               in("shapes_detection-2/checkpoints/step-000004.json"));
-    for (size_t i = 0; i < PM_COUNT(tasks); i++)
-        same_bytes(in("%s-0/checkpoints/step-000004.safetensors", tasks[i]),
-                   in("%s-2/checkpoints/step-000004.safetensors", tasks[i]));
+    for (size_t i = 0; i < PM_COUNT(tasks); i++) {
+        char alone[64], together[64];
+
+        snprintf(alone, sizeof alone, "%s-0", tasks[i]);
+        snprintf(together, sizeof together, "%s-2", tasks[i]);
+        same_saved(alone, together, 4);
+        same_lines(alone, together);
+    }
 }
 
 /* A damaged record is counted once, in every process. */
@@ -149,7 +159,7 @@ static void a_run_goes_on_with_other_numbers(void **state)
         check(train(2, "", name, "run.steps=10 devices='[\"cpu\"]'"), 0);
         check(train(ranks, "", name, cpus(ranks == 0 ? 1 : ranks)), 0);
         if (ranks == 2)
-            same_checkpoints("two-n", name, 20);
+            same_saved("two-n", name, 20);
         else
             same_losses("two-n", name, 12, 20, 0.3); /* batch norm sees other parts */
     }
@@ -311,6 +321,25 @@ static void a_signal_stops_all_at_one_step(void **state)
     }
 }
 
+/* The averages of losses in a checkpoint are those of the run "whole". */
+static void same_averages(const char *name, int step)
+{
+    const char *const names[] = { name, "whole" };
+    cJSON *state[2];
+
+    for (int i = 0; i < 2; i++) {
+        char *text = get_text(in("%s/checkpoints/step-%06d.json", names[i], step));
+
+        state[i] = cJSON_Parse(text);
+        pm_free(text);
+    }
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(state[0], "loss_averages")) > 1);
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(state[0], "loss_averages"),
+                              cJSON_GetObjectItem(state[1], "loss_averages"), true));
+    cJSON_Delete(state[0]);
+    cJSON_Delete(state[1]);
+}
+
 static void a_killed_process_ends_all(void **state)
 {
     (void)state;
@@ -337,6 +366,7 @@ static void a_killed_process_ends_all(void **state)
                   "train %s run.folder=%s %s", in("net.json"), in("whole"), more), 0);
         same_bytes(in("%s/checkpoints/step-%06d.safetensors", name, step + 5),
                    in("whole/checkpoints/step-%06d.safetensors", step + 5));
+        same_averages(name, step + 5);
         pm_remove_tree(in("whole"));
     }
 }

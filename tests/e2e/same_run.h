@@ -54,7 +54,8 @@ static inline bool is_time(const char *key)
     for (size_t i = 0; i < PM_COUNT(times); i++)
         if (strcmp(key, times[i]) == 0)
             return true;
-    return strncmp(key, "seconds_", 8) == 0;
+    return strncmp(key, "seconds_", 8) == 0 || strncmp(key, "rank_", 5) == 0 ||
+           strcmp(key, "slowest_rank") == 0 || strcmp(key, "exchanged_bytes") == 0;
 }
 
 /* The line as JSON without its times; the caller frees it. */

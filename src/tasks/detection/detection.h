@@ -260,7 +260,7 @@ int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int
 int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);
 void pm_detection_whole_batch(void *sampler, struct pm_batch *b);
 void pm_detection_set_sum(void *sampler, struct pm_batch *b, double sum);
-/* Numbers of a batch, as means over its pictures, and how they are computed. */
+/* Numbers of a batch, means over its pictures. pm_detection_measure_batch computes their sums. */
 extern const struct pm_batch_metric pm_detection_batch_metrics[];
 void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *batch,
                                 double out[PM_MAX_BATCH_METRICS]);

@@ -161,8 +161,6 @@ void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *
     for (size_t i = 0; anchors && i < (size_t)b->valid; i++)
         measure((const float *)b->field[PM_FIELD_WEIGHTS] + i * most,
                 (const int32_t *)b->field[PM_FIELD_MATCHES] + i * count, most, count, out);
-    for (int k = 0; k < PM_MAX_BATCH_METRICS; k++)
-        out[k] /= b->valid > 0 ? b->valid : 1;
 }
 
 int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,

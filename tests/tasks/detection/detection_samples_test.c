@@ -211,8 +211,8 @@ static void divisor_of_a_batch(void **state)
     s.e->task_row->whole_batch(&sampler, &b);
     assert_true(divisor[0] == 6);
     s.e->task_row->measure_batch(s.e->task, &b, numbers);
-    assert_true(numbers[0] == 1.5 && numbers[1] == 1.5 && numbers[2] == 3);
-    assert_true(numbers[3] == ANCHORS - 4 && numbers[4] == 1);
+    assert_true(numbers[0] == 3 && numbers[1] == 3 && numbers[2] == 6);
+    assert_true(numbers[3] == 2 * (ANCHORS - 4) && numbers[4] == 2);
     b.valid = 0;
     s.e->task_row->whole_batch(&sampler, &b);
     assert_true(divisor[1] == 1);
