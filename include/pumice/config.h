@@ -195,6 +195,18 @@ struct pm_config_device {
     int threads;                /* CPU threads; 0 = chosen from the machine */
 };
 
+/* Values of some of the processes that train together. */
+struct pm_config_replica {
+    const char *host;           /* pattern of host names; NULL: rank is set */
+    int rank;                   /* -1: host is set */
+    const struct cJSON *devices_json;
+    const struct pm_config_device *devices; /* NULL: the top-level list */
+    int devices_count;
+    float share;                /* of the batch, of each process; 0: the sum of its devices' */
+    int threads;                /* of CPU devices that set none; 0: chosen from the machine */
+    const char *data_folder;    /* NULL: data.folder */
+};
+
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
 enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL, PM_BATCH_NORM_LAST };
 enum pm_log_loss { PM_LOG_LOSS_MEAN, PM_LOG_LOSS_SUM };
@@ -290,6 +302,9 @@ struct pm_config {
     struct pm_config_init init;
     const struct pm_config_device *devices; /* at least one */
     int devices_count;
+    const struct pm_config_replica *replicas; /* NULL: none */
+    int replicas_count;
+    const struct pm_config_replica *replica; /* set by pm_config_for_replica; NULL: none fits */
     struct pm_config_run run;
     struct pm_config_eval eval;
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
@@ -327,6 +342,9 @@ int pm_config_need_steps(const struct pm_config *c);
  * config sets none (then the net's size is used). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
 
+/* Replaces devices and data.folder by those of the first entry of `replicas` that fits this
+ * process, and sets c->replica. Call it once, before the config is used. */
+void pm_config_for_replica(struct pm_config *c, int rank, const char *host);
 /* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees
  * it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);

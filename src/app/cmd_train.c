@@ -116,6 +116,7 @@ static int load(const struct app_args *args, struct pm_replicas *r, struct pm_ar
         open = pm_train_choices(a);
         PM_TRY(pm_config_parse("the config of rank 0", text, NULL, 0, &open, out));
     }
+    pm_config_for_replica(*out, pm_replicas_rank(r), pm_replicas_host(r, pm_replicas_rank(r)));
 out:
     cJSON_Delete(dump);
     pm_free(text);

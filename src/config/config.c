@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Top-level keys that are not sections. */
-static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices" };
+static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices",
+                                        "replicas" };
 
 static const char default_task[] = "classification"; /* used if open has no tasks */
 
@@ -357,54 +358,6 @@ out:
     return err;
 }
 
-static int read_device(struct pm_config *c, const cJSON *v, const char *path,
-                       struct pm_config_device *out)
-{
-    int err = PM_OK;
-    const char *where = pm_arena_printf(c->arena, "%s %s", pm_config_place(c, path), path);
-
-    if (cJSON_IsObject(v))
-        return pm_opts_parse(pm_config_device_opts, v, NULL, out, c->arena, where);
-    pm_opts_defaults(pm_config_device_opts, out, c->arena);
-    if (!cJSON_IsString(v))
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s: a name such as \"vulkan:0\" or an object "
-                       "{ \"name\": ..., \"share\": ..., \"threads\": ... } is needed",
-                       where));
-    out->name = pm_arena_strdup(c->arena, v->valuestring);
-out:
-    return err;
-}
-
-static int read_devices(struct pm_config *c)
-{
-    int err = PM_OK, count = 0, shares = 0;
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(c->tree, "devices");
-    bool list = cJSON_IsArray(v), none = !v || cJSON_IsNull(v);
-    struct pm_config_device *out =
-        pm_arena_alloc(c->arena, (size_t)(list ? cJSON_GetArraySize(v) + 1 : 1) * sizeof *out);
-
-    if (none)
-        pm_opts_defaults(pm_config_device_opts, &out[count++], c->arena);
-    for (const cJSON *d = none ? NULL : list ? v->child : v; d; d = list ? d->next : NULL) {
-        const char *path = list ? pm_arena_printf(c->arena, "devices.%d", count) : "devices";
-        PM_TRY(read_device(c, d, path, &out[count++]));
-        shares += out[count - 1].share > 0;
-    }
-    if (count == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] selects the best one",
-                       pm_config_place(c, "devices")));
-    if (shares != 0 && shares != count)
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s devices: %d of %d devices have a share; give one to all or "
-                       "to none",
-                       pm_config_place(c, "devices"), shares, count));
-    c->devices = out;
-    c->devices_count = count;
-out:
-    return err;
-}
-
 /* Without a folder of its own, data.folders' first one has the evaluation split and the classes. */
 static void settle_folder(struct pm_config *c)
 {
@@ -456,7 +409,7 @@ static int read_all(const struct load *l)
     pm_config_apply_defaults(c);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(read_section(l, s));
-    PM_TRY(read_devices(c));
+    PM_TRY(pm_config_read_devices(c));
     PM_TRY(read_multipliers(c));
     PM_TRY(pm_config_read_early_stop(c));
     settle_folder(c);

@@ -101,14 +101,21 @@ out:
     return err;
 }
 
-/* read_devices has already checked that all devices have a share or none. */
+/* config_devices.c has already checked that all devices of a list have a share or none. */
 static int check_balance(const struct pm_config *c)
 {
-    if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)
+    bool shares = c->devices[0].share > 0;
+
+    for (int i = 0; i < c->replicas_count; i++) {
+        const struct pm_config_replica *r = &c->replicas[i];
+
+        shares |= r->share > 0 || (r->devices && r->devices[0].share > 0);
+    }
+    if (c->run.balance != PM_BALANCE_AUTO || !shares)
         return PM_OK;
     return pm_fail(PM_ECONFIG,
-                   "%s run.balance: \"auto\" measures the shares, but devices sets them; use one "
-                   "of the two keys",
+                   "%s run.balance: \"auto\" measures the shares, but devices or replicas sets "
+                   "them: set shares, or this key",
                    pm_config_place(c, "run.balance"));
 }
 

@@ -5,22 +5,10 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static cJSON *dump_devices(const struct pm_config *c)
+static void add_devices(const struct pm_config *c, cJSON *out)
 {
-    cJSON *list = cJSON_CreateArray();
-
-    for (int i = 0; i < c->devices_count; i++) {
-        const struct pm_config_device *d = &c->devices[i];
-        cJSON *v;
-        if (d->share == 0 && d->threads == 0) {
-            v = cJSON_CreateString(d->name);
-        } else {
-            v = cJSON_CreateObject();
-            pm_opts_dump(pm_config_device_opts, d, v, false);
-        }
-        cJSON_AddItemToArray(list, v);
-    }
-    return list;
+    cJSON_AddItemToObject(out, "devices", pm_config_dump_devices(c->devices, c->devices_count));
+    cJSON_AddItemToObject(out, "replicas", pm_config_dump_replicas(c));
 }
 
 static void dump_row(const struct pm_config *c, const char *section, const struct pm_opt *opts,
@@ -55,7 +43,7 @@ struct cJSON *pm_config_dump(const struct pm_config *c)
             cJSON_ReplaceItemInObjectCaseSensitive(object, "early_stop",
                                                    pm_config_dump_early_stop(c));
         if (strcmp(s->name, "init") == 0)
-            cJSON_AddItemToObject(out, "devices", dump_devices(c));
+            add_devices(c, out);
     }
     return out;
 }

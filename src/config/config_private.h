@@ -75,6 +75,18 @@ int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *row
 /* Returns an upper bound of the size in bytes of a struct with these options. */
 size_t pm_config_size_of(const struct pm_opt *opts);
 
+/* ---- config_devices.c: devices, replicas --------------------------------------------------- */
+
+extern const struct pm_opt pm_config_replica_opts[]; /* of struct pm_config_replica */
+extern const char pm_config_replicas_help[];
+/* Reads both lists, and checks each entry. */
+int pm_config_read_devices(struct pm_config *c);
+/* Return the lists with all options; cJSON_Delete frees them. */
+struct cJSON *pm_config_dump_devices(const struct pm_config_device *list, int count);
+struct cJSON *pm_config_dump_replicas(const struct pm_config *c);
+/* Adds both keys to the JSON Schema. */
+void pm_config_schema_devices(struct cJSON *properties);
+
 /* ---- config_buckets.c: input.buckets ------------------------------------------------------- */
 
 /* Checks the list and fills in the config's buckets. */

@@ -239,6 +239,7 @@ static const struct {
     { "devices", "list", "[\"auto\"]",
       "an entry for each clone of the net: a device's name, or an "
       "object with the keys below" },
+    { "replicas", "list", "[]", pm_config_replicas_help },
 };
 
 static void add_top(struct pm_str *s, const struct pm_open_sections *open)
@@ -255,6 +256,7 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
                    top_keys[i].help);
     pm_str_free(&tasks);
     add_options(s, "devices[]", pm_config_device_opts, NULL, NULL, NULL, NULL);
+    add_options(s, "replicas[]", pm_config_replica_opts, NULL, NULL, NULL, NULL);
 }
 
 /* Adds the keys that are known and refused. */

@@ -129,20 +129,6 @@ static cJSON *described(cJSON *parent, const char *key, const char *help)
     return v;
 }
 
-static void add_devices(cJSON *properties)
-{
-    cJSON *v = described(properties, "devices", "devices; each one runs a clone of the net");
-    cJSON *types = cJSON_AddArrayToObject(v, "type");
-    cJSON_AddItemToArray(types, cJSON_CreateString("array"));
-    cJSON_AddItemToArray(types, cJSON_CreateString("string"));
-    cJSON *items = cJSON_AddObjectToObject(v, "items");
-    types = cJSON_AddArrayToObject(items, "type");
-    cJSON_AddItemToArray(types, cJSON_CreateString("string"));
-    cJSON_AddItemToArray(types, cJSON_CreateString("object"));
-    pm_opts_schema(pm_config_device_opts, cJSON_AddObjectToObject(items, "properties"));
-    cJSON_AddBoolToObject(items, "additionalProperties", false);
-}
-
 struct cJSON *pm_config_schema(const struct pm_open_sections *open)
 {
     cJSON *out = cJSON_CreateObject();
@@ -164,7 +150,7 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
     cJSON *list = cJSON_AddArrayToObject(task, "enum");
     for (size_t k = 0; k < open->task_count; k++)
         cJSON_AddItemToArray(list, cJSON_CreateString(open->tasks[k]->name));
-    add_devices(properties);
+    pm_config_schema_devices(properties);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         cJSON_AddItemToObject(properties, s->name, section_schema(s, open));
     cJSON_AddBoolToObject(out, "additionalProperties", false);

@@ -10,15 +10,18 @@
 
 /* Takes this process's entries of `devices`: of k processes on a host, process j takes entries j,
  * j + k, .... If there are fewer entries than processes, all must be the CPU, and the processes
- * share its cores. */
+ * share its cores. An entry of `replicas` for this rank has devices for it alone. */
 static int deal_devices(struct pm_trainer *t)
 {
     struct pm_replicas *r = t->replicas.r;
     const int rank = pm_replicas_rank(r), place = pm_replicas_place(r, rank);
     const int neighbours = pm_replicas_neighbours(r), count = t->run.spec_count;
     struct pm_clone_spec *specs = t->run.specs;
+    const struct pm_config_replica *own = t->run.c->replica;
     int taken = 0;
 
+    if (own && own->rank >= 0 && own->devices)
+        return PM_OK;
     if (count >= neighbours) {
         for (int i = place; i < count; i += neighbours)
             specs[taken++] = specs[i];
@@ -40,6 +43,17 @@ static int deal_devices(struct pm_trainer *t)
     return PM_OK;
 }
 
+/* Scales the shares of this process's clones to the sum that its entry of `replicas` sets. */
+static void scale_shares(const struct pm_config_replica *entry, double *shares, size_t count)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += shares[i];
+    for (size_t i = 0; entry && entry->share > 0 && i < count; i++)
+        shares[i] *= (double)entry->share / sum;
+}
+
 /* Receives the shares of all clones. */
 static int exchange_shares(struct pm_trainer *t)
 {
@@ -53,6 +67,7 @@ static int exchange_shares(struct pm_trainer *t)
 
     for (size_t i = 0; i < count; i++)
         own[i] = t->run.specs[i].share;
+    scale_shares(t->run.c->replica, own, count);
     PM_TRY(pm_replicas_gather_bytes(x->r, true, own, count * sizeof *own, &all, sizes));
     pm_free(x->shares);
     x->shares = (double *)(void *)all;

@@ -1,6 +1,7 @@
 /* Training in several processes with devices that are several, unlike, or lost.
  *
  * - Two processes with two devices each add as one process with PM_SUM_GROUPS=2,2 does.
+ * - The list `replicas` gives processes own devices, shares and data folders.
  * - run.balance "auto" gives a slow process less of the batch, and a resumed run keeps the shares.
  * - The speed of each process is reported.
  * - A process opens a lost device again, or leaves it out: the training goes on without a repeated
@@ -25,6 +26,29 @@ static void two_by_two_add_in_groups(void **state)
     same_losses("two-by-two", "groups", 1, 20, 0);
     check(run(&wrong, "train %s run.folder=%s %s %s", in("net.json"), in("wrong"), OPTIONS, four),
           2, "PM_SUM_GROUPS=2,1", "4 devices");
+}
+
+/* The folder of rank 1 is a copy. It gets a quarter of the batch. */
+static void the_list_of_replicas_sets_devices_and_folders(void **state)
+{
+    char command[2048], more[4096];
+
+    (void)state;
+    snprintf(command, sizeof command, "cp -r %s", in("data"));
+    assert_int_equal(system(strcat(strcat(command, " "), in("copy"))), 0);
+    check(train(0, "", "one-list", "devices='[{\"name\":\"cpu\",\"threads\":1,\"share\":3},"
+                "{\"name\":\"cpu\",\"threads\":1,\"share\":1}]'"), 0);
+    snprintf(more, sizeof more,
+             "devices='[\"cpu\"]' replicas='[{\"rank\":1,\"data_folder\":\"%s\","
+             "\"devices\":[{\"name\":\"cpu\",\"threads\":1}]},"
+             "{\"host\":\"*\",\"share\":3,\"threads\":1}]'", in("copy"));
+    check(train(2, "", "own-lists", more), 0, ") 9, rank 1 (");
+    same_bytes(in("one-list/checkpoints/step-000020.safetensors"),
+               in("own-lists/checkpoints/step-000020.safetensors"));
+    check(train(2, "", "no-copy", "replicas='[{\"rank\":1,\"data_folder\":\"/nowhere\"}]'"), 3,
+          "rank 1 (", "/nowhere");
+    check(train(2, "", "neither", "replicas='[{\"share\":2}]'"), 2,
+          "replicas.0: set host, a pattern of host names, or rank");
 }
 
 /* The share of rank 1 in shares.json. */
@@ -148,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_by_two_add_in_groups),
+        cmocka_unit_test(the_list_of_replicas_sets_devices_and_folders),
         cmocka_unit_test(a_slow_process_gets_less),
         cmocka_unit_test(the_speed_of_each_process_is_reported),
         cmocka_unit_test(a_lost_device_is_opened_again),
