@@ -355,11 +355,11 @@ void pm_watch_saving(struct pm_watch *w)
         fail_metrics(w);
 }
 
-void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run)
+void pm_watch_saved(struct pm_watch *w, uint64_t step)
 {
     if (w->quiet)
         return;
-    pm_summaries_saved(w->summaries, run->step);
+    pm_summaries_saved(w->summaries, step);
 }
 
 bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run)

@@ -68,8 +68,8 @@ void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
 /* Call it before the state of run->step is saved. Flushes its lines of metrics.jsonl to the disk
  * first, because a resumed run does not write them again. */
 void pm_watch_saving(struct pm_watch *w);
-/* Call it after the state of run->step became a checkpoint. */
-void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run);
+/* Call it after the state of a step became a checkpoint. */
+void pm_watch_saved(struct pm_watch *w, uint64_t step);
 /* Whether histograms and pictures of step run->step, just submitted, are due. The second function
  * writes them, with no step under way; snapshot is the step's state. It fails only if a device
  * fails. */

@@ -119,6 +119,7 @@ static int after_step(struct pm_trainer *t)
     const bool evaluates = is_due(t->run.step, t->run.c->eval.every_steps);
     int err = PM_OK;
 
+    PM_TRY(pm_trainer_check_written(t));
     if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
         PM_TRY(pm_trainer_check_folder(t));
     PM_TRY(pm_trainer_balance(t));
@@ -203,6 +204,7 @@ static int loop(struct pm_trainer *t)
     }
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_save(t));
+    PM_TRY(pm_trainer_wait_written(t));
     PM_TRY(pm_trace_steps_end(&t->trace, &t->run));
     if (!stops(t) && t->run.c->eval.every_steps > 0 && t->run.step > 0)
         PM_TRY(pm_trainer_evaluate(t));
@@ -299,6 +301,7 @@ static void save_survivor(struct pm_trainer *t, int failed_rank)
     if (!pm_trainer_is_chief(t))
         return;
     PM_TRY(pm_trainer_save(t));
+    PM_TRY(pm_trainer_wait_written(t));
     PM_WARN("train", "step %llu is saved", (unsigned long long)t->run.step);
 out:
     if (err < 0)

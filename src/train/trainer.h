@@ -14,6 +14,9 @@
 
 #include <pumice/replicas.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 /* trainer_snapshot.c: a copy in host memory to resume from after a device is lost. */
 struct pm_trainer_snapshot {
     struct pm_state *state;
@@ -21,6 +24,16 @@ struct pm_trainer_snapshot {
                                  * old copy stays complete */
     uint64_t step;
     uint64_t skipped;           /* damaged records up to its step */
+};
+/* trainer_write.c: a checkpoint that is being written. */
+struct pm_trainer_writing {
+    uint64_t step;
+    struct pm_str json;         /* its state; owned */
+    pthread_t thread;
+    bool running;               /* the thread must be joined */
+    atomic_bool finished;       /* the thread has ended */
+    int err;                    /* its result, and the text of the error */
+    char why[1024];
 };
 /* trainer_loss.c */
 struct pm_trainer_losses {
@@ -90,6 +103,7 @@ struct pm_trainer {
     struct pm_trainer_loop loop;
     struct pm_trainer_saving saving;
     struct pm_trainer_snapshot snapshot;
+    struct pm_trainer_writing writing;
     struct pm_trainer_losses losses;
     struct pm_trainer_replicas replicas;
     struct pm_balancer balance;     /* balancer.h */
@@ -141,7 +155,8 @@ int pm_trainer_drain(struct pm_trainer *t);
 
 /* Checks that the run folder is still the locked folder. PM_EFAIL: it was removed or replaced. */
 int pm_trainer_check_folder(struct pm_trainer *t);
-/* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. */
+/* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. A saved
+ * file may not be complete yet (pm_trainer_wait_written). */
 int pm_trainer_save(struct pm_trainer *t);
 int pm_trainer_evaluate(struct pm_trainer *t);
 /* Sets saving.stops_early, and what it depends on, in all processes. */
@@ -153,6 +168,16 @@ struct pm_keep pm_trainer_keep(const struct pm_config *c);
 /* Writes the state of a checkpoint's .json: seed, batch size, damaged records, devices, losses of
  * devices, loss averages, the data's classes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json);
+
+/* ---- trainer_write.c ------------------------------------------------------------------- */
+
+/* Writes the snapshot as a checkpoint, or begins to. No write may be running. Sets run.saved_step
+ * when the file is complete. */
+int pm_trainer_write(struct pm_trainer *t);
+/* Waits until the file is complete. Returns the write's result, once. */
+int pm_trainer_wait_written(struct pm_trainer *t);
+/* The same if the write has ended; else returns PM_OK at once. */
+int pm_trainer_check_written(struct pm_trainer *t);
 
 /* ---- trainer_snapshot.c ---------------------------------------------------------------- */
 

@@ -193,6 +193,7 @@ int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
         snprintf(why, sizeof why, "%s", pm_error_text());
         if (t->replicas.r && t->run.clones)
             PM_TRY(pm_trainer_save(t));
+        PM_TRY(pm_trainer_wait_written(t)); /* while the watch is open */
         if (failed_here(t))
             PM_TRY(decide(t, why));
         else if (pm_trainer_is_chief(t))

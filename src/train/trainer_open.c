@@ -437,6 +437,8 @@ out:
 
 void pm_trainer_close(struct pm_trainer *t)
 {
+    if (pm_trainer_wait_written(t) < 0)
+        PM_WARN("train", "%s", pm_error_text());
     pm_trace_steps_close(&t->trace, &t->run);
     pm_watch_close(t->watch, &t->run);
     pm_watch_destroy(&t->watch);

@@ -50,13 +50,11 @@ int pm_trainer_check_folder(struct pm_trainer *t)
 
 int pm_trainer_save(struct pm_trainer *t)
 {
-    const struct pm_config_run *run = &t->run.c->run;
-    const struct pm_keep keep = pm_trainer_keep(t->run.c);
     enum pm_phase_of_run before;
-    struct pm_str state = { 0 };
     int err = PM_OK;
 
-    if (t->run.saved_step == t->run.step)
+    if (t->run.saved_step == t->run.step ||
+        (t->writing.running && t->writing.step == t->run.step))
         return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(pm_trainer_drain(t));
@@ -68,14 +66,8 @@ int pm_trainer_save(struct pm_trainer *t)
     }
     pm_trainer_note_phase(t, PM_REPLICA_SAVING);
     pm_watch_saving(t->watch);
-    pm_trainer_state(t, &state);
-    PM_TRY(pm_state_save(t->snapshot.state, run->folder, t->run.step, state.text, &keep));
-    t->run.saved_step = t->run.step;
-    t->saving.saved_at = pm_seconds();
-    pm_watch_saved(t->watch, &t->run);
-    PM_DEBUG("train", "step %llu saved", (unsigned long long)t->run.step);
+    PM_TRY(pm_trainer_write(t));
 out:
-    pm_str_free(&state);
     pm_phases_enter(&t->phases, before);
     return err;
 }
@@ -148,8 +140,10 @@ static int evaluate(struct pm_trainer *t)
     if (t->saving.best || t->saving.stop.metric) /* first, because it may lose the device */
         PM_TRY(pm_trainer_save(t));
     pm_watch_evaluation(t->watch, &t->run, count, t->saving.metrics, detail);
-    if (t->saving.best)
+    if (t->saving.best) {
+        PM_TRY(pm_trainer_wait_written(t));
         PM_TRY(keep_best(t));
+    }
     pm_watch_evaluated(t->watch, &t->run, t->saving.metrics);
     t->run.evaluated_step = t->run.step;
     pm_watch_start(t->watch, &t->run);

@@ -25,6 +25,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     struct pm_state *taken;
     int err = PM_OK;
 
+    PM_TRY(pm_trainer_wait_written(t));
     PM_TRY(pm_clones_gather(t->run.clones));
     PM_TRY(pm_state_read(t->snapshot.spare, pm_clones_master(t->run.clones)));
     taken = t->snapshot.spare;

@@ -4,6 +4,7 @@
  * - The list `replicas` gives processes own devices, shares and data folders.
  * - run.balance "auto" gives a slow process less of the batch, and a resumed run keeps the shares.
  * - The speed of each process is reported.
+ * - A disk that is full for a checkpoint ends all processes.
  * - A process opens a lost device again, or leaves it out: the training goes on without a repeated
  *   step. */
 #include "e2e/replicas_run.h"
@@ -160,6 +161,21 @@ static void a_device_is_left_out(void **state)
     pm_free(text);
 }
 
+/* The thread that writes the chief's checkpoints fails: all end, and the last good one stays. By
+ * TCP, because shared memory needs files, too. The limit is in units of 512 bytes. */
+static void a_full_disk_ends_all(void **state)
+{
+    static const char *const wide = "model.layers.0.filters=4000";
+    const struct how how = { .environment = launcher(
+        2, "--mca btl tcp,self sh -c 'ulimit -f 200; exec \"$0\" \"$@\"'") };
+
+    (void)state;
+    check(run(&how, "train %s run.folder=%s %s %s %s", in("net.json"), in("full"), OPTIONS,
+              cpus(2), wide), 1, "checkpoint of step 10 was not saved", "File too large");
+    assert_false(pm_file_exists(in("full/checkpoints/step-000010.safetensors")));
+    check(train(2, "", "full", "model.layers.0.filters=4000 devices='[\"cpu\"]'"), 0);
+}
+
 /* ------------------------------------------------------------------------------------------ */
 
 static int set_up(void **state)
@@ -177,6 +193,7 @@ int main(void)
         cmocka_unit_test(the_speed_of_each_process_is_reported),
         cmocka_unit_test(a_lost_device_is_opened_again),
         cmocka_unit_test(a_device_is_left_out),
+        cmocka_unit_test(a_full_disk_ends_all),
     };
 
     if (!has_mpirun())
