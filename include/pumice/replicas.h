@@ -23,6 +23,10 @@ struct pm_replicas;
 /* Whether a launcher has started several processes, by its variables: OMPI_COMM_WORLD_SIZE,
  * PMI_SIZE, SLURM_STEP_NUM_TASKS. */
 bool pm_replicas_launched(void);
+/* This process's number by the launcher's variables, and its number among the processes of its
+ * host. For messages before pm_replicas_join. 0: no variable states it. */
+int pm_replicas_launched_rank(void);
+int pm_replicas_launched_place(void);
 /* Joins the other processes. *out is NULL if pm_replicas_launched is false. Otherwise loads the
  * plug-in libpumice_mpi.so, from the folder of the program, from PM_MPI_PLUGIN=FILE, or from where
  * it was installed. PM_ECONFIG: it is missing, or belongs to another MPI than the launcher's. */
@@ -42,8 +46,13 @@ int pm_replicas_count(const struct pm_replicas *r);
 /* The name of a rank's host; the number of lower ranks on the same host. */
 const char *pm_replicas_host(const struct pm_replicas *r, int rank);
 int pm_replicas_place(const struct pm_replicas *r, int rank);
+/* Writes the name of this machine; "unknown" if it has none. */
+void pm_replicas_host_name(char *out, size_t size);
 /* The number of ranks on the host of this rank. */
 int pm_replicas_neighbours(const struct pm_replicas *r);
+/* Whether mpirun has bound this process to fewer cores than it could have. *cores: the number of
+ * cores that this process may use; *of: that mpirun itself may use, on this host. */
+bool pm_replicas_bound(int *cores, int *of);
 
 /* Bytes that this process has sent to others so far. Any thread may call it. */
 uint64_t pm_replicas_sent(const struct pm_replicas *r);
@@ -110,6 +119,15 @@ struct pm_replica_texts {
 };
 int pm_replicas_compare(struct pm_replicas *r, const char *text, int *rank,
                         struct pm_replica_texts *out);
+
+/* The connection of two ranks. */
+struct pm_replica_link {
+    double latency;          /* seconds that a message of 8 bytes takes */
+    double bytes_per_second; /* of messages of 4 MiB, one direction at a time */
+};
+/* Measures the connection of ranks a and b, a != b, while the others wait. All ranks call it, and
+ * all get the result. It takes about 0.5 s, or six messages of 4 MiB on a slow network. */
+int pm_replicas_measure(struct pm_replicas *r, int a, int b, struct pm_replica_link *out);
 
 /* ---- sums of floats ---------------------------------------------------------------------- */
 

@@ -35,6 +35,33 @@ bool pm_replicas_launched(void)
     return launched_count(&variable) > 1;
 }
 
+/* Returns the first variable that is a number; 0: none is. */
+static int launched_number(const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *text = getenv(names[i]);
+
+        if (text && text[0] >= '0' && text[0] <= '9')
+            return atoi(text);
+    }
+    return 0;
+}
+
+int pm_replicas_launched_rank(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID" };
+
+    return launched_number(names, PM_COUNT(names));
+}
+
+int pm_replicas_launched_place(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                         "SLURM_LOCALID" };
+
+    return launched_number(names, PM_COUNT(names));
+}
+
 /* Opens libpumice_mpi.so. `tried` receives the paths. */
 static void *open_plugin(struct pm_str *tried)
 {
@@ -64,15 +91,17 @@ static void *open_plugin(struct pm_str *tried)
 static int load(struct pm_replicas *r)
 {
     struct pm_str tried = { 0 };
+    char host[64];
     int err = PM_OK;
 
     r->library = open_plugin(&tried);
+    pm_replicas_host_name(host, sizeof host);
     if (!r->library)
         PM_TRY(pm_fail(PM_ECONFIG,
-                       "replicas: %d processes were started, but the plug-in for MPI cannot be "
-                       "opened: %s. Install Open MPI, and a Pumice that was built with it "
+                       "replicas: %d processes were started, but on %s the plug-in for MPI cannot "
+                       "be opened: %s. Install Open MPI, and a Pumice that was built with it "
                        "(package libopenmpi-dev)",
-                       launched_count(&(const char *){ NULL }), tried.text));
+                       launched_count(&(const char *){ NULL }), host, tried.text));
     r->row = dlsym(r->library, PM_TRANSPORT_SYMBOL);
     if (!r->row || r->row->version != PM_TRANSPORT_VERSION)
         PM_TRY(pm_fail(PM_ECONFIG,
@@ -85,15 +114,20 @@ out:
 
 /* ---- joining ----------------------------------------------------------------------------- */
 
+void pm_replicas_host_name(char *out, size_t size)
+{
+    if (gethostname(out, size) < 0 || !out[0])
+        snprintf(out, size, "unknown");
+    out[size - 1] = '\0';
+}
+
 /* Exchanges the names of the hosts, and numbers the ranks of each host. */
 static int exchange_hosts(struct pm_replicas *r)
 {
     char own[64] = "", *all = pm_calloc((size_t)r->count, sizeof own);
     int err = PM_OK;
 
-    if (gethostname(own, sizeof own) < 0 || !own[0])
-        snprintf(own, sizeof own, "unknown");
-    own[sizeof own - 1] = '\0';
+    pm_replicas_host_name(own, sizeof own);
     PM_TRY(pm_replicas_allgather(r, own, sizeof own, all));
     pthread_mutex_lock(&r->lock);
     for (int i = 0; i < r->count; i++) {

@@ -12,7 +12,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { TAG_STATE = 1, TAG_GATHER, TAG_BROADCAST, TAG_PIECE }; /* TAG_PIECE and above: of sums */
+/* TAG_PIECE and above: of sums. */
+enum { TAG_STATE = 1, TAG_GATHER, TAG_BROADCAST, TAG_PROBE, TAG_PIECE };
 
 struct pm_job {
     /* Moves the job on. Returns 1 if it is finished, else 0, or -1 if the transport failed. Sets

@@ -194,6 +194,16 @@ int pm_trainer_check_replicas(const struct pm_trainer *t)
     return PM_OK;
 }
 
+/* A process that mpirun has bound cannot use the other cores, even if they are idle. */
+static void warn_of_binding(void)
+{
+    int cores, of;
+
+    if (pm_replicas_bound(&cores, &of))
+        PM_WARN("replicas", "mpirun has bound this process to %d of %d cores: start it with mpirun "
+                "--bind-to none, or with pumice launch", cores, of);
+}
+
 int pm_trainer_join_replicas(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
@@ -201,6 +211,7 @@ int pm_trainer_join_replicas(struct pm_trainer *t)
 
     if (!x->r)
         return PM_OK;
+    warn_of_binding();
     pm_replicas_limits(x->r, t->run.c->run.hang_seconds, 0);
     x->of_rank = pm_calloc((size_t)pm_replicas_count(x->r), sizeof *x->of_rank);
     PM_TRY(deal_devices(t));
