@@ -13,6 +13,7 @@ struct app_globals {
     int verbosity;     /* -1 -q, 0, 1 -v */
     bool json_printed; /* set by app_print_json */
     bool failure_printed; /* set by app_print_failure */
+    bool lost;            /* set by app_leave: another process, or its host, was lost */
 };
 
 struct pm_command {

@@ -1,11 +1,9 @@
 /* pumice train: starts or resumes the run of a config. */
-#include "app/app.h"
+#include "app/processes.h"
 
-#include <pumice/replicas.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
-#include <string.h>
 
 /* ---- --dry-run -------------------------------------------------------------------------- */
 
@@ -91,65 +89,6 @@ out:
     return err;
 }
 
-/* ---- several processes ------------------------------------------------------------------- */
-
-/* The chief loads the config; the others receive it, resolved. */
-static int load(const struct app_args *args, struct pm_replicas *r, struct pm_arena *a,
-                struct pm_config **out)
-{
-    struct pm_open_sections open;
-    cJSON *dump = NULL;
-    char *text = NULL;
-    size_t size = 0;
-    int err = PM_OK;
-
-    if (!r)
-        return app_load_training(args, "train", a, out);
-    if (pm_replicas_rank(r) == 0) {
-        PM_TRY(app_load_config(args, "train", 1, a, out));
-        dump = pm_config_dump(*out);
-        text = pm_json_print(dump);
-        size = strlen(text);
-    }
-    PM_TRY(pm_replicas_broadcast_bytes(r, 0, &text, &size));
-    if (pm_replicas_rank(r) > 0) {
-        open = pm_train_choices(a);
-        PM_TRY(pm_config_parse("the config of rank 0", text, NULL, 0, &open, out));
-    }
-    pm_config_for_replica(*out, pm_replicas_rank(r), pm_replicas_host(r, pm_replicas_rank(r)));
-out:
-    cJSON_Delete(dump);
-    pm_free(text);
-    return err;
-}
-
-/* Lines of a process that is not the chief begin with its number and host. */
-static void mark_log(const struct pm_replicas *r, const struct app_globals *g)
-{
-    const int rank = pm_replicas_rank(r);
-    char text[96];
-
-    snprintf(text, sizeof text, "[%d %s] ", rank, pm_replicas_host(r, rank));
-    pm_log_prefix(text);
-    if (g->verbosity <= 0)
-        pm_log_set_level(PM_LEVEL_WARN);
-}
-
-/* Leaves the other processes. If one process fails, all end with its error. Only the chief prints
- * the error, unless it is lost; the others have written it to their log files. The chief prints
- * before it leaves, because mpirun kills all processes when one has ended with an error. */
-static int leave(struct pm_replicas **r, struct app_globals *g, int err)
-{
-    int rank = -1;
-    const bool lost = pm_replicas_failed(*r, &rank) && rank == 0 && pm_replicas_silent(*r);
-    const bool prints = pm_replicas_rank(*r) == 0 || lost;
-
-    if (err < 0 && prints)
-        app_print_failure(g, err);
-    err = pm_replicas_leave(r, err);
-    return err < 0 && !prints ? pm_exit_code(err) : err;
-}
-
 /* ---- the command ------------------------------------------------------------------------ */
 
 static int run(int argc, char **argv, struct app_globals *g)
@@ -172,14 +111,14 @@ static int run(int argc, char **argv, struct app_globals *g)
         goto out;
     }
     PM_TRY(pm_replicas_join(&replicas));
-    if (pm_replicas_rank(replicas) > 0)
-        mark_log(replicas, g);
-    PM_TRY(load(&args, replicas, a, &c));
+    app_mark_log(replicas, g);
+    PM_TRY(replicas ? app_share_config(&args, "train", replicas, a, &c)
+                    : app_load_training(&args, "train", a, &c));
     PM_TRY(pm_train(c, replicas, &signal, summary));
     if (g->json && pm_replicas_rank(replicas) == 0)
         PM_TRY(app_print_json(g, summary));
 out:
-    err = leave(&replicas, g, err);
+    err = app_leave(&replicas, g, err);
     if (err == PM_OK && signal)
         err = 128 + signal;
     pm_config_destroy(&c);
@@ -204,8 +143,8 @@ const struct pm_command pm_command_train = {
         "             memory of each device, the time of a step and of all steps. The run folder\n"
         "             is not touched\n"
         "\n"
-        "Several processes that mpirun starts train one model together, on one or more machines:\n"
-        "docs/replicas.md.\n"
+        "Several processes train one model together, on one or more machines. pumice launch\n"
+        "starts them: docs/replicas.md.\n"
         "\n"
         "  pumice train configs/shapes_classification.json\n"
         "  pumice train configs/shapes_segmentation.json\n"

@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/manual.h"
 #include "app/wrap.h"
+#include "jobs/launch.h"
 
 #include <pumice/device.h>
 #include <pumice/trace.h>
@@ -193,10 +194,11 @@ static void let_threads_sleep(char **argv)
     execv("/proc/self/exe", argv);
 }
 
-/* Returns the exit code, or ends the process by _exit if a thread is stuck in a library: exit would
- * run that library's destructors. */
-static int leave(int code)
+/* Notes the exit code for pumice launch and returns it, or ends the process by _exit if a thread is
+ * stuck in a library: exit would run that library's destructors. */
+static int leave(int code, const struct app_globals *g)
 {
+    pm_launch_note_end(code, g->lost);
     if (!pm_device_caught(NULL))
         return code;
     pm_trace_finish();
@@ -213,9 +215,10 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails with the error EFBIG */
 
     pm_trace_start();
+    pm_launch_note_start();
     err = run(argc - 1, argv + 1, &g);
 
     if (err < 0)
         app_print_failure(&g, err);
-    return leave(err < 0 ? pm_exit_code(err) : err);
+    return leave(err < 0 ? pm_exit_code(err) : err, &g);
 }

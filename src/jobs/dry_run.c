@@ -45,18 +45,6 @@ out:
     return err;
 }
 
-static int take_steps(struct pm_steps *s, int count)
-{
-    int err = PM_OK;
-
-    for (int i = 0; i < count; i++)
-        PM_TRY(pm_steps_turn(s));
-    while (s->collected < s->step)
-        PM_TRY(pm_steps_collect(s));
-out:
-    return err;
-}
-
 static int measure(struct pm_steps *s, int64_t *first, double *seconds)
 {
     double begun;
@@ -65,9 +53,9 @@ static int measure(struct pm_steps *s, int64_t *first, double *seconds)
     PM_TRY(pm_steps_clones(s, false));
     PM_TRY(start(s, first));
     PM_TRY(pm_steps_loader(s));
-    PM_TRY(take_steps(s, WARM_UP));
+    PM_TRY(pm_steps_take(s, WARM_UP));
     begun = pm_seconds();
-    PM_TRY(take_steps(s, MEASURED));
+    PM_TRY(pm_steps_take(s, MEASURED));
     *seconds = (pm_seconds() - begun) / MEASURED;
 out:
     return err;

@@ -81,6 +81,7 @@ int pm_steps_clones(struct pm_steps *s, bool timed)
     pm_experiment_clones(s->e, s->specs, s->count, &options);
     options.slots = PM_STEP_SLOTS;
     options.timed = timed;
+    options.among = s->among;
     options.phases = &s->phases;
     if (pm_summaries_observe(s->c))
         PM_TRY(pm_activations_observed(s->e, &options.observed));
@@ -207,7 +208,19 @@ int pm_steps_turn(struct pm_steps *s)
     if (s->step - s->collected == PM_STEP_SLOTS)
         PM_TRY(pm_steps_collect(s));
     PM_TRY(pm_steps_submit(s));
-    if (s->count > 1)
+    if (s->count > 1 || s->among.replicas)
+        PM_TRY(pm_steps_collect(s));
+out:
+    return err;
+}
+
+int pm_steps_take(struct pm_steps *s, int count)
+{
+    int err = PM_OK;
+
+    for (int i = 0; i < count; i++)
+        PM_TRY(pm_steps_turn(s));
+    while (s->collected < s->step)
         PM_TRY(pm_steps_collect(s));
 out:
     return err;

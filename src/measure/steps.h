@@ -17,6 +17,9 @@ struct pm_steps {
     struct pm_experiment *e;       /* owned */
     struct pm_clone_spec *specs;
     int count;                     /* number of clones */
+    struct pm_clones_among among;  /* zero: this process trains alone. Set it, and the specs of this
+                                    * process, before pm_steps_clones. Then each process must take
+                                    * the same steps */
     struct pm_clones *clones;      /* owned; NULL before pm_steps_clones */
     struct pm_loader *loader;      /* owned; NULL: synthetic data, the batch in memory */
     struct pm_sampler sampler;
@@ -48,5 +51,7 @@ int pm_steps_submit(struct pm_steps *s);
 int pm_steps_collect(struct pm_steps *s);
 /* Runs one turn of the trainer's loop. With several clones no step is under way when it returns. */
 int pm_steps_turn(struct pm_steps *s);
+/* Runs so many turns. No step is under way when it returns. */
+int pm_steps_take(struct pm_steps *s, int count);
 
 #endif
