@@ -100,7 +100,8 @@ void pm_launch_signal_rest(const char *folder, int number);
 
 struct pm_launch_end {
     int mpirun;    /* its exit code; 128 + n: signal n ended it */
-    int signal;    /* that the launcher received: SIGINT, SIGTERM or SIGHUP; 0: none */
+    int signal;    /* that the launcher received: SIGINT, SIGTERM or SIGHUP; SIGPIPE: its output was
+                    * closed; 0: none */
     bool here;     /* as in struct pm_launch */
     bool cut;      /* the launcher has ended mpirun, whose exit code then means nothing */
     struct pm_launch_notes notes;

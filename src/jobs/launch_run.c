@@ -46,6 +46,7 @@ static void be_child(char *const *words, const sigset_t *former, pid_t launcher,
     if (getppid() != launcher)
         _exit(1);
     dup2(null, 0);
+    signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, former, NULL);
     execvp(words[0], words);
     code = errno;
@@ -77,32 +78,41 @@ static int start(char *const *words, const sigset_t *former, pid_t *pid)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* Writes what the processes have printed. If standard output is closed, SIGPIPE ends the launcher,
- * and so the training. */
+/* The first signal goes to one process of the training, later ones to mpirun. */
+static void stop_training(struct watch *w, int number)
+{
+    struct pm_launch_notes notes;
+
+    pm_launch_read_notes(w->folder, &notes);
+    kill(w->end->signal || !notes.first ? w->pid : notes.first, SIGTERM);
+    if (!w->end->signal)
+        w->end->signal = number;
+}
+
+/* Writes what the processes have printed. A closed output stops the training, as it stops one
+ * without a launcher. */
 static void copy_output(struct watch *w)
 {
     char text[65536];
 
     for (int i = 0; i < 2; i++)
         for (ssize_t n; (n = read(w->from[i], text, sizeof text)) > 0;)
-            for (ssize_t at = 0, written; at < n; at += written)
-                if ((written = write(STDOUT_FILENO + i, text + at, (size_t)(n - at))) <= 0)
+            for (ssize_t at = 0, written; at < n; at += written) {
+                written = write(STDOUT_FILENO + i, text + at, (size_t)(n - at));
+                if (written < 0 && errno == EPIPE && !w->end->signal)
+                    stop_training(w, SIGPIPE);
+                if (written <= 0)
                     break;
+            }
 }
 
 static void take_signal(struct watch *w)
 {
     struct signalfd_siginfo s;
-    struct pm_launch_notes notes;
 
-    while (read(w->signals, &s, sizeof s) == (ssize_t)sizeof s) {
-        if (s.ssi_signo == SIGCHLD)
-            continue;
-        pm_launch_read_notes(w->folder, &notes);
-        kill(w->end->signal || !notes.first ? w->pid : notes.first, SIGTERM);
-        if (!w->end->signal)
-            w->end->signal = (int)s.ssi_signo;
-    }
+    while (read(w->signals, &s, sizeof s) == (ssize_t)sizeof s)
+        if (s.ssi_signo != SIGCHLD)
+            stop_training(w, (int)s.ssi_signo);
 }
 
 /* Waits for output, a signal, or mpirun's end, for at most so many seconds. */
@@ -232,6 +242,7 @@ int pm_launch_run(const struct pm_launch *l, char *const *words, struct pm_launc
     char folder[4096];
     struct watch w = { .from = { -1, -1 }, .signals = -1, .end = out,
                        .remote = pm_launch_others(&l->hosts) > 0 };
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN);
     sigset_t signals, former;
     int err = PM_OK;
 
@@ -250,6 +261,7 @@ int pm_launch_run(const struct pm_launch *l, char *const *words, struct pm_launc
     pm_launch_signal_rest(folder, SIGKILL);
 out:
     sigprocmask(SIG_SETMASK, &former, NULL);
+    signal(SIGPIPE, on_pipe);
     close_watch(&w);
     return err;
 }

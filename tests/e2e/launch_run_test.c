@@ -1,8 +1,9 @@
 /* pumice launch and pumice replicas, with Open MPI.
  *
  * - launch gives the training's exit code and one line of error. A signal at it stops the training
- *   after a checkpoint. A killed process ends the training, or starts it again with --restarts. An
- *   mpirun that does not end is ended. Wrong flags, hosts and programs are one line of error.
+ *   after a checkpoint, as a closed output does. A killed process ends it, or starts it again with
+ *   --restarts. An mpirun that does not end is ended. Wrong flags, hosts and programs are one line
+ *   of error.
  * - Hosts: a script in place of ssh starts processes under other host names on this machine. If one
  *   is lost and answers no more, the training goes on without it.
  * - replicas lists the processes, and measures them.
@@ -69,8 +70,8 @@ static void the_exit_code_is_that_of_the_training(void **state)
     check(launch("-n 2 --restarts 3", "bad", "run.nonsense=1"), 2, "run.nonsense");
     check(launch("-n 2 --restarts 3", "bad", "data.folder=/nowhere"), 3, "/nowhere");
     check(launch("-n 2 --restarts 3", "bad", "--nonsense"), 2, "'--nonsense'");
-    check(run(how("PM_LOSE=0:8"), "launch -n 2 --restarts 3 train %s run.folder=%s %s",
-              in("net.json"), in("device"), options), 4, "was lost, as PM_LOSE requests");
+    check(launch("-n 2 --restarts 3", "bad", "devices='[\"vulkan:77\",\"vulkan:78\"]'"), 4,
+          "vulkan:77");
     assert_true(pm_seconds() - begun < 60);
 }
 
@@ -101,7 +102,7 @@ static void wrong_command_lines_are_one_error(void **state)
         check(run(how(""), "launch %s", cases[i].arguments), 2, cases[i].part);
     check(run(how(""), "launch --hostfile %s train x.json", in("none")), 3, "none");
     check(run(how("OMPI_COMM_WORLD_SIZE=2"), "launch -n 2 train x.json"), 2, "without mpirun");
-    check(run(how(""), "launch -n 1 train x.json"), 3, "x.json");
+    check(run(how(""), "launch -n 1 train x.json"), 2, "x.json: cannot be opened");
 }
 
 static void a_wrong_mpirun_is_one_error(void **state)
@@ -233,6 +234,26 @@ static void a_signal_stops_the_training(void **state)
         assert_false(is_left(name));
         assert_true(pm_seconds() - begun < 60);
     }
+}
+
+static void a_closed_output_stops_the_training(void **state)
+{
+    const char *environment = how("")->environment;
+    char command[4096];
+    int status;
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "{ env %s \"$PUMICE_PROGRAM\" launch -n 2 train %s run.folder=%s %s run.steps=200000 "
+             "run.log_every_steps=10 2>&1; echo $? >%s; } | head -n 4 >/dev/null", environment,
+             in("net.json"), in("pipe"), options, in("pipe.code"));
+    status = system(command);
+    assert_int_equal(status, 0);
+    char *text = get_text(in("pipe.code"));
+    assert_string_equal(text, "141\n");
+    pm_free(text);
+    assert_true(newest("pipe") > 0);
+    assert_false(is_left("pipe"));
 }
 
 /* If the launcher is killed, the training stops. */
@@ -501,6 +522,7 @@ int main(void)
         cmocka_unit_test(a_wrong_mpirun_is_one_error),
         cmocka_unit_test(an_mpirun_that_hangs_is_ended),
         cmocka_unit_test(a_signal_stops_the_training),
+        cmocka_unit_test(a_closed_output_stops_the_training),
         cmocka_unit_test(a_killed_launcher_ends_the_training),
         cmocka_unit_test(a_killed_process_is_a_restart),
         cmocka_unit_test(without_restarts_a_killed_process_is_the_end),
