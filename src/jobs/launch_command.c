@@ -4,7 +4,8 @@
  * - --map-by node: deals ranks to the hosts in turn, so that every host has work.
  * - OVERSUBSCRIBE, if no hosts are named: there may be more processes than cores; they share them.
  * - odls_base_sigkill_timeout: when a process was killed, mpirun otherwise kills the others after
- *   2 s, which is too short to save a large net.
+ *   2 s, which is too short to save a large net. OMPI_MCA_odls_base_sigkill_timeout in the
+ *   environment sets another time.
  * - btl_tcp_if_include, oob_tcp_if_include: the networks of Open MPI's two parts that use TCP:
  *   messages of the program, and those between mpirun's daemons. */
 #include "jobs/launch.h"
@@ -59,9 +60,10 @@ char **pm_launch_command(const struct pm_launch *l, const char *const *program, 
     add(&w, pm_arena_printf(a, "%d", processes));
     if (l->hosts.count)
         add_hosts(&w, &l->hosts);
-    add_setting(&w, "odls_base_sigkill_timeout",
-                pm_arena_printf(a, "%d", l->here ? PM_LAUNCH_KILL_SECONDS
-                                                 : PM_LAUNCH_REMOTE_KILL_SECONDS));
+    if (!getenv("OMPI_MCA_odls_base_sigkill_timeout")) /* which an option would overrule */
+        add_setting(&w, "odls_base_sigkill_timeout",
+                    pm_arena_printf(a, "%d", l->here ? PM_LAUNCH_KILL_SECONDS
+                                                     : PM_LAUNCH_REMOTE_KILL_SECONDS));
     if (l->interface) {
         add_setting(&w, "btl_tcp_if_include", l->interface);
         add_setting(&w, "oob_tcp_if_include", l->interface);
