@@ -1,8 +1,9 @@
 /* exchange_thread: the only thread that calls the transport. While messages are under way it polls
- * and sleeps between polls: 50 us after something moved, then longer, up to 1 ms. If no job moves
- * for a longer time, it sleeps for up to 1/32 of that time, at most 8 ms: then a wait costs less
- * than 1 % of a core, and gets at most 3 % longer. Without a job it sleeps for 50 ms, or until a job
- * comes. It does not sleep longer, because other ranks may ask for this rank's state. */
+ * and sleeps between polls: 50 us after something moved, then longer, up to 1 ms. After a longer
+ * time in which no job moves, it sleeps for up to 1/32 of that time, at most 8 ms. So a wait costs
+ * less than 1 % of a core and gets at most 3 % longer. Without a job the thread sleeps for 50 ms,
+ * or until a job comes. It does not sleep longer, because other ranks may ask for this rank's
+ * state. */
 #include "replicas/replicas_private.h"
 
 #include <math.h>
