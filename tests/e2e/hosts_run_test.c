@@ -5,7 +5,8 @@
  * - The hosts need no common disk.
  * - A data folder that is missing on one host is one line of error.
  * - If a cable is pulled or a host loses its power, each survivor saves the last whole step and
- *   ends with an error that names the lost host. mpirun may not notice, so the test ends it.
+ *   ends with an error that names the lost host. mpirun may not notice, so the test ends it;
+ *   `pumice launch` does that itself.
  *
  * Skipped where namespaces are not permitted. */
 #include "e2e/program.h"
@@ -103,16 +104,22 @@ static void a_missing_data_folder_is_one_error(void **state)
 
 /* ---- lost hosts -------------------------------------------------------------------------- */
 
-/* Starts a long run whose folder each host has for itself, and waits until it trains. */
-static pid_t start_long(void)
+/* Starts a long run whose folder each host has for itself, and waits until it trains. by_launch: by
+ * `pumice launch` instead of mpirun. */
+static pid_t start_long(bool by_launch)
 {
-    char arguments[4096];
+    char arguments[4096], environment[4096];
     pid_t pid;
 
+    snprintf(environment, sizeof environment,
+             "timeout -s KILL 100 %s run hosta env OMPI_ALLOW_RUN_AS_ROOT=1 "
+             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent='%s rsh'", script, script);
     snprintf(arguments, sizeof arguments,
-             "train %s run.folder=%s run.steps=1000000 run.log_every_steps=20 "
-             "run.hang_seconds=%g %s", in("net.json"), in("own/run"), hang_seconds, one_cpu);
-    pid = start(&(struct how){ .environment = launcher() }, in("long"), arguments);
+             "%s train %s run.folder=%s run.steps=1000000 run.log_every_steps=20 "
+             "run.hang_seconds=%g %s", by_launch ? "launch --hosts hosta,hostb" : "",
+             in("net.json"), in("own/run"), hang_seconds, one_cpu);
+    pid = start(&(struct how){ .environment = by_launch ? environment : launcher() }, in("long"),
+                arguments);
     for (int i = 0; i < 600; i++) {
         struct stat s;
 
@@ -191,7 +198,7 @@ static void a_pulled_cable_is_noticed(void **state)
 
     (void)state;
     assert_int_equal(hosts("up 1gbit"), 0);
-    pid = start_long();
+    pid = start_long(false);
     assert_int_equal(hosts("link-down hostb"), 0);
     await_code(0, 4);
     await_code(1, 4);
@@ -208,12 +215,28 @@ static void a_host_without_power_is_noticed(void **state)
 
     (void)state;
     assert_int_equal(hosts("up 1gbit"), 0);
-    pid = start_long();
+    pid = start_long(false);
     assert_int_equal(hosts("kill hostb"), 0);
     await_code(0, 4);
     printed("error: rank 1 (hostb): ");
     saved_like_alone("hosta");
     end(pid);
+}
+
+static void launch_ends_when_a_host_is_gone(void **state)
+{
+    struct result r;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(hosts("up 1gbit"), 0);
+    pid = start_long(true);
+    assert_int_equal(hosts("kill hostb"), 0);
+    r = finish(pid, in("long"));
+    assert_int_equal(r.code, 4);
+    assert_contains(r.err, "rank 1 (hostb): ");
+    drop(&r);
+    saved_like_alone("hosta");
 }
 
 /* The host of the chief is lost. Rank 1 saves the step on its own disk. Later both hosts start
@@ -226,7 +249,7 @@ static void a_lost_chief_is_replaced_and_comes_back(void **state)
 
     (void)state;
     assert_int_equal(hosts("up 1gbit"), 0);
-    pid = start_long();
+    pid = start_long(false);
     assert_int_equal(hosts("kill hosta"), 0);
     await_code(1, 4);
     assert_false(pm_file_exists(on("hosta", "run/latest")));
@@ -265,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_missing_data_folder_is_one_error),
         cmocka_unit_test(a_pulled_cable_is_noticed),
         cmocka_unit_test(a_host_without_power_is_noticed),
+        cmocka_unit_test(launch_ends_when_a_host_is_gone),
         cmocka_unit_test(a_lost_chief_is_replaced_and_comes_back),
     };
     char name[64];
