@@ -276,6 +276,27 @@ out:
     return err;
 }
 
+/* Compares the model file, which each process reads on its own host. */
+static int compare_model(const struct pm_trainer *t)
+{
+    const char *path = t->run.c->model.onnx;
+    struct pm_sha256 sha;
+    char *bytes = NULL, text[80] = "SHA-256 ";
+    size_t size;
+    int err = PM_OK;
+
+    if (!path)
+        return PM_OK;
+    PM_TRY(pm_file_read(path, &bytes, &size));
+    pm_sha256_start(&sha);
+    pm_sha256_add(&sha, bytes, size);
+    pm_sha256_end(&sha, text + strlen(text));
+    PM_TRY(compare(t, PM_ECONFIG, path, "use the same model file on all hosts", text));
+out:
+    pm_free(bytes);
+    return err;
+}
+
 int pm_trainer_compare(struct pm_trainer *t)
 {
     const struct pm_dataset_info *d = pm_dataset_get_info(t->run.e->train);
@@ -293,6 +314,7 @@ int pm_trainer_compare(struct pm_trainer *t)
              (unsigned long long)pm_dataset_hash(t->run.e->train));
     PM_TRY(compare(t, PM_EDATA, t->run.c->data.folder,
                    "the data folder must have the same files on all hosts", text));
+    PM_TRY(compare_model(t));
     snprintf(text, sizeof text, "%d, of names and shapes %016llx",
              pm_clones_master(t->run.clones)->count,
              (unsigned long long)hash_clones(t->run.clones));

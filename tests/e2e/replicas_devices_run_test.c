@@ -161,6 +161,27 @@ static void a_device_is_left_out(void **state)
     pm_free(text);
 }
 
+/* Each process reads the model file in its own folder. Both files have the same variables. */
+static void unlike_model_files_are_refused(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    check(train(0, "", "short", "run.steps=10"), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(command, sizeof command, "%s", in("place-%d", rank));
+        assert_int_equal(mkdir(command, 0755), 0);
+        check(run(NULL, "export %s export.file=%s/m.onnx", rank ? in("short") : in("alone"),
+                  command), 0);
+    }
+    snprintf(command, sizeof command, "sh -c 'cd %s/place-$OMPI_COMM_WORLD_RANK; "
+             "exec \"$0\" \"$@\"'", folder);
+    check(run(&(struct how){ .environment = launcher(2, command) },
+              "train %s run.folder=%s model='{\"onnx\":\"m.onnx\"}' devices='[\"cpu\"]'",
+              in("net.json"), in("models")), 2, "m.onnx: rank 0 (", "has SHA-256 ",
+          "use the same model file on all hosts");
+}
+
 /* The thread that writes the chief's checkpoints fails: all end, and the last good one stays. By
  * TCP, because shared memory needs files, too. The limit is in units of 512 bytes. */
 static void a_full_disk_ends_all(void **state)
@@ -193,6 +214,7 @@ int main(void)
         cmocka_unit_test(the_speed_of_each_process_is_reported),
         cmocka_unit_test(a_lost_device_is_opened_again),
         cmocka_unit_test(a_device_is_left_out),
+        cmocka_unit_test(unlike_model_files_are_refused),
         cmocka_unit_test(a_full_disk_ends_all),
     };
 
