@@ -6,7 +6,8 @@
  * below. They wait on condition variables, never inside MPI. After a long wait, a warning names the
  * rank that is late. If a rank fails, every function of every rank returns that rank's error.
  *
- * All ranks must call the functions that exchange something in the same order. */
+ * All ranks must call the functions that exchange something in the same order. Requests are the
+ * exception: any thread of any rank sends them at any time. */
 #ifndef PUMICE_REPLICAS_H
 #define PUMICE_REPLICAS_H
 
@@ -154,6 +155,72 @@ void pm_replica_sum_add(struct pm_replica_sum *s, size_t offset, size_t count, c
 /* Waits until all ranges are summed. (*result)[count]: the sums, valid until the next start.
  * Elements outside of all ranges are undefined. */
 int pm_replica_sum_wait(struct pm_replica_sum *s, const float **result);
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+/* A rank sends a request to one rank, which replies. So ranks exchange something although they do
+ * not take the same steps. A request has a kind, a few bytes (its word), and data of any size; a
+ * reply has a word and data. A rank can also send requests to itself.
+ *
+ * Each rank has one inbox, for the requests that it receives. Requests travel on lines: on each
+ * line, a rank has at most one request to each rank under way, and requests of different lines
+ * overtake each other. Memory grows to the largest message and is then used again. */
+enum { PM_REPLICA_LINES = 2, PM_REPLICA_WORD = 112 };
+struct pm_replica_inbox;
+/* A request that has arrived. `data` is valid until its reply. */
+struct pm_replica_request {
+    int rank, line; /* of the sender */
+    unsigned kind;  /* above 0 */
+    char word[PM_REPLICA_WORD];
+    const char *data;
+    size_t size;
+};
+/* Begins to receive. senders: requests come from the ranks 0 .. senders - 1, and from higher ones;
+ * pm_replica_inbox_take waits only for the end of the former. All ranks create an inbox. */
+struct pm_replica_inbox *pm_replica_inbox_create(struct pm_replicas *r, int senders);
+/* Call it after the last pm_replica_inbox_take. Before pm_replica_inbox_end, it counts as a failure
+ * of this process. */
+void pm_replica_inbox_destroy(struct pm_replica_inbox **i);
+/* Takes the request that arrived first among those for which may(ctx, request) is true (NULL: all);
+ * waits for one. *over is true, and *out is unset, if all senders have ended and no request is
+ * left, or after pm_replica_inbox_close. Each request that is taken needs a reply before the next
+ * one is taken. One thread, not necessarily the trainer's, takes and replies. */
+int pm_replica_inbox_take(struct pm_replica_inbox *i,
+                          bool (*may)(void *ctx, const struct pm_replica_request *q), void *ctx,
+                          struct pm_replica_request *out, bool *over);
+/* Returns `size` bytes to be filled with the data of the reply. */
+void *pm_replica_inbox_space(struct pm_replica_inbox *i, const struct pm_replica_request *q,
+                             size_t size);
+/* Sends the reply. word: `bytes` bytes, at most PM_REPLICA_WORD. The data is that of the last
+ * pm_replica_inbox_space for this request, or nothing. */
+void pm_replica_inbox_reply(struct pm_replica_inbox *i, const struct pm_replica_request *q,
+                            const void *word, size_t bytes);
+/* Makes pm_replica_inbox_take return, because this process fails. For any thread. */
+void pm_replica_inbox_close(struct pm_replica_inbox *i);
+/* Records a failure that the thread which takes requests found: its error text is that of this
+ * process. */
+void pm_replica_inbox_fail(struct pm_replica_inbox *i, int err);
+/* Says that this rank sends no more requests, and waits until every rank has said so. */
+int pm_replica_inbox_end(struct pm_replica_inbox *i);
+
+/* A place for requests to one rank on one line. Destroy it before this rank's inbox. */
+struct pm_replica_call;
+struct pm_replica_call *pm_replica_call_create(struct pm_replica_inbox *own, int to, int line);
+void pm_replica_call_destroy(struct pm_replica_call **c);
+/* Returns `size` bytes to be filled with the data of the next request. */
+void *pm_replica_call_space(struct pm_replica_call *c, size_t size);
+/* Sends a request; its data is that of pm_replica_call_space since the last start. word: `bytes`
+ * bytes, at most PM_REPLICA_WORD. */
+void pm_replica_call_start(struct pm_replica_call *c, unsigned kind, const void *word,
+                           size_t bytes);
+/* Waits for the reply. word receives its first `bytes` bytes. *data (may be NULL): the reply's
+ * data, *size bytes, valid until the next start. */
+int pm_replica_call_wait(struct pm_replica_call *c, void *word, size_t bytes, const char **data,
+                         size_t *size);
+/* Waits until done(ctx, rank) returns true. It may set *rank to a rank that the warning after a
+ * long wait names; it is called often, from the calling thread, and must not call functions of this
+ * header. For any thread. */
+int pm_replicas_until(struct pm_replicas *r, bool (*done)(void *ctx, int *rank), void *ctx);
 
 #ifdef __cplusplus
 }

@@ -222,9 +222,8 @@ void pm_job_submit(struct pm_replicas *r, struct pm_job *j)
 }
 
 /* The lock is held; it is released while the line is written. */
-static void warn(struct pm_replicas *r, const struct pm_job *j)
+static void warn(struct pm_replicas *r, int rank)
 {
-    const int rank = atomic_load(&j->waiting);
     char text[256];
 
     if (rank < 0)
@@ -239,9 +238,8 @@ static void warn(struct pm_replicas *r, const struct pm_job *j)
  * others for their states. A rank that does not answer is lost. A rank that answers may have
  * received the signal, too. Then the step may not end in time, and this process stops waiting. The
  * lock is held. */
-static void heed_signal(struct pm_replicas *r, const struct pm_job *j)
+static void heed_signal(struct pm_replicas *r, int rank)
 {
-    const int rank = atomic_load(&j->waiting);
     const double now = pm_seconds();
     char who[256], text[400];
 
@@ -264,25 +262,52 @@ static void heed_signal(struct pm_replicas *r, const struct pm_job *j)
     }
 }
 
-int pm_job_wait(struct pm_replicas *r, struct pm_job *j)
+/* Waits until done returns true, or something failed. The lock is held. */
+static void wait_until(struct pm_replicas *r, bool (*done)(void *ctx, int *rank), void *ctx)
 {
     const double began = pm_seconds();
-    double warn_at;
+    double warn_at = fmax(first_warning, WARNING_STEPS * r->step_seconds);
+    int rank = -1;
+
+    while (!done(ctx, &rank) && !r->failure) {
+        pm_replicas_wait(r, &r->moved, 0.1);
+        const bool ended = done(ctx, &rank);
+
+        if (r->stop && *r->stop && !ended)
+            heed_signal(r, rank);
+        if (pm_seconds() - began < warn_at || ended)
+            continue;
+        warn(r, rank);
+        warn_at = warn_at < second_warning ? second_warning : warn_at + later_warnings;
+    }
+}
+
+int pm_replicas_until(struct pm_replicas *r, bool (*done)(void *ctx, int *rank), void *ctx)
+{
+    int rank = -1, err = PM_OK;
+
+    pthread_mutex_lock(&r->lock);
+    wait_until(r, done, ctx);
+    if (!done(ctx, &rank))
+        err = pm_fail(r->failure, "%s", r->failure_text);
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+static bool job_finished(void *job, int *rank)
+{
+    const struct pm_job *j = job;
+
+    *rank = atomic_load(&j->waiting);
+    return j->finished;
+}
+
+int pm_job_wait(struct pm_replicas *r, struct pm_job *j)
+{
     int err = PM_OK;
 
     pthread_mutex_lock(&r->lock);
-    warn_at = fmax(first_warning, WARNING_STEPS * r->step_seconds);
-    while (!j->finished && !r->failure) {
-        pm_replicas_wait(r, &r->moved, 0.1);
-        const double now = pm_seconds();
-
-        if (r->stop && *r->stop && !j->finished)
-            heed_signal(r, j);
-        if (now - began < warn_at || j->finished)
-            continue;
-        warn(r, j);
-        warn_at = warn_at < second_warning ? second_warning : warn_at + later_warnings;
-    }
+    wait_until(r, job_finished, j);
     while (!j->finished && r->jobs) /* until the exchange thread has dropped it */
         pm_replicas_wait(r, &r->moved, 0.1);
     j->submitted = false;

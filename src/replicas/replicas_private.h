@@ -12,8 +12,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* TAG_PIECE and above: of sums. */
-enum { TAG_STATE = 1, TAG_GATHER, TAG_BROADCAST, TAG_PROBE, TAG_PIECE };
+/* TAG_PIECE .. TAG_REQUEST - 1: of sums. TAG_REQUEST and above: two for each line of requests. */
+enum {
+    TAG_STATE = 1, TAG_GATHER, TAG_BROADCAST, TAG_PROBE, TAG_PIECE, TAG_REQUEST = TAG_PIECE + 64
+};
 
 struct pm_job {
     /* Moves the job on. Returns 1 if it is finished, else 0, or -1 if the transport failed. Sets
