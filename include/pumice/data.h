@@ -306,6 +306,11 @@ struct pm_loader_options {
                              * in_order is then unused. NULL: all records once an epoch */
     uint64_t seed;
     uint64_t first_step; /* of training; 0 for evaluation */
+    /* Draws the number of training's next batch, in place of first_step, first_step + 1, ....
+     * False: no batch is left. Called once for each batch when the loader begins to make it, from
+     * one of its threads at a time; it may wait. NULL: numbers are consecutive. */
+    bool (*draw)(void *ctx, uint64_t *step);
+    void *draw_ctx;
     /* Several processes can share evaluation's pass. It is cut into `count` parts of consecutive
      * batches, which are about equally long; this loader makes part `index`. count 0: the pass is
      * not shared. most: largest number of batches of the whole pass, also without a share; 0: all
@@ -363,7 +368,8 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out);
 /* Stops the threads, even if they are working. */
 void pm_loader_destroy(struct pm_loader **l);
-/* Returns the next batch in order of steps; *out is NULL at the end of a pass. Waits until the
+/* Returns the next batch in order of steps, or in the order of draws; *out is NULL at the end of a
+ * pass, or after the last draw. Waits until the
  * batch is ready. Return the batch with pm_loader_release before the ring is used up. A worker's
  * error is returned here, with the batch that it belongs to. */
 int pm_loader_next(struct pm_loader *l, struct pm_batch **out);

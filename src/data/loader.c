@@ -34,14 +34,37 @@ enum { DEFAULT_RING = 4, MOST_GRAIN = 16, ERROR_TEXT = PM_SLOT_TEXT };
 
 /* ---- tickets --------------------------------------------------------------------------------- */
 
-/* Gives the next step's free slot its frame. Returns false if there is nothing to do. Called with
- * the lock held, which it releases while it reads. */
+/* Draws the number of the slot's batch. Called with the lock held, which it releases while it
+ * draws. */
+static bool draw_step(struct pm_loader *l, struct pm_slot *s, uint64_t *step)
+{
+    bool drawn;
+
+    s->state = SLOT_FRAMING;
+    pthread_mutex_unlock(&l->lock);
+    drawn = l->o.draw(l->o.draw_ctx, step);
+    pthread_mutex_lock(&l->lock);
+    if (drawn)
+        return true;
+    s->state = SLOT_FREE;
+    l->drawn_out = true;
+    pthread_cond_broadcast(&l->ready);
+    pthread_cond_broadcast(&l->freed);
+    return false;
+}
+
+/* Gives the next step's free slot its number and its frame. Returns false if there is nothing to
+ * do. Called with the lock held, which it releases while it draws or reads. */
 static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct pm_loader_worker *w)
 {
-    const uint64_t step = l->ticket_step;
+    uint64_t step = l->ticket_step;
 
     if (l->ticket_example > 0 || s->state != SLOT_FREE)
         return false;
+    s->turn = step;
+    if (l->o.draw && !draw_step(l, s, &step))
+        return true;
+    s->batch.step = step;
     if (l->o.groups) {
         uint64_t begin;
         const struct pm_frame_group *g = pm_group_of(&l->grouped, step, &begin);
@@ -72,12 +95,11 @@ static bool open_slot(struct pm_loader *l, struct pm_slot *s)
         return true;
     if (s->state != SLOT_FRAMED)
         return false;
-    const int real = pm_loader_examples_of(l, l->ticket_step);
+    const int real = pm_loader_examples_of(l, s->batch.step);
     s->state = SLOT_FILLING;
     s->left = real;
     s->err = PM_OK;
     s->err_example = l->o.slice.count;
-    s->batch.step = l->ticket_step;
     s->batch.valid = real;
     s->skipped = s->batch.skipped = 0;
     memset(s->empty, 0, (size_t)l->o.slice.count * sizeof *s->empty);
@@ -98,7 +120,7 @@ static void set_ready(struct pm_loader *l, struct pm_slot *s)
 static struct pm_slot *take(struct pm_loader *l, struct pm_loader_worker *w, int *begin, int *end)
 {
     for (;;) {
-        if (l->stop || (!l->o.train && l->ticket_step >= l->batches))
+        if (l->stop || l->drawn_out || (!l->o.train && l->ticket_step >= l->batches))
             return NULL;
         struct pm_slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
         if (frame_slot(l, s, w))
@@ -329,8 +351,13 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
     pthread_mutex_lock(&l->lock);
     struct pm_slot *s = &l->slot[l->next_step % (uint64_t)l->o.ring];
     count_ready(l);
-    while (s->state != SLOT_READY || s->batch.step != l->next_step)
+    while (s->state != SLOT_READY || s->turn != l->next_step) {
+        if (l->drawn_out && l->next_step >= l->ticket_step) {
+            pthread_mutex_unlock(&l->lock);
+            return PM_OK;
+        }
         pthread_cond_wait(&l->ready, &l->lock);
+    }
     l->next_step++;
     l->waited += pm_seconds() - begun;
     if (s->err < 0) {

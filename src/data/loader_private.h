@@ -24,9 +24,10 @@ struct pm_loader {
     pthread_cond_t freed, ready;
     atomic_bool stop;     /* set under the lock, also read between examples */
     atomic_uint_least64_t skipped; /* corrupt records skipped so far */
-    uint64_t ticket_step; /* step of the next ticket */
+    uint64_t ticket_step; /* turn of the next ticket: its step, without draws */
+    bool drawn_out;       /* no batch is left; ticket_step is then the number of turns */
     int ticket_example;
-    uint64_t next_step; /* next batch for the caller */
+    uint64_t next_step; /* turn of the next batch for the caller */
     double waited;
     uint64_t ready_slots, takes; /* since pm_loader_fill: sum of ready slots, number of calls */
     double fill;                 /* last result of pm_loader_fill */

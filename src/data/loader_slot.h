@@ -15,6 +15,7 @@ enum pm_slot_state {
 struct pm_slot {
     struct pm_batch batch; /* first member, so that a batch pointer is its slot pointer */
     enum pm_slot_state state;
+    uint64_t turn;    /* of its batch among those of the loader; batch.step without draws */
     int left;         /* number of unfinished examples */
     int slice;        /* number of examples of the loader's slice */
     uint64_t *record; /* [slice], owned; batch.record */

@@ -1,6 +1,9 @@
 /* The loader: the contents of a batch depend only on its number, for any number of threads. */
 #include "loader_numbers.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 struct taken {
     float images[40][BATCH][2];
     int32_t labels[40][BATCH];
@@ -30,6 +33,65 @@ static void take_steps(struct pm_dataset *d, int threads, uint64_t first, uint64
     assert_true(pm_loader_waited(l) >= 0);
     pm_loader_destroy(&l);
     assert_null(l);
+}
+
+/* Draws numbers 3, 5, 7, ..., five of them, slowly, and never from two threads at once. */
+struct drawing {
+    pthread_mutex_t lock;
+    int count;
+    bool together;
+};
+
+static bool draw_number(void *ctx, uint64_t *step)
+{
+    struct drawing *d = ctx;
+
+    if (pthread_mutex_trylock(&d->lock) != 0) {
+        d->together = true;
+        return false;
+    }
+    usleep(500);
+    *step = 3 + 2 * (uint64_t)d->count;
+    pthread_mutex_unlock(&d->lock);
+    return d->count++ < 5;
+}
+
+/* Drawn batches have the content of their numbers, and the loader ends after the last. */
+static void drawn_numbers(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct taken *whole = pm_calloc(1, sizeof *whole);
+    struct pm_batch *b = NULL;
+
+    (void)state;
+    take_steps(d, 2, 0, 13, whole);
+    for (int threads = 1; threads <= 5; threads += 2) {
+        struct drawing drawing = { .lock = PTHREAD_MUTEX_INITIALIZER };
+        struct task task = { COUNT, 200 };
+        struct pm_loader_options o = options(&task, true, threads, 0);
+        struct pm_loader *l = NULL;
+
+        o.draw = draw_number;
+        o.draw_ctx = &drawing;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        for (uint64_t s = 3; s < 13; s += 2) {
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            assert_int_equal(b->step, s);
+            assert_memory_equal(b->field[0], whole->images[s], sizeof whole->images[s]);
+            assert_memory_equal(b->record, whole->record[s], sizeof whole->record[s]);
+            pm_loader_release(l, b);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            assert_null(b);
+        }
+        pm_loader_destroy(&l);
+        assert_int_equal(drawing.count, 6);
+        assert_false(drawing.together);
+    }
+    pm_free(whole);
+    pm_dataset_close(&d);
+    scratch_remove();
 }
 
 /* Three slots: while two batches are in use and the third is requested, at most one can be
@@ -426,6 +488,7 @@ int main(void)
         cmocka_unit_test(same_for_any_threads), cmocka_unit_test(eval_pass),
         cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
         cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),
+        cmocka_unit_test(drawn_numbers),
         cmocka_unit_test(damaged_in_training),  cmocka_unit_test(damaged_in_evaluation),
         cmocka_unit_test(damaged_all),          cmocka_unit_test(in_order),
         cmocka_unit_test(sampled),              cmocka_unit_test(slices_make_the_whole),
