@@ -303,14 +303,15 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     int err = PM_OK;
 
     c->o = *o;
-    c->row = o->count == 1 && !o->among.replicas ? &pm_exchange_none : &pm_exchange_host;
+    c->row = o->count == 1 && !o->among.replicas && !o->among.servers ? &pm_exchange_none
+                                                                      : &pm_exchange_host;
     c->among.count = o->among.replicas ? o->among.count : o->count;
     c->among.first = o->among.first;
     c->among.examples = pm_calloc((size_t)c->among.count, sizeof *c->among.examples);
     c->among.seconds = pm_calloc((size_t)c->among.count, sizeof *c->among.seconds);
     c->among.lost_rank = -1;
     c->o.update.layers = c->row->on_clones;
-    c->o.update.all = o->among.replicas ||
+    c->o.update.all = o->among.replicas || o->among.servers ||
                       (!c->row->on_clones && o->batch_norm_update != PM_BATCH_NORM_FIRST);
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);

@@ -19,7 +19,10 @@
  * Clones of several processes (replicas.h) train one model together. The exchange of each process
  * then also sums over the processes, and each makes the same update. The result has the same bits
  * as that of one process with all these clones if each process has one clone; with more, the sums
- * are sums of the processes' sums. The host computes the moving averages in every case. */
+ * are sums of the processes' sums. The host computes the moving averages in every case.
+ *
+ * In asynchronous training each process makes steps of its own, whose gradients are sent to the
+ * owners of the variables (remote.h). */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -52,6 +55,7 @@ struct pm_clone_failure {
     bool hung, caught, ran;
 };
 struct pm_replicas;
+struct pm_servers_link;
 /* Where a process's clones stand among the clones of all processes that train together, in the
  * order of the processes' ranks. Pointers are borrowed. */
 struct pm_clones_among {
@@ -61,6 +65,9 @@ struct pm_clones_among {
     const double *shares; /* [count]. Replace those of this process's specs */
     const int *of_rank;   /* [ranks]: number of each process's clones */
     int wire;             /* enum pm_replica_wire (replicas.h) */
+    /* Asynchronous training (remote.h): `batch` and all results are those of this process, and the
+     * rest is 0. NULL: none. */
+    struct pm_servers_link *servers;
 };
 /* What each process sends to all others in a step. */
 struct pm_step_word {
@@ -152,7 +159,8 @@ void pm_clones_set_timed(struct pm_clones *c, bool on);
 /* Returns the optimizer's plan on the host (slot 0) with several clones; else NULL. */
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c);
 /* Returns the master copy: values, slots, averages. After steps of several clones, pm_clones_gather
- * copies clone 0's moving averages into it. */
+ * copies clone 0's moving averages into it. In asynchronous training it copies everything from the
+ * owners, and the values also to the clones. */
 struct pm_variables *pm_clones_master(const struct pm_clones *c);
 int pm_clones_gather(struct pm_clones *c);
 /* Copies the master's values to every clone. Call it after loading or initialising them. */

@@ -3,7 +3,8 @@
  *     none   one clone: the optimizer's calls are part of its own plan, nothing is exchanged
  *     host   several clones: gradients are summed in host memory, in the order of the clones, and
  *            the optimizer updates a master copy on the host. With several processes the sum goes
- *            on over them (across.h), and each makes the same update of its own master copy */
+ *            on over them (across.h), and each makes the same update of its own master copy. In
+ *            asynchronous training owners make the update (remote.h) */
 #ifndef PM_EXCHANGE_H
 #define PM_EXCHANGE_H
 

@@ -3,12 +3,15 @@
  * copy on the CPU once, and the new values go to every clone. A step allocates nothing. */
 #include "clones/across.h"
 #include "clones/clones_parts.h"
+#include "clones/host_copy.h"
 #include "clones/moving.h"
+#include "clones/remote.h"
 
 #include <pumice/replicas.h>
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,15 +27,14 @@ enum progress { NOTHING, BUCKETS, WORD };
 struct pm_exchange {
     struct pm_clones *c;         /* borrowed */
     struct push *push;           /* [clones] */
-    struct pm_device *device;    /* the CPU; owned, as are all members below */
-    struct pm_net *net;
-    struct pm_variables *master;
+    struct pm_host_copy host;    /* the master copy; owned, as are all members below */
     struct pm_plan *plan;        /* the update */
     float *sum;                  /* gradients of all clones of this process */
     float *group_sum;            /* of one group of clones; NULL: there are no groups */
     int *group;                  /* [clones]: number of each clone's group; NULL: none */
-    struct pm_across *across;    /* NULL: this process trains alone */
-    size_t added;                /* buckets of this step that were given to it */
+    struct pm_across *across;    /* NULL: this process trains alone, or asynchronously */
+    struct pm_remote *remote;    /* NULL: not asynchronously */
+    size_t added;                /* buckets of this step that were given to across */
     enum progress progress;      /* of this step */
     struct pm_moving moving;     /* used if the host computes the moving averages */
     int lane;                    /* of the sums, in traces */
@@ -64,21 +66,6 @@ static int join(struct pm_exchange *x, int i)
 
     return pm_program_create(k->device, &(struct pm_program_desc){
         .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &x->push[i].program);
-}
-
-static int open_cpu(struct pm_exchange *x)
-{
-    struct pm_device_info *list = NULL;
-    size_t count, index;
-    int err = PM_OK;
-
-    PM_TRY(pm_device_list(&list, &count));
-    PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
-    PM_TRY(pm_device_open(&list[index], &(struct pm_device_options){
-        .hang_seconds = x->c->o.device.hang_seconds, .trace = "host: optimizer" }, &x->device));
-out:
-    pm_free(list);
-    return err;
 }
 
 /* The plans of different sizes of pictures may have different buckets. */
@@ -116,7 +103,7 @@ static int read_groups(struct pm_exchange *x)
     if (clones != count)
         return pm_fail(PM_ECONFIG, "PM_SUM_GROUPS=%s: the numbers must add up to the %d devices",
                        text, count);
-    x->group_sum = pm_calloc(1, x->master->trainable_bytes + 1);
+    x->group_sum = pm_calloc(1, x->host.variables->trainable_bytes + 1);
     return PM_OK;
 }
 
@@ -125,29 +112,22 @@ static int open_host(struct pm_exchange *x)
     struct pm_clones_options *o = &x->c->o;
     int err = PM_OK;
 
-    PM_TRY(open_cpu(x));
-    PM_TRY(o->build(o->ctx, 1, o->frames[0].height, o->frames[0].width, &x->net));
-    PM_TRY(pm_variables_create(x->device, x->net, true,
-                               pm_optimizer_slots(o->update.optimizer, o->update.cfg),
-                               &x->master));
-    if (o->update.averages)
-        pm_variables_keep_averages(x->master);
-    PM_TRY(pm_variables_allocate(x->master));
-    PM_TRY(pm_plan_create(x->net, x->device, x->master, &(struct pm_plan_options){
-        .name = "update", .update_only = true, .update = pm_update_append,
-        .update_ctx = &o->update, .slots = 1, .timed = o->timed, .timeable = o->timeable },
-        &x->plan));
-    PM_TRY(pm_plan_load(x->plan));
-    x->sum = pm_calloc(1, x->master->trainable_bytes + 1);
+    PM_TRY(pm_host_copy_open(o, "host: optimizer", &x->host));
+    PM_TRY(pm_host_copy_plan(&x->host, o,
+                             o->among.servers ? pm_update_prepare_append : pm_update_append,
+                             &o->update, &x->plan));
+    x->sum = pm_calloc(1, x->host.variables->trainable_bytes + 1);
     if (o->among.replicas)
-        x->across = pm_across_create(x->c, x->master->trainable_bytes / sizeof(float),
+        x->across = pm_across_create(x->c, x->host.variables->trainable_bytes / sizeof(float),
                                      most_buckets(x->c));
     PM_TRY(read_groups(x));
+    if (o->among.servers)
+        x->remote = pm_remote_create(o->among.servers, x->host.variables);
     if (!pm_clones_share_moving(x->c))
         return PM_OK;
-    if (o->among.replicas)
-        PM_TRY(pm_moving_check(x->net, true, o->micro_batches));
-    pm_moving_create(x->net, x->master, o->count, &x->moving);
+    if (o->among.replicas || o->among.servers)
+        PM_TRY(pm_moving_check(x->host.net, true, o->micro_batches));
+    pm_moving_create(x->host.net, x->host.variables, o->count, &x->moving);
     for (int i = 0; i < o->count; i++)
         if (pm_clones_moves(x->c, i))
             PM_TRY(pm_moving_join(&x->moving, x->c->clone[i].variables));
@@ -158,13 +138,12 @@ out:
 static void destroy(struct pm_exchange *x)
 {
     pm_across_destroy(&x->across);
+    pm_remote_destroy(&x->remote);
     pm_moving_free(&x->moving);
     for (int i = 0; i < x->c->o.count; i++)
         pm_program_destroy(&x->push[i].program);
     pm_plan_destroy(&x->plan);
-    pm_variables_destroy(&x->master);
-    pm_net_destroy(&x->net);
-    pm_device_close(&x->device);
+    pm_host_copy_close(&x->host);
     pm_free(x->sum);
     pm_free(x->group_sum);
     pm_free(x->group);
@@ -259,7 +238,8 @@ static void add_bucket(struct pm_exchange *x, size_t offset, size_t size, const 
  * backward calls in the same order, even if recomputed calls run between them. */
 static int sum_gradients(struct pm_exchange *x, int slot)
 {
-    const struct pm_plan *first = pm_clones_slot_plan(x->c, 0, slot);
+    const struct pm_clones *c = x->c;
+    const struct pm_plan *first = pm_clones_slot_plan(c, 0, slot);
     const float *sum;
     int err = PM_OK;
 
@@ -272,6 +252,8 @@ static int sum_gradients(struct pm_exchange *x, int slot)
         PM_TRY(sum_bucket(x, slot, b, offset, size, &sum));
         if (x->across)
             add_bucket(x, offset, size, sum);
+        else if (c->o.count == 1)
+            memcpy(x->sum + offset / sizeof(float), sum, size);
     }
 out:
     return err;
@@ -295,11 +277,15 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
         PM_TRY(pm_across_end(x->across, &sum));
         pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
         PM_TRY(pm_moving_end(&x->moving));
+    } else if (x->remote) {
+        PM_TRY(pm_clones_finish_all(c, slot, r));
+        PM_TRY(pm_moving_combine(&x->moving));
     } else if (pm_clones_share_moving(c)) {
         PM_TRY(pm_clones_finish_all(c, slot, r));
         PM_TRY(pm_moving_follow(&x->moving));
     }
-    PM_TRY(pm_buffer_write(x->device, x->master->grads, 0, sum, x->master->trainable_bytes));
+    PM_TRY(pm_buffer_write(x->host.device, x->host.variables->grads, 0, sum,
+                           x->host.variables->trainable_bytes));
 out:
     return err;
 }
@@ -312,14 +298,25 @@ static int push_values(struct pm_exchange *x)
         struct push *p = &x->push[i];
 
         PM_TRY(pm_program_wait(p->program, p->slot));
-        PM_TRY(pm_buffer_read(x->device, x->master->values, 0,
+        PM_TRY(pm_buffer_read(x->host.device, x->host.variables->values, 0,
                               pm_program_in(p->program, p->slot, 0),
-                              pushed_bytes(x->c, x->master)));
+                              pushed_bytes(x->c, x->host.variables)));
         PM_TRY(pm_program_submit(p->program, p->slot));
         p->slot ^= 1;
     }
 out:
     return err;
+}
+
+/* Sends the gradient to the owners of the variables, and receives the new values. A gradient that
+ * is not finite ends the training: no owner receives it. */
+static int update_owners(struct pm_exchange *x, const struct pm_step *step,
+                         const struct pm_step_result *r)
+{
+    if (!r->finite || !isfinite(r->loss))
+        return PM_OK;
+    pm_phases_enter(x->c->o.phases, PM_RUN_EXCHANGE);
+    return pm_remote_push(x->remote, x->plan, &x->moving, step);
 }
 
 /* Sums, updates, and sends the new values; then the step's result is complete. */
@@ -342,6 +339,8 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
     pm_phases_enter(c->o.phases, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(x->plan, 0));
     pm_clones_read_update(x->plan, 0, r);
+    if (x->remote)
+        PM_TRY(update_owners(x, &values, r));
     err = push_values(x);
     if (err == PM_ELOST && x->across)
         err = PM_OK; /* the next step fails, and the other processes learn why */
@@ -410,7 +409,7 @@ out:
 
 static struct pm_variables *master(const struct pm_exchange *x)
 {
-    return x->master;
+    return x->host.variables;
 }
 
 static struct pm_plan *update_plan(const struct pm_exchange *x)
@@ -421,10 +420,14 @@ static struct pm_plan *update_plan(const struct pm_exchange *x)
 /* Moving averages lie after the trainable part of the block. */
 static int gather(struct pm_exchange *x)
 {
-    struct pm_variables *from = x->c->clone[0].variables, *to = x->master;
+    struct pm_variables *from = x->c->clone[0].variables, *to = x->host.variables;
     struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
     int err = PM_OK;
 
+    if (x->remote) {
+        PM_TRY(pm_remote_collect(x->remote));
+        return push_values(x);
+    }
     if (pm_clones_share_moving(x->c))
         return PM_OK;
     PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
@@ -436,7 +439,7 @@ out:
 
 static int scatter(struct pm_exchange *x)
 {
-    struct pm_variables *from = x->master;
+    struct pm_variables *from = x->host.variables;
     int err = PM_OK;
 
     for (int i = 0; i < x->c->o.count; i++) {
@@ -453,7 +456,7 @@ out:
 
 static int give_averages(struct pm_exchange *x)
 {
-    struct pm_variables *from = x->master, *to = x->c->clone[0].variables;
+    struct pm_variables *from = x->host.variables, *to = x->c->clone[0].variables;
 
     return copy(from->device, from->averages, to->device, to->averages,
                 (struct range){ 0, pushed_bytes(x->c, from) });

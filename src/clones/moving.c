@@ -139,7 +139,7 @@ int pm_moving_end(struct pm_moving *m)
     return pm_buffer_write(v->device, v->values, m->offset, m->after, m->bytes);
 }
 
-int pm_moving_follow(struct pm_moving *m)
+int pm_moving_combine(struct pm_moving *m)
 {
     const float *values;
     int err = PM_OK;
@@ -149,6 +149,15 @@ int pm_moving_follow(struct pm_moving *m)
         PM_TRY(pm_moving_values(m, i, &values));
         pm_moving_add(m, values);
     }
+out:
+    return err;
+}
+
+int pm_moving_follow(struct pm_moving *m)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_moving_combine(m));
     PM_TRY(pm_moving_end(m));
 out:
     return err;

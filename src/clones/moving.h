@@ -46,5 +46,7 @@ int pm_moving_begin(struct pm_moving *m);
 int pm_moving_values(struct pm_moving *m, int i, const float **out);
 void pm_moving_add(struct pm_moving *m, const float *clone);
 int pm_moving_end(struct pm_moving *m);
+/* pm_moving_follow without its end: m->after is the combined result, the master is unchanged. */
+int pm_moving_combine(struct pm_moving *m);
 
 #endif

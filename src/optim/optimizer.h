@@ -74,10 +74,20 @@ struct pm_update {
     bool all;      /* the host computes them from the clones' results and averages those
                     * (moving.h) */
     bool averages; /* the plan keeps the variables' averages (averages.h) */
+    /* every > 0: only the variables first, first + every, first + 2 every, ... are updated. */
+    int first, every;
 };
 /* pm_plan_options.update for a plan that holds variables, gradients and slots. Outputs: "result"
  * (F32), "norms" (F32, per trainable variable in block order) and "flag" (U32). */
 void pm_update_append(struct pm_calls *c, void *update);
+/* The two parts of pm_update_append, for plans in different processes. prepare: weight decay and
+ * multipliers; the outputs are those of pm_update_append, and "scale" (F32, per trainable
+ * variable). A gradient g then becomes g * scale * result[PM_RESULT_CLIP]. apply: the optimizer and
+ * the averages, with gradients that are ready and finite. */
+void pm_update_prepare_append(struct pm_calls *c, void *update);
+void pm_update_apply_append(struct pm_calls *c, void *update);
+/* Whether the update changes this variable of the list. */
+bool pm_update_changes(const struct pm_update *u, const struct pm_variables *v, int variable);
 /* pm_plan_options.update for a clone whose update runs elsewhere. Appends only the layers' moving
  * averages and, unless `all`, the averages of these. These calls do not depend on the finite flag.
  * update: a struct pm_update. */

@@ -159,6 +159,19 @@ int pm_update_variable(const struct pm_variables *v, int trainable)
     return -1;
 }
 
+/* Returns the factor of a variable's gradient; 0: the update does not change the variable. */
+static float factor_of(const struct pm_update *u, const struct pm_variables *v, int i)
+{
+    if (u->every > 0 && i % u->every != u->first)
+        return 0;
+    return u->multiplier ? u->multiplier(v->list[i].name, u->ctx) : 1;
+}
+
+bool pm_update_changes(const struct pm_update *u, const struct pm_variables *v, int variable)
+{
+    return v->list[variable].trainable && factor_of(u, v, variable) != 0;
+}
+
 struct tables {
     uint32_t *chunks, *vars, *owner;
     float *decay; /* if the optimizer applies the decay: 2 floats per variable */
@@ -190,7 +203,7 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
         size_t count = pm_shape_count(x->shape), first = v->offset[i] / sizeof(float);
         uint32_t *var = t.vars + 4 * t.var_count;
         float *decay = t.decay + 2 * t.var_count;
-        float multiplier = u->multiplier ? u->multiplier(x->name, u->ctx) : 1;
+        float multiplier = factor_of(u, v, i);
 
         if (!x->trainable)
             continue;
@@ -263,7 +276,7 @@ static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
 
         if (!v->list[i].trainable)
             continue;
-        frozen = pm_update_frozen(v->list[i].name, (void *)u);
+        frozen = !pm_update_changes(u, v, i);
         if (frozen && !before)
             append_range(c, u, p, t, from, v->offset[i]);
         if (!frozen && before)
@@ -274,43 +287,111 @@ static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
         append_range(c, u, p, t, from, v->trainable_bytes);
 }
 
+static struct pm_update_parts start_parts(struct pm_calls *c, const struct pm_update *u,
+                                          const struct tables *t)
+{
+    struct pm_update_parts p = { .chunk_count = t->chunk_count, .var_count = t->var_count };
+
+    p.w = pm_calls_values_block(c), p.g = pm_calls_gradient_block(c);
+    p.chunks = pm_calls_constant(c, "chunks", t->chunks, PM_SHAPE2(t->chunk_count, 4), PM_U32);
+    p.vars = pm_calls_constant(c, "vars", t->vars, PM_SHAPE2(t->var_count, 4), PM_U32);
+    if (u->optimizer->decoupled)
+        p.decay = pm_calls_constant(c, "decay", t->decay, PM_SHAPE2(t->var_count, 2), PM_F32);
+    return p;
+}
+
+static void append_gradients(struct pm_calls *c, const struct pm_update *u,
+                             struct pm_update_parts *p, bool scale)
+{
+    struct gradient_prepare_params prepare = { .chunks = p->chunk_count };
+    struct gradient_norms_params norms = { .vars = p->var_count,
+                                           .clip_variable = u->clip_variable_norm,
+                                           .clip_global = u->clip_norm };
+    struct pm_tensor partials, norm;
+
+    pm_calls_label(c, "gradients");
+    partials = pm_temp(c, PM_SHAPE2(p->chunk_count, 2), PM_F32);
+    norm = pm_calls_output(c, "norms", PM_SHAPE1(p->var_count), PM_F32);
+    p->scale = scale ? pm_calls_output(c, "scale", PM_SHAPE1(p->var_count), PM_F32)
+                     : pm_temp(c, PM_SHAPE1(p->var_count), PM_F32);
+    p->result = pm_calls_output(c, "result", PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
+    p->flag = pm_calls_output(c, "flag", PM_SHAPE1(1), PM_U32);
+    pm_call(c, &prepare_row, (size_t)p->chunk_count, &prepare,
+            PM_BUFS(p->g, p->w, p->chunks, p->vars, partials));
+    pm_call(c, &norms_row, 1, &norms,
+            PM_BUFS(partials, p->vars, PM_NO_TENSOR, norm, p->scale, p->result, p->flag));
+}
+
+static void free_tables(struct tables *t)
+{
+    pm_free(t->chunks);
+    pm_free(t->vars);
+    pm_free(t->owner);
+    pm_free(t->decay);
+}
+
 void pm_update_append(struct pm_calls *c, void *update)
 {
     const struct pm_update *u = update;
     const struct pm_variables *v = pm_calls_variables(c);
     struct tables t = make_tables(c, u);
-    struct pm_update_parts p = { .chunk_count = t.chunk_count, .var_count = t.var_count };
-    struct gradient_prepare_params prepare = { .chunks = t.chunk_count };
-    struct gradient_norms_params norms = { .vars = t.var_count,
-                                           .clip_variable = u->clip_variable_norm,
-                                           .clip_global = u->clip_norm };
-    struct pm_tensor partials, norm;
+    struct pm_update_parts p = start_parts(c, u, &t);
 
-    p.w = pm_calls_values_block(c), p.g = pm_calls_gradient_block(c);
-    p.chunks = pm_calls_constant(c, "chunks", t.chunks, PM_SHAPE2(t.chunk_count, 4), PM_U32);
-    p.vars = pm_calls_constant(c, "vars", t.vars, PM_SHAPE2(t.var_count, 4), PM_U32);
-    if (u->optimizer->decoupled)
-        p.decay = pm_calls_constant(c, "decay", t.decay, PM_SHAPE2(t.var_count, 2), PM_F32);
-    pm_calls_label(c, "gradients");
-    partials = pm_temp(c, PM_SHAPE2(t.chunk_count, 2), PM_F32);
-    norm = pm_calls_output(c, "norms", PM_SHAPE1(t.var_count), PM_F32);
-    p.scale = pm_temp(c, PM_SHAPE1(t.var_count), PM_F32);
-    p.result = pm_calls_output(c, "result", PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
-    p.flag = pm_calls_output(c, "flag", PM_SHAPE1(1), PM_U32);
-    pm_call(c, &prepare_row, (size_t)t.chunk_count, &prepare,
-            PM_BUFS(p.g, p.w, p.chunks, p.vars, partials));
-    pm_call(c, &norms_row, 1, &norms,
-            PM_BUFS(partials, p.vars, PM_NO_TENSOR, norm, p.scale, p.result, p.flag));
+    append_gradients(c, u, &p, false);
     p.step = pm_step_tensor(c);
     append_optimizer(c, u, &p, &t);
     if (u->layers)
         pm_calls_layer_updates(c, p.flag);
     if (u->averages)
         pm_averages_append(c, 0, u->layers || u->all ? v->bytes : v->trainable_bytes, p.flag);
-    pm_free(t.chunks);
-    pm_free(t.vars);
-    pm_free(t.owner);
-    pm_free(t.decay);
+    free_tables(&t);
+}
+
+void pm_update_prepare_append(struct pm_calls *c, void *update)
+{
+    const struct pm_update *u = update;
+    struct tables t = make_tables(c, u);
+    struct pm_update_parts p = start_parts(c, u, &t);
+
+    append_gradients(c, u, &p, true);
+    free_tables(&t);
+}
+
+/* Appends the averages of the variables that belong to this update, also of frozen ones. */
+static void append_averages(struct pm_calls *c, const struct pm_update *u, struct pm_tensor flag)
+{
+    const struct pm_variables *v = pm_calls_variables(c);
+
+    for (int i = u->first; i < v->count; i += u->every) {
+        const size_t floats = pm_shape_count(v->list[i].shape);
+        const size_t blocks = (floats + OWNER_FLOATS - 1) / OWNER_FLOATS;
+
+        pm_averages_append(c, v->offset[i],
+                           v->offset[i] + blocks * OWNER_FLOATS * sizeof(float), flag);
+    }
+}
+
+void pm_update_apply_append(struct pm_calls *c, void *update)
+{
+    const struct pm_update *u = update;
+    struct tables t = make_tables(c, u);
+    struct pm_update_parts p = start_parts(c, u, &t);
+    float result[PM_RESULT_COUNT] = { [PM_RESULT_CLIP] = 1 };
+    float *ones = pm_malloc(((size_t)t.var_count + 1) * sizeof *ones);
+    const uint32_t always = 1;
+
+    assert(u->every > 0);
+    for (int k = 0; k < t.var_count; k++)
+        ones[k] = 1;
+    p.scale = pm_calls_constant(c, "scale", ones, PM_SHAPE1(t.var_count), PM_F32);
+    p.result = pm_calls_constant(c, "result", result, PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
+    p.flag = pm_calls_constant(c, "flag", &always, PM_SHAPE1(1), PM_U32);
+    p.step = pm_step_tensor(c);
+    append_optimizer(c, u, &p, &t);
+    if (u->averages)
+        append_averages(c, u, p.flag);
+    pm_free(ones);
+    free_tables(&t);
 }
 
 bool pm_update_frozen(const char *variable, void *update)

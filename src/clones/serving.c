@@ -1,0 +1,249 @@
+/* serving: serving.h has the contract. */
+#include "clones/serving.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pm_serving {
+    struct pm_serving_options o;
+    pthread_t thread;
+    bool started;
+    atomic_bool ended;
+    int *order, order_count;  /* owned; order_count 0: as they come */
+    atomic_uint_least64_t version; /* updates of the owner; written by the thread */
+    /* Of the thread. */
+    uint64_t *place;          /* [workers] in the order of the next number; owned */
+    pthread_mutex_t lock;     /* of everything below */
+    uint64_t number;          /* of the next batch */
+    struct pm_tally_view tally;
+    uint64_t updates;         /* since the last view */
+    double sum;               /* of their staleness */
+    bool *finished;           /* [workers], owned */
+};
+
+/* ---- numbers and counts ------------------------------------------------------------------ */
+
+/* Draws the number of a worker's next batch; false: none is left. */
+static bool draw(struct pm_serving *s, int worker, uint64_t *number)
+{
+    uint64_t *place = &s->place[worker];
+
+    if (s->order_count == 0) {
+        *number = s->number;
+        s->number += s->number < s->o.limit;
+        return *number < s->o.limit;
+    }
+    for (int k = 0; k < s->order_count; k++, ++*place)
+        if (s->order[*place % (uint64_t)s->order_count] == worker) {
+            *number = s->o.first + (*place)++;
+            return *number < s->o.limit;
+        }
+    return false; /* the order does not have this worker */
+}
+
+static void count_update(struct pm_serving *s, const struct pm_tally_word *w)
+{
+    s->tally.count++;
+    s->tally.skipped += w->skipped;
+    s->updates++;
+    s->sum += (double)w->staleness;
+    if (w->staleness > s->tally.stalest)
+        s->tally.stalest = w->staleness;
+}
+
+static struct pm_tally_answer tally(struct pm_serving *s, const struct pm_replica_request *q)
+{
+    struct pm_tally_answer a = { 0 };
+    struct pm_tally_word w;
+
+    memcpy(&w, q->word, sizeof w);
+    pthread_mutex_lock(&s->lock);
+    if (s->tally.stop == 0)
+        s->tally.stop = w.stop;
+    if (q->kind == PM_ASK_NUMBER)
+        a.none = s->tally.stop != 0 || !draw(s, q->rank, &a.number);
+    if (q->kind == PM_ASK_DONE)
+        count_update(s, &w);
+    if (q->kind == PM_ASK_FINISHED)
+        s->finished[q->rank] = true;
+    a.count = s->tally.count;
+    a.stop = s->tally.stop;
+    pthread_mutex_unlock(&s->lock);
+    return a;
+}
+
+void pm_serving_view(struct pm_serving *s, bool take, struct pm_tally_view *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->tally;
+    out->staleness = s->updates > 0 ? s->sum / (double)s->updates : NAN;
+    out->running = -1;
+    for (int k = s->o.ranks.workers - 1; k >= 0; k--)
+        out->running = s->finished[k] ? out->running : k;
+    if (take) {
+        s->updates = s->tally.stalest = 0;
+        s->sum = 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void pm_serving_stop(struct pm_serving *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->tally.stop == 0)
+        s->tally.stop = -1;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- gradients --------------------------------------------------------------------------- */
+
+/* Whether it is the turn of this request. */
+static bool may(void *ctx, const struct pm_replica_request *q)
+{
+    const struct pm_serving *s = ctx;
+
+    return q->kind != PM_ASK_PUSH || s->order_count == 0 ||
+           s->order[atomic_load(&s->version) % (uint64_t)s->order_count] == q->rank;
+}
+
+static int apply(struct pm_serving *s, const struct pm_replica_request *q)
+{
+    const struct pm_part *part = pm_owner_part(s->o.owner);
+    struct pm_variables *v = pm_owner_variables(s->o.owner);
+    struct pm_push_answer answer;
+    struct pm_push_word word;
+    float *values;
+    int err = PM_OK;
+
+    memcpy(&word, q->word, sizeof word);
+    answer.staleness = atomic_load(&s->version) - word.version;
+    PM_TRY(pm_owner_apply(s->o.owner, &word.step, word.moving,
+                          (const float *)(const void *)q->data));
+    answer.version = atomic_fetch_add(&s->version, 1) + 1;
+    values = pm_replica_inbox_space(s->o.inbox, q, part->floats * sizeof *values);
+    PM_TRY(pm_part_read(part, v, v->values, part->count, values));
+    pm_replica_inbox_reply(s->o.inbox, q, &answer, sizeof answer);
+out:
+    return err;
+}
+
+static int collect(struct pm_serving *s, const struct pm_replica_request *q)
+{
+    const struct pm_part *part = pm_owner_part(s->o.owner);
+    struct pm_variables *v = pm_owner_variables(s->o.owner);
+    const struct pm_push_answer answer = { .version = atomic_load(&s->version) };
+    float *state = pm_replica_inbox_space(s->o.inbox, q,
+                                          pm_part_state_floats(part, v) * sizeof *state);
+    int err = PM_OK;
+
+    PM_TRY(pm_part_read_state(part, v, state));
+    pm_replica_inbox_reply(s->o.inbox, q, &answer, sizeof answer);
+out:
+    return err;
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+static int answer(struct pm_serving *s, const struct pm_replica_request *q)
+{
+    struct pm_tally_answer a;
+
+    if (q->kind == PM_ASK_PUSH)
+        return apply(s, q);
+    if (q->kind == PM_ASK_COLLECT)
+        return collect(s, q);
+    a = tally(s, q);
+    pm_replica_inbox_reply(s->o.inbox, q, &a, sizeof a);
+    return PM_OK;
+}
+
+static void *serve(void *arg)
+{
+    struct pm_serving *s = arg;
+    struct pm_replica_request q;
+    bool over = false;
+    int err = PM_OK;
+
+    while (err == PM_OK) {
+        err = pm_replica_inbox_take(s->o.inbox, may, s, &q, &over);
+        if (err == PM_OK && over)
+            break;
+        if (err == PM_OK)
+            err = answer(s, &q);
+    }
+    if (err < 0)
+        pm_replica_inbox_fail(s->o.inbox, err);
+    atomic_store(&s->ended, true);
+    return NULL;
+}
+
+static void read_order(struct pm_serving *s)
+{
+    const char *text = s->o.order;
+    size_t capacity = 0, count = 0;
+
+    while (text && *text) {
+        char *end;
+        const long k = strtol(text, &end, 10);
+
+        if (end == text)
+            break;
+        PM_GROW(s->order, count, capacity);
+        s->order[count++] = (int)k;
+        text = *end == ',' ? end + 1 : end;
+    }
+    s->order_count = (int)count;
+}
+
+int pm_serving_start(const struct pm_serving_options *o, struct pm_serving **out)
+{
+    struct pm_serving *s = pm_calloc(1, sizeof *s);
+    int code;
+
+    s->o = *o;
+    s->number = s->tally.count = o->first;
+    s->place = pm_calloc((size_t)o->ranks.workers, sizeof *s->place);
+    s->finished = pm_calloc((size_t)o->ranks.workers, sizeof *s->finished);
+    read_order(s);
+    pthread_mutex_init(&s->lock, NULL);
+    code = pthread_create(&s->thread, NULL, serve, s);
+    s->started = code == 0;
+    if (code != 0) {
+        pm_serving_destroy(&s);
+        return pm_fail(PM_EFAIL, "replicas: the thread that serves variables cannot be created: %s",
+                       strerror(code));
+    }
+    *out = s;
+    return PM_OK;
+}
+
+void pm_serving_destroy(struct pm_serving **serving)
+{
+    struct pm_serving *s = *serving;
+
+    if (!s)
+        return;
+    if (s->started) {
+        pm_replica_inbox_close(s->o.inbox);
+        pthread_join(s->thread, NULL);
+    }
+    pthread_mutex_destroy(&s->lock);
+    pm_free(s->order);
+    pm_free(s->place);
+    pm_free(s->finished);
+    pm_free(s);
+    *serving = NULL;
+}
+
+uint64_t pm_serving_updates(struct pm_serving *s)
+{
+    return s->o.first + atomic_load(&s->version);
+}
+
+bool pm_serving_ended(struct pm_serving *s)
+{
+    return atomic_load(&s->ended);
+}
