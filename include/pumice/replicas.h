@@ -49,8 +49,6 @@ const char *pm_replicas_host(const struct pm_replicas *r, int rank);
 int pm_replicas_place(const struct pm_replicas *r, int rank);
 /* Writes the name of this machine; "unknown" if it has none. */
 void pm_replicas_host_name(char *out, size_t size);
-/* The number of ranks on the host of this rank. */
-int pm_replicas_neighbours(const struct pm_replicas *r);
 /* Whether mpirun has bound this process to fewer cores than it could have. *cores: the number of
  * cores that this process may use; *of: that mpirun itself may use, on this host. */
 bool pm_replicas_bound(int *cores, int *of);

@@ -5,7 +5,11 @@
  * A row's note states a difference in meaning. Our default is looked up, not written here. */
 #include "config/flag_rows.h"
 
-#define TOGETHER "fixed: processes make every step together"
+#define SERVERS "the last processes of `mpirun`; only with `run.sync_replicas` false"
+#define SYNC "default `true`"
+#define AGGREGATE \
+    "`0`: all processes. Fewer than all: not available. `run.batch_size` counts all of them"
+#define DELAY "only with `run.sync_replicas` false"
 #define PROCESSES "set by `mpirun -n`; 0: as many as are started"
 #define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
 #define DATA                                                           \
@@ -27,10 +31,10 @@ static const struct pm_flag train[] = {
     FLAG("num_clones", "`1`", "devices", "one entry per clone: `[\"vulkan:0\", \"vulkan:1\"]`"),
     FLAG("clone_on_cpu", "`false`", "devices", "`[\"cpu\"]`"),
     FLAG("worker_replicas", "`1`", "run.replicas", PROCESSES),
-    FLAG("num_ps_tasks", "`0`", "run.parameter_servers", TOGETHER),
+    FLAG("num_ps_tasks", "`0`", "run.parameter_servers", SERVERS),
     FLAG("task", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
-    FLAG("sync_replicas", "`false`", "run.sync_replicas", TOGETHER),
-    FLAG("replicas_to_aggregate", "`1`", "run.replicas_to_aggregate", TOGETHER),
+    FLAG("sync_replicas", "`false`", "run.sync_replicas", SYNC),
+    FLAG("replicas_to_aggregate", "`1`", "run.replicas_to_aggregate", AGGREGATE),
     FLAG("train_dir", "a temporary folder", "run.folder", "must be given"),
     FLAG("log_every_n_steps", "`10`", "run.log_every_steps", NULL),
     FLAG("save_summaries_secs", "`600`", "run.summary_every_secs",
@@ -92,7 +96,7 @@ static const struct pm_flag library[] = {
          "per variable, as there; `optim.clip_norm` clips the norm of all variables together"),
     FLAG("gradient_multipliers", "none", "optim.multipliers",
          "regular expressions instead of names"),
-    FLAG("startup_delay_steps", "`0`", "run.startup_delay_steps", TOGETHER),
+    FLAG("startup_delay_steps", "`0`", "run.startup_delay_steps", DELAY),
     FLAG("trace_every_n_steps", "none", "run.trace_steps",
          "one range of steps, not every n-th step"),
     { 0 },
@@ -209,14 +213,14 @@ static const struct pm_flag inception[] = {
 static const struct pm_flag distributed[] = {
     NONE("job_name", "`\"\"`", "one process"),
     FLAG("task_id", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
-    FLAG("ps_hosts", "`\"\"`", "run.parameter_servers", TOGETHER),
+    FLAG("ps_hosts", "`\"\"`", "run.parameter_servers", SERVERS),
     FLAG("worker_hosts", "`\"\"`", "run.replicas", PROCESSES),
     NONE("protocol", "`\"grpc\"`", NULL),
     FLAG("train_dir", "a temporary folder", "run.folder", NULL),
     FLAG("max_steps", "`1000000`", "run.steps", NULL),
     FLAG("subset", "`\"train\"`", "data.train_split", NULL),
     NONE("log_device_placement", "`false`", NULL),
-    FLAG("num_replicas_to_aggregate", "`-1`", "run.replicas_to_aggregate", TOGETHER),
+    FLAG("num_replicas_to_aggregate", "`-1`", "run.replicas_to_aggregate", AGGREGATE),
     FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
     FLAG("save_summaries_secs", "`180`", "run.summary_every_secs", NULL),
     FLAG("initial_learning_rate", "`0.045`", "schedule.base_lr", NULL),
@@ -247,7 +251,7 @@ static const struct pm_flag inception_eval[] = {
 static const struct pm_flag mobilenet[] = {
     NO_MASTER,
     FLAG("task", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
-    FLAG("ps_tasks", "`0`", "run.parameter_servers", TOGETHER),
+    FLAG("ps_tasks", "`0`", "run.parameter_servers", SERVERS),
     FLAG("batch_size", "`64`", "run.batch_size", NULL),
     FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),
     FLAG("number_of_steps", "none", "run.steps", "`0`: until stopped"),

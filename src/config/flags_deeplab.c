@@ -52,9 +52,10 @@ const struct pm_flag pm_flags_deeplab_train[] = {
     FLAG("clone_on_cpu", "`false`", "devices", "`[\"cpu\"]`"),
     FLAG("num_replicas", "`1`", "run.replicas", "set by `mpirun -n`"),
     FLAG("startup_delay_steps", "`15`", "run.startup_delay_steps",
-         "fixed: processes make every step together"),
+         "times the number of the process, as there; only with `run.sync_replicas` false, the only "
+         "mode there"),
     FLAG("num_ps_tasks", "`0`", "run.parameter_servers",
-         "fixed: processes make every step together"),
+         "the last processes of `mpirun`; only with `run.sync_replicas` false"),
     NONE("master", "`\"\"`", "one process; there is no server to name"),
     FLAG("task", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
     FLAG("train_logdir", "must be given", "run.folder", "must be given"),

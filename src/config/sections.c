@@ -240,6 +240,20 @@ static const struct pm_opt run[] = {
     PM_ENUM(pm_config_run, exchange, 0, "float32|bfloat16",
             "form of gradients between processes: bfloat16 takes half the time of a slow network, "
             "and rounds each number to 8 bits; sums are float32"),
+    PM_BOOL(pm_config_run, sync_replicas, true,
+            "with several processes: all make each step together; false = asynchronous training: "
+            "each process makes steps of its own batch, run.batch_size, and updates the variables "
+            "without waiting for the others"),
+    PM_INT(pm_config_run, replicas_to_aggregate, 0, -1, INT_LARGEST,
+           "synchronous training: gradients that make an update; 0 or -1 = one of each process; a "
+           "multiple of the number of processes = each process computes several parts of its batch "
+           "one after the other, as with run.micro_batches"),
+    PM_INT(pm_config_run, parameter_servers, 0, 0, 799,
+           "asynchronous training: the last so many processes hold the variables and do not train; "
+           "0 = the processes that train hold them"),
+    PM_INT64(pm_config_run, startup_delay_steps, 0, 0, LARGEST,
+             "asynchronous training: a process other than the first begins at this step, or at "
+             "run.steps if that is less; segmentation multiplies it by the number of the process"),
     PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all|last",
             "with several devices, batch norm's moving averages are updated from the first "
             "device's part of the batch, from all parts in turn, or from the last device's part"),
@@ -267,10 +281,8 @@ static const struct pm_opt run[] = {
               "forward pass and memory on the first device; training = those of the training pass "
               "itself, for the whole batch, which needs more memory; 0 = off"),
 #define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
-#define ONLY_BOOL(key, value, help) PM_ONLY_BOOL(key, value, help),
 #include "refused.def"
 #undef ONLY_INT
-#undef ONLY_BOOL
     { 0 },
 };
 

@@ -359,7 +359,8 @@ static struct pm_loader_options loader_options(const struct pm_experiment *e, bo
 }
 
 int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_slice slice,
-                         uint64_t first_step, struct pm_sampler *sampler, struct pm_loader **out)
+                         struct pm_batch_numbers numbers, struct pm_sampler *sampler,
+                         struct pm_loader **out)
 {
     struct pm_loader_options o = loader_options(e, true, sampler);
     int err = PM_OK;
@@ -367,7 +368,9 @@ int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_sli
     PM_TRY(pm_experiment_order(e));
     o.batch = batch;
     o.slice = slice;
-    o.first_step = first_step;
+    o.first_step = numbers.draw ? 0 : numbers.first;
+    o.draw = numbers.draw;
+    o.draw_ctx = numbers.ctx;
     o.order = e->order;
     if (e->frames_count > 1) {
         o.frames = e->frames;

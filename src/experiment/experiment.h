@@ -110,10 +110,16 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 /* Returns the factor of a variable's gradient: 0 if frozen, else the first match of
  * optim.multipliers, else 1. ctx: the experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);
-/* Creates the loader of the training split. slice: the part of the batch that this process
- * loads. */
+/* Creates the loader of the training split. slice: the part of the batch that this process loads.
+ * numbers: of the batches; draw as in pm_loader_options, else they are consecutive. */
+struct pm_batch_numbers {
+    uint64_t first;
+    bool (*draw)(void *ctx, uint64_t *step);
+    void *ctx;
+};
 int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_slice slice,
-                         uint64_t first_step, struct pm_sampler *sampler, struct pm_loader **out);
+                         struct pm_batch_numbers numbers, struct pm_sampler *sampler,
+                         struct pm_loader **out);
 /* Creates the loader of the evaluation split. share: the part of the pass that this process
  * evaluates. groups: of the records, if each picture keeps its own size; else NULL. */
 int pm_experiment_eval_loader(struct pm_experiment *e, struct pm_loader_share share,

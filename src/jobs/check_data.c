@@ -23,8 +23,8 @@ static int check_task(struct pm_experiment *e, struct pm_str *text, struct cJSON
 
     if (!e->task_row->check_data)
         return PM_OK;
-    PM_TRY(pm_experiment_loader(e, batch, (struct pm_batch_slice){ 0, batch }, 0,
-                                &sampler, &loader));
+    PM_TRY(pm_experiment_loader(e, batch, (struct pm_batch_slice){ 0, batch },
+                                (struct pm_batch_numbers){ 0 }, &sampler, &loader));
     PM_TRY(e->task_row->check_data(e->task, loader,
                                    pictures < MOST_PICTURES ? pictures : MOST_PICTURES, text,
                                    object));

@@ -143,8 +143,8 @@ int pm_steps_loader(struct pm_steps *s)
 {
     if (s->synthetic)
         return PM_OK;
-    return pm_experiment_loader(s->e, s->c->run.batch_size, pm_clones_slice(s->clones), 0,
-                                &s->sampler, &s->loader);
+    return pm_experiment_loader(s->e, s->c->run.batch_size, pm_clones_slice(s->clones),
+                                (struct pm_batch_numbers){ 0 }, &s->sampler, &s->loader);
 }
 
 static struct pm_step step_values(const struct pm_steps *s)

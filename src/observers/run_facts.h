@@ -25,6 +25,9 @@ struct pm_run_facts {
 
     uint64_t step;              /* updates submitted */
     uint64_t collected;         /* updates whose results have been read */
+    uint64_t before;            /* collected before the last own step */
+    bool jumps;                 /* training is asynchronous: collected also counts updates of other
+                                 * processes */
     uint64_t saved_step;        /* of the newest checkpoint; UINT64_MAX: none */
     uint64_t evaluated_step;    /* of the last evaluation written; UINT64_MAX: none */
 };

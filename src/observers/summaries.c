@@ -18,6 +18,7 @@ struct pm_summaries {
     bool warned;                      /* about a file that cannot be written */
     bool warned_values;               /* about values that are not finite */
     double written;                   /* pm_seconds of the last step chosen by time; 0: none */
+    uint64_t asked;                   /* last step of pm_summaries_choose */
     uint64_t chosen;                  /* step that writes histograms and pictures; 0: none */
     struct pm_str tag;                /* the last tag */
     const char *const *observed;      /* layers of observed steps; in the experiment's arena */
@@ -122,6 +123,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
     struct pm_str folder = { 0 };
 
     s->e = e;
+    s->asked = step;
     s->train = open_file(s, c->run.folder, step + 1);
     pm_str_add(&folder, "%s/eval", c->run.folder);
     if (c->eval.every_steps > 0)
@@ -348,9 +350,11 @@ bool pm_summaries_choose(struct pm_summaries *s, uint64_t step)
     const int64_t every = s->e->config->run.summary_every_steps;
     const double secs = s->e->config->run.summary_every_secs, now = secs > 0 ? pm_seconds() : 0;
     const bool by_time = secs > 0 && (s->written == 0 || now - s->written >= secs);
+    const uint64_t n = (uint64_t)every, before = s->asked;
 
     s->chosen = 0;
-    if (!s->train || !(by_time || (every > 0 && (step % (uint64_t)every == 0 || step == 1))))
+    s->asked = step;
+    if (!s->train || !(by_time || (every > 0 && (step / n > before / n || step == 1))))
         return false;
     s->chosen = step;
     s->written = by_time ? now : s->written;
@@ -365,7 +369,7 @@ bool pm_summaries_observe(const struct pm_config *c)
 
 bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
 {
-    return s->chosen > 0 && s->chosen == step;
+    return s->chosen > 0 && s->chosen <= step;
 }
 
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)

@@ -47,14 +47,16 @@ void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c,
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics);
 void pm_summaries_saved(struct pm_summaries *s, uint64_t step);
 
-/* Decides whether this step, the next one to begin, writes histograms and pictures. By time it is
+/* Decides whether this step, the next one to begin, writes histograms and pictures: every
+ * run.summary_every_steps, or the next step if that one was not asked for. By time it is
  * the first step of the process, and the first that begins run.summary_every_secs after the last
  * such step. */
 bool pm_summaries_choose(struct pm_summaries *s, uint64_t step);
 /* Whether chosen steps are observed steps of the clones (pm_clones_observe), for activations of the
  * training pass. */
 bool pm_summaries_observe(const struct pm_config *c);
-/* Whether this step was chosen. */
+/* Whether this step was chosen; in asynchronous training also if further updates were counted since
+ * then. */
 bool pm_summaries_due(const struct pm_summaries *s, uint64_t step);
 /* Keeps the first pictures of the batch. Call it before that step. */
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch);

@@ -151,9 +151,17 @@ static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
     return (size_t)r->part_count;
 }
 
-static bool is_logged(const struct pm_run_facts *run, uint64_t step)
+/* Whether the steps from before + 1 to `step` contain one that is to be logged. */
+static bool is_logged(const struct pm_run_facts *run, uint64_t before, uint64_t step)
 {
-    return step % (uint64_t)run->c->run.log_every_steps == 0 || step == (uint64_t)run->e->steps;
+    const uint64_t every = (uint64_t)run->c->run.log_every_steps;
+
+    return step / every > before / every || step == (uint64_t)run->e->steps;
+}
+
+bool pm_watch_is_logged(const struct pm_run_facts *run)
+{
+    return is_logged(run, run->before, run->collected);
 }
 
 /* Adds the metrics of the step's predictions. text: for the progress line. */
@@ -182,11 +190,11 @@ static size_t add_batch_metrics(struct pm_watch *w, const struct pm_step_values 
 }
 
 /* Returns w->line with room for every metric of a step: `first` of them, then those of log_step's
- * add functions and "skipped". It grows only at the first logged step. */
+ * add functions, the staleness and "skipped". It grows only at the first logged step. */
 static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
                                        const struct pm_step_result *r)
 {
-    const size_t need = first + (size_t)r->part_count + PM_RUN_PHASES + 1 +
+    const size_t need = first + (size_t)r->part_count + PM_RUN_PHASES + 3 +
                         pm_step_numbers_most(w->numbers) + pm_rank_rates_values(w->rank_rates);
 
     if (need > w->line_room) {
@@ -233,6 +241,10 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     count += add_batch_metrics(w, values, list + count);
     count += add_phases(s->phases, list + count, names);
     count += add_rank_rates(w, list + count);
+    if (run->jumps) {
+        list[count++] = (struct pm_metric){ "staleness", s->staleness };
+        list[count++] = (struct pm_metric){ "staleness_max", s->stalest };
+    }
     if (run->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){ "skipped", (double)s->skipped };
     for (int i = 0; i < run->spec_count && i < PM_MAX_CLONES; i++)
@@ -253,7 +265,7 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
 int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                   const struct pm_watched_step *s)
 {
-    const bool logged = is_logged(run, run->collected);
+    const bool logged = pm_watch_is_logged(run);
     struct pm_step_values values;
     int err = PM_OK;
 
@@ -266,7 +278,8 @@ int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                        s->result);
     if (w->quiet)
         goto out;
-    pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
+    for (uint64_t k = run->before; k < run->collected; k++)
+        pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
     if (logged)
         log_step(w, run, s, &values);
     else
@@ -278,7 +291,7 @@ out:
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
-    if (is_logged(run, run->step + 1))
+    if (run->jumps || is_logged(run, run->step, run->step + 1)) /* with jumps, any may be logged */
         pm_step_numbers_batch(w->numbers, run, slot, batch);
     if (!w->quiet && pm_summaries_choose(w->summaries, run->step + 1)) {
         pm_summaries_batch(w->summaries, batch);

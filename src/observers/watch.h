@@ -52,9 +52,13 @@ struct pm_watched_step {
     int slot;                 /* in which the step ran */
     float lr;
     uint64_t skipped;         /* damaged records up to this step, since the run began */
+    double staleness, stalest; /* asynchronous training: mean and largest staleness of the updates
+                                * since the last logged step; NAN: none */
     struct pm_phases *phases; /* the seconds since the last logged step are read from it and
                                * reset */
 };
+/* Whether the step that has been collected is a logged step. */
+bool pm_watch_is_logged(const struct pm_run_facts *run);
 int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                   const struct pm_watched_step *s);
 /* Reports an evaluation of run->step over count pictures; detail: the evaluator's, for the page.

@@ -291,15 +291,6 @@ int pm_replicas_place(const struct pm_replicas *r, int rank)
     return r->ranks[rank].place;
 }
 
-int pm_replicas_neighbours(const struct pm_replicas *r)
-{
-    int count = 0;
-
-    for (int i = 0; i < r->count; i++)
-        count += strcmp(r->ranks[i].host, r->ranks[r->rank].host) == 0;
-    return count;
-}
-
 uint64_t pm_replicas_sent(const struct pm_replicas *r)
 {
     return atomic_load(&r->sent);

@@ -114,7 +114,7 @@ static int move_message(struct pm_replicas *r, struct message *m, bool sends, in
         size = !m->head_done                      ? sizeof m->head
                : m->head.size - m->at < CHUNK ? m->head.size - m->at
                                               : CHUNK;
-        m->transfer = sends ? r->row->send(r->transport, rank, tag, next, size)
+        m->transfer = sends ? pm_transfer_send(r, rank, tag, next, size)
                             : r->row->receive(r->transport, rank, tag, next, size);
         if (m->transfer < 0)
             return -1;

@@ -136,6 +136,18 @@ static void write_rate(struct pm_str *html, struct pm_str *json, const struct pm
     pm_chart_write(&c, html, json);
 }
 
+/* Of asynchronous training only. */
+static void write_staleness(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
+{
+    struct pm_chart c = { .id = "staleness", .title = "Staleness", .legend = true };
+
+    if (!train_curve(r, "staleness"))
+        return;
+    pm_chart_curve(&c, train_curve(r, "staleness"), "mean", -1, 4, 0);
+    pm_chart_curve(&c, train_curve(r, "staleness_max"), "largest", -1, 6, 0);
+    pm_chart_write(&c, html, json);
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* The bin of c that begins at this step. Curves of the same lines have the same bins, except where
@@ -248,6 +260,7 @@ void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_re
     write_one(html, json, r, "images_per_second", "Images per second", PM_CHART_NO_LOG, 5);
     write_ranks(html, json, r);
     write_one(html, json, r, "gradient_norm", "Gradient norm", PM_CHART_LOG_IF_FAR, 3);
+    write_staleness(html, json, r);
     write_time(html, json, r);
     pm_html_raw(html, "</div></section>\n");
 }

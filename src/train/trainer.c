@@ -46,20 +46,25 @@ static void catch_signals(void)
             sigaction(unless_ignored[i], &a, NULL);
 }
 
+int pm_trainer_signal(void)
+{
+    return stop_signal;
+}
+
 /* ---- the loop --------------------------------------------------------------------------- */
 
-static struct pm_step step_values(const struct pm_trainer *t)
+struct pm_step pm_trainer_step_values(const struct pm_trainer *t, uint64_t step)
 {
     uint64_t seed = (uint64_t)t->run.c->run.seed;
-    double n = (double)t->run.step + 1;
+    double n = (double)step + 1;
 
     return (struct pm_step){
-        .step = (uint32_t)t->run.step,
+        .step = (uint32_t)step,
         .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
-        .lr = pm_schedule_rate(&t->start.schedule, (int64_t)t->run.step), .loss_scale = 1,
+        .lr = pm_schedule_rate(&t->start.schedule, (int64_t)step), .loss_scale = 1,
         .beta1_power = (float)pow(t->start.betas[0], n),
         .beta2_power = (float)pow(t->start.betas[1], n),
-        .ema_decay = pm_averages_decay(&t->run.c->optim, t->run.step + 1),
+        .ema_decay = pm_averages_decay(&t->run.c->optim, step + 1),
     };
 }
 
@@ -76,7 +81,7 @@ static int one_step(struct pm_trainer *t)
 {
     const int slot = (int)(t->run.step % PM_STEP_SLOTS);
     struct pm_batch *batch = NULL;
-    struct pm_step values = step_values(t);
+    struct pm_step values = pm_trainer_step_values(t, t->run.step);
     enum pm_phase_of_run before;
     int err = PM_OK;
 
@@ -106,17 +111,20 @@ out:
     return err;
 }
 
-static bool is_due(uint64_t step, int64_t every)
+/* Whether a multiple of `every` lies in the steps that the last step has made. */
+static bool is_due(const struct pm_trainer *t, int64_t every)
 {
-    return every > 0 && step % (uint64_t)every == 0;
+    const uint64_t n = (uint64_t)every;
+
+    return every > 0 && t->run.step / n > t->loop.step_before / n;
 }
 
 static int after_step(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->run.c->run;
-    const bool by_time = t->replicas.r ? t->replicas.save : is_save_time(t);
-    const bool saves = is_due(t->run.step, run->save_every_steps) || by_time;
-    const bool evaluates = is_due(t->run.step, t->run.c->eval.every_steps);
+    const bool by_time = t->replicas.sync ? t->replicas.save : is_save_time(t);
+    const bool saves = is_due(t, run->save_every_steps) || by_time;
+    const bool evaluates = is_due(t, t->run.c->eval.every_steps);
     int err = PM_OK;
 
     PM_TRY(pm_trainer_check_written(t));
@@ -126,7 +134,7 @@ static int after_step(struct pm_trainer *t)
     if (saves && !(evaluates && t->saving.stop.metric)) {
         PM_TRY(pm_trainer_save(t)); /* else the evaluation saves, with what it counted */
         PM_TRY(pm_trainer_mend_drift(t));
-    } else if (is_due(t->run.step, run->snapshot_every_steps)) {
+    } else if (is_due(t, run->snapshot_every_steps)) {
         PM_TRY(pm_trainer_drain(t));
         PM_TRY(pm_trainer_snapshot(t));
         PM_TRY(pm_trainer_mend_drift(t));
@@ -185,6 +193,7 @@ static bool stops(const struct pm_trainer *t)
 
 static int loop(struct pm_trainer *t)
 {
+    const int64_t evaluates = t->run.c->eval.every_steps;
     int err = PM_OK;
 
     PM_TRY(pm_trainer_agree_end(t));
@@ -192,22 +201,25 @@ static int loop(struct pm_trainer *t)
         PM_TRY(pm_trainer_save(t));
     /* The process may have been killed, or a device lost, between the last save and its
      * evaluation. */
-    if (!stops(t) && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
+    if (!stops(t) && t->run.step > 0 && evaluates > 0 && t->run.step % (uint64_t)evaluates == 0)
         PM_TRY(pm_trainer_evaluate(t));
     while (!stops(t) && !is_last(t) && !t->saving.stops_early) {
         if (pm_trace_steps_due(&t->trace, &t->run)) {
             PM_TRY(pm_trainer_drain(t));
             PM_TRY(pm_trace_steps_switch(&t->trace, &t->run));
         }
-        PM_TRY(one_step(t));
+        t->loop.step_before = t->run.step;
+        PM_TRY(t->async.on ? pm_trainer_async_step(t) : one_step(t));
         PM_TRY(after_step(t));
     }
+    PM_TRY(pm_trainer_async_wait(t));
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_save(t));
     PM_TRY(pm_trainer_wait_written(t));
     PM_TRY(pm_trace_steps_end(&t->trace, &t->run));
     if (!stops(t) && t->run.c->eval.every_steps > 0 && t->run.step > 0)
         PM_TRY(pm_trainer_evaluate(t));
+    PM_TRY(pm_trainer_async_end(t));
 out:
     return err;
 }
@@ -318,7 +330,10 @@ static int survive(struct pm_trainer *t, int err)
     if (!pm_replicas_failed(t->replicas.r, &rank) || !t->run.clones)
         return err;
     snprintf(why, sizeof why, "%s", pm_error_text());
-    save_survivor(t, rank);
+    if (!t->async.on)
+        save_survivor(t, rank);
+    else if (pm_trainer_async_survive(t) < 0)
+        PM_WARN("train", "%s", pm_error_text());
     if (!pm_replicas_stopped(t->replicas.r))
         return pm_fail(err, "%s", why);
     t->replicas.stop = stop_signal;
@@ -339,9 +354,12 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
     pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);
     pm_replicas_stop_flag(replicas, &stop_signal, answer_seconds);
-    while ((err = loop(&t)) == PM_ELOST && pm_trainer_rewinds(&t))
-        if ((err = pm_trainer_recover(&t, resume_from_snapshot)) < 0)
-            break;
+    if (pm_trainer_goes_alone(&t))
+        err = pm_trainer_async_work(&t);
+    else
+        while ((err = loop(&t)) == PM_ELOST && pm_trainer_rewinds(&t))
+            if ((err = pm_trainer_recover(&t, resume_from_snapshot)) < 0)
+                break;
     if (err < 0 && replicas)
         err = survive(&t, err);
     if (err < 0 && pm_trainer_check_folder(&t) < 0)

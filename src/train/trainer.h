@@ -5,6 +5,7 @@
 
 #include "checkpoints/state.h"
 #include "clones/balancer.h"
+#include "clones/serving.h"
 #include "config/config_changes.h"
 #include "observers/trace_steps.h"
 #include "observers/watch.h"
@@ -58,6 +59,7 @@ struct pm_trainer_loop {
     uint64_t *records;          /* [PM_STEP_SLOTS][examples] of their batches, in the training data;
                                  * owned */
     int examples;               /* of this process's batches */
+    uint64_t step_before;       /* run.step before the last step */
 };
 /* trainer_resume.c: what differs from the config of the run in the folder. */
 struct pm_trainer_resume {
@@ -76,6 +78,7 @@ struct pm_trainer_start {
 /* trainer_replicas.c: training with several processes. */
 struct pm_trainer_replicas {
     struct pm_replicas *r;      /* borrowed; NULL: this process trains alone */
+    struct pm_replicas *sync;   /* r if the processes make every step together, else NULL */
     int *of_rank;               /* [ranks]: clones of each process; owned */
     double *shares;             /* [count]: of all clones; owned */
     int count, first;           /* of all clones; index of this process's first one */
@@ -92,6 +95,20 @@ struct pm_trainer_replicas {
     bool heir;                  /* the chief is lost, and this process saves in its place */
 };
 
+/* trainer_async.c: asynchronous training. */
+struct pm_trainer_async {
+    bool on;                    /* of several processes; all others are 0 without it */
+    struct pm_servers_link link;
+    struct pm_replica_inbox *inbox; /* owned, as the next four */
+    struct pm_owner *owner;     /* NULL: this process holds no variables */
+    struct pm_serving *serving;
+    struct pm_replica_call *tally;   /* requests to the chief, of the trainer's thread */
+    struct pm_replica_call *numbers; /* of the loader's threads */
+    uint64_t skipped;           /* damaged records before this start */
+    bool over;                  /* the chief ends the training */
+    bool finished;              /* the chief makes no more steps of its own */
+};
+
 struct pm_trainer {
     /* Facts for observers, made by trainer_open.c. Later trainer.c writes step, trainer_results.c
      * collected, and trainer_save.c saved_step and evaluated_step. After a device is lost,
@@ -106,6 +123,7 @@ struct pm_trainer {
     struct pm_trainer_writing writing;
     struct pm_trainer_losses losses;
     struct pm_trainer_replicas replicas;
+    struct pm_trainer_async async;
     struct pm_balancer balance;     /* balancer.h */
     struct pm_trace_steps trace;    /* trace_steps.h */
     struct pm_watch *watch;         /* watch.h; owned; quiet if this process is not the chief */
@@ -125,6 +143,13 @@ void pm_trainer_close(struct pm_trainer *t);
 int pm_trainer_clones(struct pm_trainer *t);
 /* Starts a loader at run.step; ends the former loader. */
 int pm_trainer_loader(struct pm_trainer *t);
+
+/* ---- trainer.c ------------------------------------------------------------------------- */
+
+/* Returns rate, powers and seeds of the update with this number. */
+struct pm_step pm_trainer_step_values(const struct pm_trainer *t, uint64_t step);
+/* The signal that asks this process to end; 0: none. */
+int pm_trainer_signal(void);
 
 /* ---- trainer_resume.c ------------------------------------------------------------------ */
 
@@ -148,6 +173,10 @@ void pm_trainer_say_end(const struct pm_trainer *t);
 
 /* Reads the results of the oldest step under way. PM_EFAIL: they are not finite. */
 int pm_trainer_collect(struct pm_trainer *t);
+/* Logs a step's result, which has been collected. number: of its batch. PM_EFAIL: it is not
+ * finite. */
+int pm_trainer_result(struct pm_trainer *t, const struct pm_step_result *r, int slot,
+                      uint64_t number);
 /* Reads the results of all steps under way. */
 int pm_trainer_drain(struct pm_trainer *t);
 
@@ -230,6 +259,8 @@ int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size);
 /* Sets the phase that the other processes see in their warnings. */
 void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase);
 void pm_trainer_say_replicas(const struct pm_trainer *t);
+/* Updates the mean time of a step that began at replicas.began. */
+void pm_trainer_note_time(struct pm_trainer *t);
 
 /* trainer_drift.c. Compares the snapshots of all processes, which must be of the same step. A
  * snapshot that differs from the chief's causes a warning. The chief's then replaces it, and the
@@ -247,6 +278,48 @@ void pm_trainer_measure_again(struct pm_trainer *t);
 /* Call it after each step. A finished measurement may change the clones' parts: then new clones are
  * made. No step may be under way. */
 int pm_trainer_balance(struct pm_trainer *t);
+
+/* ---- trainer_async.c ------------------------------------------------------------------- */
+
+/* Sets the mode and the roles of the processes. Call it first. */
+void pm_trainer_choose_mode(struct pm_trainer *t);
+/* Checks the config for the mode. PM_ECONFIG. */
+int pm_trainer_check_mode(const struct pm_trainer *t);
+/* The number of clones that share run.batch_size. Call it after pm_trainer_join_replicas. */
+int pm_trainer_clones_of_step(const struct pm_trainer *t);
+/* The gradients that each process adds up for one update of synchronous training
+ * (run.replicas_to_aggregate). */
+int pm_trainer_gradients(const struct pm_trainer *t);
+/* Whether this process trains asynchronously and is not the chief: it then runs
+ * pm_trainer_async_work instead of the loop; whether it only holds variables. */
+bool pm_trainer_goes_alone(const struct pm_trainer *t);
+bool pm_trainer_only_serves(const struct pm_trainer *t);
+/* pm_trainer_async_open: before the clones are made; pm_trainer_async_begin: after they have their
+ * values; pm_trainer_open_server replaces both, and the clones, in a process that only holds
+ * variables. pm_trainer_async_close: before, _leave: after the clones are destroyed. */
+void pm_trainer_async_open(struct pm_trainer *t);
+int pm_trainer_async_begin(struct pm_trainer *t);
+int pm_trainer_open_server(struct pm_trainer *t);
+void pm_trainer_async_close(struct pm_trainer *t);
+void pm_trainer_async_leave(struct pm_trainer *t);
+/* pm_loader_options.draw; trainer: struct pm_trainer. */
+bool pm_trainer_draw(void *trainer, uint64_t *step);
+/* A step of the chief: run.step becomes the count of all updates. Without a batch it waits for
+ * updates of others. */
+int pm_trainer_async_step(struct pm_trainer *t);
+/* Takes a snapshot unless the last one is of run.step. */
+int pm_trainer_async_fresh(struct pm_trainer *t);
+/* Of the chief: waits until all workers have ended their last steps. Then ends the training of all
+ * processes. */
+int pm_trainer_async_wait(struct pm_trainer *t);
+int pm_trainer_async_end(struct pm_trainer *t);
+/* What all other processes do: train or serve until the end. */
+int pm_trainer_async_work(struct pm_trainer *t);
+/* Mean and largest staleness of the updates since the last call; NAN: none. */
+void pm_trainer_staleness(struct pm_trainer *t, double *mean, double *most);
+/* Saves the last snapshot after a failure of another process. */
+int pm_trainer_async_survive(struct pm_trainer *t);
+void pm_trainer_say_async(const struct pm_trainer *t);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 /* PM_FLIP=1:7 flips a bit of rank 1's values after step 7, to test pm_trainer_mend_drift. */
 int pm_trainer_flip(struct pm_trainer *t)
 {
-    const char *text = t->replicas.r ? getenv("PM_FLIP") : NULL;
+    const char *text = t->replicas.sync ? getenv("PM_FLIP") : NULL;
     struct pm_variables *v = pm_clones_master(t->run.clones);
     uint32_t bits;
     int rank, step, err = PM_OK;
@@ -55,7 +55,7 @@ out:
 
 int pm_trainer_mend_drift(struct pm_trainer *t)
 {
-    struct pm_replicas *r = t->replicas.r;
+    struct pm_replicas *r = t->replicas.sync;
     const int ranks = pm_replicas_count(r), rank = pm_replicas_rank(r);
     uint64_t own[2 + PM_MAX_SLOTS] = { 0 }, *all;
     const char *name = NULL;

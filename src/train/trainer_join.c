@@ -8,6 +8,19 @@
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
+/* The number of processes on this host that need a device. */
+static int count_neighbours(const struct pm_trainer *t)
+{
+    struct pm_replicas *r = t->replicas.r;
+    const char *own = pm_replicas_host(r, pm_replicas_rank(r));
+    int count = 0;
+
+    for (int k = 0; k < pm_replicas_count(r); k++)
+        if (!t->async.on || k < t->async.link.ranks.workers)
+            count += strcmp(pm_replicas_host(r, k), own) == 0;
+    return count;
+}
+
 /* Takes this process's entries of `devices`: of k processes on a host, process j takes entries j,
  * j + k, .... If there are fewer entries than processes, all must be the CPU, and the processes
  * share its cores. An entry of `replicas` for this rank has devices for it alone. */
@@ -15,7 +28,7 @@ static int deal_devices(struct pm_trainer *t)
 {
     struct pm_replicas *r = t->replicas.r;
     const int rank = pm_replicas_rank(r), place = pm_replicas_place(r, rank);
-    const int neighbours = pm_replicas_neighbours(r), count = t->run.spec_count;
+    const int neighbours = count_neighbours(t), count = t->run.spec_count;
     struct pm_clone_spec *specs = t->run.specs;
     const struct pm_config_replica *own = t->run.c->replica;
     int taken = 0;
@@ -214,7 +227,8 @@ int pm_trainer_join_replicas(struct pm_trainer *t)
     warn_of_binding();
     pm_replicas_limits(x->r, t->run.c->run.hang_seconds, 0);
     x->of_rank = pm_calloc((size_t)pm_replicas_count(x->r), sizeof *x->of_rank);
-    PM_TRY(deal_devices(t));
+    if (!pm_trainer_only_serves(t))
+        PM_TRY(deal_devices(t));
     PM_TRY(pm_trainer_share_devices(t));
 out:
     return err;
@@ -230,12 +244,19 @@ void pm_trainer_leave_replicas(struct pm_trainer *t)
     pm_free(t->replicas.name_text);
     pm_free(t->replicas.lost);
 }
+
 /* ---- the same run everywhere -------------------------------------------------------------- */
 
-/* Returns a hash of the variables and of the buckets in which their gradients are summed. */
-static uint64_t hash_clones(const struct pm_clones *c)
+static const struct pm_variables *variables_of(const struct pm_trainer *t)
 {
-    const struct pm_variables *v = pm_clones_master(c);
+    return t->run.clones ? pm_clones_master(t->run.clones) : pm_owner_variables(t->async.owner);
+}
+
+/* Returns a hash of the variables and of the buckets in which their gradients are summed. */
+static uint64_t hash_clones(const struct pm_trainer *t)
+{
+    const struct pm_variables *v = variables_of(t);
+    const struct pm_clones *c = t->run.clones;
     uint64_t hash = (uint64_t)v->count;
     char shape[64];
 
@@ -246,7 +267,7 @@ static uint64_t hash_clones(const struct pm_clones *c)
         hash = pm_hash_bytes(text, strlen(text), hash);
         hash = pm_hash_bytes(&v->offset[i], sizeof v->offset[i], hash);
     }
-    for (int k = 0; k < pm_clones_frames(c); k++) {
+    for (int k = 0; !t->async.on && k < pm_clones_frames(c); k++) {
         const struct pm_plan *plan = pm_clones_plan(c, 0, k);
 
         for (size_t b = 0; b < pm_plan_buckets(plan); b++) {
@@ -316,8 +337,7 @@ int pm_trainer_compare(struct pm_trainer *t)
                    "the data folder must have the same files on all hosts", text));
     PM_TRY(compare_model(t));
     snprintf(text, sizeof text, "%d, of names and shapes %016llx",
-             pm_clones_master(t->run.clones)->count,
-             (unsigned long long)hash_clones(t->run.clones));
+             variables_of(t)->count, (unsigned long long)hash_clones(t));
     PM_TRY(compare(t, PM_ECONFIG, "the net's variables",
                    "install the same version, and use the same model file on all hosts", text));
 out:

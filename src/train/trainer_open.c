@@ -20,8 +20,11 @@ int pm_trainer_clones(struct pm_trainer *t)
     options.slots = PM_STEP_SLOTS;
     options.phases = &t->phases;
     options.failed = &t->losses.failed;
+    options.micro_batches *= pm_trainer_gradients(t);
     options.timeable = t->run.c->run.trace_steps.count > 0;
-    if (t->replicas.r)
+    if (t->async.on)
+        options.among.servers = &t->async.link;
+    else if (t->replicas.r)
         options.among = (struct pm_clones_among){
             .replicas = t->replicas.r, .count = t->replicas.count, .first = t->replicas.first,
             .shares = t->replicas.shares, .of_rank = t->replicas.of_rank,
@@ -44,7 +47,10 @@ int pm_trainer_loader(struct pm_trainer *t)
     t->loop.examples = slice.count;
     t->loop.records = pm_realloc(t->loop.records, (size_t)(PM_STEP_SLOTS * slice.count) *
                                                       sizeof *t->loop.records);
-    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size, slice, t->run.step,
+    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size, slice,
+                                (struct pm_batch_numbers){
+                                    .first = t->run.step,
+                                    .draw = t->async.on ? pm_trainer_draw : NULL, .ctx = t },
                                 &t->start.sampler, &t->run.loader);
 }
 
@@ -60,7 +66,7 @@ static void warn_of_devices(const struct pm_trainer *t, const struct pm_checkpoi
     const struct cJSON *a = cJSON_GetObjectItem(was, "devices");
     const struct cJSON *b = cJSON_GetObjectItem(is, "devices");
 
-    if (a && b && !cJSON_Compare(a, b, true))
+    if (a && b && !t->async.on && !cJSON_Compare(a, b, true))
         PM_WARN("train",
                 "devices changed since the checkpoint: the run resumes, but its results differ "
                 "from those of an uninterrupted run");
@@ -375,7 +381,9 @@ int pm_trainer_prepare(struct pm_trainer *t)
     const struct pm_config *c = t->run.c;
     int err = PM_OK;
 
+    pm_trainer_choose_mode(t);
     PM_TRY(pm_trainer_check_replicas(t));
+    PM_TRY(pm_trainer_check_mode(t));
     PM_TRY(check_config(c));
     PM_TRY(pm_published_check(c));
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
@@ -384,12 +392,12 @@ int pm_trainer_prepare(struct pm_trainer *t)
     note_data(t);
     if (!t->replicas.r) /* else pm_trainer_open does it */
         PM_TRY(pm_trainer_check_resume(t));
-    PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
+    if (!pm_trainer_only_serves(t))
+        PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
     PM_TRY(pm_trainer_join_replicas(t));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->run.e->train)->count,
                             c->run.batch_size,
-                            t->replicas.r ? t->replicas.count : t->run.spec_count, t->run.e->steps,
-                            &t->start.schedule));
+                            pm_trainer_clones_of_step(t), t->run.e->steps, &t->start.schedule));
     if (t->run.e->optimizer->betas)
         t->run.e->optimizer->betas(t->run.e->optimizer_cfg, &t->start.betas[0], &t->start.betas[1]);
     PM_TRY(choose_metrics(t));
@@ -421,12 +429,17 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(pm_trainer_start_balance(t));
     t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS, t->start.schedule.warmup_steps,
                                !pm_trainer_is_chief(t));
+    if (pm_trainer_only_serves(t))
+        return pm_trainer_open_server(t);
+    pm_trainer_async_open(t);
     if ((err = start(t)) == PM_ELOST && !t->replicas.r)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
+    PM_TRY(pm_trainer_async_begin(t));
     if (pm_trainer_is_chief(t))
         PM_TRY(pm_trainer_write_config(t));
-    PM_TRY(pm_trainer_loader(t));
+    if (!pm_trainer_goes_alone(t)) /* else it begins later */
+        PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
     PM_TRY(pm_trainer_agree(t, &t->run.evaluated_step, sizeof t->run.evaluated_step));
     if (pm_trainer_is_chief(t))
@@ -443,8 +456,10 @@ void pm_trainer_close(struct pm_trainer *t)
     pm_watch_close(t->watch, &t->run);
     pm_watch_destroy(&t->watch);
     pm_loader_destroy(&t->run.loader);
+    pm_trainer_async_close(t);
     pm_evaluator_destroy(&t->saving.evaluator);
     pm_clones_destroy(&t->run.clones);
+    pm_trainer_async_leave(t);
     pm_trainer_snapshot_free(t);
     pm_trainer_leave_replicas(t);
     pm_run_unlock(&t->run.lock);

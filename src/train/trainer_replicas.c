@@ -62,7 +62,9 @@ int pm_trainer_share_start(struct pm_trainer *t)
     t->snapshot.step = s.step;
     t->snapshot.skipped = s.skipped;
     t->run.saved_step = s.saved_step;
-    PM_TRY(pm_trainer_restore(t));
+    t->run.step = t->run.collected = s.step;
+    if (t->run.clones)
+        PM_TRY(pm_trainer_restore(t));
 out:
     return err;
 }
@@ -140,7 +142,7 @@ int pm_trainer_share_batch(struct pm_trainer *t, struct pm_batch *batch)
     double sum = 0;
     int err = PM_OK;
 
-    if (!x->r || !task->set_sum)
+    if (!x->sync || !task->set_sum)
         return PM_OK;
     if (!x->sums)
         create_sums(t);
@@ -157,7 +159,7 @@ void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const st
 {
     struct pm_step_word *w;
 
-    if (!t->replicas.r)
+    if (!t->replicas.sync)
         return;
     t->replicas.began = pm_seconds();
     w = pm_clones_word(t->run.clones);
@@ -170,7 +172,7 @@ void pm_trainer_write_word(struct pm_trainer *t, int signal, bool save, const st
 }
 
 /* Updates the mean time of a step. A single slow step counts at most twice the mean. */
-static void note_time(struct pm_trainer *t)
+void pm_trainer_note_time(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
     const double seconds = pm_seconds() - x->began, before = x->step_seconds;
@@ -183,9 +185,9 @@ void pm_trainer_read_words(struct pm_trainer *t)
 {
     struct pm_trainer_replicas *x = &t->replicas;
 
-    if (x->r)
-        note_time(t);
-    for (int k = 0; x->r && k < pm_replicas_count(x->r); k++) {
+    if (x->sync)
+        pm_trainer_note_time(t);
+    for (int k = 0; x->sync && k < pm_replicas_count(x->r); k++) {
         const struct pm_step_word *w = pm_clones_word_of(t->run.clones, k);
 
         if (x->stop == 0)
@@ -199,7 +201,7 @@ void pm_trainer_read_words(struct pm_trainer *t)
 
 int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size)
 {
-    return t->replicas.r ? pm_replicas_broadcast(t->replicas.r, 0, value, size) : PM_OK;
+    return t->replicas.sync ? pm_replicas_broadcast(t->replicas.sync, 0, value, size) : PM_OK;
 }
 
 void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase)
@@ -211,9 +213,11 @@ void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase)
 
 void pm_trainer_say_replicas(const struct pm_trainer *t)
 {
-    struct pm_replicas *r = t->replicas.r;
+    struct pm_replicas *r = t->replicas.sync;
     struct pm_str text = { 0 };
 
+    if (t->async.on)
+        pm_trainer_say_async(t);
     for (int k = 0, at = 0; r && k < pm_replicas_count(r); at += t->replicas.of_rank[k++]) {
         int examples = 0;
 

@@ -78,6 +78,25 @@ static int fail_non_finite(struct pm_trainer *t, const struct pm_step_result *r,
                    (unsigned long long)t->run.collected, r->loss, name, (double)norm, last);
 }
 
+int pm_trainer_result(struct pm_trainer *t, const struct pm_step_result *r, int slot,
+                      uint64_t number)
+{
+    struct pm_watched_step step = { .result = r, .slot = slot, .phases = &t->phases,
+                                    .lr = pm_schedule_rate(&t->start.schedule, (int64_t)number),
+                                    .skipped = t->loop.skipped_at[slot] };
+    int err = PM_OK;
+
+    t->loop.decay = r->l2;
+    t->loop.loss = r->loss + t->loop.decay;
+    if (!r->finite)
+        PM_TRY(fail_non_finite(t, r, slot));
+    if (pm_watch_is_logged(&t->run))
+        pm_trainer_staleness(t, &step.staleness, &step.stalest);
+    PM_TRY(pm_watch_step(t->watch, &t->run, &step));
+out:
+    return err;
+}
+
 int pm_trainer_collect(struct pm_trainer *t)
 {
     const int slot = (int)(t->run.collected % PM_STEP_SLOTS);
@@ -85,15 +104,8 @@ int pm_trainer_collect(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(pm_clones_collect(t->run.clones, slot, &r));
-    t->run.collected++;
-    t->loop.decay = r.l2;
-    t->loop.loss = r.loss + t->loop.decay;
-    if (!r.finite)
-        PM_TRY(fail_non_finite(t, &r, slot));
-    PM_TRY(pm_watch_step(t->watch, &t->run, &(struct pm_watched_step){
-        .result = &r, .slot = slot, .lr = pm_schedule_rate(&t->start.schedule,
-                                                           (int64_t)t->run.collected - 1),
-        .skipped = t->loop.skipped_at[slot], .phases = &t->phases }));
+    t->run.before = t->run.collected++;
+    PM_TRY(pm_trainer_result(t, &r, slot, t->run.before));
 out:
     return err;
 }

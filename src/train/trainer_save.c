@@ -59,7 +59,7 @@ int pm_trainer_save(struct pm_trainer *t)
     before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(pm_trainer_drain(t));
     PM_TRY(pm_trainer_check_folder(t));
-    PM_TRY(pm_trainer_snapshot(t));
+    PM_TRY(t->async.on ? pm_trainer_async_fresh(t) : pm_trainer_snapshot(t));
     if (!pm_trainer_is_chief(t)) {
         t->run.saved_step = t->run.step;
         goto out;
@@ -110,7 +110,7 @@ int pm_trainer_plan_evaluation(struct pm_trainer *t)
     if (!t->saving.evaluator) {
         PM_TRY(pm_evaluator_create(t->run.e, pm_clones_device(t->run.clones, 0), v,
                                    &t->saving.evaluator));
-        pm_evaluator_share(t->saving.evaluator, t->replicas.r);
+        pm_evaluator_share(t->saving.evaluator, t->replicas.sync);
     }
 out:
     return err;
@@ -128,6 +128,8 @@ static int evaluate(struct pm_trainer *t)
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     pm_trainer_note_phase(t, PM_REPLICA_EVALUATION);
     PM_TRY(pm_trainer_drain(t));
+    if (t->async.on)
+        PM_TRY(pm_trainer_async_fresh(t));
     PM_TRY(pm_trainer_plan_evaluation(t));
     cJSON_Delete(t->saving.metrics);
     t->saving.metrics = cJSON_CreateObject();

@@ -92,17 +92,16 @@ static void eval_split(void **state)
     assert_false(pm_is_folder(in("l")));
 }
 
-/* Values for asynchronous processes, and a number of processes that were not started, give exit
- * code 2 before the run folder is changed. */
+/* Values that only asynchronous training has, and a number of processes that were not started, give
+ * exit code 2 before the run folder is changed. One process may have both modes. */
 static void processes(void **state)
 {
     static const char *const refused[][2] = {
         { "run.replicas=2", "but 1 process was started" },
         { "run.task=1", "mpirun numbers them" },
-        { "run.parameter_servers=1", "processes make every step together" },
-        { "run.sync_replicas=false", "processes make every step together" },
-        { "run.replicas_to_aggregate=2", "processes make every step together" },
-        { "run.startup_delay_steps=15", "processes make every step together" } };
+        { "run.parameter_servers=1", "in synchronous training every process holds" },
+        { "run.replicas_to_aggregate=3", "run.batch_size, 8, must be a multiple of 3" },
+        { "run.startup_delay_steps=15", "the processes make every step together" } };
     (void)state;
 
     for (size_t i = 0; i < PM_COUNT(refused); i++)
@@ -112,6 +111,8 @@ static void processes(void **state)
     check(run(NULL, "train %s run.folder=%s run.replicas=1 run.task=0 run.parameter_servers=0 "
                     "run.sync_replicas=true run.replicas_to_aggregate=0 run.startup_delay_steps=0",
               in("net.json"), in("f")), 0);
+    check(run(NULL, "train %s run.folder=%s run.sync_replicas=false run.steps=5", in("net.json"),
+              in("f")), 0);
 }
 
 static int set_up(void **state)

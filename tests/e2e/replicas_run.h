@@ -5,6 +5,9 @@
 #include "e2e/program.h"
 #include "e2e/same_run.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+
 /* The key `devices` with 1, 2 or 3 CPUs of one thread. */
 static inline const char *cpus(int count)
 {
@@ -67,6 +70,60 @@ static inline bool has_mpirun(void)
         return true;
     print_message("skipped: mpirun (package openmpi-bin) is not installed\n");
     return false;
+}
+
+/* Starts a long run, and waits until it trains. more: further arguments. Returns the process of
+ * mpirun. */
+static inline pid_t start_long(const char *name, int ranks, const char *more)
+{
+    static char arguments[2048];
+    const struct how how = { .environment = launcher(ranks, "") };
+    pid_t pid;
+
+    snprintf(arguments, sizeof arguments,
+             "train %s run.folder=%s run.steps=200000 run.log_every_steps=20 devices='[\"cpu\"]' "
+             "%s", in("net.json"), in("%s", name), more);
+    pid = start(&how, in("%s.run", name), arguments);
+    for (int i = 0; i < 600; i++) {
+        struct stat s;
+
+        if (stat(in("%s/metrics.jsonl", name), &s) == 0 && s.st_size > 2000)
+            return pid;
+        usleep(50000);
+    }
+    fail_msg("%s does not train", name);
+    return pid;
+}
+
+/* Returns the process of a rank, which has the rank in its environment. */
+static inline pid_t process_of(const char *name, int rank)
+{
+    char line[512], command[1024];
+    int pid = 0;
+    FILE *f;
+
+    snprintf(command, sizeof command,
+             "for p in $(pgrep -f 'run.folder=%s '); do "
+             "tr '\\0' '\\n' </proc/$p/environ 2>/dev/null | "
+             "grep -q '^OMPI_COMM_WORLD_RANK=%d$' && echo $p; done",
+             in("%s", name), rank);
+    f = popen(command, "r");
+    while (f && fgets(line, sizeof line, f))
+        pid = atoi(line);
+    if (f)
+        pclose(f);
+    assert_true(pid > 0);
+    return pid;
+}
+
+static inline int newest(const char *name)
+{
+    char *text = get_text(in("%s/latest", name));
+    int step = -1;
+
+    sscanf(text, "checkpoints/step-%d", &step);
+    pm_free(text);
+    return step;
 }
 
 #endif

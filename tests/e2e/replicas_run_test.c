@@ -249,59 +249,6 @@ static void unlike_data_is_refused(void **state)
 
 /* ---- failures ---------------------------------------------------------------------------- */
 
-/* Starts a long run, and waits until it trains. Returns the process of mpirun. */
-static pid_t start_long(const char *name, int ranks)
-{
-    static char arguments[2048];
-    const struct how how = { .environment = launcher(ranks, "") };
-    pid_t pid;
-
-    snprintf(arguments, sizeof arguments,
-             "train %s run.folder=%s run.steps=200000 run.log_every_steps=20 %s", in("net.json"),
-             in("%s", name), "devices='[\"cpu\"]'");
-    pid = start(&how, in("%s.run", name), arguments);
-    for (int i = 0; i < 600; i++) {
-        struct stat s;
-
-        if (stat(in("%s/metrics.jsonl", name), &s) == 0 && s.st_size > 2000)
-            return pid;
-        usleep(50000);
-    }
-    fail_msg("%s does not train", name);
-    return pid;
-}
-
-/* Returns the process of a rank, which has the rank in its environment. */
-static pid_t process_of(const char *name, int rank)
-{
-    char line[512], command[1024];
-    int pid = 0;
-    FILE *f;
-
-    snprintf(command, sizeof command,
-             "for p in $(pgrep -f 'run.folder=%s '); do "
-             "tr '\\0' '\\n' </proc/$p/environ 2>/dev/null | "
-             "grep -q '^OMPI_COMM_WORLD_RANK=%d$' && echo $p; done",
-             in("%s", name), rank);
-    f = popen(command, "r");
-    while (f && fgets(line, sizeof line, f))
-        pid = atoi(line);
-    if (f)
-        pclose(f);
-    assert_true(pid > 0);
-    return pid;
-}
-
-static int newest(const char *name)
-{
-    char *text = get_text(in("%s/latest", name));
-    int step = -1;
-
-    sscanf(text, "checkpoints/step-%d", &step);
-    pm_free(text);
-    return step;
-}
-
 static void a_signal_stops_all_at_one_step(void **state)
 {
     (void)state;
@@ -311,7 +258,7 @@ static void a_signal_stops_all_at_one_step(void **state)
         pid_t pid;
 
         snprintf(name, sizeof name, "stop-%d", rank);
-        pid = start_long(name, 2);
+        pid = start_long(name, 2, "");
         kill(process_of(name, rank), SIGTERM);
         r = finish(pid, in("%s.run", name));
         assert_int_equal(r.code, 143);
@@ -350,7 +297,7 @@ static void a_killed_process_ends_all(void **state)
         int step;
 
         snprintf(name, sizeof name, "kill-%d", rank);
-        pid = start_long(name, 2);
+        pid = start_long(name, 2, "");
         kill(process_of(name, rank), SIGKILL);
         r = finish(pid, in("%s.run", name));
         assert_true(r.code != 0);
@@ -379,7 +326,7 @@ static void a_stopped_process_changes_nothing(void **state)
     char more[64];
 
     (void)state;
-    pid = start_long("pause", 2);
+    pid = start_long("pause", 2, "");
     rank = process_of("pause", 1);
     kill(rank, SIGSTOP);
     sleep(2);

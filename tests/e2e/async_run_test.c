@@ -1,0 +1,323 @@
+/* Asynchronous training in several processes, started by mpirun.
+ *
+ * - One worker with a server has the bits of one process alone. With the order PM_ORDER, two
+ *   workers have the same bits in every run, with and without servers.
+ * - The processes together read each record once. Metrics have the staleness. A checkpoint has the
+ *   values that were evaluated. Runs go on with other numbers of processes and in the other mode.
+ * - A late worker begins at run.startup_delay_steps.
+ * - A signal at any process stops all, and the chief saves. If a process is killed or fails, all
+ *   end, and the last values that the chief has collected are saved.
+ * - Keys that do not fit are one line of error. */
+#include "e2e/replicas_run.h"
+
+/* A net without moving averages, whose sums would have other roundings. */
+#define PLAIN "model.layers='[{\"name\":\"conv1\",\"layer\":\"conv2d\",\"filters\":4}," \
+              "{\"name\":\"drop\",\"layer\":\"dropout\",\"keep\":0.8}," \
+              "{\"name\":\"logits\",\"layer\":\"fully_connected\",\"units\":4}]'"
+#define ASYNC "run.sync_replicas=false devices='[\"cpu\"]'"
+/* The chief collects nothing before the end, because that reads values at other moments. */
+#define UNDISTURBED "run.summary_every_steps=0 run.save_every_secs=0 eval.every_steps=0 " \
+                    "run.save_every_steps=0"
+
+static void one_worker_has_the_bits_of_one_process(void **state)
+{
+    static const char *const kinds[] = {
+        "optim.weight_decay=0.01 optim.clip_norm=2",
+        "optim.name=adam schedule.base_lr=0.001 optim.clip_variable_norm=0.5",
+    };
+    char more[1024];
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(kinds); i++) {
+        char alone[32], served[32];
+
+        snprintf(alone, sizeof alone, "alone-%zu", i);
+        snprintf(served, sizeof served, "served-%zu", i);
+        snprintf(more, sizeof more, "%s %s %s", PLAIN, kinds[i], cpus(1));
+        check(train(0, "", alone, more), 0);
+        snprintf(more, sizeof more, "%s %s %s run.sync_replicas=false run.parameter_servers=1",
+                 PLAIN, kinds[i], cpus(1));
+        check(train(2, "", served, more), 0, "1 process trains");
+        same_bytes(in("%s/checkpoints/step-000010.safetensors", alone),
+                   in("%s/checkpoints/step-000010.safetensors", served));
+        same_bytes(in("%s/checkpoints/step-000020.safetensors", alone),
+                   in("%s/checkpoints/step-000020.safetensors", served));
+        same_losses(alone, served, 1, 20, 0);
+    }
+}
+
+static void an_order_gives_the_same_bits(void **state)
+{
+    (void)state;
+    check(train(2, "-x PM_ORDER=0,1,1,0", "order-a", UNDISTURBED " " ASYNC), 0);
+    check(train(2, "-x PM_ORDER=0,1,1,0", "order-b", UNDISTURBED " " ASYNC), 0);
+    check(train(4, "-x PM_ORDER=0,1,1,0", "order-c", UNDISTURBED " run.parameter_servers=2 " ASYNC),
+          0, "2 others hold the variables");
+    check(train(2, "-x PM_ORDER=0,1", "order-d", UNDISTURBED " " ASYNC), 0);
+    same_bytes(in("order-a/checkpoints/step-000020.safetensors"),
+               in("order-b/checkpoints/step-000020.safetensors"));
+    same_bytes(in("order-a/checkpoints/step-000020.safetensors"),
+               in("order-c/checkpoints/step-000020.safetensors"));
+    assert_int_not_equal(
+        system(in("cmp -s %s/order-a/checkpoints/step-000020.safetensors "
+                  "%s/order-d/checkpoints/step-000020.safetensors", folder, folder)), 0);
+}
+
+/* Returns a number in a checkpoint's .json. */
+static double state_of(const char *name, int step, const char *key)
+{
+    char *text = get_text(in("%s/checkpoints/step-%06d.json", name, step));
+    cJSON *o = cJSON_Parse(text), *found = cJSON_GetObjectItem(o, "state");
+    const double value = number_of(found ? found : o, key);
+
+    cJSON_Delete(o);
+    pm_free(text);
+    return value;
+}
+
+/* 30 batches of 4 are three epochs of 40 records. A damaged record is counted where it is read. */
+static void records_are_read_once(void **state)
+{
+    char *bytes, path[1024], more[2048];
+    size_t size, at = 0;
+    uint64_t length;
+
+    (void)state;
+    check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("damaged")),
+          0);
+    snprintf(path, sizeof path, "%s", in("damaged/shapes_train_00000-of-00001.tfrecord"));
+    assert_int_equal(pm_file_read(path, &bytes, &size), PM_OK);
+    for (int i = 0; at < size; i++, at += 16 + (size_t)length) {
+        memcpy(&length, bytes + at, sizeof length);
+        if (i % 9 == 2)
+            bytes[at + 12 + length / 2] ^= 0x55;
+    }
+    assert_int_equal(pm_file_write(path, bytes, size), PM_OK);
+    pm_free(bytes);
+    snprintf(more, sizeof more, "data.folder=%s data.on_corrupt=skip run.batch_size=4 run.steps=30 "
+             "run.save_every_steps=0 devices='[\"cpu\"]'", in("damaged"));
+    check(train(0, "", "skip-1", more), 0);
+    snprintf(more + strlen(more), sizeof more - strlen(more), " run.sync_replicas=false");
+    check(train(3, "", "skip-n", more), 0);
+    assert_true(state_of("skip-1", 30, "skipped") >= 15);
+    assert_true(state_of("skip-n", 30, "skipped") == state_of("skip-1", 30, "skipped"));
+}
+
+/* The largest staleness in metrics.jsonl. */
+static double stalest(const char *name)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
+    double most = -1;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        cJSON *o = cJSON_Parse(line);
+        const double v = cJSON_GetNumberValue(cJSON_GetObjectItem(o, "staleness_max"));
+
+        most = fmax(most, v); /* NAN: the line has none */
+        cJSON_Delete(o);
+    }
+    pm_free(text);
+    return most;
+}
+
+/* The checkpoint of an evaluated step gives the figures of its evaluation. */
+static void checkpoints_have_the_evaluated_values(void **state)
+{
+    struct result r;
+    cJSON *was, *is;
+    char *text;
+
+    (void)state;
+    check(train(3, "", "evaluated", "run.steps=40 run.parameter_servers=1 " ASYNC), 0,
+          "2 processes train");
+    assert_true(stalest("evaluated") >= 1);
+    text = get_text(in("evaluated/evaluation.json"));
+    was = cJSON_Parse(text);
+    r = run(NULL, "eval %s --json eval.checkpoint=%s", in("evaluated"),
+            in("evaluated/checkpoints/step-000040.safetensors"));
+    assert_int_equal(r.code, 0);
+    is = cJSON_Parse(r.out);
+    assert_true(number_of(was, "step") == 40);
+    assert_true(number_of(cJSON_GetObjectItem(was, "metrics"), "loss") ==
+                number_of(cJSON_GetObjectItem(is, "metrics"), "loss"));
+    cJSON_Delete(was);
+    cJSON_Delete(is);
+    pm_free(text);
+    drop(&r);
+}
+
+static void a_run_goes_on_in_other_ways(void **state)
+{
+    (void)state;
+    check(train(3, "", "more", "run.steps=10 run.parameter_servers=1 " ASYNC), 0);
+    check(train(2, "", "more", "run.steps=20 " ASYNC), 0, "resuming", "at step 10");
+    check(train(0, "", "more", "run.steps=24 run.sync_replicas=false"), 0, "at step 20");
+    check(train(2, "", "more", "run.steps=30 run.sync_replicas=true devices='[\"cpu\"]'"), 0,
+          "at step 24", "run.sync_replicas: false -> true");
+    check(train(4, "", "more", "run.steps=45 run.parameter_servers=3 " ASYNC), 0, "at step 30");
+    assert_int_equal(newest("more"), 45);
+    assert_true(isfinite(logged("more", 45, "loss")));
+}
+
+/* Worker 1 begins at the last step, so nothing is stale; in segmentation the delay is multiplied by
+ * its number. */
+static void late_workers_begin_late(void **state)
+{
+    char more[1024];
+
+    (void)state;
+    check(train(2, "", "late", "run.steps=30 run.startup_delay_steps=100000 " ASYNC), 0);
+    assert_true(stalest("late") == 0);
+    check(train(2, "", "soon", "run.steps=200 run.startup_delay_steps=5 eval.every_steps=0 " ASYNC),
+          0);
+    assert_true(stalest("soon") >= 1);
+    check(run(NULL, "dataset make shapes %s size=64 train=40 validation=8 test=8", in("large")), 0);
+    for (int delay = 7; delay <= 100; delay += 93) {
+        snprintf(more, sizeof more, "train %s/configs/shapes_segmentation.json data.folder=%s "
+                 "run.folder=%s-%d run.steps=12 run.batch_size=2 eval.every_steps=0 "
+                 "run.keep_best=none run.log_every_steps=1 run.startup_delay_steps=%d " ASYNC,
+                 getenv("PUMICE_SOURCE"), in("large"), in("delay"), delay, delay);
+        check(run(&(struct how){ .environment = launcher(2, "") }, more), 0);
+    }
+    assert_true(stalest("delay-100") == 0);
+}
+
+/* ---- failures ---------------------------------------------------------------------------- */
+
+static const char *const long_run = "run.sync_replicas=false run.parameter_servers=1 "
+                                    "run.snapshot_every_steps=20 run.save_every_secs=0 "
+                                    "run.hang_seconds=20";
+
+static void a_signal_stops_all(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 3; rank++) { /* the chief, a worker, a server */
+        char name[32], more[64];
+        struct result r;
+        pid_t pid;
+        int step;
+
+        snprintf(name, sizeof name, "stop-%d", rank);
+        pid = start_long(name, 3, long_run);
+        kill(process_of(name, rank), SIGTERM);
+        r = finish(pid, in("%s.run", name));
+        assert_int_equal(r.code, 143);
+        assert_contains(r.err, "stopped by a signal at step");
+        drop(&r);
+        step = newest(name);
+        assert_true(step > 0);
+        snprintf(more, sizeof more, "run.steps=%d " ASYNC, step + 20);
+        check(run(&(struct how){ .environment = launcher(2, "") }, "train %s run.folder=%s %s",
+                  in("net.json"), in("%s", name), more), 0, "resuming");
+        assert_int_equal(newest(name), step + 20);
+    }
+}
+
+/* A killed chief takes the count with it, and the run has no checkpoint yet. */
+static void a_killed_process_ends_all(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 3; rank++) {
+        char name[32];
+        struct result r;
+        pid_t pid;
+
+        snprintf(name, sizeof name, "kill-%d", rank);
+        pid = start_long(name, 3, long_run);
+        kill(process_of(name, rank), SIGKILL);
+        r = finish(pid, in("%s.run", name));
+        assert_true(r.code != 0);
+        if (rank > 0) {
+            assert_contains(r.err, "is saved, the last one whose values the chief has collected");
+            assert_contains(r.err, rank == 1 ? "rank 1 (" : "rank 2 (");
+            assert_true(newest(name) > 0);
+        }
+        drop(&r);
+        check(run(&(struct how){ .environment = launcher(2, "") },
+                  "train %s run.folder=%s run.steps=%d " ASYNC, in("net.json"), in("%s", name),
+                  rank > 0 ? newest(name) + 10 : 10), 0);
+    }
+}
+
+/* The device of worker 1 fails. */
+static void the_failure_of_one_process_is_that_of_all(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=40000 "
+             "run.snapshot_every_steps=5 " ASYNC " : -n 1 env PM_LOSE=0:40", in("net.json"),
+             in("lost"));
+    check(run(&(struct how){ .environment = launcher(1, command) }, "train %s run.folder=%s",
+              in("net.json"), in("lost")), 4, "rank 1 (", "was lost, as PM_LOSE requests");
+    assert_true(newest("lost") > 0);
+}
+
+/* A gradient that is not finite reaches no owner: the saved values are finite. */
+static void a_gradient_that_is_not_finite_ends_all(void **state)
+{
+    (void)state;
+    check(train(2, "", "infinite", "run.steps=400 schedule.base_lr=1000 eval.every_steps=0 " ASYNC),
+          1, "the gradients are not finite");
+}
+
+static void unfit_keys_are_one_error(void **state)
+{
+    static const char *const bad[][2] = {
+        { "run.parameter_servers=2", "2 of 2 processes leave none to train" },
+        { "run.exchange=bfloat16", "only available with run.sync_replicas true" },
+        { "run.balance=auto", "each process has its own" },
+        { "run.replicas_to_aggregate=2", "each gradient makes an update" },
+        { "run.batch_size=auto", "\"auto\" is not available" },
+        { "run.sync_replicas=true run.startup_delay_steps=3", "run.startup_delay_steps: 3, but" },
+        { "run.sync_replicas=true run.parameter_servers=1", "run.parameter_servers: 1, but" },
+        { "run.sync_replicas=true run.replicas_to_aggregate=3", "3 is not a multiple of" },
+        { "run.sync_replicas=true run.replicas_to_aggregate=8", "must be a multiple of 4" },
+    };
+    char more[512];
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(bad); i++) {
+        snprintf(more, sizeof more, "%s run.batch_size=%s %s", ASYNC, i == 8 ? "14" : "12",
+                 bad[i][0]);
+        check(train(2, "", "bad", more), 2, bad[i][1]);
+    }
+}
+
+/* Each of two processes computes two gradients of a step, one after the other. */
+static void several_gradients_are_micro_batches(void **state)
+{
+    (void)state;
+    check(train(2, "", "parts", "devices='[\"cpu\"]' run.micro_batches=2"), 0);
+    check(train(2, "", "gradients", "devices='[\"cpu\"]' run.replicas_to_aggregate=4"), 0);
+    same_bytes(in("parts/checkpoints/step-000020.safetensors"),
+               in("gradients/checkpoints/step-000020.safetensors"));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return make_world(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_worker_has_the_bits_of_one_process),
+        cmocka_unit_test(an_order_gives_the_same_bits),
+        cmocka_unit_test(records_are_read_once),
+        cmocka_unit_test(checkpoints_have_the_evaluated_values),
+        cmocka_unit_test(a_run_goes_on_in_other_ways),
+        cmocka_unit_test(late_workers_begin_late),
+        cmocka_unit_test(a_signal_stops_all),
+        cmocka_unit_test(a_killed_process_ends_all),
+        cmocka_unit_test(the_failure_of_one_process_is_that_of_all),
+        cmocka_unit_test(a_gradient_that_is_not_finite_ends_all),
+        cmocka_unit_test(unfit_keys_are_one_error),
+        cmocka_unit_test(several_gradients_are_micro_batches),
+    };
+
+    if (!has_mpirun())
+        return 77;
+    return cmocka_run_group_tests(tests, set_up, drop_world);
+}
