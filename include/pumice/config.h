@@ -239,7 +239,7 @@ struct pm_config_run {
     int exchange;               /* enum pm_replica_wire (replicas.h): of gradients */
     bool sync_replicas;         /* false: processes train asynchronously */
     int replicas_to_aggregate;  /* of synchronous training: gradients of an update; <= 0: of all */
-    int parameter_servers;      /* of asynchronous training: processes that do not train */
+    int parameter_servers;      /* processes that hold the variables and do not train */
     int64_t startup_delay_steps; /* of asynchronous training */
     int batch_norm_update;      /* enum pm_batch_norm_update: source of the moving averages */
     struct pm_ints trace_steps; /* first and last step, or one step; none: no trace */

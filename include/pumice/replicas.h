@@ -181,8 +181,8 @@ struct pm_replica_inbox *pm_replica_inbox_create(struct pm_replicas *r, int send
 void pm_replica_inbox_destroy(struct pm_replica_inbox **i);
 /* Takes the request that arrived first among those for which may(ctx, request) is true (NULL: all);
  * waits for one. *over is true, and *out is unset, if all senders have ended and no request is
- * left, or after pm_replica_inbox_close. Each request that is taken needs a reply before the next
- * one is taken. One thread, not necessarily the trainer's, takes and replies. */
+ * left, or after pm_replica_inbox_close. A request may be replied to after others were taken. One
+ * thread, not necessarily the trainer's, takes and replies. */
 int pm_replica_inbox_take(struct pm_replica_inbox *i,
                           bool (*may)(void *ctx, const struct pm_replica_request *q), void *ctx,
                           struct pm_replica_request *out, bool *over);

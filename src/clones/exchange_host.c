@@ -316,6 +316,8 @@ static int update_owners(struct pm_exchange *x, const struct pm_step *step,
     if (!r->finite || !isfinite(r->loss))
         return PM_OK;
     pm_phases_enter(x->c->o.phases, PM_RUN_EXCHANGE);
+    if (x->c->o.among.servers->backups)
+        return pm_remote_push_backed(x->remote, x->plan, &x->moving, step);
     return pm_remote_push(x->remote, x->plan, &x->moving, step);
 }
 

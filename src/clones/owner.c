@@ -12,7 +12,7 @@ struct pm_owner {
     struct pm_plan *plan;         /* NULL: there is nothing to update */
     struct pm_part part;
     struct pm_moving moving;      /* for the decays */
-    float *values;                /* room for the variables that are not trainable */
+    float *values;                /* room for the part's variables */
 };
 
 /* ---- parts ------------------------------------------------------------------------------- */
@@ -214,21 +214,51 @@ out:
     return err;
 }
 
-int pm_owner_apply(struct pm_owner *o, const struct pm_step *step, int moving, const float *part)
+/* Runs the update with these gradients. */
+static int update(struct pm_owner *o, const struct pm_step *step, const float *gradients)
 {
     struct pm_variables *v = o->host.variables;
     struct pm_step *to;
     int err = PM_OK;
 
-    PM_TRY(pm_part_write(&o->part, v, v->grads, o->part.trainable, part));
-    PM_TRY(move_averages(o, moving, part + o->part.trainable_floats));
     if (!o->plan)
         return PM_OK;
+    PM_TRY(pm_part_write(&o->part, v, v->grads, o->part.trainable, gradients));
     to = pm_plan_step(o->plan, 0);
     if (to)
         *to = *step;
     PM_TRY(pm_plan_submit(o->plan, 0));
     PM_TRY(pm_plan_wait(o->plan, 0));
+out:
+    return err;
+}
+
+int pm_owner_apply(struct pm_owner *o, const struct pm_step *step, int moving, const float *part)
+{
+    int err = PM_OK;
+
+    PM_TRY(move_averages(o, moving, part + o->part.trainable_floats));
+    PM_TRY(update(o, step, part));
+out:
+    return err;
+}
+
+int pm_owner_apply_mean(struct pm_owner *o, const struct pm_step *step, const int *moving,
+                        const float *const *parts, int count)
+{
+    const size_t floats = o->part.trainable_floats;
+    int err = PM_OK;
+
+    for (int k = 0; k < count; k++)
+        PM_TRY(move_averages(o, moving[k], parts[k] + floats));
+    for (size_t i = 0; i < floats; i++) {
+        float sum = parts[0][i];
+
+        for (int k = 1; k < count; k++)
+            sum += parts[k][i];
+        o->values[i] = sum / (float)count;
+    }
+    PM_TRY(update(o, step, o->values));
 out:
     return err;
 }

@@ -39,5 +39,9 @@ const struct pm_part *pm_owner_part(const struct pm_owner *o);
  * what `moving` clones of a worker add to them: v <- d^moving v + part, with d the decay of the
  * variable (moving.h). Values that are not finite add nothing. */
 int pm_owner_apply(struct pm_owner *o, const struct pm_step *step, int moving, const float *part);
+/* The same for the mean of several gradients, parts[count], whose moving averages follow one after
+ * the other. moving: [count]. */
+int pm_owner_apply_mean(struct pm_owner *o, const struct pm_step *step, const int *moving,
+                        const float *const *parts, int count);
 
 #endif

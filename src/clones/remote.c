@@ -85,8 +85,9 @@ static void write_moving(const struct pm_remote *r, const struct pm_part *p,
     }
 }
 
-static int start_push(struct pm_remote *r, struct owner *o, const struct pm_plan *plan,
-                      const struct pm_moving *moving, const struct pm_step *step)
+static int start_push(struct pm_remote *r, struct owner *o, enum pm_ask kind,
+                      const struct pm_plan *plan, const struct pm_moving *moving,
+                      const struct pm_step *step)
 {
     const struct pm_push_word word = { *step, o->version, moving->clones };
     float *data = pm_replica_call_space(o->call, o->part.floats * sizeof *data);
@@ -95,7 +96,7 @@ static int start_push(struct pm_remote *r, struct owner *o, const struct pm_plan
     PM_TRY(pm_part_read(&o->part, r->v, r->v->grads, o->part.trainable, data));
     clip(r, &o->part, plan, data);
     write_moving(r, &o->part, moving, data + o->part.trainable_floats);
-    pm_replica_call_start(o->call, PM_ASK_PUSH, &word, sizeof word);
+    pm_replica_call_start(o->call, (unsigned)kind, &word, sizeof word);
 out:
     return err;
 }
@@ -124,9 +125,44 @@ int pm_remote_push(struct pm_remote *r, const struct pm_plan *plan, const struct
 
     r->link->staleness = 0;
     for (int k = 0; k < r->link->ranks.owners; k++)
-        PM_TRY(start_push(r, &r->owner[k], plan, moving, step));
+        PM_TRY(start_push(r, &r->owner[k], PM_ASK_PUSH, plan, moving, step));
     for (int k = 0; k < r->link->ranks.owners; k++)
         PM_TRY(end_push(r, &r->owner[k]));
+out:
+    return err;
+}
+
+/* ---- backups ----------------------------------------------------------------------------- */
+
+/* Reports the stored gradient, and waits until its step is decided. */
+static int wait_for_decision(struct pm_remote *r, struct pm_decision *d)
+{
+    struct pm_servers_link *l = r->link;
+    const struct pm_tally_word word = { .skipped = l->skipped, .step = l->step,
+                                        .stop = l->signal() };
+
+    pm_replica_call_start(l->tally, PM_ASK_STORED, &word, sizeof word);
+    return pm_replica_call_wait(l->tally, d, sizeof *d, NULL, NULL);
+}
+
+int pm_remote_push_backed(struct pm_remote *r, const struct pm_plan *plan,
+                          const struct pm_moving *moving, const struct pm_step *step)
+{
+    const int owners = r->link->ranks.owners;
+    struct pm_decision d;
+    int err = PM_OK;
+
+    for (int k = 0; k < owners; k++)
+        PM_TRY(start_push(r, &r->owner[k], PM_ASK_STORE, plan, moving, step));
+    for (int k = 0; k < owners; k++)
+        PM_TRY(pm_replica_call_wait(r->owner[k].call, NULL, 0, NULL, NULL));
+    PM_TRY(wait_for_decision(r, &d));
+    for (int k = 0; k < owners; k++)
+        pm_replica_call_start(r->owner[k].call, PM_ASK_VALUES, &d, sizeof d);
+    for (int k = 0; k < owners; k++)
+        PM_TRY(end_push(r, &r->owner[k]));
+    r->link->step = d.count;
+    r->link->stop = d.stop;
 out:
     return err;
 }

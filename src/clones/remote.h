@@ -18,6 +18,10 @@ void pm_remote_destroy(struct pm_remote **r);
  * link->staleness. */
 int pm_remote_push(struct pm_remote *r, const struct pm_plan *plan, const struct pm_moving *moving,
                    const struct pm_step *step);
+/* The same for training with backups (serving.h): returns when the step has been decided, with the
+ * values after it; sets link->step and link->stop. */
+int pm_remote_push_backed(struct pm_remote *r, const struct pm_plan *plan,
+                          const struct pm_moving *moving, const struct pm_step *step);
 /* Replaces v's values, slots and averages by those of the owners. */
 int pm_remote_collect(struct pm_remote *r);
 

@@ -5,10 +5,11 @@
  * A row's note states a difference in meaning. Our default is looked up, not written here. */
 #include "config/flag_rows.h"
 
-#define SERVERS "the last processes of `mpirun`; only with `run.sync_replicas` false"
+#define SERVERS \
+    "the last processes of `mpirun`; only with `run.sync_replicas` false, or with " \
+    "`run.replicas_to_aggregate` below the number of processes"
 #define SYNC "default `true`"
-#define AGGREGATE \
-    "`0`: all processes. Fewer than all: not available. `run.batch_size` counts all of them"
+#define AGGREGATE "`0`: all processes; `run.batch_size` counts all gradients of an update together"
 #define DELAY "only with `run.sync_replicas` false"
 #define PROCESSES "set by `mpirun -n`; 0: as many as are started"
 #define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")

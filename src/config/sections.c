@@ -247,10 +247,12 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, replicas_to_aggregate, 0, -1, INT_LARGEST,
            "synchronous training: gradients that make an update; 0 or -1 = one of each process; a "
            "multiple of the number of processes = each process computes several parts of its batch "
-           "one after the other, as with run.micro_batches"),
+           "one after the other, as with run.micro_batches; fewer = each process computes such a "
+           "part of the batch, and those that come last are dropped"),
     PM_INT(pm_config_run, parameter_servers, 0, 0, 799,
-           "asynchronous training: the last so many processes hold the variables and do not train; "
-           "0 = the processes that train hold them"),
+           "asynchronous training, and run.replicas_to_aggregate below the number of processes: "
+           "the last so many processes hold the variables and do not train; 0 = the processes that "
+           "train hold them"),
     PM_INT64(pm_config_run, startup_delay_steps, 0, 0, LARGEST,
              "asynchronous training: a process other than the first begins at this step, or at "
              "run.steps if that is less; segmentation multiplies it by the number of the process"),

@@ -28,6 +28,7 @@ struct pm_watch {
     struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
                                                           * copy */
     struct pm_divergence divergence;
+    char (*dropped_names)[40];              /* owned: of metrics */
     struct pm_metric *line;                 /* owned: room for a logged step's metrics */
     size_t line_room;
 };
@@ -54,6 +55,7 @@ void pm_watch_destroy(struct pm_watch **w)
         pm_loss_averages_free(&(*w)->averages);
         pm_loss_averages_free(&(*w)->snapshot_averages);
         pm_free((*w)->line);
+        pm_free((*w)->dropped_names);
         pm_free(*w);
     }
     *w = NULL;
@@ -189,8 +191,9 @@ static size_t add_batch_metrics(struct pm_watch *w, const struct pm_step_values 
     return (size_t)v->count;
 }
 
-/* Returns w->line with room for every metric of a step: `first` of them, then those of log_step's
- * add functions, the staleness and "skipped". It grows only at the first logged step. */
+/* Returns w->line with room for every metric of a step: `first` of them and of processes, then
+ * those of log_step's add functions, two of the updates and "skipped". It grows only at the first
+ * logged step. */
 static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
                                        const struct pm_step_result *r)
 {
@@ -217,6 +220,30 @@ static size_t add_rank_rates(struct pm_watch *w, struct pm_metric *list)
     return n;
 }
 
+/* Adds what the updates of several processes have: staleness, or dropped gradients. */
+static size_t add_updates(struct pm_watch *w, const struct pm_watched_step *s,
+                          struct pm_metric *list)
+{
+    size_t n = 0;
+    double sum = 0;
+
+    if (s->is_async) {
+        list[n++] = (struct pm_metric){ "staleness", s->staleness };
+        list[n++] = (struct pm_metric){ "staleness_max", s->stalest };
+    }
+    if (!s->dropped)
+        return n;
+    if (!w->dropped_names)
+        w->dropped_names = pm_calloc((size_t)s->workers, sizeof *w->dropped_names);
+    for (int k = 0; k < s->workers; k++) {
+        snprintf(w->dropped_names[k], sizeof w->dropped_names[k], "rank_%d_dropped_gradients", k);
+        list[n++] = (struct pm_metric){ w->dropped_names[k], (double)s->dropped[k] };
+        sum += (double)s->dropped[k];
+    }
+    list[n++] = (struct pm_metric){ "dropped_gradients", sum };
+    return n;
+}
+
 static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
                      const struct pm_watched_step *s, const struct pm_step_values *values)
 {
@@ -231,7 +258,7 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share }, { "queue_fill", fill },
     };
-    struct pm_metric *list = room_for_line(w, PM_COUNT(first), r);
+    struct pm_metric *list = room_for_line(w, PM_COUNT(first) + (size_t)s->workers, r);
     char names[PM_RUN_PHASES][24], more[32] = "";
     size_t count = PM_COUNT(first);
 
@@ -241,10 +268,7 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     count += add_batch_metrics(w, values, list + count);
     count += add_phases(s->phases, list + count, names);
     count += add_rank_rates(w, list + count);
-    if (run->jumps) {
-        list[count++] = (struct pm_metric){ "staleness", s->staleness };
-        list[count++] = (struct pm_metric){ "staleness_max", s->stalest };
-    }
+    count += add_updates(w, s, list + count);
     if (run->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){ "skipped", (double)s->skipped };
     for (int i = 0; i < run->spec_count && i < PM_MAX_CLONES; i++)

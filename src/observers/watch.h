@@ -52,8 +52,12 @@ struct pm_watched_step {
     int slot;                 /* in which the step ran */
     float lr;
     uint64_t skipped;         /* damaged records up to this step, since the run began */
-    double staleness, stalest; /* asynchronous training: mean and largest staleness of the updates
-                                * since the last logged step; NAN: none */
+    bool is_async;            /* asynchronous training; staleness, stalest: mean and largest one of
+                               * the updates since the last logged step; NAN: none */
+    double staleness, stalest;
+    const uint64_t *dropped;  /* [workers]: dropped gradients of each process since the last logged
+                               * step; NULL: none are dropped in this mode */
+    int workers;
     struct pm_phases *phases; /* the seconds since the last logged step are read from it and
                                * reset */
 };

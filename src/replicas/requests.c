@@ -118,6 +118,7 @@ static int move_message(struct pm_replicas *r, struct message *m, bool sends, in
                             : r->row->receive(r->transport, rank, tag, next, size);
         if (m->transfer < 0)
             return -1;
+        *moved |= sends; /* the answer may come soon: the thread polls often */
     }
 }
 

@@ -95,7 +95,7 @@ struct pm_trainer_replicas {
     bool heir;                  /* the chief is lost, and this process saves in its place */
 };
 
-/* trainer_async.c: asynchronous training. */
+/* trainer_async.c: asynchronous training, and training with backups. */
 struct pm_trainer_async {
     bool on;                    /* of several processes; all others are 0 without it */
     struct pm_servers_link link;
@@ -279,7 +279,7 @@ void pm_trainer_measure_again(struct pm_trainer *t);
  * made. No step may be under way. */
 int pm_trainer_balance(struct pm_trainer *t);
 
-/* ---- trainer_async.c ------------------------------------------------------------------- */
+/* ---- trainer_mode.c -------------------------------------------------------------------- */
 
 /* Sets the mode and the roles of the processes. Call it first. */
 void pm_trainer_choose_mode(struct pm_trainer *t);
@@ -290,10 +290,16 @@ int pm_trainer_clones_of_step(const struct pm_trainer *t);
 /* The gradients that each process adds up for one update of synchronous training
  * (run.replicas_to_aggregate). */
 int pm_trainer_gradients(const struct pm_trainer *t);
-/* Whether this process trains asynchronously and is not the chief: it then runs
+/* The examples of a batch of this process, or of all if they make every step together. */
+int pm_trainer_batch(const struct pm_trainer *t);
+/* Whether this process trains asynchronously, or with backups, and is not the chief: it then runs
  * pm_trainer_async_work instead of the loop; whether it only holds variables. */
 bool pm_trainer_goes_alone(const struct pm_trainer *t);
 bool pm_trainer_only_serves(const struct pm_trainer *t);
+void pm_trainer_say_async(const struct pm_trainer *t);
+
+/* ---- trainer_async.c ------------------------------------------------------------------- */
+
 /* pm_trainer_async_open: before the clones are made; pm_trainer_async_begin: after they have their
  * values; pm_trainer_open_server replaces both, and the clones, in a process that only holds
  * variables. pm_trainer_async_close: before, _leave: after the clones are destroyed. */
@@ -315,11 +321,10 @@ int pm_trainer_async_wait(struct pm_trainer *t);
 int pm_trainer_async_end(struct pm_trainer *t);
 /* What all other processes do: train or serve until the end. */
 int pm_trainer_async_work(struct pm_trainer *t);
-/* Mean and largest staleness of the updates since the last call; NAN: none. */
-void pm_trainer_staleness(struct pm_trainer *t, double *mean, double *most);
+/* Sets staleness, or dropped gradients, of the updates since the last call. */
+void pm_trainer_note_updates(struct pm_trainer *t, struct pm_watched_step *s);
 /* Saves the last snapshot after a failure of another process. */
 int pm_trainer_async_survive(struct pm_trainer *t);
-void pm_trainer_say_async(const struct pm_trainer *t);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 

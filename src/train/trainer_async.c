@@ -1,8 +1,15 @@
-/* trainer_async: asynchronous training (run.sync_replicas false). Each worker makes steps of its
- * own batch. Owners (clones/owner.h) hold the variables: the workers themselves, or processes that
- * do nothing else. Rank 0, the chief, counts the updates of all workers and deals the numbers of
+/* trainer_async: training in which the processes do not make every step together: asynchronous
+ * training, and synchronous training with backups.
+ *
+ * Asynchronous (run.sync_replicas false): each worker makes steps of its own batch. Owners
+ * (clones/owner.h) hold the variables: the workers themselves, or processes that do nothing else.
+ * Rank 0, the chief, counts the updates of all workers and deals the numbers of
  * batches, each of which decides the records, the random numbers and the learning rate of a step.
  * The chief's run.step is the count, so it can grow by more than 1 in a step.
+ *
+ * With backups (run.replicas_to_aggregate below the number of workers, serving.h): each worker
+ * computes a gradient of its own batch for each step. The first of them make the update, and the
+ * others are dropped.
  *
  * The chief writes and evaluates what it collects from the owners. Values of a lost owner are lost
  * too, so after a failure the chief saves its last snapshot. */
@@ -12,130 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- roles ------------------------------------------------------------------------------- */
-
-void pm_trainer_choose_mode(struct pm_trainer *t)
-{
-    struct pm_replicas *r = t->replicas.r;
-    struct pm_servers_ranks *ranks = &t->async.link.ranks;
-    const int servers = t->run.c->run.parameter_servers;
-
-    t->async.on = r && !t->run.c->run.sync_replicas;
-    t->replicas.sync = t->run.replicas = t->async.on ? NULL : r;
-    t->run.jumps = t->async.on;
-    if (!t->async.on)
-        return;
-    ranks->workers = pm_replicas_count(r) - servers;
-    ranks->owners = servers > 0 ? servers : ranks->workers;
-    ranks->first_owner = servers > 0 ? ranks->workers : 0;
-}
-
-bool pm_trainer_only_serves(const struct pm_trainer *t)
-{
-    return t->async.on && pm_replicas_rank(t->replicas.r) >= t->async.link.ranks.workers;
-}
-
-bool pm_trainer_goes_alone(const struct pm_trainer *t)
-{
-    return t->async.on && pm_replicas_rank(t->replicas.r) > 0;
-}
-
-/* Checks the keys that only one of the two modes has. */
-static int check_mode(const struct pm_trainer *t)
-{
-    const struct pm_config *c = t->run.c;
-    const struct pm_config_run *run = &c->run;
-
-    if (run->sync_replicas && run->startup_delay_steps > 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.startup_delay_steps: %lld, but the processes make every step "
-                       "together: set it to 0, or run.sync_replicas to false",
-                       pm_config_source(c, "run.startup_delay_steps"),
-                       (long long)run->startup_delay_steps);
-    if (run->sync_replicas && run->parameter_servers > 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.parameter_servers: %d, but in synchronous training every process "
-                       "holds all variables: set it to 0, or run.sync_replicas to false",
-                       pm_config_source(c, "run.parameter_servers"), run->parameter_servers);
-    if (!t->async.on)
-        return PM_OK;
-    if (t->async.link.ranks.workers < 1)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.parameter_servers: %d of %d processes leave none to train: start "
-                       "more processes, or set it to at most %d",
-                       pm_config_source(c, "run.parameter_servers"), run->parameter_servers,
-                       pm_replicas_count(t->replicas.r), pm_replicas_count(t->replicas.r) - 1);
-    if (run->balance == PM_BALANCE_AUTO)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.balance: \"auto\" shares out one batch, but in asynchronous "
-                       "training each process has its own: set it to \"equal\"",
-                       pm_config_source(c, "run.balance"));
-    if (run->exchange != PM_WIRE_FLOAT32)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.exchange: \"bfloat16\" is only available with run.sync_replicas "
-                       "true: set it to \"float32\"",
-                       pm_config_source(c, "run.exchange"));
-    return PM_OK;
-}
-
-static int check_aggregate(const struct pm_trainer *t)
-{
-    const struct pm_config *c = t->run.c;
-    const int all = c->run.replicas_to_aggregate, ranks = pm_replicas_count(t->replicas.r);
-    const char *where = pm_config_source(c, "run.replicas_to_aggregate");
-
-    if (all <= 0 || (all == ranks && !t->async.on))
-        return PM_OK;
-    if (t->async.on)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.replicas_to_aggregate: %d, but in asynchronous training each "
-                       "gradient makes an update: set it to 0, or run.sync_replicas to true",
-                       where, all);
-    if (all < ranks)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.replicas_to_aggregate: %d is less than the %d processes: training "
-                       "without the slowest processes is not available. Set it to 0 (all), or to "
-                       "a multiple of %d",
-                       where, all, ranks, ranks);
-    if (all % ranks != 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.replicas_to_aggregate: %d is not a multiple of the %d %s: set it "
-                       "to 0 (all), or to a multiple",
-                       where, all, ranks, pm_plural(ranks, "process", "processes"));
-    if (c->run.batch_size % (c->run.micro_batches * (all / ranks)) != 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s: run.replicas_to_aggregate: each process computes %d gradients of a "
-                       "step, in %d micro-batches each: run.batch_size, %d, must be a multiple of "
-                       "%d",
-                       where, all / ranks, c->run.micro_batches, c->run.batch_size,
-                       c->run.micro_batches * (all / ranks));
-    return PM_OK;
-}
-
-int pm_trainer_gradients(const struct pm_trainer *t)
-{
-    const int all = t->run.c->run.replicas_to_aggregate;
-
-    return all > 0 ? all / pm_replicas_count(t->replicas.r) : 1;
-}
-
-int pm_trainer_clones_of_step(const struct pm_trainer *t)
-{
-    const struct pm_trainer_replicas *x = &t->replicas;
-
-    return t->async.on ? x->of_rank[0] : x->r ? x->count : t->run.spec_count;
-}
-
-int pm_trainer_check_mode(const struct pm_trainer *t)
-{
-    int err = PM_OK;
-
-    PM_TRY(check_mode(t));
-    PM_TRY(check_aggregate(t));
-out:
-    return err;
-}
 
 /* ---- start and end ----------------------------------------------------------------------- */
 
@@ -152,6 +35,7 @@ void pm_trainer_async_open(struct pm_trainer *t)
                                                           : pm_replicas_count(t->replicas.r));
     a->link.inbox = a->inbox;
     a->tally = pm_replica_call_create(a->inbox, 0, PM_LINE_TRAINER);
+    a->link.tally = a->tally;
     a->numbers = pm_replica_call_create(a->inbox, 0, PM_LINE_LOADER);
 }
 
@@ -178,6 +62,7 @@ static int start_serving(struct pm_trainer *t)
         PM_TRY(pm_state_write(t->snapshot.state, pm_owner_variables(a->owner)));
     PM_TRY(pm_serving_start(&(struct pm_serving_options){
         .ranks = a->link.ranks, .inbox = a->inbox, .owner = a->owner, .first = t->run.step,
+        .backups = a->link.backups,
         .limit = steps > 0 ? (uint64_t)steps : UINT64_MAX, .order = getenv("PM_ORDER") },
         &a->serving));
 out:
@@ -295,14 +180,56 @@ out:
     return err;
 }
 
+/* Reports an update, which in training with backups the exchange has done. */
+static int note_update(struct pm_trainer *t, const struct pm_batch *batch)
+{
+    const int64_t steps = t->run.e->steps;
+
+    if (!t->async.link.backups)
+        return report(t, PM_ASK_DONE, (uint64_t)batch->skipped);
+    t->run.before = t->run.step;
+    t->run.step = t->run.collected = t->async.link.step;
+    t->async.over |= t->async.link.stop != 0 || (steps > 0 && t->run.step >= (uint64_t)steps);
+    if (t->async.link.stop > 0)
+        t->replicas.stop = t->async.link.stop;
+    return PM_OK;
+}
+
+/* Lets further steps be decided: the chief has done everything that needs the values of one. */
+static int let_go(struct pm_trainer *t)
+{
+    if (!t->async.link.backups || pm_trainer_goes_alone(t))
+        return PM_OK;
+    pm_replica_call_start(t->async.tally, PM_ASK_GO, NULL, 0);
+    return pm_replica_call_wait(t->async.tally, NULL, 0, NULL, NULL);
+}
+
+/* The rate and the powers of a step. With backups they are those of the update, and the random
+ * numbers those of the batch. */
+static struct pm_step values_of(const struct pm_trainer *t, const struct pm_batch *batch)
+{
+    const bool backups = t->async.link.backups > 0;
+    struct pm_step s = pm_trainer_step_values(t, backups ? t->run.step : batch->step);
+    const uint64_t seed = pm_hash_bytes(&batch->step, sizeof batch->step, 0);
+
+    if (backups) {
+        s.seed_low ^= (uint32_t)seed;
+        s.seed_high ^= (uint32_t)(seed >> 32);
+    }
+    return s;
+}
+
 /* Runs a step with a batch, and reports it. */
 static int run_batch(struct pm_trainer *t, const struct pm_batch *batch)
 {
-    const struct pm_step values = pm_trainer_step_values(t, batch->step);
+    const struct pm_step values = values_of(t, batch);
     struct pm_step_result r;
     struct pm_tally_view v = { 0 };
     int err = PM_OK;
 
+    t->async.link.step = t->run.step;
+    t->async.link.skipped = (uint64_t)batch->skipped;
+    PM_TRY(let_go(t));
     t->replicas.began = pm_seconds();
     pm_watch_batch(t->watch, &t->run, 0, batch);
     memcpy(t->loop.records, batch->record, (size_t)t->loop.examples * sizeof *batch->record);
@@ -310,13 +237,13 @@ static int run_batch(struct pm_trainer *t, const struct pm_batch *batch)
     PM_TRY(pm_clones_step(t->run.clones, 0, batch, &values));
     PM_TRY(pm_clones_collect(t->run.clones, 0, &r));
     if (r.finite)
-        PM_TRY(report(t, PM_ASK_DONE, (uint64_t)batch->skipped));
+        PM_TRY(note_update(t, batch));
     pm_trainer_note_time(t);
     if (!pm_trainer_goes_alone(t)) {
         pm_serving_view(t->async.serving, false, &v);
         t->loop.skipped = t->async.skipped + v.skipped;
     }
-    PM_TRY(pm_trainer_result(t, &r, 0, batch->step));
+    PM_TRY(pm_trainer_result(t, &r, 0, values.step));
 out:
     return err;
 }
@@ -377,16 +304,21 @@ int pm_trainer_async_end(struct pm_trainer *t)
     return t->async.on ? pm_replica_inbox_end(t->async.inbox) : PM_OK;
 }
 
-void pm_trainer_staleness(struct pm_trainer *t, double *mean, double *most)
+void pm_trainer_note_updates(struct pm_trainer *t, struct pm_watched_step *s)
 {
     struct pm_tally_view v;
 
-    *mean = *most = NAN;
     if (!t->async.serving || pm_trainer_goes_alone(t))
         return;
+    if (t->async.link.backups) {
+        s->dropped = pm_serving_dropped(t->async.serving);
+        s->workers = t->async.link.ranks.workers;
+        return;
+    }
     pm_serving_view(t->async.serving, true, &v);
-    *mean = v.staleness;
-    *most = isnan(v.staleness) ? NAN : (double)v.stalest;
+    s->is_async = true;
+    s->staleness = v.staleness;
+    s->stalest = isnan(v.staleness) ? NAN : (double)v.stalest;
 }
 
 /* ---- workers and servers ----------------------------------------------------------------- */
@@ -465,7 +397,7 @@ out:
     return err;
 }
 
-/* ---- failures and messages --------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------- */
 
 int pm_trainer_async_survive(struct pm_trainer *t)
 {
@@ -488,22 +420,4 @@ int pm_trainer_async_survive(struct pm_trainer *t)
 out:
     pm_str_free(&state);
     return err;
-}
-
-void pm_trainer_say_async(const struct pm_trainer *t)
-{
-    const struct pm_servers_ranks *ranks = &t->async.link.ranks;
-    const int workers = ranks->workers, servers = pm_replicas_count(t->replicas.r) - workers;
-    struct pm_str who = { 0 };
-
-    for (int k = 0; k < pm_replicas_count(t->replicas.r); k++)
-        pm_str_add(&who, "%srank %d (%s)%s", k ? ", " : "", k, pm_replicas_host(t->replicas.r, k),
-                   k < workers ? "" : " holds variables");
-    PM_INFO("train", "asynchronous: %d %s, each with its own batch of %d; %d %s the variables: %s",
-            workers, pm_plural(workers, "process trains", "processes train"),
-            t->run.c->run.batch_size, ranks->owners,
-            servers > 0 ? pm_plural(servers, "other holds", "others hold")
-                        : pm_plural(workers, "holds", "hold"),
-            who.text);
-    pm_str_free(&who);
 }

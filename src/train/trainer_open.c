@@ -20,6 +20,7 @@ int pm_trainer_clones(struct pm_trainer *t)
     options.slots = PM_STEP_SLOTS;
     options.phases = &t->phases;
     options.failed = &t->losses.failed;
+    options.batch = pm_trainer_batch(t);
     options.micro_batches *= pm_trainer_gradients(t);
     options.timeable = t->run.c->run.trace_steps.count > 0;
     if (t->async.on)
@@ -47,7 +48,7 @@ int pm_trainer_loader(struct pm_trainer *t)
     t->loop.examples = slice.count;
     t->loop.records = pm_realloc(t->loop.records, (size_t)(PM_STEP_SLOTS * slice.count) *
                                                       sizeof *t->loop.records);
-    return pm_experiment_loader(t->run.e, t->run.c->run.batch_size, slice,
+    return pm_experiment_loader(t->run.e, pm_trainer_batch(t), slice,
                                 (struct pm_batch_numbers){
                                     .first = t->run.step,
                                     .draw = t->async.on ? pm_trainer_draw : NULL, .ctx = t },

@@ -91,7 +91,7 @@ int pm_trainer_result(struct pm_trainer *t, const struct pm_step_result *r, int 
     if (!r->finite)
         PM_TRY(fail_non_finite(t, r, slot));
     if (pm_watch_is_logged(&t->run))
-        pm_trainer_staleness(t, &step.staleness, &step.stalest);
+        pm_trainer_note_updates(t, &step);
     PM_TRY(pm_watch_step(t->watch, &t->run, &step));
 out:
     return err;

@@ -7,7 +7,8 @@
  * - A late worker begins at run.startup_delay_steps.
  * - A signal at any process stops all, and the chief saves. If a process is killed or fails, all
  *   end, and the last values that the chief has collected are saved.
- * - Keys that do not fit are one line of error. */
+ * - Keys that do not fit are one line of error.
+ * - With backups (run.replicas_to_aggregate), gradients of a slow process are dropped. */
 #include "e2e/replicas_run.h"
 
 /* A net without moving averages, whose sums would have other roundings. */
@@ -120,30 +121,34 @@ static double stalest(const char *name)
     return most;
 }
 
-/* The checkpoint of an evaluated step gives the figures of its evaluation. */
-static void checkpoints_have_the_evaluated_values(void **state)
+/* The checkpoint of the step that was evaluated last gives the figures of that evaluation. */
+static void same_as_evaluated(const char *name, int step)
 {
+    char *text = get_text(in("%s/evaluation.json", name)), path[1024];
+    cJSON *was = cJSON_Parse(text), *is;
     struct result r;
-    cJSON *was, *is;
-    char *text;
 
-    (void)state;
-    check(train(3, "", "evaluated", "run.steps=40 run.parameter_servers=1 " ASYNC), 0,
-          "2 processes train");
-    assert_true(stalest("evaluated") >= 1);
-    text = get_text(in("evaluated/evaluation.json"));
-    was = cJSON_Parse(text);
-    r = run(NULL, "eval %s --json eval.checkpoint=%s", in("evaluated"),
-            in("evaluated/checkpoints/step-000040.safetensors"));
+    snprintf(path, sizeof path, "%s",
+             in("%s/checkpoints/step-%06d.safetensors", name, step));
+    r = run(NULL, "eval %s --json eval.checkpoint=%s", in("%s", name), path);
     assert_int_equal(r.code, 0);
     is = cJSON_Parse(r.out);
-    assert_true(number_of(was, "step") == 40);
+    assert_true(number_of(was, "step") == step);
     assert_true(number_of(cJSON_GetObjectItem(was, "metrics"), "loss") ==
                 number_of(cJSON_GetObjectItem(is, "metrics"), "loss"));
     cJSON_Delete(was);
     cJSON_Delete(is);
     pm_free(text);
     drop(&r);
+}
+
+static void checkpoints_have_the_evaluated_values(void **state)
+{
+    (void)state;
+    check(train(3, "", "evaluated", "run.steps=40 run.parameter_servers=1 " ASYNC), 0,
+          "2 processes train");
+    assert_true(stalest("evaluated") >= 1);
+    same_as_evaluated("evaluated", 40);
 }
 
 static void a_run_goes_on_in_other_ways(void **state)
@@ -265,7 +270,7 @@ static void unfit_keys_are_one_error(void **state)
 {
     static const char *const bad[][2] = {
         { "run.parameter_servers=2", "2 of 2 processes leave none to train" },
-        { "run.exchange=bfloat16", "only available with run.sync_replicas true" },
+        { "run.exchange=bfloat16", "only available if all processes make every step" },
         { "run.balance=auto", "each process has its own" },
         { "run.replicas_to_aggregate=2", "each gradient makes an update" },
         { "run.batch_size=auto", "\"auto\" is not available" },
@@ -273,6 +278,7 @@ static void unfit_keys_are_one_error(void **state)
         { "run.sync_replicas=true run.parameter_servers=1", "run.parameter_servers: 1, but" },
         { "run.sync_replicas=true run.replicas_to_aggregate=3", "3 is not a multiple of" },
         { "run.sync_replicas=true run.replicas_to_aggregate=8", "must be a multiple of 4" },
+        { "run.sync_replicas=true run.replicas_to_aggregate=1 run.balance=auto", "with backups" },
     };
     char more[512];
 
@@ -281,6 +287,75 @@ static void unfit_keys_are_one_error(void **state)
         snprintf(more, sizeof more, "%s run.batch_size=%s %s", ASYNC, i == 8 ? "14" : "12",
                  bad[i][0]);
         check(train(2, "", "bad", more), 2, bad[i][1]);
+    }
+    check(train(3, "", "bad", "run.replicas_to_aggregate=2 run.batch_size=13"), 2,
+          "run.batch_size: 13 is not a multiple of run.replicas_to_aggregate, 2");
+}
+
+/* ---- backups ----------------------------------------------------------------------------- */
+
+/* Adds the values of a metric in all lines of training. */
+static double summed(const char *name, const char *key)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
+    double sum = 0;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        cJSON *o = cJSON_Parse(line);
+        const cJSON *v = cJSON_GetObjectItem(o, key);
+
+        sum += v ? v->valuedouble : 0;
+        cJSON_Delete(o);
+    }
+    pm_free(text);
+    return sum;
+}
+
+/* Two of three gradients make a step, and the device of worker 2 is slow: its gradients come late.
+ * A checkpoint has the values of one step. */
+static void gradients_of_a_slow_worker_are_dropped(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "\"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=600 run.log_every_steps=10 "
+             "run.replicas_to_aggregate=2 eval.every_steps=200 devices='[\"cpu\"]' : -n 1 env "
+             "PM_SLOW=0:10", in("net.json"), in("slow"));
+    check(run(&(struct how){ .environment = launcher(2, command) }, "train %s run.folder=%s",
+              in("net.json"), in("slow")), 0, "the first 2 gradients make a step");
+    assert_true(newest("slow") == 600);
+    assert_true(summed("slow", "rank_2_dropped_gradients") >= 1);
+    assert_true(summed("slow", "dropped_gradients") ==
+                summed("slow", "rank_0_dropped_gradients") +
+                    summed("slow", "rank_1_dropped_gradients") +
+                    summed("slow", "rank_2_dropped_gradients"));
+    assert_true(summed("slow", "rank_2_dropped_gradients") >
+                summed("slow", "rank_0_dropped_gradients"));
+    same_as_evaluated("slow", 600);
+    check(train(4, "", "slow", "run.steps=620 run.replicas_to_aggregate=2 run.parameter_servers=1 "
+                "devices='[\"cpu\"]'"), 0, "resuming", "1 other holds the variables");
+    check(train(2, "", "slow", "run.steps=630 devices='[\"cpu\"]'"), 0, "at step 620");
+    assert_int_equal(newest("slow"), 630);
+}
+
+static void backups_stop_together(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 3; rank++) {
+        char name[32];
+        struct result r;
+        pid_t pid;
+
+        snprintf(name, sizeof name, "backed-%d", rank);
+        pid = start_long(name, 3, "run.replicas_to_aggregate=2 run.batch_size=8 "
+                                  "run.hang_seconds=20");
+        kill(process_of(name, rank), SIGTERM);
+        r = finish(pid, in("%s.run", name));
+        assert_int_equal(r.code, 143);
+        assert_contains(r.err, "stopped by a signal at step");
+        drop(&r);
+        assert_true(newest(name) > 0);
     }
 }
 
@@ -315,6 +390,8 @@ int main(void)
         cmocka_unit_test(a_gradient_that_is_not_finite_ends_all),
         cmocka_unit_test(unfit_keys_are_one_error),
         cmocka_unit_test(several_gradients_are_micro_batches),
+        cmocka_unit_test(gradients_of_a_slow_worker_are_dropped),
+        cmocka_unit_test(backups_stop_together),
     };
 
     if (!has_mpirun())

@@ -3,13 +3,17 @@
  * have read, and owners take them in the order PM_ORDER. Tested with the owners in the workers and
  * in other ranks, with momentum and adam, weight decay, multipliers, a frozen variable, both kinds
  * of clipping, the variables' averages, and batch norm's moving averages. All layouts give the same
- * bits. */
+ * bits.
+ *
+ * The same of synchronous training with a backup: worker 2 comes late, and the update is the mean
+ * of the gradients of workers 0 and 1. */
 #include "clones/host_copy.h"
 #include "clones/remote.h"
 #include "replicas/places.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <unistd.h>
 
 enum { STEPS = 24, WORKERS = 2, DIM = 5, MOST_FLOATS = 256, ORDER = 4 };
 static const int order[ORDER] = { 0, 1, 1, 0 };
@@ -155,7 +159,7 @@ static void update_element(struct model *m, size_t e, double g, const struct pm_
     }
 }
 
-static void reference(const struct names *names, bool adam, struct model *m)
+static void reference(const struct names *names, bool adam, struct model *m, uint64_t steps)
 {
     *m = (struct model){ 0 };
     for (int i = 0; i < names->count; i++)
@@ -164,7 +168,7 @@ static void reference(const struct names *names, bool adam, struct model *m)
     memcpy(m->average, m->value, sizeof m->average);
     for (int k = 0; k < WORKERS; k++)
         memcpy(m->read[k], m->value, sizeof m->value);
-    for (uint64_t n = 0; n < STEPS; n++) {
+    for (uint64_t n = 0; n < steps; n++) {
         const int worker = order[n % ORDER];
         const struct pm_step s = step_of(n);
         double g[MOST_FLOATS] = { 0 };
@@ -185,10 +189,34 @@ static void reference(const struct names *names, bool adam, struct model *m)
     }
 }
 
+/* The same with backups: each step has the gradients 2 n and 2 n + 1. */
+static void reference_backed(const struct names *names, bool adam, struct model *m)
+{
+    reference(names, adam, m, 0);
+    for (uint64_t n = 0; n < STEPS; n++) {
+        const struct pm_step s = step_of(n);
+        double g[2][MOST_FLOATS] = { { 0 } };
+
+        for (int k = 0; k < 2; k++)
+            prepare(names, m->value, 2 * n + (uint64_t)k, g[k]);
+        for (int i = 0; i < names->count; i++)
+            for (size_t e = 0; e < names->list[i].count; e++) {
+                const size_t at = names->list[i].place + e;
+
+                for (uint64_t k = 0; k < 2 && !names->list[i].trainable; k++)
+                    m->value[at] = (double)bn_decay * m->value[at] +
+                                   (1 - (double)bn_decay) * (double)shift(2 * n + k, i, e);
+                if (names->list[i].trainable && multiplier(names->list[i].name, NULL) != 0)
+                    update_element(m, at, (g[0][at] + g[1][at]) / 2, &s, adam);
+                m->average[at] -= (1 - (double)s.ema_decay) * (m->average[at] - m->value[at]);
+            }
+    }
+}
+
 /* ---- the processes ----------------------------------------------------------------------- */
 
 struct setup {
-    bool adam;
+    bool adam, backed;
     int servers;
     struct names names;              /* written by rank 0, as is state */
     float state[4][MOST_FLOATS];     /* values, two slots, averages */
@@ -298,6 +326,52 @@ out:
     return err;
 }
 
+static int no_signal(void)
+{
+    return 0;
+}
+
+/* Worker 2 waits until step 5, and then sends a gradient of step 0. */
+static int wait_for_others(struct pm_replica_call *call)
+{
+    const struct pm_tally_word word = { 0 };
+    struct pm_tally_answer answer = { 0 };
+    int err = PM_OK;
+
+    while (answer.count < 5) {
+        usleep(1000);
+        pm_replica_call_start(call, PM_ASK_COUNT, &word, sizeof word);
+        PM_TRY(pm_replica_call_wait(call, &answer, sizeof answer, NULL, NULL));
+    }
+out:
+    return err;
+}
+
+static int train_backed(const struct pm_host_copy *h, struct pm_plan *plan,
+                        struct pm_moving *moving, struct pm_remote *remote,
+                        struct pm_servers_link *link, int rank)
+{
+    struct pm_step s;
+    int err = PM_OK;
+
+    if (rank == 2)
+        PM_TRY(wait_for_others(link->tally));
+    while (link->step < (rank == 2 ? 1 : STEPS)) {
+        if (rank == 0) {
+            pm_replica_call_start(link->tally, PM_ASK_GO, NULL, 0);
+            PM_TRY(pm_replica_call_wait(link->tally, NULL, 0, NULL, NULL));
+        }
+        s = step_of(link->step);
+        PM_TRY(make_gradient(h, moving, 2 * link->step + (uint64_t)rank));
+        PM_TRY(pm_plan_submit(plan, 0));
+        PM_TRY(pm_plan_wait(plan, 0));
+        PM_TRY(pm_remote_push_backed(remote, plan, moving, &s));
+    }
+    PM_TRY(tell(link->tally, PM_ASK_FINISHED, 0));
+out:
+    return err;
+}
+
 static bool all_finished(void *serving, int *rank)
 {
     struct pm_tally_view v;
@@ -336,11 +410,22 @@ static bool right_tally(struct pm_serving *serving)
            fabs(v.staleness * STEPS - (STEPS / 2 * 2 - 1)) < 1e-9;
 }
 
+/* Only the late gradient was dropped. */
+static bool right_drops(struct pm_serving *serving)
+{
+    const uint64_t *dropped = pm_serving_dropped(serving);
+    struct pm_tally_view v;
+
+    pm_serving_view(serving, false, &v);
+    return v.count == STEPS && dropped[0] == 0 && dropped[1] == 0 && dropped[2] == 1;
+}
+
 static void async_body(struct place *p)
 {
     struct setup *s = (struct setup *)p->ctx;
     const int ranks = pm_replicas_count(p->r), workers = ranks - s->servers;
-    struct pm_servers_link link = { .begun = true, .ranks = {
+    struct pm_servers_link link = { .begun = true, .backups = s->backed ? 2 : 0,
+                                    .signal = no_signal, .ranks = {
         .workers = workers, .owners = s->servers ? s->servers : workers,
         .first_owner = s->servers ? workers : 0 } };
     struct pm_arena *arena = pm_arena_create();
@@ -355,7 +440,7 @@ static void async_body(struct place *p)
     int err = PM_OK;
 
     link.inbox = pm_replica_inbox_create(p->r, p->rank == 0 ? ranks : workers);
-    call = pm_replica_call_create(link.inbox, 0, PM_LINE_TRAINER);
+    link.tally = call = pm_replica_call_create(link.inbox, 0, PM_LINE_TRAINER);
     make_options(s, pm_arena_alloc(arena, 256), arena, &options);
     if (p->rank >= link.ranks.first_owner) {
         PM_TRY(pm_owner_create(&options, p->rank - link.ranks.first_owner, link.ranks.owners,
@@ -364,7 +449,7 @@ static void async_body(struct place *p)
     }
     PM_TRY(pm_serving_start(&(struct pm_serving_options){
         .ranks = link.ranks, .inbox = link.inbox, .owner = owner, .limit = STEPS,
-        .order = order_text }, &serving));
+        .backups = link.backups, .order = s->backed ? NULL : order_text }, &serving));
     p->right = true;
     if (p->rank < workers) {
         PM_TRY(pm_host_copy_open(&options, "worker", &h));
@@ -373,7 +458,8 @@ static void async_body(struct place *p)
         pm_moving_create(h.net, h.variables, 1, &moving);
         moving.clones = 1;
         remote = pm_remote_create(&link, h.variables);
-        err = train(&h, plan, &moving, remote, &link, call);
+        err = s->backed ? train_backed(&h, plan, &moving, remote, &link, p->rank)
+                        : train(&h, plan, &moving, remote, &link, call);
         moving.clones = 0; /* it has no program */
         PM_TRY(err);
     }
@@ -381,7 +467,7 @@ static void async_body(struct place *p)
         PM_TRY(pm_replicas_until(p->r, all_finished, serving));
         PM_TRY(pm_remote_collect(remote));
         PM_TRY(keep_state(s, h.variables));
-        p->right = right_tally(serving);
+        p->right = s->backed ? right_drops(serving) : right_tally(serving);
     }
     PM_TRY(pm_replica_inbox_end(link.inbox));
 out:
@@ -430,7 +516,10 @@ static void check_state(const struct setup *s)
 {
     struct model m;
 
-    reference(&s->names, s->adam, &m);
+    if (s->backed)
+        reference_backed(&s->names, s->adam, &m);
+    else
+        reference(&s->names, s->adam, &m, STEPS);
     for (int i = 0; i < s->names.count; i++) {
         const struct named *k = &s->names.list[i];
 
@@ -463,10 +552,25 @@ static void updates_are_those_of_the_reference(void **state)
     }
 }
 
+static void late_gradients_are_dropped(void **state)
+{
+    static const struct { int ranks, servers, late; } layouts[] = { { 3, 0, 0 }, { 5, 2, 8 } };
+
+    (void)state;
+    for (int adam = 0; adam < 2; adam++)
+        for (size_t i = 0; i < PM_COUNT(layouts); i++) {
+            struct setup s = { .adam = adam, .backed = true, .servers = layouts[i].servers };
+
+            run_async(&s, layouts[i].ranks, layouts[i].late);
+            check_state(&s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_are_those_of_the_reference),
+        cmocka_unit_test(late_gradients_are_dropped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
