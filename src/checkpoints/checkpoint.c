@@ -52,9 +52,9 @@ static bool is_maker_gone(const char *folder, const char *name, const char *mark
     return gone;
 }
 
-/* Whether a file is left over in RUN itself or its eval folder. The training process's own
- * temporary files are left over. Files that an evaluation may be writing there are left over only
- * if their process has ended. */
+/* Whether a file is left over in RUN itself or its eval folder. Temporary files of earlier
+ * trainings are left over. Files that an evaluation, or another thread of this process, may be
+ * writing there are left over only if their maker has ended. */
 static bool is_leftover_of_run(const char *folder, const char *name)
 {
     static const struct {
@@ -71,7 +71,8 @@ static bool is_leftover_of_run(const char *folder, const char *name)
     for (size_t i = 0; mark && i < PM_COUNT(files); i++)
         if ((size_t)(mark - name) == strlen(files[i].name) &&
             strncmp(name, files[i].name, strlen(files[i].name)) == 0)
-            return !files[i].shared || is_maker_gone(folder, name, mark);
+            return (!files[i].shared && strtol(mark + strlen(".tmp-"), NULL, 10) != getpid()) ||
+                   is_maker_gone(folder, name, mark);
     return false;
 }
 
