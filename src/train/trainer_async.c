@@ -401,23 +401,20 @@ out:
 
 int pm_trainer_async_survive(struct pm_trainer *t)
 {
-    const struct pm_keep keep = pm_trainer_keep(t->run.c);
     const uint64_t step = t->snapshot.step;
-    struct pm_str state = { 0 };
     int err = PM_OK;
 
     if (pm_trainer_goes_alone(t))
         return PM_OK;
+    PM_TRY(pm_trainer_wait_written(t));
     if (t->run.saved_step == UINT64_MAX || t->run.saved_step < step) {
-        pm_trainer_state(t, &state);
         PM_TRY(pm_trainer_check_folder(t));
-        PM_TRY(pm_state_save(t->snapshot.state, t->run.c->run.folder, step, state.text, &keep));
-        t->run.saved_step = step;
+        PM_TRY(pm_trainer_write(t));
+        PM_TRY(pm_trainer_wait_written(t));
     }
     PM_WARN("train", "step %llu is saved, the last one whose values the chief has collected; the "
             "training was at step %llu", (unsigned long long)step,
             (unsigned long long)t->run.step);
 out:
-    pm_str_free(&state);
     return err;
 }
