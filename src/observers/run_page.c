@@ -197,18 +197,24 @@ static int write_run(struct pm_run_page *p, const struct pm_run_facts *f, const 
 
 /* ---- when -------------------------------------------------------------------------------- */
 
+/* False: the folder was removed, or belongs to another run. The trainer ends then, and says why. */
+static bool has_folder(const struct pm_run_facts *f)
+{
+    return pm_run_lock_holds(f->lock, f->saved_step != UINT64_MAX);
+}
+
 static void write_all(struct pm_run_page *p, const struct pm_run_facts *f, const char *state,
                       const char *error)
 {
     const double start = pm_seconds();
     int err = PM_OK;
 
-    if (!pm_run_lock_holds(f->lock, f->saved_step != UINT64_MAX))
-        return; /* the folder is being removed or belongs to another run: the trainer ends */
+    if (!has_folder(f))
+        return;
     PM_TRY(write_run(p, f, state, error));
     PM_TRY(write_page(p->folder, p->report));
 out:
-    if (err < 0 && !p->warned)
+    if (err < 0 && !p->warned && has_folder(f))
         PM_WARN("report", "%s; training continues, but report.html is not up to date",
                 pm_error_text());
     p->warned |= err < 0;
@@ -292,7 +298,7 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f,
 
     snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",
              (unsigned long long)f->step);
-    if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned) {
+    if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned && has_folder(f)) {
         PM_WARN("report", "%s; training continues", pm_error_text());
         p->warned = true;
     }

@@ -335,7 +335,8 @@ static void write_per_class(struct pm_watch *w, const struct pm_run_facts *run,
 
     pm_str_add(&folder, "%s/eval", run->c->run.folder);
     if (rows && !w->per_class_failed && pm_per_class_write(folder.text, run->step, rows) < 0) {
-        PM_WARN("eval", "%s; training continues without it", pm_error_text());
+        if (pm_run_lock_holds(run->lock, run->saved_step != UINT64_MAX)) /* else the run ends */
+            PM_WARN("eval", "%s; training continues without it", pm_error_text());
         w->per_class_failed = true;
     }
     pm_str_free(&folder);
