@@ -45,10 +45,10 @@ int pm_trace_steps_switch(struct pm_trace_steps *t, const struct pm_run_facts *r
         pm_clones_set_timed(run->clones, false);
         return PM_OK;
     }
+    PM_TRY(meet(run)); /* all processes begin at the same time */
     pm_clones_set_timed(run->clones, true);
     t->on = true;
     t->from = run->step + 1;
-    PM_TRY(meet(run)); /* all processes begin at the same time */
     pm_trace_open();
     t->opened_at = pm_seconds();
 out:
