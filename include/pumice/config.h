@@ -207,6 +207,13 @@ struct pm_config_replica {
     const char *data_folder;    /* NULL: data.folder */
 };
 
+/* Top-level values that pm_config_for_replica has replaced. */
+struct pm_config_top {
+    const struct pm_config_device *devices;
+    int devices_count;
+    const char *data_folder;
+};
+
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
 enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL, PM_BATCH_NORM_LAST };
 enum pm_log_loss { PM_LOG_LOSS_MEAN, PM_LOG_LOSS_SUM };
@@ -309,6 +316,7 @@ struct pm_config {
     const struct pm_config_replica *replicas; /* NULL: none */
     int replicas_count;
     const struct pm_config_replica *replica; /* set by pm_config_for_replica; NULL: none fits */
+    struct pm_config_top top;                /* if replica is not NULL */
     struct pm_config_run run;
     struct pm_config_eval eval;
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
@@ -346,11 +354,14 @@ int pm_config_need_steps(const struct pm_config *c);
  * config sets none (then the net's size is used). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
 
+/* Returns the first entry of `replicas` that fits a process, or NULL. */
+const struct pm_config_replica *pm_config_replica_of(const struct pm_config *c, int rank,
+                                                     const char *host);
 /* Replaces devices and data.folder by those of the first entry of `replicas` that fits this
  * process, and sets c->replica. Call it once, before the config is used. */
 void pm_config_for_replica(struct pm_config *c, int rank, const char *host);
-/* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees
- * it. */
+/* Returns the resolved config as JSON, with the top-level values that pm_config_for_replica has
+ * replaced. Loading it again gives the same config. cJSON_Delete frees it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);
 /* Returns the key that a word probably means: a key without its section, a flag of the original
  * programs, another framework's word, or a misspelt key. NULL: none is similar. In the arena, or

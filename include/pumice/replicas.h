@@ -160,7 +160,7 @@ int pm_replica_sum_wait(struct pm_replica_sum *s, const float **result);
  * not take the same steps. A request has a kind, a few bytes (its word), and data of any size; a
  * reply has a word and data. A rank can also send requests to itself.
  *
- * Each rank has one inbox, for the requests that it receives. Requests travel on lines: on each
+ * Each rank has one inbox, for the requests that it receives. Requests are sent on lines: on each
  * line, a rank has at most one request to each rank under way, and requests of different lines
  * overtake each other. Memory grows to the largest message and is then used again. */
 enum { PM_REPLICA_LINES = 2, PM_REPLICA_WORD = 112 };
@@ -198,7 +198,7 @@ void pm_replica_inbox_close(struct pm_replica_inbox *i);
 /* Records a failure that the thread which takes requests found: its error text is that of this
  * process. */
 void pm_replica_inbox_fail(struct pm_replica_inbox *i, int err);
-/* Says that this rank sends no more requests, and waits until every rank has said so. */
+/* Ends this rank's requests, and waits until every rank has ended its own. */
 int pm_replica_inbox_end(struct pm_replica_inbox *i);
 
 /* A place for requests to one rank on one line. Destroy it before this rank's inbox. */

@@ -34,9 +34,9 @@ struct pm_exchange_row {
      * those plans. A row that waits completes the step's result here. */
     int (*update)(struct pm_exchange *x, int slot, const struct pm_step *step,
                   struct pm_step_result *r);
-    /* Called after a step failed because a device of this process was lost. Informs the other
-     * processes, and takes part in the rest of the step's exchanges with numbers that all ignore.
-     * Returns err, or the failure of another process. NULL: there are none. */
+    /* Called after a step failed because a device was lost, of this or of another process. Informs
+     * the other processes, and takes part in the rest of the step's exchanges with numbers that all
+     * ignore. Returns err, or the failure of another process. NULL: there are none. */
     int (*withdraw)(struct pm_exchange *x, int slot, int err);
     /* Waits for the step of the slot and completes its result. */
     int (*collect)(struct pm_exchange *x, int slot, struct pm_step_result *r);

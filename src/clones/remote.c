@@ -109,6 +109,9 @@ static int end_push(struct pm_remote *r, struct owner *o)
     int err = PM_OK;
 
     PM_TRY(pm_replica_call_wait(o->call, &answer, sizeof answer, &data, &size));
+    if (size != o->part.floats * sizeof(float))
+        PM_TRY(pm_fail(PM_EFAIL, "an owner sent values of %zu bytes, not of %zu", size,
+                       o->part.floats * sizeof(float)));
     o->version = answer.version;
     if (answer.staleness > r->link->staleness)
         r->link->staleness = answer.staleness;

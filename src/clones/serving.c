@@ -115,9 +115,9 @@ static void note_stored(struct pm_serving *s, const struct pm_replica_request *q
     s->waiting[s->waiting_count++] = (struct waiting){ *q, w.step };
 }
 
-/* Returns what a waiting worker is told. Rank 0 then reads values, so that they are those of one
+/* Returns the reply to a waiting worker. Rank 0 then reads values, so that they are those of one
  * step, until PM_ASK_GO. The lock is held. */
-static struct pm_decision tell_decision(struct pm_serving *s, const struct waiting *w)
+static struct pm_decision reply_of(struct pm_serving *s, const struct waiting *w)
 {
     struct pm_decision d = s->decision;
     const int rank = w->request.rank;
@@ -140,7 +140,7 @@ static void answer_waiting(struct pm_serving *s)
         pthread_mutex_lock(&s->lock);
         decided = s->decision.count > w->step || s->tally.stop != 0;
         if (decided)
-            d = tell_decision(s, w);
+            d = reply_of(s, w);
         pthread_mutex_unlock(&s->lock);
         if (!decided) {
             k++;
@@ -225,6 +225,16 @@ static bool may(void *ctx, const struct pm_replica_request *q)
            s->order[atomic_load(&s->version) % (uint64_t)s->order_count] == q->rank;
 }
 
+static int check_size(const struct pm_serving *s, const struct pm_replica_request *q)
+{
+    const size_t needed = pm_owner_part(s->o.owner)->floats * sizeof(float);
+
+    if (q->size == needed)
+        return PM_OK;
+    return pm_fail(PM_EFAIL, "rank %d sent a gradient of %zu bytes, not of %zu", q->rank, q->size,
+                   needed);
+}
+
 static int apply(struct pm_serving *s, const struct pm_replica_request *q)
 {
     const struct pm_part *part = pm_owner_part(s->o.owner);
@@ -234,6 +244,7 @@ static int apply(struct pm_serving *s, const struct pm_replica_request *q)
     float *values;
     int err = PM_OK;
 
+    PM_TRY(check_size(s, q));
     memcpy(&word, q->word, sizeof word);
     answer.staleness = atomic_load(&s->version) - word.version;
     PM_TRY(pm_owner_apply(s->o.owner, &word.step, word.moving,
@@ -251,13 +262,16 @@ out:
 static int store(struct pm_serving *s, const struct pm_replica_request *q)
 {
     struct pm_stored *to = &s->stored[q->rank];
+    int err = PM_OK;
 
+    PM_TRY(check_size(s, q));
     memcpy(&to->word, q->word, sizeof to->word);
     if (!to->part)
         to->part = pm_malloc(q->size + 1);
     memcpy(to->part, q->data, q->size);
     pm_replica_inbox_reply(s->o.inbox, q, NULL, 0);
-    return PM_OK;
+out:
+    return err;
 }
 
 /* Makes the update of a decided step. */

@@ -1,6 +1,6 @@
 /* serving: the thread of a process that answers the requests of an asynchronous training. It
  * applies gradients to the variables of this process (owner.h), and in rank 0 it also counts the
- * updates of all workers and deals the numbers of batches.
+ * updates of all workers and assigns the numbers of batches.
  *
  * Synchronous training with backups uses it, too: an update is the mean of the first R of all
  * workers' gradients of a step. A worker stores its gradient at all owners, and reports that to

@@ -133,19 +133,26 @@ static const struct pm_config_device *with_threads(struct pm_config *c, int thre
     return out;
 }
 
-void pm_config_for_replica(struct pm_config *c, int rank, const char *host)
+const struct pm_config_replica *pm_config_replica_of(const struct pm_config *c, int rank,
+                                                     const char *host)
 {
-    const struct pm_config_replica *r = NULL;
-
-    for (int i = 0; i < c->replicas_count && !r; i++) {
+    for (int i = 0; i < c->replicas_count; i++) {
         const struct pm_config_replica *k = &c->replicas[i];
 
         if (k->rank == rank || (k->host && fnmatch(k->host, host, 0) == 0))
-            r = k;
+            return k;
     }
+    return NULL;
+}
+
+void pm_config_for_replica(struct pm_config *c, int rank, const char *host)
+{
+    const struct pm_config_replica *r = pm_config_replica_of(c, rank, host);
+
     c->replica = r;
     if (!r)
         return;
+    c->top = (struct pm_config_top){ c->devices, c->devices_count, c->data.folder };
     if (r->devices) {
         c->devices = r->devices;
         c->devices_count = r->devices_count;

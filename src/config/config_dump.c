@@ -22,10 +22,17 @@ static void dump_row(const struct pm_config *c, const char *section, const struc
     pm_opts_dump(opts, values, object, false);
 }
 
-struct cJSON *pm_config_dump(const struct pm_config *c)
+struct cJSON *pm_config_dump(const struct pm_config *resolved)
 {
+    struct pm_config copy = *resolved;
+    const struct pm_config *c = &copy;
     cJSON *out = cJSON_CreateObject();
 
+    if (c->replica) {
+        copy.devices = c->top.devices;
+        copy.devices_count = c->top.devices_count;
+        copy.data.folder = c->top.data_folder;
+    }
     cJSON_AddStringToObject(out, "task", c->task);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
         cJSON *object = cJSON_AddObjectToObject(out, s->name);

@@ -364,7 +364,8 @@ const struct pm_program pm_programs[] = {
     { "imagenet_train, flowers_train of the Inception trainer", "Here: `pumice train CONFIG`.",
       inception },
     { "imagenet_distributed_train of the Inception trainer",
-      "Several machines are not supported. Flags that are missing here are in the table above.",
+      "Here: `pumice launch` ([replicas.md](replicas.md)). Flags that are missing here are in the "
+      "table above.",
       distributed },
     { "imagenet_eval, flowers_eval of the Inception trainer",
       "Here: `pumice eval CONFIG [--watch]`.",

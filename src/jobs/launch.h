@@ -108,8 +108,8 @@ struct pm_launch_end {
 };
 /* Runs the command until it ends. A signal that the launcher receives goes to one process of the
  * training as SIGTERM, so that all stop after the same step, and a second signal to mpirun. If a
- * process was killed, the other ones on this machine learn it from SIGHUP. mpirun is ended when the
- * training has ended: it may wait for a minute without a reason, or for ever if a host is gone.
+ * process was killed, the launcher sends SIGHUP to the others on this machine. mpirun is ended when
+ * the training has ended: it may wait for a minute without a reason, or for ever if a host is gone.
  * words: of pm_launch_command(l, ...). PM_EFAIL: mpirun cannot be started. */
 int pm_launch_run(const struct pm_launch *l, char *const *words, struct pm_launch_end *out);
 /* Returns the training's exit code. -1: mpirun has failed before the training began. *lost: a

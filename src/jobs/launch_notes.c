@@ -1,4 +1,4 @@
-/* launch_notes: what the processes of a training tell their launcher, in files FOLDER/RANK:
+/* launch_notes: what the processes of a training report to their launcher, in files FOLDER/RANK:
  * "running PID" or "ended CODE LOST". A file is renamed to its name, so a reader never sees a part
  * of it. FOLDER/out and FOLDER/err are named pipes. */
 #include "jobs/launch.h"

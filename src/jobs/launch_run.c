@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 /* How long mpirun may run after all processes of this machine have ended: */
 static const double after_all = 1;        /* and there are no others */
 static const double after_chief = 6;      /* all others end within 5 s of the chief */
-static const double after_other = PM_LAUNCH_KILL_SECONDS + 15; /* the chief may still save */
 /* A process that has failed waits 5 s for the others. If they still run then, they wait for it. */
 static const double after_failure = 8;
 static const double look_seconds = 0.1;   /* between two looks at the notes */
@@ -26,7 +26,7 @@ struct watch {
     int from[2];                /* pipes from the processes */
     int signals;                /* signalfd */
     bool remote;
-    bool told;                  /* the processes know that another one has failed */
+    bool notified;                  /* the processes know that another one has failed */
     double failed_at, ended_at; /* pm_seconds when that was seen; 0: it was not */
     struct pm_launch_end *end;
 };
@@ -101,6 +101,11 @@ static void copy_output(struct watch *w)
                 written = write(STDOUT_FILENO + i, text + at, (size_t)(n - at));
                 if (written < 0 && errno == EPIPE && !w->end->signal)
                     stop_training(w, SIGPIPE);
+                if (written < 0 && (errno == EAGAIN || errno == EINTR)) {
+                    poll(&(struct pollfd){ .fd = STDOUT_FILENO + i, .events = POLLOUT }, 1, 1000);
+                    written = 0;
+                    continue;
+                }
                 if (written <= 0)
                     break;
             }
@@ -137,6 +142,14 @@ static void note_time(double *at, bool seen, double now)
     *at = seen ? *at > 0 ? *at : now : 0;
 }
 
+/* The chief may still save. mpirun allows it twice the time that it is given. */
+static double after_other(void)
+{
+    const char *given = getenv("OMPI_MCA_odls_base_sigkill_timeout");
+
+    return 15 + fmax(PM_LAUNCH_KILL_SECONDS, given ? 2 * atof(given) : 0);
+}
+
 /* Whether the training has ended, but mpirun has not. */
 static bool is_late(struct watch *w)
 {
@@ -146,16 +159,16 @@ static bool is_late(struct watch *w)
     pm_launch_read_notes(w->folder, &n);
     note_time(&w->failed_at, n.failed, now);
     note_time(&w->ended_at, n.started > 0 && n.running == 0, now);
-    if (!w->told && n.running > 0 &&
+    if (!w->notified && n.running > 0 &&
         (n.killed > 0 || (n.failed && now - w->failed_at > after_failure))) {
-        w->told = true;
+        w->notified = true;
         pm_launch_signal_rest(w->folder, SIGHUP);
     }
-    if (n.failed && now - w->failed_at > after_other)
+    if (n.failed && now - w->failed_at > after_other())
         return true;
     return w->ended_at > 0 && now - w->ended_at > (!w->remote               ? after_all
                                                    : n.code >= 0 && n.chief ? after_chief
-                                                                            : after_other);
+                                                                            : after_other());
 }
 
 /* Returns the folder for temporary files. */
@@ -237,6 +250,13 @@ static void close_watch(struct watch *w)
         PM_WARN("launch", "%s", pm_error_text());
 }
 
+static bool is_ignored(int signal_number)
+{
+    struct sigaction a;
+
+    return sigaction(signal_number, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
 int pm_launch_run(const struct pm_launch *l, char *const *words, struct pm_launch_end *out)
 {
     char folder[4096];
@@ -252,7 +272,8 @@ int pm_launch_run(const struct pm_launch *l, char *const *words, struct pm_launc
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
+    if (!is_ignored(SIGHUP)) /* as nohup asks */
+        sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, &former);
     PM_TRY(open_watch(&w, folder, &signals));
     PM_TRY(start(words, &former, &w.pid));

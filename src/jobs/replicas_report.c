@@ -334,8 +334,15 @@ int pm_replicas_report(const struct pm_config *c, struct pm_replicas *r, bool me
     int err = PM_OK;
 
     w.t = (struct pm_trainer){ .run.c = c, .replicas.r = r, .losses.failed.clone = -1 };
+    pm_trainer_choose_mode(&w.t);
     PM_TRY(pm_trainer_check_replicas(&w.t));
-    PM_TRY(pm_experiment_devices(&devices_only, &w.t.run.specs, &w.t.run.spec_count));
+    PM_TRY(pm_trainer_check_mode(&w.t));
+    if (measured && w.t.async.on)
+        PM_TRY(pm_fail(PM_ECONFIG, "replicas: --measure measures steps that all processes make "
+                       "together: set run.sync_replicas to true and run.replicas_to_aggregate to "
+                       "0"));
+    if (!pm_trainer_only_serves(&w.t))
+        PM_TRY(pm_experiment_devices(&devices_only, &w.t.run.specs, &w.t.run.spec_count));
     PM_TRY(pm_trainer_join_replicas(&w.t));
     PM_TRY(collect_ranks(&w));
     if (measured && r)

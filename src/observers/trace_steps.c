@@ -105,6 +105,9 @@ static int gather(struct pm_trace_steps *t, const struct pm_run_facts *run)
 
         while (u.left > 0 && !u.damaged)
             record(&u, t, k, pm_replicas_host(r, k));
+        if (u.damaged)
+            PM_WARN("train", "run.trace_steps: rank %d (%s) sent damaged spans", k,
+                    pm_replicas_host(r, k));
     }
 out:
     pm_str_free(&own);

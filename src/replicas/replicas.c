@@ -251,7 +251,7 @@ static int say_goodbye(struct pm_replicas *r, int err)
     while (!all_leave(r) && (err == PM_OK ? !r->failure : pm_seconds() < until))
         pm_replicas_wait(r, &r->moved, 2e-3);
     r->orderly = all_leave(r) && silent_rank(r) < 0;
-    if (err == PM_OK && r->failure)
+    if (err == PM_OK && r->failure && !r->stopped) /* stopped: the caller has saved in time */
         err = pm_fail(r->failure, "%s", r->failure_text);
     pthread_mutex_unlock(&r->lock);
     return err;

@@ -199,7 +199,7 @@ static int first_active(const struct pm_replica_inbox *i, int ranks)
 static int move_inbox(struct pm_replicas *r, struct pm_job *j, bool *moved)
 {
     struct pm_replica_inbox *i = (struct pm_replica_inbox *)j;
-    int sent = 0, active;
+    int sent = 0;
 
     for (int k = 0; k < r->count * PM_REPLICA_LINES; k++)
         if (move_line(i, k / PM_REPLICA_LINES, k % PM_REPLICA_LINES, moved) < 0)
@@ -208,9 +208,8 @@ static int move_inbox(struct pm_replicas *r, struct pm_job *j, bool *moved)
         sent = move_ends(i, moved);
     if (sent < 0)
         return -1;
-    active = first_active(i, r->count);
-    atomic_store(&j->waiting, active == r->rank ? -1 : active);
-    return sent && active < 0;
+    atomic_store(&j->waiting, -1); /* ranks that still train are not late */
+    return sent && first_active(i, r->count) < 0;
 }
 
 struct pm_replica_inbox *pm_replica_inbox_create(struct pm_replicas *r, int senders)

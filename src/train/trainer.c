@@ -224,17 +224,27 @@ out:
     return err;
 }
 
+/* Makes clones with the values of the snapshot. */
+static int make_again(struct pm_trainer *t)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_trainer_clones(t));
+    PM_TRY(pm_trainer_restore(t));
+out:
+    return err;
+}
+
 /* Resumes from the snapshot, after a device was lost. With several processes, all do it, from that
- * of the chief. */
+ * of the chief. A device may be lost again meanwhile. So all processes copy the snapshot before any
+ * of them uses a device, and vote after that. */
 static int resume_from_snapshot(struct pm_trainer *t)
 {
     int err = PM_OK;
 
     PM_TRY(pm_trainer_share_devices(t));
-    PM_TRY(pm_trainer_vote(t, pm_trainer_clones(t)));
-    if (pm_trainer_is_chief(t))
-        PM_TRY(pm_trainer_restore(t));
     PM_TRY(pm_trainer_share_start(t));
+    PM_TRY(pm_trainer_vote(t, make_again(t)));
     PM_TRY(pm_trainer_check_folder(t));
     if (t->run.evaluated_step > t->run.step)
         t->run.evaluated_step = UINT64_MAX; /* its metrics line is removed */

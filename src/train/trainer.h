@@ -1,5 +1,6 @@
-/* trainer: private parts of a training run, used by the files of src/train only. Each part below is
- * written by the one file that its comment names. The other files read it or call that file. */
+/* trainer: private parts of a training run, used by the files of src/train, and by src/jobs for dry
+ * runs and lists of processes. Each part below is written by the one file that its comment names.
+ * The other files read it or call that file. */
 #ifndef PM_TRAINER_H
 #define PM_TRAINER_H
 

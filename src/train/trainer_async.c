@@ -3,8 +3,8 @@
  *
  * Asynchronous (run.sync_replicas false): each worker makes steps of its own batch. Owners
  * (clones/owner.h) hold the variables: the workers themselves, or processes that do nothing else.
- * Rank 0, the chief, counts the updates of all workers and deals the numbers of
- * batches, each of which decides the records, the random numbers and the learning rate of a step.
+ * Rank 0, the chief, counts the updates of all workers and assigns the numbers of batches. A
+ * number decides the records, the random numbers and the learning rate of a step.
  * The chief's run.step is the count, so it can grow by more than 1 in a step.
  *
  * With backups (run.replicas_to_aggregate below the number of workers, serving.h): each worker
@@ -241,7 +241,7 @@ static int run_batch(struct pm_trainer *t, const struct pm_batch *batch)
     pm_trainer_note_time(t);
     if (!pm_trainer_goes_alone(t)) {
         pm_serving_view(t->async.serving, false, &v);
-        t->loop.skipped = t->async.skipped + v.skipped;
+        t->loop.skipped = t->loop.skipped_at[0] = t->async.skipped + v.skipped;
     }
     PM_TRY(pm_trainer_result(t, &r, 0, values.step));
 out:
@@ -299,9 +299,13 @@ out:
     return err;
 }
 
+/* The loader's threads ask the chief for numbers, so they end first. */
 int pm_trainer_async_end(struct pm_trainer *t)
 {
-    return t->async.on ? pm_replica_inbox_end(t->async.inbox) : PM_OK;
+    if (!t->async.on)
+        return PM_OK;
+    pm_loader_destroy(&t->run.loader);
+    return pm_replica_inbox_end(t->async.inbox);
 }
 
 void pm_trainer_note_updates(struct pm_trainer *t, struct pm_watched_step *s)
@@ -353,7 +357,8 @@ static int work(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(wait_for_start(t));
-    PM_TRY(pm_trainer_loader(t));
+    if (!t->async.over)
+        PM_TRY(pm_trainer_loader(t));
     while (!t->async.over) {
         PM_TRY(pm_loader_next(t->run.loader, &batch));
         if (!batch)
@@ -383,6 +388,7 @@ static int serve(struct pm_trainer *t)
         PM_TRY(report(t, PM_ASK_COUNT, 0));
         reported = true;
     }
+    PM_TRY(report(t, PM_ASK_COUNT, 0)); /* another process may have received a signal */
 out:
     return err;
 }

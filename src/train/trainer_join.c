@@ -8,32 +8,40 @@
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-/* The number of processes on this host that need a device. */
-static int count_neighbours(const struct pm_trainer *t)
+/* Whether an entry of `replicas` has devices for this rank alone. */
+static bool has_own_list(const struct pm_trainer *t, int rank)
+{
+    const struct pm_config_replica *r =
+        pm_config_replica_of(t->run.c, rank, pm_replicas_host(t->replicas.r, rank));
+
+    return r && r->rank == rank && r->devices;
+}
+
+/* The number of ranks below `end` on this host that share a list of devices. */
+static int count_neighbours(const struct pm_trainer *t, int end)
 {
     struct pm_replicas *r = t->replicas.r;
     const char *own = pm_replicas_host(r, pm_replicas_rank(r));
     int count = 0;
 
-    for (int k = 0; k < pm_replicas_count(r); k++)
-        if (!t->async.on || k < t->async.link.ranks.workers)
+    for (int k = 0; k < end; k++)
+        if ((!t->async.on || k < t->async.link.ranks.workers) && !has_own_list(t, k))
             count += strcmp(pm_replicas_host(r, k), own) == 0;
     return count;
 }
 
 /* Takes this process's entries of `devices`: of k processes on a host, process j takes entries j,
  * j + k, .... If there are fewer entries than processes, all must be the CPU, and the processes
- * share its cores. An entry of `replicas` for this rank has devices for it alone. */
+ * share its cores. A rank with a list of its own in `replicas` is not counted. */
 static int deal_devices(struct pm_trainer *t)
 {
     struct pm_replicas *r = t->replicas.r;
-    const int rank = pm_replicas_rank(r), place = pm_replicas_place(r, rank);
-    const int neighbours = count_neighbours(t), count = t->run.spec_count;
+    const int rank = pm_replicas_rank(r), place = count_neighbours(t, rank);
+    const int neighbours = count_neighbours(t, pm_replicas_count(r)), count = t->run.spec_count;
     struct pm_clone_spec *specs = t->run.specs;
-    const struct pm_config_replica *own = t->run.c->replica;
     int taken = 0;
 
-    if (own && own->rank >= 0 && own->devices)
+    if (has_own_list(t, rank))
         return PM_OK;
     if (count >= neighbours) {
         for (int i = place; i < count; i += neighbours)
@@ -157,9 +165,9 @@ static int exchange_devices(struct pm_trainer *t)
 
     pm_free(x->devices);
     x->devices = NULL;
-    pm_trainer_list_devices(t, &own);
-    if (pm_replicas_rank(x->r) + 1 < pm_replicas_count(x->r))
+    if (pm_replicas_rank(x->r) > 0 && t->run.spec_count > 0)
         pm_str_add(&own, " ");
+    pm_trainer_list_devices(t, &own);
     PM_TRY(join_texts(t, &own, &x->devices));
     if (t->losses.text[0])
         pm_str_add(&lost, "%s of rank %d (%s); ", t->losses.text, pm_replicas_rank(x->r),

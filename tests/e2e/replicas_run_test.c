@@ -268,6 +268,28 @@ static void a_signal_stops_all_at_one_step(void **state)
     }
 }
 
+/* All processes receive the signal, and a step takes longer than they wait for each other then. The
+ * last whole step is saved, and the exit code is that of the signal. */
+static void a_signal_at_all_ends_a_long_step(void **state)
+{
+    char more[512];
+    struct result r;
+    pid_t pid;
+
+    (void)state;
+    snprintf(more, sizeof more, "%s run.log_every_steps=1 run.batch_size=4000 "
+             "schedule.policy=fixed model.layers.0.filters=400 model.layers.0.kernel=7 "
+             "model.layers.0.stride=1", cpus(2));
+    pid = start_long("all", 2, more);
+    for (int rank = 0; rank < 2; rank++)
+        kill(process_of("all", rank), SIGTERM);
+    r = finish(pid, in("all.run"));
+    assert_int_equal(r.code, 143);
+    assert_contains(r.err, "stopped by a signal at step");
+    drop(&r);
+    assert_true(newest("all") > 0);
+}
+
 /* The averages of losses in a checkpoint are those of the run "whole". */
 static void same_averages(const char *name, int step)
 {
@@ -402,6 +424,7 @@ int main(void)
         cmocka_unit_test(missing_data_are_drawn),
         cmocka_unit_test(unlike_data_is_refused),
         cmocka_unit_test(a_signal_stops_all_at_one_step),
+        cmocka_unit_test(a_signal_at_all_ends_a_long_step),
         cmocka_unit_test(a_killed_process_ends_all),
         cmocka_unit_test(a_stopped_process_changes_nothing),
         cmocka_unit_test(the_failure_of_one_process_is_that_of_all),
