@@ -345,6 +345,7 @@ static int wait_for_start(struct pm_trainer *t)
         usleep(PAUSE);
         PM_TRY(report(t, PM_ASK_COUNT, 0));
     }
+    PM_DEBUG("train", "this process begins at step %llu", (unsigned long long)t->run.step);
     PM_TRY(pm_clones_gather(t->run.clones));
 out:
     return err;

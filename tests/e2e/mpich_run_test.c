@@ -3,27 +3,21 @@
  *
  * - Processes have the bits of devices, as through Open MPI.
  * - A launcher of the other MPI than the plug-in's is one line of error. */
-#include "e2e/program.h"
+#include "e2e/replicas_run.h"
 
-static const char *const cpus[] = {
-    "devices='[{\"name\":\"cpu\",\"threads\":1}]'",
-    "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1}]'",
-    "devices='[{\"name\":\"cpu\",\"threads\":1},{\"name\":\"cpu\",\"threads\":1},"
-    "{\"name\":\"cpu\",\"threads\":1}]'",
-};
 static const char *const mpich = "mpirun.mpich";
 static const char *const open_mpi = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                                     "mpirun --oversubscribe";
 
 /* plugin: NULL is the one that the program has, Open MPI's. */
-static struct result train(int ranks, const char *launcher, const char *plugin, const char *name,
-                           const char *more)
+static struct result train_by(int ranks, const char *mpirun, const char *plugin, const char *name,
+                              const char *more)
 {
     char text[2048];
     const struct how how = { .environment = text };
 
     snprintf(text, sizeof text, "%s%s %s -n %d", plugin ? "PM_MPI_PLUGIN=" : "",
-             plugin ? plugin : "", launcher, ranks);
+             plugin ? plugin : "", mpirun, ranks);
     return run(ranks > 0 ? &how : NULL,
                "train %s run.folder=%s run.steps=20 run.batch_size=12 %s", in("net.json"),
                in("%s", name), more);
@@ -37,8 +31,8 @@ static void mpich_has_the_bits_of_devices(void **state)
 
         snprintf(devices, sizeof devices, "devices-%d", ranks);
         snprintf(processes, sizeof processes, "processes-%d", ranks);
-        check(train(0, "", NULL, devices, cpus[ranks - 1]), 0);
-        check(train(ranks, mpich, getenv("PUMICE_MPICH"), processes, cpus[0]), 0);
+        check(train_by(0, "", NULL, devices, cpus(ranks)), 0);
+        check(train_by(ranks, mpich, getenv("PUMICE_MPICH"), processes, cpus(1)), 0);
         same_bytes(in("%s/checkpoints/step-000020.safetensors", devices),
                    in("%s/checkpoints/step-000020.safetensors", processes));
         same_losses(devices, processes, 1, 20, 0);
@@ -48,7 +42,7 @@ static void mpich_has_the_bits_of_devices(void **state)
 static void open_mpi_has_the_same_bits(void **state)
 {
     (void)state;
-    check(train(2, open_mpi, NULL, "open", cpus[0]), 0);
+    check(train_by(2, open_mpi, NULL, "open", cpus(1)), 0);
     same_bytes(in("open/checkpoints/step-000020.safetensors"),
                in("processes-2/checkpoints/step-000020.safetensors"));
 }
@@ -58,11 +52,11 @@ static void launchers_of_another_mpi_are_refused(void **state)
     struct result r;
 
     (void)state;
-    r = train(2, mpich, NULL, "refused", cpus[0]);
+    r = train_by(2, mpich, NULL, "refused", cpus(1));
     assert_int_equal(r.code, 2);
     assert_contains(r.err, "PMI_SIZE is 2, but Open MPI sees 1 process");
     drop(&r);
-    r = train(2, open_mpi, getenv("PUMICE_MPICH"), "refused", cpus[0]);
+    r = train_by(2, open_mpi, getenv("PUMICE_MPICH"), "refused", cpus(1));
     assert_int_equal(r.code, 2);
     assert_contains(r.err, "OMPI_COMM_WORLD_SIZE is 2, but MPI sees 1 process");
     drop(&r);
@@ -88,9 +82,7 @@ int main(void)
         print_message("skipped: MPICH (packages mpich, libmpich-dev) is not installed\n");
         return 77;
     }
-    if (system("command -v mpirun >/dev/null") != 0) {
-        print_message("skipped: mpirun (package openmpi-bin) is not installed\n");
+    if (!has_mpirun())
         return 77;
-    }
     return cmocka_run_group_tests(tests, set_up, drop_world);
 }

@@ -126,4 +126,38 @@ static inline int newest(const char *name)
     return step;
 }
 
+/* SIGTERM at one rank of a long run stops all. more: as for start_long. */
+static inline void check_stop(const char *name, int ranks, int rank, const char *more)
+{
+    const pid_t pid = start_long(name, ranks, more);
+    struct result r;
+
+    kill(process_of(name, rank), SIGTERM);
+    r = finish(pid, in("%s.run", name));
+    assert_int_equal(r.code, 143);
+    assert_contains(r.err, "stopped by a signal at step");
+    drop(&r);
+    assert_true(newest(name) > 0);
+}
+
+/* Makes FOLDER/damaged: 40 training records, of which every ninth is damaged. */
+static inline void make_damaged(void)
+{
+    char *bytes, path[1024];
+    size_t size, at = 0;
+    uint64_t length;
+
+    check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("damaged")),
+          0);
+    snprintf(path, sizeof path, "%s", in("damaged/shapes_train_00000-of-00001.tfrecord"));
+    assert_int_equal(pm_file_read(path, &bytes, &size), PM_OK);
+    for (int i = 0; at < size; i++, at += 16 + (size_t)length) {
+        memcpy(&length, bytes + at, sizeof length);
+        if (i % 9 == 2)
+            bytes[at + 12 + length / 2] ^= 0x55;
+    }
+    assert_int_equal(pm_file_write(path, bytes, size), PM_OK);
+    pm_free(bytes);
+}
+
 #endif

@@ -112,22 +112,10 @@ static void every_task_has_the_bits_of_devices(void **state)
 /* A damaged record is counted once, in every process. */
 static void damaged_records_are_replaced(void **state)
 {
-    char *bytes, path[1024], more[2048];
-    size_t size, at = 0;
-    uint64_t length;
+    char more[2048];
 
     (void)state;
-    check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("damaged")),
-          0);
-    snprintf(path, sizeof path, "%s", in("damaged/shapes_train_00000-of-00001.tfrecord"));
-    assert_int_equal(pm_file_read(path, &bytes, &size), PM_OK);
-    for (int i = 0; at < size; i++, at += 16 + (size_t)length) {
-        memcpy(&length, bytes + at, sizeof length);
-        if (i % 9 == 2)
-            bytes[at + 12 + length / 2] ^= 0x55;
-    }
-    assert_int_equal(pm_file_write(path, bytes, size), PM_OK);
-    pm_free(bytes);
+    make_damaged();
     snprintf(more, sizeof more, "data.folder=%s data.on_corrupt=skip", in("damaged"));
     compare("skip", 2, "", more);
 }
@@ -254,17 +242,9 @@ static void a_signal_stops_all_at_one_step(void **state)
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
         char name[32];
-        struct result r;
-        pid_t pid;
 
         snprintf(name, sizeof name, "stop-%d", rank);
-        pid = start_long(name, 2, "");
-        kill(process_of(name, rank), SIGTERM);
-        r = finish(pid, in("%s.run", name));
-        assert_int_equal(r.code, 143);
-        assert_contains(r.err, "stopped by a signal at step");
-        drop(&r);
-        assert_true(newest(name) > 0);
+        check_stop(name, 2, rank, "");
     }
 }
 

@@ -1,66 +1,40 @@
 /* Connections of ranks are measured, with threads as ranks: every pair, all ranks get the result. A
  * process that is bound to fewer cores than its launcher is found. */
-#include "replicas/threads_transport.h"
-
-#include <pumice/replicas.h>
+#include "replicas/places.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 enum { RANKS = 3 };
 
-struct place {
-    pthread_t thread;
-    struct wires *wires;
-    int err;
-    bool right;
-    struct pm_replica_link last; /* of the last pair */
-};
-
-/* Measures all pairs. */
-static void *run_place(void *arg)
+/* Measures all pairs. last: [RANKS] of the last pair. */
+static void measure(struct place *p)
 {
-    struct place *p = arg;
-    struct pm_replicas *r = NULL;
-    int err = PM_OK;
+    struct pm_replica_link *last = &((struct pm_replica_link *)p->ctx)[p->rank];
 
     p->right = true;
-    PM_TRY(pm_replicas_open(&threads_transport, p->wires, &r));
-    for (int a = 0; a < RANKS; a++)
-        for (int b = 0; b < RANKS; b++) {
+    for (int a = 0; a < RANKS && p->err == PM_OK; a++)
+        for (int b = 0; b < RANKS && p->err == PM_OK; b++) {
             if (a == b)
                 continue;
-            PM_TRY(pm_replicas_measure(r, a, b, &p->last));
-            p->right &= p->last.latency > 0 && p->last.latency < 10 &&
-                        p->last.bytes_per_second > 0;
+            p->err = pm_replicas_measure(p->r, a, b, last);
+            p->right &= last->latency > 0 && last->latency < 10 && last->bytes_per_second > 0;
         }
-out:
-    p->err = pm_replicas_leave(&r, err);
-    return NULL;
 }
 
 static void connections_are_measured(void **state)
 {
     struct wires *w = wires_create(RANKS, 3);
+    struct pm_replica_link last[RANKS];
     struct place p[RANKS];
 
     (void)state;
-    for (int i = 0; i < RANKS; i++) {
-        p[i] = (struct place){ .wires = w };
-        assert_int_equal(pthread_create(&p[i].thread, NULL, run_place, &p[i]), 0);
-    }
-    for (int i = 0; i < RANKS; i++)
-        pthread_join(p[i].thread, NULL);
+    run_places(w, p, measure, last);
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(p[i].err, PM_OK);
         assert_true(p[i].right);
-        assert_memory_equal(&p[i].last, &p[0].last, sizeof p[0].last);
+        assert_memory_equal(&last[i], &last[0], sizeof last[0]);
     }
     wires_destroy(&w);
 }
