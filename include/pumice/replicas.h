@@ -44,9 +44,8 @@ int pm_replicas_leave(struct pm_replicas **r, int err);
 /* This process's number, 0 for NULL; the number of processes, 1 for NULL. */
 int pm_replicas_rank(const struct pm_replicas *r);
 int pm_replicas_count(const struct pm_replicas *r);
-/* The name of a rank's host; the number of lower ranks on the same host. */
+/* The name of a rank's host. */
 const char *pm_replicas_host(const struct pm_replicas *r, int rank);
-int pm_replicas_place(const struct pm_replicas *r, int rank);
 /* Writes the name of this machine; "unknown" if it has none. */
 void pm_replicas_host_name(char *out, size_t size);
 /* Whether mpirun has bound this process to fewer cores than it could have. *cores: the number of

@@ -18,6 +18,7 @@ enum { MOST_RESTARTS = 1000 };
 
 struct request {
     struct pm_launch launch;
+    struct pm_launch_hosts named; /* by the user; launch.hosts are those that answer */
     int restarts;
     int argc;     /* the words of the command that is started */
     char **argv;
@@ -150,16 +151,28 @@ out:
     return err;
 }
 
-/* Removes the hosts that do not answer. PM_EFAIL: none answers. */
-static int find_hosts(struct request *q)
+/* Returns a copy of the hosts that the user has named. */
+static struct pm_launch_hosts named_hosts(const struct request *q, struct pm_arena *a)
+{
+    struct pm_launch_hosts h = q->named;
+
+    if (h.count)
+        h.list = pm_arena_copy(a, h.list, h.count * sizeof *h.list);
+    return h;
+}
+
+/* Chooses the hosts that answer. A host that did not answer at an earlier restart may answer now.
+ * PM_EFAIL: none answers. */
+static int find_hosts(struct request *q, struct pm_arena *a)
 {
     struct pm_launch_hosts *hosts = &q->launch.hosts;
     struct pm_str missing = { 0 };
     int err = PM_OK;
 
+    *hosts = named_hosts(q, a);
     if (hosts->count == 0)
         return PM_OK;
-    pm_launch_keep_answering(hosts, &missing);
+    pm_launch_keep_answering(hosts, PM_LAUNCH_ANSWER_SECONDS, &missing);
     if (hosts->count == 0)
         err = pm_fail(PM_EFAIL, "launch: none of the hosts %s answers: does 'ssh HOST true' work "
                       "without a password?", missing.text);
@@ -170,13 +183,14 @@ static int find_hosts(struct request *q)
 }
 
 /* mpirun has failed. Its own message stands above. */
-static int fail_start(struct request *q, const struct pm_launch_end *end)
+static int fail_start(const struct request *q, const struct pm_launch_end *end,
+                      struct pm_arena *a)
 {
-    struct pm_launch_hosts hosts = q->launch.hosts;
+    struct pm_launch_hosts hosts = named_hosts(q, a);
     struct pm_str missing = { 0 };
     int err;
 
-    pm_launch_keep_answering(&hosts, &missing);
+    pm_launch_keep_answering(&hosts, PM_LAUNCH_ANSWER_SECONDS, &missing);
     if (missing.length)
         err = pm_fail(PM_EFAIL, "launch: mpirun ended with code %d, and there is no answer from "
                       "%s: does 'ssh HOST true' work without a password?", end->mpirun,
@@ -189,10 +203,11 @@ static int fail_start(struct request *q, const struct pm_launch_end *end)
 }
 
 /* A process that has ended has printed its error, unless all were killed. */
-static int result(struct request *q, const struct pm_launch_end *end, int code)
+static int result(const struct request *q, const struct pm_launch_end *end, int code,
+                  struct pm_arena *a)
 {
     if (code < 0)
-        return fail_start(q, end);
+        return fail_start(q, end, a);
     if (code > 0 && code < 128 && end->notes.code < 0 && end->notes.started > 0)
         return pm_fail(PM_ELOST, "launch: a process was killed, and no other was left to report "
                        "it (exit code %d of mpirun): was there enough memory?", end->mpirun);
@@ -209,13 +224,15 @@ static int run(int argc, char **argv, struct app_globals *g)
 
     PM_TRY(read_flags(&q, argc, argv, a));
     PM_TRY(check_command(&q));
+    q.named = q.launch.hosts;
+    q.launch.hosts = named_hosts(&q, a);
     if (pm_replicas_launched())
         PM_TRY(pm_fail(PM_ECONFIG, "command line: launch starts mpirun itself: start it without "
                                    "mpirun and srun"));
     PM_TRY(pm_launch_check_mpirun());
     for (int restart = 0; lost; restart++) {
         if (restart > 0) {
-            PM_TRY(find_hosts(&q));
+            PM_TRY(find_hosts(&q, a));
             PM_WARN("launch", "a process or a host was lost: restart %d of %d", restart,
                     q.restarts);
         }
@@ -223,7 +240,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         code = pm_launch_judge(&end, &lost);
         lost &= restart < q.restarts;
     }
-    err = result(&q, &end, code);
+    err = result(&q, &end, code, a);
 out:
     pm_arena_destroy(&a);
     return err;

@@ -59,7 +59,7 @@ struct pm_servers_link;
 /* Where a process's clones stand among the clones of all processes that train together, in the
  * order of the processes' ranks. Pointers are borrowed. */
 struct pm_clones_among {
-    struct pm_replicas *replicas; /* NULL: this process trains alone; the rest is then 0 */
+    struct pm_replicas *replicas; /* NULL: this process trains alone; all but servers is then 0 */
     int count;         /* of all clones */
     int first;         /* index of this process's first clone */
     const double *shares; /* [count]. Replace those of this process's specs */

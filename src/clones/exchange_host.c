@@ -345,7 +345,7 @@ static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
         PM_TRY(update_owners(x, &values, r));
     err = push_values(x);
     if (err == PM_ELOST && x->across)
-        err = PM_OK; /* the next step fails, and the other processes learn why */
+        err = PM_OK; /* the next step fails, or the trainer's check before other work */
     x->progress = NOTHING;
 out:
     pm_phases_enter(c->o.phases, before);

@@ -79,9 +79,10 @@ static void write_moving(const struct pm_remote *r, const struct pm_part *p,
         const int i = p->variable[k];
         const size_t at = (r->v->offset[i] - m->offset) / sizeof(float);
         const size_t count = pm_shape_count(r->v->list[i].shape);
+        const float decay = powf(m->decay[at], (float)m->clones);
 
         for (size_t n = at; n < at + count; n++)
-            *out++ = m->after[n] - powf(m->decay[at], (float)m->clones) * m->before[n];
+            *out++ = m->after[n] - decay * m->before[n];
     }
 }
 
@@ -101,6 +102,14 @@ out:
     return err;
 }
 
+static int check_size(size_t size, size_t floats)
+{
+    if (size == floats * sizeof(float))
+        return PM_OK;
+    return pm_fail(PM_EFAIL, "an owner sent values of %zu bytes, not of %zu", size,
+                   floats * sizeof(float));
+}
+
 static int end_push(struct pm_remote *r, struct owner *o)
 {
     struct pm_push_answer answer;
@@ -109,9 +118,7 @@ static int end_push(struct pm_remote *r, struct owner *o)
     int err = PM_OK;
 
     PM_TRY(pm_replica_call_wait(o->call, &answer, sizeof answer, &data, &size));
-    if (size != o->part.floats * sizeof(float))
-        PM_TRY(pm_fail(PM_EFAIL, "an owner sent values of %zu bytes, not of %zu", size,
-                       o->part.floats * sizeof(float)));
+    PM_TRY(check_size(size, o->part.floats));
     o->version = answer.version;
     if (answer.staleness > r->link->staleness)
         r->link->staleness = answer.staleness;
@@ -187,6 +194,7 @@ int pm_remote_collect(struct pm_remote *r)
         struct owner *o = &r->owner[k];
 
         PM_TRY(pm_replica_call_wait(o->call, &answer, sizeof answer, &data, &size));
+        PM_TRY(check_size(size, pm_part_state_floats(&o->part, r->v)));
         o->version = answer.version;
         PM_TRY(pm_part_write_state(&o->part, r->v, (const float *)(const void *)data));
     }

@@ -225,6 +225,8 @@ static bool may(void *ctx, const struct pm_replica_request *q)
            s->order[atomic_load(&s->version) % (uint64_t)s->order_count] == q->rank;
 }
 
+_Static_assert(sizeof(struct pm_decision) <= PM_REPLICA_WORD, "a decision fits into a word");
+
 static int check_size(const struct pm_serving *s, const struct pm_replica_request *q)
 {
     const size_t needed = pm_owner_part(s->o.owner)->floats * sizeof(float);

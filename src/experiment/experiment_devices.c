@@ -56,7 +56,7 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
         PM_TRY(pm_device_find(list, known, d->name, where, &index));
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
-        s[i].threads = d->threads;
+        s[i].threads = s[i].info.caps.on_host_cores ? d->threads : 0;
         s[i].place = i;
         s[i].slow = injected_slowness(i);
         injected_faults(&s[i], i);

@@ -31,10 +31,12 @@ int pm_launch_read_hostfile(const char *path, struct pm_arena *a, struct pm_laun
 int pm_launch_processes(const struct pm_launch_hosts *h);
 /* Returns the number of hosts that are other machines. */
 size_t pm_launch_others(const struct pm_launch_hosts *h);
-/* Runs "AGENT HOST true" for each host that is not this machine, all at once, for at most 15 s, and
- * removes the hosts where it fails from the list. AGENT: OMPI_MCA_plm_rsh_agent, else ssh without
- * questions. missing receives the removed names, separated by commas. */
-void pm_launch_keep_answering(struct pm_launch_hosts *h, struct pm_str *missing);
+enum { PM_LAUNCH_ANSWER_SECONDS = 15 };
+/* Runs "AGENT HOST true" for each host that is not this machine, all at once, for at most so many
+ * seconds, and removes the hosts where it fails from the list. AGENT: OMPI_MCA_plm_rsh_agent, else
+ * ssh without questions. missing receives the removed names, separated by commas. */
+void pm_launch_keep_answering(struct pm_launch_hosts *h, double seconds,
+                              struct pm_str *missing);
 
 /* ---- networks: launch_network.c ---------------------------------------------------------- */
 

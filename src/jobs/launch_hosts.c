@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double answer_seconds = 15;
-
 /* ---- lists ------------------------------------------------------------------------------- */
 
 static bool is_name(const char *text, size_t length)
@@ -203,9 +201,9 @@ static bool is_answer(pid_t pid, double until)
     return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void pm_launch_keep_answering(struct pm_launch_hosts *h, struct pm_str *missing)
+void pm_launch_keep_answering(struct pm_launch_hosts *h, double seconds, struct pm_str *missing)
 {
-    const double until = pm_seconds() + answer_seconds;
+    const double until = pm_seconds() + seconds;
     pid_t *asked = pm_calloc(h->count + 1, sizeof *asked);
     size_t kept = 0;
 

@@ -28,6 +28,7 @@ struct watch {
     bool remote;
     bool notified;                  /* the processes know that another one has failed */
     double failed_at, ended_at; /* pm_seconds when that was seen; 0: it was not */
+    double look_at;             /* pm_seconds of the next look at the notes */
     struct pm_launch_end *end;
 };
 
@@ -156,6 +157,9 @@ static bool is_late(struct watch *w)
     const double now = pm_seconds();
     struct pm_launch_notes n;
 
+    if (now < w->look_at)
+        return false;
+    w->look_at = now + look_seconds;
     pm_launch_read_notes(w->folder, &n);
     note_time(&w->failed_at, n.failed, now);
     note_time(&w->ended_at, n.started > 0 && n.running == 0, now);

@@ -270,6 +270,7 @@ static int time_steps(struct work *w, bool together, int *part, size_t *gradient
     struct pm_steps s = { 0 };
     int err = PM_OK;
 
+    c.run.micro_batches *= pm_trainer_gradients(&w->t); /* as pm_trainer_clones does */
     if (!together)
         c.run.batch_size = *part;
     PM_TRY(pm_steps_open(&s, &c, true));

@@ -145,24 +145,22 @@ static void keep_newest(const char *run, size_t keep)
 
 int pm_evaluations_write(const char *run, const char *folder, const struct pm_evaluated *e)
 {
-    char *data_path = real_path(e->data), *text;
+    char *data_path = real_path(e->data), *text = NULL;
     cJSON *object = object_of(e, data_path);
     struct pm_str path = { 0 };
     int err = PM_OK;
 
-    text = cJSON_PrintUnformatted(object);
-    if (!text)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: not enough memory to write the evaluation", run));
     pm_str_add(&path, "%s/", e->training ? run : folder);
     if (e->training)
         pm_str_add(&path, "evaluation.json");
     else
         add_name(&path, e, data_path);
     PM_TRY(e->training ? keep_other(run, e, data_path) : pm_make_folders(folder));
+    text = pm_json_print(object);
     PM_TRY(pm_file_write(path.text, text, strlen(text)));
     keep_newest(run, PM_EVALUATIONS_KEPT);
 out:
-    cJSON_free(text);
+    pm_free(text);
     cJSON_Delete(object);
     pm_str_free(&path);
     pm_free(data_path);

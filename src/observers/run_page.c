@@ -38,11 +38,10 @@ static int write_text(const char *folder, const char *name, const char *text, si
 
 static int write_json(const char *folder, const char *name, const cJSON *object)
 {
-    char *text = cJSON_PrintUnformatted(object);
-    int err = text ? write_text(folder, name, text, strlen(text))
-                   : pm_fail(PM_EFAIL, "%s/%s: not enough memory to write it", folder, name);
+    char *text = pm_json_print(object);
+    const int err = write_text(folder, name, text, strlen(text));
 
-    cJSON_free(text);
+    pm_free(text);
     return err;
 }
 

@@ -286,6 +286,13 @@ static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
     pm_run_page_step(w->page, run);
 }
 
+/* Whether anybody reads the numbers of this process's batches: the chief, or all processes
+ * together. */
+static bool counts(const struct pm_watch *w, const struct pm_run_facts *run)
+{
+    return !w->quiet || run->replicas;
+}
+
 int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                   const struct pm_watched_step *s)
 {
@@ -293,7 +300,7 @@ int pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
     struct pm_step_values values;
     int err = PM_OK;
 
-    if (logged)
+    if (logged && counts(w, run))
         PM_TRY(pm_step_numbers_count(w->numbers, run, s->slot, &values));
     pm_loss_averages_add(&w->averages, s->result);
     pm_rank_rates_step(w->rank_rates, run);
@@ -315,7 +322,8 @@ out:
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch)
 {
-    if (run->jumps || is_logged(run, run->step, run->step + 1)) /* with jumps, any may be logged */
+    if (counts(w, run) && /* with jumps, any step may be logged */
+        (run->jumps || is_logged(run, run->step, run->step + 1)))
         pm_step_numbers_batch(w->numbers, run, slot, batch);
     if (!w->quiet && pm_summaries_choose(w->summaries, run->step + 1)) {
         pm_summaries_batch(w->summaries, batch);

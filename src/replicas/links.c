@@ -27,7 +27,7 @@ static int begin_round(struct pm_replicas *r, struct probe *p)
     if (p->begins) {
         p->out[0] = p->rounds + 1 >= WARM_UP + MOST_ROUNDS ||
                     (p->rounds > WARM_UP && pm_seconds() - p->began > measured_seconds);
-        p->sending = r->row->send(r->transport, p->other, TAG_PROBE, p->out, p->size);
+        p->sending = pm_transfer_send(r, p->other, TAG_PROBE, p->out, p->size);
         if (p->sending < 0)
             return -1;
     }
@@ -53,7 +53,7 @@ static int advance(struct pm_replicas *r, struct probe *p)
     if (!p->begins && !p->answered) {
         p->answered = true;
         memcpy(p->out, p->in, p->size);
-        p->sending = r->row->send(r->transport, p->other, TAG_PROBE, p->out, p->size);
+        p->sending = pm_transfer_send(r, p->other, TAG_PROBE, p->out, p->size);
         return p->sending < 0 ? -1 : 2;
     }
     p->begun = p->answered = false;

@@ -121,7 +121,7 @@ void pm_replicas_host_name(char *out, size_t size)
     out[size - 1] = '\0';
 }
 
-/* Exchanges the names of the hosts, and numbers the ranks of each host. */
+/* Exchanges the names of the hosts. */
 static int exchange_hosts(struct pm_replicas *r)
 {
     char own[64] = "", *all = pm_calloc((size_t)r->count, sizeof own);
@@ -130,13 +130,8 @@ static int exchange_hosts(struct pm_replicas *r)
     pm_replicas_host_name(own, sizeof own);
     PM_TRY(pm_replicas_allgather(r, own, sizeof own, all));
     pthread_mutex_lock(&r->lock);
-    for (int i = 0; i < r->count; i++) {
-        struct rank *k = &r->ranks[i];
-
-        memcpy(k->host, all + (size_t)i * sizeof own, sizeof k->host);
-        for (int j = 0; j < i; j++)
-            k->place += strcmp(r->ranks[j].host, k->host) == 0;
-    }
+    for (int i = 0; i < r->count; i++)
+        memcpy(r->ranks[i].host, all + (size_t)i * sizeof own, sizeof r->ranks[i].host);
     pthread_mutex_unlock(&r->lock);
 out:
     pm_free(all);
@@ -284,11 +279,6 @@ int pm_replicas_count(const struct pm_replicas *r)
 const char *pm_replicas_host(const struct pm_replicas *r, int rank)
 {
     return r->ranks[rank].host;
-}
-
-int pm_replicas_place(const struct pm_replicas *r, int rank)
-{
-    return r->ranks[rank].place;
 }
 
 uint64_t pm_replicas_sent(const struct pm_replicas *r)

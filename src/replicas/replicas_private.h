@@ -41,7 +41,6 @@ struct rank_state {
 
 struct rank {
     char host[64];
-    int place;            /* lower ranks on the same host */
     struct rank_state state; /* last received */
     struct rank_state incoming, outgoing;
     bool due;             /* the next state must be sent to this rank */

@@ -91,6 +91,7 @@ struct pm_trainer_replicas {
     double began;                   /* pm_seconds when the step began */
     double step_seconds;            /* of a step: a moving average */
     double waited;              /* seconds of waiting for data, up to the last step */
+    bool rewinds;               /* a device was found lost outside of a step */
     int stop;                   /* the signal by which all processes stop; 0: none */
     bool save;                  /* a checkpoint is due by the chief's clock */
     bool heir;                  /* the chief is lost, and this process saves in its place */
@@ -262,6 +263,10 @@ void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase);
 void pm_trainer_say_replicas(const struct pm_trainer *t);
 /* Updates the mean time of a step that began at replicas.began. */
 void pm_trainer_note_time(struct pm_trainer *t);
+
+/* Call it between steps, before work that needs a device. PM_ELOST, in all processes: a device of
+ * one of them was lost after its step. */
+int pm_trainer_check_devices(struct pm_trainer *t);
 
 /* trainer_drift.c. Compares the snapshots of all processes, which must be of the same step. A
  * snapshot that differs from the chief's causes a warning. The chief's then replaces it, and the

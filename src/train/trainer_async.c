@@ -271,7 +271,11 @@ out:
 
 int pm_trainer_async_fresh(struct pm_trainer *t)
 {
-    return t->snapshot.step == t->run.step ? PM_OK : pm_trainer_snapshot(t);
+    if (t->snapshot.step != t->run.step)
+        return pm_trainer_snapshot(t);
+    pm_early_stop_keep(&t->saving.stop); /* an evaluation of this step may have changed it */
+    pm_watch_keep(t->watch);
+    return PM_OK;
 }
 
 static bool all_finished(void *trainer, int *rank)
@@ -345,7 +349,8 @@ static int wait_for_start(struct pm_trainer *t)
         usleep(PAUSE);
         PM_TRY(report(t, PM_ASK_COUNT, 0));
     }
-    PM_DEBUG("train", "this process begins at step %llu", (unsigned long long)t->run.step);
+    PM_DEBUG("train", "this process begins at step %llu, after a delay of %.0f steps",
+             (unsigned long long)t->run.step, begin);
     PM_TRY(pm_clones_gather(t->run.clones));
 out:
     return err;

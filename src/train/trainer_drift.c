@@ -2,6 +2,8 @@
  * from the chief's. */
 #include "train/trainer.h"
 
+#include <pumice/thread.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +25,41 @@ out:
     return err;
 }
 
+enum { HASHED = 1 << 20 }; /* bytes of a piece */
+
+struct hashing {
+    const char *block;
+    size_t bytes;
+    uint64_t *hash; /* of each piece */
+};
+
+static void hash_pieces(void *ctx, size_t begin, size_t end)
+{
+    const struct hashing *h = ctx;
+
+    for (size_t k = begin; k < end; k++) {
+        const size_t left = h->bytes - k * HASHED;
+
+        h->hash[k] = pm_hash_bytes(h->block + k * HASHED, left < HASHED ? left : HASHED, k);
+    }
+}
+
+/* The hash does not depend on the number of threads. */
 static uint64_t hash_block(struct pm_state *s, int i)
 {
     void *block;
     size_t bytes;
+    uint64_t hash;
 
-    return pm_state_block(s, i, &block, &bytes) ? pm_hash_bytes(block, bytes, (uint64_t)i) : 0;
+    if (!pm_state_block(s, i, &block, &bytes))
+        return 0;
+    const size_t pieces = (bytes + HASHED - 1) / HASHED;
+    struct hashing h = { block, bytes, pm_calloc(pieces + 1, sizeof *h.hash) };
+
+    pm_parallel(pieces, 1, hash_pieces, &h);
+    hash = pm_hash_bytes(h.hash, pieces * sizeof *h.hash, (uint64_t)i);
+    pm_free(h.hash);
+    return hash;
 }
 
 /* Returns the first variable whose values differ from the chief's, or NULL. */

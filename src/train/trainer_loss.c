@@ -192,6 +192,7 @@ int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
 
     do {
         snprintf(why, sizeof why, "%s", pm_error_text());
+        t->replicas.rewinds = false;
         if (t->replicas.r && t->run.clones)
             PM_TRY(pm_trainer_save(t));
         PM_TRY(pm_trainer_wait_written(t)); /* while the watch is open */

@@ -204,6 +204,26 @@ int pm_trainer_agree(struct pm_trainer *t, void *value, size_t size)
     return t->replicas.sync ? pm_replicas_broadcast(t->replicas.sync, 0, value, size) : PM_OK;
 }
 
+int pm_trainer_check_devices(struct pm_trainer *t)
+{
+    struct pm_replicas *r = t->replicas.sync;
+    const int lost = r && pm_clones_lost(t->run.clones).clone >= 0;
+    int *all, err = PM_OK;
+
+    if (!r)
+        return PM_OK;
+    all = pm_calloc((size_t)pm_replicas_count(r), sizeof *all);
+    PM_TRY(pm_replicas_allgather(r, &lost, sizeof lost, all));
+    for (int k = 0; k < pm_replicas_count(r) && err == PM_OK; k++)
+        if (all[k])
+            err = pm_fail(PM_ELOST, "rank %d (%s) lost a device after step %llu", k,
+                          pm_replicas_host(r, k), (unsigned long long)t->run.step);
+    t->replicas.rewinds = err < 0;
+out:
+    pm_free(all);
+    return err;
+}
+
 void pm_trainer_note_phase(struct pm_trainer *t, enum pm_replica_phase phase)
 {
     pm_replicas_note(t->replicas.r, phase, t->run.step);

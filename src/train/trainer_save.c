@@ -128,6 +128,7 @@ static int evaluate(struct pm_trainer *t)
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     pm_trainer_note_phase(t, PM_REPLICA_EVALUATION);
     PM_TRY(pm_trainer_drain(t));
+    PM_TRY(pm_trainer_check_devices(t));
     if (t->async.on)
         PM_TRY(pm_trainer_async_fresh(t));
     PM_TRY(pm_trainer_plan_evaluation(t));
