@@ -1,6 +1,7 @@
 """Runs one side of ./dev bench replicas: a program of several processes, on this machine or on
 hosts that tests/replicas/hosts.sh makes. Every function returns a dict of lists: the seconds of
 rounds or steps, and other quantities."""
+import functools
 import json
 import os
 import socket
@@ -120,10 +121,15 @@ def sockets(place, rounds):
                                               str(4 * FLOATS), str(rounds)] for r in range(2)])
 
 
-def check_torch(a):
-    found = subprocess.run([a.torch_python, "-c", "import torch.distributed as d; "
+@functools.lru_cache(maxsize=None)
+def has_gloo(python):
+    found = subprocess.run([python, "-c", "import torch.distributed as d; "
                             "assert d.is_gloo_available()"], stderr=subprocess.DEVNULL)
-    if found.returncode != 0:
+    return found.returncode == 0
+
+
+def check_torch(a):
+    if not has_gloo(a.torch_python):
         raise NotMeasured(f"{a.torch_python} has no PyTorch with gloo; set TORCH_PYTHON")
 
 

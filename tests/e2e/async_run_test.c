@@ -11,6 +11,8 @@
  * - With backups (run.replicas_to_aggregate), gradients of a slow process are dropped. */
 #include "e2e/replicas_run.h"
 
+#include <pumice/options.h>
+
 /* A net without moving averages, whose sums would have other roundings. */
 #define PLAIN "model.layers='[{\"name\":\"conv1\",\"layer\":\"conv2d\",\"filters\":4}," \
               "{\"name\":\"drop\",\"layer\":\"dropout\",\"keep\":0.8}," \
@@ -47,30 +49,17 @@ static void one_worker_has_the_bits_of_one_process(void **state)
     }
 }
 
-static bool are_equal(const char *a, const char *b)
-{
-    char command[2048];
-
-    snprintf(command, sizeof command, "cmp -s %s %s", a, b);
-    return system(command) == 0;
-}
-
 static void an_order_gives_the_same_bits(void **state)
 {
     (void)state;
     check(train(2, "-x PM_ORDER=0,1,1,0", "order-a", UNDISTURBED " " ASYNC), 0);
-    check(train(2, "-x PM_ORDER=0,1,1,0", "order-b", UNDISTURBED " " ASYNC), 0);
-    check(train(4, "-x PM_ORDER=0,1,1,0", "order-c", UNDISTURBED " run.parameter_servers=2 " ASYNC),
+    check(train(4, "-x PM_ORDER=0,1,1,0", "order-b", UNDISTURBED " run.parameter_servers=2 " ASYNC),
           0, "2 others hold the variables");
-    check(train(2, "-x PM_ORDER=0,1", "order-d", UNDISTURBED " " ASYNC), 0);
+    check(train(2, "-x PM_ORDER=0,1", "order-c", UNDISTURBED " " ASYNC), 0);
     same_bytes(in("order-a/checkpoints/step-000020.safetensors"),
                in("order-b/checkpoints/step-000020.safetensors"));
-    assert_true(are_equal(in("order-a/checkpoints/step-000020.safetensors"),
-                          in("order-b/checkpoints/step-000020.safetensors")));
-    same_bytes(in("order-a/checkpoints/step-000020.safetensors"),
-               in("order-c/checkpoints/step-000020.safetensors"));
-    assert_false(are_equal(in("order-a/checkpoints/step-000020.safetensors"),
-                           in("order-d/checkpoints/step-000020.safetensors")));
+    assert_false(are_same(in("order-a/checkpoints/step-000020.safetensors"),
+                          in("order-c/checkpoints/step-000020.safetensors")));
 }
 
 /* Returns a number in a checkpoint's .json. */
@@ -118,17 +107,10 @@ static double stalest(const char *name)
     return most;
 }
 
-/* The loss of an evaluation as cJSON prints it: evaluation.json is written by cJSON, which may leave
- * out the last digits. */
-static char *loss_text(const cJSON *metrics)
-{
-    return cJSON_PrintUnformatted(cJSON_GetObjectItem(metrics, "loss"));
-}
-
 /* The checkpoint of the step that was evaluated last gives the figures of that evaluation. */
 static void same_as_evaluated(const char *name, int step)
 {
-    char *text = get_text(in("%s/evaluation.json", name)), *was_loss, *is_loss, path[1024];
+    char *text = get_text(in("%s/evaluation.json", name)), *before, *now, path[1024];
     cJSON *was = cJSON_Parse(text), *is;
     struct result r;
 
@@ -138,11 +120,11 @@ static void same_as_evaluated(const char *name, int step)
     assert_int_equal(r.code, 0);
     is = cJSON_Parse(r.out);
     assert_true(number_of(was, "step") == step);
-    was_loss = loss_text(cJSON_GetObjectItem(was, "metrics"));
-    is_loss = loss_text(cJSON_GetObjectItem(is, "metrics"));
-    assert_string_equal(was_loss, is_loss);
-    cJSON_free(was_loss);
-    cJSON_free(is_loss);
+    before = pm_json_print(cJSON_GetObjectItem(was, "metrics"));
+    now = pm_json_print(cJSON_GetObjectItem(is, "metrics"));
+    assert_string_equal(before, now);
+    pm_free(before);
+    pm_free(now);
     cJSON_Delete(was);
     cJSON_Delete(is);
     pm_free(text);
@@ -171,16 +153,18 @@ static void a_run_goes_on_in_other_ways(void **state)
     assert_true(isfinite(logged("more", 45, "loss")));
 }
 
-/* The step at which a worker has begun, by its log. */
-static int begins_at(const char *name, int rank)
+/* A worker has waited for this step, by its log. */
+static void check_delay(const char *name, int rank, int right)
 {
     char *text = get_text(in("%s/log.rank-%03d.txt", name, rank)), *save = NULL;
-    int step = -1;
+    int step = -1, delay = -1;
 
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        sscanf(line, "%*[^ ] debug: train: this process begins at step %d", &step);
+        sscanf(line, "%*[^ ] debug: train: this process begins at step %d, after a delay of %d",
+               &step, &delay);
+    assert_int_equal(delay, right);
+    assert_true(step >= delay);
     pm_free(text);
-    return step;
 }
 
 /* Worker 1 begins at the last step, so nothing is stale. In segmentation the delay is multiplied by
@@ -190,8 +174,10 @@ static void late_workers_begin_late(void **state)
     (void)state;
     check(train(2, "", "late", "run.steps=30 run.startup_delay_steps=100000 " ASYNC), 0);
     assert_true(stalest("late") == 0);
-    check(train(2, "", "soon", "run.steps=200 run.startup_delay_steps=5 eval.every_steps=0 " ASYNC),
-          0);
+    check(train(3, "-x PM_LOG=train=debug", "soon",
+                "run.steps=200 run.startup_delay_steps=5 eval.every_steps=0 " ASYNC), 0);
+    check_delay("soon", 1, 5);
+    check_delay("soon", 2, 5);
     assert_true(stalest("soon") >= 1);
     check(run(NULL, "dataset make shapes %s size=64 train=40 validation=8 test=8", in("large")), 0);
     check(run(&(struct how){ .environment = launcher(3, "-x PM_LOG=train=debug") },
@@ -199,8 +185,8 @@ static void late_workers_begin_late(void **state)
               "run.batch_size=2 eval.every_steps=0 run.keep_best=none run.log_every_steps=1 "
               "run.startup_delay_steps=4 " ASYNC,
               getenv("PUMICE_SOURCE"), in("large"), in("delay")), 0);
-    assert_true(begins_at("delay", 1) >= 4);
-    assert_true(begins_at("delay", 2) >= 8);
+    check_delay("delay", 1, 4);
+    check_delay("delay", 2, 8);
 }
 
 /* ---- failures ---------------------------------------------------------------------------- */
@@ -239,7 +225,7 @@ static void a_killed_process_ends_all(void **state)
         pid = start_long(name, 3, long_run);
         kill(process_of(name, rank), SIGKILL);
         r = finish(pid, in("%s.run", name));
-        assert_true(r.code != 0);
+        assert_true(r.code == 4 || r.code == 137);
         if (rank > 0) {
             assert_contains(r.err, "is saved, the last one whose values the chief has collected");
             assert_contains(r.err, rank == 1 ? "rank 1 (" : "rank 2 (");
@@ -266,12 +252,34 @@ static void the_failure_of_one_process_is_that_of_all(void **state)
     assert_true(newest("lost") > 0);
 }
 
-/* A gradient that is not finite reaches no owner: the saved values are finite. */
+/* All numbers of the newest checkpoint are finite; they follow the file's header. */
+static void check_finite(const char *name)
+{
+    char *bytes;
+    size_t size, at;
+    uint64_t header;
+    float v;
+
+    assert_int_equal(pm_file_read(in("%s/checkpoints/step-%06d.safetensors", name, newest(name)),
+                                  &bytes, &size), PM_OK);
+    memcpy(&header, bytes, sizeof header);
+    at = sizeof header + (size_t)header;
+    assert_true(at + 1000 < size);
+    for (; at < size; at += sizeof v) {
+        memcpy(&v, bytes + at, sizeof v);
+        assert_true(isfinite(v));
+    }
+    pm_free(bytes);
+}
+
+/* A gradient that is not finite reaches no owner, so the values that are saved are finite. */
 static void a_gradient_that_is_not_finite_ends_all(void **state)
 {
     (void)state;
-    check(train(2, "", "infinite", "run.steps=400 schedule.base_lr=1000 eval.every_steps=0 " ASYNC),
+    check(train(2, "", "infinite", "run.steps=400 schedule.base_lr=1000 eval.every_steps=0 "
+                "run.save_first_step=true " ASYNC),
           1, "the gradients are not finite");
+    check_finite("infinite");
 }
 
 static void unfit_keys_are_one_error(void **state)
@@ -285,15 +293,15 @@ static void unfit_keys_are_one_error(void **state)
         { "run.sync_replicas=true run.startup_delay_steps=3", "run.startup_delay_steps: 3, but" },
         { "run.sync_replicas=true run.parameter_servers=1", "run.parameter_servers: 1, but" },
         { "run.sync_replicas=true run.replicas_to_aggregate=3", "3 is not a multiple of" },
-        { "run.sync_replicas=true run.replicas_to_aggregate=8", "must be a multiple of 4" },
+        { "run.sync_replicas=true run.replicas_to_aggregate=8 run.batch_size=14",
+          "must be a multiple of 4" },
         { "run.sync_replicas=true run.replicas_to_aggregate=1 run.balance=auto", "with backups" },
     };
     char more[512];
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(bad); i++) {
-        snprintf(more, sizeof more, "%s run.batch_size=%s %s", ASYNC, i == 8 ? "14" : "12",
-                 bad[i][0]);
+        snprintf(more, sizeof more, "%s %s", ASYNC, bad[i][0]);
         check(train(2, "", "bad", more), 2, bad[i][1]);
     }
     check(train(3, "", "bad", "run.replicas_to_aggregate=2 run.batch_size=13"), 2,
@@ -333,7 +341,7 @@ static void gradients_of_a_slow_worker_are_dropped(void **state)
     check(run(&(struct how){ .environment = launcher(2, command) }, "train %s run.folder=%s",
               in("net.json"), in("slow")), 0, "the first 2 gradients make a step");
     assert_true(newest("slow") == 600);
-    assert_true(summed("slow", "rank_2_dropped_gradients") >= 1);
+    assert_true(summed("slow", "rank_2_dropped_gradients") > 20);
     assert_true(summed("slow", "dropped_gradients") ==
                 summed("slow", "rank_0_dropped_gradients") +
                     summed("slow", "rank_1_dropped_gradients") +

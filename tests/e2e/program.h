@@ -279,17 +279,25 @@ static inline void same_losses(const char *a, const char *b, int first, int last
     }
 }
 
-static inline void same_bytes(const char *a, const char *b)
+/* Whether two files, which must exist, have the same bytes. */
+static inline bool are_same(const char *a, const char *b)
 {
     char *x = NULL, *y = NULL;
     size_t n = 0, m = 0;
+    bool same;
 
     if (pm_file_read(a, &x, &n) < 0 || pm_file_read(b, &y, &m) < 0)
         fail_msg("%s", pm_error_text());
-    if (n != m || memcmp(x, y, n) != 0)
-        fail_msg("%s and %s differ", a, b);
+    same = n == m && memcmp(x, y, n) == 0;
     pm_free(x);
     pm_free(y);
+    return same;
+}
+
+static inline void same_bytes(const char *a, const char *b)
+{
+    if (!are_same(a, b))
+        fail_msg("%s and %s differ", a, b);
 }
 
 /* A net whose training step takes a millisecond; each run sets run.folder. */

@@ -126,6 +126,16 @@ static inline int newest(const char *name)
     return step;
 }
 
+/* The run has ended by SIGTERM, and has saved the step that it names. */
+static inline void check_stopped(const char *name, struct result *r)
+{
+    assert_int_equal(r->code, 143);
+    assert_contains(r->err, "stopped by a signal at step");
+    assert_int_equal(newest(name), atoi(strstr(r->err, "signal at step") + 14));
+    assert_true(newest(name) > 0);
+    drop(r);
+}
+
 /* SIGTERM at one rank of a long run stops all. more: as for start_long. */
 static inline void check_stop(const char *name, int ranks, int rank, const char *more)
 {
@@ -134,13 +144,10 @@ static inline void check_stop(const char *name, int ranks, int rank, const char 
 
     kill(process_of(name, rank), SIGTERM);
     r = finish(pid, in("%s.run", name));
-    assert_int_equal(r.code, 143);
-    assert_contains(r.err, "stopped by a signal at step");
-    drop(&r);
-    assert_true(newest(name) > 0);
+    check_stopped(name, &r);
 }
 
-/* Makes FOLDER/damaged: 40 training records, of which every ninth is damaged. */
+/* Makes FOLDER/damaged: 40 training records. Records 2, 11, 20, 29 and 38 are damaged. */
 static inline void make_damaged(void)
 {
     char *bytes, path[1024];

@@ -140,11 +140,13 @@ static void bfloat16_changes_little(void **state)
 static void a_run_goes_on_with_other_numbers(void **state)
 {
     (void)state;
+    check(train(2, "", "ten", "run.steps=10 devices='[\"cpu\"]'"), 0);
     for (int ranks = 0; ranks <= 3; ranks += ranks == 0 ? 2 : 1) {
-        char name[32];
+        char name[32], command[2200];
 
         snprintf(name, sizeof name, "more-%d", ranks);
-        check(train(2, "", name, "run.steps=10 devices='[\"cpu\"]'"), 0);
+        snprintf(command, sizeof command, "cd %s && cp -r ten %s", folder, name);
+        assert_int_equal(system(command), 0);
         check(train(ranks, "", name, cpus(ranks == 0 ? 1 : ranks)), 0);
         if (ranks == 2)
             same_saved("two-n", name, 20);
@@ -160,23 +162,22 @@ static void the_newest_checkpoint_is_fetched(void **state)
     char command[4096];
 
     (void)state;
+    snprintf(command, sizeof command, "cd %s && cp -r two-n thirty", folder);
+    assert_int_equal(system(command), 0);
+    check(train(2, "", "thirty", "run.steps=30 devices='[\"cpu\"]'"), 0);
     for (int old = 0; old < 2; old++) {
         snprintf(command, sizeof command,
-                 "cd %s && rm -rf w0 w1 && mkdir w0 w1 && cp -r two-n w1/r", folder);
+                 "cd %s && rm -rf w0 w1 && mkdir w0 w1 && cp -r two-n w1/r%s", folder,
+                 old ? " && cp -r ten w0/r" : "");
         assert_int_equal(system(command), 0);
-        if (old)
-            check(train(2, "", "w0/r", "run.steps=10 devices='[\"cpu\"]'"), 0);
         snprintf(command, sizeof command,
                  "-wdir %s \"$PUMICE_PROGRAM\" train %s run.folder=r %s run.steps=30 "
                  "devices='[\"cpu\"]' : -n 1 -wdir %s",
                  in("w0"), in("net.json"), OPTIONS, in("w1"));
         check(run(&(struct how){ .environment = launcher(1, command) },
                   "train %s run.folder=r", in("net.json")), 0, "step 20, comes from rank 1");
-        check(train(2, "", "two-n", "run.steps=30 devices='[\"cpu\"]'"), 0);
         same_bytes(in("w0/r/checkpoints/step-000030.safetensors"),
-                   in("two-n/checkpoints/step-000030.safetensors"));
-        snprintf(command, sizeof command, "rm %s", in("two-n/checkpoints/step-000030.*"));
-        assert_int_equal(system(command), 0);
+                   in("thirty/checkpoints/step-000030.safetensors"));
     }
 }
 
@@ -264,10 +265,7 @@ static void a_signal_at_all_ends_a_long_step(void **state)
     for (int rank = 0; rank < 2; rank++)
         kill(process_of("all", rank), SIGTERM);
     r = finish(pid, in("all.run"));
-    assert_int_equal(r.code, 143);
-    assert_contains(r.err, "stopped by a signal at step");
-    drop(&r);
-    assert_true(newest("all") > 0);
+    check_stopped("all", &r);
 }
 
 /* The averages of losses in a checkpoint are those of the run "whole". */
@@ -302,7 +300,7 @@ static void a_killed_process_ends_all(void **state)
         pid = start_long(name, 2, "");
         kill(process_of(name, rank), SIGKILL);
         r = finish(pid, in("%s.run", name));
-        assert_true(r.code != 0);
+        assert_true(r.code == 4 || r.code == 137);
         if (rank == 1)
             assert_contains(r.err, "rank 1 (");
         drop(&r);
@@ -331,13 +329,13 @@ static void a_stopped_process_changes_nothing(void **state)
     pid = start_long("pause", 2, "");
     rank = process_of("pause", 1);
     kill(rank, SIGSTOP);
-    sleep(2);
+    sleep(12); /* the warning comes after 10 s */
     kill(rank, SIGCONT);
     usleep(200000);
     kill(rank, SIGTERM);
     r = finish(pid, in("pause.run"));
-    assert_int_equal(r.code, 143);
-    drop(&r);
+    assert_contains(r.err, "waiting for rank 1 (");
+    check_stopped("pause", &r);
     step = newest("pause");
     snprintf(more, sizeof more, "run.steps=%d devices='[\"cpu\"]'", step);
     check(run(&(struct how){ .environment = launcher(2, "") }, "train %s run.folder=%s %s",

@@ -79,6 +79,7 @@ limit()
 
 make_host() # NAME NUMBER
 {
+    echo "$1" >>"$state/hosts-list" # first, so that down removes what is made
     ip netns add "$group-$1"
     ip -n "$group-$1" link set lo up
     ip link add eth0 netns "$group-$1" type veth peer name "$1" netns "$group-net"
@@ -90,7 +91,6 @@ make_host() # NAME NUMBER
     : >"$state/uts-$1"
     unshare --uts="$state/uts-$1" hostname "$1"
     echo "10.77.0.$2 $1" >>"$state/etc-hosts"
-    echo "$1" >>"$state/hosts-list"
 }
 
 # A cable needs some milliseconds before it carries packets.
@@ -158,7 +158,7 @@ down()
     [ -d "$state" ] || return 0
     for host in $(hosts 2>/dev/null); do
         kill_processes "$host"
-        ip netns delete "$group-$host"
+        ip netns delete "$group-$host" 2>/dev/null || true
         umount "$state/uts-$host" 2>/dev/null || true
     done
     ip netns delete "$group-net" 2>/dev/null || true

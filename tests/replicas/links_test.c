@@ -48,8 +48,10 @@ static void a_bound_process_is_found(void **state)
 
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    if (CPU_COUNT(&all) < 2)
+    if (CPU_COUNT(&all) < 2) {
+        print_message("skipped: there is one core\n");
         skip();
+    }
     pid = fork();
     if (pid == 0) {
         int cores, of;
