@@ -1,19 +1,21 @@
-/* balancer: a clone's share is proportional to its examples per second. A process that trains alone
- * takes the devices' own times of their parts. With several processes, the time in which a process
- * waits for data counts for each of its clones. */
+/* balancer: a clone's share is proportional to its examples per second, in the median of a few
+ * steps: in a single one, other programs may have slowed it down. A process that trains alone takes
+ * the devices' own times of their parts. With several processes, the time in which a process waits
+ * for data counts for each of its clones. */
 #include "clones/balancer.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 3, MEASURE = 6 }; /* steps; the first ones compile and warm up */
+enum { SKIP = 3 }; /* steps, which compile and warm up */
 static const double worth_it = 0.1; /* least relative change of some clone's share */
 
 void pm_balancer_start(struct pm_balancer *b, int count)
 {
     *b = (struct pm_balancer){ .count = count };
-    b->seconds = pm_calloc((size_t)count, sizeof *b->seconds);
+    b->seconds = pm_calloc((size_t)count * PM_BALANCE_STEPS, sizeof *b->seconds);
     b->clones = pm_calloc((size_t)count, sizeof *b->clones);
 }
 
@@ -25,31 +27,55 @@ void pm_balancer_free(struct pm_balancer *b)
     b->clones = NULL;
 }
 
-bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c)
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Returns the examples per second of clone i. Its measured seconds are sorted. */
+static double rate_of(const struct pm_balancer *b, int i)
+{
+    const double *s = b->seconds + (size_t)i * PM_BALANCE_STEPS;
+
+    return 2 / (s[(PM_BALANCE_STEPS - 1) / 2] + s[PM_BALANCE_STEPS / 2]);
+}
+
+/* Sets the shares to the measured rates, if that changes one of them enough. */
+static void set_shares(struct pm_balancer *b)
 {
     double total_old = 0, total_new = 0, change = 0;
 
-    if (b->step < 0 || ++b->step <= SKIP)
-        return false;
-    for (int i = 0; i < b->count; i++)
-        b->seconds[i] += pm_clones_seconds_of(c, i) / pm_clones_examples_of(c, i);
-    if (b->step < SKIP + MEASURE)
-        return false;
-    b->step = -1;
     for (int i = 0; i < b->count; i++) {
-        if (!(b->seconds[i] > 0))
-            return true;
+        qsort(b->seconds + (size_t)i * PM_BALANCE_STEPS, PM_BALANCE_STEPS, sizeof *b->seconds,
+              by_size);
+        if (!isfinite(rate_of(b, i)))
+            return;
         total_old += b->clones[i].share;
-        total_new += 1 / b->seconds[i];
+        total_new += rate_of(b, i);
     }
     for (int i = 0; i < b->count; i++) {
-        double old = b->clones[i].share / total_old, new = 1 / b->seconds[i] / total_new;
+        const double old = b->clones[i].share / total_old, new = rate_of(b, i) / total_new;
 
         change = fmax(change, fabs(new - old) / old);
     }
     b->moved = change >= worth_it;
     for (int i = 0; b->moved && i < b->count; i++)
-        b->clones[i].share = 1 / b->seconds[i] / total_new;
+        b->clones[i].share = rate_of(b, i) / total_new;
+}
+
+bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c)
+{
+    if (b->step < 0 || ++b->step <= SKIP)
+        return false;
+    for (int i = 0; i < b->count; i++)
+        b->seconds[i * PM_BALANCE_STEPS + b->step - SKIP - 1] =
+            pm_clones_seconds_of(c, i) / pm_clones_examples_of(c, i);
+    if (b->step < SKIP + PM_BALANCE_STEPS)
+        return false;
+    b->step = -1;
+    set_shares(b);
     return true;
 }
 
@@ -59,7 +85,7 @@ void pm_balancer_say(const struct pm_balancer *b)
         const struct pm_balanced *k = &b->clones[i];
 
         PM_INFO("clones", "%s%s%s: %.1f images/s alone, %.0f %% of the batch",
-                k->host ? k->host : "", k->host ? ", " : "", k->device, MEASURE / b->seconds[i],
+                k->host ? k->host : "", k->host ? ", " : "", k->device, rate_of(b, i),
                 100 * k->share);
     }
 }

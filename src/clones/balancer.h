@@ -13,10 +13,11 @@ struct pm_balanced {
     const char *device; /* its name */
     double share;       /* of the batch, relative to the other clones; > 0 */
 };
+enum { PM_BALANCE_STEPS = 6 }; /* measured */
 struct pm_balancer {
     int step;          /* steps measured or skipped so far; -1: finished */
     bool moved;        /* the last measurement changed the shares */
-    double *seconds;   /* per clone: sum of seconds per example; owned */
+    double *seconds;   /* [count][PM_BALANCE_STEPS] per example; owned */
     struct pm_balanced *clones; /* [count], owned; the caller fills it in */
     int count;         /* of the clones of all processes */
 };
