@@ -102,6 +102,9 @@ int pm_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, con
 int pm_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst, size_t size);
 int pm_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                    uint32_t word);
+/* Returns the buffer's memory if it is host memory (CPU), else NULL; NULL for no buffer. While a
+ * program of the device uses the buffer, the caller must not use the memory. */
+void *pm_buffer_memory(const struct pm_device *d, struct pm_buffer *b);
 uint64_t pm_device_memory_used(const struct pm_device *d);
 
 /* ---- programs -------------------------------------------------------------------------- */

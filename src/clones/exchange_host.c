@@ -29,7 +29,8 @@ struct pm_exchange {
     struct push *push;           /* [clones] */
     struct pm_host_copy host;    /* the master copy; owned, as are all members below */
     struct pm_plan *plan;        /* the update */
-    float *sum;                  /* gradients of all clones of this process */
+    float *sum;                  /* gradients of all clones of this process; borrowed from host */
+    const float *values;         /* of all variables; borrowed from host */
     float *group_sum;            /* of one group of clones; NULL: there are no groups */
     int *group;                  /* [clones]: number of each clone's group; NULL: none */
     struct pm_across *across;    /* NULL: this process trains alone, or asynchronously */
@@ -116,7 +117,8 @@ static int open_host(struct pm_exchange *x)
     PM_TRY(pm_host_copy_plan(&x->host, o,
                              o->among.servers ? pm_update_prepare_append : pm_update_append,
                              &o->update, &x->plan));
-    x->sum = pm_calloc(1, x->host.variables->trainable_bytes + 1);
+    x->sum = pm_buffer_memory(x->host.device, x->host.variables->grads);
+    x->values = pm_buffer_memory(x->host.device, x->host.variables->values);
     if (o->among.replicas)
         x->across = pm_across_create(x->c, x->host.variables->trainable_bytes / sizeof(float),
                                      most_buckets(x->c));
@@ -144,7 +146,6 @@ static void destroy(struct pm_exchange *x)
         pm_program_destroy(&x->push[i].program);
     pm_plan_destroy(&x->plan);
     pm_host_copy_close(&x->host);
-    pm_free(x->sum);
     pm_free(x->group_sum);
     pm_free(x->group);
     pm_free(x->push);
@@ -152,6 +153,8 @@ static void destroy(struct pm_exchange *x)
 }
 
 /* ---- a step ----------------------------------------------------------------------------- */
+
+enum { GRAIN = 16384 }; /* floats; with fewer, another thread does not pay */
 
 struct reduce {
     float *sum;
@@ -168,6 +171,13 @@ static void reduce_range(void *ctx, size_t begin, size_t end)
     else
         for (size_t i = begin; i < end; i++)
             r->sum[i] += r->part[i];
+}
+
+static void copy_floats(float *to, const float *from, size_t bytes)
+{
+    struct reduce r = { .sum = to, .part = from, .first = true };
+
+    pm_parallel(bytes / sizeof(float), GRAIN, reduce_range, &r);
 }
 
 static void trace_bucket(const struct pm_exchange *x, size_t bucket, int clone, double begin,
@@ -210,10 +220,10 @@ static int sum_bucket(struct pm_exchange *x, int slot, size_t b, size_t offset, 
 
         PM_TRY(wait_bucket(x, i, slot, b, &r.part));
         double begin = pm_seconds();
-        pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+        pm_parallel(size / sizeof(float), GRAIN, reduce_range, &r);
         if (group > 0 && (i + 1 == c->o.count || x->group[i + 1] > group)) {
             r = (struct reduce){ .sum = x->sum + offset / sizeof(float), .part = to };
-            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+            pm_parallel(size / sizeof(float), GRAIN, reduce_range, &r);
         }
         trace_bucket(x, b, i, begin, pm_seconds());
     }
@@ -253,7 +263,7 @@ static int sum_gradients(struct pm_exchange *x, int slot)
         if (x->across)
             add_bucket(x, offset, size, sum);
         else if (c->o.count == 1)
-            memcpy(x->sum + offset / sizeof(float), sum, size);
+            copy_floats(x->sum + offset / sizeof(float), sum, size);
     }
 out:
     return err;
@@ -284,8 +294,8 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
         PM_TRY(pm_clones_finish_all(c, slot, r));
         PM_TRY(pm_moving_follow(&x->moving));
     }
-    PM_TRY(pm_buffer_write(x->host.device, x->host.variables->grads, 0, sum,
-                           x->host.variables->trainable_bytes));
+    if (sum != x->sum)
+        copy_floats(x->sum, sum, x->host.variables->trainable_bytes);
 out:
     return err;
 }
@@ -298,9 +308,8 @@ static int push_values(struct pm_exchange *x)
         struct push *p = &x->push[i];
 
         PM_TRY(pm_program_wait(p->program, p->slot));
-        PM_TRY(pm_buffer_read(x->host.device, x->host.variables->values, 0,
-                              pm_program_in(p->program, p->slot, 0),
-                              pushed_bytes(x->c, x->host.variables)));
+        copy_floats(pm_program_in(p->program, p->slot, 0), x->values,
+                    pushed_bytes(x->c, x->host.variables));
         PM_TRY(pm_program_submit(p->program, p->slot));
         p->slot ^= 1;
     }

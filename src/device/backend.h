@@ -17,6 +17,7 @@ struct pm_device_ops {
                        size_t size);
     int (*buffer_fill)(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                        uint32_t word);
+    void *(*buffer_memory)(struct pm_buffer *b); /* NULL: it is not host memory */
     int (*program_create)(struct pm_device *d, const struct pm_program_desc *desc,
                           struct pm_program **out);
     void (*program_destroy)(struct pm_program *p);

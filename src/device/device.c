@@ -294,6 +294,11 @@ out:
     return err;
 }
 
+void *pm_buffer_memory(const struct pm_device *d, struct pm_buffer *b)
+{
+    return b && d->ops->buffer_memory ? d->ops->buffer_memory(b) : NULL;
+}
+
 uint64_t pm_device_memory_used(const struct pm_device *d)
 {
     return d->memory_used;

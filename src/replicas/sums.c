@@ -6,7 +6,7 @@
  * after the end of piece n. Which piece is where depends on the network; the additions do not.
  *
  * Messages are sent from copies: after a failure, the transport may still read a message when the
- * caller has freed its array. */
+ * caller has freed its array. What a rank does not send is not copied. */
 #include "replicas/replicas_private.h"
 
 #include "replicas/bfloat16.h"
@@ -33,9 +33,10 @@ struct piece {
     size_t number;        /* of the piece in this sum */
     size_t offset, count;
     int *sending, *receiving; /* [ranks]; -1: none */
+    const float *from;    /* [count], this rank's values */
     void *incoming;       /* [ranks][part]: floats, or bfloat16 */
-    float *own;           /* float32: [PIECE], this rank's values */
-    uint16_t *halves;     /* bfloat16: [PIECE], the same, then the sums */
+    float *sent;          /* float32: [PIECE], the values for other ranks */
+    uint16_t *halves;     /* bfloat16: [PIECE], all values, then the sums */
 };
 
 struct pm_replica_sum {
@@ -117,7 +118,7 @@ static int send_parts(struct pm_replica_sum *s, struct piece *p)
     for (int k = 1; k < ranks; k++) {
         const int to = (own + k) % ranks, from = (own - k + ranks) % ranks;
         const size_t begin = part_begin(p->count, ranks, to);
-        const void *out = s->wire == PM_WIRE_FLOAT32 ? (const void *)(p->own + begin)
+        const void *out = s->wire == PM_WIRE_FLOAT32 ? (const void *)(p->sent + begin)
                                                      : (const void *)(p->halves + begin);
 
         if (exchange(s, p, 1, to, out, part_size(p->count, ranks, to), from,
@@ -160,7 +161,8 @@ static const float *values_of(struct pm_replica_sum *s, const struct piece *p, i
     const uint16_t *halves;
 
     if (s->wire == PM_WIRE_FLOAT32)
-        return k == s->r->rank ? p->own + own + begin : (const float *)incoming_of(s, p, k) + begin;
+        return k == s->r->rank ? p->from + own + begin
+                               : (const float *)incoming_of(s, p, k) + begin;
     halves = k == s->r->rank ? p->halves + own : incoming_of(s, p, k);
     pm_bfloat16_to(s->block, halves + begin, n);
     return s->block;
@@ -198,12 +200,18 @@ static bool arrived(struct pm_replica_sum *s, struct piece *p, bool *moved)
            pm_transfers_finished(s->r, p->sending, &s->job.waiting, moved);
 }
 
-static void copy_values(struct pm_replica_sum *s, struct piece *p, const float *from)
+/* Copies what will be sent. The own part is not copied. */
+static void copy_values(struct pm_replica_sum *s, struct piece *p)
 {
-    if (s->wire == PM_WIRE_FLOAT32)
-        memcpy(p->own, from, p->count * sizeof *from);
-    else
-        pm_bfloat16_from(p->halves, from, p->count);
+    const size_t own = part_begin(p->count, s->r->count, s->r->rank);
+    const size_t end = own + part_size(p->count, s->r->count, s->r->rank);
+
+    if (s->wire == PM_WIRE_BFLOAT16) {
+        pm_bfloat16_from(p->halves, p->from, p->count);
+        return;
+    }
+    memcpy(p->sent, p->from, own * sizeof *p->from);
+    memcpy(p->sent + end, p->from + end, (p->count - end) * sizeof *p->from);
 }
 
 /* Takes the next piece of the ranges that are ready, if it belongs to this place of the window;
@@ -221,7 +229,8 @@ static bool take_piece(struct pm_replica_sum *s, struct piece *p)
     p->number = s->started++;
     p->offset = g->offset + s->at;
     p->count = g->count - s->at < PIECE ? g->count - s->at : PIECE;
-    copy_values(s, p, g->from + s->at);
+    p->from = g->from + s->at;
+    copy_values(s, p);
     s->at += p->count;
     return true;
 }
@@ -285,7 +294,7 @@ struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count
         if (wire == PM_WIRE_BFLOAT16)
             p->halves = pm_calloc(PIECE, sizeof *p->halves);
         else
-            p->own = pm_calloc(PIECE, sizeof *p->own);
+            p->sent = pm_calloc(PIECE, sizeof *p->sent);
     }
     return s;
 }
@@ -299,7 +308,7 @@ void pm_replica_sum_destroy(struct pm_replica_sum **sum)
     pm_job_abandon(s->r, &s->job);
     for (int i = 0; i < WINDOW; i++) {
         pm_job_free(s->r, s->piece[i].incoming);
-        pm_job_free(s->r, s->piece[i].own);
+        pm_job_free(s->r, s->piece[i].sent);
         pm_job_free(s->r, s->piece[i].halves);
         pm_free(s->piece[i].sending);
         pm_free(s->piece[i].receiving);

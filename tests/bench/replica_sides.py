@@ -197,7 +197,7 @@ def train(a, steps, batch=16, clones=1, threads=1, place=None):
     return step_seconds(folder)
 
 
-def train_apart(place, steps, batch=8):
+def train_apart(place, steps, batch):
     """One process on each host at the same time, which exchange nothing. Returns the mean time of
     their steps."""
     a = place.a

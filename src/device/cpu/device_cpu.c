@@ -265,6 +265,11 @@ static int buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, 
     return err;
 }
 
+static void *buffer_memory(struct pm_buffer *b)
+{
+    return ((struct cpu_buffer *)b)->memory;
+}
+
 static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {
@@ -327,6 +332,7 @@ static const struct pm_device_ops ops = {
     .buffer_write = buffer_write,
     .buffer_read = buffer_read,
     .buffer_fill = buffer_fill,
+    .buffer_memory = buffer_memory,
     .program_create = pm_cpu_program_create,
     .program_destroy = pm_cpu_program_destroy,
     .program_in = pm_cpu_program_in,
