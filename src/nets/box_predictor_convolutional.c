@@ -56,7 +56,9 @@ static void build(struct pm_ssd *s, const struct pm_predictor *p)
     }
     for (int k = 1; k <= s->count; k++) {
         /* The original omits the scope if there is only one map. */
-        const char *scope = s->count > 1 ? pm_arena_printf(a, "BoxPredictor_%d/", k - 1) : "";
+        const char *scope = s->form->predictor_scope ? s->form->predictor_scope
+                            : s->count > 1 ? pm_arena_printf(a, "BoxPredictor_%d/", k - 1)
+                                           : "";
         struct pm_node *x = tower(s, p, scope, s->maps[k - 1]), *y = x;
         struct pm_unit u;
 

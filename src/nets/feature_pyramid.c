@@ -21,9 +21,15 @@ static const char *name_of(const struct pm_ssd *s, const char *name)
     return pm_arena_printf(s->net->arena, "%s%s", s->scope, name);
 }
 
+const char *pm_pyramid_scope(const struct pm_ssd *s)
+{
+    return s->form->feature_scope ? s->form->feature_scope : "FeatureExtractor";
+}
+
 struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor_map *m)
 {
-    return pm_net_find(s->net, pm_arena_printf(s->net->arena, "FeatureExtractor/%s", m->node));
+    return pm_net_find(s->net,
+                       pm_arena_printf(s->net->arena, "%s/%s", pm_pyramid_scope(s), m->node));
 }
 
 /* ---- extra layers -------------------------------------------------------------------------- */

@@ -67,7 +67,7 @@ static struct pm_node *depthwise(const struct pm_ssd *s, const struct pm_hyperpa
     return pm_net_add_shared(s->net, of_level(s, u, u->name), x, shared(s, u, u->name),
                              "depthwise_conv2d %s weights_init=%s regularize=%s %s",
                              pm_nets_window(s->net->arena, &s->nets, u->kernel,
-                                            u->stride ? u->stride : 1, 1),
+                                            u->stride ? u->stride : 1, u->rate ? u->rate : 1),
                              h->initializer, yes_or_no(h->regularize), tail);
 }
 
@@ -78,7 +78,8 @@ static struct pm_node *full(const struct pm_ssd *s, const struct pm_hyperparams 
     const char *own = u->separable ? pm_arena_printf(a, "%s/pointwise", u->name) : u->name;
     const char *name = u->node ? u->node : of_level(s, u, own);
     const char *window = pm_nets_window(a, &s->nets, u->separable ? 1 : u->kernel,
-                                        u->stride && !u->separable ? u->stride : 1, 1);
+                                        u->stride && !u->separable ? u->stride : 1,
+                                        u->rate && !u->separable ? u->rate : 1);
 
     return pm_net_add_shared(s->net, name, x, shared(s, u, u->node ? u->first : own),
                              "conv2d filters=%d %s weights_init=%s regularize=%s scope=%s "

@@ -1,4 +1,5 @@
-/* ssd: what the parts of a one-stage detector share while ssd_build.c builds it. An extractor
+/* ssd: what the parts of a one-stage detector, or of the first stage of Faster R-CNN
+ * (faster_rcnn.c), share while ssd_build.c builds it. An extractor
  * (extractors.h) gives maps, a pyramid (feature_pyramid.c) adds smaller ones or joins them, an
  * anchors layer puts boxes on each map, and a predictor (box_predictor.h) reads codes and class
  * logits from it.
@@ -26,6 +27,9 @@ struct pm_ssd_options {
     int fpn_min_level, fpn_max_level, additional_layer_depth;
     int upsampling;               /* of retinanet: UPSAMPLING_... in retinanet.c */
     bool separate_heads;          /* of retinanet: every level has a predictor of its own */
+    int number_of_stages;         /* of faster_rcnn nets, as are the next ones */
+    int first_stage_atrous_rate, first_stage_box_predictor_kernel_size,
+        first_stage_box_predictor_depth;
 };
 
 #define PM_SSD_HELP_ANCHORS                                                                        \
@@ -72,7 +76,8 @@ struct pm_ssd_options {
 
 /* ---- a net being built ------------------------------------------------------------------- */
 
-enum pm_ssd_pyramid { PM_SSD_EXTRA, PM_SSD_TOP_DOWN, PM_SSD_POOLING, PM_SSD_RETINANET };
+enum pm_ssd_pyramid { PM_SSD_EXTRA, PM_SSD_TOP_DOWN, PM_SSD_POOLING, PM_SSD_RETINANET,
+                      PM_SSD_FIRST_STAGE };
 
 /* What distinguishes a net from others. Texts are JSON objects. */
 struct pm_ssd_form {
@@ -83,6 +88,10 @@ struct pm_ssd_form {
     int pooled;                         /* channels before a pooling pyramid; 0: the map's own */
     bool regularize_depthwise;          /* the classifier's depthwise weights have weight decay also
                                          * without an override */
+    int least;                          /* least height and width of the images; 0: the
+                                         * extractor's */
+    const char *feature_scope;          /* of the extractor's variables; NULL: FeatureExtractor */
+    const char *predictor_scope;        /* of the predictor's variables, with its "/"; NULL: none */
     const char *tower_activation;       /* of a shared predictor's towers; NULL: relu6 */
     const char *anchors, *box_predictor, *hyperparams; /* the net's defaults */
 };
@@ -127,7 +136,7 @@ const char *pm_hyperparams_activation(const struct pm_hyperparams *h);
 struct pm_unit {
     const char *name;        /* scope of its variables */
     int filters;             /* 0: a depthwise convolution of as many channels as the input has */
-    int kernel, stride;      /* stride 0 is 1 */
+    int kernel, stride, rate; /* stride 0 and rate (dilation) 0 are 1 */
     bool separable;          /* a depthwise window, then 1x1, with nothing between them */
     bool linear;             /* no activation */
     bool plain;              /* neither batch norm nor activation, but a bias */
@@ -149,7 +158,10 @@ struct pm_node *pm_unit_build(const struct pm_ssd *s, const struct pm_hyperparam
 void pm_pyramid_extra(struct pm_ssd *s);
 void pm_pyramid_top_down(struct pm_ssd *s);
 void pm_pyramid_pooling(struct pm_ssd *s);
-void pm_pyramid_retinanet(struct pm_ssd *s); /* retinanet.c */
+void pm_pyramid_retinanet(struct pm_ssd *s);   /* retinanet.c */
+void pm_pyramid_first_stage(struct pm_ssd *s); /* faster_rcnn.c */
+/* Returns the scope of the extractor's variables. */
+const char *pm_pyramid_scope(const struct pm_ssd *s);
 /* Returns the node of an extractor's map. */
 struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor_map *m);
 /* Returns coarse enlarged to fine's size by repeating pixels, plus fine. NAME is the enlarged map's

@@ -54,7 +54,7 @@ static cJSON *merged(struct pm_net *net, const char *option, const cJSON *defaul
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
-/* Builds the extractor, below the scope FeatureExtractor. */
+/* Builds the extractor, below its scope. */
 static void extract(struct pm_ssd *s)
 {
     const struct pm_extractor *e = s->form->extractor;
@@ -72,7 +72,7 @@ static void extract(struct pm_ssd *s)
         o.batch_norm_decay = h->batch_norm_decay;
     if (overrides && !e->own_norm && !isnan(h->batch_norm_epsilon))
         o.batch_norm_epsilon = h->batch_norm_epsilon;
-    s->net->prefix = "FeatureExtractor";
+    s->net->prefix = pm_pyramid_scope(s);
     e->build(s->net, s->images, &o);
     s->net->prefix = NULL;
 }
@@ -187,21 +187,22 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     static void (*const pyramids[])(struct pm_ssd *) = {
         [PM_SSD_EXTRA] = pm_pyramid_extra, [PM_SSD_TOP_DOWN] = pm_pyramid_top_down,
         [PM_SSD_POOLING] = pm_pyramid_pooling, [PM_SSD_RETINANET] = pm_pyramid_retinanet,
+        [PM_SSD_FIRST_STAGE] = pm_pyramid_first_stage,
     };
     cJSON *defaults = cJSON_Parse(form->hyperparams);
     struct pm_ssd s = {
         .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
         .columns = num_classes + o->background_class,
-        .scope = pm_arena_printf(net->arena, "FeatureExtractor/%s/", form->extractor->scope),
         .hyperparams_json = merged(net, "hyperparams", defaults, o->hyperparams),
     };
 
+    s.scope = pm_arena_printf(net->arena, "%s/%s/", pm_pyramid_scope(&s), form->extractor->scope);
     s.nets.divisible_by = 8;
     s.nets.separable_conv = true; /* of inception_v2 */
     s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
-    s.nets.short_end = form->pyramid == PM_SSD_POOLING;
+    s.nets.short_end = form->pyramid == PM_SSD_POOLING || form->pyramid == PM_SSD_FIRST_STAGE;
     pm_hyperparams_read(net, s.hyperparams_json, "model.hyperparams", &s.hyperparams);
-    if (pm_nets_fits(net, form->name, images, form->extractor->least))
+    if (pm_nets_fits(net, form->name, images, form->least ? form->least : form->extractor->least))
         extract(&s);
     if (!net->error)
         pyramids[form->pyramid](&s);

@@ -69,21 +69,39 @@ struct pm_detection_sampler {
     bool on;             /* loss.random_example_sampler is an object */
     float positive_sample_fraction;
 };
+/* loss.minibatch_sampler; of Faster R-CNN's first stage (first_stage_minibatch_size,
+ * first_stage_positive_balance_fraction) */
+struct pm_detection_minibatch {
+    bool on;             /* loss.minibatch_sampler is an object */
+    int batch_size;      /* most anchors of a picture that count */
+    float positive_fraction; /* at most this share of batch_size is matched */
+};
+/* model.anchors_outside: what happens to anchors that are not wholly inside the input. */
+enum pm_anchors_outside {
+    PM_OUTSIDE_AUTO,  /* as the net's recipe says, else KEEP */
+    PM_OUTSIDE_KEEP,  /* nothing */
+    PM_OUTSIDE_PRUNE, /* training ignores them; otherwise as CLIP */
+    PM_OUTSIDE_CLIP,  /* they are clipped to the input */
+};
 enum pm_normalize_over { PM_NORMALIZE_BATCH, PM_NORMALIZE_CLONE };
 
 struct pm_detection_data {
     const char *label_map; /* NULL: the data's */
+    bool class_agnostic;   /* one class; label_map and the data's are not read */
     int max_boxes;         /* M: most boxes of a training picture */
     float min_side;        /* pixels of the file; see struct pm_object_filter */
     int num_keypoints;     /* of an object; 0: none are read */
     bool instance_masks;   /* masks are read */
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */
 };
-struct pm_detection_model { const struct cJSON *box_coder, *matcher, *post_processing; };
+struct pm_detection_model {
+    const struct cJSON *box_coder, *matcher, *post_processing;
+    int anchors_outside;   /* enum pm_anchors_outside */
+};
 struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
 struct pm_detection_loss {
     const struct cJSON *classification, *localization, *hard_example_miner,
-        *random_example_sampler;
+        *random_example_sampler, *minibatch_sampler;
     int normalize_over;    /* enum pm_normalize_over */
     bool normalize_by_matches, normalize_loc_by_codesize, encode_background_as_zeros;
     float negative_class_weight;
@@ -119,6 +137,8 @@ struct pm_task {
     struct pm_detection_box_loss box_loss;
     struct pm_detection_miner miner;
     struct pm_detection_sampler anchor_sampler;
+    struct pm_detection_minibatch minibatch;
+    int anchors_outside;              /* enum pm_anchors_outside; never AUTO */
     unsigned sets;                    /* enum pm_box_set: metrics that are computed */
     double recall[2];                 /* of precision_at_recall */
     bool skip_unlabeled;              /* evaluation drops detections of classes that the picture's
@@ -153,11 +173,10 @@ int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *objec
 /* Adds the options of layers that encode or decode boxes. */
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
 /* detection_options.c: the task's options in the config, and hooks of pm_task_row. */
+extern const struct pm_opt pm_detection_data_opts[]; /* of struct pm_detection_data */
 extern const struct pm_task_section pm_detection_sections[];
 extern const struct pm_task_default pm_detection_defaults[];
 int pm_detection_check_config(const struct pm_config *c);
-int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
-                         struct pm_dataset_info *data);
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_detection_close(struct pm_task **t);
 /* For the exported model's metadata: post-processing, and score_threshold for drawing:
@@ -174,6 +193,9 @@ double pm_detection_threshold(const struct pm_task *t, int label);
  * run folder; in classes without one, that of all classes. Returns false if no evaluation has these
  * classes. */
 bool pm_detection_best_scores(const char *run, int classes, double *scores);
+/* detection_classes.c: the hook classes of pm_task_row. */
+int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
+                         struct pm_dataset_info *data);
 /* Returns the name of a class; text has room for a number's, for classes without a name. */
 const char *pm_detection_name(const struct pm_task *t, int label, char text[16]);
 
@@ -246,13 +268,16 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
 /* The fields of a batch, after "images" (field 0). In evaluation they are there only if the loss is
  * computed. truth_boxes F32 [M, 4]; truth_classes I32 [M], or F32 [M, K] with
  * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
- * box), matches I32 [N] (matching.h), normalizer F32 scalar: the sum of the weights of all matched
- * anchors of the whole batch, at least 1; only with normalize_over batch. In evaluation, if the
- * preprocessing pads, the last field is windows F32 [4]: the part of the input that the picture
- * fills, as ymin, xmin, ymax, xmax in 0..1. */
+ * box), matches I32 [N] (matching.h), normalizer F32 scalar, see pm_detection_has_normalizer: with
+ * loss.minibatch_sampler the example's number of anchors that count, else the sum of the weights of
+ * all matched anchors of the whole batch; at least 1. In evaluation, if the preprocessing pads, the
+ * last field is windows F32 [4]: the part of the input that the picture fills, as ymin, xmin, ymax,
+ * xmax in 0..1. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
+/* Whether the loss has the field normalizer. */
+bool pm_detection_has_normalizer(const struct pm_task *t);
 void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
                          struct pm_field_list *out);
 int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
@@ -280,6 +305,11 @@ int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int h
  * matches [anchors] and weights [boxes] are those of the fields. */
 void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader_record *r,
                                  const float *weights, int32_t *matches, int anchors);
+/* loss.minibatch_sampler: keeps at most batch_size random anchors of an example, of which at most
+ * positive_fraction are positive, and ignores the others (Faster R-CNN, section 3.1.3 of Ren et al.
+ * 2015). Returns the number of kept ones. The rest is as above. */
+int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loader_record *r,
+                                  const float *weights, int32_t *matches, int anchors);
 /* Returns the field truth_classes of one example. */
 struct pm_field pm_detection_classes_field(const struct pm_task *t);
 /* Returns the class, from 0, of a row of the field truth_classes: the first of those with the
@@ -316,6 +346,10 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
 /* Sorts heads that pm_detection_check_heads accepted. */
 void pm_detection_sort_heads(const struct pm_task *t, const struct pm_heads *heads,
                              struct pm_detection_heads *out);
+/* Returns the anchors that codes refer to: those of the heads, or, if model.anchors_outside says so
+ * for this use, the same clipped to the input. */
+struct pm_node *pm_detection_anchor_boxes(struct pm_net *net, const struct pm_detection_heads *h,
+                                          const struct pm_task *t, bool train);
 /* Number of codes of a box. */
 int pm_detection_code_size(const struct pm_task *t);
 /* detection_losses.c */

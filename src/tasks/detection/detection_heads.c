@@ -5,6 +5,7 @@
 
 #include "layers/anchors.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- finding ----------------------------------------------------------------------------- */
@@ -148,6 +149,18 @@ out:
 
 /* ---- anchors ----------------------------------------------------------------------------- */
 
+struct pm_node *pm_detection_anchor_boxes(struct pm_net *net, const struct pm_detection_heads *h,
+                                          const struct pm_task *t, bool train)
+{
+    const bool clips = t->anchors_outside == PM_OUTSIDE_CLIP ||
+                       (t->anchors_outside == PM_OUTSIDE_PRUNE && !train);
+    struct pm_node *made = pm_net_find(net, "anchors/clipped");
+
+    if (!clips || made)
+        return clips ? made : h->anchors;
+    return pm_net_add(net, "anchors/clipped", h->anchors, "clip min=0 max=1");
+}
+
 /* The maps, without the sizes of the present anchors, which belong to the net. */
 static struct pm_anchor_maps maps_of(const struct pm_node *node, struct pm_frame frame)
 {
@@ -171,10 +184,14 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
     pm_detection_sort_heads(t, heads, &sorted);
     t->background = sorted.background;
     pm_anchors_write(node, boxes);
+    for (int i = 0; i < 4 * count && t->anchors_outside == PM_OUTSIDE_CLIP; i++)
+        boxes[i] = fminf(fmaxf(boxes[i], 0), 1);
     PM_GROW(t->anchors, t->anchors_count, t->anchors_capacity);
     t->anchors[t->anchors_count++] =
         (struct pm_detection_anchors){ frame, count, pm_anchor_index_create(boxes, count),
                                        maps_of(node, frame) };
+    if (t->anchors_outside == PM_OUTSIDE_PRUNE)
+        pm_anchor_index_prune(t->anchors[t->anchors_count - 1].index);
     pm_free(boxes);
     return PM_OK;
 }

@@ -53,6 +53,8 @@ static void add_numbers(const struct pm_task *t, const struct pm_detection_heads
     cJSON_AddNumberToObject(o, "levels", h->levels);
     cJSON_AddBoolToObject(o, "background", h->background);
     cJSON_AddBoolToObject(o, "normalize_by_matches", t->loss.normalize_by_matches);
+    if (t->minibatch.on)
+        cJSON_AddBoolToObject(o, "normalize_per_image", true);
     cJSON_AddBoolToObject(o, "normalize_loc_by_codesize", t->loss.normalize_loc_by_codesize);
     cJSON_AddBoolToObject(o, "encode_background_as_zeros", t->loss.encode_background_as_zeros);
     cJSON_AddNumberToObject(o, "negative_class_weight", (double)t->loss.negative_class_weight);
@@ -80,10 +82,10 @@ void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
         in[h.levels + l] = h.classes[l];
     }
     n = 2 * h.levels;
-    in[n++] = h.anchors;
+    in[n++] = pm_detection_anchor_boxes(net, &h, t, true);
     for (size_t i = 0; i < PM_COUNT(fields); i++)
         in[n++] = pm_net_find(net, fields[i]);
-    if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
+    if (pm_detection_has_normalizer(t))
         in[n++] = pm_net_find(net, "normalizer");
     options = cJSON_CreateObject();
     add_numbers(t, &h, options);

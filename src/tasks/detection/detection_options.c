@@ -23,11 +23,13 @@ const struct pm_task_default pm_detection_defaults[] = {
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-static const struct pm_opt data[] = {
+const struct pm_opt pm_detection_data_opts[] = {
     PM_STRING(pm_detection_data, label_map, NULL,
               "detection: file with the names and numbers of the classes: protobuf's text form "
               "(.pbtxt) or JSON; null = box_labels of dataset.json, label_map.pbtxt or labels.txt "
               "in the data folder"),
+    PM_BOOL(pm_detection_data, class_agnostic, false,
+            "detection: all objects have one class, \"object\"; the data's classes are not read"),
     PM_INT(pm_detection_data, max_boxes, 100, 1, 10000,
            "detection: most boxes of a training picture; if there are more, the largest are kept. "
            "Evaluation uses all"),
@@ -60,6 +62,10 @@ static const struct pm_opt model[] = {
     PM_JSON(pm_detection_model, post_processing,
             "detection: scores and non-maximum suppression, an object with the keys below; null = "
             "their defaults; retinanet_50 and retinanet_101: the numbers of keras-retinanet"),
+    PM_ENUM(pm_detection_model, anchors_outside, PM_OUTSIDE_AUTO, "auto|keep|prune|clip",
+            "detection: anchors that are not wholly inside the input: keep; prune: training "
+            "ignores them, and prediction clips them to the input; clip: always clipped; auto = "
+            "prune for faster_rcnn nets, else keep"),
     { 0 },
 };
 
@@ -105,6 +111,10 @@ static const struct pm_opt loss[] = {
     PM_JSON(pm_detection_loss, random_example_sampler,
             "detection: take the loss of the matched anchors and of a random part of the negative "
             "ones, an object with the key below; null = of all anchors"),
+    PM_JSON(pm_detection_loss, minibatch_sampler,
+            "detection: take the loss of a few random anchors of each picture, and divide it by "
+            "their number, an object with the keys below; null = of all anchors, but in "
+            "faster_rcnn nets with its defaults"),
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
             "device's part, as in the original; with batch, devices of any shares learn the same"),
@@ -172,6 +182,14 @@ static const struct pm_opt sampler[] = {
     { 0 },
 };
 
+static const struct pm_opt minibatch[] = {
+    PM_INT(pm_detection_minibatch, batch_size, 256, 1, 1000000,
+           "most anchors of a picture that count"),
+    PM_FLOAT(pm_detection_minibatch, positive_fraction, 0.5, 0, 1,
+             "share of batch_size that may be matched; negative anchors fill the rest"),
+    { 0 },
+};
+
 static const struct pm_opt eval[] = {
     PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
                "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
@@ -201,11 +219,12 @@ static const struct pm_opt export[] = {
 };
 
 const struct pm_task_section pm_detection_sections[] = {
-    { "data", data }, { "model", model }, { "model.box_coder", pm_detection_coder_opts },
+    { "data", pm_detection_data_opts }, { "model", model }, { "model.box_coder", pm_detection_coder_opts },
     { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "input", input },
     { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
     { "loss.hard_example_miner", miner }, { "loss.random_example_sampler", sampler },
+    { "loss.minibatch_sampler", minibatch },
     { "eval", eval }, { "export", export }, { 0 },
 };
 
@@ -249,6 +268,10 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     if (!m.matcher && !pm_detection_of_net(c, "model.matcher"))
         t->matcher.force_match_for_each_row = true;
     PM_TRY(pm_detection_read_object(c, "model.post_processing", m.post_processing, post, &t->post));
+    t->anchors_outside = m.anchors_outside;
+    if (t->anchors_outside == PM_OUTSIDE_AUTO)
+        t->anchors_outside =
+            pm_detection_of_net(c, "model.anchors_outside") ? PM_OUTSIDE_PRUNE : PM_OUTSIDE_KEEP;
     if (t->post.max_detections_per_class > t->post.max_total_detections)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.max_detections_per_class: %d is more than "
                        "max_total_detections, %d: lower it",
@@ -290,7 +313,15 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
                                     t->loss.random_example_sampler,
                                     sampler, &t->anchor_sampler));
     t->anchor_sampler.on = t->loss.random_example_sampler != NULL;
-    if (!t->loss.classification)
+    PM_TRY(pm_detection_read_object(c, "loss.minibatch_sampler", t->loss.minibatch_sampler,
+                                    minibatch, &t->minibatch));
+    t->minibatch.on =
+        t->loss.minibatch_sampler || pm_detection_of_net(c, "loss.minibatch_sampler");
+    if (t->minibatch.on && (t->miner.on || t->anchor_sampler.on))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: not together with loss.%s, which also chooses anchors: "
+                       "remove one of the two", pm_detection_place(c, "loss.minibatch_sampler"),
+                       t->miner.on ? "hard_example_miner" : "random_example_sampler"));
+    if (!t->loss.classification && !pm_detection_of_net(c, "loss.classification"))
         t->class_loss.alpha = 0.25f;
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s.alpha: not set, but bootstrapped_sigmoid needs it, a number "
@@ -378,7 +409,7 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_config_read(c, "data", data, &t->data));
+    PM_TRY(pm_config_read(c, "data", pm_detection_data_opts, &t->data));
     if (t->data.multiclass_scores && t->data.merge_multiple_label_boxes)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with "
                        "data.merge_multiple_label_boxes: set one of the two to false",
@@ -388,6 +419,14 @@ static int read_all(const struct pm_config *c, struct pm_task *t)
                        "data.instance_masks, because a merged box has several objects: set it to "
                        "false, or remove those keys",
                        pm_detection_place(c, "data.merge_multiple_label_boxes")));
+    if (t->data.class_agnostic && c->model.num_classes > 1)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: %d, but with data.class_agnostic there is one class: "
+                       "remove the key, or set it to 1",
+                       pm_detection_place(c, "model.num_classes"), c->model.num_classes));
+    if (t->data.class_agnostic && t->data.multiclass_scores)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with data.class_agnostic, "
+                       "because soft labels are scores of classes: set one of the two to false",
+                       pm_detection_place(c, "data.multiclass_scores")));
     PM_TRY(check_input(c));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
@@ -433,74 +472,6 @@ int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object)
     else
         cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
     return PM_OK;
-}
-
-/* ---- classes ----------------------------------------------------------------------------- */
-
-/* Names the classes up to the highest number. */
-static int name_classes(struct pm_arena *a, struct pm_dataset_info *info)
-{
-    const struct pm_label_map *map = info->box_labels;
-    const char **names;
-    int most = 0;
-
-    for (int i = 0; i < map->count; i++)
-        most = map->item[i].id > most ? map->item[i].id : most;
-    if (most > PM_DETECTION_CLASSES)
-        return pm_fail(PM_EDATA, "data.label_map: the highest number of a class is %d, at most %d "
-                       "is allowed, because a net has a class for each number: number the classes "
-                       "from 1", most, PM_DETECTION_CLASSES);
-    names = pm_arena_alloc(a, ((size_t)most + 1) * sizeof *names);
-    for (int i = 0; i < most; i++)
-        names[i] = NULL;
-    for (int i = 0; i < map->count; i++) {
-        const struct pm_label_item *item = &map->item[i];
-
-        if (item->id > 0)
-            names[item->id - 1] = item->display_name ? item->display_name : item->name;
-    }
-    info->num_classes = most;
-    info->labels = names;
-    return PM_OK;
-}
-
-int pm_detection_classes(const struct pm_config *c, struct pm_arena *a,
-                         struct pm_dataset_info *info)
-{
-    struct pm_label_map *map = pm_arena_alloc(a, sizeof *map);
-    struct pm_detection_data d;
-    int err = PM_OK;
-
-    PM_TRY(pm_config_read(c, "data", data, &d));
-    if (info->box_labels) /* of a checkpoint: the net keeps the classes that it was trained with */
-        return name_classes(a, info);
-    info->num_classes = 0;
-    info->labels = NULL;
-    if (d.label_map)
-        PM_TRY(pm_label_map_read(a, d.label_map, map));
-    else if (c->data.folder && pm_is_folder(c->data.folder))
-        err = pm_label_map_of_folder(a, c->data.folder, map);
-    else
-        goto out;
-    if (err < 0 && c->model.num_classes > 0) {
-        PM_WARN("data", "%s; classes are the numbers 1..%d (model.num_classes)", pm_error_text(),
-                c->model.num_classes);
-        err = PM_OK;
-        goto out;
-    }
-    PM_TRY(err);
-    info->box_labels = map;
-    PM_TRY(name_classes(a, info));
-out:
-    return err;
-}
-
-const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
-{
-    if (t->facts.labels && t->facts.labels[label])
-        return t->facts.labels[label];
-    snprintf(text, 16, "%d", label + 1);
-    return text;
 }
 
 /* ---- the object -------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ static struct pm_node *decode(struct pm_net *net, const char *name,
 
     for (int l = 0; l < h->levels; l++)
         in[l] = h->boxes[l];
-    in[h->levels] = h->anchors;
+    in[h->levels] = pm_detection_anchor_boxes(net, h, t, false);
     pm_detection_add_coder(t, options);
     out = pm_net_add_json(net, name, in, h->levels + 1, "decode_boxes", options, NULL, name);
     cJSON_Delete(options);

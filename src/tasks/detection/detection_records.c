@@ -50,6 +50,18 @@ static int check_points(const struct pm_task *t, const struct pm_objects *o, con
                    "correct the key, or convert the data again", where, o->points, wanted);
 }
 
+/* Replaces the labels of the label map by classes of the net, from 1. */
+static int resolve(const struct pm_task *t, struct pm_objects *o, const char *where)
+{
+    if (t->data.class_agnostic) {
+        for (size_t i = 0; i < o->count; i++)
+            o->item[i].label = 1;
+        o->absent_count = o->incomplete_count = 0;
+        return PM_OK;
+    }
+    return t->map ? pm_objects_resolve(o, t->map, where) : PM_OK;
+}
+
 int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
                          int width, const char *where, struct pm_objects *o)
 {
@@ -61,11 +73,8 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     PM_TRY(check_points(t, o, where));
     o->height = height; /* upright; records may have the size before the EXIF turn */
     o->width = width;
-    if (t->map) {
-        PM_TRY(pm_objects_resolve(o, t->map, where));
-        goto out;
-    }
-    for (size_t i = 0; i < o->count; i++)
+    PM_TRY(resolve(t, o, where));
+    for (size_t i = 0; i < o->count && !t->map; i++)
         if (o->item[i].label < 1 || o->item[i].label > t->facts.num_classes)
             PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu: the class number %" PRId64 " is outside "
                            "1..%d (model.num_classes): set data.label_map or correct the number",
@@ -81,8 +90,7 @@ int pm_detection_record_classes(const struct pm_task *t, const struct pm_example
     int err = PM_OK;
 
     PM_TRY(pm_objects_parse(e, false, where, &o));
-    if (t->map)
-        PM_TRY(pm_objects_resolve(&o, t->map, where));
+    PM_TRY(resolve(t, &o, where));
     for (size_t i = 0; i < o.count; i++) {
         const int64_t label = o.item[i].label;
 

@@ -32,6 +32,11 @@ static bool has_truths(const struct pm_task *t, bool train, struct pm_frame fram
     return train || (!t->facts.own_sizes && pm_detection_anchors_of(t, frame));
 }
 
+bool pm_detection_has_normalizer(const struct pm_task *t)
+{
+    return t->minibatch.on || t->loss.normalize_over == PM_NORMALIZE_BATCH;
+}
+
 static void add_window(const struct pm_task *t, bool train, struct pm_field_list *out)
 {
     if (t->pads && !train)
@@ -44,9 +49,9 @@ static void write_window(const struct pm_sampler *sampler, const struct pm_place
                          struct pm_frame frame, void *const *out)
 {
     const struct pm_task *t = sampler->task;
-    const int at = !has_truths(t, sampler->train, frame)          ? PM_FIELD_BOXES
-                   : t->loss.normalize_over == PM_NORMALIZE_BATCH ? PM_FIELD_NORMALIZER + 1
-                                                                  : PM_FIELD_NORMALIZER;
+    const int at = !has_truths(t, sampler->train, frame) ? PM_FIELD_BOXES
+                   : pm_detection_has_normalizer(t)      ? PM_FIELD_NORMALIZER + 1
+                                                         : PM_FIELD_NORMALIZER;
 
     if (t->pads && !sampler->train)
         pm_placed_window(placed, out[at]);
@@ -73,15 +78,17 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
                                          PM_SHAPE1(anchors ? anchors->count : 1),
                                          .absent = PM_IGNORED,
                                          .values = { 0, most - 1, PM_PATTERN_CHOSEN } });
-    if (t->loss.normalize_over == PM_NORMALIZE_BATCH)
+    if (pm_detection_has_normalizer(t))
         pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 },
+                                             .absent = 0x3f800000, /* 1.0 */
                                              .values = { 1, 2 } });
     add_window(t, train, out);
 }
 
-static bool has_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
+/* Whether the normalizer is of the whole batch. */
+static bool has_whole_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
 {
-    return s->task->loss.normalize_over == PM_NORMALIZE_BATCH &&
+    return pm_detection_has_normalizer(s->task) && !s->task->minibatch.on &&
            pm_detection_anchors_of(s->task, b->frame) && has_truths(s->task, s->train, b->frame);
 }
 
@@ -94,7 +101,7 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
     const size_t most = (size_t)t->data.max_boxes;
     double sum = 0;
 
-    if (!has_normalizer(sampler, b))
+    if (!has_whole_normalizer(sampler, b))
         return;
     const size_t count = (size_t)anchors->count;
     for (int i = 0; i < b->valid && t->loss.normalize_by_matches; i++) {
@@ -110,7 +117,7 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
 
 void pm_detection_set_sum(void *ctx, struct pm_batch *b, double sum)
 {
-    if (!has_normalizer(ctx, b))
+    if (!has_whole_normalizer(ctx, b))
         return;
     for (int i = 0; i < b->examples; i++)
         ((float *)b->field[PM_FIELD_NORMALIZER])[i] = sum > 1 ? (float)sum : 1;
@@ -347,6 +354,12 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
     if (anchors && t->anchor_sampler.on)
         pm_detection_sample_anchors(t, r, out[PM_FIELD_WEIGHTS], out[PM_FIELD_MATCHES],
                                     anchors->count);
+    if (anchors && t->minibatch.on) {
+        const int n = pm_detection_sample_minibatch(t, r, out[PM_FIELD_WEIGHTS],
+                                                    out[PM_FIELD_MATCHES], anchors->count);
+
+        *(float *)out[PM_FIELD_NORMALIZER] = n > 1 ? (float)n : 1;
+    }
     if (r->host && sampler->train && (placed->masks || placed->points))
         *r->host = truths_of_rows(placed, rows, count, r->frame, a);
     pm_free(rows);

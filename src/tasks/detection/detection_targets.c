@@ -1,6 +1,6 @@
 /* detection_targets: which anchors learn, and the field truth_classes: a class, or a target for
- * each class. Soft labels of
- * records become targets here; merged labels do where boxes are merged (detection_samples.c). */
+ * each class. Soft labels of records become targets here; merged labels do where boxes are merged
+ * (detection_samples.c). */
 #include "tasks/detection/detection.h"
 
 #include <pumice/rng.h>
@@ -73,27 +73,71 @@ int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o
     return PM_OK;
 }
 
+/* ---- which anchors count ----------------------------------------------------------------- */
+
+/* Whether an anchor is positive (learns an object) or negative. One that is matched with a box of
+ * weight 0 is neither. */
+static bool is_sort(const float *weights, int32_t match, bool positive)
+{
+    return positive ? match >= 0 && weights[match] > 0 : match == PM_NEGATIVE;
+}
+
+static int64_t count_sort(const float *weights, const int32_t *matches, int anchors, bool positive)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < anchors; i++)
+        n += is_sort(weights, matches[i], positive);
+    return n;
+}
+
+/* Ignores all but `wanted` anchors of a sort, of which there are `left`. Each set of so many
+ * anchors is equally likely. */
+static void keep(struct pm_rng *rng, const float *weights, int32_t *matches, int anchors,
+                 bool positive, int64_t left, int64_t wanted)
+{
+    for (int i = 0; i < anchors; i++)
+        if (is_sort(weights, matches[i], positive)) {
+            const bool kept = pm_rng_int(rng, 0, left - 1) < wanted;
+
+            left--;
+            wanted -= kept;
+            if (!kept)
+                matches[i] = PM_IGNORED;
+        }
+}
+
 void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader_record *r,
                                  const float *weights, int32_t *matches, int anchors)
 {
     const float fraction = t->anchor_sampler.positive_sample_fraction;
     struct pm_rng rng = pm_rng_make(r->seed, pm_hash("random_example_sampler"), (uint32_t)r->step,
                                     r->example);
-    int64_t positive = 0, left = 0, wanted;
-
-    for (int i = 0; i < anchors; i++) {
-        positive += matches[i] >= 0 && weights[matches[i]] > 0;
-        left += matches[i] == PM_NEGATIVE;
-    }
+    const int64_t positive = count_sort(weights, matches, anchors, true);
+    const int64_t left = count_sort(weights, matches, anchors, false);
     /* As in TensorFlow: a float32 product, without its fraction. */
-    wanted = (int64_t)((float)((1 - (double)fraction) / (double)fraction) * (float)positive);
-    for (int i = 0; i < anchors; i++)
-        if (matches[i] == PM_NEGATIVE) {
-            /* each set of so many anchors is equally likely */
-            const bool kept = pm_rng_int(&rng, 0, left - 1) < wanted;
+    const int64_t wanted =
+        (int64_t)((float)((1 - (double)fraction) / (double)fraction) * (float)positive);
 
-            left--;
-            wanted -= kept;
-            matches[i] = kept ? PM_NEGATIVE : PM_IGNORED;
-        }
+    keep(&rng, weights, matches, anchors, false, left, wanted);
+}
+
+int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loader_record *r,
+                                  const float *weights, int32_t *matches, int anchors)
+{
+    const struct pm_detection_minibatch *m = &t->minibatch;
+    struct pm_rng rng = pm_rng_make(r->seed, pm_hash("minibatch_sampler"), (uint32_t)r->step,
+                                    r->example);
+    const int64_t positive = count_sort(weights, matches, anchors, true);
+    const int64_t negative = count_sort(weights, matches, anchors, false);
+    const int64_t most = (int64_t)(m->positive_fraction * (float)m->batch_size);
+    const int64_t first = positive < most ? positive : most;
+    const int64_t second = negative < m->batch_size - first ? negative : m->batch_size - first;
+
+    keep(&rng, weights, matches, anchors, true, positive, first);
+    keep(&rng, weights, matches, anchors, false, negative, second);
+    for (int i = 0; i < anchors; i++)
+        if (matches[i] >= 0 && !(weights[matches[i]] > 0))
+            matches[i] = PM_IGNORED;
+    return (int)(first + second);
 }

@@ -27,6 +27,7 @@ struct pm_anchor_index {
     int count, blocks;
     float *edges[4], *area; /* [count] each */
     float *hull[HULL];      /* [blocks] each */
+    bool *outside;          /* [count]: pruned; NULL: none */
 };
 
 const struct pm_opt pm_matcher_opts[] = {
@@ -143,10 +144,19 @@ void pm_anchor_index_destroy(struct pm_anchor_index **index)
     for (int e = 0; e < 4; e++)
         pm_free(x->edges[e]);
     pm_free(x->area);
+    pm_free(x->outside);
     for (int i = 0; i < HULL; i++)
         pm_free(x->hull[i]);
     pm_free(x);
     *index = NULL;
+}
+
+void pm_anchor_index_prune(struct pm_anchor_index *x)
+{
+    x->outside = pm_calloc((size_t)x->count + 1, sizeof *x->outside);
+    for (int i = 0; i < x->count; i++)
+        x->outside[i] = x->edges[0][i] < 0 || x->edges[1][i] < 0 || x->edges[2][i] > 1 ||
+                        x->edges[3][i] > 1;
 }
 
 int pm_anchor_index_count(const struct pm_anchor_index *x)
@@ -287,7 +297,7 @@ struct work {
     float *limit;             /* [blocks] */
     float *similarity;        /* [anchors] of the box in the call's `out`; argmax only */
     struct pm_truth_best *best;
-    bool *taken;              /* [anchors]; bipartite only */
+    const bool *taken;        /* [anchors]: no box's most similar anchor; NULL: none */
 };
 
 /* The similarity of a pair that nothing can be below. */
@@ -391,16 +401,24 @@ static void apply_thresholds(const struct pm_matcher *m, const struct work *w, i
             out[i] = between;
 }
 
+static int first_free(const bool *taken, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!taken || !taken[i])
+            return i;
+    return -1;
+}
+
 /* Each valid box claims its best anchor. The last writer has the anchor. */
 static void force(const struct pm_matcher *m, const struct pm_truths *t, const struct work *w,
-                  int32_t *out)
+                  int count, int32_t *out)
 {
     for (int i = 0; i < t->count; i++) {
         int row = m->strict ? i : t->count - 1 - i;
         int anchor = w->best[row].anchor;
 
         if (anchor < 0 && m->strict)
-            anchor = 0;
+            anchor = first_free(w->taken, count);
         if (valid(t, row) && anchor >= 0)
             out[anchor] = row;
     }
@@ -422,16 +440,8 @@ static void match_argmax(const struct pm_matcher *m, const struct pm_anchor_inde
     }
     apply_thresholds(m, w, x->count, out);
     if (m->force_match_for_each_row)
-        force(m, t, w, out);
+        force(m, t, w, x->count, out);
     pm_free(w->similarity);
-}
-
-static int first_free(const bool *taken, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (!taken[i])
-            return i;
-    return -1;
 }
 
 /* Greedy without a matrix: each box knows its best free anchor. The box with the best pair takes
@@ -440,8 +450,11 @@ static void match_bipartite(const struct pm_matcher *m, const struct pm_anchor_i
                             const struct pm_truths *t, struct work *w, int32_t *out)
 {
     bool *done = pm_calloc((size_t)t->count, sizeof *done);
+    bool *taken = pm_calloc((size_t)x->count, sizeof *taken);
 
-    w->taken = pm_calloc((size_t)x->count, sizeof *w->taken);
+    if (x->outside)
+        memcpy(taken, x->outside, (size_t)x->count * sizeof *taken);
+    w->taken = taken;
     for (int row = 0; row < t->count; row++) {
         visit(m, x, t, row, w, NULL, &w->best[row]);
         done[row] = !valid(t, row);
@@ -456,20 +469,21 @@ static void match_bipartite(const struct pm_matcher *m, const struct pm_anchor_i
             break;
         struct pm_truth_best *s = &w->best[row];
 
-        if (s->anchor >= 0 && w->taken[s->anchor]) {
+        if (s->anchor >= 0 && taken[s->anchor]) {
             visit(m, x, t, row, w, NULL, s);
             continue;
         }
         if (s->anchor < 0 && m->strict)
-            s->anchor = first_free(w->taken, x->count);
+            s->anchor = first_free(taken, x->count);
         if (s->anchor >= 0) {
             out[s->anchor] = row;
-            w->taken[s->anchor] = true;
+            taken[s->anchor] = true;
         }
         done[row] = true;
     }
     pm_free(done);
-    pm_free(w->taken);
+    pm_free(taken);
+    w->taken = x->outside;
 }
 
 static void ignore_outside(const struct pm_anchor_index *x, int32_t *out)
@@ -482,7 +496,7 @@ static void ignore_outside(const struct pm_anchor_index *x, int32_t *out)
 static void match(const struct pm_matcher *m, const struct pm_anchor_index *x,
                   const struct pm_truths *t, int32_t *out, struct pm_truth_best *best)
 {
-    struct work w = { 0 };
+    struct work w = { .taken = x->outside };
 
     for (int i = 0; i < x->count; i++)
         out[i] = PM_NEGATIVE;
@@ -498,7 +512,6 @@ static void match(const struct pm_matcher *m, const struct pm_anchor_index *x,
             best[row] = w.best[row];
     } else {
         match_bipartite(m, x, t, &w, out);
-        w.taken = NULL;
         for (int row = 0; best && row < t->count; row++)
             visit(m, x, t, row, &w, NULL, &best[row]);
     }
@@ -512,4 +525,7 @@ void pm_match(const struct pm_matcher *m, const struct pm_anchor_index *x,
     match(m, x, t, out, best);
     if (m->ignore_outside)
         ignore_outside(x, out);
+    for (int i = 0; x->outside && i < x->count; i++)
+        if (x->outside[i])
+            out[i] = PM_IGNORED;
 }

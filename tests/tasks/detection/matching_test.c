@@ -1,40 +1,7 @@
-/* Matching: the rules by hand; random scenes against a plain matrix of similarities; scenes of
- * tests/golden/matching.json, which matching.py computed with the Object Detection API. */
-#include "base/golden_file.h"
-#include "tasks/detection/matching.h"
+/* Matching: the rules by hand; random scenes against a plain matrix of similarities. */
+#include "matching_scene.h"
 
 #include <pumice/rng.h>
-
-enum { MOST_ANCHORS = 2000, MOST_TRUTHS = 300 };
-
-static const struct pm_matcher plain = {
-    .matched_threshold = 0.5f, .unmatched_threshold = 0.5f, .iou_threshold = 0.25f,
-    .negatives_lower_than_unmatched = true,
-};
-
-struct scene {
-    int anchors;
-    struct pm_truths t;
-    float anchor[MOST_ANCHORS][4], box[MOST_TRUTHS][4], weight[MOST_TRUTHS], score[MOST_TRUTHS];
-};
-
-static void point(struct scene *s)
-{
-    s->t.boxes = s->box[0];
-    s->t.weights = s->weight;
-    s->t.scores = s->score;
-}
-
-static void match(const struct pm_matcher *m, const struct scene *s, int32_t *out,
-                  struct pm_truth_best *best)
-{
-    struct pm_anchor_index *x = pm_anchor_index_create(s->anchor[0], s->anchors);
-
-    assert_int_equal(pm_anchor_index_count(x), s->anchors);
-    pm_match(m, x, &s->t, out, best);
-    pm_anchor_index_destroy(&x);
-    assert_null(x);
-}
 
 /* ---- by hand ----------------------------------------------------------------------------- */
 
@@ -70,6 +37,38 @@ static void expect(const struct pm_matcher *m, const struct scene *s, const int3
             fail_msg("anchor %d: %d instead of %d", i, out[i], want[i]);
 }
 #define EXPECT(m, s, ...) expect(m, s, (const int32_t[]) { __VA_ARGS__ })
+
+static bool is_inside(const float box[4])
+{
+    return box[0] >= 0 && box[1] >= 0 && box[2] <= 1 && box[3] <= 1;
+}
+
+/* Pruning gives the matches of a scene that has only the anchors inside. */
+static void check_pruned(const struct pm_matcher *m, const struct scene *s, const char *what)
+{
+    static int32_t out[MOST_ANCHORS], want[MOST_ANCHORS];
+    static struct scene inside;
+    struct pm_anchor_index *x = pm_anchor_index_create(s->anchor[0], s->anchors);
+    int n = 0;
+
+    pm_anchor_index_prune(x);
+    pm_match(m, x, &s->t, out, NULL);
+    pm_anchor_index_destroy(&x);
+    inside = *s;
+    point(&inside);
+    for (int i = 0; i < s->anchors; i++)
+        if (is_inside(s->anchor[i]))
+            memcpy(inside.anchor[n++], s->anchor[i], sizeof s->anchor[i]);
+    inside.anchors = n;
+    match(m, &inside, want, NULL);
+    n = 0;
+    for (int i = 0; i < s->anchors; i++) {
+        const int32_t wanted = is_inside(s->anchor[i]) ? want[n++] : PM_IGNORED;
+
+        if (out[i] != wanted)
+            fail_msg("%s, pruned: anchor %d: %d instead of %d", what, i, out[i], wanted);
+    }
+}
 
 /* Overlaps of exactly 1/2 and 1/4 with the one box. At the upper threshold an anchor is matched; at
  * the lower one it is ignored, not negative. */
@@ -140,6 +139,25 @@ static void outside(void **state)
     EXPECT(&m, s, -1, -2, -2, -1);
     s->t.count = 0;
     EXPECT(&m, s, -1, -2, -2, -1);
+    pm_free(s);
+}
+
+/* An anchor on the edge is inside; without one inside, all are ignored. */
+static void pruned(void **state)
+{
+    const float anchors[][2] = { { -0.25f, 0.5f }, { 0.5f, 0.5f }, { 0.5625f, 0.5f } };
+    const float truths[][2] = { { 0.5625f, 0.5f } };
+    struct scene *s = strips(3, anchors, 1, truths);
+    struct pm_matcher m = plain;
+
+    (void)state;
+    m.matched_threshold = 0.9f;
+    m.unmatched_threshold = 0.1f;
+    m.force_match_for_each_row = true;
+    EXPECT(&m, s, -1, -2, 0);
+    check_pruned(&m, s, "the best anchor is outside");
+    s->anchor[1][0] = -1;
+    check_pruned(&m, s, "no anchor is inside");
     pm_free(s);
 }
 
@@ -403,169 +421,18 @@ static void random_scenes(void **state)
                 continue; /* the reference takes too long */
             snprintf(what, sizeof what, "scene %d, setting %d", seed, k);
             check_scene(&m, s, what);
+            check_pruned(&m, s, what);
         }
     }
     pm_free(s);
-}
-
-/* ---- the golden -------------------------------------------------------------------------- */
-
-static void golden_box(uint32_t *n, float box[4])
-{
-    int y = number(n, 1100) - 38, x = number(n, 1100) - 38;
-    int h = 40 + number(n, 400), w = 40 + number(n, 400);
-
-    box[0] = (float)y / 1024, box[1] = (float)x / 1024;
-    box[2] = (float)(y + h) / 1024, box[3] = (float)(x + w) / 1024;
-}
-
-/* As scene() in matching.py. */
-static void golden_scene(int index, struct scene *s)
-{
-    enum { ALONE = 6, ANCHORS = 150, TRUTHS = 14 };
-    uint32_t n = (uint32_t)index + 1;
-
-    s->anchors = ANCHORS;
-    s->t.count = index == ALONE ? 1 : TRUTHS;
-    for (int i = 0; i < ANCHORS; i++)
-        golden_box(&n, s->anchor[i]);
-    for (int i = 0; i < TRUTHS; i++) {
-        int fate = number(&n, 6);
-
-        if (fate == 0)
-            memcpy(s->box[i], s->anchor[number(&n, ANCHORS)], sizeof s->box[i]);
-        else if (fate == 1 && i)
-            memcpy(s->box[i], s->box[number(&n, i)], sizeof s->box[i]);
-        else
-            golden_box(&n, s->box[i]);
-        s->weight[i] = number(&n, 8) == 0 ? 0 : 1;
-        s->score[i] = (float)number(&n, 9) / 8;
-    }
-    if (index == ALONE) {
-        const float box[] = { 3000 / 1024.0f, 3000 / 1024.0f, 3100 / 1024.0f, 3100 / 1024.0f };
-
-        memcpy(s->box[0], box, sizeof box);
-        s->weight[0] = s->score[0] = 1;
-    }
-    point(s);
-}
-
-static struct pm_matcher golden_setting(const cJSON *all, const cJSON *setting, int scene)
-{
-    const char *name = cJSON_GetArrayItem(setting, 0)->valuestring;
-    const cJSON *matched = cJSON_GetArrayItem(setting, 1);
-    struct pm_matcher m = {
-        .similarity = !strcmp(name, "iou") ? PM_IOU : !strcmp(name, "ioa") ? PM_IOA
-                                                                          : PM_THRESHOLDED_IOU,
-        .ignore_thresholds = cJSON_IsNull(matched),
-        .iou_threshold = (float)cJSON_GetObjectItem(all, "iou_threshold")->valuedouble,
-        .negatives_lower_than_unmatched = cJSON_IsTrue(cJSON_GetArrayItem(setting, 3)),
-        .force_match_for_each_row = cJSON_IsTrue(cJSON_GetArrayItem(setting, 4)),
-        .strict = scene == 6, /* its box overlaps no anchor */
-    };
-
-    m.matched_threshold = (float)matched->valuedouble;
-    m.unmatched_threshold = (float)cJSON_GetArrayItem(setting, 2)->valuedouble;
-    return m;
-}
-
-/* Removes true boxes that equal an earlier one; own receives the numbers of the others. */
-static void without_copies(struct scene *s, int own[])
-{
-    int kept = 0;
-
-    for (int i = 0; i < s->t.count; i++) {
-        bool copy = false;
-
-        for (int k = 0; k < kept; k++)
-            copy |= memcmp(s->box[k], s->box[i], sizeof s->box[i]) == 0;
-        if (copy)
-            continue;
-        memmove(s->box[kept], s->box[i], sizeof s->box[i]);
-        s->weight[kept] = s->weight[i];
-        own[kept++] = i;
-    }
-    s->t.count = kept;
-}
-
-static void bipartite_goldens(void **state)
-{
-    cJSON *all = read_golden("matching.json");
-    const cJSON *scene, *list, *name;
-    struct scene *s = pm_calloc(1, sizeof *s);
-    int32_t out[MOST_ANCHORS];
-    int index = 0, matched = 0, own[MOST_TRUTHS];
-
-    (void)state;
-    cJSON_ArrayForEach(scene, cJSON_GetObjectItem(all, "scenes")) {
-        golden_scene(index++, s);
-        without_copies(s, own);
-        name = cJSON_GetObjectItem(all, "bipartite")->child;
-        cJSON_ArrayForEach(list, cJSON_GetObjectItem(scene, "bipartite")) {
-            const struct pm_matcher m = {
-                .type = PM_MATCHER_BIPARTITE,
-                .similarity = strcmp(name->valuestring, "iou") ? PM_NEG_SQ_DIST : PM_IOU,
-            };
-
-            match(&m, s, out, NULL);
-            for (int i = 0; i < s->anchors; i++) {
-                const int want = cJSON_GetArrayItem(list, i)->valueint;
-
-                matched += want >= 0;
-                if ((out[i] < 0 ? out[i] : own[out[i]]) != want)
-                    fail_msg("scene %d, %s: anchor %d: %d instead of %d", index - 1,
-                             name->valuestring, i, out[i], want);
-            }
-            name = name->next;
-        }
-    }
-    assert_int_equal(matched, 116);
-    pm_free(s);
-    cJSON_Delete(all);
-}
-
-static void goldens(void **state)
-{
-    cJSON *all = read_golden("matching.json");
-    const cJSON *scene, *setting, *matches;
-    struct scene *s = pm_calloc(1, sizeof *s);
-    struct pm_truth_best best[MOST_TRUTHS];
-    int32_t out[MOST_ANCHORS];
-    int index = 0, compared = 0;
-
-    (void)state;
-    cJSON_ArrayForEach(scene, cJSON_GetObjectItem(all, "scenes")) {
-        golden_scene(index, s);
-        matches = cJSON_GetObjectItem(scene, "matches")->child;
-        cJSON_ArrayForEach(setting, cJSON_GetObjectItem(all, "settings")) {
-            struct pm_matcher m = golden_setting(all, setting, index);
-            const cJSON *want = matches->child;
-
-            match(&m, s, out, best);
-            for (int i = 0; i < s->anchors; i++, want = want->next, compared++)
-                if (out[i] != want->valueint)
-                    fail_msg("scene %d, %s: anchor %d: %d instead of %d", index,
-                             cJSON_PrintUnformatted(setting), i, out[i], want->valueint);
-            for (int r = 0; m.similarity == PM_IOU && r < s->t.count; r++)
-                assert_float_equal(best[r].similarity,
-                                   (float)cJSON_GetArrayItem(cJSON_GetObjectItem(scene, "best"), r)
-                                       ->valuedouble, 0);
-            matches = matches->next;
-        }
-        index++;
-    }
-    assert_int_equal(compared, 7 * 8 * 150);
-    pm_free(s);
-    cJSON_Delete(all);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thresholds), cmocka_unit_test(forced),        cmocka_unit_test(no_overlap),
-        cmocka_unit_test(bipartite),  cmocka_unit_test(random_scenes), cmocka_unit_test(goldens),
-        cmocka_unit_test(checked),    cmocka_unit_test(outside),
-        cmocka_unit_test(bipartite_goldens),
+        cmocka_unit_test(bipartite),  cmocka_unit_test(random_scenes), cmocka_unit_test(checked),
+        cmocka_unit_test(outside),    cmocka_unit_test(pruned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,104 @@
+/* faster_rcnn: the first stage of Faster R-CNN (Ren et al. 2015), which proposes regions: the
+ * classifier up to stride 16, a convolution with relu6, and a convolutional predictor of one class
+ * and the background. So it is a detector with one map and is built as one (ssd.h). Names and
+ * defaults are those of TensorFlow's Object Detection API (meta_architectures/
+ * faster_rcnn_meta_arch.py). The classifier's last block, which the API builds in this stage
+ * without ever training it, is not built. The second stage does not exist yet. */
+#include "nets/ssd.h"
+
+#define OPTIONS(factor, decay, epsilon)                                                            \
+    {                                                                                              \
+        PM_NETS_DEPTH(factor, 8),                                                                  \
+        PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                  \
+                  "decay of batch norm's moving averages"),                                        \
+        PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                               \
+                 "added to batch norm's variance"),                                                \
+        PM_BOOL(pm_nets_options, batch_norm_train, false,                                          \
+                "normalise with the statistics of the batch; false: with the moving averages, "    \
+                "which then do not change: start from a pretrained checkpoint"),                   \
+        PM_INT(pm_ssd_options, number_of_stages, 2, 1, 2,                                          \
+               "1: only propose regions, which are boxes of one class; 2 does not exist yet"),     \
+        PM_JSON(pm_ssd_options, anchors, PM_SSD_HELP_ANCHORS),                                     \
+        PM_INT(pm_ssd_options, first_stage_atrous_rate, 1, 1, 16,                                  \
+               "dilation of the convolution before the first stage's predictor"),                  \
+        PM_INT(pm_ssd_options, first_stage_box_predictor_kernel_size, 3, 1, 31,                    \
+               "window of this convolution"),                                                      \
+        PM_INT(pm_ssd_options, first_stage_box_predictor_depth, 512, 1, 1 << 16,                   \
+               "channels of this convolution"),                                                    \
+        PM_JSON(pm_ssd_options, box_predictor, PM_SSD_HELP_PREDICTOR),                             \
+        PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                             \
+        PM_BOOL(pm_ssd_options, background_class, true,                                            \
+                "predict the background as a class of its own, column 0 of the logits"),           \
+        { 0 },                                                                                     \
+    }
+#define ANCHORS                                                                                    \
+    "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
+#define HYPERPARAMS                                                                                \
+    "{\"initializer\": \"truncated(0.01)\", \"regularize\": false, \"batch_norm\": false}"
+
+/* What Faster R-CNN does unlike SSD. */
+static const struct pm_object_default objects[] = {
+    { "model.anchors_outside", "prune" },
+    { "model.matcher", "matched_threshold=0.7 unmatched_threshold=0.3 "
+                       "force_match_for_each_row=true" },
+    { "model.post_processing", "iou_threshold=0.7 max_detections_per_class=300 "
+                               "max_total_detections=300" },
+    { "loss.classification", "type=weighted_softmax" },
+    { "loss.minibatch_sampler", "" },
+    { 0 },
+};
+
+void pm_pyramid_first_stage(struct pm_ssd *s)
+{
+    const struct pm_unit u = {
+        .name = "Conv", .filters = s->o->first_stage_box_predictor_depth,
+        .kernel = s->o->first_stage_box_predictor_kernel_size,
+        .rate = s->o->first_stage_atrous_rate,
+    };
+
+    s->maps[0] = pm_unit_build(s, &s->hyperparams, &u,
+                               pm_pyramid_map(s, &s->form->extractor->maps[0]));
+    s->count = 1;
+}
+
+static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
+                  int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
+{
+    if (o->number_of_stages == 2)
+        net->error = pm_fail(PM_ECONFIG, "model.number_of_stages: 2, but the second stage does not "
+                             "exist yet: set it to 1, and data.class_agnostic=true, to train the "
+                             "stage that proposes regions, or choose an ssd net");
+    else if (num_classes != 1)
+        net->error = pm_fail(PM_ECONFIG, "model.number_of_stages: 1 predicts one class, not %d: "
+                             "set data.class_agnostic=true", num_classes);
+    else
+        pm_ssd_build(form, net, images, num_classes, o, heads);
+}
+
+#define NET(id, base, text, prep, factor, decay, epsilon)                                          \
+    static const struct pm_opt options_##id[] = OPTIONS(factor, decay, epsilon);                   \
+    static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
+                           const void *options, struct pm_heads *heads)                            \
+    {                                                                                              \
+        static const struct pm_ssd_form form = {                                                   \
+            .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                         \
+            .pyramid = PM_SSD_FIRST_STAGE, .least = 33,                                            \
+            .feature_scope = "FirstStageFeatureExtractor",                                         \
+            .predictor_scope = "FirstStageBoxPredictor/", .anchors = ANCHORS,                      \
+            .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,          \
+        };                                                                                         \
+                                                                                                   \
+        build(&form, net, images, num_classes, options, heads);                                    \
+    }                                                                                              \
+    const struct pm_net_row pm_net_row_faster_rcnn_##id = {                                        \
+        .name = "faster_rcnn_" #id, .help = "Faster R-CNN, first stage: " text,                    \
+        .task = "detection", .opts = options_##id, .cfg_size = sizeof(struct pm_ssd_options),      \
+        .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = objects,     \
+        .build = build_##id,                                                                       \
+    }
+
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", 1, 0.9997, 0.001);
+/* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", 1, 0.997, 1.001e-5);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", 1, 0.997, 1.001e-5);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", 1, 0.997, 1.001e-5);
