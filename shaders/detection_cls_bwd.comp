@@ -38,11 +38,11 @@ float softmax_slope(uint row, int g, int column, float x)
 void main()
 {
     uint count = uint(p.rows) * uint(p.columns);
-    float scale = factors.v[1] * step.loss_scale;
 
     for (uint i = pm_first(); i < count; i += pm_stride()) {
         uint row = i / uint(p.columns), place = detection_place(row);
         int column = int(i % uint(p.columns)), g = matches.v[place];
+        float scale = factors.v[2 * (row / uint(p.per)) + 1] * step.loss_scale;
         float w = anchor_weight(row, g) * (HAS_KEPT ? kept.v[place] : 1.0), slope = 0.0;
 
         if (w != 0.0 && !isnan(w)) {

@@ -22,11 +22,10 @@ layout(push_constant, scalar) uniform Push {
 
 void main()
 {
-    float scale = factors.v[0] * step.loss_scale;
-
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         uint place = detection_place(row), at = row * uint(p.codes);
         int g = matches.v[place];
+        float scale = factors.v[2 * (row / uint(p.per))] * step.loss_scale;
         float keep = HAS_KEPT ? kept.v[place] * scale : scale;
         vec4 target = vec4(0.0);
         float w = 0.0;

@@ -39,8 +39,15 @@ struct detection_cls_params {
     float b;        /* focal: alpha; negative: none */
 };
 
+/* What the losses of an example are divided by. */
+#define DETECTION_BY_NOTHING 0
+#define DETECTION_BY_MATCHES 1 /* max(sum of the weights of matched boxes, 1), of all examples */
+#define DETECTION_BY_FIRST 2   /* the first number of the normalizer, for all examples */
+#define DETECTION_BY_IMAGE 3   /* the example's number of the normalizer */
+#define DETECTION_BY_COUNT 4   /* max(the same, 1); the normalizer holds int */
+
 struct detection_sum_params {
     int rows, anchors, m; /* rows: anchors of all examples */
-    int by_matches;       /* without a normalizer: 1: divide by the sum of the matches' weights */
+    int divisor;          /* DETECTION_BY_... */
     float loc_scale, cls_scale;
 };

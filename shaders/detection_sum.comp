@@ -20,15 +20,17 @@ void main()
     loc_sum = group_sum(loc_sum);
     cls_sum = group_sum(cls_sum);
     matched = group_sum(matched);
-    if (gl_LocalInvocationID.x == 0) {
-        float divisor = HAS_NORMALIZER      ? normalizer.v[0]
-                        : p.by_matches != 0 ? max(matched, 1.0)
-                                            : 1.0;
-        float sum = loc_sum + cls_sum;
-        float bad = isnan(sum) || isinf(sum) ? uintBitsToFloat(0x7fc00000u) : 0.0;
+    float divisor = HAS_NORMALIZER && p.divisor == DETECTION_BY_FIRST ? normalizer.v[0]
+                    : p.divisor == DETECTION_BY_MATCHES               ? max(matched, 1.0)
+                                                                      : 1.0;
+    float sum = loc_sum + cls_sum;
+    float bad = isnan(sum) || isinf(sum) ? uintBitsToFloat(0x7fc00000u) : 0.0;
 
-        factors.v[0] = p.loc_scale / divisor + bad;
-        factors.v[1] = p.cls_scale / divisor + bad;
+    for (uint i = gl_LocalInvocationID.x; i < uint(p.rows) / uint(p.anchors); i += 64) {
+        factors.v[2 * i] = p.loc_scale / divisor * own_factor(i) + bad;
+        factors.v[2 * i + 1] = p.cls_scale / divisor * own_factor(i) + bad;
+    }
+    if (gl_LocalInvocationID.x == 0) {
         loc_loss.v[0] = loc_sum * (p.loc_scale / divisor) + bad;
         cls_loss.v[0] = cls_sum * (p.cls_scale / divisor) + bad;
     }

@@ -13,11 +13,12 @@ void main()
 
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
         int g = matches.v[row];
+        float factor = own_factor(row / uint(p.anchors));
 
         /* A NaN is never kept, but must not be lost. */
         if (!HAS_KEPT || kept.v[row] != 0.0 || isnan(loc.v[row]) || isnan(cls.v[row])) {
-            loc_sum += loc.v[row];
-            cls_sum += cls.v[row];
+            loc_sum += loc.v[row] * factor;
+            cls_sum += cls.v[row] * factor;
         }
         if (g >= 0 && g < p.m)
             matched += weights.v[row / uint(p.anchors) * uint(p.m) + uint(g)];

@@ -5,11 +5,21 @@ layout(push_constant, scalar) uniform Push {
     InF32 cls;
     InI32 matches;
     InF32 weights;
-    InF32 normalizer;
+    InF32 normalizer; /* DETECTION_BY_COUNT: bits of integers */
     InF32 kept;
     InOutF32 part; /* per group: sum of loc, of cls, of the matches' weights */
     OutF32 loc_loss;
     OutF32 cls_loss;
-    OutF32 factors;
+    OutF32 factors;   /* of each example: of loc, of cls */
     detection_sum_params p;
 };
+
+/* 1 / divisor of one example; 1 if the sum has one divisor for all. */
+float own_factor(uint image)
+{
+    if (HAS_NORMALIZER && p.divisor == DETECTION_BY_IMAGE)
+        return 1.0 / normalizer.v[image];
+    if (HAS_NORMALIZER && p.divisor == DETECTION_BY_COUNT)
+        return 1.0 / float(max(floatBitsToInt(normalizer.v[image]), 1));
+    return 1.0;
+}

@@ -289,12 +289,12 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     const struct detection_cls_params *p = a->params;
     const float *lse = a->buf[4], *kept = a->buf[5], *factors = a->buf[6];
     const struct pm_step *step = a->buf[7];
-    const float scale = factors[1] * step->loss_scale;
     float z[CHUNK];
 
     for (size_t row = begin; row < end; row++) {
         const struct row r = row_of(a, row);
         const float *x = (const float *)a->buf[0] + row * (size_t)p->columns;
+        const float scale = factors[2 * (row / (size_t)p->per) + 1] * step->loss_scale;
         const float w = r.w * (kept ? kept[r.place] : 1);
         float *y = (float *)a->buf[8] + row * (size_t)p->columns;
 

@@ -150,12 +150,12 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float *codes = a->buf[0], *kept = a->buf[5], *factors = a->buf[6];
     const int *matches = a->buf[2];
     const struct pm_step *step = a->buf[7];
-    const float scale = factors[0] * step->loss_scale;
     float *dcodes = a->buf[8];
 
     for (size_t row = begin; row < end; row++) {
         const size_t place = place_of(p, row), at = row * (size_t)p->codes;
         const int g = matches[place];
+        const float scale = factors[2 * (row / (size_t)p->per)] * step->loss_scale;
         const float keep = kept ? kept[place] * scale : scale;
         float target[4] = { 0 }, w = 0;
 

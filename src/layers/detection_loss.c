@@ -14,11 +14,14 @@
  *     truth_boxes    [n, M, 4]       corners
  *     truth_classes  I32 [n, M]      classes from 0, or F32 [n, M, C or C - 1]: targets
  *     truth_weights  [n, M]
- *     normalizer     [n], optional   divisor of the whole batch; the same number in each example
+ *     normalizer     [n], optional   divisor of the whole batch, the same number in each example;
+ *                                    with normalize_per_image: divisor of the example, above 0
  *
  * With a normalizer, the losses of the parts of a batch add up to that of the whole batch. Without
  * it, the divisor is max(sum of the weights of matched boxes, 1) of this plan's examples, or 1, and
- * the losses are multiplied by the share of the whole batch that these examples represent.
+ * the losses are multiplied by the share of the whole batch that these examples represent. With
+ * normalize_per_image each example's losses are divided by its own number, and the loss is the mean
+ * over the examples of the whole batch, as in the first stage of Faster R-CNN.
  * normalize_loc_by_codesize also divides the localization loss by the number of codes. With
  * hard_example_miner only some anchors count (hard_examples.h); the divisor does not depend on it.
  * Two outputs of the plan, NAME/mined_positives and NAME/mined_negatives [n], then have the number
@@ -36,7 +39,6 @@
 #include "layers/concat.h"
 #include "layers/decode_boxes.h"
 #include "layers/detection_rows.h"
-#include "layers/dispatches.h"
 #include "layers/hard_examples.h"
 
 enum { LEVELS = PM_MAX_LEVELS };
@@ -50,7 +52,7 @@ struct detection_cfg {
     float delta, logit_scale, gamma, alpha;
     bool hard_bootstrap, background, encode_background_as_zeros;
     float localization_weight, classification_weight, negative_class_weight;
-    bool normalize_by_matches, normalize_loc_by_codesize, hard_example_miner;
+    bool normalize_by_matches, normalize_per_image, normalize_loc_by_codesize, hard_example_miner;
     int num_hard_examples, loss_type, min_negatives_per_image;
     float iou_threshold, max_negatives_per_positive;
 };
@@ -87,6 +89,9 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(detection_cfg, negative_class_weight, 1, 0, 1e6, "weight of unmatched anchors"),
     PM_BOOL(detection_cfg, normalize_by_matches, true,
             "without a normalizer: divide by the sum of the weights of matched boxes"),
+    PM_BOOL(detection_cfg, normalize_per_image, false,
+            "divide each image's losses by its own number of the normalizer, and take the mean of "
+            "the images"),
     PM_BOOL(detection_cfg, normalize_loc_by_codesize, false,
             "divide the localization loss by the number of codes of a box"),
     PM_BOOL(detection_cfg, hard_example_miner, false,
@@ -103,70 +108,6 @@ static const struct pm_opt opts[] = {
     PM_INT(detection_cfg, min_negatives_per_image, 0, 0, INT_MAX,
            "hard_example_miner: unmatched anchors that an image may have in any case"),
     { 0 },
-};
-
-/* ---- sums -------------------------------------------------------------------------------- */
-
-enum { BLOCK = 256, GROUPS = 256 };
-
-/* Adds blocks of a fixed size, then the blocks in order. */
-static void sum_cpu(const struct pm_args *a)
-{
-    const struct detection_sum_params *p = a->params;
-    const float *loc = a->buf[0], *cls = a->buf[1], *weights = a->buf[3], *kept = a->buf[5];
-    const int *matches = a->buf[2];
-    float *factors = a->buf[9], loc_sum = 0, cls_sum = 0, matched = 0;
-
-    for (int block = 0; block < p->rows; block += BLOCK) {
-        const int stop = block + BLOCK < p->rows ? block + BLOCK : p->rows;
-        float l = 0, c = 0, w = 0;
-
-        for (int i = block; i < stop; i++) {
-            const int g = matches[i];
-
-            /* A NaN is never kept, but must not be lost: 0 * NaN is NaN. */
-            l += kept ? loc[i] * kept[i] : loc[i];
-            c += kept ? cls[i] * kept[i] : cls[i];
-            w += g >= 0 && g < p->m ? weights[(size_t)(i / p->anchors) * (size_t)p->m + g] : 0;
-        }
-        loc_sum += l, cls_sum += c, matched += w;
-    }
-    const float divisor = a->buf[4]        ? *(const float *)a->buf[4]
-                          : p->by_matches ? fmaxf(matched, 1)
-                                          : 1;
-    const float bad = isfinite(loc_sum + cls_sum) ? 0 : NAN;
-
-    factors[0] = p->loc_scale / divisor + bad;
-    factors[1] = p->cls_scale / divisor + bad;
-    *(float *)a->buf[7] = loc_sum * (p->loc_scale / divisor) + bad;
-    *(float *)a->buf[8] = cls_sum * (p->cls_scale / divisor) + bad;
-}
-
-static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                     struct pm_picks *out)
-{
-    const uint32_t groups = pm_ceil_div(count, 256);
-
-    (void)caps, (void)params;
-    if (level > 0)
-        return false;
-    pm_pick_elements("detection_sum_part", 64, 64 * (size_t)(groups < GROUPS ? groups : GROUPS),
-                     out);
-    out->d[1] = out->d[0];
-    out->d[1].shader = "detection_sum";
-    out->d[1].groups[0] = 1;
-    out->d[1].spec[3] = out->d[0].groups[0];
-    out->d[1].specs = 4;
-    out->count = 2;
-    out->scratch[6] = 3 * GROUPS * sizeof(float);
-    return true;
-}
-
-static const struct pm_kernel sum = {
-    .name = "detection_sum",
-    .bufs = "r:loc r:cls r:matches r:weights r?:normalizer r?:kept t:part w:loc_loss w:cls_loss "
-            "w:factors",
-    .params_size = sizeof(struct detection_sum_params), .cpu_all = sum_cpu, .pick = sum_pick,
 };
 
 /* ---- inputs ------------------------------------------------------------------------------ */
@@ -334,6 +275,10 @@ static int infer(struct pm_node *n)
                                    "hard_example_miner, because both lower the weight of easy "
                                    "anchors: remove one of them", n->name));
     PM_TRY(check_count(n));
+    if (cfg->normalize_per_image && n->inputs == 2 * levels_of(n) + NORMALIZER)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
+                                   "is missing: add it as the last input, or remove the option",
+                       n->name));
     PM_TRY(check_types(n));
     PM_TRY(check_maps(n));
     PM_TRY(check_truth(n));
@@ -453,18 +398,6 @@ static struct pm_tensor level_losses(struct pm_node *n, struct pm_calls *c, bool
     return joined(c, levels, part, PM_SHAPE2(batch, t.anchors.shape.dim[0]));
 }
 
-/* A number of each example, which every run copies out. */
-static struct pm_tensor mined(const struct pm_node *n, struct pm_calls *c, const char *which)
-{
-    struct pm_str name = { 0 };
-
-    pm_str_add(&name, "%s/mined_%s", n->name, which);
-    const struct pm_tensor t = pm_calls_output(c, name.text,
-                                               PM_SHAPE1(n->in[0]->out_shape.dim[0]), PM_F32);
-    pm_str_free(&name);
-    return t;
-}
-
 /* Chooses the anchors that count. */
 static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, struct pm_tensor cls)
 {
@@ -480,21 +413,10 @@ static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, st
         .ratio = cfg->max_negatives_per_positive, .min_negatives = cfg->min_negatives_per_image,
     };
     const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, 4), PM_F32);
-    const struct pm_mined out = { pm_save(c, n, SAVED_KEPT, PM_SHAPE2(batch, anchors), PM_F32),
-                                  mined(n, c, "positives"), mined(n, c, "negatives") };
+    const struct pm_mined out = pm_mined_make(c, n, SAVED_KEPT, batch, anchors);
 
     pm_decode_boxes(c, &coder, -INFINITY, INFINITY, levels_of(n), n->xs, t.anchors, boxes);
     pm_hard_examples(c, h, loc, cls, boxes, t.matches, &out);
-}
-
-static struct pm_tensor scalar(const struct pm_node *n, struct pm_calls *c, const char *part)
-{
-    struct pm_str name = { 0 };
-
-    pm_str_add(&name, "%s/%s", n->name, part);
-    const struct pm_tensor t = pm_loss_scalar(c, name.text);
-    pm_str_free(&name);
-    return t;
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -504,11 +426,18 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_box_coder coder = coder_of(n);
     const struct pm_tensor normalizer = other_value(n, NORMALIZER);
     const struct pm_tensor loc = level_losses(n, c, false), cls = level_losses(n, c, true);
-    const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE1(2), PM_F32);
-    const float share = pm_has(normalizer) ? 1 : pm_loss_share(c);
+    const int batch = t.boxes.shape.dim[0];
+    const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE2(batch, 2), PM_F32);
+    const float share = cfg->normalize_per_image ? pm_loss_share(c) / (float)batch
+                        : pm_has(normalizer)     ? 1
+                                                 : pm_loss_share(c);
     const struct detection_sum_params p = {
         .rows = (int)pm_count(t.matches), .anchors = t.anchors.shape.dim[0],
-        .m = t.boxes.shape.dim[1], .by_matches = cfg->normalize_by_matches,
+        .m = t.boxes.shape.dim[1],
+        .divisor = cfg->normalize_per_image    ? DETECTION_BY_IMAGE
+                   : pm_has(normalizer)        ? DETECTION_BY_FIRST
+                   : cfg->normalize_by_matches ? DETECTION_BY_MATCHES
+                                               : DETECTION_BY_NOTHING,
         .loc_scale = cfg->localization_weight * share /
                      (float)(cfg->normalize_loc_by_codesize ? pm_box_coder_size(&coder) : 1),
         .cls_scale = cfg->classification_weight * share,
@@ -516,10 +445,10 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     if (cfg->hard_example_miner)
         mine(n, c, loc, cls);
-    pm_call(c, &sum, (size_t)p.rows, &p,
-            PM_BUFS(loc, cls, t.matches, t.weights, normalizer, n->saved[SAVED_KEPT], PM_NO_TENSOR,
-                    scalar(n, c, "localization_loss"), scalar(n, c, "classification_loss"),
-                    factors));
+    struct pm_tensor loss[2];
+
+    pm_detection_scalars(n, c, loss);
+    pm_detection_sum(c, &p, loc, cls, &t, normalizer, n->saved[SAVED_KEPT], loss, factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

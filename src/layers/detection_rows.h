@@ -21,8 +21,9 @@ struct pm_detection_truth {
 void pm_detection_loc(struct pm_calls *c, const struct detection_loc_params *p,
                       struct pm_tensor codes, const struct pm_detection_truth *t,
                       struct pm_tensor losses);
-/* Their gradient: factors[0] times that of each anchor. kept: F32 [n, N], a factor of each anchor,
- * or PM_NO_TENSOR. */
+/* Their gradient: that of each anchor times its example's factor. factors: F32 [n, 2], for each
+ * example the factor of localization losses, then that of classification losses (pm_detection_sum).
+ * kept: F32 [n, N], a factor of each anchor, or PM_NO_TENSOR. */
 void pm_detection_loc_back(struct pm_calls *c, const struct detection_loc_params *p,
                            struct pm_tensor codes, const struct pm_detection_truth *t,
                            struct pm_tensor kept, struct pm_tensor factors,
@@ -33,10 +34,26 @@ void pm_detection_loc_back(struct pm_calls *c, const struct detection_loc_params
 void pm_detection_cls(struct pm_calls *c, const struct detection_cls_params *p,
                       struct pm_tensor logits, const struct pm_detection_truth *t,
                       struct pm_tensor losses, struct pm_tensor lse);
-/* Their gradient: factors[1] times that of each anchor. */
+/* Their gradient, with the same factors. */
 void pm_detection_cls_back(struct pm_calls *c, const struct detection_cls_params *p,
                            struct pm_tensor logits, const struct pm_detection_truth *t,
                            struct pm_tensor lse, struct pm_tensor kept, struct pm_tensor factors,
                            struct pm_tensor dlogits);
+
+/* The sums of both losses over all examples, and the factors of the gradients:
+ *
+ *     loss = scale * sum of the anchors' losses, each divided by its example's divisor
+ *
+ * p->divisor chooses the divisor. loc, cls [n, N]. kept: see above. normalizer [n]: F32, or I32 for
+ * DETECTION_BY_COUNT; PM_NO_TENSOR for DETECTION_BY_NOTHING and DETECTION_BY_MATCHES. loss[0..1]:
+ * scalars, localization and classification. factors F32 [n, 2]. Losses that are not finite give
+ * NaN in both losses and in all factors. */
+void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
+                      struct pm_tensor loc, struct pm_tensor cls,
+                      const struct pm_detection_truth *t, struct pm_tensor normalizer,
+                      struct pm_tensor kept, const struct pm_tensor loss[2],
+                      struct pm_tensor factors);
+/* Makes the scalars of both losses, NAME/localization_loss and NAME/classification_loss. */
+void pm_detection_scalars(const struct pm_node *n, struct pm_calls *c, struct pm_tensor loss[2]);
 
 #endif

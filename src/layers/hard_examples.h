@@ -25,6 +25,11 @@ struct pm_mined {
     struct pm_tensor negatives; /* [n]: of unmatched ones; without ignored anchors */
 };
 
+/* Makes the choice's values for a loss layer. kept is n->saved[i]; the other two are outputs of the
+ * plan, NAME/mined_positives and NAME/mined_negatives. images, anchors: n, N. */
+struct pm_mined pm_mined_make(struct pm_calls *c, struct pm_node *n, int i, int images,
+                              int anchors);
+
 /* Appends the calls. loc, cls [n, N]: losses of the anchors. boxes [n, N, 4]: their predicted
  * boxes. matches I32 [n, N]. */
 void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_tensor loc,

@@ -198,12 +198,19 @@ static void detection_loss(struct ref *r)
     }
     for (int i = 0; i < d.batch && ref_says(r, "hard_example_miner", "true", "false"); i++)
         mine(r, &d, i, loss + i * d.anchors, kept + i * d.anchors);
+    const bool by_image = ref_says(r, "normalize_per_image", "true", "false");
+
     for (int i = 0; i < count; i++) {
-        sum.loc += kept[i] ? loss[i].loc : 0, sum.loc_mag += kept[i] ? loss[i].loc_mag : 0;
-        sum.cls += kept[i] ? loss[i].cls : 0, sum.cls_mag += kept[i] ? loss[i].cls_mag : 0;
+        const double own = by_image ? r->in[d.normalizer].v[i / d.anchors] * d.batch : 1;
+
+        sum.loc += kept[i] ? loss[i].loc / own : 0;
+        sum.loc_mag += kept[i] ? loss[i].loc_mag / own : 0;
+        sum.cls += kept[i] ? loss[i].cls / own : 0;
+        sum.cls_mag += kept[i] ? loss[i].cls_mag / own : 0;
     }
     const double divisor =
-        d.normalizer >= 0 ? r->in[d.normalizer].v[0] * CHECK_SHARE /* no share is wanted */
+        by_image            ? 1
+        : d.normalizer >= 0 ? r->in[d.normalizer].v[0] * CHECK_SHARE /* no share is wanted */
         : ref_says(r, "normalize_by_matches", "false", "true") ? 1
                                                                : fmax(matched, 1);
     const double by_code = ref_says(r, "normalize_loc_by_codesize", "true", "false") ? d.codes : 1;
@@ -218,6 +225,16 @@ static void detection_loss(struct ref *r)
 }
 
 /* ---- cases ------------------------------------------------------------------------------- */
+
+static void arrange(const struct check_case *c, int inputs, int input, struct pm_shape shape,
+                    float *v)
+{
+    const int first = (inputs - 5) / 2 * 2;
+
+    (void)c;
+    if (input == first || input == first + 2)
+        detection_boxes(shape, v);
+}
 
 /* Two levels of 3x3 and 1x2 cells, 2 anchors a cell: 22 anchors. A map has 8 codes a cell and
  * scores of 4 columns; 3 true boxes. */
@@ -254,6 +271,11 @@ static const struct check_case cases[] = {
     { LOSS " coder=square coder_scales=[4,3,2]",
       "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 " MATCHED TRUTH, GRADIENT },
     { LOSS, MAPS MATCHED TRUTH " 2@7..7", GRADIENT },                 /* a normalizer */
+    { LOSS " normalize_per_image=true localization_weight=2", MAPS MATCHED TRUTH " 2@1..9",
+      GRADIENT },
+    { LOSS " normalize_per_image=true classification=weighted_softmax "
+           "normalize_loc_by_codesize=true", "3x4x5x4 3x4x5x5@-9..9 20x4@0..1 i32:3x20@-2..4 "
+      "3x5x4@0..1 i32:3x5@0..3 3x5@0..1 3@1..256", .train = true, .no_gradient = ~3u },
     { LOSS, MAPS "i32:2x22@-1..-1 " TRUTH, GRADIENT },                 /* no positive */
     { LOSS " background=false", MAPS "i32:2x22@-2..-2 2x3x4@0..1 i32:2x3@0..3 2x3@0.5..2",
       GRADIENT },                                                     /* all ignored */
@@ -298,6 +320,8 @@ static const struct check_case cases[] = {
     { MINED " classification=weighted_softmax iou_threshold=0.5 coder=mean_stddev "
             "coder_scales=[0.1] num_hard_examples=12 max_negatives_per_positive=1",
       MAPS MATCHED TRUTH " 2@7..7", GRADIENT },
+    { MINED " num_hard_examples=7 normalize_per_image=true", MAPS MATCHED TRUTH " 2@1..9",
+      GRADIENT },
     { MINED " coder=corners num_hard_examples=12 iou_threshold=0.5 max_negatives_per_positive=1 "
             "loss_type=localization", MAPS MATCHED TRUTH, GRADIENT },
     { MINED " num_hard_examples=100 iou_threshold=0.99 max_negatives_per_positive=3 "
@@ -321,5 +345,5 @@ static const struct check_case cases[] = {
  * 0.15 and times 10, this is an error of 300 in a gradient that is a code minus its target, and up
  * to 600 relative to the largest gradient, delta = 0.5. */
 const struct pm_layer_test pm_test_detection_loss = {
-    cases, detection_loss, .grad_ulps = 1024, .loss = true, .arrange = detection_arrange,
+    cases, detection_loss, .grad_ulps = 1024, .loss = true, .arrange = arrange,
 };

@@ -162,15 +162,9 @@ static inline double detection_overlap(const double a[4], const double b[4])
     return inner / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - inner);
 }
 
-/* Turns four numbers of 0..1 into the corners of a box with sides from 0.15 to 0.4. */
-static inline void detection_arrange(const struct check_case *c, int inputs, int input,
-                                     struct pm_shape shape, float *v)
+/* Turns each four numbers of 0..1 into the corners of a box with sides from 0.15 to 0.4. */
+static inline void detection_boxes(struct pm_shape shape, float *v)
 {
-    const int first = (inputs - 5) / 2 * 2;
-
-    (void)c;
-    if (input != first && input != first + 2)
-        return;
     for (size_t i = 0; i < pm_shape_count(shape); i += 4) {
         v[i] *= 0.6f, v[i + 1] *= 0.6f;
         v[i + 2] = v[i] + 0.15f + 0.25f * v[i + 2];
