@@ -1,6 +1,6 @@
 /* detection_loss: the rows of one level of a detector's maps, and the sum over all levels. A level
  * has `rows` anchors, `per` of each example; they are anchors first..first+per-1 of the example's
- * `anchors`. An example has m true boxes. */
+ * `anchors`. An example has m true boxes. box_classifier_loss: a row is a box of an example. */
 
 /* Losses of codes. */
 #define DETECTION_SMOOTH_L1 0
@@ -11,6 +11,7 @@
 
 struct detection_loc_params {
     int rows, per, first, anchors, m;
+    int own;             /* 1: each example has its own anchors; 0: they are the same for all */
     int kind;
     int coder, codes;    /* box_coder.params.h; codes of a box */
     float s0, s1, s2, s3; /* scales of the coder */
@@ -37,6 +38,13 @@ struct detection_cls_params {
     float negative; /* weight of unmatched anchors */
     float a;        /* softmax: 1 / logit_scale; focal: gamma; bootstrapped: alpha */
     float b;        /* focal: alpha; negative: none */
+};
+
+/* Codes of each class of a row: those of the class of its matched box are gathered. */
+struct class_codes_params {
+    int rows, per, m;
+    int classes, codes; /* a row of x has classes * codes numbers */
+    int labels;         /* numbers of a true box: 0: its class, else so many targets */
 };
 
 /* What the losses of an example are divided by. */

@@ -49,7 +49,7 @@ float overlap_loss(vec4 b, vec4 t, out vec4 slope)
 
 vec4 anchor_of(uint row)
 {
-    uint a = 4 * (uint(p.first) + row % uint(p.per));
+    uint a = 4 * (p.own != 0 ? row : uint(p.first) + row % uint(p.per));
 
     return vec4(anchors.v[a], anchors.v[a + 1], anchors.v[a + 2], anchors.v[a + 3]);
 }

@@ -1,5 +1,6 @@
-/* detection_loc: the localization losses of detection_loss, for the anchors of one level. d is a
- * predicted code minus the code of the matched box, w the weight of the matched box.
+/* detection_loc: the localization losses of detection_loss, for the anchors of one level, and those
+ * of box_classifier_loss, whose anchors are each example's own boxes. d is a predicted code minus
+ * the code of the matched box, w the weight of the matched box.
  *
  *     smooth_l1  w d^2 / 2 if |d| <= delta, else w delta (|d| - delta / 2)
  *     l2         (w d)^2 / 2
@@ -74,6 +75,14 @@ static float overlap_loss(int kind, const float b[4], const float t[4], float sl
     return 1 - iou + (1 - part);
 }
 
+static const float *anchor_of(const struct pm_args *a, size_t row)
+{
+    const struct detection_loc_params *p = a->params;
+
+    return (const float *)a->buf[1] +
+           4 * (p->own ? row : (size_t)p->first + row % (size_t)p->per);
+}
+
 /* The loss of a row that is matched with box g, and the gradient of its codes. */
 static float box_loss(const struct pm_args *a, size_t row, int g, float dcode[4])
 {
@@ -81,7 +90,7 @@ static float box_loss(const struct pm_args *a, size_t row, int g, float dcode[4]
     const struct pm_box_coder coder = coder_of(p);
     const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
     const float *code = (const float *)a->buf[0] + row * (size_t)p->codes;
-    const float *anchor = (const float *)a->buf[1] + 4 * ((size_t)p->first + row % per);
+    const float *anchor = anchor_of(a, row);
     const float w = ((const float *)a->buf[4])[truth];
     float box[4], slope[4];
 
@@ -113,9 +122,9 @@ static float target_of(const struct pm_args *a, size_t row, int g, float target[
     const struct detection_loc_params *p = a->params;
     const struct pm_box_coder coder = coder_of(p);
     const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
-    const float *anchors = a->buf[1], *boxes = a->buf[3], *weights = a->buf[4];
+    const float *boxes = a->buf[3], *weights = a->buf[4];
 
-    pm_box_encode(&coder, boxes + 4 * truth, anchors + 4 * ((size_t)p->first + row % per), target);
+    pm_box_encode(&coder, boxes + 4 * truth, anchor_of(a, row), target);
     return weights[truth];
 }
 

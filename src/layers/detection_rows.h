@@ -1,6 +1,7 @@
 /* detection_rows: the kernel calls of the layer detection_loss (detection_loss.c). The calls of a
  * level read its map of codes or scores, [n, h, w, anchors x numbers], and give a loss for each
- * anchor, or the map's gradient. */
+ * anchor, or the map's gradient. box_classifier_loss (box_classifier_loss.c) makes the same calls;
+ * its level has the boxes of each example for anchors, N of them. */
 #ifndef PUMICE_DETECTION_ROWS_H
 #define PUMICE_DETECTION_ROWS_H
 
@@ -10,7 +11,7 @@
 
 /* The ground truth of a batch of n examples; see detection_loss.c. */
 struct pm_detection_truth {
-    struct pm_tensor anchors;  /* [N, 4] */
+    struct pm_tensor anchors;  /* [N, 4]; [n, N, 4] if params.own is 1 */
     struct pm_tensor matches;  /* I32 [n, N] */
     struct pm_tensor boxes;    /* [n, M, 4] */
     struct pm_tensor classes;  /* I32 [n, M] or F32 [n, M, labels] */
@@ -39,6 +40,16 @@ void pm_detection_cls_back(struct pm_calls *c, const struct detection_cls_params
                            struct pm_tensor logits, const struct pm_detection_truth *t,
                            struct pm_tensor lse, struct pm_tensor kept, struct pm_tensor factors,
                            struct pm_tensor dlogits);
+
+/* The codes of each row's class: y [n, N, codes] of x [n, N, classes, codes]. The class is that of
+ * the row's matched box, or the first of its largest targets. 0 if there is no match, or if the
+ * largest target is that of the background. */
+void pm_class_codes(struct pm_calls *c, const struct class_codes_params *p, struct pm_tensor x,
+                    const struct pm_detection_truth *t, struct pm_tensor y);
+/* Its gradient: dy for the row's class, 0 for other classes. */
+void pm_class_codes_back(struct pm_calls *c, const struct class_codes_params *p,
+                         struct pm_tensor dy, const struct pm_detection_truth *t,
+                         struct pm_tensor dx);
 
 /* The sums of both losses over all examples, and the factors of the gradients:
  *

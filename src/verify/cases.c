@@ -19,8 +19,9 @@ struct verify_case {
     const char *layers;     /* JSON with ' instead of " */
     bool forward_only;
     const char *loss_layer; /* NULL: softmax_cross_entropy. detection_loss reads the nodes boxes_1,
-                             * boxes_2, classes_1, classes_2 and anchors. Others have float targets:
-                             * degrees of two classes, or values like the output's. */
+                             * boxes_2, classes_1, classes_2 and anchors, box_classifier_loss codes
+                             * and logits. Others have float targets: degrees of two classes, or
+                             * values like the output's. */
 };
 
 /* A detector of two maps, without the end of the list. */
@@ -212,6 +213,11 @@ static const struct verify_case cases[] = {
       DETECTOR "]", .loss_layer = "detection_loss" },
     { "hard_boxes", PM_SHAPE4(2, 9, 8, 4), "hard_example_miner=true num_hard_examples=90 "
       "max_negatives_per_positive=1", false, DETECTOR "]", .loss_layer = "detection_loss" },
+    { "second_stage", PM_SHAPE4(2, 5, 7, 4), "", false,
+      "[{'name':'c','layer':'conv2d','filters':16,'kernel':1},"
+      "{'name':'codes','layer':'reshape','shape':[-1,16]},"
+      "{'name':'z','layer':'conv2d','filters':5,'kernel':1,'inputs':['images']},"
+      "{'name':'logits','layer':'reshape','shape':[-1,5]}]", .loss_layer = "box_classifier_loss" },
     { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
       ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
       "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
@@ -387,24 +393,60 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
 }
 
+enum { TRUTHS = 3 };
+
+static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm_shape shape,
+                                 enum pm_type type, struct pm_values values)
+{
+    struct pm_node *n = pm_net_input(net, name, shape, type);
+
+    pm_net_set_values(n, values);
+    return n;
+}
+
+/* Adds the true boxes, their classes and their weights, for n pictures. */
+static void add_truth(struct pm_net *net, int n, struct pm_node *out[3])
+{
+    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32,
+                       (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
+    out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
+                       (struct pm_values){ .high = CLASSES - 1 });
+    out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
+                       (struct pm_values){ .low = 0.5, .high = 2 });
+}
+
 static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
 {
-    enum { M = 3, INPUTS = 9 };
+    enum { INPUTS = 9 };
     static const char *const maps[] = { "boxes_1", "boxes_2", "classes_1", "classes_2", "anchors" };
     const int n = c->images.dim[0];
     struct pm_node *in[INPUTS];
 
     for (size_t i = 0; i < PM_COUNT(maps); i++)
         in[i] = pm_net_find(net, maps[i]);
-    in[5] = pm_net_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32);
-    pm_net_set_values(in[5], (struct pm_values){ .low = -2, .high = M - 1 });
-    in[6] = pm_net_input(net, "truth_boxes", PM_SHAPE3(n, M, 4), PM_F32);
-    pm_net_set_values(in[6], (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
-    in[7] = pm_net_input(net, "truth_classes", PM_SHAPE2(n, M), PM_I32);
-    pm_net_set_values(in[7], (struct pm_values){ .high = CLASSES - 1 });
-    in[8] = pm_net_input(net, "truth_weights", PM_SHAPE2(n, M), PM_F32);
-    pm_net_set_values(in[8], (struct pm_values){ .low = 0.5, .high = 2 });
+    in[5] = add_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32,
+                      (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
+    add_truth(net, n, in + 6);
     pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
+}
+
+static void add_second_stage(struct pm_net *net, const struct verify_case *c)
+{
+    const int n = c->images.dim[0];
+    struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
+    const int rows = codes->out_shape.dim[0] / n;
+    struct pm_node *boxes = add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32,
+                                      (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
+    struct pm_node *matches = add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
+                                        (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
+    struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
+                                      (struct pm_values){ .high = rows });
+
+    add_truth(net, n, truth);
+    pm_net_add_many(net, "loss",
+                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), boxes, matches, count,
+                                          truth[0], truth[1], truth[2] }, 8,
+                    "%s %s", c->loss_layer, c->loss);
 }
 
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
@@ -422,6 +464,8 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
                             &heads));
     if (!net->error && c->loss_layer && strcmp(c->loss_layer, "detection_loss") == 0)
         add_detection_loss(net, c);
+    else if (!net->error && c->loss_layer && strcmp(c->loss_layer, "box_classifier_loss") == 0)
+        add_second_stage(net, c);
     else if (!c->forward_only)
         add_loss(net, c, pm_heads_main(&heads));
     PM_TRY(net->error);
