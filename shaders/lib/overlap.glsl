@@ -47,6 +47,27 @@ bool quotient_above(float inner, float joined, float limit)
     return top > high || (top == high && rest > low);
 }
 
+/* The exact product of two positive finite floats, neither below the least normal one: exponent and
+ * 48 bits, which compare like the products. */
+uvec3 exact_product(float a, float b)
+{
+    uint x = floatBitsToUint(a), y = floatBitsToUint(b), high, low;
+    uint exponent = (x >> 23) + (y >> 23);
+
+    umulExtended((x & 0x7fffffu) | 0x800000u, (y & 0x7fffffu) | 0x800000u, high, low);
+    if (high >= 0x8000u)
+        return uvec3(exponent + 1, high, low);
+    return uvec3(exponent, high << 1 | low >> 31, low << 1);
+}
+
+/* Whether a / b is above c / d, without rounding. The numbers are those of exact_product. */
+bool quotient_exceeds(float a, float b, float c, float d)
+{
+    uvec3 x = exact_product(a, d), y = exact_product(c, b);
+
+    return x.x != y.x ? x.x > y.x : x.y != y.y ? x.y > y.y : x.z > y.z;
+}
+
 bool boxes_exceed(vec4 a, vec4 b, float limit)
 {
     float inner, joined;

@@ -430,22 +430,28 @@ static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
     pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
 }
 
+/* Samples as many proposals as the codes have rows. */
 static void add_second_stage(struct pm_net *net, const struct verify_case *c)
 {
+    enum { PROPOSALS = 60 };
     const int n = c->images.dim[0];
     struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
-    const int rows = codes->out_shape.dim[0] / n;
-    struct pm_node *boxes = add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32,
-                                      (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
-    struct pm_node *matches = add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
-                                        (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
+    struct pm_node *proposals =
+        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32,
+                  (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
     struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
-                                      (struct pm_values){ .high = rows });
+                                      (struct pm_values){ .low = 20, .high = PROPOSALS });
 
     add_truth(net, n, truth);
+    struct pm_node *s = pm_net_add_many(
+        net, "sampled", (struct pm_node *[]){ proposals, count, truth[0], truth[2] }, 4,
+        "sample_proposals batch=%d iou_threshold=0.2 append_truth=true",
+        codes->out_shape.dim[0] / n);
+    if (net->error)
+        return;
     pm_net_add_many(net, "loss",
-                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), boxes, matches, count,
-                                          truth[0], truth[1], truth[2] }, 8,
+                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), s, s->out[1],
+                                          s->out[2], truth[0], truth[1], truth[2] }, 8,
                     "%s %s", c->loss_layer, c->loss);
 }
 

@@ -1,0 +1,136 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "lib/philox.glsl"
+#include "lib/step.glsl"
+#define unsigned uint
+#include "sample_proposals.params.h"
+layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const uint PART = 0; /* 0: match and draw; 1: choose; 2: write the rows */
+layout(push_constant, scalar) uniform Push {
+    InF32 proposals;
+    InI32 count;
+    InF32 truth_boxes;
+    InF32 truth_weights;
+    InStep step;
+    InOutU32 work; /* kinds of all candidates, then their random words, then 1 if chosen */
+    OutF32 boxes;
+    OutI32 matches;
+    OutI32 y_count;
+    sample_proposals_params p;
+};
+#include "lib/overlap.glsl"
+
+vec4 truth_box(uint image, uint g)
+{
+    uint at = 4 * (image * uint(p.m) + g);
+
+    return vec4(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
+                truth_boxes.v[at + 3]);
+}
+
+bool is_box(uint image, uint g)
+{
+    return truth_weights.v[image * uint(p.m) + g] > 0.0;
+}
+
+vec4 candidate_box(uint image, uint i)
+{
+    if (i >= uint(p.p))
+        return truth_box(image, i - uint(p.p));
+    uint at = 4 * (image * uint(p.p) + i);
+
+    return vec4(proposals.v[at], proposals.v[at + 1], proposals.v[at + 2], proposals.v[at + 3]);
+}
+
+bool is_candidate(uint image, uint i)
+{
+    return i < uint(p.p) ? int(i) < count.v[image] : is_box(image, i - uint(p.p));
+}
+
+/* The true box that overlaps most, the first of equal ones; else the background. */
+uint kind_of(uint image, vec4 box)
+{
+    float best_inner = 0.0, best_joined = 1.0;
+    uint best = 0;
+
+    for (uint g = 0; g < uint(p.m); g++) {
+        float inner, joined;
+
+        if (!is_box(image, g))
+            continue;
+        box_overlap(box, truth_box(image, g), inner, joined);
+        /* From the least normal to the largest float: not 0, infinite or NaN. */
+        if (!(inner >= 1.17549435e-38 && joined <= 3.4028235e38))
+            continue;
+        if (best_inner == 0.0 || quotient_exceeds(inner, joined, best_inner, best_joined))
+            best_inner = inner, best_joined = joined, best = g;
+    }
+    return quotient_above(best_inner, best_joined, p.below) ? SAMPLE_MATCHED + best
+                                                            : SAMPLE_BACKGROUND;
+}
+
+void match_and_draw(uint at, uint all)
+{
+    uint image = at / uint(p.candidates), i = at % uint(p.candidates);
+    uvec4 words = pm_random(uvec2(step.seed_low, step.seed_high),
+                            uvec2(p.stream_low, p.stream_high), step.step,
+                            uint(p.first_example) + image, i / 4);
+
+    work.v[at] = is_candidate(image, i) ? kind_of(image, candidate_box(image, i)) : SAMPLE_ABSENT;
+    work.v[all + at] = words[i % 4];
+}
+
+/* A candidate is chosen if few of its kind have larger words. Equal words count by number. */
+void choose(uint at, uint all)
+{
+    uint first = at - at % uint(p.candidates), kind = min(work.v[at], uint(SAMPLE_MATCHED));
+    uint word = work.v[all + at], before = 0, positives = 0;
+
+    for (uint j = first; j < first + uint(p.candidates); j++) {
+        uint other = min(work.v[j], uint(SAMPLE_MATCHED)), its = work.v[all + j];
+
+        positives += other == SAMPLE_MATCHED ? 1 : 0;
+        before += other == kind && (its > word || (its == word && j < at)) ? 1 : 0;
+    }
+    uint most = kind == SAMPLE_MATCHED ? uint(p.positives)
+                                       : uint(p.rows) - min(positives, uint(p.positives));
+    work.v[2 * all + at] = kind != SAMPLE_ABSENT && before < most ? 1 : 0;
+}
+
+/* Row r of an image is its r-th chosen candidate. */
+void write_row(uint row, uint all)
+{
+    uint image = row / uint(p.rows), r = row % uint(p.rows), chosen = 0, found = 0;
+    uint first = image * uint(p.candidates);
+
+    for (uint i = 0; i < uint(p.candidates); i++) {
+        uint is = work.v[2 * all + first + i];
+
+        if (is != 0 && chosen == r)
+            found = i;
+        chosen += is;
+    }
+    vec4 box = r < chosen ? candidate_box(image, found) : vec4(0.0);
+
+    for (uint k = 0; k < 4; k++)
+        boxes.v[4 * row + k] = box[k];
+    matches.v[row] = r < chosen ? int(work.v[first + found]) - SAMPLE_MATCHED : -2;
+    if (r == 0)
+        y_count.v[image] = int(chosen);
+}
+
+void main()
+{
+    uint all = uint(p.images) * uint(p.candidates);
+    uint items = PART == 2 ? uint(p.images) * uint(p.rows) : all;
+
+    for (uint i = pm_first(); i < items; i += pm_stride()) {
+        if (PART == 0)
+            match_and_draw(i, all);
+        else if (PART == 1)
+            choose(i, all);
+        else
+            write_row(i, all);
+    }
+}

@@ -1,0 +1,299 @@
+/* sample_proposals: the boxes of each image that train the second stage of a two-stage detector, as
+ * in TensorFlow's Object Detection API. There is no gradient. Inputs:
+ *
+ *     proposals      [n, P, 4]   ymin, xmin, ymax, xmax in the unit of the true boxes
+ *     count          I32 [n]     proposals of each image; those after them are padding
+ *     truth_boxes    [n, M, 4]
+ *     truth_weights  [n, M]      above 0: a box; else padding
+ *
+ * Outputs, R = batch:
+ *
+ *     0  boxes    [n, R, 4]      in the order of the proposals; 0 after the last
+ *     1  matches  I32 [n, R]     row of the truth; -1: background; -2: padding
+ *     2  count    I32 [n]        sampled boxes of each image
+ *
+ * A proposal matches the true box with which its intersection over union is largest, the first of
+ * equal ones, if this is at least iou_threshold. Else it is background. Of the matched proposals
+ * at most floor(positive_fraction R) are drawn, then of the background as many as are left of R.
+ * With append_truth the true boxes are proposals, too, after the others, as in torchvision.
+ *
+ * A draw is a random word of each proposal; those with the largest words are taken. Words depend on
+ * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
+ * exactly. So all devices and clones draw the same boxes. This file is compiled without fused
+ * multiply-add. Boxes must be finite; one that is not overlaps nothing. */
+#include <pumice/rng.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/dispatches.h"
+#include "layers/infer.h"
+#include "onnx/export_nodes.h"
+#include "sample_proposals.params.h"
+
+struct sample_cfg {
+    int batch;
+    float positive_fraction, iou_threshold;
+    bool append_truth;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(sample_cfg, batch, 64, 1, 100000, "boxes of an image, at most"),
+    PM_FLOAT(sample_cfg, positive_fraction, 0.25, 0, 1,
+             "part of these boxes that may match true ones, at most"),
+    PM_FLOAT(sample_cfg, iou_threshold, 0.5, 1e-3, 1,
+             "a proposal matches if it overlaps a true box by at least this"),
+    PM_BOOL(sample_cfg, append_truth, false, "add the true boxes to the proposals"),
+    { 0 },
+};
+
+/* ---- the C function -------------------------------------------------------------------------- */
+
+struct image {
+    const struct sample_proposals_params *p;
+    const float *proposals, *truth, *weights; /* of the image */
+    int count;
+};
+
+static struct image image_of(const struct pm_args *a, size_t i)
+{
+    const struct sample_proposals_params *p = a->params;
+
+    return (struct image){ p, (const float *)a->buf[0] + i * (size_t)p->p * 4,
+                           (const float *)a->buf[2] + i * (size_t)p->m * 4,
+                           (const float *)a->buf[3] + i * (size_t)p->m,
+                           ((const int *)a->buf[1])[i] };
+}
+
+static const float *candidate_box(const struct image *x, int i)
+{
+    return i < x->p->p ? x->proposals + 4 * (size_t)i : x->truth + 4 * (size_t)(i - x->p->p);
+}
+
+static bool is_candidate(const struct image *x, int i)
+{
+    return i < x->p->p ? i < x->count : x->weights[i - x->p->p] > 0;
+}
+
+static float length(float a0, float a1, float b0, float b1)
+{
+    const float from = a0 > b0 ? a0 : b0, to = a1 < b1 ? a1 : b1;
+
+    return to - from > 0 ? to - from : 0;
+}
+
+/* Returns the intersection of two boxes and stores their union. 0 if one of them is not a number or
+ * not finite. */
+static float overlap(const float a[4], const float b[4], float *joined)
+{
+    const float inner = length(a[0], a[2], b[0], b[2]) * length(a[1], a[3], b[1], b[3]);
+    const float areas = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]);
+
+    *joined = areas - inner;
+    return inner >= FLT_MIN && *joined <= FLT_MAX ? inner : 0;
+}
+
+/* Fractions are compared by their products, which are exact in double. */
+static uint32_t kind_of(const struct image *x, const float *box)
+{
+    float best_inner = 0, best_joined = 1, joined;
+    uint32_t best = 0;
+
+    for (int g = 0; g < x->p->m; g++) {
+        const float inner = x->weights[g] > 0 ? overlap(box, x->truth + 4 * (size_t)g, &joined) : 0;
+
+        if (inner > 0 && (double)inner * best_joined > (double)best_inner * joined)
+            best_inner = inner, best_joined = joined, best = (uint32_t)g;
+    }
+    return best_inner / best_joined > x->p->below ? SAMPLE_MATCHED + best : SAMPLE_BACKGROUND;
+}
+
+static int falling(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* Sets chosen[] for at most `most` candidates of a kind. list has room for all. Returns their
+ * number. */
+static int choose(const struct image *x, const uint32_t *kind, const uint32_t *word, bool matched,
+                  int most, uint64_t *list, bool *chosen)
+{
+    int count = 0;
+
+    for (int i = 0; i < x->p->candidates; i++)
+        if (matched ? kind[i] >= SAMPLE_MATCHED : kind[i] == SAMPLE_BACKGROUND)
+            list[count++] = (uint64_t)word[i] << 32 | (uint32_t)~i;
+    qsort(list, (size_t)count, sizeof *list, falling);
+    count = count < most ? count : most;
+    for (int k = 0; k < count; k++)
+        chosen[~(uint32_t)list[k]] = true;
+    return count;
+}
+
+static void write_rows(const struct pm_args *a, size_t image, const struct image *x,
+                       const uint32_t *kind, const bool *chosen)
+{
+    const size_t rows = (size_t)x->p->rows;
+    float *boxes = (float *)a->buf[6] + image * rows * 4;
+    int *matches = (int *)a->buf[7] + image * rows, row = 0;
+
+    for (int i = 0; i < x->p->candidates; i++)
+        if (chosen[i]) {
+            memcpy(boxes + 4 * row, candidate_box(x, i), 4 * sizeof *boxes);
+            matches[row++] = (int)kind[i] - SAMPLE_MATCHED;
+        }
+    ((int *)a->buf[8])[image] = row;
+    for (; row < x->p->rows; row++) {
+        memset(boxes + 4 * row, 0, 4 * sizeof *boxes);
+        matches[row] = -2;
+    }
+}
+
+static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct sample_proposals_params *p = a->params;
+    const struct pm_step *step = a->buf[4];
+    const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
+    const size_t n = (size_t)p->candidates;
+    uint32_t *kind = pm_malloc(n * sizeof *kind), *word = pm_malloc((n + 3) * sizeof *word);
+    uint64_t *list = pm_malloc(n * sizeof *list);
+    bool *chosen = pm_malloc(n * sizeof *chosen);
+
+    for (size_t image = begin; image < end; image++) {
+        const struct image x = image_of(a, image);
+
+        for (uint32_t i = 0; i < n; i += 4)
+            pm_philox((uint32_t[4]){ i / 4, (uint32_t)p->first_example + (uint32_t)image,
+                                     step->step, p->stream_high }, key, word + i);
+        for (int i = 0; i < p->candidates; i++)
+            kind[i] = is_candidate(&x, i) ? kind_of(&x, candidate_box(&x, i)) : SAMPLE_ABSENT;
+        memset(chosen, 0, n * sizeof *chosen);
+        const int matched = choose(&x, kind, word, true, p->positives, list, chosen);
+
+        choose(&x, kind, word, false, p->rows - matched, list, chosen);
+        write_rows(a, image, &x, kind, chosen);
+    }
+    pm_free(kind);
+    pm_free(word);
+    pm_free(list);
+    pm_free(chosen);
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+static size_t no_scratch(const void *params, int buf)
+{
+    (void)params, (void)buf;
+    return 0;
+}
+
+static bool sample_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                        struct pm_picks *out)
+{
+    const struct sample_proposals_params *p = params;
+    const size_t all = count * (size_t)p->candidates;
+    const uint32_t rows = pm_ceil_div(count * (size_t)p->rows, 64);
+
+    (void)caps;
+    if (level > 0)
+        return false;
+    pm_pick_elements("sample_proposals", 64, all, out);
+    for (uint32_t part = 0; part < 3; part++) {
+        out->d[part] = out->d[0];
+        out->d[part].spec[3] = part;
+        out->d[part].specs = 4;
+    }
+    out->d[2].groups[0] = rows < PM_GRID_MAX ? rows : PM_GRID_MAX;
+    out->count = 3;
+    out->scratch[5] = 3 * all * sizeof(uint32_t);
+    return true;
+}
+
+static double sample_flops(const void *params, size_t count)
+{
+    const struct sample_proposals_params *p = params;
+
+    return (double)count * p->candidates * (20.0 * p->m + p->candidates + p->rows);
+}
+
+static const struct pm_kernel sample = {
+    .name = "sample_proposals",
+    .bufs = "r:proposals r:count r:truth_boxes r:truth_weights r:step t:work w:boxes w:matches "
+            "w:y_count",
+    .params_size = sizeof(struct sample_proposals_params), .cpu = sample_cpu, .grain = 1,
+    .cpu_scratch = no_scratch, .pick = sample_pick, .flops = sample_flops,
+};
+
+/* ---- the layer ------------------------------------------------------------------------------- */
+
+enum { PROPOSALS, COUNT, BOXES, WEIGHTS };
+
+static int infer(struct pm_node *n)
+{
+    const struct sample_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->in[PROPOSALS]->out_shape, t = n->in[BOXES]->out_shape;
+    const struct pm_shape count = n->in[COUNT]->out_shape, weights = n->in[WEIGHTS]->out_shape;
+    int err = PM_OK;
+    char text[2][64];
+
+    PM_TRY(pm_need_floats(n, PROPOSALS, PROPOSALS));
+    PM_TRY(pm_need_floats(n, BOXES, WEIGHTS));
+    if (x.rank != 3 || x.dim[2] != 4 || t.rank != 3 || t.dim[2] != 4 || t.dim[0] != x.dim[0])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: sample_proposals needs proposals of n x P x 4 and true "
+                                   "boxes of n x M x 4, not %s and %s", n->name,
+                       pm_shape_text(x, text[0]), pm_shape_text(t, text[1])));
+    if (n->in[COUNT]->out_type != PM_I32 || count.rank != 1 || count.dim[0] != x.dim[0])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the count of proposals must be int32, %d, not %s", n->name,
+                       x.dim[0], pm_shape_text(count, text[0])));
+    if (weights.rank != 2 || weights.dim[0] != x.dim[0] || weights.dim[1] != t.dim[1])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d", n->name,
+                       pm_shape_text(weights, text[0]), x.dim[0], t.dim[1]));
+    if ((int64_t)x.dim[0] * ((int64_t)x.dim[1] + t.dim[1]) > INT32_MAX / 4)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: more than 2^29 proposals and true boxes in a batch: use "
+                                   "smaller batches", n->name));
+    n->out_shape = PM_SHAPE3(x.dim[0], cfg->batch, 4);
+    n->out_type = PM_F32;
+    PM_TRY(pm_node_output(n, PM_SHAPE2(x.dim[0], cfg->batch), PM_I32));
+    PM_TRY(pm_node_output(n, PM_SHAPE1(x.dim[0]), PM_I32));
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct sample_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->xs[PROPOSALS].shape, t = n->xs[BOXES].shape;
+    struct sample_proposals_params p = {
+        .images = x.dim[0], .p = x.dim[1], .m = t.dim[1],
+        .candidates = x.dim[1] + (cfg->append_truth ? t.dim[1] : 0), .rows = cfg->batch,
+        .positives = (int)((double)cfg->positive_fraction * cfg->batch),
+        .first_example = pm_first_row(c, n), .below = nextafterf(cfg->iou_threshold, 0),
+    };
+    uint32_t stream[2];
+
+    pm_stream(n, stream);
+    p.stream_low = stream[0];
+    p.stream_high = stream[1];
+    pm_call(c, &sample, (size_t)p.images, &p,
+            PM_BUFS(n->xs[PROPOSALS], n->xs[COUNT], n->xs[BOXES], n->xs[WEIGHTS], pm_step_tensor(c),
+                    PM_NO_TENSOR, n->y, n->ys[1], n->ys[2]));
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    pm_export_refuse(g, "it draws boxes for training. Export the net without its second stage's "
+                        "loss");
+    return pm_export_x(g, n, PROPOSALS);
+}
+
+const struct pm_layer pm_layer_sample_proposals = {
+    .name = "sample_proposals",
+    .help = "draws the boxes that train a second stage: inputs proposals, count, truth_boxes, "
+            "truth_weights; outputs boxes, matches, count; no gradient",
+    .opts = opts, .cfg_size = sizeof(struct sample_cfg), .min_inputs = 4, .max_inputs = 4,
+    .infer = infer, .forward = forward, .onnx = onnx,
+};

@@ -1,0 +1,150 @@
+/* sample_proposals: overlaps in double precision, random words from the stream of each example
+ * (random_ref.h), and the choice by counting who has a larger word. */
+#include <stdlib.h>
+
+#include "random_ref.h"
+
+enum { ABSENT = -2, BACKGROUND = -1 };
+
+struct scene {
+    const struct ref *r;
+    int p, m, candidates; /* of an image */
+};
+
+static const double *candidate(const struct scene *s, int image, int i)
+{
+    return i < s->p ? s->r->in[0].v + 4 * (image * s->p + i)
+                    : s->r->in[2].v + 4 * (image * s->m + i - s->p);
+}
+
+static double overlap_of(const double *a, const double *b)
+{
+    const double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]);
+    const double inner = h > 0 && w > 0 ? h * w : 0;
+
+    return inner / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - inner);
+}
+
+static int match_of(const struct scene *s, int image, int i)
+{
+    const float threshold = (float)ref_number(s->r, "iou_threshold", 0.5);
+    double best = 0;
+    int match = BACKGROUND;
+
+    if (i < s->p ? i >= s->r->in[1].v[image] : s->r->in[3].v[image * s->m + i - s->p] <= 0)
+        return ABSENT;
+    for (int g = 0; g < s->m; g++) {
+        const double iou = overlap_of(candidate(s, image, i), s->r->in[2].v +
+                                                                  4 * (image * s->m + g));
+
+        if (s->r->in[3].v[image * s->m + g] > 0 && iou > best)
+            best = iou, match = g;
+    }
+    return (float)best >= threshold ? match : BACKGROUND;
+}
+
+/* Whether candidate i is among the `most` of its kind with the largest words. */
+static bool is_drawn(const struct scene *s, int image, const int *match, int i, int most)
+{
+    const uint32_t example = (uint32_t)(CHECK_FIRST_EXAMPLE + image);
+    int better = 0;
+
+    for (int j = 0; j < s->candidates; j++) {
+        const uint32_t a = ref_word(example, (uint32_t)i), b = ref_word(example, (uint32_t)j);
+
+        if (match[j] == ABSENT || (match[j] >= 0) != (match[i] >= 0))
+            continue;
+        better += b > a || (b == a && j < i);
+    }
+    return better < most;
+}
+
+static void sample_image(struct ref *r, const struct scene *s, int image, int rows)
+{
+    const int images = r->in[0].shape.dim[0];
+    const int most = (int)floor(ref_number(r, "positive_fraction", 0.25) * rows);
+    int *match = malloc((size_t)s->candidates * sizeof *match), matched = 0, row = 0;
+    double *boxes = r->y.v + 4 * image * rows, *matches = r->y.v + (4 * images + image) * rows;
+
+    for (int i = 0; i < s->candidates; i++) {
+        match[i] = match_of(s, image, i);
+        matched += match[i] >= 0;
+    }
+    matched = matched < most ? matched : most;
+    for (int i = 0; i < rows; i++)
+        matches[i] = ABSENT;
+    for (int i = 0; i < s->candidates; i++)
+        if (match[i] != ABSENT &&
+            is_drawn(s, image, match, i, match[i] >= 0 ? most : rows - matched)) {
+            for (int k = 0; k < 4; k++)
+                boxes[4 * row + k] = candidate(s, image, i)[k];
+            matches[row++] = match[i];
+        }
+    r->y.v[5 * images * rows + image] = row;
+    free(match);
+}
+
+static void sample_proposals(struct ref *r)
+{
+    const int images = r->in[0].shape.dim[0], rows = (int)ref_number(r, "batch", 64);
+    struct scene s = { r, r->in[0].shape.dim[1], r->in[2].shape.dim[1], 0 };
+
+    s.candidates = s.p + (ref_says(r, "append_truth", "true", "false") ? s.m : 0);
+    ref_outputs(r, 3, (struct pm_shape[]){ PM_SHAPE3(images, rows, 4), PM_SHAPE2(images, rows),
+                                           PM_SHAPE1(images) });
+    for (int image = 0; image < images; image++)
+        sample_image(r, &s, image, rows);
+}
+
+/* Makes boxes with sides from 1 to 3 that often overlap, and every third true box padding. */
+static void arrange(const struct check_case *c, int inputs, int input, struct pm_shape shape,
+                    float *v)
+{
+    (void)c, (void)inputs;
+    for (size_t i = 0; i < pm_shape_count(shape); i++) {
+        if (input == 3 && i % 3 == 2)
+            v[i] = 0;
+        if (input != 3 && i % 4 >= 2)
+            v[i] += v[i - 2] + 1;
+    }
+}
+
+#define S "sample_proposals"
+static const struct check_case cases[] = {
+    { S " batch=16", "2x40x4@0..2 i32:2@0..40 2x6x4@0..2 2x6@0.1..1", .no_onnx = true },
+    { S " batch=16 positive_fraction=0.5 iou_threshold=0.25",
+      "3x40x4@0..2 i32:3@20..40 3x6x4@0..2 3x6@0.1..1", .no_onnx = true },
+    { S " batch=24 positive_fraction=1 append_truth=true",
+      "2x40x4@0..2 i32:2@30..40 2x6x4@0..2 2x6@0.1..1", .no_onnx = true },
+    { S " batch=24 positive_fraction=0 append_truth=true",
+      "2x40x4@0..2 i32:2@30..40 2x6x4@0..2 2x6@0.1..1", .no_onnx = true },
+    /* Only the true boxes are candidates. */
+    { S " batch=8 append_truth=true", "2x5x4@0..2 i32:2@0..0 2x9x4@0..2 2x9@1..1",
+      .no_onnx = true },
+    { S, "3x300x4@0..2 i32:3@0..0 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S, "3x300x4@0..2 i32:3@1..1 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S, "3x300x4@0..2 i32:3@63..63 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S, "3x300x4@0..2 i32:3@64..64 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S, "3x300x4@0..2 i32:3@300..300 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S " batch=1 positive_fraction=1", "2x9x4@0..2 i32:2@9..9 2x1x4@0..2 2x1@1..1",
+      .no_onnx = true },
+    /* No truth; every proposal matches; none does. */
+    { S, "2x80x4@0..2 i32:2@80..80 2x3x4@0..2 2x3@0..0", .no_onnx = true },
+    { S " iou_threshold=0.001 batch=20", "2x80x4@0..1 i32:2@80..80 2x3x4@0..1 2x3@1..1",
+      .no_onnx = true },
+    { S " iou_threshold=1", "2x80x4@0..1 i32:2@80..80 2x3x4@0..1 2x3@1..1", .no_onnx = true },
+    /* Equal boxes, equal overlaps, overlaps equal to the threshold. */
+    { S " batch=40 positive_fraction=0.75", "~3x90x4@0..3 i32:3@80..90 ~3x12x4@0..3 3x12@1..1",
+      .no_onnx = true },
+    { S " batch=40 positive_fraction=0.75 iou_threshold=0.3333333333",
+      "~3x90x4@0..3 i32:3@80..90 ~3x12x4@0..3 3x12@1..1", .no_onnx = true },
+    { S " batch=40 positive_fraction=0.5 iou_threshold=1 append_truth=true",
+      "~3x90x4@0..2 i32:3@80..90 ~3x12x4@0..2 3x12@1..1", .no_onnx = true },
+    { S, "8x300x4@0..2 i32:8@250..300 8x100x4@0..2 8x100@0.5..1", .large = true,
+      .no_onnx = true },
+    { S " batch=512 append_truth=true", "2x2000x4@0..2 i32:2@1500..2000 2x100x4@0..2 2x100@0.5..1",
+      .large = true, .no_onnx = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_sample_proposals = { cases, sample_proposals,
+                                                        .arrange = arrange };
