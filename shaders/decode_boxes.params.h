@@ -9,6 +9,15 @@ struct decode_boxes_params {
     float low, high; /* codes are limited to this range */
 };
 
+/* Codes of each class of a row; a row has one box. */
+struct decode_box_rows_params {
+    int rows;        /* boxes of y: rows of codes * classes */
+    int classes;
+    int kind;        /* PM_CODER_... */
+    float s0, s1, s2, s3;
+    float low, high; /* codes are limited to this range */
+};
+
 #define CLASS_SCORES_IDENTITY 0
 #define CLASS_SCORES_SIGMOID 1
 #define CLASS_SCORES_SOFTMAX 2

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "suppress.params.h"
 layout(local_size_x_id = 0) in;
 #include "lib/overlap.glsl"
@@ -89,12 +90,12 @@ void main()
     list = gl_WorkGroupID.x;
     do {
         uvec2 last = uvec2(0xffffffffu);
-        uint m;
+        uint n = boxes_in(list), m;
 
         if (lane == 0)
             count = 0;
         do {
-            m = select_next(uint(p.n), last);
+            m = select_next(n, last);
             compare_with_kept(m);
             compare_with_later(lane, m);
             compare_with_later(SELECT - 1 - lane, m);

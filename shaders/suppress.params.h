@@ -3,6 +3,7 @@ struct suppress_params {
     int lists;             /* images * classes; list = image * classes + class */
     int n;                 /* boxes of an image */
     int classes;
+    int boxes;             /* boxes of a row: 1, or one for each class */
     int most;              /* boxes kept of a list, at most */
     float score_threshold; /* candidates have a higher score */
     float iou_threshold;   /* a larger overlap suppresses */
@@ -22,6 +23,7 @@ struct suppress_classes_params {
 
 struct suppress_merge_params {
     int images, n;
+    int boxes;             /* boxes of a row: 1, or one for each class */
     int entries;           /* of an image */
     int most;              /* entries of a class; each class has that many */
     int each;              /* entries of a kept box */

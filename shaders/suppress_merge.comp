@@ -29,9 +29,11 @@ uint anchor_of(uint entry)
     return uint(kept.v[(image * uint(p.entries) + entry) / uint(p.each)]);
 }
 
-vec4 clipped(uint anchor)
+vec4 clipped(uint entry)
 {
-    uint at = 4 * (image * uint(p.n) + anchor);
+    uint at = image * uint(p.n) + anchor_of(entry);
+
+    at = 4 * (at * uint(p.boxes) + (p.boxes > 1 ? entry / uint(p.most) : 0));
     vec4 b = vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]);
 
     /* Selected, because min and max of a NaN are undefined: a NaN becomes the upper limit. */
@@ -46,7 +48,7 @@ uint candidate_key(uint entry)
 
     if (kept.v[at / uint(p.each)] < 0 || (HAS_CLASSES && entry_classes.v[at] < 0))
         return 0;
-    vec4 b = clipped(anchor_of(entry));
+    vec4 b = clipped(entry);
 
     if (!(b.z > b.x && b.w > b.y))
         return 0;
@@ -55,8 +57,7 @@ uint candidate_key(uint entry)
 
 void put(uint at, uint entry)
 {
-    uint anchor = anchor_of(entry);
-    vec4 b = clipped(anchor);
+    vec4 b = clipped(entry);
 
     if (HAS_WINDOWS && p.change_frame != 0)
         b = (b - window.xyxy) / (window.zwzw - window.xyxy);
@@ -66,7 +67,7 @@ void put(uint at, uint entry)
     y_scores.v[at] = entry_scores.v[image * uint(p.entries) + entry];
     y_classes.v[at] = HAS_CLASSES ? entry_classes.v[image * uint(p.entries) + entry]
                                   : int(entry / uint(p.most));
-    y_anchors.v[at] = int(anchor);
+    y_anchors.v[at] = int(anchor_of(entry));
 }
 
 void main()

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "lib/presence.glsl"
 #include "suppress.params.h"
 layout(local_size_x_id = 0) in;
 #include "lib/overlap.glsl"
@@ -26,8 +27,9 @@ uvec2 next(uint list, uint taken)
     uint lane = gl_LocalInvocationID.x, first = list * uint(p.n);
     vec4 strong = box_at(list, min(taken, uint(p.n) - 1)); /* unused if there is none */
     uvec2 mine = uvec2(0);
+    uint n = boxes_in(list);
 
-    for (uint i = lane; i < uint(p.n); i += LANES) {
+    for (uint i = lane; i < n; i += LANES) {
         uint bits = taken == NONE ? floatBitsToUint(scores.v[score_at(list, i)])
                                   : work.v[first + i];
 

@@ -1,9 +1,11 @@
+#define HAS_VALID pm_has(2)
 /* The push block of the row suppress. Lanes read what other lanes of the group kept before, so
  * `kept` is coherent. */
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer KeptI32 { int v[]; };
 layout(push_constant, scalar) uniform Push {
     InF32 boxes;
     InF32 scores;
+    InI32 valid;
     InOutU32 work;
     KeptI32 kept;
     OutF32 kept_scores;
@@ -12,7 +14,9 @@ layout(push_constant, scalar) uniform Push {
 
 vec4 box_at(uint list, uint i)
 {
-    uint at = 4 * (list / uint(p.classes) * uint(p.n) + i);
+    uint at = list / uint(p.classes) * uint(p.n) + i;
+
+    at = 4 * (at * uint(p.boxes) + (p.boxes > 1 ? list % uint(p.classes) : 0));
 
     return box_ordered(vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]));
 }
@@ -22,4 +26,12 @@ uint score_at(uint list, uint i)
     uint classes = uint(p.classes);
 
     return (list / classes * uint(p.n) + i) * classes + list % classes;
+}
+
+/* Boxes of a list that are not padding. */
+uint boxes_in(uint list)
+{
+    if (HAS_VALID)
+        return uint(clamp(valid.v[list / uint(p.classes)], 0, p.n));
+    return uint(p.n);
 }

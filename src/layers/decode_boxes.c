@@ -1,11 +1,15 @@
 /* decode_boxes: the boxes that a detector's codes stand for. Inputs: the maps of codes of levels 1
  * to L [n,h,w,A * code size], then the anchors [N,4]. Output: [n,N,4], ymin, xmin, ymax, xmax in
- * the anchors' unit; box_coder.h has the formulas. For evaluation: there is no gradient. */
+ * the anchors' unit; box_coder.h has the formulas. For evaluation: there is no gradient.
+ *
+ * Second stages have anchors of each picture. Inputs then: codes of K classes [n * R,K * code size]
+ * and boxes [n,R,4]. Output: [n,R,K,4], or [n,R,4] if K is 1. */
 #include <pumice/net.h>
 
 #include "layers/decode_boxes.h"
 
 #include "decode_boxes.params.h"
+#include "layers/infer.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
 #include "onnx/export_frame.h"
@@ -62,6 +66,72 @@ static const struct pm_kernel decode = {
     .flops = decode_flops,
 };
 
+/* ---- boxes of each picture ------------------------------------------------------------------- */
+
+static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct decode_box_rows_params *p = a->params;
+    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3 } };
+    const size_t size = (size_t)pm_box_coder_size(&coder);
+    const float *boxes = a->buf[0], *codes = a->buf[1];
+    float *y = a->buf[2];
+
+    for (size_t i = begin; i < end; i++) {
+        float code[4];
+
+        for (size_t k = 0; k < size; k++) {
+            const float v = codes[i * size + k];
+
+            code[k] = v < p->low ? p->low : v > p->high ? p->high : v;
+        }
+        pm_box_decode(&coder, code, boxes + i / (size_t)p->classes * 4, y + 4 * i);
+    }
+}
+
+static const struct pm_kernel decode_rows = {
+    .name = "decode_box_rows", .bufs = "r:boxes r:codes w:y",
+    .params_size = sizeof(struct decode_box_rows_params), .cpu = rows_cpu, .grain = 256,
+    .flops = decode_flops,
+};
+
+/* Whether the anchors are boxes of each picture. */
+static bool has_rows(const struct pm_node *n)
+{
+    return n->in[0]->out_shape.rank == 2;
+}
+
+static int infer_rows(struct pm_node *n, int size)
+{
+    const struct pm_shape codes = n->in[0]->out_shape, boxes = n->in[1]->out_shape;
+    char text[2][64];
+
+    if (n->inputs != 2 || boxes.rank != 3 || boxes.dim[2] != 4 || codes.dim[1] % size ||
+        codes.dim[0] != boxes.dim[0] * boxes.dim[1])
+        return pm_fail(PM_ECONFIG, "%s: codes of %s need one more input, boxes of n x R x 4 with "
+                       "n R = %d, and a multiple of %d codes in a row; the second input is %s",
+                       n->name, pm_shape_text(codes, text[0]), codes.dim[0], size,
+                       pm_shape_text(boxes, text[1]));
+    n->out_shape = codes.dim[1] == size ? boxes
+                                        : PM_SHAPE4(boxes.dim[0], boxes.dim[1],
+                                                    codes.dim[1] / size, 4);
+    n->out_type = PM_F32;
+    return pm_need_floats(n, 0, 1);
+}
+
+static void forward_rows(struct pm_node *n, struct pm_calls *c, const struct pm_box_coder *coder,
+                         float low, float high)
+{
+    const struct decode_box_rows_params p = {
+        .rows = (int)(pm_count(n->y) / 4), .classes = (int)(pm_count(n->y) / pm_count(n->xs[1])),
+        .kind = coder->kind, .s0 = coder->scales[0], .s1 = coder->scales[1],
+        .s2 = coder->scales[2], .s3 = coder->scales[3], .low = low, .high = high,
+    };
+
+    pm_call(c, &decode_rows, (size_t)p.rows, &p, PM_BUFS(n->xs[1], n->x, n->y));
+}
+
+/* ---- the layer ------------------------------------------------------------------------------- */
+
 static int infer(struct pm_node *n)
 {
     const struct decode_cfg *cfg = n->cfg;
@@ -76,6 +146,8 @@ static int infer(struct pm_node *n)
     if (range.count && (range.count != 2 || range.v[0] > range.v[1]))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: box_encodings_clip_range must be two numbers, the least "
                        "and the greatest code, or []", n->name));
+    if (has_rows(n))
+        return infer_rows(n, pm_box_coder_size(&coder));
     PM_TRY(pm_levels_read(n, 0, levels, pm_box_coder_size(&coder), first));
     if (anchors.rank != 2 || anchors.dim[1] != 4 || anchors.dim[0] != first[levels])
         PM_TRY(pm_fail(PM_ECONFIG, "%s: its last input must be the anchors of its maps, %dx4, not "
@@ -116,10 +188,14 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_floats range = cfg->box_encodings_clip_range;
     const int levels = n->inputs - 1;
     struct pm_box_coder coder;
+    const float low = range.count ? range.v[0] : -INFINITY;
+    const float high = range.count ? range.v[1] : INFINITY;
 
     pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder); /* infer() checked it */
-    pm_decode_boxes(c, &coder, range.count ? range.v[0] : -INFINITY,
-                    range.count ? range.v[1] : INFINITY, levels, n->xs, n->xs[levels], n->y);
+    if (has_rows(n))
+        forward_rows(n, c, &coder, low, high);
+    else
+        pm_decode_boxes(c, &coder, low, high, levels, n->xs, n->xs[levels], n->y);
 }
 
 /* ---- ONNX ----------------------------------------------------------------------------------- */
@@ -198,24 +274,49 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
     return joined(g, corner[0], corner[1]);
 }
 
+/* Codes [n,R,K,size] of each picture's boxes, and boxes [n,R,1,4]; without K if it is 1. */
+static const char *rows_onnx(const struct pm_node *n, struct pm_export *g, int size,
+                             const char **boxes)
+{
+    const struct pm_shape b = n->in[1]->out_shape, y = n->out_shape;
+    const int64_t shape[] = { -1, b.dim[1], y.dim[2], size }, axis = 2;
+    const char *codes = pm_export_x(g, n, 0);
+
+    if (y.rank == 3)
+        return op2(g, "Reshape", codes, pm_export_integers(g, PM_INT64S(-1, b.dim[1], size)));
+    *boxes = op2(g, "Unsqueeze", *boxes, pm_export_integers(g, 1, &axis));
+    return op2(g, "Reshape", codes, pm_export_integers(g, 4, shape));
+}
+
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct decode_cfg *cfg = n->cfg;
     const struct pm_floats range = cfg->box_encodings_clip_range;
     const int levels = n->inputs - 1;
     struct pm_box_coder coder;
-    const char *codes;
+    const char *codes, *anchors = pm_export_x(g, n, levels);
 
     pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder);
-    codes = pm_levels_onnx(n, g, 0, levels, pm_box_coder_size(&coder));
+    codes = has_rows(n) ? rows_onnx(n, g, pm_box_coder_size(&coder), &anchors)
+                        : pm_levels_onnx(n, g, 0, levels, pm_box_coder_size(&coder));
     if (range.count)
         codes = pm_export_op(g, "Clip", PM_VALUES(codes, pm_export_number(g, range.v[0]),
                                                   pm_export_number(g, range.v[1])));
-    return pm_export_frame_boxes(g, decoded(g, &coder, codes, pm_export_x(g, n, levels)));
+    codes = decoded(g, &coder, codes, anchors);
+    /* Boxes of pictures are in their frame already, and so are those decoded from them. */
+    if (!has_rows(n))
+        return pm_export_frame_boxes(g, codes);
+    if (n->out_shape.rank == 4) { /* in the graph, rank 4 has the last axis second */
+        codes = pm_export_op(g, "Transpose", PM_VALUES(codes));
+        pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));
+    }
+    return codes;
 }
 
 const struct pm_layer pm_layer_decode_boxes = {
-    .name = "decode_boxes", .help = "boxes of a detector's codes and anchors; no gradient",
+    .name = "decode_boxes",
+    .help = "boxes of a detector's codes and anchors, or of codes by class and each picture's "
+            "boxes; no gradient",
     .opts = opts, .cfg_size = sizeof(struct decode_cfg), .min_inputs = 2,
     .max_inputs = 1 + PM_MAX_LEVELS, .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -130,7 +130,7 @@ void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_t
     const struct pm_tensor chosen = pm_temp(c, PM_SHAPE3(images, 1, most), PM_I32);
     const struct pm_tensor values = pm_temp(c, PM_SHAPE3(images, 1, most), PM_F32);
 
-    pm_suppress(c, s, boxes, scores_of(c, h, loc, cls), chosen, values);
+    pm_suppress(c, s, boxes, scores_of(c, h, loc, cls), PM_NO_TENSOR, chosen, values);
     pm_call(c, &mark, (size_t)images, &p,
             PM_BUFS(chosen, matches, out->kept, out->positives, out->negatives));
 }

@@ -1,5 +1,7 @@
 /* suppress: the detections among many scored boxes, TensorFlow's multiclass_non_max_suppression.
- * Inputs: boxes [n,N,4] (ymin, xmin, ymax, xmax), scores [n,N,K], and perhaps windows [n,4].
+ * Inputs: boxes [n,N,4] (ymin, xmin, ymax, xmax), or [n,N,K,4] for each class its own, scores
+ * [n,N,K], and perhaps windows [n,4], and perhaps count I32 [n]: boxes of an image after the first
+ * `count` are padding.
  * Outputs, D = max_total_detections:
  *   0  boxes [n,D,4]      2  classes I32 [n,D], 0 to K-1      4  anchors I32 [n,D], 0 to N-1
  *   1  scores [n,D]       3  count I32 [n]
@@ -41,21 +43,67 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
+/* The number of an optional input; -1: absent. Their types differ. */
+static int optional_input(const struct pm_node *n, enum pm_type type)
+{
+    for (int i = 2; i < n->inputs; i++)
+        if (n->in[i]->out_type == type)
+            return i;
+    return -1;
+}
+
+static int windows_input(const struct pm_node *n)
+{
+    return optional_input(n, PM_F32);
+}
+
+static int count_input(const struct pm_node *n)
+{
+    return optional_input(n, PM_I32);
+}
+
+static struct pm_tensor value_of(const struct pm_node *n, int input)
+{
+    return input < 0 ? PM_NO_TENSOR : n->xs[input];
+}
+
+static bool by_class(const struct pm_node *n)
+{
+    return n->in[0]->out_shape.rank == 4;
+}
+
+static int check_optional(const struct pm_node *n, int images)
+{
+    const int windows = windows_input(n), count = count_input(n);
+    char have[64];
+
+    if ((windows >= 0) + (count >= 0) < n->inputs - 2 || (count >= 0 && windows > count))
+        return pm_fail(PM_ECONFIG, "%s: after boxes and scores suppress takes windows (floats) and "
+                       "count (int32), each at most once, in this order", n->name);
+    if (windows >= 0 && !pm_shape_equal(n->in[windows]->out_shape, PM_SHAPE2(images, 4)))
+        return pm_fail(PM_ECONFIG, "%s: windows must be %dx4, not %s", n->name, images,
+                       pm_shape_text(n->in[windows]->out_shape, have));
+    if (count >= 0 && !pm_shape_equal(n->in[count]->out_shape, PM_SHAPE1(images)))
+        return pm_fail(PM_ECONFIG, "%s: count must be %d, not %s", n->name, images,
+                       pm_shape_text(n->in[count]->out_shape, have));
+    return PM_OK;
+}
+
 static int check_inputs(const struct pm_node *n)
 {
     const struct pm_shape boxes = n->in[0]->out_shape, scores = n->in[1]->out_shape;
+    const int last = boxes.rank - 1;
     char have[64], other[64];
 
-    if (boxes.rank != 3 || boxes.dim[2] != 4 || scores.rank != 3 ||
-        boxes.dim[0] != scores.dim[0] || boxes.dim[1] != scores.dim[1])
-        return pm_fail(PM_ECONFIG, "%s: suppress needs boxes of n x N x 4 and scores of n x N x K, "
-                       "not %s and %s", n->name, pm_shape_text(boxes, have),
+    if (boxes.rank < 3 || boxes.rank > 4 || boxes.dim[last] != 4 || scores.rank != 3 ||
+        boxes.dim[0] != scores.dim[0] || boxes.dim[1] != scores.dim[1] ||
+        (last == 3 && boxes.dim[2] != scores.dim[2]))
+        return pm_fail(PM_ECONFIG, "%s: suppress needs boxes of n x N x 4, or n x N x K x 4, and "
+                       "scores of n x N x K, not %s and %s", n->name, pm_shape_text(boxes, have),
                        pm_shape_text(scores, other));
-    if (n->inputs > 2 && (n->in[2]->out_shape.rank != 2 || n->in[2]->out_shape.dim[1] != 4 ||
-                          n->in[2]->out_shape.dim[0] != boxes.dim[0]))
-        return pm_fail(PM_ECONFIG, "%s: windows must be %dx4, not %s", n->name, boxes.dim[0],
-                       pm_shape_text(n->in[2]->out_shape, have));
-    return pm_need_floats(n, 0, 2);
+    const int err = check_optional(n, boxes.dim[0]);
+
+    return err < 0 ? err : pm_need_floats(n, 0, 1);
 }
 
 static int check_options(const struct pm_node *n)
@@ -69,6 +117,9 @@ static int check_options(const struct pm_node *n)
     if (cfg->max_classes_per_detection > 1 && !cfg->use_class_agnostic_nms)
         return pm_fail(PM_ECONFIG, "%s: max_classes_per_detection=%d needs "
                        "use_class_agnostic_nms=true", n->name, cfg->max_classes_per_detection);
+    if (cfg->use_class_agnostic_nms && by_class(n))
+        return pm_fail(PM_ECONFIG, "%s: use_class_agnostic_nms needs boxes that all classes share, "
+                       "n x N x 4: set it to false, or share the boxes", n->name);
     return PM_OK;
 }
 
@@ -110,11 +161,11 @@ static void forward_agnostic(struct pm_node *n, struct pm_calls *c, struct pm_su
     const struct pm_tensor entry_classes = pm_temp(c, entries, PM_I32);
 
     pm_suppress_best(c, n->xs[1], best);
-    pm_suppress(c, s, n->xs[0], best, kept, kept_scores);
+    pm_suppress(c, s, n->xs[0], best, value_of(n, count_input(n)), kept, kept_scores);
     pm_suppress_classes(c, s.score_threshold, n->xs[1], kept, kept_scores, entry_scores,
                         entry_classes);
-    pm_suppress_merge(c, n->xs[0], kept, entry_scores, entry_classes, n->xs[2],
-                      cfg->change_coordinate_frame, n->ys);
+    pm_suppress_merge(c, n->xs[0], kept, entry_scores, entry_classes,
+                      value_of(n, windows_input(n)), cfg->change_coordinate_frame, n->ys);
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -124,8 +175,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_shape x = n->xs[1].shape;
     const int most = least(cfg->max_detections_per_class, x.dim[1]);
 
-    if (n->inputs < 3)
-        n->xs[2] = PM_NO_TENSOR;
     if (cfg->use_class_agnostic_nms) {
         forward_agnostic(n, c, s);
         return;
@@ -133,8 +182,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_tensor kept = pm_temp(c, PM_SHAPE3(x.dim[0], x.dim[2], most), PM_I32);
     const struct pm_tensor kept_scores = pm_temp(c, kept.shape, PM_F32);
 
-    pm_suppress(c, s, n->xs[0], n->xs[1], kept, kept_scores);
-    pm_suppress_merge(c, n->xs[0], kept, kept_scores, PM_NO_TENSOR, n->xs[2],
+    pm_suppress(c, s, n->xs[0], n->xs[1], value_of(n, count_input(n)), kept, kept_scores);
+    pm_suppress_merge(c, n->xs[0], kept, kept_scores, PM_NO_TENSOR, value_of(n, windows_input(n)),
                       cfg->change_coordinate_frame, n->ys);
 }
 
@@ -176,23 +225,71 @@ static const char *integer(struct pm_export *g, int64_t v)
     return pm_export_integers(g, 1, &v);
 }
 
-/* Scores [n,K,N] of the kept boxes, LOWEST for the others. */
+/* Replaces the values of absent boxes. */
+static const char *masked(struct pm_export *g, const char *is, const char *x, const char *zero)
+{
+    return pm_export_op(g, "Where", PM_VALUES(is, x, zero));
+}
+
+/* Scores [n,K,N] with LOWEST for the boxes after the image's count. */
+static const char *without_padding(const struct pm_node *n, struct pm_export *g,
+                                   const char *scores)
+{
+    const int count = count_input(n), boxes = n->in[0]->out_shape.dim[1];
+    const int64_t axes[] = { 1, 2 };
+    int64_t *place;
+    const char *is;
+
+    if (count < 0)
+        return scores;
+    place = pm_malloc((size_t)boxes * sizeof *place);
+    for (int i = 0; i < boxes; i++)
+        place[i] = i;
+    is = op2(g, "Less", pm_export_integers(g, boxes, place),
+             op2(g, "Unsqueeze", cast(g, pm_export_x(g, n, count), INT64),
+                 pm_export_integers(g, 2, axes)));
+    pm_free(place);
+    return masked(g, is, scores, pm_export_number(g, LOWEST));
+}
+
+/* Boxes [n,K,N,4] of each class. In the graph, rank 4 has the last axis second. */
+static const char *boxes_by_class(const struct pm_node *n, struct pm_export *g)
+{
+    const char *x = pm_export_op(g, "Transpose", PM_VALUES(pm_export_x(g, n, 0)));
+
+    pm_export_ints(g, "perm", PM_INT64S(0, 3, 2, 1));
+    return x;
+}
+
+/* Scores [n,K,N] of the kept boxes, LOWEST for the others. With boxes by class, each list is an
+ * image of one class. */
 static const char *kept_scores(const struct pm_node *n, struct pm_export *g, const char *scores)
 {
     const struct suppress_cfg *cfg = n->cfg;
     const int most = cfg->use_class_agnostic_nms ? cfg->max_total_detections
                                                  : cfg->max_detections_per_class;
+    const struct pm_shape x = n->in[1]->out_shape;
     const float lowest = LOWEST;
-    const char *chosen, *values, *shape = pm_export_op(g, "Shape", PM_VALUES(scores));
+    const char *chosen, *values, *shape, *boxes = pm_export_x(g, n, 0);
 
+    if (by_class(n)) {
+        boxes = op2(g, "Reshape", boxes_by_class(n, g),
+                    pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
+        scores = op2(g, "Reshape", scores, pm_export_integers(g, PM_INT64S(-1, 1, x.dim[1])));
+    }
+    shape = pm_export_op(g, "Shape", PM_VALUES(scores));
     chosen = pm_export_op(g, "NonMaxSuppression",
-                          PM_VALUES(pm_export_x(g, n, 0), scores, integer(g, most),
+                          PM_VALUES(boxes, scores, integer(g, most),
                                     pm_export_numbers(g, 1, &cfg->iou_threshold),
                                     pm_export_numbers(g, 1, &cfg->score_threshold)));
     values = op2(g, "GatherND", scores, chosen);
-    return pm_export_op(g, "ScatterND",
-                        PM_VALUES(op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape), chosen,
-                                  values));
+    scores = pm_export_op(g, "ScatterND",
+                          PM_VALUES(op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape),
+                                    chosen, values));
+    if (by_class(n))
+        scores = op2(g, "Reshape", scores,
+                     pm_export_integers(g, PM_INT64S(-1, x.dim[2], x.dim[1])));
+    return scores;
 }
 
 /* The corners of the windows, [n,1,4] each: high twice, and low twice. */
@@ -202,7 +299,7 @@ static void window_corners(const struct pm_node *n, struct pm_export *g, const c
     const char *corner[2];
 
     pm_export_op_outputs(g, "Split",
-                         PM_VALUES(unsqueezed(g, pm_export_x(g, n, 2), 1),
+                         PM_VALUES(unsqueezed(g, pm_export_x(g, n, windows_input(n)), 1),
                                    pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
     for (int k = 0; k < 2; k++) {
@@ -236,12 +333,6 @@ static const char *padded(const struct pm_node *n, struct pm_export *g, const ch
     return missing == 0 ? x : op2(g, "Pad", x, pm_export_integers(g, 2 * rank, pads));
 }
 
-/* Replaces values of absent detections by 0. */
-static const char *masked(struct pm_export *g, const char *is, const char *x, const char *zero)
-{
-    return pm_export_op(g, "Where", PM_VALUES(is, x, zero));
-}
-
 /* The classes of the boxes `anchor`: the lists, or the best of each box. */
 static const char *classes_of(const struct pm_node *n, struct pm_export *g, const char *place,
                               const char *anchor)
@@ -266,7 +357,9 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const int lists = cfg->use_class_agnostic_nms ? 1 : n->in[1]->out_shape.dim[2];
     const int64_t all = (int64_t)lists * boxes, flat[] = { 0, all }, axis = 1;
     const int rows = all < cfg->max_total_detections ? (int)all : cfg->max_total_detections;
-    const char *scores = pm_export_x(g, n, 1), *clipped, *corner[2], *top[2], *is, *anchor, *y;
+    const bool windows = windows_input(n) >= 0;
+    const char *scores = pm_export_x(g, n, 1), *clipped = pm_export_x(g, n, 0), *corner[2];
+    const char *top[2], *is, *anchor, *y;
 
     if (cfg->soft_nms_sigma > 0)
         pm_export_refuse(g, "it has no soft suppression. Set soft_nms_sigma to 0, or export "
@@ -277,22 +370,28 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         scores = pm_export_op(g, "ReduceMax", PM_VALUES(scores));
         pm_export_ints(g, "axes", PM_INT64S(2));
     }
-    y = kept_scores(n, g, swapped(g, scores));
-    if (n->inputs > 2) {
+    y = kept_scores(n, g, without_padding(n, g, swapped(g, scores)));
+    if (by_class(n)) /* [n,K N,4], a row for each entry of y */
+        clipped = op2(g, "Reshape", boxes_by_class(n, g),
+                      pm_export_integers(g, PM_INT64S(0, all, 4)));
+    if (windows) {
         window_corners(n, g, corner);
-        clipped = op2(g, "Max", op2(g, "Min", pm_export_x(g, n, 0), corner[1]), corner[0]);
+        clipped = op2(g, "Max", op2(g, "Min", clipped, corner[1]), corner[0]);
     } else {
-        clipped = pm_export_op(g, "Clip", PM_VALUES(pm_export_x(g, n, 0), pm_export_number(g, 0),
+        clipped = pm_export_op(g, "Clip", PM_VALUES(clipped, pm_export_number(g, 0),
                                                     pm_export_number(g, 1)));
     }
-    y = masked(g, have_area(g, clipped), y, pm_export_number(g, LOWEST));
+    is = have_area(g, clipped); /* [n,1,N], or [n,1,K N] */
+    if (by_class(n))
+        y = op2(g, "Reshape", y, pm_export_integers(g, PM_INT64S(0, 1, all)));
+    y = masked(g, is, y, pm_export_number(g, LOWEST));
     y = op2(g, "Reshape", y, pm_export_integers(g, 2, flat));
     pm_export_op_outputs(g, "TopK", PM_VALUES(y, integer(g, rows)), 2, top);
     is = op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
     anchor = op2(g, "Mod", top[1], integer(g, boxes));
-    y = op2(g, "GatherND", clipped, unsqueezed(g, anchor, 2));
+    y = op2(g, "GatherND", clipped, unsqueezed(g, by_class(n) ? top[1] : anchor, 2));
     pm_export_int(g, "batch_dims", 1);
-    if (n->inputs > 2 && cfg->change_coordinate_frame)
+    if (windows && cfg->change_coordinate_frame)
         y = op2(g, "Div", op2(g, "Sub", y, corner[0]), op2(g, "Sub", corner[1], corner[0]));
     y = padded(n, g, masked(g, unsqueezed(g, is, 2), y, pm_export_number(g, 0)), 3, rows);
 
@@ -312,6 +411,6 @@ const struct pm_layer pm_layer_suppress = {
     .name = "suppress",
     .help = "detections: of boxes that overlap only the best remain; outputs boxes, scores, "
             "classes, count, anchors; no gradient",
-    .opts = opts, .cfg_size = sizeof(struct suppress_cfg), .min_inputs = 2, .max_inputs = 3,
+    .opts = opts, .cfg_size = sizeof(struct suppress_cfg), .min_inputs = 2, .max_inputs = 4,
     .infer = infer, .forward = forward, .onnx = onnx,
 };

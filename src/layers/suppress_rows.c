@@ -142,17 +142,44 @@ static void work_free(struct work *w)
     pm_free(w->score);
 }
 
+/* One list. Its i-th box is box[4 * stride * i]. */
+struct list {
+    const float *box, *scores;
+    size_t stride;
+    int count;
+    int *kept;
+    float *kept_scores;
+};
+
+static struct list list_of(const struct pm_args *a, size_t list)
+{
+    const struct suppress_params *p = a->params;
+    const size_t n = (size_t)p->n, classes = (size_t)p->classes, most = (size_t)p->most;
+    const size_t image = list / classes, stride = (size_t)p->boxes;
+    const int *valid = a->buf[2];
+    struct list l = {
+        .box = (const float *)a->buf[0] +
+               4 * (image * n * stride + (stride > 1 ? list % classes : 0)),
+        .scores = (const float *)a->buf[1] + image * n * classes + list % classes,
+        .stride = 4 * stride, .count = p->n, .kept = (int *)a->buf[4] + list * most,
+        .kept_scores = (float *)a->buf[5] + list * most,
+    };
+
+    if (valid)
+        l.count = valid[image] < 0 ? 0 : valid[image] < p->n ? valid[image] : p->n;
+    return l;
+}
+
 PM_CLONES static int suppress_list(const struct suppress_params *p, struct work *w,
-                                   const float *boxes, const float *scores, int *kept,
-                                   float *kept_scores)
+                                   struct list l)
 {
     const uint32_t limit = key_of(p->score_threshold);
     const struct boxes one = boxes_of(w->one, 1);
     int count = 0;
 
     w->heap.count = 0;
-    for (int i = 0; i < p->n; i++) {
-        const uint32_t key = key_of(scores[(size_t)i * (size_t)p->classes]);
+    for (int i = 0; i < l.count; i++) {
+        const uint32_t key = key_of(l.scores[(size_t)i * (size_t)p->classes]);
 
         add_candidate(&w->heap, key > limit ? key : 0, (size_t)i);
     }
@@ -160,12 +187,12 @@ PM_CLONES static int suppress_list(const struct suppress_params *p, struct work 
     while (w->heap.count > 0 && count < p->most) {
         const size_t i = pop(&w->heap);
 
-        put_box(one, 0, boxes + 4 * i);
+        put_box(one, 0, l.box + l.stride * i);
         if (overlaps_any(w->kept, (size_t)count, one, p->iou_threshold))
             continue;
-        put_box(w->kept, (size_t)count, boxes + 4 * i);
-        kept[count] = (int)i;
-        kept_scores[count++] = scores[i * (size_t)p->classes];
+        put_box(w->kept, (size_t)count, l.box + l.stride * i);
+        l.kept[count] = (int)i;
+        l.kept_scores[count++] = l.scores[i * (size_t)p->classes];
     }
     for (int i = 0; i < count; i++) /* for the next list */
         w->kept.y0[i] = w->kept.y1[i] = w->kept.x0[i] = w->kept.x1[i] = w->kept.area[i] = 0;
@@ -173,45 +200,42 @@ PM_CLONES static int suppress_list(const struct suppress_params *p, struct work 
 }
 
 /* Lowers the scores of the boxes that overlap box i. Dropped ones get NaN. */
-PM_INLINE void decay(const struct suppress_params *p, struct work *w, size_t taken,
-                     const float *boxes)
+PM_INLINE void decay(const struct suppress_params *p, struct work *w, size_t taken, struct list l)
 {
     const struct boxes one = boxes_of(w->one, 1);
 
-    put_box(one, 0, boxes + 4 * taken);
+    put_box(one, 0, l.box + l.stride * taken);
     w->score[taken] = NAN;
-    for (size_t i = 0; i < (size_t)p->n; i++) {
+    for (size_t i = 0; i < (size_t)l.count; i++) {
         const float iou = overlap(w->all, i, one);
 
         w->score[i] *= iou > p->iou_threshold ? 0 : iou > 0 ? pm_expf(p->decay * iou * iou) : 1;
     }
 }
 
-PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work *w,
-                                   const float *boxes, const float *scores, int *kept,
-                                   float *kept_scores)
+PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work *w, struct list l)
 {
     const uint32_t limit = key_of(p->score_threshold);
     int count = 0;
 
-    for (int i = 0; i < p->n; i++) {
-        const float score = scores[(size_t)i * (size_t)p->classes];
+    for (int i = 0; i < l.count; i++) {
+        const float score = l.scores[(size_t)i * (size_t)p->classes];
 
         w->score[i] = key_of(score) > limit ? score : NAN;
-        put_box(w->all, (size_t)i, boxes + 4 * (size_t)i);
+        put_box(w->all, (size_t)i, l.box + l.stride * (size_t)i);
     }
     while (count < p->most) {
         uint32_t best = limit;
         int at = -1;
 
-        for (int i = 0; i < p->n; i++)
+        for (int i = 0; i < l.count; i++)
             if (key_of(w->score[i]) > best)
                 best = key_of(w->score[i]), at = i;
         if (at < 0)
             break;
-        kept[count] = at;
-        kept_scores[count++] = w->score[at];
-        decay(p, w, (size_t)at, boxes);
+        l.kept[count] = at;
+        l.kept_scores[count++] = w->score[at];
+        decay(p, w, (size_t)at, l);
     }
     return count;
 }
@@ -219,20 +243,14 @@ PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work 
 static void suppress_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct suppress_params *p = a->params;
-    const size_t n = (size_t)p->n, classes = (size_t)p->classes, most = (size_t)p->most;
     struct work w = work_make(p);
 
-    for (size_t list = begin; list < end; list++) {
-        const size_t image = list / classes;
-        const float *boxes = (const float *)a->buf[0] + image * n * 4;
-        const float *scores = (const float *)a->buf[1] + image * n * classes + list % classes;
-        int *kept = (int *)a->buf[3] + list * most;
-        float *kept_scores = (float *)a->buf[4] + list * most;
-        int count = p->decay < 0 ? suppress_soft(p, &w, boxes, scores, kept, kept_scores)
-                                 : suppress_list(p, &w, boxes, scores, kept, kept_scores);
+    for (size_t i = begin; i < end; i++) {
+        const struct list l = list_of(a, i);
+        int count = p->decay < 0 ? suppress_soft(p, &w, l) : suppress_list(p, &w, l);
 
         for (; count < p->most; count++)
-            kept[count] = -1, kept_scores[count] = 0;
+            l.kept[count] = -1, l.kept_scores[count] = 0;
     }
     work_free(&w);
 }
@@ -263,7 +281,7 @@ static bool suppress_pick(const struct pm_caps *caps, const void *params, size_t
     if (level > 0)
         return false;
     pick_groups(p->decay < 0 ? "suppress_soft" : "suppress", count, out);
-    out->scratch[2] = p->decay < 0 ? count * (size_t)p->n * sizeof(uint32_t) : 0;
+    out->scratch[3] = p->decay < 0 ? count * (size_t)p->n * sizeof(uint32_t) : 0;
     return true;
 }
 
@@ -277,18 +295,26 @@ static double suppress_flops(const void *params, size_t count)
 }
 
 static const struct pm_kernel suppress = {
-    .name = "suppress", .bufs = "r:boxes r:scores t:work w:kept w:kept_scores",
+    .name = "suppress", .bufs = "r:boxes r:scores r?:valid t:work w:kept w:kept_scores",
     .params_size = sizeof(struct suppress_params), .cpu = suppress_cpu, .grain = 1,
     .cpu_scratch = no_scratch, .pick = suppress_pick, .flops = suppress_flops,
 };
 
+/* Boxes of a row: 1, or one for each class. */
+static int boxes_of_row(struct pm_tensor boxes)
+{
+    return boxes.shape.rank == 4 ? boxes.shape.dim[2] : 1;
+}
+
 void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxes,
-                 struct pm_tensor scores, struct pm_tensor kept, struct pm_tensor kept_scores)
+                 struct pm_tensor scores, struct pm_tensor valid, struct pm_tensor kept,
+                 struct pm_tensor kept_scores)
 {
     const int images = boxes.shape.dim[0], n = boxes.shape.dim[1];
     const struct suppress_params p = {
         .n = n,
         .classes = (int)(pm_count(scores) / ((size_t)images * (size_t)n)),
+        .boxes = boxes_of_row(boxes),
         .lists = (int)(pm_count(scores) / (size_t)n),
         .most = kept.shape.dim[kept.shape.rank - 1],
         .score_threshold = s.score_threshold,
@@ -296,10 +322,11 @@ void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxe
         .decay = s.sigma > 0 ? -0.5f / s.sigma : 0,
     };
 
-    assert(boxes.shape.rank == 3 && boxes.shape.dim[2] == 4);
+    assert(boxes.shape.dim[boxes.shape.rank - 1] == 4);
+    assert(p.boxes == 1 || p.boxes == p.classes);
     assert(pm_count(kept) == (size_t)p.lists * (size_t)p.most);
     pm_call(c, &suppress, (size_t)p.lists, &p,
-            PM_BUFS(boxes, scores, PM_NO_TENSOR, kept, kept_scores));
+            PM_BUFS(boxes, scores, valid, PM_NO_TENSOR, kept, kept_scores));
 }
 
 /* ---- the best of all classes ---------------------------------------------------------------- */
@@ -419,6 +446,18 @@ static void clip(const float box[4], const float window[4], float out[4])
     }
 }
 
+/* The box of an entry, clipped to the image's window. */
+static void entry_box(const struct suppress_merge_params *p, const struct pm_args *a, size_t image,
+                      size_t entry, const float window[4], float out[4])
+{
+    const size_t e = image * (size_t)p->entries + entry, boxes = (size_t)p->boxes;
+    const int anchor = ((const int *)a->buf[1])[e / (size_t)p->each];
+    const size_t row = image * (size_t)p->n + (size_t)anchor;
+
+    clip((const float *)a->buf[0] + 4 * (row * boxes + (boxes > 1 ? entry / (size_t)p->most : 0)),
+         window, out);
+}
+
 static void put(const struct suppress_merge_params *p, const struct pm_args *a, size_t image,
                 size_t entry, const float window[4], size_t at)
 {
@@ -426,7 +465,7 @@ static void put(const struct suppress_merge_params *p, const struct pm_args *a, 
     const int anchor = ((const int *)a->buf[1])[e / (size_t)p->each];
     float *y = (float *)a->buf[5] + 4 * at;
 
-    clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, y);
+    entry_box(p, a, image, entry, window, y);
     for (int i = 0; i < 4 && p->change_frame && a->buf[4]; i++)
         y[i] = (y[i] - window[i % 2]) / (window[2 + i % 2] - window[i % 2]);
     ((float *)a->buf[6])[at] = ((const float *)a->buf[2])[e];
@@ -449,7 +488,7 @@ static void collect(const struct suppress_merge_params *p, const struct pm_args 
 
         if (anchor < 0 || (classes && classes[first + entry] < 0))
             continue;
-        clip((const float *)a->buf[0] + 4 * (image * (size_t)p->n + (size_t)anchor), window, b);
+        entry_box(p, a, image, entry, window, b);
         if (b[2] > b[0] && b[3] > b[1])
             add_candidate(h, key_of(((const float *)a->buf[2])[first + entry]), entry);
     }
@@ -513,6 +552,7 @@ void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_ten
     const struct suppress_merge_params p = {
         .images = images,
         .n = boxes.shape.dim[1],
+        .boxes = boxes_of_row(boxes),
         .entries = (int)(pm_count(entry_scores) / (size_t)images),
         .most = kept.shape.dim[kept.shape.rank - 1],
         .each = (int)(pm_count(entry_scores) / pm_count(kept)),

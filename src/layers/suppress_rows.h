@@ -23,12 +23,14 @@ struct pm_suppress {
      * Those not above score_threshold then are dropped. 0: hard. */
     float sigma;
 };
-/* Appends the call. boxes [n,N,4]: ymin, xmin, ymax, xmax, the same for all classes. scores [n,N,K]
- * (or any shape of so many numbers). kept I32 [n,K,M]: indices 0..N-1 of the kept boxes of each
- * list, the best first, then -1. kept_scores F32 [n,K,M]: their scores, then 0. M, the most boxes
- * of a list, is the last axis of kept. No gradient. */
+/* Appends the call. boxes: ymin, xmin, ymax, xmax, [n,N,4] the same for all classes, or [n,N,K,4].
+ * scores [n,N,K] (or any shape of so many numbers). valid I32 [n]: boxes of each image; those after
+ * them are no candidates. PM_NO_TENSOR: all N. kept I32 [n,K,M]: indices 0..N-1 of the kept boxes
+ * of each list, the best first, then -1. kept_scores F32 [n,K,M]: their scores, then 0. M, the most
+ * boxes of a list, is the last axis of kept. No gradient. */
 void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxes,
-                 struct pm_tensor scores, struct pm_tensor kept, struct pm_tensor kept_scores);
+                 struct pm_tensor scores, struct pm_tensor valid, struct pm_tensor kept,
+                 struct pm_tensor kept_scores);
 
 /* Appends: best [n,N] = the largest of the K scores of a box. NaN only if all are NaN. */
 void pm_suppress_best(struct pm_calls *c, struct pm_tensor scores, struct pm_tensor best);
@@ -42,9 +44,9 @@ void pm_suppress_classes(struct pm_calls *c, float score_threshold, struct pm_te
  * the order of the entries. Entries whose box has no area in the window are dropped.
  *   kept [n,K,M], entry_scores [n,K,M] and no entry_classes: the entry's class is its list.
  *   kept [n,M], entry_scores and entry_classes [n,M,each]: from pm_suppress_classes.
- * windows [n,4] or PM_NO_TENSOR for 0, 0, 1, 1. change_frame: boxes become relative to the window.
- * out[0..4]: boxes [n,D,4], scores [n,D], classes I32 [n,D], count I32 [n], indices I32 [n,D]; 0
- * after the last. */
+ * boxes: as for pm_suppress; [n,N,K,4] only in the first case. windows [n,4] or PM_NO_TENSOR for
+ * 0, 0, 1, 1. change_frame: boxes become relative to the window. out[0..4]: boxes [n,D,4], scores
+ * [n,D], classes I32 [n,D], count I32 [n], indices I32 [n,D]; 0 after the last. */
 void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_tensor kept,
                        struct pm_tensor entry_scores, struct pm_tensor entry_classes,
                        struct pm_tensor windows, bool change_frame,

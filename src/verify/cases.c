@@ -226,6 +226,16 @@ static const struct verify_case cases[] = {
       "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
       "'max_classes_per_detection':2,'inputs':['d','s']},"
       "{'name':'each','layer':'suppress','inputs':['d','s']}]", .forward_only = true },
+    { "detections_twice", PM_SHAPE4(2, 6, 8, 4), "", false,
+      "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"
+      "{'name':'s','layer':'reshape','shape':[0,-1,4],'inputs':['images']},"
+      "{'name':'first','layer':'suppress','max_detections_per_class':20,"
+      "'max_total_detections':48,'inputs':['b','s']},"
+      "{'name':'c','layer':'conv2d','filters':16,'kernel':1,'inputs':['images']},"
+      "{'name':'codes','layer':'reshape','shape':[-1,16]},"
+      "{'name':'d','layer':'decode_boxes','inputs':['codes','first']},"
+      "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s','first:3']},"
+      "{'name':'each','layer':'suppress','inputs':['d','s','first:3']}]", .forward_only = true },
     { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
       "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"

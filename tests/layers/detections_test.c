@@ -65,21 +65,47 @@ static void decode_one(const struct ref *r, const double *code, const double *an
     }
 }
 
+static void box_magnitudes(struct ref *r, size_t row, const double *anchor)
+{
+    const double *y = &r->y.v[4 * row];
+
+    for (int i = 0; i < 4; i++)
+        r->y.mag[4 * row + i] = fabs(y[i % 2]) + fabs(y[2 + i % 2]) + fabs(anchor[i % 2]) +
+                                fabs(anchor[2 + i % 2]);
+}
+
+/* Codes by class of each picture's boxes. */
+static void decode_rows(struct ref *r, int size)
+{
+    const struct pm_shape boxes = r->in[1].shape;
+    const int classes = r->in[0].shape.dim[1] / size;
+
+    ref_output(r, classes == 1 ? boxes : PM_SHAPE4(boxes.dim[0], boxes.dim[1], classes, 4));
+    for (size_t row = 0; row < r->y.count / 4; row++) {
+        const double *anchor = &r->in[1].v[row / (size_t)classes * 4];
+
+        decode_one(r, &r->in[0].v[row * (size_t)size], anchor, &r->y.v[4 * row]);
+        box_magnitudes(r, row, anchor);
+    }
+}
+
 static void decode_boxes(struct ref *r)
 {
     const int maps = r->inputs - 1, size = ref_says(r, "coder", "square", "faster_rcnn") ? 3 : 4;
     const size_t anchors = all_anchors(r, maps, size);
     const int images = r->in[0].shape.dim[0];
 
+    if (r->in[0].shape.rank == 2) {
+        decode_rows(r, size);
+        return;
+    }
     ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, 4 } });
     for (size_t row = 0; row < (size_t)images * anchors; row++) {
         const double *anchor = &r->in[maps].v[4 * (row % anchors)];
-        double *y = &r->y.v[4 * row];
 
-        decode_one(r, numbers_of(r, maps, size, (int)(row / anchors), row % anchors), anchor, y);
-        for (int i = 0; i < 4; i++)
-            r->y.mag[4 * row + i] = fabs(y[i % 2]) + fabs(y[2 + i % 2]) + fabs(anchor[i % 2]) +
-                                    fabs(anchor[2 + i % 2]);
+        decode_one(r, numbers_of(r, maps, size, (int)(row / anchors), row % anchors), anchor,
+                   &r->y.v[4 * row]);
+        box_magnitudes(r, row, anchor);
     }
 }
 
@@ -93,13 +119,31 @@ static const struct check_case decode_cases[] = {
     { "decode_boxes coder=corners coder_scales=[0.5] box_encodings_clip_range=[-0.5,0.25]",
       "3x1x3x4 3x4@0..1" },
     { "decode_boxes", "1x4x4x4 1x3x3x4 1x2x2x4 1x2x1x4 1x1x2x4 1x1x1x8 1x1x1x4 36x4@0..1" },
+    { "decode_boxes", "10x12 2x5x4@0..1" },
+    { "decode_boxes", "6x4 3x2x4@0..1" },
+    { "decode_boxes coder_scales=[2,3,4,5] box_encodings_clip_range=[-1,0.5]", "8x8 1x8x4@0..1" },
+    { "decode_boxes coder=mean_stddev", "8x20 4x2x4@0..1" },
+    { "decode_boxes coder=square", "6x6 3x2x4@0..1" },
+    { "decode_boxes coder=corners coder_scales=[0.5]", "7x12 7x1x4@0..1" },
+    { "decode_boxes", "2400x360 8x300x4@0..1", .large = true },
     { "decode_boxes", "8x80x80x24 8x40x40x24 8x20x20x24 8x10x10x24 8x5x5x24 51150x4@0..1",
       .large = true },
     { 0 },
 };
-/* Random anchors have their corners in any order. The square coder takes the root of their area, so
- * its case has anchors whose area is positive. */
-const struct pm_layer_test pm_test_decode_boxes = { decode_cases, decode_boxes };
+/* Random anchors have their corners in any order. The square coder takes the root of their area. */
+static void order_corners(const struct check_case *c, int inputs, int input, struct pm_shape shape,
+                          float *v)
+{
+    for (size_t i = 0; i < pm_shape_count(shape) && input == inputs - 1; i++)
+        if (strstr(c->options, "square") && i % 4 >= 2 && v[i] < v[i - 2]) {
+            const float low = v[i];
+
+            v[i] = v[i - 2], v[i - 2] = low;
+        }
+}
+
+const struct pm_layer_test pm_test_decode_boxes = { decode_cases, decode_boxes,
+                                                    .arrange = order_corners };
 
 /* ---- class_scores --------------------------------------------------------------------------- */
 
@@ -172,9 +216,27 @@ static double iou_of(const double *a, const double *b)
     return inner > 0 ? inner / (first + second - inner) : 0;
 }
 
+/* The box of a class, or that of all. */
+static const double *box_of(const struct ref *r, int image, int i, int class_)
+{
+    const struct pm_shape s = r->in[0].shape;
+    const int each = s.rank == 4 ? s.dim[2] : 1;
+
+    return r->in[0].v + 4 * ((image * s.dim[1] + i) * each + (each > 1 ? class_ : 0));
+}
+
+/* The input after the scores that has this rank, or NULL. */
+static const double *further(const struct ref *r, int rank)
+{
+    for (int i = 2; i < r->inputs; i++)
+        if (r->in[i].shape.rank == rank)
+            return r->in[i].v;
+    return NULL;
+}
+
 /* Appends what remains of one list of scores. */
-static void greedy(const struct ref *r, const double *boxes, double *score, int n, int most,
-                   int class_, struct entries *out)
+static void greedy(const struct ref *r, int image, double *score, int n, int most, int class_,
+                   struct entries *out)
 {
     const float limit = (float)ref_number(r, "iou_threshold", 0.6f);
     const double sigma = ref_number(r, "soft_nms_sigma", 0);
@@ -192,7 +254,7 @@ static void greedy(const struct ref *r, const double *boxes, double *score, int 
                                                   class_, at };
         score[at] = -INFINITY;
         for (int i = 0; i < n; i++) {
-            const double iou = iou_of(&boxes[4 * at], &boxes[4 * i]);
+            const double iou = iou_of(box_of(r, image, at, class_), box_of(r, image, i, class_));
 
             if ((float)iou > limit)
                 score[i] = sigma > 0 ? score[i] * 0 : -INFINITY;
@@ -238,11 +300,10 @@ static void name_classes(const struct ref *r, const double *scores, int classes,
 /* Writes the detections of one image into y, which has the outputs one after another. */
 static void put_image(struct ref *r, int image, struct entries *e, int most)
 {
-    const struct ref_array *boxes = &r->in[0];
-    const int images = boxes->shape.dim[0], n = boxes->shape.dim[1];
-    const double whole[] = { 0, 0, 1, 1 };
-    const double *w = r->inputs > 2 ? r->in[2].v + 4 * image : whole;
-    const bool moves = r->inputs > 2 && ref_says(r, "change_coordinate_frame", "true", "true");
+    const int images = r->in[0].shape.dim[0];
+    const double whole[] = { 0, 0, 1, 1 }, *windows = further(r, 2);
+    const double *w = windows ? windows + 4 * image : whole;
+    const bool moves = windows && ref_says(r, "change_coordinate_frame", "true", "true");
     const size_t rows = (size_t)images * (size_t)most;
     int count = 0;
 
@@ -256,7 +317,7 @@ static void put_image(struct ref *r, int image, struct entries *e, int most)
         more = at >= 0;
         if (!more)
             break;
-        const double *box = &boxes->v[4 * ((size_t)image * (size_t)n + (size_t)e->v[at].anchor)];
+        const double *box = box_of(r, image, e->v[at].anchor, e->v[at].class_);
 
         for (int i = 0; i < 4; i++)
             clipped[i] = fmax(fmin(box[i], w[2 + i % 2]), w[i % 2]);
@@ -292,8 +353,8 @@ static void suppress(struct ref *r)
 
     ref_outputs(r, 5, out);
     for (int image = 0; image < images; image++) {
-        const double *boxes = r->in[0].v + (size_t)image * (size_t)n * 4;
         const double *scores = r->in[1].v + (size_t)image * (size_t)n * (size_t)classes;
+        const double *counts = further(r, 1);
         struct entries e = { calloc((size_t)(classes * n + 1), sizeof *e.v), 0 };
 
         for (int k = 0; k < (agnostic ? 1 : classes); k++) {
@@ -301,8 +362,10 @@ static void suppress(struct ref *r)
                 score[i] = scores[i * classes + k];
                 for (int j = 0; agnostic && j < classes; j++)
                     score[i] = fmax(score[i], scores[i * classes + j]);
+                if (counts && i >= counts[image])
+                    score[i] = -INFINITY;
             }
-            greedy(r, boxes, score, n, most, k, &e);
+            greedy(r, image, score, n, most, k, &e);
         }
         if (agnostic)
             name_classes(r, scores, classes, &e);
@@ -349,6 +412,24 @@ static const struct check_case suppress_cases[] = {
       .no_onnx = true },
     { "suppress soft_nms_sigma=0.1 iou_threshold=0.4 score_threshold=0.05 "
       "max_detections_per_class=8", "1x300x4@0..1 1x300x2@0..1", .no_onnx = true },
+    /* Boxes of each class; a count; both. */
+    { "suppress score_threshold=-1 iou_threshold=0.3 max_detections_per_class=5 "
+      "max_total_detections=12", "2x60x3x4@0..1 2x60x3" },
+    { "suppress score_threshold=-9 iou_threshold=0.5", "~2x80x2x4@-1..4 ~2x80x2" },
+    { "suppress score_threshold=-9 iou_threshold=0.5", "3x40x1x4@0..1 3x40x1 i32:3@0..0" },
+    { "suppress score_threshold=-9 iou_threshold=0.5", "4x40x4@0..1 4x40x3 i32:4@-3..50" },
+    { "suppress score_threshold=-9 iou_threshold=0.5", "4x40x3x4@0..1 4x40x3 4x4@0..1 "
+      "i32:4@1..40" },
+    { "suppress score_threshold=-2 change_coordinate_frame=false",
+      "6x30x2x4@0..1 6x30x2 6x4@0..1" },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3",
+      "2x60x4@0..1 2x60x3 i32:2@1..50" },
+    { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x3x4@0..1 2x60x3@0..1 i32:2@1..59",
+      .no_onnx = true },
+    { "suppress iou_threshold=0.1 max_detections_per_class=600 max_total_detections=1000",
+      "2x700x2x4@0..1 2x700x2@0..1 i32:2@500..700" },
+    { "suppress max_total_detections=300", "8x300x90x4@0..1 8x300x90@0..1 i32:8@250..300",
+      .large = true },
     { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x3@0..1", .large = true },
     { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x90@0..1", .large = true },
     { "suppress score_threshold=0.05 iou_threshold=0.5", "2x51150x4@0..1 2x51150x4@0..1",

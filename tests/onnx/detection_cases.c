@@ -23,6 +23,7 @@ struct scene {
     const char *scores, *suppress;
     double middle;                  /* of the logits; low: few detections */
     const char *coder;              /* options of decode_boxes; NULL: none */
+    const char *second;             /* options of a second suppression, by class; NULL: none */
 };
 
 static const struct scene scenes[] = {
@@ -45,6 +46,12 @@ static const struct scene scenes[] = {
       "score_threshold=0.5 iou_threshold=0.4 max_detections_per_class=20", 0 },
     { "codes of corners", 2, { 8, 4 }, { 3, 6 }, 3, false, false, "converter=sigmoid",
       "score_threshold=0.3 iou_threshold=0.5", 0, "coder=corners" },
+    { "two stages", 2, { 8, 4 }, { 3, 6 }, 1, true, false, "converter=softmax",
+      "score_threshold=0.5 iou_threshold=0.7 max_detections_per_class=50 max_total_detections=50",
+      0, NULL, "score_threshold=0.2 iou_threshold=0.6 max_total_detections=120" },
+    { "two stages, windows", 2, { 8, 4 }, { 3, 6 }, 1, true, true, "converter=softmax",
+      "score_threshold=0 change_coordinate_frame=false", 0, NULL,
+      "score_threshold=0.3 iou_threshold=0.3" },
 };
 
 static const char *folder;
@@ -57,6 +64,30 @@ struct net {
 static const char *const output_names[] = { "detection_boxes", "detection_scores",
                                             "detection_classes", "num_detections", "anchors",
                                             "raw_detection_scores", NULL };
+
+/* Classifies and corrects the boxes of the first suppression; 3 classes. */
+static struct pm_node *second_stage(const struct scene *s, struct pm_net *net, int batch,
+                                    struct pm_node *first, struct pm_node *windows)
+{
+    enum { CLASSES = 3 };
+
+    if (net->error)
+        return first;
+    const int rows = first->out_shape.dim[1];
+    struct pm_node *in[4], *logits, *codes;
+
+    codes = pm_net_input(net, "boxes_second", PM_SHAPE4(batch, rows, 1, 4 * CLASSES), PM_F32);
+    logits = pm_net_input(net, "classes_second", PM_SHAPE4(batch, rows, 1, 1 + CLASSES), PM_F32);
+    codes = pm_net_add(net, "codes", codes, "reshape shape=[-1,%d]", 4 * CLASSES);
+    in[0] = pm_net_add_many(net, "second_boxes", (struct pm_node *[]){ codes, first }, 2,
+                            "decode_boxes");
+    in[1] = pm_net_add(net, "second_scores", logits, "class_scores classes=%d converter=softmax",
+                       CLASSES);
+    in[2] = windows;
+    in[2 + (windows != NULL)] = first->out[3];
+    return pm_net_add_many(net, "detection_boxes", in, 3 + (windows != NULL), "suppress %s",
+                           s->second);
+}
 
 static void build(const struct scene *s, int batch, struct net *n)
 {
@@ -83,8 +114,10 @@ static void build(const struct scene *s, int batch, struct net *n)
                             s->background ? "true" : "false", s->scores);
     if (s->windows)
         in[2] = pm_net_input(net, "windows", PM_SHAPE2(batch, 4), PM_F32);
-    n->out[0] = pm_net_add_many(net, "detection_boxes", in, 2 + s->windows, "suppress %s",
-                                s->suppress);
+    n->out[0] = pm_net_add_many(net, s->second ? "first" : "detection_boxes", in, 2 + s->windows,
+                                "suppress %s", s->suppress);
+    if (s->second)
+        n->out[0] = second_stage(s, net, batch, n->out[0], s->windows ? in[2] : NULL);
     n->out[5] = in[1];
     if (net->error)
         return;
@@ -135,6 +168,8 @@ static void fill(const struct scene *s, const struct pm_node *n, float *v)
         if (strcmp(n->name, "windows") == 0)
             v[i] = i % 4 < 2 ? (float)(i / 4) * 0.01f : 0.5f + (float)(i % 7) * 0.05f;
     }
+    if (logits && s->second && strcmp(n->name, "classes_second") == 0)
+        return;
     if (logits && s->background) /* the background is certain in pictures without detections */
         for (size_t i = 0; i < count; i += (size_t)(s->classes + 1))
             v[i] = i / each % 3 == 1 ? 100 : v[i];
