@@ -236,6 +236,29 @@ static const struct verify_case cases[] = {
       "{'name':'d','layer':'decode_boxes','inputs':['codes','first']},"
       "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s','first:3']},"
       "{'name':'each','layer':'suppress','inputs':['d','s','first:3']}]", .forward_only = true },
+    /* Boxes that depend on variables, which get no gradient from their two readers. */
+    { "crops_four", PM_SHAPE4(2, 9, 8, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':32,'kernel':3},"
+      "{'name':'f','layer':'slice','size':[-1,1,3,32]},"
+      "{'name':'r','layer':'reshape','shape':[0,-1,4]},{'name':'b','layer':'sigmoid'},"
+      "{'name':'c','layer':'crop_and_resize','size':[5,3],'inputs':['a','b']},"
+      "{'name':'g','layer':'global_pool'},"
+      "{'name':'s','layer':'sensitive_crops','bins':2,'size':[6,4],'inputs':['a','b']},"
+      "{'name':'d','layer':'fully_connected','units':32,'inputs':['s']},"
+      "{'name':'e','layer':'reshape','shape':[0,1,1,32]},"
+      "{'name':'h','layer':'add','inputs':['g','e']}]" },
+    { "crops_odd", PM_SHAPE4(2, 9, 8, 4), "", false,
+      "[{'name':'p','layer':'global_pool'},{'name':'q','layer':'reshape','shape':[0,4]},"
+      "{'name':'n','layer':'argmax'},"
+      "{'name':'r','layer':'reshape','shape':[0,-1,4],'inputs':['images']},"
+      "{'name':'t','layer':'slice','size':[-1,5,4]},{'name':'b','layer':'sigmoid'},"
+      "{'name':'a','layer':'conv2d','filters':18,'kernel':3,'inputs':['images']},"
+      "{'name':'c','layer':'crop_and_resize','size':4,'inputs':['a','b','n']},"
+      "{'name':'g','layer':'global_pool'},"
+      "{'name':'s','layer':'sensitive_crops','bins':[1,2],'size':[3,6],'inputs':['a','b','n']},"
+      "{'name':'d','layer':'fully_connected','units':18,'inputs':['s']},"
+      "{'name':'e','layer':'reshape','shape':[0,1,1,18]},"
+      "{'name':'h','layer':'add','inputs':['g','e']}]" },
     { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
       "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"
