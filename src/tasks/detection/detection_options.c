@@ -219,7 +219,8 @@ static const struct pm_opt export[] = {
 };
 
 const struct pm_task_section pm_detection_sections[] = {
-    { "data", pm_detection_data_opts }, { "model", model }, { "model.box_coder", pm_detection_coder_opts },
+    { "data", pm_detection_data_opts }, { "model", model },
+    { "model.box_coder", pm_detection_coder_opts },
     { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "input", input },
     { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },

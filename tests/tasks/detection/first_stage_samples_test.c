@@ -1,5 +1,5 @@
-/* What Faster R-CNN's first stage changes in the samples: one class, pruned and clipped anchors, and
- * a few random anchors of each picture with a divisor of its own. */
+/* What Faster R-CNN's first stage changes in the samples: one class, pruned and clipped anchors,
+ * and a few random anchors of each picture with a divisor of its own. */
 #include "samples_common.h"
 
 /* One class: the logits of an anchor are those of the background and of the object. */
@@ -13,7 +13,7 @@
     "  {\"name\": \"boxes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 8},\n"    \
     "  {\"name\": \"classes_1\", \"layer\": \"conv2d\", \"inputs\": [\"m1\"], \"filters\": 4},\n"  \
     "  {\"name\": \"boxes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 8},\n"    \
-    "  {\"name\": \"classes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 4}]},"   \
+    "  {\"name\": \"classes_2\", \"layer\": \"conv2d\", \"inputs\": [\"m2\"], \"filters\": 4}]},"  \
     " \"data\": {\"max_boxes\": 6, \"class_agnostic\": true, \"label_map\": \"%s\"},"            \
     " \"loss\": {\"classification\": {\"type\": \"weighted_softmax\"}" more "},"                   \
     " \"input\": {\"size\": 32, \"preprocessing\": \"ssd\"}}"
@@ -83,8 +83,8 @@ static int count(const int32_t *matches, int n, bool positive)
     return found;
 }
 
-/* Four of twelve anchors count, of which at most two match. One that matches a box of weight 0 never
- * counts. Every set is equally likely, and the same step draws the same one. */
+/* Four of twelve anchors count, of which at most two match. One that matches a box of weight 0
+ * never counts. Every set is equally likely, and the same step draws the same one. */
 static void minibatch(void **state)
 {
     static const float weights[] = { 1, 0 };

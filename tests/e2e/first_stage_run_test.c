@@ -1,0 +1,172 @@
+/* The first stage of Faster R-CNN by the program, on drawn shapes of one class: training that is
+ * killed or loses a device ends with the same bits; clones of any shares and micro-batches learn
+ * what one does; evaluation, prediction and export find boxes of the class "object". */
+#include "e2e/interrupted.h"
+
+#include <pumice/onnx.h>
+
+/* A map of 6x6 cells with four anchors in each; four anchors are not inside the input. */
+static const char net[] =
+    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
+    "    \"number_of_stages\": 1, \"depth_multiplier\": 0.25,\n"
+    "    \"first_stage_box_predictor_depth\": 32,\n"
+    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] } },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"class_agnostic\": true,\n"
+    "            \"threads\": 2 },\n"
+    "  \"input\": { \"size\": 96, \"augment\": [{ \"name\": \"random_flip\" },\n"
+    "                                       { \"name\": \"resize\" }] },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 } },\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 24, \"batch_size\": 6,\n"
+    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
+    "  \"eval\": { \"every_steps\": 12, \"batch_size\": 8, \"score_threshold\": 0.01 } }\n";
+enum { CELLS = 6 * 6, ANCHORS = 4 * CELLS };
+
+static int make_data(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make shapes %s size=96 train=50 validation=2 test=21", in("data")), 0);
+    pm_str_add(&text, net, folder, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    return 0;
+}
+
+static void resumed(void **state)
+{
+    (void)state;
+    train("whole", "");
+    assert_same_after_kills();
+}
+
+static void lost_device(void **state)
+{
+    (void)state;
+    assert_same_after_loss();
+}
+
+/* Each picture has its own divisor, so parts of a batch add up. Sums in another order differ by
+ * rounding: 1e-6 of the loss in a step, and the difference grows slowly with the steps that
+ * follow. */
+static void clones(void **state)
+{
+    static const char more[] = "run.steps=10 eval.every_steps=0";
+    char text[512];
+
+    (void)state;
+    train("one", more);
+    snprintf(text, sizeof text, "%s '%s'", more,
+             "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
+    train("two", text);
+    same_losses("one", "two", 1, 10, 1e-5);
+    snprintf(text, sizeof text, "%s run.micro_batches=3", more);
+    train("micro", text);
+    same_losses("one", "micro", 1, 10, 1e-5);
+}
+
+/* 32 anchors of each picture count, or as many as are inside; at most half of them match. */
+static void sampled(void **state)
+{
+    (void)state;
+    for (int step = 1; step <= 24; step++) {
+        const double positive = logged("whole", step, "positive_anchors");
+        const double negative = logged("whole", step, "negative_anchors");
+
+        assert_true(positive > 0 && positive <= 16);
+        assert_true(fabs(positive + negative - 32) < 1e-9);
+        assert_true(fabs(32 + logged("whole", step, "ignored_anchors") - ANCHORS) < 1e-9);
+    }
+    assert_true(logged("whole", 24, "loss/localization_loss") > 0);
+}
+
+/* A net that learns: with batch norm trained, the boxes of the training pictures are found. */
+static void learns(void **state)
+{
+    struct result r;
+    cJSON *report;
+
+    (void)state;
+    train("learns", "run.steps=400 run.batch_size=10 eval.every_steps=0 "
+                    "model.batch_norm_train=true model.batch_norm_decay=0.9 schedule.base_lr=0.1 "
+                    "schedule.policy=cosine "
+                    "input.augment=[] run.log_every_steps=50");
+    r = run(NULL, "eval %s run.folder=%s data.eval_split=train --json", in("net.json"),
+            in("learns"));
+    report = json_of(&r);
+    if (number_of(cJSON_GetObjectItem(report, "metrics"), "map_50") < 0.6)
+        fail_msg("the boxes were not learnt: %s", r.out);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "per_class")), 1);
+    cJSON_Delete(report);
+    check(r, 0);
+}
+
+static void predicted(void **state)
+{
+    struct pm_str ppm = { 0 };
+    struct result r;
+    cJSON *report, *boxes, *row;
+
+    (void)state;
+    pm_str_add(&ppm, "P6 48 24 255\n");
+    for (int i = 0; i < 24 * 48; i++)
+        pm_str_add(&ppm, "%s", i % 48 > 24 ? "zzz" : "   ");
+    put_text(in("one.ppm"), ppm.text);
+    pm_str_free(&ppm);
+    r = run(NULL, "predict %s run.folder=%s %s --json", in("net.json"), in("whole"), in("one.ppm"));
+    report = json_of(&r);
+    boxes = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0),
+                                "boxes");
+    assert_true(cJSON_GetArraySize(boxes) > 0 && cJSON_GetArraySize(boxes) <= ANCHORS);
+    cJSON_ArrayForEach(row, boxes)
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")), "object");
+    cJSON_Delete(report);
+    check(r, 0);
+}
+
+/* Prediction decodes from anchors that are clipped to the input; training does not. */
+static void clipped(void **state)
+{
+    struct result r = run(NULL, "config show %s --plan -v", in("net.json"));
+
+    (void)state;
+    assert_contains(r.out, "anchors");
+    assert_null(strstr(r.out, "anchors/clipped"));
+    check(r, 0);
+    r = run(NULL, "config show %s --plan -v model.anchors_outside=clip", in("net.json"));
+    assert_contains(r.out, "anchors/clipped");
+    check(r, 0);
+    r = run(NULL, "export %s run.folder=%s", in("net.json"), in("whole"));
+    assert_contains(r.out, "output detection_boxes: float32 [N, 300, 4]");
+    assert_contains(r.out, "output raw_detection_scores: float32 [N, 144, 1]");
+    assert_contains(r.out, "read again and run on the CPU");
+    check(r, 0);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s model.number_of_stages=2", in("net.json"), in("bad")),
+          2, "model.number_of_stages: 2, but the second stage does not exist yet");
+    check(run(NULL, "train %s run.folder=%s data.class_agnostic=false", in("net.json"), in("bad")),
+          2, "model.number_of_stages: 1 predicts one class, not 4: set data.class_agnostic=true");
+    check(run(NULL, "train %s run.folder=%s input.size=32", in("net.json"), in("bad")), 2,
+          "faster_rcnn_mobilenet_v1");
+    check(run(NULL, "train %s run.folder=%s loss.random_example_sampler={}", in("net.json"),
+              in("bad")), 2, "loss.minibatch_sampler: not together");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed), cmocka_unit_test(lost_device), cmocka_unit_test(clones),
+        cmocka_unit_test(sampled), cmocka_unit_test(learns),      cmocka_unit_test(predicted),
+        cmocka_unit_test(clipped), cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_data, drop_world);
+}

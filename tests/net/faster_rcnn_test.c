@@ -1,0 +1,160 @@
+/* The first stage of Faster R-CNN: numbers of trained variables and parameters, names and shapes of
+ * heads and variables, anchors, and options that are refused. */
+#include "named_net.h"
+
+#include "layers/anchors.h"
+
+static const char alone[] = "{\"number_of_stages\": 1}";
+
+static struct pm_net *built(const char *name, int size, const char *options, struct pm_heads *heads)
+{
+    struct pm_net *net = named_net(name, 2, size, size, 1, options, heads);
+
+    if (net->error)
+        fail_msg("%s at %d: %s", name, size, pm_error_text());
+    return net;
+}
+
+static void count(const struct pm_net *net, int *variables, int *parameters)
+{
+    *variables = *parameters = 0;
+    for (int k = 0; k < net->var_count; k++)
+        if (net->vars[k]->trainable) {
+            ++*variables;
+            *parameters += (int)pm_shape_count(net->vars[k]->shape);
+        }
+}
+
+/* tf-object-detection's whole nets with 90 classes train 169 variables with 29,188,171 numbers
+ * (ResNet 50) and 322 with 48,180,299 (ResNet 101). Block 4, of the second stage, has 10
+ * convolutions with batch norm; its two heads have a weight and a bias each. */
+static void counts(void **state)
+{
+    static const struct { const char *name; int variables, parameters; } nets[] = {
+        { "faster_rcnn_resnet50", 169, 29188171 }, { "faster_rcnn_resnet101", 322, 48180299 },
+    };
+    const int shortcut = 1024 * 2048, wide = 512 * 512 * 9 + 512 * 2048;
+    const int weights = 1024 * 512 + wide + shortcut + 2 * (2048 * 512 + wide);
+    const int norms = 3 * 2 * (512 + 512 + 2048) + 2 * 2048;
+    const int heads_of_second = (2048 + 1) * (4 * 90 + 91);
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        struct pm_heads heads = { 0 };
+        struct pm_net *net = built(nets[i].name, 320, alone, &heads);
+        int variables, parameters;
+
+        count(net, &variables, &parameters);
+        assert_int_equal(variables, nets[i].variables - 30 - 4);
+        assert_int_equal(parameters, nets[i].parameters - weights - norms - heads_of_second);
+        pm_net_destroy(&net);
+    }
+}
+
+static const struct pm_variable *variable(const struct pm_net *net, const char *name)
+{
+    for (int k = 0; k < net->var_count; k++)
+        if (strcmp(net->vars[k]->name, name) == 0)
+            return net->vars[k];
+    fail_msg("no variable %s", name);
+    return NULL;
+}
+
+static void expect_variable(const struct pm_net *net, const char *name, struct pm_shape shape)
+{
+    if (!pm_shape_equal(variable(net, name)->shape, shape))
+        fail_msg("%s has another shape", name);
+}
+
+static void names(void **state)
+{
+    struct pm_heads heads = { 0 };
+    struct pm_net *net = built("faster_rcnn_resnet50", 97, alone, &heads);
+
+    (void)state;
+    assert_int_equal(heads.count, 3);
+    expect_shape(net, "boxes_1", PM_SHAPE4(2, 7, 7, 12 * 4));
+    expect_shape(net, "classes_1", PM_SHAPE4(2, 7, 7, 12 * 2));
+    expect_shape(net, "anchors", PM_SHAPE2(7 * 7 * 12, 4));
+    expect_variable(net, "FirstStageFeatureExtractor/resnet_v1_50/conv1/weights",
+                    PM_SHAPE4(7, 7, 3, 64));
+    expect_variable(net, "FirstStageFeatureExtractor/resnet_v1_50/block3/unit_6/bottleneck_v1/"
+                         "conv3/BatchNorm/gamma", PM_SHAPE1(1024));
+    expect_variable(net, "Conv/weights", PM_SHAPE4(3, 3, 1024, 512));
+    expect_variable(net, "Conv/biases", PM_SHAPE1(512));
+    expect_variable(net, "FirstStageBoxPredictor/BoxEncodingPredictor/weights",
+                    PM_SHAPE4(1, 1, 512, 48));
+    expect_variable(net, "FirstStageBoxPredictor/BoxEncodingPredictor/biases", PM_SHAPE1(48));
+    expect_variable(net, "FirstStageBoxPredictor/ClassPredictor/weights", PM_SHAPE4(1, 1, 512, 24));
+    expect_variable(net, "FirstStageBoxPredictor/ClassPredictor/biases", PM_SHAPE1(24));
+    for (int k = 0; k < net->var_count; k++)
+        assert_null(strstr(net->vars[k]->name, "block4"));
+    assert_int_equal(variable(net, "Conv/weights")->init.kind, PM_INIT_TRUNCATED);
+    assert_true((float)variable(net, "Conv/weights")->init.a == 0.01f);
+    assert_false(variable(net, "Conv/weights")->regularize);
+    pm_net_destroy(&net);
+    net = built("faster_rcnn_mobilenet_v1", 97, "{\"number_of_stages\": 1, \"depth_multiplier\": "
+                "0.5, \"first_stage_box_predictor_depth\": 64, "
+                "\"first_stage_box_predictor_kernel_size\": 1}", &heads);
+    expect_variable(net, "FirstStageFeatureExtractor/MobilenetV1/Conv2d_11_pointwise/weights",
+                    PM_SHAPE4(1, 1, 256, 256));
+    expect_variable(net, "Conv/weights", PM_SHAPE4(1, 1, 256, 64));
+    for (int k = 0; k < net->var_count; k++)
+        assert_null(strstr(net->vars[k]->name, "Conv2d_12"));
+    pm_net_destroy(&net);
+}
+
+/* A cell's anchors are those of the ratio 0.5 with the sizes 64, 128, 256, 512, then 1, then 2. The
+ * first centre is at 0, the next one 16 pixels on. */
+static void anchors(void **state)
+{
+    static const double ratios[] = { 0.5, 1, 2 };
+    struct pm_heads heads = { 0 };
+    struct pm_net *net = built("faster_rcnn_mobilenet_v1", 160, alone, &heads);
+    float boxes[10 * 10 * 12][4];
+
+    (void)state;
+    pm_anchors_write(pm_heads_find(&heads, "anchors"), boxes[0]);
+    for (int i = 0; i < 10 * 10 * 12; i++) {
+        const double y = i / 120 * 16, x = i / 12 % 10 * 16, ratio = ratios[i % 12 / 4];
+        const double h = (64 << i % 4) / sqrt(ratio), w = (64 << i % 4) * sqrt(ratio);
+        const double want[] = { y - h / 2, x - w / 2, y + h / 2, x + w / 2 };
+
+        for (int k = 0; k < 4; k++)
+            assert_float_equal(boxes[i][k], (float)(want[k] / 160), 2e-7);
+    }
+    pm_net_destroy(&net);
+}
+
+static void refused(void **state)
+{
+    static const struct { const char *name; int size, classes; const char *options, *message; }
+    cases[] = {
+        { "faster_rcnn_resnet50", 97, 1, NULL, "the second stage does not exist yet" },
+        { "faster_rcnn_resnet50", 97, 3, alone, "set data.class_agnostic=true" },
+        { "faster_rcnn_resnet50", 32, 1, alone, "33" },
+        { "faster_rcnn_mobilenet_v1", 97, 1,
+          "{\"number_of_stages\": 1, \"anchors\": {\"type\": \"square\"}}", "model.anchors.type" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_heads heads = { 0 };
+        struct pm_net *net = named_net(cases[i].name, 2, cases[i].size, cases[i].size,
+                                       cases[i].classes, cases[i].options, &heads);
+
+        assert_int_equal(net->error, PM_ECONFIG);
+        assert_contains(pm_error_text(), cases[i].message);
+        pm_net_destroy(&net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts),  cmocka_unit_test(names),
+        cmocka_unit_test(anchors), cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
