@@ -23,6 +23,8 @@
 extern "C" {
 #endif
 
+enum { PM_MOST_PROCESSES = 800 }; /* of one training */
+
 /* ---- open sections --------------------------------------------------------------------- */
 
 /* A net, optimizer or preprocessing with its own options. All pointers must outlive the config. */
@@ -243,6 +245,7 @@ struct pm_config_run {
     bool validate;              /* use Vulkan's validation layer */
     int balance;                /* enum pm_balance */
     int replicas;               /* processes that must train together; 0 = as many as are started */
+    int task;                   /* number that this process must have; PM_UNSET: any */
     int exchange;               /* enum pm_replica_wire (replicas.h): of gradients */
     bool sync_replicas;         /* false: processes train asynchronously */
     int replicas_to_aggregate;  /* of synchronous training: gradients of an update; <= 0: of all */

@@ -46,7 +46,7 @@ struct pm_strings { int count; const char *const *v; };
 struct pm_opt {
     const char *key;
     enum pm_opt_type type;
-    size_t offset;      /* of the field; PM_NO_FIELD: the value is checked but not stored */
+    size_t offset;      /* of the field */
     double def;         /* numbers, bool, enum index; NAN (numbers): unset, null in JSON */
     const char *text;   /* default of strings (NULL = null) and lists ("[1, 2]"); else NULL */
     double min, max;    /* inclusive; for lists, per element */
@@ -117,19 +117,6 @@ enum { PM_WORD = -2 };
     {                                                                                      \
         .key = #f, .type = PM_OPT_JSON, .offset = PM_FIELD_(tag, f, const struct cJSON *), \
         .help = h                                                                          \
-    }
-
-/* Options without a field accept only their default. help states what another value would need. */
-#define PM_NO_FIELD SIZE_MAX
-#define PM_ONLY_INT(name, d, h)                                                                \
-    {                                                                                          \
-        .key = #name, .type = PM_OPT_INT, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, \
-        .help = h                                                                              \
-    }
-#define PM_ONLY_BOOL(name, d, h)                                                                \
-    {                                                                                           \
-        .key = #name, .type = PM_OPT_BOOL, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, \
-        .help = h                                                                               \
     }
 
 /* Fills out with the table's defaults. */

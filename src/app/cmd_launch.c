@@ -77,7 +77,7 @@ static int read_flags(struct request *q, int argc, char **argv, struct pm_arena 
         PM_TRY(pm_fail(PM_ECONFIG, "command line: launch needs either -n N, or --hosts A,B, or "
                        "--hostfile FILE: how many processes to start, and where"));
     if (value[0])
-        PM_TRY(read_number("-n", value[0], 1, PM_LAUNCH_PROCESSES, &q->launch.processes));
+        PM_TRY(read_number("-n", value[0], 1, PM_MOST_PROCESSES, &q->launch.processes));
     if (value[1])
         PM_TRY(pm_launch_read_hosts(value[1], "command line: --hosts", a, &q->launch.hosts));
     if (value[2])

@@ -10,29 +10,54 @@
 /* Time in which another process prints the error. */
 enum { PRINTING_SECONDS = 2 };
 
+static const char task_key[] = "run.task"; /* the number that a process must have */
+
+/* Returns the config as text for the other processes. The chief's command line sets the number of
+ * the chief only. */
+static char *text_for_others(const struct pm_config *c)
+{
+    cJSON *dump = pm_config_dump(c);
+
+    if (strcmp(pm_config_origin(c, task_key), "command line") == 0)
+        cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(dump, "run"),
+                                               "task", cJSON_CreateNull());
+    char *text = pm_json_print(dump);
+    cJSON_Delete(dump);
+    return text;
+}
+
+/* Parses the chief's config. Of this process's own arguments, only its number counts. */
+static int parse_received(const char *text, const struct app_args *args, struct pm_arena *a,
+                          struct pm_config **out)
+{
+    const struct pm_open_sections open = pm_train_choices(a);
+    const size_t key = strlen(task_key);
+    const char **own = pm_arena_alloc(a, (args->overrides_count + 1) * sizeof *own);
+    size_t count = 0;
+
+    for (size_t i = 0; i < args->overrides_count; i++)
+        if (strncmp(args->overrides[i], task_key, key) == 0 && args->overrides[i][key] == '=')
+            own[count++] = args->overrides[i];
+    return pm_config_parse("the config of rank 0", text, own, count, &open, out);
+}
+
 int app_share_config(const struct app_args *args, const char *command, struct pm_replicas *r,
                      struct pm_arena *a, struct pm_config **out)
 {
-    struct pm_open_sections open;
-    cJSON *dump = NULL;
     char *text = NULL;
     size_t size = 0;
     int err = PM_OK;
 
     if (pm_replicas_rank(r) == 0) {
         PM_TRY(app_load_config(args, command, 1, a, out));
-        dump = pm_config_dump(*out);
-        text = pm_json_print(dump);
+        text = text_for_others(*out);
         size = strlen(text);
     }
     PM_TRY(pm_replicas_broadcast_bytes(r, 0, &text, &size));
-    if (pm_replicas_rank(r) > 0) {
-        open = pm_train_choices(a);
-        PM_TRY(pm_config_parse("the config of rank 0", text, NULL, 0, &open, out));
-    }
+    if (pm_replicas_rank(r) > 0)
+        PM_TRY(parse_received(text, args, a, out));
     pm_config_for_replica(*out, pm_replicas_rank(r), pm_replicas_host(r, pm_replicas_rank(r)));
 out:
-    cJSON_Delete(dump);
     pm_free(text);
     return err;
 }

@@ -40,18 +40,6 @@ static int fail_range(const struct pm_opt *o, const char *where, const cJSON *v)
     return fail_value(o, where, v, rule);
 }
 
-/* Fails for a value that this version does not support; help says why, and what to do instead. */
-static int fail_only(const struct pm_opt *o, const char *where, const cJSON *v)
-{
-    char rule[96];
-
-    if (o->type == PM_OPT_BOOL)
-        snprintf(rule, sizeof rule, "is not available: only %s is", o->def != 0 ? "true" : "false");
-    else
-        snprintf(rule, sizeof rule, "is not available: only %.16g is", o->min);
-    return fail_value(o, where, v, rule);
-}
-
 static bool is_quoted_number(const cJSON *v)
 {
     char *end;
@@ -71,8 +59,6 @@ static int check_number(const struct pm_opt *o, const char *where, const cJSON *
         return fail_value(o, where, v, integer ? "is not an integer" : "is not a number");
     if (integer && x != floor(x))
         return fail_value(o, where, v, "is not an integer");
-    if (o->min == o->max && x != o->min)
-        return fail_only(o, where, v);
     if (!(x >= o->min && x <= o->max))
         return fail_range(o, where, v);
     return PM_OK;
@@ -216,8 +202,6 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
     case PM_OPT_BOOL:
         if (!cJSON_IsBool(v))
             return fail_value(o, where, v, "is neither true nor false");
-        if (o->min == o->max && cJSON_IsTrue(v) != (o->min != 0))
-            return fail_only(o, where, v);
         *(bool *)at = cJSON_IsTrue(v);
         return PM_OK;
     case PM_OPT_STRING:
@@ -292,15 +276,13 @@ static void set_default(const struct pm_opt *o, void *at, struct pm_arena *a)
 void pm_opts_defaults(const struct pm_opt *opts, void *out, struct pm_arena *a)
 {
     for (; opts->type; opts++)
-        if (opts->offset != PM_NO_FIELD)
-            set_default(opts, (char *)out + opts->offset, a);
+        set_default(opts, (char *)out + opts->offset, a);
 }
 
 int pm_opt_set(const struct pm_opt *o, const struct cJSON *v, void *out, struct pm_arena *a,
                const char *where)
 {
-    union { double number; struct pm_strings list; } unread;
-    void *at = o->offset == PM_NO_FIELD ? (char *)&unread : (char *)out + o->offset;
+    void *at = (char *)out + o->offset;
 
     if (!cJSON_IsNull(v))
         return set_value(o, v, at, a, where);

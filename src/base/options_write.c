@@ -145,9 +145,7 @@ void pm_opts_dump(const struct pm_opt *opts, const void *in, struct cJSON *objec
                   bool only_changed)
 {
     for (; opts->type; opts++) {
-        cJSON *v = opts->offset == PM_NO_FIELD
-                       ? pm_opt_default(opts)
-                       : value_of(opts, (const char *)in + opts->offset);
+        cJSON *v = value_of(opts, (const char *)in + opts->offset);
         cJSON *def = only_changed ? pm_opt_default(opts) : NULL;
         if (def && cJSON_Compare(v, def, true))
             cJSON_Delete(v);
@@ -220,17 +218,6 @@ static cJSON *enum_schema(const struct pm_opt *o)
     return v;
 }
 
-/* Returns the schema of the only value that this version supports, or null. */
-static cJSON *only_bool(const struct pm_opt *o)
-{
-    cJSON *v = cJSON_CreateObject();
-    cJSON *list = cJSON_AddArrayToObject(v, "enum");
-
-    cJSON_AddItemToArray(list, cJSON_CreateBool(o->min != 0));
-    cJSON_AddItemToArray(list, cJSON_CreateNull());
-    return v;
-}
-
 static cJSON *schema_of(const struct pm_opt *o)
 {
     cJSON *v;
@@ -247,7 +234,7 @@ static cJSON *schema_of(const struct pm_opt *o)
         add_range(v, o);
         return v;
     case PM_OPT_BOOL:
-        return o->min == o->max ? only_bool(o) : typed("boolean");
+        return typed("boolean");
     case PM_OPT_STRING:
         return typed("string");
     case PM_OPT_ENUM:

@@ -279,8 +279,8 @@ out:
 /* Makes the update of a decided step. */
 static int apply_decision(struct pm_serving *s, const struct pm_decision *d)
 {
-    const float *part[PM_MOST_SERVED];
-    int moving[PM_MOST_SERVED], count = 0, err = PM_OK;
+    const float *part[PM_MOST_PROCESSES];
+    int moving[PM_MOST_PROCESSES], count = 0, err = PM_OK;
     struct pm_step step = { 0 };
 
     for (int k = 0; k < s->o.ranks.workers; k++) {

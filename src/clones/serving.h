@@ -12,6 +12,7 @@
 
 #include "clones/owner.h"
 
+#include <pumice/config.h>
 #include <pumice/replicas.h>
 
 /* The roles of ranks: ranks 0 .. workers - 1 train. Owner k is rank first_owner + k. */
@@ -35,7 +36,6 @@ struct pm_servers_link {
 
 /* Lines: requests of the trainer's thread, and of the loader's threads. */
 enum { PM_LINE_TRAINER, PM_LINE_LOADER };
-enum { PM_MOST_SERVED = 800 }; /* workers */
 enum pm_ask {
     PM_ASK_PUSH = 1,  /* word: push_word; data: a part (owner.h). Reply: push_answer, new values */
     PM_ASK_COLLECT,   /* reply: push_answer, the part's state */
@@ -70,7 +70,7 @@ struct pm_tally_word {
 struct pm_decision {
     uint64_t count;        /* updates that have been decided, those before this start included */
     int32_t stop;          /* as in tally_answer */
-    uint8_t set[PM_MOST_SERVED / 8]; /* bit k % 8 of byte k / 8: worker k's gradient is in it */
+    uint8_t set[PM_MOST_PROCESSES / 8]; /* bit k % 8 of byte k / 8: worker k's gradient is in it */
 };
 struct pm_tally_answer {
     uint64_t count;        /* updates of all workers */

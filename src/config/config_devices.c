@@ -9,7 +9,8 @@
 const struct pm_opt pm_config_replica_opts[] = {
     PM_STRING(pm_config_replica, host, NULL,
               "pattern of host names: * stands for any text, ? for one character"),
-    PM_INT(pm_config_replica, rank, -1, -1, 799, "number of a process, instead of host; -1 = none"),
+    PM_INT(pm_config_replica, rank, -1, -1, PM_MOST_PROCESSES - 1,
+           "number of a process, instead of host; -1 = none"),
     { .key = "devices", .type = PM_OPT_JSON,
       .offset = offsetof(struct pm_config_replica, devices_json),
       .help = "devices of these processes, as in devices; none = the top-level list" },

@@ -48,7 +48,7 @@ size_t pm_config_size_of(const struct pm_opt *opts)
     size_t size = 0;
 
     for (; opts->type; opts++)
-        if (opts->offset != PM_NO_FIELD && opts->offset + sizeof(struct pm_strings) > size)
+        if (opts->offset + sizeof(struct pm_strings) > size)
             size = opts->offset + sizeof(struct pm_strings); /* the largest type */
     return size;
 }

@@ -12,6 +12,8 @@
 #define AGGREGATE "`0`: all processes; `run.batch_size` counts all gradients of an update together"
 #define DELAY "only with `run.sync_replicas` false"
 #define PROCESSES "set by `mpirun -n`; 0: as many as are started"
+#define TASK "`mpirun` numbers the processes; another number is an error"
+#define MASTER NONE("master", "`\"\"`", "`mpirun` connects the processes")
 #define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
 #define DATA                                                           \
     FLAG("dataset_dir", "none", "data.folder",                         \
@@ -28,12 +30,12 @@
          "`null`: the net's; the name of a net selects TF-Slim's for that net")
 
 static const struct pm_flag train[] = {
-    NO_MASTER,
+    MASTER,
     FLAG("num_clones", "`1`", "devices", "one entry per clone: `[\"vulkan:0\", \"vulkan:1\"]`"),
     FLAG("clone_on_cpu", "`false`", "devices", "`[\"cpu\"]`"),
     FLAG("worker_replicas", "`1`", "run.replicas", PROCESSES),
     FLAG("num_ps_tasks", "`0`", "run.parameter_servers", SERVERS),
-    FLAG("task", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
+    FLAG("task", "`0`", "run.task", TASK),
     FLAG("sync_replicas", "`false`", "run.sync_replicas", SYNC),
     FLAG("replicas_to_aggregate", "`1`", "run.replicas_to_aggregate", AGGREGATE),
     FLAG("train_dir", "a temporary folder", "run.folder", "must be given"),
@@ -212,8 +214,9 @@ static const struct pm_flag inception[] = {
 };
 
 static const struct pm_flag distributed[] = {
-    NONE("job_name", "`\"\"`", "one process"),
-    FLAG("task_id", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
+    NONE("job_name", "`\"\"`",
+         "the last processes of `mpirun` hold variables: `run.parameter_servers`"),
+    FLAG("task_id", "`0`", "run.task", TASK),
     FLAG("ps_hosts", "`\"\"`", "run.parameter_servers", SERVERS),
     FLAG("worker_hosts", "`\"\"`", "run.replicas", PROCESSES),
     NONE("protocol", "`\"grpc\"`", NULL),
@@ -250,8 +253,8 @@ static const struct pm_flag inception_eval[] = {
 };
 
 static const struct pm_flag mobilenet[] = {
-    NO_MASTER,
-    FLAG("task", "`0`", "run.task", "fixed: `mpirun` numbers the processes"),
+    MASTER,
+    FLAG("task", "`0`", "run.task", TASK),
     FLAG("ps_tasks", "`0`", "run.parameter_servers", SERVERS),
     FLAG("batch_size", "`64`", "run.batch_size", NULL),
     FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),

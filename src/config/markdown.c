@@ -31,7 +31,7 @@ static void add_type(struct pm_str *s, const struct pm_opt *o)
         pm_str_add(s, *c == '|' ? "\\|" : "%c", *c);
 }
 
-/* Prints the range in the option's schema: "0..64", "0..", "only 1" or nothing. */
+/* Prints the range in the option's schema: "0..64", "0.." or nothing. */
 static void add_range(struct pm_str *s, const cJSON *schema)
 {
     const cJSON *holder = cJSON_GetObjectItemCaseSensitive(schema, "items");
@@ -42,10 +42,6 @@ static void add_range(struct pm_str *s, const cJSON *schema)
         holder = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(holder, "anyOf"), 0);
     min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
     max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
-    if (min && max && min->valuedouble == max->valuedouble) {
-        pm_str_add(s, "only %.10g", min->valuedouble);
-        return;
-    }
     if (min)
         pm_str_add(s, "%.10g..", min->valuedouble);
     if (max && max->valuedouble < 2147483647)

@@ -234,7 +234,7 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "use the validation layer on Vulkan devices"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "batch shares of devices without a share: equal, or by measured speed"),
-    PM_INT(pm_config_run, replicas, 0, 0, 800,
+    PM_INT(pm_config_run, replicas, 0, 0, PM_MOST_PROCESSES,
            "processes that train together: an error if mpirun has started another number; 0 = as "
            "many as were started"),
     PM_ENUM(pm_config_run, exchange, 0, "float32|bfloat16",
@@ -249,7 +249,10 @@ static const struct pm_opt run[] = {
            "multiple of the number of processes = each process computes several parts of its batch "
            "one after the other, as with run.micro_batches; fewer = each process computes such a "
            "part of the batch, and those that come last are dropped"),
-    PM_INT(pm_config_run, parameter_servers, 0, 0, 799,
+    PM_INT(pm_config_run, task, NAN, 0, PM_MOST_PROCESSES - 1,
+           "the number that a process must have among several, from 0 on: an error if mpirun has "
+           "given it another; null = any. On a command line it is that of this one process"),
+    PM_INT(pm_config_run, parameter_servers, 0, 0, PM_MOST_PROCESSES - 1,
            "asynchronous training, and run.replicas_to_aggregate below the number of processes: "
            "the last so many processes hold the variables and do not train; 0 = the processes that "
            "train hold them"),
@@ -282,9 +285,6 @@ static const struct pm_opt run[] = {
               "also write histograms of activations for so many pictures, which needs an extra "
               "forward pass and memory on the first device; training = those of the training pass "
               "itself, for the whole batch, which needs more memory; 0 = off"),
-#define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
-#include "refused.def"
-#undef ONLY_INT
     { 0 },
 };
 

@@ -3,13 +3,11 @@
 #ifndef PM_LAUNCH_H
 #define PM_LAUNCH_H
 
-#include <pumice/base.h>
+#include <pumice/config.h>
 
 #include <sys/types.h>
 
 /* ---- hosts: launch_hosts.c --------------------------------------------------------------- */
-
-enum { PM_LAUNCH_PROCESSES = 800 }; /* most processes of a training */
 
 struct pm_launch_host {
     const char *name;

@@ -32,10 +32,10 @@ static int add_host(const char *where, const char *name, size_t length, const ch
     if (number) {
         processes = digits > 0 && digits < 5 && strspn(number, "0123456789") >= digits
                         ? atoi(number) : 0;
-        if (processes < 1 || processes > PM_LAUNCH_PROCESSES)
+        if (processes < 1 || processes > PM_MOST_PROCESSES)
             return pm_fail(PM_ECONFIG, "%s: host %.*s: '%.*s' is not a number of processes, 1 to "
                            "%d", where, (int)length, name, (int)digits, number,
-                           PM_LAUNCH_PROCESSES);
+                           PM_MOST_PROCESSES);
     }
     for (size_t i = 0; i < h->count && !host; i++)
         if (strlen(h->list[i].name) == length && !strncmp(h->list[i].name, name, length))
@@ -75,9 +75,9 @@ static int check_sum(const char *where, const struct pm_launch_hosts *h)
 {
     if (h->count == 0)
         return pm_fail(PM_ECONFIG, "%s: no host is named", where);
-    if (pm_launch_processes(h) > PM_LAUNCH_PROCESSES)
+    if (pm_launch_processes(h) > PM_MOST_PROCESSES)
         return pm_fail(PM_ECONFIG, "%s: %d processes, but a training has at most %d", where,
-                       pm_launch_processes(h), PM_LAUNCH_PROCESSES);
+                       pm_launch_processes(h), PM_MOST_PROCESSES);
     return PM_OK;
 }
 

@@ -126,7 +126,7 @@ void pm_launch_read_notes(const char *folder, struct pm_launch_notes *out)
     struct note n;
 
     *out = (struct pm_launch_notes){ .code = -1 };
-    for (int rank = 0; rank < PM_LAUNCH_PROCESSES; rank++) {
+    for (int rank = 0; rank < PM_MOST_PROCESSES; rank++) {
         if (!read_note(folder, rank, &n))
             continue;
         out->started++;
@@ -154,7 +154,7 @@ void pm_launch_signal_rest(const char *folder, int number)
 {
     struct note n;
 
-    for (int rank = 0; rank < PM_LAUNCH_PROCESSES; rank++)
+    for (int rank = 0; rank < PM_MOST_PROCESSES; rank++)
         if (read_note(folder, rank, &n) && n.pid && is_running(n.pid))
             kill((pid_t)n.pid, number);
 }

@@ -6,9 +6,13 @@
  * state. */
 #include "replicas/replicas_private.h"
 
+#include <pumice/config.h>
+
 #include <math.h>
 #include <string.h>
 #include <time.h>
+
+_Static_assert((int)PM_MOST_PROCESSES == (int)PM_MOST_RANKS, "transport.h includes no header");
 
 static const double shortest_nap = 50e-6, longest_nap = 1e-3; /* seconds */
 static const double quiet_nap = 8e-3, idle_nap = 50e-3;       /* seconds */

@@ -205,6 +205,13 @@ int pm_trainer_check_replicas(const struct pm_trainer *t)
                        "or set it to 0",
                        pm_config_source(c, "run.replicas"), c->run.replicas, ranks,
                        pm_plural(ranks, "process was", "processes were"), c->run.replicas);
+    if (c->run.task != PM_UNSET && c->run.task != pm_replicas_rank(t->replicas.r))
+        return pm_fail(PM_ECONFIG,
+                       "%s: run.task: %d, but this process has the number %d, and %d %s started: "
+                       "mpirun -n numbers the processes, so remove the key",
+                       pm_config_source(c, "run.task"), c->run.task,
+                       pm_replicas_rank(t->replicas.r), ranks,
+                       pm_plural(ranks, "process was", "processes were"));
     if (!t->replicas.r)
         return PM_OK;
     if (c->run.batch_size == PM_WORD)

@@ -72,7 +72,7 @@ static void add_defaults(const struct pm_opt *opts, cJSON *object, const char *t
             also[others++] = pm_arena_strdup(a, v->string);
     also[others] = NULL;
     for (const struct pm_opt *o = opts; o->type; o++)
-        if (o->offset != PM_NO_FIELD && o->offset + sizeof(struct pm_strings) > size)
+        if (o->offset + sizeof(struct pm_strings) > size)
             size = o->offset + sizeof(struct pm_strings); /* the largest type */
     void *values = pm_arena_alloc(a, size + 1);
 

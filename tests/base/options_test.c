@@ -267,52 +267,6 @@ static void schema(void **state)
     cJSON_Delete(out);
 }
 
-/* Options without a field: the default is accepted and dumped, nothing is stored. */
-static void without_field(void **state)
-{
-    static const struct pm_opt only[] = {
-        PM_INT(all_cfg, size, 3, 1, 64, "a size"),
-        PM_ONLY_INT(replicas, 1, "processes of one training"),
-        PM_ONLY_BOOL(sync, false, "processes wait"),
-        { 0 },
-    };
-    static const char *const refused[][2] = {
-        { "{\"replicas\": 2}",
-          "replicas: 2 is not available: only 1 is (processes of one training)" },
-        { "{\"sync\": true}", "sync: true is not available: only false is (processes wait)" },
-        { "{\"sync\": 3}", "sync: 3 is neither true nor false" },
-    };
-    struct pm_arena *arena = pm_arena_create();
-    struct { struct all_cfg cfg; char guard[64]; } out;
-    cJSON *object = NULL, *dump = cJSON_CreateObject();
-
-    (void)state;
-    memset(&out, 7, sizeof out);
-    assert_int_equal(pm_json_parse("t", "{\"size\": 5, \"replicas\": 1, \"sync\": null}", &object),
-                     0);
-    assert_int_equal(pm_opts_parse(only, object, NULL, &out.cfg, arena, "t.json"), 0);
-    assert_int_equal(out.cfg.size, 5);
-    out.cfg.size = 0x07070707;
-    for (size_t i = 0; i < sizeof out; i++)
-        assert_int_equal(((const char *)&out)[i], 7);
-    pm_opts_dump(only, &out.cfg, dump, false);
-    assert_int_equal(cJSON_GetObjectItem(dump, "replicas")->valueint, 1);
-    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(dump, "sync")));
-    cJSON_Delete(dump);
-    dump = cJSON_CreateObject();
-    pm_opts_dump(only, &out.cfg, dump, true);
-    assert_null(cJSON_GetObjectItem(dump, "replicas"));
-    cJSON_Delete(dump);
-    cJSON_Delete(object);
-    for (size_t i = 0; i < PM_COUNT(refused); i++) {
-        assert_int_equal(pm_json_parse("t", refused[i][0], &object), 0);
-        assert_int_equal(pm_opts_parse(only, object, NULL, &out.cfg, arena, "t.json"), PM_ECONFIG);
-        assert_contains(pm_error_text(), refused[i][1]);
-        cJSON_Delete(object);
-    }
-    pm_arena_destroy(&arena);
-}
-
 struct unset_cfg { int width; int64_t length; };
 
 /* A whole number without a default: -1 in the struct, null in JSON. */
@@ -356,7 +310,6 @@ int main(void)
         cmocka_unit_test(defaults),     cmocka_unit_test(values), cmocka_unit_test(messages),
         cmocka_unit_test(further_keys), cmocka_unit_test(text),   cmocka_unit_test(dump),
         cmocka_unit_test(schema),
-        cmocka_unit_test(without_field),
         cmocka_unit_test(unset_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void messages(void **state)
         { "{\"run\": {\"replicas\": -1}}", "t.json:1: run.replicas: -1 is outside 0..800" },
         { "{\"run\": {\"exchange\": \"fp16\"}}",
           "run.exchange: \"fp16\" is not one of float32|bfloat16" },
-        { "{\"run\": {\"task\": 1}}", "run.task: 1 is not available: only 0 is (" },
+        { "{\"run\": {\"task\": -1}}", "run.task: -1 is outside 0..799" },
         { "{\"run\": {\"parameter_servers\": 800}}",
           "run.parameter_servers: 800 is outside 0..799" },
         { "{\"run\": {\"replicas_to_aggregate\": -2}}",

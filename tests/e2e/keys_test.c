@@ -98,7 +98,7 @@ static void processes(void **state)
 {
     static const char *const refused[][2] = {
         { "run.replicas=2", "but 1 process was started" },
-        { "run.task=1", "mpirun numbers them" },
+        { "run.task=1", "run.task: 1, but this process has the number 0, and 1 " },
         { "run.parameter_servers=1", "in synchronous training every process holds" },
         { "run.replicas_to_aggregate=3", "run.batch_size, 8, must be a multiple of 3" },
         { "run.startup_delay_steps=15", "the processes make every step together" } };

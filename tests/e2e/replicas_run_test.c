@@ -206,6 +206,33 @@ static void bad_starts_are_one_error(void **state)
           "start it without mpirun");
 }
 
+/* A number on a command line is that of its process. A number in the file is that of all. */
+static void numbers_of_processes_are_compared(void **state)
+{
+    char command[4096];
+
+    (void)state;
+    check(train(2, "", "bad", "run.task=1"), 2,
+          "command line: run.task: 1, but this process has the number 0, and 2 processes were",
+          "remove the key");
+    check(train(2, "", "bad", "run.task=0"), 2, "rank 1 (",
+          "command line: run.task: 0, but this process has the number 1");
+    check(train(2, "", "bad", "run.task=800"), 2, "run.task: 800 is outside 0..799");
+    for (int number = 1; number <= 2; number++) {
+        snprintf(command, sizeof command,
+                 "\"$PUMICE_PROGRAM\" train %s run.folder=%s run.steps=1 devices='[\"cpu\"]' "
+                 "run.task=0 : -n 1", in("net.json"), in("numbered"));
+        check(run(&(struct how){ .environment = launcher(1, command) },
+                  "train %s run.task=%d", in("net.json"), number), number == 1 ? 0 : 2,
+              number == 1 ? "" : "run.task: 2, but this process has the number 1");
+    }
+    snprintf(command, sizeof command, "{\"base\": [\"net.json\"], \"run\": {\"task\": 0}}");
+    put_text(in("zero.json"), command);
+    check(run(&(struct how){ .environment = launcher(2, "") },
+              "train %s run.folder=%s devices='[\"cpu\"]'", in("zero.json"), in("bad")), 2,
+          "rank 1 (", "run.task: 0, but this process has the number 1");
+}
+
 /* The built-in data are not there yet: every process draws them, and the first one to end names the
  * folder. */
 static void missing_data_are_drawn(void **state)
@@ -399,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_run_goes_on_with_other_numbers),
         cmocka_unit_test(the_newest_checkpoint_is_fetched),
         cmocka_unit_test(bad_starts_are_one_error),
+        cmocka_unit_test(numbers_of_processes_are_compared),
         cmocka_unit_test(missing_data_are_drawn),
         cmocka_unit_test(unlike_data_is_refused),
         cmocka_unit_test(a_signal_stops_all_at_one_step),
