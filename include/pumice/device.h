@@ -61,6 +61,7 @@ struct pm_device_options {
     double slow;           /* CPU, for tests: factor on the time of every run; 0 = no change */
     int lose_at, hang_at;  /* for tests: the run of a program "train" that is lost or (CPU only)
                             * never ends, counted from 1; 0 = none */
+    int lose_after;        /* the same: the run after which another program is lost */
     bool validate;         /* Vulkan validation layer; every message is logged and counted */
     const char *trace;     /* name of its group of lanes in traces; NULL: its address. Borrowed
                             * until opened */

@@ -242,7 +242,8 @@ static int make_clone(struct pm_clones *c, int i)
     options.threads = s->threads;
     options.slow = s->slow;
     options.hang_at = s->hang_at;
-    options.lose_at = s->losses < s->lose_times ? s->lose_at : 0;
+    if (s->losses < s->lose_times)
+        options.lose_at = s->lose_at, options.lose_after = s->lose_after;
     if (s->segment_ms > 0)
         options.segment_ms = s->segment_ms;
     PM_TRY(pm_device_open(&s->info, &options, &k->device));

@@ -43,7 +43,8 @@ struct pm_clone_spec {
     double segment_ms; /* of its submissions; 0 = as in the options */
     /* For tests, as in struct pm_device_options; 0 = none. */
     double slow;
-    int lose_at, lose_times, hang_at; /* the loss occurs only in the first lose_times openings */
+    int lose_at, lose_after, hang_at;
+    int lose_times; /* a loss occurs only in the first lose_times openings */
     /* Maintained by trainer_loss.c. */
     int losses;       /* without LAPSE steps between them */
     int first_hangs;  /* hangs before any program ran on the opened device */

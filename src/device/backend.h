@@ -57,7 +57,7 @@ struct pm_device {
     atomic_bool hung;     /* work may still run: memory that it may use is not freed */
     atomic_bool caught;   /* see pm_device_caught; set by pm_device_catch */
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
-    int trains;           /* runs of programs called "train", for options.lose_at */
+    int trains;           /* runs of programs called "train", for options.lose_at, lose_after */
     struct pm_timeline *timeline; /* kept by timeline.c */
     struct pm_avoided *avoided; /* owned, kept by backend.c */
     size_t avoided_count, avoided_capacity;

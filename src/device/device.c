@@ -390,9 +390,10 @@ int pm_program_submit(struct pm_program *p, int slot)
 
     assert(slot >= 0 && slot < p->slots);
     pm_timeline_submit(p, slot);
-    if (p->is_train && ++d->trains == d->options.lose_at)
-        return note(d, pm_fail(PM_ELOST, "%s (%s) was lost, as PM_LOSE requests", d->info.address,
-                               d->info.name));
+    d->trains += p->is_train;
+    if (d->trains > 0 && d->trains == (p->is_train ? d->options.lose_at : d->options.lose_after))
+        return note(d, pm_fail(PM_ELOST, "%s (%s) was lost, as PM_LOSE%s requests", d->info.address,
+                               d->info.name, p->is_train ? "" : "_AFTER"));
     return atomic_load(&d->lost) ? pm_device_alive(d) : note(d, d->ops->program_submit(p, slot));
 }
 

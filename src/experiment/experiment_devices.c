@@ -18,14 +18,18 @@ static double injected_slowness(int clone)
 }
 
 /* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step. PM_LOSE=1:5:2 repeats this after the
- * device is opened again. PM_HANG=1:5 makes a CPU's fifth step never end. For tests of recovery. */
+ * device is opened again. With PM_LOSE_AFTER the fifth step is still complete. PM_HANG=1:5 makes a
+ * CPU's fifth step never end. For tests of recovery. */
 static void injected_faults(struct pm_clone_spec *s, int clone)
 {
-    const char *lose = getenv("PM_LOSE"), *hang = getenv("PM_HANG");
+    const char *lose = getenv("PM_LOSE"), *after = getenv("PM_LOSE_AFTER");
+    const char *hang = getenv("PM_HANG");
     int which, at, times = 1;
 
     if (lose && sscanf(lose, "%d:%d:%d", &which, &at, &times) >= 2 && which == clone)
         s->lose_at = at, s->lose_times = times;
+    if (after && sscanf(after, "%d:%d", &which, &at) == 2 && which == clone)
+        s->lose_after = at, s->lose_times = times;
     if (hang && sscanf(hang, "%d:%d", &which, &at) == 2 && which == clone)
         s->hang_at = at;
 }

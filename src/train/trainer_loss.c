@@ -142,8 +142,8 @@ static void say_parts(const struct pm_trainer *t)
 
 bool pm_trainer_rewinds(const struct pm_trainer *t)
 {
-    return !t->replicas.r ||
-           (!t->async.on && t->run.clones && pm_clones_lost_rank(t->run.clones) >= 0);
+    return !t->replicas.r || (!t->async.on && t->run.clones &&
+                              (t->replicas.rewinds || pm_clones_lost_rank(t->run.clones) >= 0));
 }
 
 const char *pm_trainer_lost(const struct pm_trainer *t)

@@ -6,7 +6,7 @@
  * - The speed of each process is reported.
  * - A disk that is full for a checkpoint ends all processes.
  * - A process opens a lost device again, or leaves it out: the training goes on without a repeated
- *   step. */
+ *   step. This also holds if the device is lost between a step and an evaluation. */
 #include "e2e/replicas_run.h"
 
 /* Four CPUs. Two processes take two of them each: entries 0 and 2, and entries 1 and 3. */
@@ -147,6 +147,23 @@ static void a_lost_device_is_opened_again(void **state)
     }
 }
 
+/* A device of each process is lost after step 10, before the evaluation of that step. All processes
+ * find it before they evaluate. Every step is made once, and every evaluation. */
+static void a_device_lost_after_its_step_is_opened_again(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 2; rank++)
+        for (int step = 10; step <= 20; step += 10) {
+            char name[32], mpi[64];
+
+            snprintf(name, sizeof name, "after-%d-%d", rank, step);
+            snprintf(mpi, sizeof mpi, "-x PM_LOSE_AFTER=%d:%d", rank, step);
+            check(train(2, mpi, name, cpus(2)), 0, "opening devices[", "again, from step");
+            same_saved("alone", name, 20);
+            same_lines("alone", name);
+        }
+}
+
 /* Rank 0 has two devices and leaves one out after the second loss. */
 static void a_device_is_left_out(void **state)
 {
@@ -213,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_slow_process_gets_less),
         cmocka_unit_test(the_speed_of_each_process_is_reported),
         cmocka_unit_test(a_lost_device_is_opened_again),
+        cmocka_unit_test(a_device_lost_after_its_step_is_opened_again),
         cmocka_unit_test(a_device_is_left_out),
         cmocka_unit_test(unlike_model_files_are_refused),
         cmocka_unit_test(a_full_disk_ends_all),

@@ -55,6 +55,25 @@ static inline void same_saved(const char *a, const char *b, int step)
     same_bytes(one, in("%s/checkpoints/step-%06d.json", b, step));
 }
 
+/* The averages of losses in the checkpoints of two runs are equal. */
+static inline void same_averages(const char *a, const char *b, int step)
+{
+    const char *const names[] = { a, b };
+    cJSON *state[2];
+
+    for (int i = 0; i < 2; i++) {
+        char *text = get_text(in("%s/checkpoints/step-%06d.json", names[i], step));
+
+        state[i] = cJSON_Parse(text);
+        pm_free(text);
+    }
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(state[0], "loss_averages")) > 1);
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(state[0], "loss_averages"),
+                              cJSON_GetObjectItem(state[1], "loss_averages"), true));
+    cJSON_Delete(state[0]);
+    cJSON_Delete(state[1]);
+}
+
 /* The lines of metrics.jsonl are equal but for times and speeds. */
 static inline void same_lines(const char *a, const char *b)
 {
