@@ -207,16 +207,23 @@ static struct pm_metric *room_for_line(struct pm_watch *w, size_t first,
     return w->line;
 }
 
-/* Adds the speeds of the processes, also for TensorBoard. */
-static size_t add_rank_rates(struct pm_watch *w, struct pm_metric *list)
+/* Adds metrics to the summaries for TensorBoard, with the tags GROUP/NAME. */
+static void add_scalars(struct pm_watch *w, const char *group, const struct pm_metric *list,
+                        size_t n)
 {
-    const size_t n = pm_rank_rates_take(w->rank_rates, list);
     char tag[64];
 
     for (size_t i = 0; i < n; i++) {
-        snprintf(tag, sizeof tag, "speed/%s", list[i].name);
+        snprintf(tag, sizeof tag, "%s/%s", group, list[i].name);
         pm_summaries_scalar(w->summaries, tag, list[i].value);
     }
+}
+
+static size_t add_rank_rates(struct pm_watch *w, struct pm_metric *list)
+{
+    const size_t n = pm_rank_rates_take(w->rank_rates, list);
+
+    add_scalars(w, "speed", list, n);
     return n;
 }
 
@@ -231,16 +238,16 @@ static size_t add_updates(struct pm_watch *w, const struct pm_watched_step *s,
         list[n++] = (struct pm_metric){ "staleness", s->staleness };
         list[n++] = (struct pm_metric){ "staleness_max", s->stalest };
     }
-    if (!s->dropped)
-        return n;
-    if (!w->dropped_names)
+    if (s->dropped && !w->dropped_names)
         w->dropped_names = pm_calloc((size_t)s->workers, sizeof *w->dropped_names);
-    for (int k = 0; k < s->workers; k++) {
+    for (int k = 0; s->dropped && k < s->workers; k++) {
         snprintf(w->dropped_names[k], sizeof w->dropped_names[k], "rank_%d_dropped_gradients", k);
         list[n++] = (struct pm_metric){ w->dropped_names[k], (double)s->dropped[k] };
         sum += (double)s->dropped[k];
     }
-    list[n++] = (struct pm_metric){ "dropped_gradients", sum };
+    if (s->dropped)
+        list[n++] = (struct pm_metric){ "dropped_gradients", sum };
+    add_scalars(w, "updates", list, n);
     return n;
 }
 

@@ -137,6 +137,9 @@ static void checkpoints_have_the_evaluated_values(void **state)
     check(train(3, "", "evaluated", "run.steps=40 run.parameter_servers=1 " ASYNC), 0,
           "2 processes train");
     assert_true(stalest("evaluated") >= 1);
+    assert_true(has_tag(in("evaluated"), "updates/staleness"));
+    assert_true(has_tag(in("evaluated"), "updates/staleness_max"));
+    assert_false(has_tag(in("evaluated"), "updates/dropped_gradients"));
     same_as_evaluated("evaluated", 40);
 }
 
@@ -341,6 +344,8 @@ static void gradients_of_a_slow_worker_are_dropped(void **state)
     check(run(&(struct how){ .environment = launcher(2, command) }, "train %s run.folder=%s",
               in("net.json"), in("slow")), 0, "the first 2 gradients make a step");
     assert_true(newest("slow") == 600);
+    assert_true(has_tag(in("slow"), "updates/dropped_gradients"));
+    assert_true(has_tag(in("slow"), "updates/rank_2_dropped_gradients"));
     assert_true(summed("slow", "rank_2_dropped_gradients") > 20);
     assert_true(summed("slow", "dropped_gradients") ==
                 summed("slow", "rank_0_dropped_gradients") +
