@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { MOST_OUTLINE = 1 << 26, MOST_DIGITS = 6, FIRST_CHARACTER = 48 };
+enum { TILE = 64 }; /* columns that are decoded at once */
 
 void pm_runs_free(struct pm_runs *r)
 {
@@ -301,15 +302,49 @@ void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs
     push(out, run);
 }
 
+/* Copies the first `columns` columns of the tile, [TILE][height], to their places in the rows.
+ * Blocks keep both sides in the processor's cache. */
+static void copy_tile(const uint8_t *tile, size_t height, size_t columns, uint8_t *to, size_t width)
+{
+    for (size_t first = 0; first < height; first += TILE) {
+        const size_t end = first + TILE < height ? first + TILE : height;
+
+        for (size_t x = 0; x < columns; x++)
+            for (size_t y = first; y < end; y++)
+                to[y * width + x] = tile[x * height + y];
+    }
+}
+
+/* Fills a few columns at a time: runs go down a column, the pixels are stored by rows. */
 void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels)
 {
     const size_t height = (size_t)r->height, width = (size_t)r->width;
-    size_t at = 0;
+    uint8_t *tile = pm_malloc(TILE * height);
+    size_t i = 0, begin = 0; /* the current run and its first pixel */
 
     memset(pixels, 0, height * width);
-    for (size_t i = 0; i < r->count; at += r->run[i++])
-        for (size_t k = at; i % 2 && k < at + r->run[i]; k++)
-            pixels[k % height * width + k / height] = 1;
+    for (size_t x = 0; x < width; x += TILE) {
+        const size_t columns = x + TILE < width ? TILE : width - x;
+        const size_t first = x * height, end = first + columns * height;
+        bool any = false;
+
+        for (; i < r->count && begin < end; begin += r->run[i++]) {
+            const size_t last = begin + r->run[i], to = last < end ? last : end;
+            const size_t from = begin > first ? begin : first;
+
+            if (i % 2 && from < to) {
+                if (!any)
+                    memset(tile, 0, columns * height);
+                memset(tile + (from - first), 1, to - from);
+                any = true;
+            }
+            if (last > end)
+                break; /* it goes on in the next columns */
+        }
+        if (any)
+            copy_tile(tile, height, columns, pixels + x, width);
+    }
+    pm_free(tile);
 }
 
 uint64_t pm_runs_area(const struct pm_runs *r)
@@ -343,4 +378,45 @@ void pm_runs_box(const struct pm_runs *r, uint32_t box[4])
         return;
     box[0] = least_x, box[1] = least_y;
     box[2] = most_x - least_x + 1, box[3] = most_y - least_y + 1;
+}
+
+/* Whether the boxes x, y, width, height have a pixel in common. */
+static bool boxes_meet(const uint32_t a[4], const uint32_t b[4])
+{
+    return a[0] < b[0] + b[2] && b[0] < a[0] + a[2] && a[1] < b[1] + b[3] && b[1] < a[1] + a[3];
+}
+
+/* Number of pixels that are in both masks. */
+static uint64_t intersection(const struct pm_runs *a, const struct pm_runs *b)
+{
+    const struct pm_runs *of[2] = { a, b };
+    uint64_t end[2] = { 0 }, at = 0, both = 0; /* end: of the current run */
+    size_t used[2] = { 0 };
+
+    for (;;) {
+        for (int k = 0; k < 2; k++)
+            while (used[k] < of[k]->count && end[k] <= at)
+                end[k] += of[k]->run[used[k]++];
+        const uint64_t to = end[0] < end[1] ? end[0] : end[1];
+
+        if (to == at) /* the last pixel */
+            return both;
+        both += used[0] % 2 == 0 && used[1] % 2 == 0 ? to - at : 0;
+        at = to;
+    }
+}
+
+double pm_runs_overlap(const struct pm_runs *d, const struct pm_runs *truth, bool crowd)
+{
+    uint32_t box[2][4];
+
+    pm_runs_box(d, box[0]);
+    pm_runs_box(truth, box[1]);
+    if (!boxes_meet(box[0], box[1]))
+        return 0;
+    const uint64_t both = intersection(d, truth), area = pm_runs_area(d);
+
+    if (both == 0)
+        return 0;
+    return (double)both / (double)(crowd ? area : area + pm_runs_area(truth) - both);
 }

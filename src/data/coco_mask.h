@@ -43,6 +43,10 @@ void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs
 void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels);
 /* Number of pixels inside. */
 uint64_t pm_runs_area(const struct pm_runs *r);
+/* The overlap of a detection's mask d with the mask of a true object of the same size, as
+ * pycocotools computes it: intersection over union; for a crowd, intersection over the area of d.
+ * 0 if no pixel is in both masks. */
+double pm_runs_overlap(const struct pm_runs *d, const struct pm_runs *truth, bool crowd);
 /* The bounding box x, y, width, height in pixels, as pycocotools computes it; zeros for an empty
  * mask. */
 void pm_runs_box(const struct pm_runs *r, uint32_t box[4]);

@@ -5,6 +5,9 @@
 
 #include "data/coco_mask.h"
 
+#include <math.h>
+#include <time.h>
+
 /* ---- the numbers of coco_masks.py ----------------------------------------------------------- */
 
 struct numbers {
@@ -77,24 +80,37 @@ static struct pm_runs draw_runs(struct numbers *r, int height, int width)
     return out;
 }
 
-static struct pm_runs drawn(int index)
+static struct pm_runs draw_mask(struct numbers *r, int kind, int height, int width)
 {
-    struct numbers r = { (uint64_t)index + 1 };
-    const int most = index % 100 == 99 ? 700 : 64, height = 1 + draw(&r, most);
-    const int width = 1 + draw(&r, most), kind = index % 4;
-
     if (kind == 2)
-        return draw_pixels(&r, height, width);
+        return draw_pixels(r, height, width);
     if (kind == 3)
-        return draw_runs(&r, height, width);
-    const int parts = 1 + kind * (kind ? draw(&r, 3) : (draw(&r, 3), 0));
-    struct pm_runs all = draw_polygon(&r, height, width);
+        return draw_runs(r, height, width);
+    const int parts = 1 + kind * draw(r, 3);
+    struct pm_runs all = draw_polygon(r, height, width);
     for (int k = 1; k < parts; k++) {
-        struct pm_runs part = draw_polygon(&r, height, width);
+        struct pm_runs part = draw_polygon(r, height, width);
         pm_runs_unite(&all, &part);
         pm_runs_free(&part);
     }
     return all;
+}
+
+static void draw_size(struct numbers *r, int index, int *height, int *width)
+{
+    const int most = index % 100 == 99 ? 700 : 64;
+
+    *height = 1 + draw(r, most);
+    *width = 1 + draw(r, most);
+}
+
+static struct pm_runs drawn(int index)
+{
+    struct numbers r = { (uint64_t)index + 1 };
+    int height, width;
+
+    draw_size(&r, index, &height, &width);
+    return draw_mask(&r, index % 4, height, width);
 }
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -162,6 +178,45 @@ static void random_masks(void **state)
             fail_msg("a mask of %d..%d differs from pycocotools'", index - per, index - 1);
     }
     assert_int_equal(index, 10000);
+    cJSON_Delete(all);
+}
+
+/* Overlaps of pairs, as an object and as a crowd. */
+static void random_overlaps(void **state)
+{
+    cJSON *all = golden_file("coco_masks.json");
+    const cJSON *sums = cJSON_GetObjectItem(all, "overlaps");
+    const int per = cJSON_GetObjectItem(all, "per_sum")->valueint;
+    int index = 0, above = 0;
+
+    (void)state;
+    for (const cJSON *s = sums->child; s; s = s->next) {
+        struct pm_sha256 sum;
+        char hex[65];
+
+        pm_sha256_start(&sum);
+        for (int k = 0; k < per; k++, index++) {
+            struct numbers r = { (uint64_t)index + 100001 };
+            char line[80];
+            int height, width;
+
+            draw_size(&r, index, &height, &width);
+            struct pm_runs a = draw_mask(&r, index % 4, height, width);
+            struct pm_runs b = draw_mask(&r, index / 4 % 4, height, width);
+            const double overlap = pm_runs_overlap(&a, &b, false);
+            snprintf(line, sizeof line, "%.17g %.17g\n", overlap, pm_runs_overlap(&a, &b, true));
+            pm_sha256_add(&sum, line, strlen(line));
+            above += overlap > 0.1;
+            pm_runs_free(&a);
+            pm_runs_free(&b);
+        }
+        pm_sha256_end(&sum, hex);
+        hex[16] = '\0';
+        if (strcmp(hex, s->valuestring))
+            fail_msg("an overlap of %d..%d differs from pycocotools'", index - per, index - 1);
+    }
+    assert_int_equal(index, 4000);
+    assert_true(above > 1000);
     cJSON_Delete(all);
 }
 
@@ -257,6 +312,77 @@ static void real_masks(void **state)
     cJSON_Delete(all);
 }
 
+/* ---- large masks ---------------------------------------------------------------------------- */
+
+/* Masks higher and wider than a tile of the decoder, empty, full, and with runs over many columns:
+ * each pixel is where its number by columns says. */
+static void large_masks(void **state)
+{
+    enum { HEIGHT = 131, WIDTH = 200, PIXELS = HEIGHT * WIDTH };
+    static const uint32_t runs[][4] = {
+        { PIXELS, 0, 0, 0 },
+        { 0, PIXELS, 0, 0 },
+        { 5, 64 * HEIGHT, 7, PIXELS - 64 * HEIGHT - 12 },
+        { 63 * HEIGHT + 130, 2, 100 * HEIGHT, PIXELS - 163 * HEIGHT - 132 },
+        { 64 * HEIGHT, 64 * HEIGHT, 72 * HEIGHT, 0 },
+    };
+    uint8_t *pixels = pm_malloc(PIXELS);
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(runs); i++) {
+        struct pm_runs m;
+        uint32_t at = 0;
+
+        assert_int_equal(pm_runs_counts(runs[i], 4, HEIGHT, WIDTH, "c", &m), PM_OK);
+        memset(pixels, 7, PIXELS);
+        pm_runs_decode(&m, pixels);
+        for (int k = 0; k < 4; k++)
+            for (uint32_t end = at + runs[i][k]; at < end; at++)
+                assert_int_equal(pixels[at % HEIGHT * WIDTH + at / HEIGHT], k % 2);
+        pm_runs_free(&m);
+    }
+    pm_free(pixels);
+}
+
+/* 500 objects of 4,000 x 6,000 pixels, two of them as large as the picture, are read from their
+ * texts and decoded in 30 ms each at most. */
+static void many_large_masks(void **state)
+{
+    enum { HEIGHT = 4000, WIDTH = 6000, OBJECTS = 500, CORNERS = 64 };
+    struct pm_str texts[OBJECTS] = { { 0 } };
+    uint8_t *pixels = pm_malloc((size_t)HEIGHT * WIDTH);
+    struct numbers r = { 1 };
+
+    (void)state;
+    for (int i = 0; i < OBJECTS; i++) {
+        const double radius = i < 2 ? 5000 : 40 + draw(&r, 400);
+        const double y = draw(&r, HEIGHT), x = draw(&r, WIDTH);
+        struct pm_runs m;
+        int32_t xy[2 * CORNERS];
+
+        for (int k = 0; k < CORNERS; k++) {
+            xy[2 * k] = scaled(x + radius * cos(k * 6.283 / CORNERS));
+            xy[2 * k + 1] = scaled(y + radius * sin(k * 6.283 / CORNERS));
+        }
+        assert_int_equal(pm_runs_polygon(xy, CORNERS, HEIGHT, WIDTH, "c", &m), PM_OK);
+        pm_runs_print(&m, &texts[i]);
+        pm_runs_free(&m);
+    }
+    const clock_t begin = clock();
+    for (int i = 0; i < OBJECTS; i++) {
+        struct pm_runs m;
+
+        assert_int_equal(pm_runs_text(texts[i].text, HEIGHT, WIDTH, "t", &m), PM_OK);
+        pm_runs_decode(&m, pixels);
+        pm_runs_free(&m);
+        pm_str_free(&texts[i]);
+    }
+    const double each = 1000.0 * (double)(clock() - begin) / CLOCKS_PER_SEC / OBJECTS;
+    print_message("a mask of 24 megapixels: %.2f ms\n", each);
+    assert_true(each < 30);
+    pm_free(pixels);
+}
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static void bad_texts(void **state)
@@ -331,8 +457,10 @@ static void odd_polygons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_masks), cmocka_unit_test(real_masks),   cmocka_unit_test(bad_texts),
+        cmocka_unit_test(random_masks), cmocka_unit_test(random_overlaps),
+        cmocka_unit_test(real_masks),   cmocka_unit_test(bad_texts),
         cmocka_unit_test(bad_sizes),    cmocka_unit_test(odd_polygons),
+        cmocka_unit_test(large_masks),  cmocka_unit_test(many_large_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* COCO's masks. The first byte selects the kind; the next two are height and width, from 1. The
  * rest is a compressed text, runs of 16 bits, or corners of 16 bits each. For a mask that is
- * read, the runs add up to the pixels, its text reads as the same mask, and its union with
- * itself is the same mask. */
+ * read, the runs add up to the pixels, its text reads as the same mask, and its union and its
+ * overlap with itself are those of the same mask. */
 #include "data/coco_mask.h"
 
 #include <stdlib.h>
@@ -57,6 +57,9 @@ static void check(struct pm_runs *m)
     pm_runs_print(m, &text);
     if (pm_runs_text(text.text ? text.text : "", m->height, m->width, "own", &again) < 0 ||
         again.count != m->count || memcmp(again.run, m->run, m->count * sizeof *m->run) != 0)
+        __builtin_trap();
+    if (pm_runs_overlap(m, &again, false) != (area > 0) ||
+        pm_runs_overlap(m, &again, true) != (area > 0))
         __builtin_trap();
     pm_runs_unite(m, &again);
     if (pm_runs_area(m) != area)

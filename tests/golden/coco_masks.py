@@ -6,7 +6,9 @@
 COCO_MINI is a folder with annotations/instances_{train,val}2017.json, whose masks are hashed, too.
 The drawn masks use n >> 16 of the sequence n -> (n 1103515245 + 12345) mod 2^31. The file lists a
 few masks; of the others it holds a SHA-256 for every hundred. A line of that sum is "TEXT AREA X Y
-W H", the compressed text, the area and the bounding box, followed by the pixels, row by row."""
+W H", the compressed text, the area and the bounding box, followed by the pixels, row by row.
+overlaps: a SHA-256 for every hundred pairs of masks of equal size, with a line "%.17g %.17g" for
+each: the overlap with an object, then with a crowd."""
 
 import hashlib
 import json
@@ -19,7 +21,7 @@ from pycocotools import mask as masks
 
 from panoptic_metrics import Numbers
 
-COUNT, PER_SUM, LISTED = 10000, 100, 24
+COUNT, PER_SUM, LISTED, PAIRS = 10000, 100, 24, 4000
 
 
 def size(r, index):
@@ -45,7 +47,20 @@ def drawn(index):
     """Draws mask `index` from polygons, pixels or runs."""
     r = Numbers(index + 1)
     height, width = size(r, index)
-    kind = index % 4
+    return mask_of(r, index % 4, height, width)
+
+
+def overlaps_of(index):
+    """Draws two masks of the same size. Returns their overlaps as an object and as a crowd. They
+    are encoded again: pycocotools' iou stops where both masks have an empty run."""
+    r = Numbers(100001 + index)
+    height, width = size(r, index)
+    pair = [mask_of(r, kind, height, width) for kind in (index % 4, index // 4 % 4)]
+    pair = [masks.encode(np.asfortranarray(masks.decode(mask))) for mask in pair]
+    return [float(masks.iou(pair[:1], pair[1:], [crowd])[0, 0]) for crowd in (0, 1)]
+
+
+def mask_of(r, kind, height, width):
     if kind < 2:
         parts = [polygon(r, height, width) for _ in range(1 + kind * r(3))]
         return masks.merge(masks.frPyObjects(parts, height, width))
@@ -87,7 +102,7 @@ def real(folder, name):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    sums, listed = [], []
+    sums, listed, overlaps = [], [], []
     for index in range(COUNT):
         if index % PER_SUM == 0:
             sums.append(hashlib.sha256())
@@ -95,16 +110,22 @@ def main():
         add(sums[-1], mask)
         if len(listed) < LISTED:
             listed.append(line(mask))
+    for index in range(PAIRS):
+        if index % PER_SUM == 0:
+            overlaps.append(hashlib.sha256())
+        overlaps[-1].update(b"%.17g %.17g\n" % tuple(overlaps_of(index)))
     out = {
         "pycocotools": version("pycocotools"), "numpy": np.__version__, "per_sum": PER_SUM,
         "listed": listed, "sums": [s.hexdigest()[:16] for s in sums],
+        "overlaps": [s.hexdigest()[:16] for s in overlaps],
         "real": [real(sys.argv[1], "instances_%s2017.json" % s) for s in ("train", "val")],
     }
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "coco_masks.json")
     with open(path, "w") as f:
         json.dump(out, f, indent=0, separators=(",", ":"))
         f.write("\n")
-    print(f"{path}: {COUNT} masks", file=sys.stderr)
+    print(f"{path}: {COUNT} masks, {PAIRS} pairs", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()
