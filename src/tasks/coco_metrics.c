@@ -1,11 +1,11 @@
 /* coco_metrics: for each range of areas and each threshold t, in each class of each picture:
  *
- * True objects outside the range, and crowds, are ignored. The detections are matched in descending
- * order of their scores. Each takes the true object with the largest overlap of at least t among
- * those not yet matched; a crowd can be matched repeatedly. An object that counts is preferred to
- * an ignored one; among equal overlaps the last is taken. A detection matched to an object that
- * counts is right. It is ignored if it is matched to an ignored object, or if it has no match and
- * its own area is outside the range. Otherwise it is wrong.
+ * Crowds, true objects outside the range, and those that the caller marks are ignored. The
+ * detections are matched in descending order of their scores. Each takes the true object with the
+ * largest overlap of at least t among those not yet matched; a crowd can be matched repeatedly. An
+ * object that counts is preferred to an ignored one; among equal overlaps the last is taken. A
+ * detection matched to an object that counts is right. It is ignored if it is matched to an ignored
+ * object, or if it has no match and its own area is outside the range. Otherwise it is wrong.
  *
  * Then the detections of all pictures are sorted by score. With the k best, precision is right /
  * (right + wrong) and recall is right / true objects. The precision at a recall is the best one at
@@ -128,7 +128,7 @@ static void order_truths(struct matching *l)
         for (int g = 0; g < l->p->truths; g++) {
             const struct pm_coco_true *t = &l->p->truth[g];
 
-            if ((t->crowd || is_outside(t->area, l->range)) == (ignored == 1))
+            if ((t->crowd || t->ignored || is_outside(t->area, l->range)) == (ignored == 1))
                 l->order[n++] = g;
         }
         l->counted = ignored ? l->counted : n;
@@ -375,6 +375,16 @@ static double recall_of(const struct verdict *list, size_t count, double truths,
     return right / truths / THRESHOLDS;
 }
 
+/* Returns the recall at one threshold, of objects of any area. */
+static double recall_at(const struct of_class *of, int threshold)
+{
+    double right = 0;
+
+    for (size_t i = 0; i < of->count; i++)
+        right += of->list[i].right[ALL] >> threshold & 1;
+    return right / (double)of->truths[ALL];
+}
+
 /* Returns a copy of the list by descending score; the caller frees it. */
 static struct verdict *sorted(const struct of_class *of)
 {
@@ -391,7 +401,7 @@ static struct pm_coco_figures figures_of(const struct of_class *of)
     struct verdict *list = sorted(of);
     struct pm_coco_figures out;
 
-    for (int k = 0; k < PM_COCO_FIGURES; k++)
+    for (int k = 0; k < PM_COCO_ALL_FIGURES; k++)
         out.v[k] = NAN;
     for (int r = 0; r < RANGES; r++) {
         const double truths = (double)of->truths[r];
@@ -411,6 +421,8 @@ static struct pm_coco_figures figures_of(const struct of_class *of)
         out.v[PM_COCO_AP75] = ap[AT_075];
         out.v[PM_COCO_AR1] = recall_of(list, of->count, truths, ALL, 1);
         out.v[PM_COCO_AR10] = recall_of(list, of->count, truths, ALL, 10);
+        out.v[PM_COCO_AR50] = recall_at(of, 0);
+        out.v[PM_COCO_AR75] = recall_at(of, AT_075);
     }
     pm_free(list);
     return out;
@@ -419,18 +431,18 @@ static struct pm_coco_figures figures_of(const struct of_class *of)
 struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, int label)
 {
     struct pm_coco_figures sum = { { 0 } };
-    int classes[PM_COCO_FIGURES] = { 0 };
+    int classes[PM_COCO_ALL_FIGURES] = { 0 };
 
     if (label >= 0)
         return figures_of(&m->of[label]);
     for (int c = 0; c < m->classes; c++) {
         const struct pm_coco_figures one = figures_of(&m->of[c]);
 
-        for (int k = 0; k < PM_COCO_FIGURES; k++)
+        for (int k = 0; k < PM_COCO_ALL_FIGURES; k++)
             if (!isnan(one.v[k]))
                 classes[k]++, sum.v[k] += one.v[k];
     }
-    for (int k = 0; k < PM_COCO_FIGURES; k++)
+    for (int k = 0; k < PM_COCO_ALL_FIGURES; k++)
         sum.v[k] = classes[k] ? sum.v[k] / classes[k] : NAN;
     return sum;
 }

@@ -13,9 +13,11 @@
 enum pm_coco_figure {
     PM_COCO_AP, PM_COCO_AP50, PM_COCO_AP75, PM_COCO_AP_SMALL, PM_COCO_AP_MEDIUM, PM_COCO_AP_LARGE,
     PM_COCO_AR1, PM_COCO_AR10, PM_COCO_AR100, PM_COCO_AR_SMALL, PM_COCO_AR_MEDIUM, PM_COCO_AR_LARGE,
-    PM_COCO_FIGURES
+    PM_COCO_FIGURES,
+    /* Of COCO's metrics of keypoints: AR100 at the overlaps 0.5 and 0.75 alone. */
+    PM_COCO_AR50 = PM_COCO_FIGURES, PM_COCO_AR75, PM_COCO_ALL_FIGURES
 };
-/* The names in this order, each through the macro X. */
+/* The names of the first PM_COCO_FIGURES in this order, each through the macro X. */
 #define PM_COCO_NAMES(X) \
     X("ap") X("ap50") X("ap75") X("ap_small") X("ap_medium") X("ap_large") \
     X("ar1") X("ar10") X("ar100") X("ar_small") X("ar_medium") X("ar_large")
@@ -29,8 +31,9 @@ struct pm_coco_metrics;
 struct pm_coco_metrics *pm_coco_metrics_create(int classes); /* up to 65,536 */
 void pm_coco_metrics_destroy(struct pm_coco_metrics **m);
 
-/* A crowd is never missed, and any number of detections may match it. */
-struct pm_coco_true { double area; bool crowd; };
+/* A crowd is never missed, and any number of detections may match it. An ignored object is never
+ * missed, either, but only one detection may match it. */
+struct pm_coco_true { double area; bool crowd, ignored; };
 struct pm_coco_said { double area, score; };
 /* The limit of pm_coco_picture.order. */
 #define PM_COCO_ORDERS ((uint64_t)1 << 40)
@@ -78,7 +81,7 @@ void pm_coco_metrics_curve(const struct pm_coco_metrics *m, int label, struct pm
 
 /* Returns the figures of a class, or (label -1) each figure's mean over the classes that have it.
  * NAN: there is no true object. */
-struct pm_coco_figures { double v[PM_COCO_FIGURES]; };
+struct pm_coco_figures { double v[PM_COCO_ALL_FIGURES]; };
 struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, int label);
 
 #endif

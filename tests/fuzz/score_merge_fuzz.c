@@ -11,7 +11,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6 };
+enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6, POINTS = 2 };
 enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, KINDS };
 
 static char *text_of(cJSON *object)
@@ -70,7 +70,7 @@ static char *box_results(const struct pm_box_metrics *m)
     struct pm_box_values mean;
     cJSON *o = cJSON_CreateObject();
 
-    pm_box_metrics_values(m, 15, &mean, NULL);
+    pm_box_metrics_values(m, 127, &mean, NULL);
     for (int k = 0; k < PM_BOX_METRICS; k++)
         cJSON_AddNumberToObject(o, pm_box_metric_names[k], mean.v[k]);
     pm_box_report_best(m, o);
@@ -79,14 +79,20 @@ static char *box_results(const struct pm_box_metrics *m)
 
     for (int i = 0; i < count; i++)
         pm_box_report_sample(m, records[i], 0.5, HEIGHT, WIDTH, o);
-    if (pm_box_metrics_write(m, NULL, fuzz_path("detections.json")) < 0)
-        __builtin_trap();
+    for (int what = PM_BOX_RESULTS_BOXES; what <= PM_BOX_RESULTS_POINTS; what++)
+        if (pm_box_metrics_write(m, (enum pm_box_results)what, NULL,
+                                 fuzz_path("detections.json")) < 0)
+            __builtin_trap();
     return text_of(o);
 }
 
 static void merge_boxes(struct pm_unpack u)
 {
-    const struct pm_box_metrics_options o = { .classes = CLASSES, .recall_upper = 1 };
+    static const double sigmas[CLASSES][POINTS] = { { 0.1, 0.2 }, { NAN, 0.3 }, { NAN, NAN },
+                                                    { 0.5, 0.5 } };
+    const struct pm_box_metrics_options o = { .classes = CLASSES, .recall_upper = 1,
+                                              .masks = true, .points = POINTS,
+                                              .sigmas = sigmas[0] };
     struct pm_box_metrics *m = pm_box_metrics_create(&o), *again = pm_box_metrics_create(&o);
     struct pm_str pack = { 0 };
 

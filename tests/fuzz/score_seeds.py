@@ -37,8 +37,15 @@ def class_detail(confusion):
 def picture(record, name, file, truths, found, verified=None):
     listed = ints(0) if verified is None else ints(len(verified) + 1, *verified)
     return (ints(record) + text(name) + text(file)
-            + ints(len(truths)) + b"".join(doubles(*t[:5]) + ints(*t[5:]) for t in truths)
-            + ints(len(found)) + b"".join(doubles(*f[:5]) + ints(f[5]) for f in found) + listed)
+            + ints(len(truths)) + b"".join(doubles(*t[:5]) + ints(*t[5:7]) + b"".join(t[7:])
+                                            for t in truths)
+            + ints(len(found)) + b"".join(doubles(*f[:5]) + ints(*f[5:7]) + b"".join(f[7:])
+                                          for f in found) + listed)
+
+
+def mask(height, width, runs):
+    """A mask; runs: as COCO's text."""
+    return ints(height, width) + text(runs)
 
 
 def seen(record, accuracy, height, width, instances):
@@ -80,12 +87,20 @@ def score_merges():
     yield "classes", bytes([CLASSES]) + class_detail(counts((0, 1), (13, 1)))
     yield "classes_index", bytes([CLASSES]) + class_detail(counts((16, 1)))
     truths = [(1, 2, 30, 40, 1131, 0, 0), (5, 5, 9, 9, float("nan"), 2, 5)]
-    found = [(1, 2, 30, 39, 0.75, 0), (0, 0, 9, 9, 0.5, 3), (5, 5, 9, 9, float("nan"), 2)]
+    found = [(1, 2, 30, 39, 0.75, 0, 0), (0, 0, 9, 9, 0.5, 3, 0),
+             (5, 5, 9, 9, float("nan"), 2, 0)]
     boxes = [picture(1, None, None, truths, found, [1, 3]), picture(4, b"17", b"a.jpg", [], found),
              picture(2, b"", b"x", truths, [])]
     yield "boxes", bytes([BOXES]) + ints(3) + b"".join(boxes)
     yield "boxes_twice", bytes([BOXES]) + ints(2) + boxes[0] * 2
-    yield "boxes_label", bytes([BOXES]) + ints(1) + picture(1, None, None, [], [(0,) * 5 + (4,)])
+    yield "boxes_label", bytes([BOXES]) + ints(1) + picture(1, None, None, [], [(0,) * 5 + (4, 0)])
+    shapes = mask(2, 3, b"132") + doubles(1, 2, float("nan"), float("nan"))
+    shaped = [(0, 0, 2, 3, 6, 0, 8 + 16, shapes), (0, 0, 1, 1, 1, 1, 8, mask(2, 3, b"06"))]
+    finds = [(0, 0, 2, 3, 0.75, 0, 8 + 16, shapes), (0, 0, 1, 1, 0.5, 1, 8, mask(2, 3, b"222"))]
+    yield "shapes", bytes([BOXES]) + ints(1) + picture(5, None, None, shaped, finds, [])
+    for name, other in (("runs", mask(2, 3, b"9")), ("size", mask(3, 2, b"06"))):
+        finds[1] = (0, 0, 1, 1, 0.5, 1, 8, other)
+        yield "shapes_" + name, bytes([BOXES]) + ints(1) + picture(5, None, None, shaped, finds, [])
     yield "pixels", bytes([PIXELS]) + pixels(False)
     yield "edges", bytes([EDGES]) + pixels(False, edges=counts((0, 3), (2, 1)))
     yield "cityscapes", bytes([CITYSCAPES]) + pixels(True, cityscapes())

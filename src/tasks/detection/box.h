@@ -8,6 +8,8 @@
 /* Corners in pixels of the file: ymin, xmin, ymax, xmax. */
 struct pm_box { double v[4]; };
 
+struct pm_runs; /* data/coco_mask.h */
+
 /* A true object. The metrics read different flags:
  *             crowd                     difficult        group_of
  * COCO        ignored; matches any      counts           counts
@@ -20,13 +22,19 @@ struct pm_box_truth {
     double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
     int label;   /* 0 .. classes - 1 */
     bool crowd, difficult, group_of;
+    /* Borrowed; metrics of masks and keypoints read them. */
+    const struct pm_runs *mask; /* in pixels of the file; NULL: not annotated */
+    const double *points;       /* [points][2] y, x in pixels of the file; NAN: not labelled;
+                                 * NULL: none is labelled */
 };
 struct pm_box_detection {
     struct pm_box box;
     double score; /* NAN: below all others */
     int label;
+    const struct pm_runs *mask; /* as above; NULL: an empty one */
+    const double *points;       /* as above; NULL: it is compared with no object */
 };
-/* One picture. The arrays are copied. */
+/* One picture. The arrays, masks and keypoints are copied. All masks have the same size. */
 struct pm_box_picture {
     uint64_t record;  /* its index in the dataset; among equal scores the lower record comes first,
                        * then the detection that is first in the list */

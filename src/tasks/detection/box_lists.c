@@ -1,7 +1,7 @@
 /* box_lists: keeps the boxes of an evaluation, and sorts those of a picture by class. */
 #include "tasks/detection/box_lists.h"
 
-#include <pumice/base.h>
+#include "data/coco_mask.h"
 
 #include <assert.h>
 #include <math.h>
@@ -9,8 +9,29 @@
 
 /* ---- all pictures -------------------------------------------------------------------------- */
 
+static const struct pm_runs *copy_mask(struct pm_box_lists *l, const struct pm_runs *from)
+{
+    if (!from || !l->masks)
+        return NULL;
+    struct pm_runs *to = pm_arena_alloc(l->shapes, sizeof *to);
+
+    *to = (struct pm_runs){ .height = from->height, .width = from->width, .count = from->count,
+                            .capacity = from->count };
+    to->run = pm_arena_copy(l->shapes, from->run, from->count * sizeof *from->run);
+    return to;
+}
+
+static const double *copy_points(struct pm_box_lists *l, const double *from)
+{
+    return from && l->points
+               ? pm_arena_copy(l->shapes, from, 2 * (size_t)l->points * sizeof *from)
+               : NULL;
+}
+
 void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
 {
+    if (!l->shapes && (l->masks || l->points))
+        l->shapes = pm_arena_create();
     PM_GROW(l->pictures, l->count, l->capacity);
     l->pictures[l->count++] = (struct pm_kept_picture){
         .record = p->record, .name = p->name ? pm_strdup(p->name) : NULL,
@@ -24,13 +45,19 @@ void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
 
         assert(t.label >= 0 && t.label < l->classes);
         t.area = isnan(t.area) ? pm_box_area(&t.box) : t.area;
+        t.mask = copy_mask(l, t.mask);
+        t.points = copy_points(l, t.points);
         PM_GROW(l->truth, l->truth_count, l->truth_capacity);
         l->truth[l->truth_count++] = t;
     }
     for (int d = 0; d < p->detections; d++) {
-        assert(p->detection[d].label >= 0 && p->detection[d].label < l->classes);
+        struct pm_box_detection of = p->detection[d];
+
+        assert(of.label >= 0 && of.label < l->classes);
+        of.mask = copy_mask(l, of.mask);
+        of.points = copy_points(l, of.points);
         PM_GROW(l->detection, l->detection_count, l->detection_capacity);
-        l->detection[l->detection_count++] = p->detection[d];
+        l->detection[l->detection_count++] = of;
     }
     for (int i = 0; p->verified && i < p->verified_count; i++) {
         PM_GROW(l->verified, l->verified_count, l->verified_capacity);
@@ -48,6 +75,7 @@ void pm_box_lists_free(struct pm_box_lists *l)
     pm_free(l->truth);
     pm_free(l->detection);
     pm_free(l->verified);
+    pm_arena_destroy(&l->shapes);
     *l = (struct pm_box_lists){ 0 };
 }
 

@@ -17,9 +17,12 @@ struct pm_kept_picture {
     size_t truth, detection, verified;     /* its first one in the lists below */
     int truths, detections, verified_count; /* verified_count -1: all classes */
 };
-/* Begins as zeros and the number of classes. All lists are owned. */
+/* Begins as zeros, the number of classes, and what objects have. All lists are owned. */
 struct pm_box_lists {
     int classes;
+    bool masks;              /* masks are kept */
+    int points;              /* keypoints that are kept of an object; 0: none */
+    struct pm_arena *shapes; /* owned: masks and keypoints; NULL: there are none yet */
     struct pm_kept_picture *pictures;
     struct pm_box_truth *truth;
     struct pm_box_detection *detection;
@@ -28,7 +31,8 @@ struct pm_box_lists {
     size_t truth_count, truth_capacity, detection_count, detection_capacity;
     size_t verified_count, verified_capacity;
 };
-/* Copies a picture. A NAN area of a true object becomes that of its box. */
+/* Copies a picture. A NAN area of a true object becomes that of its box. Masks and keypoints that
+ * are not kept become NULL. */
 void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p);
 void pm_box_lists_free(struct pm_box_lists *l);
 

@@ -1,9 +1,11 @@
 /* box_metrics: evaluation of detected boxes: the metrics of COCO, Pascal VOC and Open Images, the
  * score with the best F1, precision-recall curves, kinds of errors, and the confusion matrix.
+ * Metrics of masks and keypoints are further sets; errors and curves are always those of boxes.
  *
- * Pictures are added in any order; no result depends on it. The object keeps all boxes: 80 bytes
- * per detection, 48 per true object. Functions with a const object may run in several threads at
- * once, but not together with pm_box_metrics_add. */
+ * Pictures are added in any order; no result depends on it. The object keeps all boxes: 96 bytes
+ * per detection, 64 per true object, and 32 more per detection for each of masks and keypoints. A
+ * kept mask needs 4 bytes per run, a keypoint 16. Functions with a const object may run in several
+ * threads at once, but not together with pm_box_metrics_add. */
 #ifndef PM_BOX_METRICS_H
 #define PM_BOX_METRICS_H
 
@@ -17,6 +19,11 @@ struct pm_unpack;
 struct pm_box_metrics_options {
     int classes;
     double recall_lower, recall_upper; /* of precision_at_recall; 0 and 1: the same as voc_map */
+    bool masks;                        /* objects have masks */
+    int points;                        /* keypoints of an object; 0: none */
+    /* [classes][points], copied: pm_box_points.sigma. A class without a number has no metrics of
+     * keypoints. NULL: no class has any. */
+    const double *sigmas;
 };
 struct pm_box_metrics;
 struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options *o);
@@ -25,8 +32,8 @@ void pm_box_metrics_destroy(struct pm_box_metrics **m); /* accepts NULL in *m */
 void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p);
 /* box_pack.c. Appends all pictures, for pm_box_metrics_merge. */
 void pm_box_metrics_pack(const struct pm_box_metrics *m, struct pm_str *out);
-/* Adds the pictures that were packed by metrics of as many classes, in their order. If u->damaged
- * is set, a part may have been added. */
+/* Adds the pictures that were packed by metrics with the same classes, masks and points, in their
+ * order. If u->damaged is set, a part may have been added. */
 void pm_box_metrics_merge(struct pm_box_metrics *m, struct pm_unpack *u);
 /* Returns the boxes added so far; borrowed. */
 const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
@@ -42,7 +49,14 @@ const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
  * detection with the highest score has an IoU of at least 0.5 with an object of the class.
  * open_images_map: voc_map, where detections with at least half of their area in a group_of box are
  * ignored. open_images_challenge_map: each group_of box is an object instead, found by the best
- * of these detections; detections of classes not verified are not counted. */
+ * of these detections; detections of classes not verified are not counted.
+ *
+ * mask_map ... mask_ar_large: COCO's twelve of masks. The overlap is that of the masks, and a
+ * detection has the area of its mask. A true object without an annotated mask is ignored.
+ * mask_voc_map, mask_weighted_map: voc_map and weighted_map with the IoU of masks. A true object
+ * whose mask is missing or empty does not count; one detection with its box is ignored.
+ * keypoint_map ... keypoint_ar_large: COCO's ten of keypoints, of the 20 best detections of a class
+ * and picture. The overlap is the object keypoint similarity (box_shapes.h). */
 #define PM_BOX_METRIC_NAMES(X) \
     X(MAP, "map") X(MAP_50, "map_50") X(MAP_75, "map_75") X(MAP_SMALL, "map_small") \
     X(MAP_MEDIUM, "map_medium") X(MAP_LARGE, "map_large") X(AR_1, "ar_1") X(AR_10, "ar_10") \
@@ -50,7 +64,18 @@ const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
     X(AR_LARGE, "ar_large") X(VOC_MAP, "voc_map") X(VOC07_MAP, "voc07_map") \
     X(WEIGHTED_MAP, "weighted_map") X(PRECISION_AT_RECALL, "precision_at_recall") \
     X(CORLOC, "corloc") X(OPEN_IMAGES_MAP, "open_images_map") \
-    X(OPEN_IMAGES_CHALLENGE_MAP, "open_images_challenge_map")
+    X(OPEN_IMAGES_CHALLENGE_MAP, "open_images_challenge_map") \
+    X(MASK_MAP, "mask_map") X(MASK_MAP_50, "mask_map_50") X(MASK_MAP_75, "mask_map_75") \
+    X(MASK_MAP_SMALL, "mask_map_small") X(MASK_MAP_MEDIUM, "mask_map_medium") \
+    X(MASK_MAP_LARGE, "mask_map_large") X(MASK_AR_1, "mask_ar_1") X(MASK_AR_10, "mask_ar_10") \
+    X(MASK_AR_100, "mask_ar_100") X(MASK_AR_SMALL, "mask_ar_small") \
+    X(MASK_AR_MEDIUM, "mask_ar_medium") X(MASK_AR_LARGE, "mask_ar_large") \
+    X(MASK_VOC_MAP, "mask_voc_map") X(MASK_WEIGHTED_MAP, "mask_weighted_map") \
+    X(KEYPOINT_MAP, "keypoint_map") X(KEYPOINT_MAP_50, "keypoint_map_50") \
+    X(KEYPOINT_MAP_75, "keypoint_map_75") X(KEYPOINT_MAP_MEDIUM, "keypoint_map_medium") \
+    X(KEYPOINT_MAP_LARGE, "keypoint_map_large") X(KEYPOINT_AR, "keypoint_ar") \
+    X(KEYPOINT_AR_50, "keypoint_ar_50") X(KEYPOINT_AR_75, "keypoint_ar_75") \
+    X(KEYPOINT_AR_MEDIUM, "keypoint_ar_medium") X(KEYPOINT_AR_LARGE, "keypoint_ar_large")
 #define PM_BOX_ENUM(id, name) PM_BOX_##id,
 enum pm_box_metric { PM_BOX_METRIC_NAMES(PM_BOX_ENUM) PM_BOX_METRICS };
 #undef PM_BOX_ENUM
@@ -62,11 +87,15 @@ enum pm_box_set {
     PM_BOX_PASCAL = 2,                /* voc_map ... corloc */
     PM_BOX_OPEN_IMAGES = 4,           /* open_images_map */
     PM_BOX_OPEN_IMAGES_CHALLENGE = 8, /* open_images_challenge_map */
+    PM_BOX_COCO_MASKS = 16,           /* mask_map ... mask_ar_large; needs masks */
+    PM_BOX_PASCAL_MASKS = 32,         /* mask_voc_map, mask_weighted_map; needs masks */
+    PM_BOX_COCO_KEYPOINTS = 64,       /* keypoint_map ... keypoint_ar_large; needs points */
 };
 /* NAN: not in the sets, or there is no true object that counts. */
 struct pm_box_values { double v[PM_BOX_METRICS]; };
 /* Computes the metrics of these sets: in *mean the means over the classes with true objects, in
- * per_class [classes], unless it is NULL, those of each class (weighted_map: NAN). */
+ * per_class [classes], unless it is NULL, those of each class (weighted_map and
+ * mask_weighted_map: NAN). */
 void pm_box_metrics_values(const struct pm_box_metrics *m, unsigned sets,
                            struct pm_box_values *mean, struct pm_box_values *per_class);
 
@@ -123,12 +152,21 @@ int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int
 
 /* ---- detections.json --------------------------------------------------------------------- */
 
-/* Writes all detections in COCO's form for results: [{"image_id", "category_id", "bbox": [x, y, w,
- * h], "score"}, ...] by record and in the order of each picture's list, so that pycocotools finds
- * the same metrics. image_id is the picture's name, as a number if it is one; file_name
- * follows if the picture's file has another name. ids [classes]:
- * category ids; NULL: label + 1. Other numbers are exact; scores that are not finite are 0. The
- * file appears whole or not at all. PM_EFAIL. */
-int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const char *path);
+/* What a detection of the file has. Without "bbox" pycocotools takes the areas of detections from
+ * their masks or keypoints, as COCO's own evaluation does. */
+enum pm_box_results {
+    PM_BOX_RESULTS_BOXES,  /* "bbox": [x, y, w, h] */
+    PM_BOX_RESULTS_MASKS,  /* "segmentation": {"size": [height, width], "counts"}, of those with a
+                            * mask */
+    PM_BOX_RESULTS_POINTS, /* "keypoints": [x, y, 1, ...], of those with keypoints */
+};
+/* Writes all detections in COCO's form for results: [{"image_id", "category_id", "bbox" or another
+ * member, "score"}, ...] by record and in the order of each picture's list, so that pycocotools
+ * finds the same metrics. image_id is the picture's name, as a number if it is one; file_name
+ * follows if the picture's file has another name. ids [classes]: category ids; NULL: label + 1.
+ * Other numbers are exact; scores that are not finite are 0. The file appears whole or not at all.
+ * PM_EFAIL. */
+int pm_box_metrics_write(const struct pm_box_metrics *m, enum pm_box_results what, const int *ids,
+                         const char *path);
 
 #endif

@@ -1,6 +1,7 @@
 /* box_results: the detections as a file in COCO's form for results, one detection per line.
  * Pictures come by record and detections in the order of their lists, the order in which equal
  * scores count. */
+#include "data/coco_mask.h"
 #include "tasks/detection/box_lists.h"
 #include "tasks/detection/box_metrics.h"
 
@@ -15,7 +16,9 @@ enum { PIECE = 1 << 16 }; /* bytes that are written at once */
 struct writer {
     struct pm_new_file f;
     struct pm_str text;
+    enum pm_box_results what;
     const int *ids;
+    int points; /* keypoints of an object */
     bool any;
 };
 
@@ -70,25 +73,66 @@ static void add_image_id(struct pm_str *s, const struct pm_kept_picture *p)
         add_text(s, p->name);
 }
 
+static void add_box(struct pm_str *s, const struct pm_box *b)
+{
+    const double *v = b->v, bbox[] = { v[1], v[0], v[3] - v[1], v[2] - v[0] };
+
+    pm_str_add(s, ",\"bbox\":[");
+    for (int k = 0; k < 4; k++) {
+        pm_str_add(s, "%s", k ? "," : "");
+        add_number(s, bbox[k]);
+    }
+    pm_str_add(s, "]");
+}
+
+static void add_mask(struct pm_str *s, const struct pm_runs *mask)
+{
+    struct pm_str text = { 0 };
+
+    pm_runs_print(mask, &text);
+    pm_str_add(s, ",\"segmentation\":{\"size\":[%d,%d],\"counts\":", mask->height, mask->width);
+    add_text(s, text.text ? text.text : "");
+    pm_str_add(s, "}");
+    pm_str_free(&text);
+}
+
+static void add_points(struct pm_str *s, const double *at, int points)
+{
+    pm_str_add(s, ",\"keypoints\":[");
+    for (int k = 0; k < points; k++) {
+        pm_str_add(s, "%s", k ? "," : "");
+        add_number(s, at[2 * k + 1]);
+        pm_str_add(s, ",");
+        add_number(s, at[2 * k]);
+        pm_str_add(s, ",1");
+    }
+    pm_str_add(s, "]");
+}
+
+/* Whether the file lists a detection. */
+static bool is_listed(const struct writer *w, const struct pm_box_detection *d)
+{
+    return w->what == PM_BOX_RESULTS_BOXES || (w->what == PM_BOX_RESULTS_MASKS && d->mask) ||
+           (w->what == PM_BOX_RESULTS_POINTS && d->points);
+}
+
 static void add_detection(struct writer *w, const struct pm_kept_picture *p,
                           const struct pm_box_detection *d)
 {
-    const double *v = d->box.v;
-    const double bbox[] = { v[1], v[0], v[3] - v[1], v[2] - v[0] };
-
     pm_str_add(&w->text, "%s{\"image_id\":", w->any ? ",\n" : "");
     add_image_id(&w->text, p);
     if (p->file && (!p->name || strcmp(p->file, p->name) != 0)) {
         pm_str_add(&w->text, ",\"file_name\":");
         add_text(&w->text, p->file);
     }
-    pm_str_add(&w->text, ",\"category_id\":%d,\"bbox\":[",
-               w->ids ? w->ids[d->label] : d->label + 1);
-    for (int k = 0; k < 4; k++) {
-        pm_str_add(&w->text, "%s", k ? "," : "");
-        add_number(&w->text, bbox[k]);
-    }
-    pm_str_add(&w->text, "],\"score\":");
+    pm_str_add(&w->text, ",\"category_id\":%d", w->ids ? w->ids[d->label] : d->label + 1);
+    if (w->what == PM_BOX_RESULTS_MASKS)
+        add_mask(&w->text, d->mask);
+    else if (w->what == PM_BOX_RESULTS_POINTS)
+        add_points(&w->text, d->points, w->points);
+    else
+        add_box(&w->text, &d->box);
+    pm_str_add(&w->text, ",\"score\":");
     add_number(&w->text, d->score);
     pm_str_add(&w->text, "}");
     w->any = true;
@@ -113,11 +157,13 @@ static int by_record(const void *a, const void *b)
     return ((*x)->record > (*y)->record) - ((*x)->record < (*y)->record);
 }
 
-int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const char *path)
+int pm_box_metrics_write(const struct pm_box_metrics *m, enum pm_box_results what, const int *ids,
+                         const char *path)
 {
     int err = PM_OK;
     const struct pm_box_lists *l = pm_box_metrics_lists(m);
-    struct writer w = { .f = { .fd = -1, .lock = -1 }, .ids = ids };
+    struct writer w = { .f = { .fd = -1, .lock = -1 }, .what = what, .ids = ids,
+                        .points = l->points };
     const struct pm_kept_picture **order = pm_malloc((l->count + 1) * sizeof *order);
 
     for (size_t i = 0; i < l->count; i++)
@@ -127,7 +173,11 @@ int pm_box_metrics_write(const struct pm_box_metrics *m, const int *ids, const c
     pm_str_add(&w.text, "[");
     for (size_t i = 0; i < l->count; i++)
         for (int d = 0; d < order[i]->detections; d++) {
-            add_detection(&w, order[i], &l->detection[order[i]->detection + (size_t)d]);
+            const struct pm_box_detection *of = &l->detection[order[i]->detection + (size_t)d];
+
+            if (!is_listed(&w, of))
+                continue;
+            add_detection(&w, order[i], of);
             PM_TRY(write_out(&w, PIECE));
         }
     pm_str_add(&w.text, "]\n");

@@ -6,6 +6,10 @@
  * not. If the IoU is at least 0.5, the detection is ignored for a difficult object, right for one
  * that no other detection has used, else wrong. Detections without height or width are dropped.
  *
+ * With masks, the IoU is that of the masks. A true object whose mask is missing or empty does not
+ * count. Of the detections that match no mask, the first one whose box matches that of such an
+ * object is ignored.
+ *
  * Open Images: an unmatched detection with half of its area or more in a group_of box is ignored.
  * In the challenge such a box counts as one object, and the highest of these scores as one right
  * detection.
@@ -15,7 +19,8 @@
  * larger recall. */
 #include "tasks/detection/box_voc.h"
 
-#include <pumice/base.h>
+#include "data/coco_mask.h"
+#include "tasks/detection/box_shapes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,6 +60,7 @@ struct boxes {
     const struct pm_box_truth *truth;
     const struct pm_box_detection *detection; /* by descending score */
     int truths, detections;
+    bool masks;    /* compared by masks, where the truth has one; only with PM_BOX_VOC_RULES */
     bool *used;    /* [truths] */
     double *best;  /* [truths] highest score in a group_of box; -INFINITY: none */
 };
@@ -69,16 +75,28 @@ static bool is_difficult(enum pm_box_rules rules, const struct pm_box_truth *t)
     return rules == PM_BOX_VOC_RULES && (t->difficult || t->crowd);
 }
 
-/* Returns the index of the first object with the largest overlap of at least 0.5, or -1. */
-static int match_of(const struct boxes *b, enum pm_box_rules rules, int d, bool groups)
+static bool by_mask(const struct boxes *b, int g)
+{
+    return b->masks && b->truth[g].mask && pm_runs_area(b->truth[g].mask) > 0;
+}
+
+static double overlap_of(const struct boxes *b, int d, int g, bool crowd)
+{
+    return by_mask(b, g) ? pm_box_mask_overlap(&b->detection[d], &b->truth[g], crowd)
+                         : pm_box_overlap(&b->detection[d].box, &b->truth[g].box, crowd);
+}
+
+/* Returns the index of the first object with the largest overlap of at least 0.5, or -1. masks:
+ * among the objects that are compared by masks, or by boxes. */
+static int match_of(const struct boxes *b, enum pm_box_rules rules, int d, bool groups, bool masks)
 {
     double most = 0;
     int match = -1;
 
     for (int g = 0; g < b->truths; g++) {
-        if (is_group(rules, &b->truth[g]) != groups)
+        if (is_group(rules, &b->truth[g]) != groups || by_mask(b, g) != masks)
             continue;
-        const double overlap = pm_box_overlap(&b->detection[d].box, &b->truth[g].box, groups);
+        const double overlap = overlap_of(b, d, g, groups);
 
         if (overlap > most)
             most = overlap, match = g;
@@ -95,16 +113,20 @@ static void add_detection(struct boxes *b, enum pm_box_rules rules, int d, uint6
                           struct marks *to)
 {
     const double score = pm_box_score(&b->detection[d]);
-    const int match = match_of(b, rules, d, false);
 
-    if (match >= 0 && is_difficult(rules, &b->truth[match]))
-        return;
-    if (match >= 0 && !b->used[match]) {
-        b->used[match] = true;
-        add_mark(to, score, at, true);
-        return;
+    for (int masks = b->masks; masks >= 0; masks--) {
+        const int match = match_of(b, rules, d, false, masks);
+
+        if (match >= 0 && is_difficult(rules, &b->truth[match]))
+            return;
+        if (match >= 0 && !b->used[match]) {
+            b->used[match] = true;
+            if (masks == b->masks)
+                add_mark(to, score, at, true);
+            return;
+        }
     }
-    const int group = match_of(b, rules, d, true);
+    const int group = match_of(b, rules, d, true, false);
 
     if (group < 0)
         add_mark(to, score, at, false);
@@ -122,13 +144,14 @@ static void add_class(struct boxes *b, enum pm_box_rules rules, uint64_t at, str
         b->used[g] = false;
         b->best[g] = -INFINITY;
         to->truths += is_group(rules, &b->truth[g]) ? rules == PM_BOX_CHALLENGE_RULES
-                                                    : !is_difficult(rules, &b->truth[g]);
+                                                    : !is_difficult(rules, &b->truth[g]) &&
+                                                          by_mask(b, g) == b->masks;
     }
     for (int d = 0; d < b->detections; d++) {
         if (!has_area(&b->detection[d].box))
             continue;
         for (int g = 0; first && g < b->truths; g++)
-            localized |= pm_box_overlap(&b->detection[d].box, &b->truth[g].box, false) >= least;
+            localized |= overlap_of(b, d, g, false) >= least;
         first = false;
         add_detection(b, rules, d, at + (uint64_t)d, to);
     }
@@ -152,7 +175,7 @@ static bool is_verified(const struct pm_box_lists *l, const struct pm_kept_pictu
 
 static void add_picture(const struct pm_box_lists *l, const struct pm_kept_picture *p,
                         const struct pm_boxes_by_class *by_class, enum pm_box_rules rules,
-                        struct marks *marks)
+                        bool masks, struct marks *marks)
 {
     bool *used = pm_malloc((size_t)p->truths + 1);
     double *best = pm_malloc(((size_t)p->truths + 1) * sizeof *best);
@@ -161,7 +184,7 @@ static void add_picture(const struct pm_box_lists *l, const struct pm_kept_pictu
         const int g = by_class->first_truth[c], d = by_class->first_detection[c];
         struct boxes b = { by_class->truth + g, by_class->detection + d,
                            by_class->first_truth[c + 1] - g, by_class->first_detection[c + 1] - d,
-                           used, best };
+                           masks, used, best };
 
         if (rules == PM_BOX_CHALLENGE_RULES && b.truths == 0 && !is_verified(l, p, c))
             b.detections = 0;
@@ -174,7 +197,7 @@ static void add_picture(const struct pm_box_lists *l, const struct pm_kept_pictu
 
 /* Returns the marks of each class, and after them those of all classes with true objects, each list
  * by descending score. Free with free_marks. */
-static struct marks *mark_all(const struct pm_box_lists *l, enum pm_box_rules rules)
+static struct marks *mark_all(const struct pm_box_lists *l, enum pm_box_rules rules, bool masks)
 {
     const size_t classes = (size_t)l->classes;
     struct marks *marks = pm_calloc(classes + 1, sizeof *marks);
@@ -186,7 +209,7 @@ static struct marks *mark_all(const struct pm_box_lists *l, enum pm_box_rules ru
 
         pm_boxes_by_class_set(&by_class, l->truth + p->truth, p->truths,
                               l->detection + p->detection, p->detections);
-        add_picture(l, p, &by_class, rules, marks);
+        add_picture(l, p, &by_class, rules, masks, marks);
     }
     pm_boxes_by_class_free(&by_class);
     for (size_t c = 0; c < classes; c++) {
@@ -275,10 +298,10 @@ static double mean_at_11_recalls(const struct marks *marks)
     return marks->truths > 0 ? sum / 11 : NAN;
 }
 
-double pm_box_voc(const struct pm_box_lists *l, enum pm_box_rules rules, double recall_lower,
-                  double recall_upper, struct pm_box_voc *per_class)
+double pm_box_voc(const struct pm_box_lists *l, enum pm_box_rules rules, bool masks,
+                  double recall_lower, double recall_upper, struct pm_box_voc *per_class)
 {
-    struct marks *marks = mark_all(l, rules);
+    struct marks *marks = mark_all(l, rules, masks);
 
     for (int c = 0; c < l->classes; c++) {
         const struct marks *of = &marks[c];

@@ -10,9 +10,10 @@ enum pm_box_rules { PM_BOX_VOC_RULES, PM_BOX_OPEN_IMAGES_RULES, PM_BOX_CHALLENGE
  * counts (corloc: no picture). */
 struct pm_box_voc { double map, map_07, precision_at_recall, corloc; };
 
-/* Computes per_class [classes]. Returns the area under the curve of all classes' detections in one
- * list: weighted_map. Thread-safe. */
-double pm_box_voc(const struct pm_box_lists *l, enum pm_box_rules rules, double recall_lower,
-                  double recall_upper, struct pm_box_voc *per_class);
+/* Computes per_class [classes]. masks: the overlap is that of the masks; only with
+ * PM_BOX_VOC_RULES. Returns the area under the curve of all classes' detections in one list:
+ * weighted_map. Thread-safe. */
+double pm_box_voc(const struct pm_box_lists *l, enum pm_box_rules rules, bool masks,
+                  double recall_lower, double recall_upper, struct pm_box_voc *per_class);
 
 #endif

@@ -193,7 +193,8 @@ static const struct pm_opt minibatch[] = {
 static const struct pm_opt eval[] = {
     PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
                "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
-               "open_images_challenge"),
+               "open_images_challenge; coco_masks, voc_masks and coco_keypoints need a net that "
+               "predicts masks or keypoints, which no net does yet"),
     PM_FLOATS(pm_detection_eval, recall_range, "[0, 1]", 0, 1,
               "detection: lowest and highest recall of precision_at_recall, of the set voc"),
     PM_JSON(pm_detection_eval, score_threshold,
@@ -344,7 +345,11 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
         { "coco", PM_BOX_COCO }, { "voc", PM_BOX_PASCAL }, { "weighted_voc", PM_BOX_PASCAL },
         { "open_images", PM_BOX_OPEN_IMAGES },
         { "open_images_challenge", PM_BOX_OPEN_IMAGES_CHALLENGE },
+        { "coco_masks", PM_BOX_COCO_MASKS }, { "voc_masks", PM_BOX_PASCAL_MASKS },
+        { "coco_keypoints", PM_BOX_COCO_KEYPOINTS },
     };
+    static const unsigned boxes = PM_BOX_COCO | PM_BOX_PASCAL | PM_BOX_OPEN_IMAGES |
+                                  PM_BOX_OPEN_IMAGES_CHALLENGE;
 
     *out = 0;
     for (int i = 0; i < names->count; i++) {
@@ -356,6 +361,10 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
             return pm_fail(PM_ECONFIG, "%s: \"%s\" is none of coco, voc, weighted_voc, "
                            "open_images, open_images_challenge",
                            pm_detection_place(c, "eval.metrics"), names->v[i]);
+        if (!(known[k].set & boxes))
+            return pm_fail(PM_ECONFIG, "%s: %s needs a net that predicts %s, which no net does "
+                           "yet: remove it", pm_detection_place(c, "eval.metrics"), names->v[i],
+                           known[k].set == PM_BOX_COCO_KEYPOINTS ? "keypoints" : "masks");
         *out |= (unsigned)known[k].set;
     }
     if (!*out)

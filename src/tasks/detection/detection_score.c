@@ -14,6 +14,8 @@
 /* ---- metrics ----------------------------------------------------------------------------- */
 
 #define COCO "DetectionBoxes_"
+#define MASKS "DetectionMasks_"
+#define KEYPOINTS "Keypoints_"
 #define VOC "Precision/mAP@0.5IOU"
 /* In the order of enum pm_box_metric; the tags are those of TensorFlow's Object Detection API. */
 const struct pm_metric_kind pm_detection_metrics[] = {
@@ -36,6 +38,30 @@ const struct pm_metric_kind pm_detection_metrics[] = {
     { "corloc", true, "PascalBoxes_CorLoc" },
     { "open_images_map", true, "OpenImagesV2_" VOC },
     { "open_images_challenge_map", true, "OpenImagesDetectionChallenge_" VOC },
+    { "mask_map", true, MASKS "Precision/mAP" },
+    { "mask_map_50", true, MASKS "Precision/mAP@.50IOU" },
+    { "mask_map_75", true, MASKS "Precision/mAP@.75IOU" },
+    { "mask_map_small", true, MASKS "Precision/mAP (small)" },
+    { "mask_map_medium", true, MASKS "Precision/mAP (medium)" },
+    { "mask_map_large", true, MASKS "Precision/mAP (large)" },
+    { "mask_ar_1", true, MASKS "Recall/AR@1" },
+    { "mask_ar_10", true, MASKS "Recall/AR@10" },
+    { "mask_ar_100", true, MASKS "Recall/AR@100" },
+    { "mask_ar_small", true, MASKS "Recall/AR@100 (small)" },
+    { "mask_ar_medium", true, MASKS "Recall/AR@100 (medium)" },
+    { "mask_ar_large", true, MASKS "Recall/AR@100 (large)" },
+    { "mask_voc_map", true, "PascalMasks_" VOC },
+    { "mask_weighted_map", true, "WeightedPascalMasks_" VOC },
+    { "keypoint_map", true, KEYPOINTS "Precision/mAP" },
+    { "keypoint_map_50", true, KEYPOINTS "Precision/mAP@.50IOU" },
+    { "keypoint_map_75", true, KEYPOINTS "Precision/mAP@.75IOU" },
+    { "keypoint_map_medium", true, KEYPOINTS "Precision/mAP (medium)" },
+    { "keypoint_map_large", true, KEYPOINTS "Precision/mAP (large)" },
+    { "keypoint_ar", true, KEYPOINTS "Recall/AR@20" },
+    { "keypoint_ar_50", true, KEYPOINTS "Recall/AR@.50IOU" },
+    { "keypoint_ar_75", true, KEYPOINTS "Recall/AR@.75IOU" },
+    { "keypoint_ar_medium", true, KEYPOINTS "Recall/AR@20 (medium)" },
+    { "keypoint_ar_large", true, KEYPOINTS "Recall/AR@20 (large)" },
     { "best_f1", true, "BestF1" }, /* from here on, rows that belong to no set */
     { "loss", false, "losses/loss" }, /* in training's chart */
     { 0 },
@@ -48,7 +74,10 @@ static unsigned set_of(int metric)
     return metric < PM_BOX_VOC_MAP           ? PM_BOX_COCO
            : metric < PM_BOX_OPEN_IMAGES_MAP ? PM_BOX_PASCAL
            : metric == PM_BOX_OPEN_IMAGES_MAP ? PM_BOX_OPEN_IMAGES
-                                              : PM_BOX_OPEN_IMAGES_CHALLENGE;
+           : metric < PM_BOX_MASK_MAP         ? PM_BOX_OPEN_IMAGES_CHALLENGE
+           : metric < PM_BOX_MASK_VOC_MAP     ? PM_BOX_COCO_MASKS
+           : metric < PM_BOX_KEYPOINT_MAP     ? PM_BOX_PASCAL_MASKS
+                                              : PM_BOX_COCO_KEYPOINTS;
 }
 
 /* Whether evaluation computes the loss. */
@@ -259,7 +288,7 @@ int pm_detection_score_write(const struct pm_score *m, const char *folder)
     struct pm_str path = { 0 };
 
     pm_str_add(&path, "%s/detections.json", folder);
-    const int err = pm_box_metrics_write(m->metrics, NULL, path.text);
+    const int err = pm_box_metrics_write(m->metrics, PM_BOX_RESULTS_BOXES, NULL, path.text);
     pm_str_free(&path);
     return err;
 }

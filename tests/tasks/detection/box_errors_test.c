@@ -177,7 +177,7 @@ static char *written(const struct pm_box_metrics *m, const int *ids)
     struct pm_str path = { 0 };
 
     pm_str_add(&path, "%s/detections.json", folder);
-    assert_int_equal(pm_box_metrics_write(m, ids, path.text), PM_OK);
+    assert_int_equal(pm_box_metrics_write(m, PM_BOX_RESULTS_BOXES, ids, path.text), PM_OK);
     assert_int_equal(pm_file_read(path.text, &text, NULL), PM_OK);
     pm_str_free(&path);
     drop_folder(folder);
@@ -223,7 +223,8 @@ static void text(void **state)
     pm_free(s);
     pm_box_metrics_destroy(&m);
     m = pm_box_metrics_create(&(struct pm_box_metrics_options){ .classes = 1, .recall_upper = 1 });
-    assert_int_equal(pm_box_metrics_write(m, NULL, "/proc/none/detections.json"), PM_EFAIL);
+    assert_int_equal(pm_box_metrics_write(m, PM_BOX_RESULTS_BOXES, NULL,
+                                          "/proc/none/detections.json"), PM_EFAIL);
     pm_box_metrics_destroy(&m);
 }
 
