@@ -82,7 +82,9 @@ struct pm_object {
     bool truncated;      /* Pascal VOC, KITTI: part of the object is outside the picture */
     const char *view;    /* Pascal VOC's pose, e.g. "Frontal"; or NULL */
     /* A mask: a picture file of the mask, usually a grey PNG, or numbers [height][width]. Values
-     * above 0 are the object. The mask belongs to the owner of the record or of the objects. */
+     * above 0 are the object. With PM_HAS_RLE mask is the compressed text of COCO's mask API for
+     * the upright picture, without a zero at its end. The mask belongs to the owner of the record
+     * or of the objects. */
     const uint8_t *mask;
     size_t mask_size;
     const float *mask_values;
@@ -108,6 +110,7 @@ enum {
     PM_HAS_SCORES = 1 << 12,
     PM_HAS_TRACK = 1 << 13,
     PM_HAS_DEPTH = 1 << 14,
+    PM_HAS_RLE = 1 << 15, /* with PM_HAS_MASK: the masks are run lengths */
 };
 struct pm_objects {
     struct pm_object *item; /* [count], owned: pm_objects_free */
@@ -133,13 +136,15 @@ struct pm_object *pm_objects_add(struct pm_objects *o);
 struct pm_keypoint *pm_objects_points(struct pm_objects *o);
 
 /* Reads the objects of a record: image/object/bbox/{ymin,xmin,ymax,xmax}, class/{text,label,
- * multiclass_scores}, area, is_crowd, difficult, group_of, truncated, view, weight, mask,
- * mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, and image/{height,width,
- * neg_category_ids,not_exhaustive_category_ids}. A record without class/text and class/label may
- * have image/object/bbox/label instead, as the Inception trainer's. A record without boxes has no
- * objects. Keypoints without visibility are visible.
+ * multiclass_scores}, area, is_crowd, difficult, group_of, truncated, view, weight, mask or
+ * mask/rle, mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, and
+ * image/{height,width,neg_category_ids,not_exhaustive_category_ids}. A record without class/text
+ * and class/label may have image/object/bbox/label instead, as the Inception trainer's. A record
+ * without boxes has no objects. Keypoints without visibility are visible.
  *
- * masks: read masks, too; they are borrowed from e and not decoded. where: the record's name.
+ * masks: read masks, too; they are borrowed from e and not decoded. image/object/mask/rle is
+ * Pumice's own key: a text of run lengths for each object, which needs less memory and time than a
+ * PNG. A record has one of the two keys. where: the record's name.
  * PM_ECORRUPT, with record, object (from 1) and value, for: lists of unequal lengths or of another
  * type, numbers that are not finite, a box whose minimum is above its maximum, a coordinate outside
  * -10..10 (pixels instead of 0..1), negative numbers of classes, areas and weights, flags other
@@ -151,7 +156,8 @@ int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
  * empty one. Sizes are not added: the picture's writer does that. */
 void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b);
 /* Decodes the mask of object i: out[o->height * o->width] becomes 1 in the object, 0 outside.
- * PM_ECORRUPT if the mask is damaged, has another size than the picture, or is missing. */
+ * PM_ECORRUPT if the mask is damaged, has another size than the picture, or is missing. Run lengths
+ * do not state a size: they must add up to the picture's pixels. */
 int pm_objects_mask(const struct pm_objects *o, size_t i, const char *where, uint8_t *out);
 /* Sets label of every object from its text, or checks its label if it has no text. Drops objects
  * without a text and with label 0: they have no class, and TensorFlow drops them, too. PM_ECORRUPT

@@ -84,7 +84,9 @@ static int set_enum(const struct pm_opt *o, const cJSON *v, int *out, const char
 {
     char rule[512];
 
-    *out = cJSON_IsString(v) ? choice_index(o->choices, v->valuestring) : -1;
+    const char *word = cJSON_IsBool(v) ? cJSON_IsTrue(v) ? "true" : "false" : v->valuestring;
+
+    *out = cJSON_IsString(v) || cJSON_IsBool(v) ? choice_index(o->choices, word) : -1;
     if (*out >= 0)
         return PM_OK;
     snprintf(rule, sizeof rule, "is not one of %s", o->choices);

@@ -51,4 +51,10 @@ double pm_runs_overlap(const struct pm_runs *d, const struct pm_runs *truth, boo
  * mask. */
 void pm_runs_box(const struct pm_runs *r, uint32_t box[4]);
 
+struct pm_objects;
+/* Fills *out with the mask of object i, of o->height x o->width pixels. where: the record's name.
+ * Masks of another form than run lengths are decoded first. PM_ECORRUPT as pm_objects_mask. The
+ * caller frees *out, also after an error. (objects_mask.c) */
+int pm_objects_runs(const struct pm_objects *o, size_t i, const char *where, struct pm_runs *out);
+
 #endif

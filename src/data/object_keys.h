@@ -10,6 +10,7 @@ static const char label_key[] = "image/object/class/label";
 static const char inception_label_key[] = "image/object/bbox/label"; /* of the Inception trainer */
 static const char scores_key[] = "image/object/class/multiclass_scores";
 static const char mask_key[] = "image/object/mask";
+static const char rle_key[] = "image/object/mask/rle"; /* Pumice's own */
 static const char point_y_key[] = "image/object/keypoint/y";
 static const char point_x_key[] = "image/object/keypoint/x";
 static const char visibility_key[] = "image/object/keypoint/visibility";

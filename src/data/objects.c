@@ -274,14 +274,19 @@ out:
 static int read_masks(const struct reading *r)
 {
     struct pm_objects *o = r->o;
-    bool floats;
-    const size_t count = value_count(r->e, mask_key, &floats);
+    bool floats, unused;
+    const size_t plain = value_count(r->e, mask_key, &floats);
+    const size_t runs = value_count(r->e, rle_key, &unused), count = plain ? plain : runs;
+    const char *key = plain ? mask_key : rle_key;
     const size_t pixels = (size_t)o->height * (size_t)o->width;
     const float *v = NULL;
     int err = PM_OK;
 
     if (count == 0)
         return PM_OK;
+    if (plain && runs)
+        return pm_fail(PM_ECORRUPT, "%s: has masks in %s and in %s: convert the data again",
+                       r->where, mask_key, rle_key);
     if (floats && pixels == 0)
         return pm_fail(PM_ECORRUPT,
                        "%s: has masks as numbers, but no image/height and "
@@ -290,15 +295,15 @@ static int read_masks(const struct reading *r)
     if (floats)
         PM_TRY(float_list(r, mask_key, pixels, &v));
     else
-        PM_TRY(check_count(r, mask_key, count, 1));
+        PM_TRY(check_count(r, key, count, 1));
     for (size_t i = 0; i < o->count; i++) {
         struct pm_object *one = &o->item[i];
         if (floats)
             one->mask_values = v + i * pixels;
         else
-            PM_TRY(damage(pm_example_bytes_at(r->e, mask_key, i, &one->mask, &one->mask_size)));
+            PM_TRY(damage(pm_example_bytes_at(r->e, key, i, &one->mask, &one->mask_size)));
     }
-    o->has |= PM_HAS_MASK;
+    o->has |= PM_HAS_MASK | (runs ? PM_HAS_RLE : 0u);
     err = PM_OK;
 out:
     return err;
@@ -444,32 +449,7 @@ out:
     return err;
 }
 
-/* ---- masks and classes ---------------------------------------------------------------------- */
-
-int pm_objects_mask(const struct pm_objects *o, size_t i, const char *where, uint8_t *out)
-{
-    const size_t pixels = (size_t)o->height * (size_t)o->width;
-    const struct pm_object *one = &o->item[i];
-    struct pm_image8 im = { 0 };
-    int err = PM_OK;
-
-    if (!one->mask_values && one->mask_size == 0)
-        PM_TRY(pm_fail(PM_ECORRUPT, "%s: object %zu has no mask: convert the data with masks",
-                       where, i + 1));
-    if (!one->mask_values) {
-        PM_TRY(damage(pm_image_decode(one->mask, one->mask_size, 1, pixels + 1, where, &im)));
-        if (im.height != o->height || im.width != o->width)
-            PM_TRY(pm_fail(PM_ECORRUPT,
-                           "%s: object %zu: its mask has %d x %d pixels, the picture "
-                           "%d x %d: convert the data again",
-                           where, i + 1, im.height, im.width, o->height, o->width));
-    }
-    for (size_t k = 0; k < pixels; k++)
-        out[k] = one->mask_values ? one->mask_values[k] > 0 : im.pixels[k] > 0;
-out:
-    pm_image_free(&im);
-    return err;
-}
+/* ---- classes -------------------------------------------------------------------------------- */
 
 int pm_objects_resolve(struct pm_objects *o, const struct pm_label_map *map, const char *where)
 {

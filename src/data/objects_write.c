@@ -98,7 +98,8 @@ static void write_masks(const struct pm_objects *o, struct pm_example_builder *b
 
     if (o->count == 0 || !o->item[0].mask_values) {
         for (size_t i = 0; i < o->count; i++)
-            pm_example_add_bytes(b, mask_key, o->item[i].mask, o->item[i].mask_size);
+            pm_example_add_bytes(b, o->has & PM_HAS_RLE ? rle_key : mask_key, o->item[i].mask,
+                                 o->item[i].mask_size);
         return;
     }
     float *v = pm_calloc(o->count * pixels + 1, sizeof *v);

@@ -84,28 +84,31 @@ static void shapes(void **state)
             ",\"id\":2,\"iscrowd\":1,\"segmentation\":{\"counts\":[6,3,21],\"size\":[5,6]}}," BOX
             ",\"id\":3,\"segmentation\":{\"size\":[5,6],\"counts\":\"63e0\"}}," BOX
             ",\"id\":4,\"segmentation\":[]}"));
-    run_ok("masks=true");
-    struct pm_example *e = objects("train", 1, 0, &o);
-    assert_true(o.count == 4 && o.height == 5 && o.width == 6);
-    assert_int_equal(o.has, PM_HAS_TEXT | PM_HAS_LABEL | PM_HAS_AREA | PM_HAS_CROWD | PM_HAS_MASK);
-    for (int i = 0; i < 4; i++) {
-        assert_pixels(&o.item[i], &o, 1, 1, 4, 3);
-        assert_string_equal(o.item[i].text, "cat");
-        assert_true(o.item[i].label == 3 && o.item[i].area == 5);
-        assert_int_equal(o.item[i].is_crowd, i == 1);
+    for (int rle = 0; rle < 2; rle++) {
+        run_ok(rle ? "masks=rle" : "masks=true");
+        struct pm_example *e = objects("train", 1, 0, &o);
+        assert_true(o.count == 4 && o.height == 5 && o.width == 6);
+        assert_int_equal(o.has, PM_HAS_TEXT | PM_HAS_LABEL | PM_HAS_AREA | PM_HAS_CROWD |
+                                    PM_HAS_MASK | (rle ? PM_HAS_RLE : 0));
+        for (int i = 0; i < 4; i++) {
+            assert_pixels(&o.item[i], &o, 1, 1, 4, 3);
+            assert_string_equal(o.item[i].text, "cat");
+            assert_true(o.item[i].label == 3 && o.item[i].area == 5);
+            assert_int_equal(o.item[i].is_crowd, i == 1);
+        }
+        assert_mask(&o, 0, "....##.##....##....##.........");
+        assert_mask(&o, 1, ".......#.....#.....#..........");
+        assert_mask(&o, 2, ".......#.....#.....#..........");
+        assert_mask(&o, 3, "..............................");
+        assert_text(e, "image/format", "png");
+        assert_text(e, "image/filename", "a.png");
+        assert_text(e, "image/source_id", "7");
+        assert_int_equal(integer(e, "image/height"), 5);
+        pm_objects_free(&o);
+        pm_example_destroy(&e);
     }
-    assert_mask(&o, 0, "....##.##....##....##.........");
-    assert_mask(&o, 1, ".......#.....#.....#..........");
-    assert_mask(&o, 2, ".......#.....#.....#..........");
-    assert_mask(&o, 3, "..............................");
-    assert_text(e, "image/format", "png");
-    assert_text(e, "image/filename", "a.png");
-    assert_text(e, "image/source_id", "7");
-    assert_int_equal(integer(e, "image/height"), 5);
-    pm_objects_free(&o);
-    pm_example_destroy(&e);
-    run_ok(NULL);
-    e = objects("train", 1, 0, &o);
+    run_ok("masks=false");
+    struct pm_example *e = objects("train", 1, 0, &o);
     assert_int_equal(o.has, PM_HAS_TEXT | PM_HAS_LABEL | PM_HAS_AREA | PM_HAS_CROWD);
     pm_objects_free(&o);
     pm_example_destroy(&e);
@@ -204,6 +207,27 @@ static void printed(void **state)
     text = output_of("dataset inspect d", 0);
     assert_says(text, "d: 2 classes of boxes (dog, cat)");
     assert_says(text, "image/object/class/text              bytes       2  \"cat\", \"cat\"");
+    scratch_remove();
+}
+
+/* Polygons of two points, without an area, that cross themselves, and outside of the picture. */
+static void odd_polygons(void **state)
+{
+    (void)state;
+    folder();
+    put_json(FILE_OF(BOX ",\"id\":1,\"segmentation\":[[1,1,3,4],[1,1,4,1,4,3,1,3]]},"
+                     BOX ",\"id\":2,\"segmentation\":[[1,1,2,2,3,3]]},"
+                     BOX ",\"id\":3,\"segmentation\":[[1,1,4,3,4,1,1,3]]},"
+                     BOX ",\"id\":4,\"segmentation\":[[9,1,12,1,12,3]]}"));
+    const char *text = output_of("dataset convert coco s d masks=rle", 0);
+    assert_says(text, "1 polygons of fewer than three corners are left out");
+    assert_says(text, "annotation 2: the polygon has no area");
+    assert_says(text, "annotation 3: two sides of the polygon cross");
+    assert_says(text, "annotation 4: the polygon is outside of its picture");
+    assert_null(strstr(text, "annotation 1:"));
+    text = output_of("dataset inspect d --check", 0);
+    assert_says(text, "masks have no pixel; their boxes are kept");
+    assert_says(output_of("dataset convert coco s e masks=png", 2), "is not one of false|true|rle");
     scratch_remove();
 }
 
@@ -320,6 +344,8 @@ static void orientation(void **state)
         snprintf(text, sizeof text, json, HEIGHT, WIDTH);
         put_json(text);
         run_ok("masks=true");
+        assert_turned(k);
+        run_ok("masks=rle");
         assert_turned(k);
         if (k >= 5) /* annotations of the upright picture */
             snprintf(text, sizeof text, json, WIDTH, HEIGHT);
@@ -505,7 +531,7 @@ int main(void)
         cmocka_unit_test(shapes),
         cmocka_unit_test(keypoints),
         cmocka_unit_test(filter),
-        cmocka_unit_test(printed),
+        cmocka_unit_test(printed), cmocka_unit_test(odd_polygons),
         cmocka_unit_test(classes),
         cmocka_unit_test(orientation),
         cmocka_unit_test(broken),

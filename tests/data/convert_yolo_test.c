@@ -166,7 +166,7 @@ static void masks(void **state)
     put_file("u/labels/a.txt", text);
     for (int k = 1; k <= 8; k++) {
         put_bright("u/images/a.png", k);
-        convert_ok("yolo", "u", "d", "masks=true");
+        convert_ok("yolo", "u", "d", k % 2 ? "masks=true" : "masks=rle");
         struct record r = record_open("d", "train", 1, 0);
         struct pm_image8 im = image(r.e, "image/encoded", 1);
         uint8_t *mask = pm_malloc((size_t)im.height * (size_t)im.width);

@@ -45,6 +45,8 @@ def objects():
     yield "boxes", example(size + box)
     yield "many", example(size + box + many)
     yield "masks", example(size + box + [("image/object/mask", feature(1, [png(3, 2, 0), b""]))])
+    yield "runs", example(size + box + [("image/object/mask/rle", feature(1, [b"123", b""]))])
+    yield "runs_over", example(size + box + [("image/object/mask/rle", feature(1, [b"124", b"6"]))])
     yield "numbers", example(size + box + [("image/object/mask", feature(2, [0, 1, 0] * 4))])
     yield "short", example(size + box[1:] + [("image/object/bbox/ymin", feature(2, [0]))])
     yield "pixels", example(box[:3] + [("image/object/bbox/xmax", feature(2, [300, 1]))])

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "data/coco_mask.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_again(const struct pm_objects *o)
@@ -28,6 +30,23 @@ static void write_again(const struct pm_objects *o)
     pm_example_builder_destroy(&b);
 }
 
+/* Both forms of a mask have the same area. */
+static void check_mask(const struct pm_objects *o, size_t i, uint8_t *mask)
+{
+    const size_t pixels = (size_t)o->height * (size_t)o->width;
+    struct pm_runs runs;
+    uint64_t area = 0;
+    const int err = pm_objects_mask(o, i, "fuzz", mask);
+
+    if (pm_objects_runs(o, i, "fuzz", &runs) != err)
+        __builtin_trap();
+    for (size_t k = 0; err == PM_OK && k < pixels; k++)
+        area += mask[k];
+    if (err == PM_OK && area != pm_runs_area(&runs))
+        __builtin_trap();
+    pm_runs_free(&runs);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct pm_object_filter filter = { .min_side = 1 };
@@ -43,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         write_again(&o);
         for (size_t i = 0; mask && i < o.count && i < 16; i++)
-            pm_objects_mask(&o, i, "fuzz", mask);
+            check_mask(&o, i, mask);
         pm_free(mask);
         if (o.height && o.width)
             pm_objects_filter(&o, &filter, "fuzz", &counts);

@@ -57,7 +57,7 @@ struct pm_annotations {
     const struct pm_detection_cfg *cfg; /* borrowed */
     unsigned has; /* PM_HAS_... lists that records get besides PM_HAS_TEXT and PM_HAS_LABEL */
     bool unit;                /* boxes are in 0..1 */
-    bool masks;               /* write masks and areas, from outlines */
+    int masks;                /* enum pm_mask_form: write masks and areas, from outlines */
     int points;               /* keypoints per object */
     const char *const *point_names; /* [points], or NULL */
     const int *mirrored;      /* [points]: of pm_making_mirrored_points; NULL: unknown */

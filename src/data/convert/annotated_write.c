@@ -5,6 +5,7 @@
 
 #include "data/coco_mask.h"
 #include "data/convert/annotated.h"
+#include "data/convert/polygon_check.h"
 
 /* One split while it is written; `split` is the first member, because fill gets its address. */
 struct writing {
@@ -15,6 +16,7 @@ struct writing {
     bool shuffled;        /* the order is a permutation of all `count` pictures */
     _Atomic size_t sizes; /* pictures whose annotations state another size */
     _Atomic size_t flat;  /* pictures with boxes without an area */
+    struct pm_polygon_counts polygons;
 };
 enum { MOST_WARNINGS = 10 }; /* of a kind in a split */
 
@@ -74,9 +76,9 @@ out:
 
 /* The mask and the area of an object: those of its outline, or of its box. height, width: of the
  * picture as the annotations see it. runs: the pixels of its trimap, or empty. */
-static int add_mask(const struct pm_annotated *a, const struct pm_annotated_object *from,
-                    int orientation, int height, int width, struct pm_runs *runs,
-                    struct pm_objects *o, struct pm_object *out)
+static int add_mask(struct writing *w, const struct pm_annotated *a,
+                    const struct pm_annotated_object *from, int orientation, int height, int width,
+                    struct pm_runs *runs, struct pm_objects *o, struct pm_object *out)
 {
     const size_t count = from->outline_count;
     int32_t *xy = pm_malloc((2 * count + 1) * sizeof *xy);
@@ -86,8 +88,10 @@ static int add_mask(const struct pm_annotated *a, const struct pm_annotated_obje
         if (!pm_coco_scaled((double)from->outline[i ^ 1] * (i % 2 ? height : width), &xy[i]))
             PM_TRY(pm_fail(PM_EDATA, "%s: corner %zu of a polygon is too far outside the picture",
                            a->where, i / 2 + 1));
-    if (count)
+    if (count) {
+        pm_polygon_count(&w->polygons, xy, count, height, width, a->where);
         PM_TRY(pm_runs_polygon(xy, count, height, width, a->where, runs));
+    }
     PM_TRY(pm_box_mask(runs, height, width, orientation, a->path, o, out));
     out->area = count || from->trimap
                     ? (float)pm_runs_area(runs)
@@ -98,10 +102,11 @@ out:
     return err;
 }
 
-static int add_object(const struct pm_annotations *s, const struct pm_annotated *a,
+static int add_object(struct writing *w, const struct pm_annotated *a,
                       const struct pm_annotated_object *from, int orientation, int height,
                       int width, struct pm_objects *o)
 {
+    const struct pm_annotations *s = w->s;
     const struct pm_label_item *class = &s->item[from->class];
     struct pm_object *out = pm_objects_add(o);
     struct pm_runs runs = { 0 };
@@ -124,7 +129,7 @@ static int add_object(const struct pm_annotations *s, const struct pm_annotated 
     out->view = from->view;
     add_keypoints(s, from->keypoints, orientation, o, out);
     if (s->masks)
-        PM_TRY(add_mask(a, from, orientation, height, width, &runs, o, out));
+        PM_TRY(add_mask(w, a, from, orientation, height, width, &runs, o, out));
 out:
     pm_runs_free(&runs);
     return err;
@@ -156,12 +161,13 @@ static int add_record(struct writing *w, const struct pm_annotated *a, const str
     struct pm_objects o;
 
     pm_objects_start(&o, p->image.height, p->image.width);
-    o.has = s->has | PM_HAS_TEXT | PM_HAS_LABEL | (s->masks ? PM_HAS_MASK | PM_HAS_AREA : 0u);
+    o.has = s->has | PM_HAS_TEXT | PM_HAS_LABEL | pm_mask_lists(s->masks) |
+            (s->masks ? PM_HAS_AREA : 0u);
     o.points = s->points;
     o.point_names = s->point_names;
     compare_size(w, a, height, width);
     for (size_t i = 0; i < a->count; i++)
-        PM_TRY(add_object(s, a, &s->object[a->first + i], orientation, height, width, &o));
+        PM_TRY(add_object(w, a, &s->object[a->first + i], orientation, height, width, &o));
     PM_TRY(filter(w, a, &o, &counts));
     PM_TRY(pm_box_record(&w->split, b, p, a->filename, NULL, &o, &counts));
 out:
@@ -195,7 +201,9 @@ static int write_part(struct writing *w, struct pm_making *m, const char *split,
 {
     w->begin = begin;
     w->sizes = w->flat = 0;
+    w->polygons = (struct pm_polygon_counts){ 0 };
     const int err = pm_box_split(m, split, count, &w->split, fill);
+    pm_polygon_report(&w->polygons, split);
     if (w->sizes > MOST_WARNINGS)
         PM_WARN("data",
                 "%s: the annotations of %zu %s state another size than the picture has; "

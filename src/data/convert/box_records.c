@@ -100,10 +100,25 @@ void pm_turn_box(int orientation, double box[4])
     box[swap_x ? 1 : 3] = fmax(x[0], x[1]);
 }
 
+static void set_runs(const struct pm_runs *runs, struct pm_objects *o, struct pm_object *object)
+{
+    struct pm_str text = { 0 };
+
+    pm_runs_print(runs, &text);
+    object->mask = pm_arena_copy(o->arena, text.text, text.length);
+    object->mask_size = text.length;
+    pm_str_free(&text);
+}
+
 int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientation,
                 const char *path, struct pm_objects *o, struct pm_object *object)
 {
     const struct pm_picture_file file = { .where = path, .kind = "mask" };
+
+    if (o->has & PM_HAS_RLE && orientation == 1 && runs->run) {
+        set_runs(runs, o, object);
+        return PM_OK;
+    }
     struct pm_image8 mask = { height, width, 1, pm_calloc((size_t)height, (size_t)width) };
     uint8_t *png = NULL;
     size_t size = 0;
@@ -112,6 +127,14 @@ int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientati
     if (runs->run)
         pm_runs_decode(runs, mask.pixels);
     PM_TRY(pm_picture_turn(&file, &mask, orientation));
+    if (o->has & PM_HAS_RLE) {
+        struct pm_runs turned;
+
+        pm_runs_encode(mask.pixels, mask.height, mask.width, &turned);
+        set_runs(&turned, o, object);
+        pm_runs_free(&turned);
+        goto out;
+    }
     PM_TRY(pm_image_encode_png(&mask, &png, &size));
     object->mask = pm_arena_copy(o->arena, png, size);
     object->mask_size = size;

@@ -42,10 +42,23 @@ void pm_turn_point(int orientation, double *y, double *x);
 /* The same for a box ymin, xmin, ymax, xmax. A reversed box stays reversed. */
 void pm_turn_box(int orientation, double box[4]);
 
+/* The form of masks in records: the field masks (int). from: what they are made of. */
+enum pm_mask_form { PM_MASKS_NONE, PM_MASKS_PNG, PM_MASKS_RLE };
+#define PM_OPT_MASKS(tag, from)                                                                    \
+    PM_ENUM(tag, masks, PM_MASKS_NONE, "false|true|rle",                                           \
+            "write a mask of each object, from " from ": true: as PNG, like TensorFlow's; rle: "   \
+            "as run lengths, which only Pumice reads and which are much faster to read")
+/* Returns the PM_HAS_... of objects with masks of this form. */
+static inline unsigned pm_mask_lists(int form)
+{
+    return form == PM_MASKS_NONE ? 0u : PM_HAS_MASK | (form == PM_MASKS_RLE ? PM_HAS_RLE : 0u);
+}
+
 struct pm_runs;
-/* Sets an object's mask: a grey PNG of 0 and 1 in the arena of o. runs: its pixels in the picture
- * of that size, as the annotations see it; run NULL: it is empty. orientation:
- * pm_box_orientation's. path: the picture's, for messages. PM_EMEMORY. */
+/* Sets an object's mask in the arena of o: a grey PNG of 0 and 1, or with PM_HAS_RLE in o->has the
+ * text of its run lengths. runs: its pixels in the picture of that size, as the annotations see it;
+ * run NULL: it is empty. orientation: pm_box_orientation's. path: the picture's, for messages.
+ * PM_EMEMORY. */
 int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientation,
                 const char *path, struct pm_objects *o, struct pm_object *object);
 

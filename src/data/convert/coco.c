@@ -11,12 +11,13 @@
 #include "data/coco_mask.h"
 #include "data/convert/box_records.h"
 #include "data/convert/coco_json.h"
+#include "data/convert/polygon_check.h"
 
 struct coco_cfg {
     const char *annotations, *keypoints, *images, *split, *label_map;
     double min_side;
-    bool masks, strict;
-    int bad, num_shards, exif;
+    bool strict;
+    int masks, bad, num_shards, exif; /* masks: enum pm_mask_form */
 };
 
 static const struct pm_opt opts[] = {
@@ -25,7 +26,7 @@ static const struct pm_opt opts[] = {
     PM_STRING(coco_cfg, images, NULL, "folder of its pictures, in SRC"),
     PM_STRING(coco_cfg, keypoints, NULL, "file in SRC with keypoints of its annotations"),
     PM_STRING(coco_cfg, split, "train", "name of that split"),
-    PM_BOOL(coco_cfg, masks, false, "write a mask of each object, from polygons or runs"),
+    PM_OPT_MASKS(coco_cfg, "polygons or runs"),
     PM_BOOL(coco_cfg, strict, false,
             "drop boxes that reach beyond the right or lower border, as TensorFlow's converter "
             "does; otherwise they are clipped"),
@@ -40,6 +41,7 @@ struct split {
     struct pm_coco coco;
     const struct coco_cfg *cfg;
     _Atomic size_t bare; /* objects without a segmentation */
+    struct pm_polygon_counts polygons;
     _Atomic size_t turned,
         unclear; /* pictures that EXIF turns: annotations turned; fit both ways */
 };
@@ -77,14 +79,15 @@ static int orientation_of(struct split *s, const struct pm_coco_image *im,
 
 /* ---- masks ---------------------------------------------------------------------------------- */
 
-static int unite_polygons(const struct pm_coco *c, const struct pm_coco_object *o, int height,
-                          int width, const char *where, struct pm_runs *out)
+static int unite_polygons(struct split *s, const struct pm_coco_object *o, int height, int width,
+                          const char *where, struct pm_runs *out)
 {
-    const int32_t *v = c->value + o->value, *end = v + o->value_count;
+    const int32_t *v = s->coco.value + o->value, *end = v + o->value_count;
     struct pm_runs part = { 0 };
     int err = PM_OK;
 
     for (; v < end; v += 1 + 2 * (size_t)v[0]) {
+        pm_polygon_count(&s->polygons, v + 1, (size_t)v[0], height, width, where);
         PM_TRY(pm_runs_polygon(v + 1, (size_t)v[0], height, width, where, &part));
         if (out->run)
             pm_runs_unite(out, &part);
@@ -97,11 +100,13 @@ out:
     return err;
 }
 
-static int runs_of(const struct pm_coco *c, const struct pm_coco_object *o,
+static int runs_of(struct split *s, const struct pm_coco_object *o,
                    const struct pm_coco_image *im, const char *where, struct pm_runs *out)
 {
+    const struct pm_coco *c = &s->coco;
+
     if (o->shape == PM_COCO_POLYGONS)
-        return unite_polygons(c, o, im->height, im->width, where, out);
+        return unite_polygons(s, o, im->height, im->width, where, out);
     if (o->height != im->height || o->width != im->width)
         return pm_fail(PM_EDATA,
                        "%s: the mask's size is [%d, %d], the picture's %d x %d: the mask "
@@ -114,7 +119,7 @@ static int runs_of(const struct pm_coco *c, const struct pm_coco_object *o,
 }
 
 /* Adds the mask; an object without a segmentation has an empty one. */
-static int add_mask(const struct split *s, const struct pm_coco_image *im,
+static int add_mask(struct split *s, const struct pm_coco_image *im,
                     const struct pm_coco_object *from, int orientation, const char *path,
                     struct pm_objects *objects, struct pm_object *o)
 {
@@ -124,7 +129,7 @@ static int add_mask(const struct split *s, const struct pm_coco_image *im,
 
     snprintf(where, sizeof where, "%s: annotation %" PRId64, path, from->id);
     if (from->shape != PM_COCO_NONE)
-        PM_TRY(runs_of(&s->coco, from, im, where, &runs));
+        PM_TRY(runs_of(s, from, im, where, &runs));
     PM_TRY(pm_box_mask(&runs, im->height, im->width, orientation, path, objects, o));
 out:
     pm_runs_free(&runs);
@@ -200,7 +205,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     PM_TRY(pm_picture_read(path.text, &p));
     PM_TRY(orientation = orientation_of(s, im, &p, path.text));
     pm_objects_start(&objects, p.image.height, p.image.width);
-    objects.has = PM_HAS_AREA | PM_HAS_CROWD | (s->cfg->masks ? PM_HAS_MASK : 0) |
+    objects.has = PM_HAS_AREA | PM_HAS_CROWD | pm_mask_lists(s->cfg->masks) |
                   (s->coco.most_points ? PM_HAS_KEYPOINTS : 0);
     objects.points = s->coco.most_points;
     for (size_t k = im->first; k < im->first + im->count; k++) {
@@ -333,7 +338,7 @@ static int read_split(struct job *j, const char *path, const char *points, const
                        "%s: no such folder, but %s needs it; set annotations=FILE and "
                        "images=FOLDER",
                        images, path));
-    PM_TRY(pm_coco_read(path, j->cfg->masks, j->arena, &s->coco));
+    PM_TRY(pm_coco_read(path, j->cfg->masks != PM_MASKS_NONE, j->arena, &s->coco));
     PM_TRY(pm_coco_check_kinds(&s->coco, path));
     if (points)
         PM_TRY(read_points(j, s));
@@ -441,6 +446,7 @@ static int write_split(struct job *j, struct split *s, const struct pm_label_map
     if (s->bare)
         PM_WARN("data", "%s: %zu %s no segmentation; their masks are empty", s->name, s->bare,
                 pm_plural((double)s->bare, "box has", "boxes have"));
+    pm_polygon_report(&s->polygons, s->name);
     if (s->turned)
         PM_INFO("data", "%s: the annotations of %zu %s are turned as EXIF turns the picture",
                 s->name, s->turned, pm_plural((double)s->turned, "picture", "pictures"));

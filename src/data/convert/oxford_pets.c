@@ -228,7 +228,7 @@ static int add_all(void *ctx, const char *src)
     j->arena = j->s.arena;
     j->src = src;
     j->s.has = j->cfg->heads ? PM_HAS_DIFFICULT | PM_HAS_TRUNCATED | PM_HAS_VIEW : 0u;
-    j->s.masks = !j->cfg->heads;
+    j->s.masks = j->cfg->heads ? PM_MASKS_NONE : PM_MASKS_PNG;
     PM_TRY(read_list(j, "trainval", &lists[0]));
     if (lists[0].count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no lines, or does not exist; expected SRC/images and "

@@ -19,14 +19,14 @@
 struct yolo_cfg {
     struct pm_detection_cfg common;
     const char *data;
-    bool masks;
+    int masks; /* enum pm_mask_form */
 };
 
 static const struct pm_opt opts[] = {
     PM_STRING(yolo_cfg, data, NULL,
               "file in SRC with classes and splits: *.yaml or *.data; null = data.yaml, obj.data, "
               "or the only such file; else classes.txt and folders"),
-    PM_BOOL(yolo_cfg, masks, false, "write a mask of each object, from polygons"),
+    PM_OPT_MASKS(yolo_cfg, "polygons"),
     PM_OPT_UNANNOTATED(PM_UNANNOTATED_EMPTY),
     PM_OPTS_DETECTION,
     { 0 },
