@@ -9,6 +9,7 @@
 #include <pumice/thread.h>
 
 #include "app/dataset_boxes.h"
+#include "data/coco_mask.h"
 
 enum { BLOCK = 128, WHERE = 512 };
 
@@ -59,6 +60,7 @@ struct record {
     const char *unread; /* a key whose values are not read; or NULL */
     int stated_height, stated_width; /* by the record; 0: not */
     struct pm_objects o; /* owned; masks are no longer valid */
+    bool *empty;         /* [o.count], owned: the mask has no pixel; NULL: damaged before that */
 };
 
 struct block {
@@ -120,24 +122,30 @@ out:
     return err;
 }
 
+static bool has_mask(const struct pm_object *o)
+{
+    return o->mask_values || o->mask_size;
+}
+
 /* Decodes the masks, which must have the size of the record's picture. */
 static int read_masks(struct record *r)
 {
     struct pm_objects *o = &r->o;
-    uint8_t *mask = NULL;
+    struct pm_runs runs = { 0 };
     int err = PM_OK;
 
     if (!o->height || !o->width)
         o->height = r->height, o->width = r->width;
+    r->empty = pm_calloc(o->count + 1, sizeof *r->empty);
     for (size_t i = 0; i < o->count; i++) {
-        if (!o->item[i].mask_values && o->item[i].mask_size == 0)
+        if (!has_mask(&o->item[i]))
             continue;
-        if (!mask)
-            mask = pm_malloc((size_t)o->height * (size_t)o->width);
-        PM_TRY(pm_objects_mask(o, i, r->where, mask));
+        PM_TRY(pm_objects_runs(o, i, r->where, &runs));
+        r->empty[i] = pm_runs_area(&runs) == 0;
+        pm_runs_free(&runs);
     }
 out:
-    pm_free(mask);
+    pm_runs_free(&runs);
     return err;
 }
 
@@ -262,7 +270,7 @@ static void count_object(struct app_check *c, struct app_split_check *s, const s
     s->crowds += o->is_crowd;
     s->difficult += o->difficult;
     s->group_of += o->group_of;
-    s->masks += o->mask_values || o->mask_size;
+    s->masks += has_mask(o);
     s->keypoints += has_points(&r->o, o);
     add_number(&s->side, sqrt(height * r->height * width * r->width));
     add_number(&s->share, sqrt(height * width));
@@ -296,6 +304,15 @@ static void check_class(struct app_check *c, struct app_split_check *s, const st
                    pm_arena_printf(c->arena, ", number %lld here, %d in the label map",
                                    (long long)o->label, id));
     }
+}
+
+static void check_mask(struct app_check *c, struct app_split_check *s, const struct record *r,
+                       size_t i)
+{
+    if (r->empty[i])
+        add_object(c, s, FOUND_EMPTY_MASK, r, i, NULL);
+    else if (r->o.has & PM_HAS_MASK && !has_mask(&r->o.item[i]))
+        add_object(c, s, FOUND_WITHOUT_MASK, r, i, NULL);
 }
 
 /* Returns whether the object has an area inside of the picture. */
@@ -419,6 +436,7 @@ static void count_record(struct app_check *c, struct app_split_check *s, const s
     uint8_t *seen = pm_calloc(s->classes + r->o.count + 1, 1);
     for (size_t i = 0; i < r->o.count; i++) {
         check_class(c, s, r, i);
+        check_mask(c, s, r, i);
         if (check_box(c, s, r, i))
             count_object(c, s, r, i, seen);
     }
@@ -469,6 +487,7 @@ int app_check_split(struct app_check *c, struct pm_dataset *d, const char *name,
             if (err == PM_OK)
                 count_record(c, s, r);
             pm_objects_free(&r->o);
+            pm_free(r->empty);
             pm_free(r->damage);
         }
         if (err < 0)

@@ -22,6 +22,9 @@ struct given {
     const char *key;   /* of one more value; or NULL */
     const void *mask;  /* bytes of the masks, all alike; or NULL */
     size_t mask_size;
+    bool rle;          /* mask is a text of run lengths */
+    bool first_only;   /* only the first object has a mask */
+    void (*more)(struct pm_example_builder *b); /* adds further values; or NULL */
 };
 
 static const struct thing nothing[] = { { 0 } };
@@ -66,18 +69,20 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 
     add_picture(b, g);
     pm_objects_start(&o, HEIGHT, WIDTH);
-    o.has = PM_HAS_TEXT | PM_HAS_LABEL | (g->mask ? PM_HAS_MASK : 0u);
+    o.has = PM_HAS_TEXT | PM_HAS_LABEL | (g->mask ? PM_HAS_MASK : 0u) | (g->rle ? PM_HAS_RLE : 0u);
     for (const struct thing *t = g->thing; t->class; t++) {
         struct pm_object *one = pm_objects_add(&o);
 
         one->text = t->class[0] ? t->class : NULL;
         one->label = t->label;
         one->mask = g->mask;
-        one->mask_size = g->mask_size;
+        one->mask_size = g->first_only && o.count > 1 ? 0 : g->mask_size;
         memcpy(one->box, t->box, sizeof one->box);
     }
     if (g->key)
         pm_example_add_bytes(b, g->key, "x", 1);
+    if (g->more)
+        g->more(b);
     pm_objects_write(&o, b);
     pm_objects_free(&o);
     return 1;
@@ -169,6 +174,87 @@ static void damaged(void **state)
                1, "object 1");
     expect_one((struct given){ .thing = one_cat, .mask = "no PNG", .mask_size = 6 }, true,
                "damaged", 1, "record 0");
+}
+
+static const struct thing two_cats[] = { { "cat", 1, { 0.1f, 0.1f, 0.5f, 0.6f } },
+                                         { "cat", 1, { 0.2f, 0.1f, 0.5f, 0.6f } }, { 0 } };
+
+static void add_points(struct pm_example_builder *b, size_t count, int64_t visibility)
+{
+    const float at[] = { 0.2f, 0.3f, 0.4f, 0.5f };
+    const int64_t seen[] = { visibility, 1, 2, 2 };
+
+    pm_example_add_floats(b, "image/object/keypoint/x", at, count);
+    pm_example_add_floats(b, "image/object/keypoint/y", at, count);
+    pm_example_add_ints(b, "image/object/keypoint/visibility", seen, count);
+}
+
+static void three_points(struct pm_example_builder *b)
+{
+    add_points(b, 3, 2);
+}
+
+static void visibility_3(struct pm_example_builder *b)
+{
+    add_points(b, 4, 3);
+}
+
+/* A mask of 0 or 1. The caller frees it. */
+static uint8_t *mask_png(int height, int width, int value, size_t *size)
+{
+    struct pm_image8 im = { height, width, 1, pm_malloc((size_t)height * (size_t)width) };
+    uint8_t *png = NULL;
+
+    memset(im.pixels, value, (size_t)height * (size_t)width);
+    assert_int_equal(pm_image_encode_png(&im, &png, size), PM_OK);
+    pm_image_free(&im);
+    return png;
+}
+
+/* COCO's texts: "hb0" is one run of 600, the whole picture; "0hb0" is an empty run before it. */
+static void masks(void **state)
+{
+    size_t size;
+    uint8_t *other = mask_png(HEIGHT, WIDTH + 1, 1, &size);
+
+    (void)state;
+    expect_one((struct given){ .thing = one_cat, .mask = other, .mask_size = size }, true,
+               "damaged", 1, "object 1: its mask has 20 x 31 pixels, the picture 20 x 30");
+    pm_free(other);
+    expect_one((struct given){ .thing = two_cats, .key = "image/object/mask" }, true, "damaged", 1,
+               "image/object/mask has 1 values for 2 boxes, 2 are needed");
+    expect_one((struct given){ .thing = two_cats, .key = "image/object/mask/rle" }, true,
+               "damaged", 1, "image/object/mask/rle has 1 values for 2 boxes, 2 are needed");
+    expect_one((struct given){ .thing = one_cat, .mask = "0hb01", .mask_size = 5, .rle = true },
+               true, "damaged", 1, "object 1: its runs add up to 601 pixels, the picture of 20 x "
+               "30 has 600");
+    expect_one((struct given){ .thing = one_cat, .mask = "0hb", .mask_size = 3, .rle = true },
+               true, "damaged", 1, "the mask's text ends within a number");
+    expect_one((struct given){ .thing = one_cat, .mask = "N", .mask_size = 1, .rle = true }, true,
+               "damaged", 1, "run 1 of the mask has -2 pixels");
+    expect_one((struct given){ .thing = one_cat, .mask = "0hb0\0" "0", .mask_size = 6,
+                               .rle = true }, true, "damaged", 1, "unknown character");
+    expect_one((struct given){ .thing = one_cat, .key = "image/object/mask", .mask = "0hb0",
+                               .mask_size = 4, .rle = true }, true, "damaged", 1,
+               "has masks in image/object/mask and in image/object/mask/rle");
+    expect_one((struct given){ .thing = one_cat, .mask = "hb0", .mask_size = 3, .rle = true },
+               false, "empty_mask", 1, "object 1 (cat)");
+    uint8_t *empty = mask_png(HEIGHT, WIDTH, 0, &size);
+
+    expect_one((struct given){ .thing = two_cats, .mask = empty, .mask_size = size }, false,
+               "empty_mask", 2, "object 1 (cat)");
+    pm_free(empty);
+    expect_one((struct given){ .thing = two_cats, .mask = "0hb0", .mask_size = 4, .rle = true,
+                               .first_only = true }, false, "without_mask", 1, "object 2 (cat)");
+}
+
+static void keypoints(void **state)
+{
+    (void)state;
+    expect_one((struct given){ .thing = two_cats, .more = three_points }, true, "damaged", 1,
+               "image/object/keypoint/x has 3 values for 2 boxes");
+    expect_one((struct given){ .thing = two_cats, .more = visibility_3 }, true, "damaged", 1,
+               "object 1: image/object/keypoint/visibility is 3, outside 0..2");
 }
 
 static void classes(void **state)
@@ -367,7 +453,8 @@ static int world(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged),        cmocka_unit_test(classes),
+        cmocka_unit_test(damaged),   cmocka_unit_test(masks),   cmocka_unit_test(keypoints),
+        cmocka_unit_test(classes),
         cmocka_unit_test(boxes),          cmocka_unit_test(many_boxes),
         cmocka_unit_test(turns),
         cmocka_unit_test(unread_values),          cmocka_unit_test(equal_pictures),
