@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/augment.h"
+#include "data/coco_mask.h"
 #include "data/render.h"
 
 struct mosaic_cfg {
@@ -136,12 +137,18 @@ static void add_mask(const struct canvas *c, struct place p, const struct pm_sam
                      uint8_t *out)
 {
     const struct pm_image8 *im = s->picture;
+    const size_t pixels = (size_t)im->height * (size_t)im->width;
+    uint8_t *one = s->runs ? pm_malloc(pixels) : NULL;
     struct pm_geometry g;
+
+    if (s->runs)
+        pm_runs_decode(&s->runs[i], one);
 
     pm_geometry_begin(&g, im->height, im->width);
     pm_geometry_resize(&g, p.height, p.width, PM_RESIZE_BILINEAR);
     pm_geometry_window(&g, -p.y, -p.x, c->height, c->width, NULL);
-    pm_geometry_masks(&g, s->masks + i * (size_t)im->height * (size_t)im->width, 1, out);
+    pm_geometry_masks(&g, s->runs ? one : s->masks + i * pixels, 1, out);
+    pm_free(one);
 }
 
 /* Adds object i, unless too little of it is on the canvas. */
@@ -173,7 +180,7 @@ static void add_object(const struct mosaic_cfg *cfg, const struct canvas *c, str
         l->keypoints[points * n + k] = inside ? (float)y : NAN;
         l->keypoints[points * n + k + 1] = inside ? (float)x : NAN;
     }
-    if (s->masks)
+    if (s->masks || s->runs)
         add_mask(c, p, s, i, l->masks + n * (size_t)c->height * (size_t)c->width);
     if (s->scores && scores)
         memcpy(l->scores + scores * n, s->scores + scores * i, scores * sizeof *l->scores);
@@ -192,7 +199,7 @@ static struct lists lists_of(const struct pm_sample *s, size_t most, size_t pixe
     return (struct lists){
         .boxes = pm_arena_alloc(a, 4 * most * sizeof(float) + 1),
         .keypoints = s->keypoints ? pm_arena_alloc(a, points * most * sizeof(float) + 1) : NULL,
-        .masks = s->masks ? pm_arena_alloc(a, pixels * most + 1) : NULL,
+        .masks = s->masks || s->runs ? pm_arena_alloc(a, pixels * most + 1) : NULL,
         .scores = s->scores ? pm_arena_alloc(a, scores * most * sizeof(float) + 1) : NULL,
         .weights = pm_arena_alloc(a, most * sizeof(float) + 1),
         .labels = pm_arena_alloc(a, most * sizeof(int32_t) + 1),

@@ -286,20 +286,65 @@ void pm_runs_unite(struct pm_runs *a, const struct pm_runs *b)
     *a = all;
 }
 
+/* Whether a part of `columns` columns has a pixel above 0. */
+static bool has_pixel(const uint8_t *pixels, size_t height, size_t columns, size_t width)
+{
+    for (size_t y = 0; y < height; y++) {
+        uint8_t any = 0;
+
+        for (size_t x = 0; x < columns; x++)
+            any |= pixels[y * width + x];
+        if (any)
+            return true;
+    }
+    return false;
+}
+
+/* Copies columns of the pixels to the tile, [TILE][height], in blocks for the processor's cache. */
+static void fill_tile(const uint8_t *pixels, size_t height, size_t columns, size_t width,
+                      uint8_t *tile)
+{
+    for (size_t first = 0; first < height; first += TILE) {
+        const size_t end = first + TILE < height ? first + TILE : height;
+
+        for (size_t x = 0; x < columns; x++)
+            for (size_t y = first; y < end; y++)
+                tile[x * height + y] = pixels[y * width + x];
+    }
+}
+
 void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs *out)
 {
+    const size_t rows = (size_t)height;
+    uint8_t *tile = pm_malloc(TILE * rows);
     uint32_t run = 0;
     bool inside = false;
 
     *out = (struct pm_runs){ .height = height, .width = width };
-    for (int x = 0; x < width; x++)
-        for (int y = 0; y < height; y++, run++)
-            if ((pixels[(size_t)y * (size_t)width + (size_t)x] > 0) != inside) {
+    for (size_t x = 0; x < (size_t)width; x += TILE) {
+        const size_t columns = x + TILE < (size_t)width ? TILE : (size_t)width - x;
+
+        if (!inside && !has_pixel(pixels + x, rows, columns, (size_t)width)) {
+            run += (uint32_t)(columns * rows);
+            continue;
+        }
+        fill_tile(pixels + x, rows, columns, (size_t)width, tile);
+        for (size_t i = 0; i < columns * rows; i++, run++)
+            if ((tile[i] > 0) != inside) {
                 push(out, run);
                 run = 0;
                 inside = !inside;
             }
+    }
     push(out, run);
+    pm_free(tile);
+}
+
+struct pm_runs pm_runs_copy(struct pm_arena *a, const struct pm_runs *from)
+{
+    return (struct pm_runs){ .height = from->height, .width = from->width,
+                             .run = pm_arena_copy(a, from->run, from->count * sizeof *from->run),
+                             .count = from->count, .capacity = from->count };
 }
 
 /* Copies the first `columns` columns of the tile, [TILE][height], to their places in the rows.

@@ -39,6 +39,8 @@ void pm_runs_print(const struct pm_runs *r, struct pm_str *out);
 void pm_runs_unite(struct pm_runs *a, const struct pm_runs *b);
 /* Encodes pixels [height][width], row by row; values above 0 are inside. */
 void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs *out);
+/* Returns a copy whose runs are in the arena. */
+struct pm_runs pm_runs_copy(struct pm_arena *a, const struct pm_runs *from);
 /* Sets pixels [height][width], row by row, to 1 inside the object and 0 outside. */
 void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels);
 /* Number of pixels inside. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/augment.h"
+#include "data/coco_mask.h"
 
 static void *copied(struct pm_arena *a, const void *from, size_t bytes)
 {
@@ -245,12 +246,20 @@ static void move_mask(const struct pm_geometry *g, const struct pm_scene_object 
 static uint8_t *masks_of(const struct pm_scene_objects *o, struct pm_arena *a)
 {
     const struct pm_geometry *g = o->geometry;
+    const struct pm_sample *s = o->sample;
     const size_t before = (size_t)g->height * (size_t)g->width;
     const size_t after = (size_t)pm_geometry_height(g) * (size_t)pm_geometry_width(g);
     uint8_t *masks = pm_arena_alloc(a, o->count * after + 1);
+    uint8_t *one = s->runs ? pm_malloc(before) : NULL; /* one at a time is decoded */
 
-    for (size_t i = 0; i < o->count; i++)
-        move_mask(g, &o->list[i], o->sample->masks + before * o->list[i].from, masks + after * i);
+    for (size_t i = 0; i < o->count; i++) {
+        const size_t from = o->list[i].from;
+
+        if (s->runs)
+            pm_runs_decode(&s->runs[from], one);
+        move_mask(g, &o->list[i], s->runs ? one : s->masks + before * from, masks + after * i);
+    }
+    pm_free(one);
     return masks;
 }
 
@@ -264,7 +273,7 @@ void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample
         pm_scene_step(&o, &p->rows.at[i]);
     o.moves = p->geometry.count;
     gather(&o, a, out);
-    if (sample->masks)
+    if (sample->masks || sample->runs)
         out->masks = masks_of(&o, a);
     pm_scene_close(&o);
 }

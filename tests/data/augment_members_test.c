@@ -3,6 +3,8 @@
  * square. The picture is moved by code of its own. */
 #include "preprocessing_common.h"
 
+#include "data/coco_mask.h"
+
 enum { HEIGHT = 40, WIDTH = 56, OBJECTS = 3, SQUARE = 9, POINTS = 2, INPUT = 128, EXAMPLES = 60 };
 
 /* exact: pixels are moved and not interpolated, so that the colour says exactly where the object
@@ -63,6 +65,7 @@ struct scene {
     struct pm_image8 im;
     uint8_t pixels[HEIGHT * WIDTH * 3], masks[OBJECTS * HEIGHT * WIDTH];
     float boxes[OBJECTS * 4], points[OBJECTS * POINTS * 2];
+    struct pm_runs runs[OBJECTS]; /* the masks; in the arena */
     struct pm_sample sample, out;
     struct pm_placed placed;
     float picture[INPUT * INPUT * 3];
@@ -92,6 +95,13 @@ static void draw_scene(struct scene *s)
             s->points[(i * POINTS + k) * 2 + 1] = ((float)(x + 3 + 3 * k)) / WIDTH;
         }
     }
+    for (int i = 0; i < OBJECTS; i++) {
+        struct pm_runs made;
+
+        pm_runs_encode(s->masks + i * HEIGHT * WIDTH, HEIGHT, WIDTH, &made);
+        s->runs[i] = pm_runs_copy(s->arena, &made);
+        pm_runs_free(&made);
+    }
     s->sample = (struct pm_sample){ .picture = &s->im, .objects = OBJECTS, .boxes = s->boxes,
                                     .masks = s->masks, .keypoints = s->points, .points = POINTS,
                                     .mirrored = sides };
@@ -117,14 +127,28 @@ static void close_scene(struct scene *s)
     pm_arena_destroy(&s->c.arena);
 }
 
+/* The sample with its masks as pixels, or in every second example as run lengths. */
+static struct pm_sample sample_of(const struct scene *s, uint32_t example)
+{
+    struct pm_sample sample = s->sample;
+
+    if (example % 2) {
+        sample.masks = NULL;
+        sample.runs = s->runs;
+    }
+    return sample;
+}
+
 static void place_scene(struct scene *s, uint32_t example)
 {
     const struct pm_occasion o = { .height = INPUT, .width = INPUT, .channels = 3, .train = true,
                                    .seed = 3, .step = 8, .example = example, .where = "x" };
 
-    if (pm_place(&s->input, &s->sample, &o, &s->placed) < 0)
+    const struct pm_sample sample = sample_of(s, example);
+
+    if (pm_place(&s->input, &sample, &o, &s->placed) < 0)
         fail_msg("%s", pm_error_text());
-    pm_placed_objects(&s->placed, &s->sample, s->arena, &s->out);
+    pm_placed_objects(&s->placed, &sample, s->arena, &s->out);
     pm_placed_picture(&s->placed, &s->im, s->picture);
 }
 
@@ -284,7 +308,7 @@ static void mosaic(void **state)
     (void)state;
     open_scene(&s, "{\"name\": \"mosaic\", \"fill\": 0}");
     for (uint32_t n = 0; n < EXAMPLES; n++) {
-        const struct pm_sample in[4] = { s.sample, s.sample, s.sample, s.sample };
+        const struct pm_sample one = sample_of(&s, n), in[4] = { one, one, one, one };
         struct pm_arena *a = pm_arena_create();
         struct pm_mosaic_draws d;
         struct pm_sample out;

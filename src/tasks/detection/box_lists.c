@@ -15,9 +15,7 @@ static const struct pm_runs *copy_mask(struct pm_box_lists *l, const struct pm_r
         return NULL;
     struct pm_runs *to = pm_arena_alloc(l->shapes, sizeof *to);
 
-    *to = (struct pm_runs){ .height = from->height, .width = from->width, .count = from->count,
-                            .capacity = from->count };
-    to->run = pm_arena_copy(l->shapes, from->run, from->count * sizeof *from->run);
+    *to = pm_runs_copy(l->shapes, from);
     return to;
 }
 

@@ -138,8 +138,7 @@ static const struct pm_runs *read_mask(struct pm_unpack *u, struct unpacked *p)
         u->damaged = pm_runs_text(text, height, width, "a packed score", &runs) < 0;
     if (!u->damaged) {
         out = pm_arena_alloc(p->shapes, sizeof *out);
-        *out = runs;
-        out->run = pm_arena_copy(p->shapes, runs.run, runs.count * sizeof *runs.run);
+        *out = pm_runs_copy(p->shapes, &runs);
         p->height = height, p->width = width;
     }
     pm_runs_free(&runs);

@@ -203,12 +203,15 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 
 /* Reads a record's objects with the members that the config asks for; every label is a class of the
  * net, from 1. height, width: of the decoded picture. PM_ECORRUPT for a damaged list, an unknown
- * class, another number of keypoints, or masks that need more than 2 GiB. The caller frees o, also
+ * class, another number of keypoints, or masks that need more than 2 GiB in the size of the
+ * input. The caller frees o, also
  * after an error. */
 int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
                          int width, const char *where, struct pm_objects *o);
-/* Decodes the masks to [count][height][width]; an object without one gets an empty one. */
-int pm_detection_masks(const struct pm_objects *o, const char *where, uint8_t *masks);
+/* Fills runs [count] with the masks in the size of the picture. An object without one gets one
+ * without runs. PM_ECORRUPT for a damaged mask, and for more than 2 GiB of run lengths. The caller
+ * frees each of them (pm_runs_free), also after an error. */
+int pm_detection_runs(const struct pm_objects *o, const char *where, struct pm_runs *runs);
 /* Lists the keypoints, [count][points][2] in 0..1; NAN if not labelled. */
 void pm_detection_keypoints(const struct pm_objects *o, int points, float *out);
 /* A decoded record: its picture, and objects whose labels are classes of the net, from 1. */
@@ -247,7 +250,10 @@ struct pm_detection_truths {
     int verified_count;
     int points;                   /* data.num_keypoints */
     float *keypoints;             /* [count][points][2], owned: y, x; NAN: not labelled; or NULL */
-    uint8_t *masks;               /* [count][height][width], owned: 1 in the object; or NULL */
+    uint8_t *masks;               /* training: [count][height][width], owned: 1 in the object; or
+                                   * NULL */
+    struct pm_runs *runs;         /* evaluation: [count], owned: the masks; one without runs is not
+                                   * annotated; or NULL */
 };
 void pm_detection_free_truths(void *truths);
 /* Lists a record's true objects for evaluation. PM_ECORRUPT for a damaged mask. The caller frees

@@ -2,6 +2,7 @@
  * that the config asks for. Boxes without an area are dropped and boxes are clipped to the picture
  * (pm_objects_filter). A crowd is a box around many objects, so its weight is 0: anchors that
  * resemble it learn neither an object nor the background. */
+#include "data/coco_mask.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
 
@@ -14,20 +15,22 @@
 /* Most bytes of a record's masks. A small file may state any number of large ones. */
 static const size_t most_bytes = (size_t)1 << 31;
 
-/* A mask has a byte for each pixel: of the picture, of the input, or of a mosaic, whose sides are
- * twice the input's. */
-static int check_room(const struct pm_task *t, const struct pm_objects *o, int height, int width,
-                      const char *where)
+static int fail_room(const char *where, size_t objects, const char *what)
 {
-    const size_t picture = (size_t)height * (size_t)width;
-    const size_t mosaic = 4 * (size_t)t->facts.height * (size_t)t->facts.width;
-    const size_t pixels = picture > mosaic ? picture : mosaic;
+    return pm_fail(PM_ECORRUPT, "%s: the masks of %zu objects need more than %zu MiB %s: set "
+                   "data.instance_masks=false, or remove the record", where, objects,
+                   most_bytes >> 20, what);
+}
 
-    if (!t->data.instance_masks || o->count <= most_bytes / pixels)
+/* A placed mask has a byte for each pixel of the input, or of a mosaic, whose sides are twice the
+ * input's. Masks of pictures are run lengths. */
+static int check_room(const struct pm_task *t, const struct pm_objects *o, const char *where)
+{
+    const size_t pixels = 4 * (size_t)t->facts.height * (size_t)t->facts.width;
+
+    if (!t->data.instance_masks || !pixels || o->count <= most_bytes / pixels)
         return PM_OK;
-    return pm_fail(PM_ECORRUPT, "%s: masks of %zu objects with %zu pixels each need more than %zu "
-                   "MiB: set data.instance_masks=false, or remove the record", where, o->count,
-                   pixels, most_bytes >> 20);
+    return fail_room(where, o->count, "in the input's size");
 }
 
 /* Masks of numbers have the size that the record states. It must be the picture's. */
@@ -68,7 +71,7 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     int err = PM_OK;
 
     PM_TRY(pm_objects_parse(e, t->data.instance_masks, where, o));
-    PM_TRY(check_room(t, o, height, width, where));
+    PM_TRY(check_room(t, o, where));
     PM_TRY(check_masks(o, height, width, where));
     PM_TRY(check_points(t, o, where));
     o->height = height; /* upright; records may have the size before the EXIF turn */
@@ -144,19 +147,22 @@ void pm_detection_close_record(struct pm_detection_record *record)
 
 /* ---- the members of a sample --------------------------------------------------------------- */
 
-int pm_detection_masks(const struct pm_objects *o, const char *where, uint8_t *masks)
+int pm_detection_runs(const struct pm_objects *o, const char *where, struct pm_runs *runs)
 {
-    const size_t pixels = (size_t)o->height * (size_t)o->width;
+    size_t bytes = 0;
     int err = PM_OK;
 
-    for (size_t i = 0; i < o->count && err == PM_OK; i++) {
-        const struct pm_object *one = &o->item[i];
-
-        if (one->mask_values || one->mask_size > 0)
-            err = pm_objects_mask(o, i, where, masks + i * pixels);
-        else
-            memset(masks + i * pixels, 0, pixels);
+    for (size_t i = 0; i < o->count; i++)
+        runs[i] = (struct pm_runs){ .height = o->height, .width = o->width };
+    for (size_t i = 0; i < o->count; i++) {
+        if (!o->item[i].mask_values && o->item[i].mask_size == 0)
+            continue;
+        PM_TRY(pm_objects_runs(o, i, where, &runs[i]));
+        bytes += runs[i].capacity * sizeof *runs[i].run;
+        if (bytes > most_bytes)
+            PM_TRY(fail_room(where, o->count, "as run lengths"));
     }
+out:
     return err;
 }
 
@@ -175,7 +181,6 @@ void pm_detection_keypoints(const struct pm_objects *o, int points, float *out)
 static int add_members(const struct pm_task *t, const struct pm_objects *o, const char *where,
                        struct pm_arena *a, struct pm_sample *out)
 {
-    const size_t pixels = (size_t)o->height * (size_t)o->width;
     const int points = t->data.num_keypoints;
     const struct pm_ints *mirrored = t->facts.data ? &t->facts.data->mirrored_points : NULL;
 
@@ -189,10 +194,17 @@ static int add_members(const struct pm_task *t, const struct pm_objects *o, cons
     }
     if (!t->data.instance_masks)
         return PM_OK;
-    uint8_t *masks = pm_arena_alloc(a, o->count * pixels + 1);
+    struct pm_runs *runs = pm_arena_alloc(a, o->count * sizeof *runs + 1);
+    const int err = pm_record_damage(pm_detection_runs(o, where, runs));
 
-    out->masks = masks;
-    return pm_record_damage(pm_detection_masks(o, where, masks));
+    for (size_t i = 0; i < o->count; i++) {
+        const struct pm_runs copy = pm_runs_copy(a, &runs[i]);
+
+        pm_runs_free(&runs[i]);
+        runs[i] = copy;
+    }
+    out->runs = runs;
+    return err;
 }
 
 int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,

@@ -1,6 +1,7 @@
 /* detection_truths: the true objects of a picture, which stay in host memory. Evaluation keeps
  * every object as the record has it, in pixels of the file. Training keeps the objects of the
  * fields, in pixels of the input, if they have members that are no fields. */
+#include "data/coco_mask.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
 
@@ -17,6 +18,9 @@ void pm_detection_free_truths(void *host)
     pm_free(truths->verified);
     pm_free(truths->keypoints);
     pm_free(truths->masks);
+    for (int i = 0; truths->runs && i < truths->count; i++)
+        pm_runs_free(&truths->runs[i]);
+    pm_free(truths->runs);
     pm_free(truths);
 }
 
@@ -53,7 +57,7 @@ static size_t pixels_of(const struct pm_detection_truths *t)
     return (size_t)t->height * (size_t)t->width;
 }
 
-/* Makes room for the members of at most `count` objects. */
+/* Makes room for at most `count` objects with their keypoints and placed masks. */
 static struct pm_detection_truths *start(int height, int width, size_t count, int points,
                                          bool masks)
 {
@@ -73,12 +77,15 @@ static struct pm_detection_truths *start(int height, int width, size_t count, in
 /* Keeps the members of object i as those of the last one. */
 static void keep_members(struct pm_detection_truths *t, size_t i)
 {
-    const size_t points = 2 * (size_t)t->points, pixels = pixels_of(t), n = (size_t)t->count;
+    const size_t points = 2 * (size_t)t->points, n = (size_t)t->count;
 
     if (t->points)
         points_to_pixels(t, t->keypoints + points * i, t->keypoints + points * n);
-    if (t->masks && i != n)
-        memcpy(t->masks + pixels * n, t->masks + pixels * i, pixels);
+    if (t->runs && i != n) {
+        pm_runs_free(&t->runs[n]);
+        t->runs[n] = t->runs[i];
+        t->runs[i] = (struct pm_runs){ 0 };
+    }
 }
 
 int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
@@ -86,7 +93,7 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
                            struct pm_detection_truths **out)
 {
     struct pm_detection_truths *made =
-        start(o->height, o->width, o->count, t->data.num_keypoints, t->data.instance_masks);
+        start(o->height, o->width, o->count, t->data.num_keypoints, false);
     int err = PM_OK;
 
     made->name = pm_record_id(e);
@@ -94,8 +101,12 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
     add_verified(o, made);
     if (made->points)
         pm_detection_keypoints(o, made->points, made->keypoints);
-    if (made->masks)
-        PM_TRY(pm_record_damage(pm_detection_masks(o, where, made->masks)));
+    if (t->data.instance_masks) {
+        made->runs = pm_calloc(o->count + 1, sizeof *made->runs);
+        made->count = (int)o->count; /* until the objects are listed, all are freed */
+        PM_TRY(pm_record_damage(pm_detection_runs(o, where, made->runs)));
+        made->count = 0;
+    }
     for (size_t i = 0; i < o->count; i++) {
         const struct pm_object *one = &o->item[i];
         struct pm_box_truth *truth = &made->truth[made->count];
@@ -110,6 +121,8 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
         keep_members(made, i);
         made->count++;
     }
+    for (size_t i = (size_t)made->count; made->runs && i < o->count; i++)
+        pm_runs_free(&made->runs[i]);
     *out = made, made = NULL;
 out:
     if (made)

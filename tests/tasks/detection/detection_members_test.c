@@ -1,6 +1,7 @@
 /* Masks and keypoints of a record travel with its boxes: through the augmentations to the host data
  * of training, and unchanged to that of evaluation. Each object's mask is its box without the upper
  * left quarter, and its two keypoints are the upper right and the lower left corner. */
+#include "data/coco_mask.h"
 #include "samples_common.h"
 
 enum { HEIGHT = 48, WIDTH = 64, POINTS = 2, STEPS = 30 };
@@ -77,8 +78,12 @@ static void evaluation(void **state)
         assert_true(fabsf(t->keypoints[0] - (float)boxes[1][0]) < 1e-4f &&
                     fabsf(t->keypoints[1] - (float)boxes[1][3]) < 1e-4f);
         assert_true(isnan(t->keypoints[2]) && isnan(t->keypoints[3]));
+        uint8_t mask[HEIGHT * WIDTH];
+
+        assert_true(!t->masks && t->runs[0].height == HEIGHT && t->runs[0].width == WIDTH);
+        pm_runs_decode(&t->runs[0], mask);
         for (int k = 0; k < HEIGHT * WIDTH; k++)
-            assert_int_equal(t->masks[k], in_mask(boxes[1], k / WIDTH, k % WIDTH));
+            assert_int_equal(mask[k], in_mask(boxes[1], k / WIDTH, k % WIDTH));
         pm_detection_free_truths(m.truths);
         pm_objects_free(&o);
     }
@@ -183,7 +188,7 @@ static void not_wanted(void **state)
     made(&s, true, &o, &m);
     assert_null(m.truths);
     made(&s, false, &o, &m);
-    assert_true(!m.truths->masks && !m.truths->keypoints);
+    assert_true(!m.truths->masks && !m.truths->runs && !m.truths->keypoints);
     pm_detection_free_truths(m.truths);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
@@ -250,14 +255,63 @@ static void refusals(void **state)
     pm_arena_destroy(&a);
 }
 
-/* The masks of 8 objects of 2^28 pixels fit into 2 GiB, those of 9 do not. */
-static void too_large(void **state)
+/* 500 objects of a picture of 4,000 x 6,000 pixels, as run lengths, are read for evaluation: the
+ * masks as pixels would need 12 GB. */
+static void many_objects(void **state)
 {
-    enum { SIDE_OF_2_TO_28 = 1 << 14 };
-    struct setup s = set_up_data(CONFIG("}}"), DATA), plain = set_up(CONFIG("}}"));
+    enum { LARGE_HEIGHT = 4000, LARGE_WIDTH = 6000, MANY = 500 };
+    struct setup s = set_up_data(CONFIG("}}"), DATA);
+    const struct pm_task *t = s.e->task;
+    struct pm_detection_truths *truths = NULL;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o, read = { 0 };
+    struct pm_example *e = NULL;
+    uint8_t *data = NULL;
+    size_t size = 0;
 
     (void)state;
-    for (int count = 8; count <= 9; count++) {
+    pm_objects_start(&o, LARGE_HEIGHT, LARGE_WIDTH);
+    o.has = PM_HAS_TEXT | PM_HAS_MASK | PM_HAS_RLE;
+    for (uint32_t i = 0; i < MANY; i++) {
+        const uint32_t begin = LARGE_HEIGHT * 10 * i;
+        const uint32_t run[] = { begin, LARGE_HEIGHT * 10, LARGE_HEIGHT * LARGE_WIDTH - begin -
+                                                               LARGE_HEIGHT * 10 };
+        struct pm_runs runs;
+        struct pm_str text = { 0 };
+
+        assert_int_equal(pm_runs_counts(run, 3, LARGE_HEIGHT, LARGE_WIDTH, "c", &runs), PM_OK);
+        pm_runs_print(&runs, &text);
+        add(&o, "cat", 0, 10 * i / (double)LARGE_WIDTH, 1, 10 * (i + 1) / (double)LARGE_WIDTH);
+        o.item[i].mask = pm_arena_copy(a, text.text, text.length);
+        o.item[i].mask_size = text.length;
+        pm_str_free(&text);
+        pm_runs_free(&runs);
+    }
+    record_of(&o, &data, &size);
+    assert_int_equal(pm_example_parse(data, size, "r", &e), PM_OK);
+    assert_int_equal(pm_detection_truths(t, e, LARGE_HEIGHT, LARGE_WIDTH, "r", &truths), PM_OK);
+    assert_int_equal(truths->count, MANY);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(pm_runs_area(&truths->runs[i]), LARGE_HEIGHT * 10);
+    assert_int_equal(pm_detection_objects(t, e, LARGE_HEIGHT, LARGE_WIDTH, "r", &read), PM_OK);
+    pm_detection_free_truths(truths);
+    pm_objects_free(&read);
+    pm_example_destroy(&e);
+    pm_free(data);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* Placed masks of 32 objects fit into 2 GiB if a mosaic has 2^26 pixels, those of 33 do not. */
+static void too_large(void **state)
+{
+    struct setup s = set_up_data(CONFIG("}}"), DATA), plain = set_up(CONFIG("}}"));
+    struct pm_task large = *s.e->task;
+
+    (void)state;
+    large.facts.height = large.facts.width = 1 << 12;
+    for (int count = 32; count <= 33; count++) {
         struct pm_objects o, read = { 0 };
         struct pm_example *e = NULL;
         uint8_t *data = NULL;
@@ -269,18 +323,17 @@ static void too_large(void **state)
             add(&o, "cat", 0, 0, 1, 1);
         record_of(&o, &data, &size);
         assert_int_equal(pm_example_parse(data, size, "r", &e), PM_OK);
-        assert_int_equal(pm_detection_objects(s.e->task, e, SIDE_OF_2_TO_28, SIDE_OF_2_TO_28, "r",
-                                              &read), count == 9 ? PM_ECORRUPT : PM_OK);
+        assert_int_equal(pm_detection_objects(&large, e, HEIGHT, WIDTH, "r", &read),
+                         count == 33 ? PM_ECORRUPT : PM_OK);
         pm_objects_free(&read);
-        assert_int_equal(pm_detection_objects(plain.e->task, e, SIDE_OF_2_TO_28, SIDE_OF_2_TO_28,
-                                              "r", &read), PM_OK);
+        assert_int_equal(pm_detection_objects(plain.e->task, e, HEIGHT, WIDTH, "r", &read), PM_OK);
         pm_objects_free(&read);
         pm_example_destroy(&e);
         pm_free(data);
         pm_objects_free(&o);
     }
-    assert_contains(pm_error_text(), "r: masks of 9 objects with 268435456 pixels each need more "
-                                     "than 2048 MiB");
+    assert_contains(pm_error_text(), "r: the masks of 33 objects need more than 2048 MiB in the "
+                                     "input's size");
     tear_down(&plain);
     tear_down(&s);
 }
@@ -290,7 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
         cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(not_wanted),
-        cmocka_unit_test(refusals), cmocka_unit_test(too_large),
+        cmocka_unit_test(refusals), cmocka_unit_test(too_large), cmocka_unit_test(many_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
