@@ -62,10 +62,6 @@ struct pm_runs;
 int pm_box_mask(const struct pm_runs *runs, int height, int width, int orientation,
                 const char *path, struct pm_objects *o, struct pm_object *object);
 
-/* Sets what each keypoint becomes in a mirrored picture: the point of the same name with "left" and
- * "right" exchanged, else itself. Returns false if there is no such pair; names may be NULL. */
-bool pm_mirrored_by_name(const char *const *names, int count, int *out);
-
 /* Makes the label map of a data set with these classes. path: a label map file, which must have
  * each of the names; or NULL: the classes as given, where an id of 0 means the place in the list,
  * from 1. The map is in a. PM_EDATA for a name that the file lacks, with the nearest one, and for

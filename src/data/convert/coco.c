@@ -12,6 +12,7 @@
 #include "data/convert/box_records.h"
 #include "data/convert/coco_json.h"
 #include "data/convert/polygon_check.h"
+#include "data/mirrored_points.h"
 
 struct coco_cfg {
     const char *annotations, *keypoints, *images, *split, *label_map;

@@ -129,6 +129,8 @@ struct pm_task {
     struct pm_task_facts facts;
     const struct pm_label_map *map;   /* borrowed from the facts' data; NULL: classes are numbers */
     struct pm_detection_data data;
+    int *mirrored;                    /* [data.num_keypoints], owned: as pm_sample.mirrored; NULL:
+                                       * unknown */
     struct pm_detection_loss loss;
     struct pm_detection_coder coder;
     struct pm_matcher matcher;
@@ -214,6 +216,9 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
 int pm_detection_runs(const struct pm_objects *o, const char *where, struct pm_runs *runs);
 /* Lists the keypoints, [count][points][2] in 0..1; NAN if not labelled. */
 void pm_detection_keypoints(const struct pm_objects *o, int points, float *out);
+/* Returns which keypoints change places in mirrored pictures, [data.num_keypoints]: as dataset.json
+ * says, else by their names in the label map. NULL: unknown. The caller frees it. */
+int *pm_detection_mirrored(const struct pm_task *t);
 /* A decoded record: its picture, and objects whose labels are classes of the net, from 1. */
 struct pm_detection_record {
     struct pm_example *example;

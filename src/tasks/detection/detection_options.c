@@ -538,6 +538,7 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->crowded = pm_calloc(1, sizeof *t->crowded);
     PM_TRY(read_all(facts->config, t));
     PM_TRY(check(t));
+    t->mirrored = pm_detection_mirrored(t);
     PM_TRY(facts->preprocessing->normal(facts->preprocessing_cfg, facts->channels, &normal));
     t->pads = normal.padded;
     read_best_scores(t);
@@ -555,6 +556,7 @@ void pm_detection_close(struct pm_task **t)
         pm_free((*t)->anchors);
         pm_free((*t)->best_scores);
         pm_free((*t)->crowded);
+        pm_free((*t)->mirrored);
     }
     pm_free(*t);
     *t = NULL;

@@ -3,6 +3,7 @@
  * (pm_objects_filter). A crowd is a box around many objects, so its weight is 0: anchors that
  * resemble it learn neither an object nor the background. */
 #include "data/coco_mask.h"
+#include "data/mirrored_points.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
 
@@ -177,12 +178,27 @@ void pm_detection_keypoints(const struct pm_objects *o, int points, float *out)
         }
 }
 
+int *pm_detection_mirrored(const struct pm_task *t)
+{
+    const struct pm_ints *given = &t->facts.data->mirrored_points;
+    const int points = t->data.num_keypoints;
+    int *out = pm_calloc((size_t)points + 1, sizeof *out);
+
+    if (given->count == points) {
+        for (int k = 0; k < points; k++)
+            out[k] = given->v[k];
+    } else if (!pm_mirrored_by_map(t->map, points, out)) {
+        pm_free(out);
+        out = NULL;
+    }
+    return out;
+}
+
 /* Adds the masks and keypoints that the config asks for. */
 static int add_members(const struct pm_task *t, const struct pm_objects *o, const char *where,
                        struct pm_arena *a, struct pm_sample *out)
 {
     const int points = t->data.num_keypoints;
-    const struct pm_ints *mirrored = t->facts.data ? &t->facts.data->mirrored_points : NULL;
 
     if (points) {
         float *keypoints = pm_arena_alloc(a, 2 * o->count * (size_t)points * sizeof(float) + 1);
@@ -190,7 +206,7 @@ static int add_members(const struct pm_task *t, const struct pm_objects *o, cons
         pm_detection_keypoints(o, points, keypoints);
         out->keypoints = keypoints;
         out->points = points;
-        out->mirrored = mirrored && mirrored->count == points ? mirrored->v : NULL;
+        out->mirrored = t->mirrored;
     }
     if (!t->data.instance_masks)
         return PM_OK;

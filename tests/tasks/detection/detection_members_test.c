@@ -144,6 +144,38 @@ static void training(void **state)
     tear_down(&s);
 }
 
+/* Without a permutation the names of the label map say which keypoints change places. */
+static void names_of_the_map(void **state)
+{
+    const char *before = setup_map;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+    int flips = 0;
+
+    (void)state;
+    setup_map = "item { name: 'cat' id: 1 } item { name: 'cow' id: 4 } item { name: 'dog' id: 2\n"
+                "keypoints { id: 0 label: 'left_eye' } keypoints { id: 1 label: 'right_eye' } }";
+    struct setup s = set_up_data(CONFIG(", \"augment\": [{\"name\": \"random_flip\"},"
+                                        " {\"name\": \"resize\"}]}}"), DATA);
+    setup_map = before;
+    fill(a, false, &o);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
+        const bool flip = m.images[0] > 0;
+        const int *b = boxes[0], y = flip ? b[2] : b[0], x = flip ? WIDTH - b[1] : b[3];
+
+        flips += flip;
+        assert_true(fabs((double)m.truths->keypoints[0] - (double)y * SIDE / HEIGHT) < 1e-4);
+        assert_true(fabs((double)m.truths->keypoints[1] - (double)x * SIDE / WIDTH) < 1e-4);
+        pm_detection_free_truths(m.truths);
+    }
+    assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
 /* The host data has the rows of the fields: the largest objects, without those that a row drops. */
 static void rows_of_the_fields(void **state)
 {
@@ -342,8 +374,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
-        cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(not_wanted),
-        cmocka_unit_test(refusals), cmocka_unit_test(too_large), cmocka_unit_test(many_objects),
+        cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(names_of_the_map),
+        cmocka_unit_test(not_wanted),
+        cmocka_unit_test(refusals), cmocka_unit_test(too_large),
+        cmocka_unit_test(many_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

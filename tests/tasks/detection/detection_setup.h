@@ -32,12 +32,14 @@ struct setup {
     struct pm_experiment *e;
 };
 
+/* The label map of the next setups. */
+static const char *setup_map = "item { name: 'cat' id: 1 } item { name: 'dog' id: 2 }\n"
+                               "item { name: 'cow' id: 4 display_name: 'a cow' }\n";
+
 /* Opens the experiment of a text whose "%s" becomes the label map's path. data: further keys of the
  * section. Returns the error. */
 static inline int open_setup(const char *text, const char *data, struct setup *s)
 {
-    static const char map[] = "item { name: 'cat' id: 1 } item { name: 'dog' id: 2 }\n"
-                              "item { name: 'cow' id: 4 display_name: 'a cow' }\n";
     *s = (struct setup){ .arena = pm_arena_create(), .folder = make_folder() };
     const struct pm_open_sections open = pm_train_choices(s->arena);
     const char *path = pm_arena_printf(s->arena, "%s/map.pbtxt", s->folder);
@@ -45,7 +47,7 @@ static inline int open_setup(const char *text, const char *data, struct setup *s
     const char *at = strstr(text, "%s\"");
     int err;
 
-    assert_int_equal(pm_file_write(path, map, sizeof map - 1), PM_OK);
+    assert_int_equal(pm_file_write(path, setup_map, strlen(setup_map)), PM_OK);
     pm_str_add(&whole, "%.*s%s\"%s%s", (int)(at - text), text, path, data, at + 3);
     err = pm_config_parse("t.json", whole.text, NULL, 0, &open, &s->config);
     if (err == PM_OK)
