@@ -52,7 +52,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *args, size_t begin, size_t e
         float *y = (float *)args->buf[3] + i * cols * c;
 
         for (size_t j = 0; j < cols; j++, y += c) {
-            const float *top = x + (size_t)col[j] * c;
+            const float *top = x + (size_t)(col[j] < 0 ? 0 : col[j]) * c;
 
             if (place[row] < 0 || col[j] < 0)
                 memset(y, 0, c * sizeof *y);

@@ -69,9 +69,10 @@ void pm_crops_parts(int samples, int bins, float *part)
     const int each = samples / bins;
 
     for (int i = 0; i < samples; i++) {
+        const int bin = i / each;
         const double at = each == 1 ? 0.5 : (double)(i % each) / (each - 1);
 
-        part[i] = (float)((i / each + at) / bins);
+        part[i] = (float)((bin + at) / bins);
     }
 }
 

@@ -61,7 +61,9 @@ static void weights_cpu(const struct pm_args *args, size_t begin, size_t end)
 static double weights_flops(const void *params, size_t count)
 {
     const struct crop_params *p = params;
-    return (double)count * (p->rows / p->bins_h + p->cols / p->bins_w);
+    const int tall = p->rows / p->bins_h, wide = p->cols / p->bins_w;
+
+    return (double)count * (tall + wide);
 }
 
 static const struct pm_kernel weights = {

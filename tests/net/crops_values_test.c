@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "device/every_device.h"
+#include "two_steps.h"
 
 enum { SIDE = 4, MOST = 4096 };
 
@@ -155,6 +156,67 @@ static void known_bins(struct pm_device *d)
         assert_true(y[i] == (i < 8 ? (float)(1 + i % 4) : 0));
 }
 
+/* The map is a variable, so its gradient can be read. The boxes overlap each other. */
+static const char layers[] =
+    "[{\"name\": \"m\", \"layer\": \"parameter\", \"shape\": [2, 9, 8, 32],"
+    "  \"init\": \"normal(1)\", \"inputs\": [\"images\"]},"
+    " {\"name\": \"f\", \"layer\": \"slice\", \"size\": [-1, 2, 6, 3], \"inputs\": [\"images\"]},"
+    " {\"name\": \"r\", \"layer\": \"reshape\", \"shape\": [0, -1, 4]},"
+    " {\"name\": \"b\", \"layer\": \"sigmoid\"},"
+    " {\"name\": \"c\", \"layer\": \"crop_and_resize\", \"size\": 5, \"inputs\": [\"m\", \"b\"]},"
+    " {\"name\": \"d\", \"layer\": \"reshape\", \"shape\": [2, -1]},"
+    " {\"name\": \"s\", \"layer\": \"sensitive_crops\", \"bins\": 2, \"size\": 4,"
+    "  \"inputs\": [\"m\", \"b\"]},"
+    " {\"name\": \"e\", \"layer\": \"reshape\", \"shape\": [2, -1]},"
+    " {\"name\": \"j\", \"layer\": \"concat\", \"axis\": 1, \"inputs\": [\"d\", \"e\"]},"
+    " {\"name\": \"y\", \"layer\": \"fully_connected\", \"units\": 10}]";
+
+static struct two_steps steps_with(int threads, enum pm_recompute recompute)
+{
+    const struct pm_device_options options = { .threads = threads };
+    struct pm_heads heads = { 0 };
+    struct pm_net *net = list_net(layers, 2, 9, 8, &heads);
+    struct pm_device_info *list;
+    struct pm_device *d = NULL;
+    size_t count, index;
+    struct two_steps r;
+
+    ok(net->error);
+    add_head_losses(net, &heads);
+    ok(net->error);
+    ok(pm_device_list(&list, &count));
+    ok(pm_device_find(list, count, "cpu", "test", &index));
+    ok(pm_device_open(&list[index], &options, &d));
+    r = two_steps(d, net, 1, recompute);
+    pm_device_close(&d);
+    pm_free(list);
+    pm_net_destroy(&net);
+    return r;
+}
+
+/* Threads share the gradient's rows, not its sums: their number changes no bit. Nor does computing
+ * the samples' places again. */
+static void same_bits(void **state)
+{
+    const struct two_steps one = steps_with(1, PM_RECOMPUTE_OFF),
+                           three = steps_with(3, PM_RECOMPUTE_OFF),
+                           again = steps_with(1, PM_RECOMPUTE_MOST);
+    const float *gradient = (const float *)one.bits;
+    size_t changed = 0;
+
+    (void)state;
+    assert_int_equal(one.bytes, three.bytes);
+    assert_memory_equal(one.bits, three.bits, one.bytes);
+    assert_true(again.again > 0);
+    assert_memory_equal(one.bits, again.bits, one.bytes);
+    for (size_t i = 0; i < (size_t)2 * 9 * 8 * 32; i++)
+        changed += gradient[i] != 0;
+    assert_true(changed > 2 * 9 * 8 * 32 / 4); /* the boxes cover more than a quarter of the map */
+    pm_free(one.bits);
+    pm_free(three.bits);
+    pm_free(again.bits);
+}
+
 static void refused(const char *layer, int channels, bool flat, const char *text)
 {
     struct pm_net *net = pm_net_create();
@@ -171,6 +233,20 @@ static void refused(const char *layer, int channels, bool flat, const char *text
     pm_net_destroy(&net);
 }
 
+/* Tables that int cannot count. The inputs have no memory yet. */
+static void refused_size(void)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *in[2] = { pm_net_input(net, "map", PM_SHAPE4(1, 2000, 2000, 1), PM_F32),
+                              pm_net_input(net, "boxes", PM_SHAPE3(1, 1 << 20, 4), PM_F32) };
+
+    pm_net_add_many(net, "y", in, 2, "crop_and_resize size=1");
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "y: boxes of 1x1048576x4 need tables of more than 2^31 "
+                                            "- 1 numbers for a map of 2000x2000"));
+    pm_net_destroy(&net);
+}
+
 static void messages(void **state)
 {
     (void)state;
@@ -184,6 +260,7 @@ static void messages(void **state)
     refused("crop_and_resize size=0", 9, false, "0 is outside 1..1024");
     refused("crop_and_resize", 9, true, "boxes of n x R x 4, not 2x5x4x9 and 2x4");
     refused("crop_and_resize", 9, false, "the number of valid boxes, must be 2 integers");
+    refused_size();
 }
 
 static void known_crops_test(void **state) { (void)state; on_every_device(known_crops); }
@@ -196,6 +273,7 @@ int main(void)
         cmocka_unit_test(known_crops_test),
         cmocka_unit_test(last_row_test),
         cmocka_unit_test(known_bins_test),
+        cmocka_unit_test(same_bits),
         cmocka_unit_test(messages),
     };
 
