@@ -50,6 +50,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.box_coder", NULL, NULL, "box_coder"),
     KEY("model.matcher", NULL, NULL, "matcher, similarity_calculator"),
     KEY("model.anchors_outside", NULL, NULL, "clip_anchors_to_image"),
+    KEY("model.number_of_stages", NULL, NULL, "number_of_stages"),
     KEY("model.post_processing", NULL, NULL,
         "post_processing, batch_non_max_suppression, score_converter"),
     KEY("model.meta", NULL, NULL, "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),

@@ -3,12 +3,13 @@
  * and the background. So it is a detector with one map and is built as one (ssd.h). Names and
  * defaults are those of TensorFlow's Object Detection API (meta_architectures/
  * faster_rcnn_meta_arch.py). The classifier's last block, which the API builds in this stage
- * without ever training it, is not built. The second stage does not exist yet. */
+ * without ever training it, is not built. The second stage does not exist yet: the task refuses
+ * number_of_stages 2. */
 #include "nets/ssd.h"
 
 #define OPTIONS(factor, decay, epsilon)                                                            \
     {                                                                                              \
-        PM_NETS_DEPTH(factor, 8),                                                                  \
+        PM_NETS_DEPTH(factor, 16),                                                                 \
         PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                  \
                   "decay of batch norm's moving averages"),                                        \
         PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                               \
@@ -16,8 +17,6 @@
         PM_BOOL(pm_nets_options, batch_norm_train, false,                                          \
                 "normalise with the statistics of the batch; false: with the moving averages, "    \
                 "which then do not change: start from a pretrained checkpoint"),                   \
-        PM_INT(pm_ssd_options, number_of_stages, 2, 1, 2,                                          \
-               "1: only propose regions, which are boxes of one class; 2 does not exist yet"),     \
         PM_JSON(pm_ssd_options, anchors, PM_SSD_HELP_ANCHORS),                                     \
         PM_INT(pm_ssd_options, first_stage_atrous_rate, 1, 1, 16,                                  \
                "dilation of the convolution before the first stage's predictor"),                  \
@@ -27,8 +26,6 @@
                "channels of this convolution"),                                                    \
         PM_JSON(pm_ssd_options, box_predictor, PM_SSD_HELP_PREDICTOR),                             \
         PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                             \
-        PM_BOOL(pm_ssd_options, background_class, true,                                            \
-                "predict the background as a class of its own, column 0 of the logits"),           \
         { 0 },                                                                                     \
     }
 #define ANCHORS                                                                                    \
@@ -53,26 +50,12 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
     const struct pm_unit u = {
         .name = "Conv", .filters = s->o->first_stage_box_predictor_depth,
         .kernel = s->o->first_stage_box_predictor_kernel_size,
-        .rate = s->o->first_stage_atrous_rate,
+        .rate = s->o->first_stage_atrous_rate, .activation = "relu6",
     };
 
     s->maps[0] = pm_unit_build(s, &s->hyperparams, &u,
                                pm_pyramid_map(s, &s->form->extractor->maps[0]));
     s->count = 1;
-}
-
-static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
-                  int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
-{
-    if (o->number_of_stages == 2)
-        net->error = pm_fail(PM_ECONFIG, "model.number_of_stages: 2, but the second stage does not "
-                             "exist yet: set it to 1, and data.class_agnostic=true, to train the "
-                             "stage that proposes regions, or choose an ssd net");
-    else if (num_classes != 1)
-        net->error = pm_fail(PM_ECONFIG, "model.number_of_stages: 1 predicts one class, not %d: "
-                             "set data.class_agnostic=true", num_classes);
-    else
-        pm_ssd_build(form, net, images, num_classes, o, heads);
 }
 
 #define NET(id, base, text, prep, factor, decay, epsilon)                                          \
@@ -88,7 +71,7 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
             .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,          \
         };                                                                                         \
                                                                                                    \
-        build(&form, net, images, num_classes, options, heads);                                    \
+        pm_ssd_build(&form, net, images, num_classes, options, heads);                             \
     }                                                                                              \
     const struct pm_net_row pm_net_row_faster_rcnn_##id = {                                        \
         .name = "faster_rcnn_" #id, .help = "Faster R-CNN, first stage: " text,                    \

@@ -67,7 +67,7 @@ static struct pm_node *depthwise(const struct pm_ssd *s, const struct pm_hyperpa
     return pm_net_add_shared(s->net, of_level(s, u, u->name), x, shared(s, u, u->name),
                              "depthwise_conv2d %s weights_init=%s regularize=%s %s",
                              pm_nets_window(s->net->arena, &s->nets, u->kernel,
-                                            u->stride ? u->stride : 1, u->rate ? u->rate : 1),
+                                            u->stride ? u->stride : 1, 1),
                              h->initializer, yes_or_no(h->regularize), tail);
 }
 

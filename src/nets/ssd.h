@@ -27,9 +27,8 @@ struct pm_ssd_options {
     int fpn_min_level, fpn_max_level, additional_layer_depth;
     int upsampling;               /* of retinanet: UPSAMPLING_... in retinanet.c */
     bool separate_heads;          /* of retinanet: every level has a predictor of its own */
-    int number_of_stages;         /* of faster_rcnn nets, as are the next ones */
     int first_stage_atrous_rate, first_stage_box_predictor_kernel_size,
-        first_stage_box_predictor_depth;
+        first_stage_box_predictor_depth; /* of faster_rcnn nets */
 };
 
 #define PM_SSD_HELP_ANCHORS                                                                        \
@@ -136,7 +135,8 @@ const char *pm_hyperparams_activation(const struct pm_hyperparams *h);
 struct pm_unit {
     const char *name;        /* scope of its variables */
     int filters;             /* 0: a depthwise convolution of as many channels as the input has */
-    int kernel, stride, rate; /* stride 0 and rate (dilation) 0 are 1 */
+    int kernel, stride;      /* stride 0 is 1 */
+    int rate;                /* dilation of a full convolution; 0 is 1 */
     bool separable;          /* a depthwise window, then 1x1, with nothing between them */
     bool linear;             /* no activation */
     bool plain;              /* neither batch norm nor activation, but a bias */

@@ -192,7 +192,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     cJSON *defaults = cJSON_Parse(form->hyperparams);
     struct pm_ssd s = {
         .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
-        .columns = num_classes + o->background_class,
+        .columns = form->pyramid == PM_SSD_FIRST_STAGE ? 2 : num_classes + o->background_class,
         .hyperparams_json = merged(net, "hyperparams", defaults, o->hyperparams),
     };
 

@@ -78,8 +78,8 @@ static void messages(void **state)
                                        "'schedule.base_lr'?" },
         { "{\"lr\": 1}", "t.json:1: lr: unknown key, did you mean 'schedule.base_lr'?" },
         { "{\"optimizer\": \"adam\"}", "optimizer: unknown key, did you mean 'optim.name'?" },
-        { "{\"master\": \"\"}", "t.json:1: master: this flag has no counterpart: one process; "
-                              "there is no server to name. Remove it" },
+        { "{\"master\": \"\"}", "t.json:1: master: this flag has no counterpart: "
+          "`mpirun` connects the processes. Remove it" },
         { "{\"run\": {\"master\": \"\"}}", "run.master: this flag has no counterpart" },
         { "{\"data\": {\"num_readers\": 1}}", "data.num_readers: unknown key, did you mean "
                                             "'data.threads'?" },

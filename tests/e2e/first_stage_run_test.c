@@ -84,7 +84,8 @@ static void sampled(void **state)
     assert_true(logged("whole", 24, "loss/localization_loss") > 0);
 }
 
-/* A net that learns: with batch norm trained, the boxes of the training pictures are found. */
+/* A net that learns: with batch norm trained, the boxes of the training pictures are found.
+ * Two other seeds gave 0.79 and 0.81. */
 static void learns(void **state)
 {
     struct result r;
@@ -151,13 +152,16 @@ static void refused(void **state)
 {
     (void)state;
     check(run(NULL, "train %s run.folder=%s model.number_of_stages=2", in("net.json"), in("bad")),
-          2, "model.number_of_stages: 2, but the second stage does not exist yet");
+          2, "model.number_of_stages: 2, but the second stage of faster_rcnn_mobilenet_v1");
     check(run(NULL, "train %s run.folder=%s data.class_agnostic=false", in("net.json"), in("bad")),
-          2, "model.number_of_stages: 1 predicts one class, not 4: set data.class_agnostic=true");
+          2, "model.number_of_stages: 1 predicts boxes of one class: set data.class_agnostic=true");
     check(run(NULL, "train %s run.folder=%s input.size=32", in("net.json"), in("bad")), 2,
           "faster_rcnn_mobilenet_v1");
+    check(run(NULL, "train %s run.folder=%s model.anchors.scales='[1]'", in("net.json"),
+              in("bad")), 2, "model.anchors_outside: prune leaves none of the 72 anchors");
     check(run(NULL, "train %s run.folder=%s loss.random_example_sampler={}", in("net.json"),
-              in("bad")), 2, "loss.minibatch_sampler: not together");
+              in("bad")), 2, "loss.random_example_sampler: not together with "
+          "loss.minibatch_sampler");
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static inline bool has_mpirun(void)
  * mpirun. */
 static inline pid_t start_long(const char *name, int ranks, const char *more)
 {
-    static char arguments[2048];
+    static char arguments[8192];
     const struct how how = { .environment = launcher(ranks, "") };
     pid_t pid;
 
@@ -103,7 +103,7 @@ static inline pid_t start_long(const char *name, int ranks, const char *more)
              "train %s run.folder=%s run.steps=200000 run.log_every_steps=20 devices='[\"cpu\"]' "
              "%s", in("net.json"), in("%s", name), more);
     pid = start(&how, in("%s.run", name), arguments);
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 2400; i++) { /* two minutes, for machines that other work keeps busy */
         struct stat s;
 
         if (stat(in("%s/metrics.jsonl", name), &s) == 0 && s.st_size > 2000)

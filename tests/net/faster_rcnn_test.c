@@ -3,12 +3,11 @@
 #include "named_net.h"
 
 #include "layers/anchors.h"
-
-static const char alone[] = "{\"number_of_stages\": 1}";
+#include "tasks/detection/matching.h"
 
 static struct pm_net *built(const char *name, int size, const char *options, struct pm_heads *heads)
 {
-    struct pm_net *net = named_net(name, 2, size, size, 1, options, heads);
+    struct pm_net *net = named_net(name, 2, size, size, 5, options, heads); /* 5: not used */
 
     if (net->error)
         fail_msg("%s at %d: %s", name, size, pm_error_text());
@@ -41,7 +40,7 @@ static void counts(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
         struct pm_heads heads = { 0 };
-        struct pm_net *net = built(nets[i].name, 320, alone, &heads);
+        struct pm_net *net = built(nets[i].name, 320, NULL, &heads);
         int variables, parameters;
 
         count(net, &variables, &parameters);
@@ -69,7 +68,7 @@ static void expect_variable(const struct pm_net *net, const char *name, struct p
 static void names(void **state)
 {
     struct pm_heads heads = { 0 };
-    struct pm_net *net = built("faster_rcnn_resnet50", 97, alone, &heads);
+    struct pm_net *net = built("faster_rcnn_resnet50", 97, NULL, &heads);
 
     (void)state;
     assert_int_equal(heads.count, 3);
@@ -93,8 +92,8 @@ static void names(void **state)
     assert_true((float)variable(net, "Conv/weights")->init.a == 0.01f);
     assert_false(variable(net, "Conv/weights")->regularize);
     pm_net_destroy(&net);
-    net = built("faster_rcnn_mobilenet_v1", 97, "{\"number_of_stages\": 1, \"depth_multiplier\": "
-                "0.5, \"first_stage_box_predictor_depth\": 64, "
+    net = built("faster_rcnn_mobilenet_v1", 97, "{\"depth_multiplier\": 0.5, "
+                "\"first_stage_box_predictor_depth\": 64, "
                 "\"first_stage_box_predictor_kernel_size\": 1}", &heads);
     expect_variable(net, "FirstStageFeatureExtractor/MobilenetV1/Conv2d_11_pointwise/weights",
                     PM_SHAPE4(1, 1, 256, 256));
@@ -110,7 +109,7 @@ static void anchors(void **state)
 {
     static const double ratios[] = { 0.5, 1, 2 };
     struct pm_heads heads = { 0 };
-    struct pm_net *net = built("faster_rcnn_mobilenet_v1", 160, alone, &heads);
+    struct pm_net *net = built("faster_rcnn_mobilenet_v1", 160, NULL, &heads);
     float boxes[10 * 10 * 12][4];
 
     (void)state;
@@ -126,22 +125,49 @@ static void anchors(void **state)
     pm_net_destroy(&net);
 }
 
+/* Pruning keeps the anchors that are inside in whole pixels, also those that touch the border. */
+static void touching(void **state)
+{
+    static const struct { int size, side; } cases[] = {
+        { 224, 160 }, { 448, 160 }, { 256, 160 }, { 384, 160 }, { 450, 192 }, { 650, 192 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        const int size = cases[i].size, cells = (size + 15) / 16;
+        struct pm_heads heads = { 0 };
+        char options[100];
+        int inside = 0;
+
+        snprintf(options, sizeof options, "{\"anchors\": {\"scales\": [%g], "
+                 "\"aspect_ratios\": [1]}}", cases[i].side / 256.0);
+        struct pm_net *net = built("faster_rcnn_mobilenet_v1", size, options, &heads);
+        float *boxes = pm_malloc((size_t)cells * (size_t)cells * 4 * sizeof *boxes);
+
+        pm_anchors_write(pm_heads_find(&heads, "anchors"), boxes);
+        struct pm_anchor_index *x = pm_anchor_index_create(boxes, cells * cells);
+        for (int k = 0; k < cells; k++)
+            inside += 16 * k - cases[i].side / 2 >= 0 && 16 * k + cases[i].side / 2 <= size;
+        assert_int_equal(pm_anchor_index_prune(x), inside * inside);
+        pm_anchor_index_destroy(&x);
+        pm_free(boxes);
+        pm_net_destroy(&net);
+    }
+}
+
 static void refused(void **state)
 {
-    static const struct { const char *name; int size, classes; const char *options, *message; }
-    cases[] = {
-        { "faster_rcnn_resnet50", 97, 1, NULL, "the second stage does not exist yet" },
-        { "faster_rcnn_resnet50", 97, 3, alone, "set data.class_agnostic=true" },
-        { "faster_rcnn_resnet50", 32, 1, alone, "33" },
-        { "faster_rcnn_mobilenet_v1", 97, 1,
-          "{\"number_of_stages\": 1, \"anchors\": {\"type\": \"square\"}}", "model.anchors.type" },
+    static const struct { const char *name; int size; const char *options, *message; } cases[] = {
+        { "faster_rcnn_resnet50", 32, NULL, "33" },
+        { "faster_rcnn_mobilenet_v1", 97,
+          "{\"anchors\": {\"type\": \"square\"}}", "model.anchors.type" },
     };
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
         struct pm_heads heads = { 0 };
-        struct pm_net *net = named_net(cases[i].name, 2, cases[i].size, cases[i].size,
-                                       cases[i].classes, cases[i].options, &heads);
+        struct pm_net *net = named_net(cases[i].name, 2, cases[i].size, cases[i].size, 3,
+                                       cases[i].options, &heads);
 
         assert_int_equal(net->error, PM_ECONFIG);
         assert_contains(pm_error_text(), cases[i].message);
@@ -153,7 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),  cmocka_unit_test(names),
-        cmocka_unit_test(anchors), cmocka_unit_test(refused),
+        cmocka_unit_test(anchors), cmocka_unit_test(touching),
+        cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

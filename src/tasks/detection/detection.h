@@ -69,8 +69,8 @@ struct pm_detection_sampler {
     bool on;             /* loss.random_example_sampler is an object */
     float positive_sample_fraction;
 };
-/* loss.minibatch_sampler; of Faster R-CNN's first stage (first_stage_minibatch_size,
- * first_stage_positive_balance_fraction) */
+/* loss.minibatch_sampler: first_stage_minibatch_size and first_stage_positive_balance_fraction of
+ * the API's Faster R-CNN */
 struct pm_detection_minibatch {
     bool on;             /* loss.minibatch_sampler is an object */
     int batch_size;      /* most anchors of a picture that count */
@@ -80,7 +80,7 @@ struct pm_detection_minibatch {
 enum pm_anchors_outside {
     PM_OUTSIDE_AUTO,  /* as the net's recipe says, else KEEP */
     PM_OUTSIDE_KEEP,  /* nothing */
-    PM_OUTSIDE_PRUNE, /* training ignores them; otherwise as CLIP */
+    PM_OUTSIDE_PRUNE, /* losses ignore them; in outputs they are clipped to the input */
     PM_OUTSIDE_CLIP,  /* they are clipped to the input */
 };
 enum pm_normalize_over { PM_NORMALIZE_BATCH, PM_NORMALIZE_CLONE };
@@ -97,6 +97,7 @@ struct pm_detection_data {
 struct pm_detection_model {
     const struct cJSON *box_coder, *matcher, *post_processing;
     int anchors_outside;   /* enum pm_anchors_outside */
+    int number_of_stages;  /* of faster_rcnn nets */
 };
 struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
 struct pm_detection_loss {
@@ -179,6 +180,9 @@ extern const struct pm_opt pm_detection_data_opts[]; /* of struct pm_detection_d
 extern const struct pm_task_section pm_detection_sections[];
 extern const struct pm_task_default pm_detection_defaults[];
 int pm_detection_check_config(const struct pm_config *c);
+/* Sets the members of t that come from the config's sections. */
+int pm_detection_read_config(const struct pm_config *c, struct pm_task *t);
+/* detection_open.c: hooks of pm_task_row. */
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_detection_close(struct pm_task **t);
 /* For the exported model's metadata: post-processing, and score_threshold for drawing:
@@ -318,7 +322,8 @@ void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader
                                  const float *weights, int32_t *matches, int anchors);
 /* loss.minibatch_sampler: keeps at most batch_size random anchors of an example, of which at most
  * positive_fraction are positive, and ignores the others (Faster R-CNN, section 3.1.3 of Ren et al.
- * 2015). Returns the number of kept ones. The rest is as above. */
+ * 2015). An anchor that matches a box of weight 0 is ignored, too. Returns the number of kept ones.
+ * weights [boxes], matches [anchors]. Thread-safe. */
 int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loader_record *r,
                                   const float *weights, int32_t *matches, int anchors);
 /* Returns the field truth_classes of one example. */

@@ -190,8 +190,12 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
     t->anchors[t->anchors_count++] =
         (struct pm_detection_anchors){ frame, count, pm_anchor_index_create(boxes, count),
                                        maps_of(node, frame) };
-    if (t->anchors_outside == PM_OUTSIDE_PRUNE)
-        pm_anchor_index_prune(t->anchors[t->anchors_count - 1].index);
     pm_free(boxes);
+    if (t->anchors_outside == PM_OUTSIDE_PRUNE &&
+        pm_anchor_index_prune(t->anchors[t->anchors_count - 1].index) == 0)
+        return pm_fail(PM_ECONFIG, "model.anchors_outside: prune leaves none of the %d anchors, "
+                       "because none is wholly inside the input of %dx%d: give the anchors smaller "
+                       "scales, set a larger input.size, or set model.anchors_outside=clip", count,
+                       frame.height, frame.width);
     return PM_OK;
 }

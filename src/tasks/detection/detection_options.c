@@ -1,8 +1,6 @@
-/* detection_options: the task's part of the config: options and checks of combinations. Also
- * creates the task's object from them and from the data. The objects' keys have the names of
- * TensorFlow's Object Detection API. */
+/* detection_options: the task's part of the config: options and checks of combinations. The
+ * objects' keys have the names of TensorFlow's Object Detection API. */
 #include "tasks/detection/detection.h"
-#include "tasks/record.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -63,9 +61,12 @@ static const struct pm_opt model[] = {
             "detection: scores and non-maximum suppression, an object with the keys below; null = "
             "their defaults; retinanet_50 and retinanet_101: the numbers of keras-retinanet"),
     PM_ENUM(pm_detection_model, anchors_outside, PM_OUTSIDE_AUTO, "auto|keep|prune|clip",
-            "detection: anchors that are not wholly inside the input: keep; prune: training "
-            "ignores them, and prediction clips them to the input; clip: always clipped; auto = "
-            "prune for faster_rcnn nets, else keep"),
+            "detection: anchors that are not wholly inside the input: keep; prune: losses ignore "
+            "them, and prediction clips them to the input; clip: always clipped; auto = prune for "
+            "faster_rcnn nets, else keep"),
+    PM_INT(pm_detection_model, number_of_stages, 2, 1, 2,
+           "detection, faster_rcnn nets: 1 = only propose regions, boxes of one class; 2 does not "
+           "exist yet. Other nets ignore it"),
     { 0 },
 };
 
@@ -113,8 +114,8 @@ static const struct pm_opt loss[] = {
             "ones, an object with the key below; null = of all anchors"),
     PM_JSON(pm_detection_loss, minibatch_sampler,
             "detection: take the loss of a few random anchors of each picture, and divide it by "
-            "their number, an object with the keys below; null = of all anchors, but in "
-            "faster_rcnn nets with its defaults"),
+            "their number, an object with the keys below; null = of all anchors. faster_rcnn nets "
+            "always do this; there null = the defaults below"),
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
             "device's part, as in the original; with batch, devices of any shares learn the same"),
@@ -258,12 +259,31 @@ int pm_detection_read_object(const struct pm_config *c, const char *key, const s
     return pm_opts_parse(opts, object, NULL, out, c->arena, pm_detection_place(c, key));
 }
 
+/* Only the first stage of Faster R-CNN exists. */
+static int check_stages(const struct pm_config *c, const struct pm_detection_model *m,
+                        bool class_agnostic)
+{
+    if (!pm_detection_of_net(c, "model.anchors_outside"))
+        return PM_OK;
+    if (m->number_of_stages == 2)
+        return pm_fail(PM_ECONFIG, "%s: 2, but the second stage of %s does not exist yet: set it "
+                       "to 1, and data.class_agnostic=true, to train the stage that proposes "
+                       "regions, or choose an ssd net",
+                       pm_detection_place(c, "model.number_of_stages"), c->model.name);
+    if (!class_agnostic)
+        return pm_fail(PM_ECONFIG, "%s: 1 predicts boxes of one class: set "
+                       "data.class_agnostic=true",
+                       pm_detection_place(c, "model.number_of_stages"));
+    return PM_OK;
+}
+
 static int read_model(const struct pm_config *c, struct pm_task *t)
 {
     struct pm_detection_model m;
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model, &m));
+    PM_TRY(check_stages(c, &m, t->data.class_agnostic));
     PM_TRY(pm_detection_read_coder(c, m.box_coder, &t->coder));
     PM_TRY(pm_detection_read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, pm_detection_place(c, "model.matcher")));
@@ -298,6 +318,23 @@ bool pm_detection_is_softmax(const struct pm_task *t)
     return t->class_loss.type == PM_CLASS_SOFTMAX || t->class_loss.type == PM_CLASS_LOGITS_SOFTMAX;
 }
 
+/* The minibatch of anchors leaves no room for other choices and divisors. */
+static int check_minibatch(const struct pm_config *c, const struct pm_task *t)
+{
+    const char *other = t->miner.on                                   ? "hard_example_miner"
+                        : t->anchor_sampler.on                        ? "random_example_sampler"
+                        : t->loss.normalize_over == PM_NORMALIZE_CLONE ? "normalize_over"
+                        : !t->loss.normalize_by_matches               ? "normalize_by_matches"
+                                                                      : NULL;
+
+    if (!t->minibatch.on || !other)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: not together with loss.minibatch_sampler%s, which chooses the "
+                   "anchors of each picture and divides by their number: remove the key",
+                   pm_detection_place(c, pm_arena_printf(c->arena, "loss.%s", other)),
+                   t->loss.minibatch_sampler ? "" : ", which this net always has");
+}
+
 static int read_loss(const struct pm_config *c, struct pm_task *t)
 {
     const struct pm_detection_class_loss *l = &t->class_loss;
@@ -319,10 +356,7 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
                                     minibatch, &t->minibatch));
     t->minibatch.on =
         t->loss.minibatch_sampler || pm_detection_of_net(c, "loss.minibatch_sampler");
-    if (t->minibatch.on && (t->miner.on || t->anchor_sampler.on))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: not together with loss.%s, which also chooses anchors: "
-                       "remove one of the two", pm_detection_place(c, "loss.minibatch_sampler"),
-                       t->miner.on ? "hard_example_miner" : "random_example_sampler"));
+    PM_TRY(check_minibatch(c, t));
     if (!t->loss.classification && !pm_detection_of_net(c, "loss.classification"))
         t->class_loss.alpha = 0.25f;
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
@@ -415,7 +449,7 @@ out:
     return err;
 }
 
-static int read_all(const struct pm_config *c, struct pm_task *t)
+int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
 {
     int err = PM_OK;
 
@@ -450,7 +484,7 @@ int pm_detection_check_config(const struct pm_config *c)
 {
     struct pm_task t = { .data = { 0 } };
 
-    return read_all(c, &t);
+    return pm_detection_read_config(c, &t);
 }
 
 int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
@@ -482,82 +516,4 @@ int pm_detection_add_threshold(const struct pm_task *t, struct cJSON *object)
     else
         cJSON_AddNumberToObject(object, "score_threshold", t->score_threshold);
     return PM_OK;
-}
-
-/* ---- the object -------------------------------------------------------------------------- */
-
-static int check(const struct pm_task *t)
-{
-    const struct pm_task_facts *s = &t->facts;
-    int err = PM_OK;
-
-    PM_TRY(pm_record_check(s, 1));
-    PM_TRY(pm_record_check_augment(
-        s, PM_CARRIES_BOXES | (t->data.instance_masks ? PM_CARRIES_MASKS : 0u) |
-               (t->data.num_keypoints ? PM_CARRIES_KEYPOINTS : 0u)));
-    for (int i = 0; t->map && i < t->map->count; i++)
-        if (t->map->item[i].id > s->num_classes)
-            PM_TRY(pm_fail(PM_ECONFIG, "model.num_classes: %d, but the label map has a class with "
-                           "the number %d, \"%s\": raise model.num_classes, or remove the key",
-                           s->num_classes, t->map->item[i].id, t->map->item[i].name));
-    if (s->num_classes > PM_DETECTION_CLASSES)
-        PM_TRY(pm_fail(PM_ECONFIG, "model.num_classes: %d is outside 1..%d", s->num_classes,
-                       PM_DETECTION_CLASSES));
-    if (s->preprocessing->channels && s->preprocessing->channels != s->channels)
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "input.preprocessing: \"%s\" needs %d channels, but the input has %d: set "
-                       "input.channels, or another preprocessing",
-                       s->preprocessing->name, s->preprocessing->channels, s->channels));
-out:
-    return err;
-}
-
-/* A missing evaluation is an error only where boxes are to be drawn. */
-static void read_best_scores(struct pm_task *t)
-{
-    const int classes = t->facts.num_classes;
-    const char *run = t->facts.config->run.folder;
-
-    if (!t->best_threshold || !run)
-        return;
-    t->best_scores = pm_calloc((size_t)classes, sizeof *t->best_scores);
-    if (pm_detection_best_scores(run, classes, t->best_scores))
-        return;
-    pm_free(t->best_scores);
-    t->best_scores = NULL;
-}
-
-int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
-{
-    struct pm_task *t = pm_calloc(1, sizeof *t);
-    struct pm_normal normal;
-    int err = PM_OK;
-
-    t->facts = *facts;
-    t->map = facts->data->box_labels;
-    t->crowded = pm_calloc(1, sizeof *t->crowded);
-    PM_TRY(read_all(facts->config, t));
-    PM_TRY(check(t));
-    t->mirrored = pm_detection_mirrored(t);
-    PM_TRY(facts->preprocessing->normal(facts->preprocessing_cfg, facts->channels, &normal));
-    t->pads = normal.padded;
-    read_best_scores(t);
-    *out = t, t = NULL;
-out:
-    pm_detection_close(&t);
-    return err;
-}
-
-void pm_detection_close(struct pm_task **t)
-{
-    if (*t) {
-        for (size_t i = 0; i < (*t)->anchors_count; i++)
-            pm_anchor_index_destroy(&(*t)->anchors[i].index);
-        pm_free((*t)->anchors);
-        pm_free((*t)->best_scores);
-        pm_free((*t)->crowded);
-        pm_free((*t)->mirrored);
-    }
-    pm_free(*t);
-    *t = NULL;
 }

@@ -101,6 +101,9 @@ void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
     const size_t most = (size_t)t->data.max_boxes;
     double sum = 0;
 
+    /* The layer divides by all examples; the loss of evaluation is the mean of the valid ones. */
+    for (int i = 0; t->minibatch.on && anchors && i < b->valid && b->valid < b->examples; i++)
+        ((float *)b->field[PM_FIELD_NORMALIZER])[i] *= (float)b->valid / (float)b->examples;
     if (!has_whole_normalizer(sampler, b))
         return;
     const size_t count = (size_t)anchors->count;

@@ -75,29 +75,29 @@ int pm_detection_soft_labels(const struct pm_task *t, const struct pm_objects *o
 
 /* ---- which anchors count ----------------------------------------------------------------- */
 
-/* Whether an anchor is positive (learns an object) or negative. One that is matched with a box of
+/* Whether an anchor is positive (learns an object), or negative. One that is matched with a box of
  * weight 0 is neither. */
-static bool is_sort(const float *weights, int32_t match, bool positive)
+static bool is(const float *weights, int32_t match, bool positive)
 {
     return positive ? match >= 0 && weights[match] > 0 : match == PM_NEGATIVE;
 }
 
-static int64_t count_sort(const float *weights, const int32_t *matches, int anchors, bool positive)
+static int64_t count(const float *weights, const int32_t *matches, int anchors, bool positive)
 {
     int64_t n = 0;
 
     for (int i = 0; i < anchors; i++)
-        n += is_sort(weights, matches[i], positive);
+        n += is(weights, matches[i], positive);
     return n;
 }
 
-/* Ignores all but `wanted` anchors of a sort, of which there are `left`. Each set of so many
- * anchors is equally likely. */
+/* Ignores all but `wanted` of the positive or negative anchors, of which there are `left`. Each set
+ * of `wanted` anchors is equally likely. */
 static void keep(struct pm_rng *rng, const float *weights, int32_t *matches, int anchors,
                  bool positive, int64_t left, int64_t wanted)
 {
     for (int i = 0; i < anchors; i++)
-        if (is_sort(weights, matches[i], positive)) {
+        if (is(weights, matches[i], positive)) {
             const bool kept = pm_rng_int(rng, 0, left - 1) < wanted;
 
             left--;
@@ -113,8 +113,8 @@ void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader
     const float fraction = t->anchor_sampler.positive_sample_fraction;
     struct pm_rng rng = pm_rng_make(r->seed, pm_hash("random_example_sampler"), (uint32_t)r->step,
                                     r->example);
-    const int64_t positive = count_sort(weights, matches, anchors, true);
-    const int64_t left = count_sort(weights, matches, anchors, false);
+    const int64_t positive = count(weights, matches, anchors, true);
+    const int64_t left = count(weights, matches, anchors, false);
     /* As in TensorFlow: a float32 product, without its fraction. */
     const int64_t wanted =
         (int64_t)((float)((1 - (double)fraction) / (double)fraction) * (float)positive);
@@ -128,9 +128,9 @@ int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loade
     const struct pm_detection_minibatch *m = &t->minibatch;
     struct pm_rng rng = pm_rng_make(r->seed, pm_hash("minibatch_sampler"), (uint32_t)r->step,
                                     r->example);
-    const int64_t positive = count_sort(weights, matches, anchors, true);
-    const int64_t negative = count_sort(weights, matches, anchors, false);
-    const int64_t most = (int64_t)(m->positive_fraction * (float)m->batch_size);
+    const int64_t positive = count(weights, matches, anchors, true);
+    const int64_t negative = count(weights, matches, anchors, false);
+    const int64_t most = (int64_t)((double)m->positive_fraction * m->batch_size);
     const int64_t first = positive < most ? positive : most;
     const int64_t second = negative < m->batch_size - first ? negative : m->batch_size - first;
 

@@ -19,6 +19,10 @@
 
 enum { BLOCK = 64 };
 #define SLACK 1.0001f
+/* An anchor that touches the border is inside. Its edge is a difference of numbers below 1 in
+ * double precision, so it errs by 1e-16, and by 6e-8 after rounding to float. 1e-6 is a thousandth
+ * of a pixel at 1000 pixels. */
+#define BORDER 1e-6f
 
 /* Of blocks: the hull, the largest sides, the smallest area. */
 enum hull { YMIN, XMIN, YMAX, XMAX, HEIGHT, WIDTH, AREA, HULL };
@@ -151,12 +155,18 @@ void pm_anchor_index_destroy(struct pm_anchor_index **index)
     *index = NULL;
 }
 
-void pm_anchor_index_prune(struct pm_anchor_index *x)
+int pm_anchor_index_prune(struct pm_anchor_index *x)
 {
+    const float low = -BORDER, high = 1 + BORDER;
+    int left = 0;
+
     x->outside = pm_calloc((size_t)x->count + 1, sizeof *x->outside);
-    for (int i = 0; i < x->count; i++)
-        x->outside[i] = x->edges[0][i] < 0 || x->edges[1][i] < 0 || x->edges[2][i] > 1 ||
-                        x->edges[3][i] > 1;
+    for (int i = 0; i < x->count; i++) {
+        x->outside[i] = x->edges[0][i] < low || x->edges[1][i] < low || x->edges[2][i] > high ||
+                        x->edges[3][i] > high;
+        left += !x->outside[i];
+    }
+    return left;
 }
 
 int pm_anchor_index_count(const struct pm_anchor_index *x)

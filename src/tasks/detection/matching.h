@@ -64,8 +64,9 @@ struct pm_anchor_index;
 /* anchors: [count][4], copied; coordinates are finite, ymin <= ymax and xmin <= xmax. */
 struct pm_anchor_index *pm_anchor_index_create(const float *anchors, int count);
 /* Prunes the anchors that are not wholly inside 0..1, as Faster R-CNN's training does: their match
- * is PM_IGNORED, and no box claims them. Call it before the index is used. */
-void pm_anchor_index_prune(struct pm_anchor_index *index);
+ * is PM_IGNORED, and no box claims them. Anchors that touch the border stay. Returns the number of
+ * anchors left. Call it before the index is used. */
+int pm_anchor_index_prune(struct pm_anchor_index *index);
 void pm_anchor_index_destroy(struct pm_anchor_index **index);
 int pm_anchor_index_count(const struct pm_anchor_index *index);
 /* The anchor's four coordinates. */

@@ -58,9 +58,13 @@ static void refused(void **state)
         { FIRST("", ""), ", \"multiclass_scores\": true",
           "data.multiclass_scores: true is not possible together with data.class_agnostic" },
         { FIRST("", MINIBATCH("{}") ", \"random_example_sampler\": {}"), "",
-          "loss.minibatch_sampler: not together with loss.random_example_sampler" },
+          "loss.random_example_sampler: not together with loss.minibatch_sampler, which chooses" },
         { FIRST("", MINIBATCH("{}") ", \"hard_example_miner\": {}"), "",
-          "loss.minibatch_sampler: not together with loss.hard_example_miner" },
+          "loss.hard_example_miner: not together with loss.minibatch_sampler" },
+        { FIRST("", MINIBATCH("{}") ", \"normalize_over\": \"clone\""), "",
+          "loss.normalize_over: not together with loss.minibatch_sampler" },
+        { FIRST("", MINIBATCH("{}") ", \"normalize_by_matches\": false"), "",
+          "loss.normalize_by_matches: not together with loss.minibatch_sampler" },
         { FIRST("", MINIBATCH("{\"batch_size\": 0}")), "", "batch_size" },
     };
 
@@ -141,6 +145,36 @@ static void minibatch_sizes(void **state)
     tear_down(&s);
 }
 
+/* int(fraction * size), in double precision: 0.01 of 100 is 0, because the float 0.01 is
+ * smaller. */
+static void minibatch_fractions(void **state)
+{
+    static const struct { const char *options; int positive, negative; } cases[] = {
+        { MINIBATCH("{\"batch_size\": 100, \"positive_fraction\": 0.01}"), 0, 100 },
+        { MINIBATCH("{\"batch_size\": 100, \"positive_fraction\": 0}"), 0, 100 },
+        { MINIBATCH("{\"batch_size\": 100, \"positive_fraction\": 1}"), 100, 0 },
+        { MINIBATCH("{\"batch_size\": 100, \"positive_fraction\": 0.25}"), 25, 75 },
+    };
+    static const float weights[] = { 1 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_str text = { 0 };
+        int32_t matches[400];
+
+        pm_str_add(&text, FIRST("", "%s"), "%s", cases[i].options);
+        struct setup s = set_up(text.text);
+        for (int k = 0; k < 400; k++)
+            matches[k] = k % 2 ? 0 : PM_NEGATIVE;
+        pm_detection_sample_minibatch(s.e->task, &(struct pm_loader_record){ .seed = 3 }, weights,
+                                      matches, 400);
+        assert_int_equal(count(matches, 400, true), cases[i].positive);
+        assert_int_equal(count(matches, 400, false), cases[i].negative);
+        tear_down(&s);
+        pm_str_free(&text);
+    }
+}
+
 /* The divisor is the example's own number, at least 1, whatever the batch holds. */
 static void own_normalizer(void **state)
 {
@@ -164,12 +198,15 @@ static void own_normalizer(void **state)
     pm_detection_whole_batch(&sampler, &b);
     pm_detection_set_sum(&sampler, &b, 99);
     assert_true(m.normalizer == 7);
+    b.examples = 4; /* of the last batch of an evaluation: the mean of the valid one */
+    pm_detection_whole_batch(&sampler, &b);
+    assert_true(m.normalizer == 1.75f);
     pm_objects_free(&o);
     tear_down(&s);
 }
 
 /* Anchors of cells at the border reach outside: with prune they never count, with clip their boxes
- * end at the border, otherwise they are as they are. */
+ * end at the border, with keep they count and keep their boxes. */
 static void outside(void **state)
 {
     static const char *const texts[] = {
@@ -210,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_class),       cmocka_unit_test(refused),
         cmocka_unit_test(minibatch),       cmocka_unit_test(minibatch_sizes),
+        cmocka_unit_test(minibatch_fractions),
         cmocka_unit_test(own_normalizer),  cmocka_unit_test(outside),
     };
 
