@@ -30,25 +30,12 @@ static void lost_device(void **state)
     assert_same_after_loss();
 }
 
-/* Two clones of unequal parts, and micro-batches, divide by the matches of the whole batch. Sums in
- * another order differ by rounding: 1e-6 of the loss in a step, and the difference grows slowly
- * with the steps that follow. Divisors of each clone are another loss. */
+/* All devices divide by the matches of the whole batch. Divisors of each clone are another loss. */
 static void clones(void **state)
 {
-    static const char more[] = "run.steps=10 eval.every_steps=0";
-    char text[512];
-
     (void)state;
-    train("one", more);
-    snprintf(text, sizeof text, "%s '%s'", more,
-             "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
-    train("two", text);
-    same_losses("one", "two", 1, 10, 1e-5);
-    snprintf(text, sizeof text, "%s run.micro_batches=3", more);
-    train("micro", text);
-    same_losses("one", "micro", 1, 10, 1e-5);
-    snprintf(text, sizeof text, "%s run.micro_batches=3 loss.normalize_over=clone", more);
-    train("apart", text);
+    assert_same_in_parts();
+    train("apart", "run.steps=10 eval.every_steps=0 run.micro_batches=3 loss.normalize_over=clone");
     assert_true(fabs(logged("one", 1, "loss") - logged("apart", 1, "loss")) >
                 1e-4 * logged("one", 1, "loss"));
 }
@@ -195,16 +182,11 @@ static void no_best_scores(void)
 /* A picture of 24 x 48 pixels: boxes are in its own pixels. */
 static void predicted(void **state)
 {
-    struct pm_str ppm = { 0 };
     struct result r;
     cJSON *report, *image, *row;
 
     (void)state;
-    pm_str_add(&ppm, "P6 48 24 255\n");
-    for (int i = 0; i < 24 * 48; i++)
-        pm_str_add(&ppm, "%s", i % 48 > 24 ? "zzz" : "   ");
-    put_text(in("one.ppm"), ppm.text);
-    pm_str_free(&ppm);
+    put_halves("one.ppm");
     r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("whole"),
             in("one.ppm"), in("painted"));
     report = json_of(&r);

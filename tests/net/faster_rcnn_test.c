@@ -50,21 +50,6 @@ static void counts(void **state)
     }
 }
 
-static const struct pm_variable *variable(const struct pm_net *net, const char *name)
-{
-    for (int k = 0; k < net->var_count; k++)
-        if (strcmp(net->vars[k]->name, name) == 0)
-            return net->vars[k];
-    fail_msg("no variable %s", name);
-    return NULL;
-}
-
-static void expect_variable(const struct pm_net *net, const char *name, struct pm_shape shape)
-{
-    if (!pm_shape_equal(variable(net, name)->shape, shape))
-        fail_msg("%s has another shape", name);
-}
-
 static void names(void **state)
 {
     struct pm_heads heads = { 0 };
@@ -75,29 +60,29 @@ static void names(void **state)
     expect_shape(net, "boxes_1", PM_SHAPE4(2, 7, 7, 12 * 4));
     expect_shape(net, "classes_1", PM_SHAPE4(2, 7, 7, 12 * 2));
     expect_shape(net, "anchors", PM_SHAPE2(7 * 7 * 12, 4));
-    expect_variable(net, "FirstStageFeatureExtractor/resnet_v1_50/conv1/weights",
+    expect_sized(net, "FirstStageFeatureExtractor/resnet_v1_50/conv1/weights",
                     PM_SHAPE4(7, 7, 3, 64));
-    expect_variable(net, "FirstStageFeatureExtractor/resnet_v1_50/block3/unit_6/bottleneck_v1/"
+    expect_sized(net, "FirstStageFeatureExtractor/resnet_v1_50/block3/unit_6/bottleneck_v1/"
                          "conv3/BatchNorm/gamma", PM_SHAPE1(1024));
-    expect_variable(net, "Conv/weights", PM_SHAPE4(3, 3, 1024, 512));
-    expect_variable(net, "Conv/biases", PM_SHAPE1(512));
-    expect_variable(net, "FirstStageBoxPredictor/BoxEncodingPredictor/weights",
+    expect_sized(net, "Conv/weights", PM_SHAPE4(3, 3, 1024, 512));
+    expect_sized(net, "Conv/biases", PM_SHAPE1(512));
+    expect_sized(net, "FirstStageBoxPredictor/BoxEncodingPredictor/weights",
                     PM_SHAPE4(1, 1, 512, 48));
-    expect_variable(net, "FirstStageBoxPredictor/BoxEncodingPredictor/biases", PM_SHAPE1(48));
-    expect_variable(net, "FirstStageBoxPredictor/ClassPredictor/weights", PM_SHAPE4(1, 1, 512, 24));
-    expect_variable(net, "FirstStageBoxPredictor/ClassPredictor/biases", PM_SHAPE1(24));
+    expect_sized(net, "FirstStageBoxPredictor/BoxEncodingPredictor/biases", PM_SHAPE1(48));
+    expect_sized(net, "FirstStageBoxPredictor/ClassPredictor/weights", PM_SHAPE4(1, 1, 512, 24));
+    expect_sized(net, "FirstStageBoxPredictor/ClassPredictor/biases", PM_SHAPE1(24));
     for (int k = 0; k < net->var_count; k++)
         assert_null(strstr(net->vars[k]->name, "block4"));
-    assert_int_equal(variable(net, "Conv/weights")->init.kind, PM_INIT_TRUNCATED);
-    assert_true((float)variable(net, "Conv/weights")->init.a == 0.01f);
-    assert_false(variable(net, "Conv/weights")->regularize);
+    assert_int_equal(net_variable(net, "Conv/weights")->init.kind, PM_INIT_TRUNCATED);
+    assert_true((float)net_variable(net, "Conv/weights")->init.a == 0.01f);
+    assert_false(net_variable(net, "Conv/weights")->regularize);
     pm_net_destroy(&net);
     net = built("faster_rcnn_mobilenet_v1", 97, "{\"depth_multiplier\": 0.5, "
                 "\"first_stage_box_predictor_depth\": 64, "
                 "\"first_stage_box_predictor_kernel_size\": 1}", &heads);
-    expect_variable(net, "FirstStageFeatureExtractor/MobilenetV1/Conv2d_11_pointwise/weights",
+    expect_sized(net, "FirstStageFeatureExtractor/MobilenetV1/Conv2d_11_pointwise/weights",
                     PM_SHAPE4(1, 1, 256, 256));
-    expect_variable(net, "Conv/weights", PM_SHAPE4(1, 1, 256, 64));
+    expect_sized(net, "Conv/weights", PM_SHAPE4(1, 1, 256, 64));
     for (int k = 0; k < net->var_count; k++)
         assert_null(strstr(net->vars[k]->name, "Conv2d_12"));
     pm_net_destroy(&net);

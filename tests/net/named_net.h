@@ -118,4 +118,21 @@ static inline void expect_refusal(const char *name, int size, const char *option
     pm_net_destroy(&net);
 }
 
+/* Returns the variable of this name, which must exist. */
+static inline const struct pm_variable *net_variable(const struct pm_net *net, const char *name)
+{
+    for (int k = 0; k < net->var_count; k++)
+        if (strcmp(net->vars[k]->name, name) == 0)
+            return net->vars[k];
+    fail_msg("no variable %s", name);
+    return NULL;
+}
+
+/* Fails unless the variable has this shape. */
+static inline void expect_sized(const struct pm_net *net, const char *name, struct pm_shape shape)
+{
+    if (!pm_shape_equal(net_variable(net, name)->shape, shape))
+        fail_msg("%s has another shape", name);
+}
+
 #endif

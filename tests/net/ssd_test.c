@@ -66,25 +66,10 @@ static void counts(void **state)
     }
 }
 
-static const struct pm_variable *variable(const struct pm_net *net, const char *name)
-{
-    for (int k = 0; k < net->var_count; k++)
-        if (strcmp(net->vars[k]->name, name) == 0)
-            return net->vars[k];
-    fail_msg("no variable %s", name);
-    return NULL;
-}
-
-static void expect_variable(const struct pm_net *net, const char *name, struct pm_shape shape)
-{
-    if (!pm_shape_equal(variable(net, name)->shape, shape))
-        fail_msg("%s has another shape", name);
-}
-
 static void expect_init(const struct pm_net *net, const char *name, enum pm_init_kind kind,
                         double a, bool regularize)
 {
-    const struct pm_variable *v = variable(net, name);
+    const struct pm_variable *v = net_variable(net, name);
 
     if (v->init.kind != kind || (float)v->init.a != (float)a || v->regularize != regularize)
         fail_msg("%s begins with kind %d (%g), weight decay %d", name, v->init.kind,
@@ -145,7 +130,7 @@ static void heads_of_a_pyramid(void **state)
                 &heads);
     assert_int_equal(heads.count, 5);
     expect_shape(net, "boxes_1", PM_SHAPE4(2, 9, 9, 24));
-    expect_variable(net, "FeatureExtractor/resnet_v1_50/fpn/projection_2/weights",
+    expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/projection_2/weights",
                     PM_SHAPE4(1, 1, 2048, 256));
     pm_net_destroy(&net);
 }
@@ -160,13 +145,13 @@ static void names_of_ssd(void **state)
     static const char from[] = "FeatureExtractor/MobilenetV2/";
     char name[128];
 
-    expect_variable(net, "FeatureExtractor/MobilenetV2/Conv/weights", PM_SHAPE4(3, 3, 3, 32));
-    expect_variable(net, "FeatureExtractor/MobilenetV2/layer_19_1_Conv2d_2_1x1_256/weights",
+    expect_sized(net, "FeatureExtractor/MobilenetV2/Conv/weights", PM_SHAPE4(3, 3, 3, 32));
+    expect_sized(net, "FeatureExtractor/MobilenetV2/layer_19_1_Conv2d_2_1x1_256/weights",
                     PM_SHAPE4(1, 1, 1280, 256));
-    expect_variable(net, "FeatureExtractor/MobilenetV2/layer_19_2_Conv2d_5_3x3_s2_128/BatchNorm/"
+    expect_sized(net, "FeatureExtractor/MobilenetV2/layer_19_2_Conv2d_5_3x3_s2_128/BatchNorm/"
                     "moving_mean", PM_SHAPE1(128));
-    expect_variable(net, "BoxPredictor_0/BoxEncodingPredictor/weights", PM_SHAPE4(1, 1, 576, 12));
-    expect_variable(net, "BoxPredictor_5/ClassPredictor/biases", PM_SHAPE1(24));
+    expect_sized(net, "BoxPredictor_0/BoxEncodingPredictor/weights", PM_SHAPE4(1, 1, 576, 12));
+    expect_sized(net, "BoxPredictor_5/ClassPredictor/biases", PM_SHAPE1(24));
     snprintf(name, sizeof name, "%sConv/weights", from);
     expect_init(net, name, PM_INIT_TRUNCATED, 0.09, true);
     snprintf(name, sizeof name, "%sexpanded_conv/depthwise/depthwise_weights", from);
@@ -185,16 +170,16 @@ static void names_of_a_shared_predictor(void **state)
     struct pm_net *net = built("ssd_resnet_v1_50_fpn", 160, 3, NULL, &heads);
 #define W "WeightSharedConvolutionalBoxPredictor/"
 
-    expect_variable(net, W "BoxPredictionTower/conv2d_3/weights", PM_SHAPE4(3, 3, 256, 256));
-    expect_variable(net, W "ClassPredictionTower/conv2d_0/BatchNorm/feature_4/gamma",
+    expect_sized(net, W "BoxPredictionTower/conv2d_3/weights", PM_SHAPE4(3, 3, 256, 256));
+    expect_sized(net, W "ClassPredictionTower/conv2d_0/BatchNorm/feature_4/gamma",
                     PM_SHAPE1(256));
-    expect_variable(net, W "BoxPredictor/biases", PM_SHAPE1(24));
+    expect_sized(net, W "BoxPredictor/biases", PM_SHAPE1(24));
     expect_init(net, W "ClassPredictor/biases", PM_INIT_CONSTANT, -4.6, false);
     expect_init(net, W "ClassPredictor/weights", PM_INIT_NORMAL, 0.01, true);
     expect_init(net, "FeatureExtractor/resnet_v1_50/conv1/weights", PM_INIT_TRUNCATED, 0.03, true);
     expect_init(net, "FeatureExtractor/resnet_v1_50/fpn/bottom_up_block6/weights",
                 PM_INIT_TRUNCATED, 0.03, true);
-    expect_variable(net, "FeatureExtractor/resnet_v1_50/fpn/smoothing_1/BatchNorm/beta",
+    expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/smoothing_1/BatchNorm/beta",
                     PM_SHAPE1(256));
     expect_option(net, "FeatureExtractor/resnet_v1_50/conv1/BatchNorm", "epsilon", 1.001e-5);
     expect_option(net, W "BoxPredictionTower/conv2d_0/BatchNorm/feature_0", "epsilon", 1e-3);
@@ -207,17 +192,17 @@ static void names_of_a_shared_predictor(void **state)
     pm_net_destroy(&net);
     net = built("ssd_mobilenet_v2_fpn", 160, 3, "{\"use_depthwise\": true, \"box_predictor\": "
                 "{\"use_depthwise\": true}}", &heads);
-    expect_variable(net, "FeatureExtractor/MobilenetV2/fpn/smoothing_2/pointwise_weights",
+    expect_sized(net, "FeatureExtractor/MobilenetV2/fpn/smoothing_2/pointwise_weights",
                     PM_SHAPE4(1, 1, 256, 256));
-    expect_variable(net, "FeatureExtractor/MobilenetV2/fpn/bottom_up_Conv2d_21/depthwise_weights",
+    expect_sized(net, "FeatureExtractor/MobilenetV2/fpn/bottom_up_Conv2d_21/depthwise_weights",
                     PM_SHAPE4(3, 3, 256, 1));
     expect_init(net, "FeatureExtractor/MobilenetV2/fpn/smoothing_2/depthwise_weights",
                 PM_INIT_TRUNCATED, 0.03, true);
-    expect_variable(net, W "BoxPredictor/depthwise_weights", PM_SHAPE4(3, 3, 256, 1));
-    expect_variable(net, W "BoxPredictor/pointwise_weights", PM_SHAPE4(1, 1, 256, 24));
-    expect_variable(net, W "ClassPredictionTower/conv2d_1/pointwise_weights",
+    expect_sized(net, W "BoxPredictor/depthwise_weights", PM_SHAPE4(3, 3, 256, 1));
+    expect_sized(net, W "BoxPredictor/pointwise_weights", PM_SHAPE4(1, 1, 256, 24));
+    expect_sized(net, W "ClassPredictionTower/conv2d_1/pointwise_weights",
                     PM_SHAPE4(1, 1, 256, 256));
-    expect_variable(net, "FeatureExtractor/MobilenetV2/Conv_1/weights", PM_SHAPE4(1, 1, 320, 256));
+    expect_sized(net, "FeatureExtractor/MobilenetV2/Conv_1/weights", PM_SHAPE4(1, 1, 320, 256));
 #undef W
     pm_net_destroy(&net);
 }
@@ -232,16 +217,16 @@ static void narrow_ends(void **state)
 #define F "FeatureExtractor/MobilenetV3/"
 
     expect_shape(net, F "expanded_conv_12/expand/BatchNorm", PM_SHAPE4(2, 20, 20, 672));
-    expect_variable(net, F "expanded_conv_12/project/weights", PM_SHAPE4(1, 1, 672, 80));
-    expect_variable(net, F "Conv_1/weights", PM_SHAPE4(1, 1, 80, 480));
-    expect_variable(net, "BoxPredictor_0/ClassPredictor_depthwise/depthwise_weights",
+    expect_sized(net, F "expanded_conv_12/project/weights", PM_SHAPE4(1, 1, 672, 80));
+    expect_sized(net, F "Conv_1/weights", PM_SHAPE4(1, 1, 80, 480));
+    expect_sized(net, "BoxPredictor_0/ClassPredictor_depthwise/depthwise_weights",
                     PM_SHAPE4(3, 3, 672, 1));
     expect_init(net, "BoxPredictor_0/ClassPredictor/biases", PM_INIT_CONSTANT, -4.6, false);
     assert_int_equal(numbers_of(net, &heads).anchors, 20 * 20 * 3 + 6 * (100 + 25 + 9 + 4 + 1));
     pm_net_destroy(&net);
     net = built("ssd_mobilenet_v3_small", 320, 90, NULL, &heads);
     expect_shape(net, F "expanded_conv_8/expand/BatchNorm", PM_SHAPE4(2, 20, 20, 288));
-    expect_variable(net, F "Conv_1/weights", PM_SHAPE4(1, 1, 48, 288));
+    expect_sized(net, F "Conv_1/weights", PM_SHAPE4(1, 1, 48, 288));
 #undef F
     pm_net_destroy(&net);
 }
@@ -269,9 +254,9 @@ static void retinanet(void **state)
     net = built("retinanet_50", 200, 3, "{\"upsampling\": \"transposed\", "
                 "\"separate_heads\": true, \"background_class\": true}", &heads);
     expect_shape(net, "classes_1", PM_SHAPE4(2, 25, 25, 36));
-    expect_variable(net, "FeatureExtractor/resnet_v1_50/fpn/P5_upsampled/weights",
+    expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/P5_upsampled/weights",
                     PM_SHAPE4(4, 4, 256, 256));
-    expect_variable(net, "WeightSharedConvolutionalBoxPredictor_4/BoxPredictor/weights",
+    expect_sized(net, "WeightSharedConvolutionalBoxPredictor_4/BoxPredictor/weights",
                     PM_SHAPE4(3, 3, 256, 36));
     pm_net_destroy(&net);
 }
@@ -284,17 +269,17 @@ static void pooling_pyramids(void **state)
 
     assert_int_equal(numbers_of(net, &heads).anchors, 6 * (361 + 100 + 25 + 9 + 4 + 1));
     expect_shape(net, "FeatureExtractor/MobilenetV1/MaxPool2d_4_2x2", PM_SHAPE4(2, 1, 1, 512));
-    expect_variable(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
+    expect_sized(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
                     PM_SHAPE4(1, 1, 512, 512));
     pm_net_destroy(&net);
     net = built("ssd_resnet_v1_50_ppn", 160, 3, NULL, &heads);
-    expect_variable(net, "FeatureExtractor/resnet_v1_50/Base_Conv2d_1x1_1024/weights",
+    expect_sized(net, "FeatureExtractor/resnet_v1_50/Base_Conv2d_1x1_1024/weights",
                     PM_SHAPE4(1, 1, 1024, 1024));
     expect_shape(net, "classes_1", PM_SHAPE4(2, 10, 10, 24));
     pm_net_destroy(&net);
     net = built("embedded_ssd_mobilenet_v1", 256, 3, NULL, &heads);
     expect_shape(net, "boxes_5", PM_SHAPE4(2, 1, 1, 24));
-    expect_variable(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_2_Conv2d_4_2x2_s2_32/"
+    expect_sized(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_2_Conv2d_4_2x2_s2_32/"
                     "weights", PM_SHAPE4(2, 2, 16, 32));
     pm_net_destroy(&net);
 }
@@ -327,7 +312,7 @@ static void objects_are_merged(void **state)
     /* Without batch norm there are biases; swish is then a layer of its own. */
     net = built("ssd_mobilenet_v1", 128, 2, "{\"hyperparams\": {\"batch_norm\": false, "
                 "\"activation\": \"swish\"}}", &heads);
-    expect_variable(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_1_Conv2d_2_1x1_256/"
+    expect_sized(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_1_Conv2d_2_1x1_256/"
                     "biases", PM_SHAPE1(256));
     assert_non_null(pm_net_find(net, "FeatureExtractor/MobilenetV1/"
                                 "Conv2d_13_pointwise_1_Conv2d_2_1x1_256/activation"));
@@ -336,11 +321,11 @@ static void objects_are_merged(void **state)
     net = built("ssd_mobilenet_v1", 128, 2, "{\"anchors\": {\"reduce_boxes_in_lowest_layer\": "
                 "false}, \"box_predictor\": {\"type\": \"weight_shared\", \"depth\": 32,"
                 " \"num_layers_before_predictor\": 1, \"share_prediction_tower\": true}}", &heads);
-    expect_variable(net, "WeightSharedConvolutionalBoxPredictor/ProjectionLayer/conv2d_5/weights",
+    expect_sized(net, "WeightSharedConvolutionalBoxPredictor/ProjectionLayer/conv2d_5/weights",
                     PM_SHAPE4(1, 1, 128, 512));
     expect_shape(net, "WeightSharedConvolutionalBoxPredictor/ProjectionLayer/conv2d_0/BatchNorm",
                  PM_SHAPE4(2, 8, 8, 512));
-    expect_variable(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
+    expect_sized(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
                     PM_SHAPE4(3, 3, 512, 32));
     pm_net_destroy(&net);
 }
