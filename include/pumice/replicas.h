@@ -140,18 +140,23 @@ enum pm_replica_wire {
     PM_WIRE_BFLOAT16 /* values and sums are sent as bfloat16, rounded to nearest even; additions are
                       * in float32 */
 };
-/* count: floats of the whole array. ranges: most calls of pm_replica_sum_add in one sum. */
+/* count: floats of the whole array. ranges: most calls of pm_replica_sum_add in one sum. result
+ * [count]: borrowed memory for the sums; give what owns it to pm_replicas_release, because after a
+ * failure messages may still arrive in it. NULL: memory of its own. */
 struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count, int ranges,
-                                             enum pm_replica_wire wire);
+                                             enum pm_replica_wire wire, float *result);
 void pm_replica_sum_destroy(struct pm_replica_sum **s);
 void pm_replica_sum_start(struct pm_replica_sum *s);
 /* Adds this rank's values of the range offset .. offset + count - 1. They must not change until
- * pm_replica_sum_wait returns. All ranks add the same ranges in the same order. Ranges do not
- * overlap. */
+ * pm_replica_sum_wait returns, and must not lie in the result. All ranks add the same ranges in the
+ * same order. Ranges do not overlap. */
 void pm_replica_sum_add(struct pm_replica_sum *s, size_t offset, size_t count, const float *from);
 /* Waits until all ranges are summed. (*result)[count]: the sums, valid until the next start.
  * Elements outside of all ranges are undefined. */
 int pm_replica_sum_wait(struct pm_replica_sum *s, const float **result);
+/* Calls release(object), which frees memory that messages have used. After a failure it is called
+ * by pm_replicas_close. */
+void pm_replicas_release(struct pm_replicas *r, void (*release)(void *), void *object);
 
 /* ---- requests ---------------------------------------------------------------------------- */
 

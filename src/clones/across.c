@@ -32,7 +32,7 @@ static size_t word_bytes(const struct pm_clones *c, int rank)
            (size_t)c->o.among.of_rank[rank] * numbers_of_clone(c) * sizeof(double);
 }
 
-struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets)
+struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets, float *sum)
 {
     struct pm_across *a = pm_calloc(1, sizeof *a);
     const int ranks = pm_replicas_count(c->o.among.replicas);
@@ -40,7 +40,7 @@ struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int bucke
 
     a->c = c;
     a->r = c->o.among.replicas;
-    a->sum = pm_replica_sum_create(a->r, floats, buckets, c->o.among.wire);
+    a->sum = pm_replica_sum_create(a->r, floats, buckets, c->o.among.wire, sum);
     a->offset = pm_calloc((size_t)ranks, sizeof *a->offset);
     for (int i = 0; i < ranks; i++) {
         sizes[i] = word_bytes(c, i);
@@ -81,9 +81,11 @@ void pm_across_add(struct pm_across *a, size_t offset, size_t count, const float
     pm_replica_sum_add(a->sum, offset, count, part);
 }
 
-int pm_across_end(struct pm_across *a, const float **sum)
+int pm_across_end(struct pm_across *a)
 {
-    return pm_replica_sum_wait(a->sum, sum);
+    const float *sum;
+
+    return pm_replica_sum_wait(a->sum, &sum);
 }
 
 /* ---- words, losses, seconds -------------------------------------------------------------- */

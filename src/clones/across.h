@@ -9,8 +9,8 @@
 
 struct pm_across;
 /* c: the clones of this process, complete. floats: number of all gradients. buckets: most calls of
- * pm_across_add in a step. */
-struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets);
+ * pm_across_add in a step. sum [floats]: see pm_replica_sum_create. */
+struct pm_across *pm_across_create(struct pm_clones *c, size_t floats, int buckets, float *sum);
 void pm_across_destroy(struct pm_across **a);
 /* Starts the sum of a step. pm_across_add adds a bucket of this process's gradients, which must not
  * change until pm_across_end. */
@@ -27,7 +27,7 @@ int pm_across_words(struct pm_across *a, int slot, struct pm_step *step, struct 
  * the values of one step. */
 int pm_across_follow(struct pm_across *a, struct pm_moving *m);
 /* Waits for the sum. It is valid until the next start. */
-int pm_across_end(struct pm_across *a, const float **sum);
+int pm_across_end(struct pm_across *a);
 /* See pm_clones_word and pm_clones_word_of. */
 struct pm_step_word *pm_across_word(struct pm_across *a);
 const struct pm_step_word *pm_across_word_of(const struct pm_across *a, int rank);

@@ -29,7 +29,9 @@ struct pm_exchange {
     struct push *push;           /* [clones] */
     struct pm_host_copy host;    /* the master copy; owned, as are all members below */
     struct pm_plan *plan;        /* the update */
-    float *sum;                  /* gradients of all clones of this process; borrowed from host */
+    float *sum;                  /* gradients of all clones of this process: own_sum, or the host's
+                                  * gradients; borrowed */
+    float *own_sum;              /* NULL: the sum of this process is that of all */
     const float *values;         /* of all variables; borrowed from host */
     float *group_sum;            /* of one group of clones; NULL: there are no groups */
     int *group;                  /* [clones]: number of each clone's group; NULL: none */
@@ -111,17 +113,21 @@ static int read_groups(struct pm_exchange *x)
 static int open_host(struct pm_exchange *x)
 {
     struct pm_clones_options *o = &x->c->o;
+    float *gradients;
     int err = PM_OK;
 
     PM_TRY(pm_host_copy_open(o, "host: optimizer", &x->host));
     PM_TRY(pm_host_copy_plan(&x->host, o,
                              o->among.servers ? pm_update_prepare_append : pm_update_append,
                              &o->update, &x->plan));
-    x->sum = pm_buffer_memory(x->host.device, x->host.variables->grads);
+    gradients = pm_buffer_memory(x->host.device, x->host.variables->grads);
+    if (o->among.replicas && o->count > 1)
+        x->own_sum = pm_calloc(1, x->host.variables->trainable_bytes + 1);
+    x->sum = x->own_sum ? x->own_sum : gradients;
     x->values = pm_buffer_memory(x->host.device, x->host.variables->values);
     if (o->among.replicas)
         x->across = pm_across_create(x->c, x->host.variables->trainable_bytes / sizeof(float),
-                                     most_buckets(x->c));
+                                     most_buckets(x->c), gradients);
     PM_TRY(read_groups(x));
     if (o->among.servers)
         x->remote = pm_remote_create(o->among.servers, x->host.variables);
@@ -137,6 +143,27 @@ out:
     return err;
 }
 
+static void release_host(void *host)
+{
+    pm_host_copy_close(host);
+    pm_free(host);
+}
+
+/* The sums of all processes arrive in the host's gradients, so they may have to stay. */
+static void close_host(struct pm_exchange *x)
+{
+    struct pm_replicas *replicas = x->c->o.among.replicas;
+    struct pm_host_copy *host;
+
+    if (!replicas) {
+        pm_host_copy_close(&x->host);
+        return;
+    }
+    host = pm_calloc(1, sizeof *host);
+    *host = x->host;
+    pm_replicas_release(replicas, release_host, host);
+}
+
 static void destroy(struct pm_exchange *x)
 {
     pm_across_destroy(&x->across);
@@ -145,7 +172,8 @@ static void destroy(struct pm_exchange *x)
     for (int i = 0; i < x->c->o.count; i++)
         pm_program_destroy(&x->push[i].program);
     pm_plan_destroy(&x->plan);
-    pm_host_copy_close(&x->host);
+    close_host(x);
+    pm_free(x->own_sum);
     pm_free(x->group_sum);
     pm_free(x->group);
     pm_free(x->push);
@@ -274,7 +302,6 @@ out:
 static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct pm_step_result *r)
 {
     struct pm_clones *c = x->c;
-    const float *sum = x->sum;
     int err = PM_OK;
 
     if (x->across) {
@@ -284,7 +311,7 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
         x->progress = WORD;
         PM_TRY(pm_across_words(x->across, slot, step, r));
         PM_TRY(pm_across_follow(x->across, &x->moving));
-        PM_TRY(pm_across_end(x->across, &sum));
+        PM_TRY(pm_across_end(x->across));
         pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
         PM_TRY(pm_moving_end(&x->moving));
     } else if (x->remote) {
@@ -294,8 +321,6 @@ static int finish(struct pm_exchange *x, int slot, struct pm_step *step, struct 
         PM_TRY(pm_clones_finish_all(c, slot, r));
         PM_TRY(pm_moving_follow(&x->moving));
     }
-    if (sum != x->sum)
-        copy_floats(x->sum, sum, x->host.variables->trainable_bytes);
 out:
     return err;
 }
@@ -365,7 +390,6 @@ static int withdraw(struct pm_exchange *x, int slot, int err)
 {
     const struct pm_plan *first = pm_clones_slot_plan(x->c, 0, slot);
     char why[1024];
-    const float *sum;
     int rank;
 
     if (!x->across || pm_replicas_failed(x->c->o.among.replicas, &rank))
@@ -377,7 +401,7 @@ static int withdraw(struct pm_exchange *x, int slot, int err)
         size_t offset, size;
 
         pm_plan_bucket(first, x->added, &offset, &size);
-        add_bucket(x, offset, size, x->sum + offset / sizeof(float));
+        add_bucket(x, offset, size, x->values + offset / sizeof(float)); /* any numbers */
     }
     if (x->progress == BUCKETS) {
         pm_across_word(x->across)->lost = 1;
@@ -385,7 +409,7 @@ static int withdraw(struct pm_exchange *x, int slot, int err)
     }
     if (pm_clones_lost_rank(x->c) < 0)
         return err;
-    PM_TRY(pm_across_end(x->across, &sum));
+    PM_TRY(pm_across_end(x->across));
     err = pm_fail(PM_ELOST, "%s", why);
 out:
     return err;

@@ -203,7 +203,7 @@ static int time_exchange(struct work *w, size_t count, double *seconds)
     struct exchange x = { .count = count, .values = values };
     int err = PM_OK;
 
-    x.sum = pm_replica_sum_create(w->r, count, 1, (enum pm_replica_wire)w->c->run.exchange);
+    x.sum = pm_replica_sum_create(w->r, count, 1, (enum pm_replica_wire)w->c->run.exchange, NULL);
     PM_TRY(time_turns(w, exchange_turns, &x, seconds));
 out:
     pm_replica_sum_destroy(&x.sum);

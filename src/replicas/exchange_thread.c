@@ -335,14 +335,22 @@ void pm_job_abandon(struct pm_replicas *r, struct pm_job *j)
     pthread_mutex_unlock(&r->lock);
 }
 
-void pm_job_free(struct pm_replicas *r, void *memory)
+void pm_replicas_release(struct pm_replicas *r, void (*release)(void *), void *object)
 {
+    bool now;
+
     pthread_mutex_lock(&r->lock);
-    if (r->failure && memory) {
+    now = !r->failure;
+    if (!now) {
         PM_GROW(r->kept, r->kept_count, r->kept_capacity);
-        r->kept[r->kept_count++] = memory;
-        memory = NULL;
+        r->kept[r->kept_count++] = (struct pm_kept){ release, object };
     }
     pthread_mutex_unlock(&r->lock);
-    pm_free(memory);
+    if (now)
+        release(object);
+}
+
+void pm_job_free(struct pm_replicas *r, void *memory)
+{
+    pm_replicas_release(r, pm_free, memory);
 }

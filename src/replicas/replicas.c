@@ -165,7 +165,7 @@ static void end(struct pm_replicas *r)
     if (r->opened)
         pm_exchange_thread_end(r);
     for (size_t i = 0; i < r->kept_count; i++)
-        pm_free(r->kept[i]);
+        r->kept[i].release(r->kept[i].object);
     pm_free(r->kept);
     pm_free(r->ranks);
     pm_free(r); /* the library stays loaded: MPI does not survive dlclose */

@@ -51,6 +51,8 @@ struct rank {
     double heard_at;      /* pm_seconds of its last state */
 };
 
+struct pm_kept { void (*release)(void *); void *object; };
+
 struct pm_replicas {
     const struct pm_transport_row *row;
     void *ctx;            /* for row->open; borrowed */
@@ -79,7 +81,7 @@ struct pm_replicas {
     double asked_at;      /* pm_seconds when *stop was first seen; 0: it was not */
     bool stopped;         /* gave up because the signal left no time */
     const volatile sig_atomic_t *stop;
-    void **kept;          /* memory that messages may still use after a failure; freed at the end */
+    struct pm_kept *kept; /* what messages may still use after a failure; released at the end */
     size_t kept_count, kept_capacity;
 };
 
@@ -103,8 +105,7 @@ void pm_replicas_wait(struct pm_replicas *r, pthread_cond_t *condition, double s
 int pm_exchange_thread_start(struct pm_replicas *r);
 /* Ends it, and closes the transport. */
 void pm_exchange_thread_end(struct pm_replicas *r);
-/* Frees memory that messages have used. After a failure it is freed when the transport is closed,
- * because messages may still arrive in it. */
+/* pm_replicas_release of memory of pm_malloc. */
 void pm_job_free(struct pm_replicas *r, void *memory);
 /* Gives up a job that was submitted but not waited for, because this process fails. Does nothing if
  * the job is finished, or was never submitted. */

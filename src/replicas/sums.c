@@ -48,7 +48,7 @@ struct pm_replica_sum {
     int most_ranges;
     atomic_int ready;     /* ranges that were handed over */
     atomic_bool complete; /* no range follows */
-    float *result;        /* [count]; messages write to it */
+    float *result, *own;  /* [count]; messages write to result. own: the same, or NULL; owned */
     struct piece piece[WINDOW];
     float *block;         /* [BLOCK] */
     /* Of the exchange thread. */
@@ -272,7 +272,7 @@ static int move_sum(struct pm_replicas *r, struct pm_job *j, bool *moved)
 /* ---- for the trainer's thread ------------------------------------------------------------ */
 
 struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count, int ranges,
-                                             enum pm_replica_wire wire)
+                                             enum pm_replica_wire wire, float *result)
 {
     struct pm_replica_sum *s = pm_calloc(1, sizeof *s);
     const size_t most = PIECE / (size_t)r->count + 1;
@@ -284,7 +284,8 @@ struct pm_replica_sum *pm_replica_sum_create(struct pm_replicas *r, size_t count
     s->most_ranges = ranges;
     s->ranges = pm_calloc((size_t)ranges, sizeof *s->ranges);
     s->block = pm_calloc(BLOCK, sizeof *s->block);
-    s->result = pm_calloc(count + 1, sizeof *s->result);
+    s->own = result ? NULL : pm_calloc(count + 1, sizeof *s->own);
+    s->result = result ? result : s->own;
     for (int i = 0; i < WINDOW; i++) {
         struct piece *p = &s->piece[i];
 
@@ -313,7 +314,7 @@ void pm_replica_sum_destroy(struct pm_replica_sum **sum)
         pm_free(s->piece[i].sending);
         pm_free(s->piece[i].receiving);
     }
-    pm_job_free(s->r, s->result);
+    pm_job_free(s->r, s->own);
     pm_free(s->block);
     pm_free(s->ranges);
     pm_free(s);

@@ -147,7 +147,7 @@ static void print(const struct pm_replicas *r, const struct times *times, int ro
 static int run(struct pm_replicas *r, enum pm_replica_wire wire, size_t floats, int rounds,
                double wait)
 {
-    struct pm_replica_sum *s = pm_replica_sum_create(r, floats, 1, wire);
+    struct pm_replica_sum *s = pm_replica_sum_create(r, floats, 1, wire, NULL);
     float *x = pm_calloc(floats, sizeof *x);
     struct times *times = pm_calloc((size_t)rounds, sizeof *times);
     const float *sums = NULL;

@@ -60,7 +60,7 @@ static void sum_body(struct place *p)
 {
     const struct sum_case *c = p->ctx;
     float *own = pm_calloc(c->count + 1, sizeof *own);
-    struct pm_replica_sum *s = pm_replica_sum_create(p->r, c->count, c->ranges, c->wire);
+    struct pm_replica_sum *s = pm_replica_sum_create(p->r, c->count, c->ranges, c->wire, NULL);
     const float *result;
 
     p->right = true;
@@ -271,7 +271,7 @@ static void repeating_body(struct place *p)
     for (int i = 0; i < ranks; i++)
         sizes[i] = i == 1 ? 0 : (size_t)i + 3;
     g = pm_replica_gather_create(p->r, sizes);
-    s = pm_replica_sum_create(p->r, COUNT, 1, PM_WIRE_FLOAT32);
+    s = pm_replica_sum_create(p->r, COUNT, 1, PM_WIRE_FLOAT32, NULL);
     p->right = true;
     for (int time = 0; time < 50; time++) {
         const char *at;
@@ -316,7 +316,7 @@ static void repeated_exchanges_allocate_nothing(void **state)
 static void failing_body(struct place *p)
 {
     const char *how = p->ctx;
-    struct pm_replica_sum *s = pm_replica_sum_create(p->r, 5 * PIECE, 1, PM_WIRE_FLOAT32);
+    struct pm_replica_sum *s = pm_replica_sum_create(p->r, 5 * PIECE, 1, PM_WIRE_FLOAT32, NULL);
     float *own = pm_calloc(5 * PIECE, sizeof *own);
     const float *result;
     int err = PM_OK;
@@ -345,7 +345,7 @@ out:
 /* Rank 0 fails in a sum, and frees its array while a message of it is under way to rank 1. */
 static void freeing_body(struct place *p)
 {
-    struct pm_replica_sum *s = pm_replica_sum_create(p->r, PIECE, 1, PM_WIRE_FLOAT32);
+    struct pm_replica_sum *s = pm_replica_sum_create(p->r, PIECE, 1, PM_WIRE_FLOAT32, NULL);
     float *own = pm_calloc(PIECE, sizeof *own);
     const float *result;
     int err = PM_OK;
