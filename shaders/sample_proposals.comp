@@ -29,6 +29,7 @@ vec4 truth_box(uint image, uint g)
                 truth_boxes.v[at + 3]);
 }
 
+/* Whether the true box is one to learn. */
 bool is_box(uint image, uint g)
 {
     return truth_weights.v[image * uint(p.m) + g] > 0.0;
@@ -48,7 +49,8 @@ bool is_candidate(uint image, uint i)
     return i < uint(p.p) ? int(i) < count.v[image] : is_box(image, i - uint(p.p));
 }
 
-/* The true box that overlaps most, the first of equal ones; else the background. */
+/* The true box that overlaps most, the first of equal ones; else the background. A match with a
+ * box of weight 0 makes the candidate absent. */
 uint kind_of(uint image, vec4 box)
 {
     float best_inner = 0.0, best_joined = 1.0;
@@ -57,8 +59,6 @@ uint kind_of(uint image, vec4 box)
     for (uint g = 0; g < uint(p.m); g++) {
         float inner, joined;
 
-        if (!is_box(image, g))
-            continue;
         box_overlap(box, truth_box(image, g), inner, joined);
         /* From the least normal to the largest float: not 0, infinite or NaN. */
         if (!(inner >= 1.17549435e-38 && joined <= 3.4028235e38))
@@ -66,8 +66,9 @@ uint kind_of(uint image, vec4 box)
         if (best_inner == 0.0 || quotient_exceeds(inner, joined, best_inner, best_joined))
             best_inner = inner, best_joined = joined, best = g;
     }
-    return quotient_above(best_inner, best_joined, p.below) ? SAMPLE_MATCHED + best
-                                                            : SAMPLE_BACKGROUND;
+    if (!quotient_above(best_inner, best_joined, p.below))
+        return SAMPLE_BACKGROUND;
+    return is_box(image, best) ? SAMPLE_MATCHED + best : SAMPLE_ABSENT;
 }
 
 void match_and_draw(uint at, uint all)

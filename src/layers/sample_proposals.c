@@ -4,7 +4,7 @@
  *     proposals      [n, P, 4]   ymin, xmin, ymax, xmax in the unit of the true boxes
  *     count          I32 [n]     proposals of each image; those after them are padding
  *     truth_boxes    [n, M, 4]
- *     truth_weights  [n, M]      above 0: a box; else padding
+ *     truth_weights  [n, M]      above 0: a box to learn; 0: one to leave out, or padding
  *
  * Outputs, R = batch:
  *
@@ -13,9 +13,12 @@
  *     2  count    I32 [n]        sampled boxes of each image
  *
  * A proposal matches the true box with which its intersection over union is largest, the first of
- * equal ones, if this is at least iou_threshold. Else it is background. Of the matched proposals
- * at most floor(positive_fraction R) are drawn, then of the background as many as are left of R.
- * With append_truth the true boxes are proposals, too, after the others, as in torchvision.
+ * equal ones, if this is at least iou_threshold. Else it is background. If the matched box has the
+ * weight 0, such as a crowd, the proposal is never drawn: it is neither an object nor background.
+ * A padding row has no area, so it overlaps nothing. The layer draws at most floor(
+ * positive_fraction R) of the matched proposals. It fills the rest of the R rows with background.
+ * With append_truth the true boxes of a weight above 0 are proposals, too, after the others, as in
+ * torchvision.
  *
  * A draw is a random word of each proposal; those with the largest words are taken. Words depend on
  * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
@@ -95,19 +98,22 @@ static float overlap(const float a[4], const float b[4], float *joined)
     return inner >= FLT_MIN && *joined <= FLT_MAX ? inner : 0;
 }
 
-/* Fractions are compared by their products, which are exact in double. */
+/* Fractions are compared by their products, which are exact in double. Boxes of weight 0 match,
+ * too: what they cover must not be learnt as background. */
 static uint32_t kind_of(const struct image *x, const float *box)
 {
     float best_inner = 0, best_joined = 1, joined;
     uint32_t best = 0;
 
     for (int g = 0; g < x->p->m; g++) {
-        const float inner = x->weights[g] > 0 ? overlap(box, x->truth + 4 * (size_t)g, &joined) : 0;
+        const float inner = overlap(box, x->truth + 4 * (size_t)g, &joined);
 
         if (inner > 0 && (double)inner * best_joined > (double)best_inner * joined)
             best_inner = inner, best_joined = joined, best = (uint32_t)g;
     }
-    return best_inner / best_joined > x->p->below ? SAMPLE_MATCHED + best : SAMPLE_BACKGROUND;
+    if (!(best_inner / best_joined > x->p->below))
+        return SAMPLE_BACKGROUND;
+    return x->weights[best] > 0 ? SAMPLE_MATCHED + best : SAMPLE_ABSENT;
 }
 
 static int falling(const void *a, const void *b)

@@ -213,24 +213,29 @@ static void set(float box[4], float y0, float x0, float y1, float x1)
     box[0] = y0, box[1] = x0, box[2] = y1, box[3] = x1;
 }
 
-/* Samples everything of the first example, whose `count` boxes are given, and compares. */
+/* Samples everything of the first example, whose `count` boxes are given, and compares. matches: of
+ * each box; -2: it must not be drawn. */
 static void expect(struct pm_device *d, struct batch *b, int count, const char *options,
                    const int *matches)
 {
     struct found f = { 0 };
+    int row = 0;
 
     for (int n = 0; n < IMAGES; n++)
         b->count[n] = count;
     run(d, b, (struct part){ 0, 4, 1, 0 }, options, &f);
-    assert_int_equal(f.count[0], count);
-    for (int i = 0; i < R; i++) {
-        if (f.matches[0][i] != (i < count ? matches[i] : -2))
+    for (int i = 0; i < count; i++) {
+        if (matches[i] == -2)
+            continue;
+        if (f.matches[0][row] != matches[i])
             fail_msg("%s: the match of box %d is %d instead of %d", pm_device_get_info(d)->name, i,
-                     f.matches[0][i], i < count ? matches[i] : -2);
-        if (i < count)
-            assert_memory_equal(f.boxes[0][i], b->proposals[0][i], 4 * sizeof(float));
-        else
-            assert_float_equal(fabsf(f.boxes[0][i][0]) + fabsf(f.boxes[0][i][3]), 0, 0);
+                     f.matches[0][row], matches[i]);
+        assert_memory_equal(f.boxes[0][row++], b->proposals[0][i], 4 * sizeof(float));
+    }
+    assert_int_equal(f.count[0], row);
+    for (; row < R; row++) {
+        assert_int_equal(f.matches[0][row], -2);
+        assert_float_equal(fabsf(f.boxes[0][row][0]) + fabsf(f.boxes[0][row][3]), 0, 0);
     }
 }
 
@@ -253,7 +258,9 @@ static void unusual(struct pm_device *d)
     set(x[9], 0, 0, 0.5f, 0.5f);                          /* equal to the first */
     expect(d, &b, 10, "positive_fraction=1", (int[]){ 0, 0, -1, -1, -1, -1, -1, 2, -1, 0 });
     for (int n = 0; n < IMAGES; n++)
-        b.weights[n][0] = 0; /* padding matches nothing */
+        b.weights[n][0] = 0; /* as a crowd: its proposals are not drawn, even as background */
+    expect(d, &b, 10, "positive_fraction=1", (int[]){ -2, -2, -1, -1, -1, -1, -1, 2, -1, -2 });
+    set(t[0], 0, 0, 0, 0); /* padding has no area and matches nothing */
     expect(d, &b, 10, "positive_fraction=1", (int[]){ 1, 1, -1, -1, -1, -1, -1, 2, -1, 1 });
     expect(d, &b, 0, "positive_fraction=1", NULL);
 }
