@@ -25,8 +25,10 @@ float softmax_slope(uint row, int g, int column, float x)
 {
     float z = softmax_target(row, g, column, target_lse(row, g)), sum = 1.0;
 
+    /* Targets that may add up to another number than 1. */
     if ((p.flags & DETECTION_LOGITS) == 0 &&
-        (g >= 0 && p.labels > 0 || g < 0 && p.flags != DETECTION_BACKGROUND)) {
+        (g >= 0 ? p.labels > 0
+                : (p.flags & (DETECTION_BACKGROUND | DETECTION_ZEROS)) != DETECTION_BACKGROUND)) {
         sum = 0.0;
         for (int i = 0; i < p.columns; i++)
             sum += target_of(row, g, i);

@@ -29,6 +29,7 @@ struct detection_loc_params {
 #define DETECTION_BACKGROUND 1 /* column 0 is the background */
 #define DETECTION_ZEROS 2      /* its target is 0 even for unmatched anchors */
 #define DETECTION_LOGITS 4     /* softmax: the targets are logits, whose softmax counts */
+#define DETECTION_EQUAL 8      /* weights above 0 of matched boxes are replaced by 1 */
 
 struct detection_cls_params {
     int rows, per, first, anchors, m;

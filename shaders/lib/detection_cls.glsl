@@ -10,7 +10,9 @@ float anchor_weight(uint row, int g)
         return 0.0;
     if (g < 0 || g >= p.m)
         return uintBitsToFloat(0x7fc00000u);
-    return weights.v[detection_truth(row, g)];
+    float w = weights.v[detection_truth(row, g)];
+
+    return (p.flags & DETECTION_EQUAL) != 0 && w > 0.0 ? 1.0 : w;
 }
 
 /* Whether g, which is not negative, has a class that exists. */

@@ -10,9 +10,10 @@
  *                   TensorFlow the gradient includes that of the target
  *
  * An anchor's loss is the sum over its columns times its weight: the matched box's, that of
- * unmatched anchors, or 0 if the anchor is ignored. The gradient computes the probabilities again
- * instead of keeping them: nothing here is as large as the scores except their gradient, which may
- * take their memory. A match or a class that does not exist gives NaN. */
+ * unmatched anchors, or 0 if the anchor is ignored. With DETECTION_EQUAL the matched box's weight
+ * only decides whether the anchor counts: above 0 it becomes 1. The gradient computes the
+ * probabilities again instead of keeping them: nothing here is as large as the scores except their
+ * gradient, which may take their memory. A match or a class that does not exist gives NaN. */
 #include "layers/detection_rows.h"
 
 #include "layers/vmath.h"
@@ -44,6 +45,8 @@ PM_INLINE struct row row_of(const struct pm_args *a, size_t i)
     } else {
         r.truth = image * (size_t)p->m + (size_t)r.g;
         r.w = weights[r.truth];
+        if (p->flags & DETECTION_EQUAL && r.w > 0)
+            r.w = 1;
         if (!p->labels && (classes[r.truth] < 0 || classes[r.truth] >= p->columns - bg))
             r.w = NAN, r.g = NEGATIVE;
     }

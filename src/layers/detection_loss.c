@@ -21,7 +21,10 @@
  * it, the divisor is max(sum of the weights of matched boxes, 1) of this plan's examples, or 1, and
  * the losses are multiplied by the share of the whole batch that these examples represent. With
  * normalize_per_image each example's losses are divided by its own number, and the loss is the mean
- * over the examples of the whole batch, as in the first stage of Faster R-CNN.
+ * over the examples of the whole batch, as in the first stage of Faster R-CNN. There a matched
+ * anchor has the weight 1 in the classification loss if its box's weight is above 0, because
+ * TensorFlow's loss of objectness weighs all sampled anchors alike; the localization loss has the
+ * box's weight.
  * normalize_loc_by_codesize also divides the localization loss by the number of codes. With
  * hard_example_miner only some anchors count (hard_examples.h); the divisor does not depend on it.
  * Two outputs of the plan, NAME/mined_positives and NAME/mined_negatives [n], then have the number
@@ -346,7 +349,8 @@ static struct detection_cls_params cls_params(const struct pm_node *n, int level
         .labels = t.classes.type == PM_F32 ? t.classes.shape.dim[2] : 0,
         .flags = (cfg->background ? DETECTION_BACKGROUND : 0) |
                  (cfg->encode_background_as_zeros ? DETECTION_ZEROS : 0) |
-                 (cfg->classification == LOGITS_SOFTMAX ? DETECTION_LOGITS : 0),
+                 (cfg->classification == LOGITS_SOFTMAX ? DETECTION_LOGITS : 0) |
+                 (cfg->normalize_per_image ? DETECTION_EQUAL : 0),
         .kind = cfg->classification == BOOTSTRAPPED && cfg->hard_bootstrap
                     ? DETECTION_BOOTSTRAPPED_HARD
                     : kinds[cfg->classification],

@@ -89,7 +89,7 @@ static void one_anchor(const struct ref *r, const struct detection *d, int image
     const int g = detection_match(r, d, image, anchor);
     double z[MOST_COLUMNS], code[4], size[4];
     const double *x = detection_scores(r, d, image, anchor);
-    const double w = detection_weight(r, d, image, g);
+    const double w = detection_weight(r, d, image, g), v = detection_class_weight(r, d, image, g);
 
     *out = (struct anchor_loss){ 0 };
     if (g >= 0 && (ref_says(r, "localization", "weighted_iou", "") ||
@@ -105,8 +105,8 @@ static void one_anchor(const struct ref *r, const struct detection *d, int image
     }
     detection_targets(r, d, image, g, z);
     for (int i = 0; i < d->columns; i++) {
-        out->cls += w * classification(r, d, x, z, i);
-        out->cls_mag += w * (1 + 2 * fabs(x[i]) + log(d->columns));
+        out->cls += v * classification(r, d, x, z, i);
+        out->cls_mag += v * (1 + 2 * fabs(x[i]) + log(d->columns));
     }
 }
 
@@ -276,6 +276,13 @@ static const struct check_case cases[] = {
     { LOSS " normalize_per_image=true classification=weighted_softmax "
            "normalize_loc_by_codesize=true", "3x4x5x4 3x4x5x5@-9..9 20x4@0..1 i32:3x20@-2..4 "
       "3x5x4@0..1 i32:3x5@0..3 3x5@0..1 3@1..256", .train = true, .no_gradient = ~3u },
+    { LOSS " normalize_per_image=true negative_class_weight=0.5", MAPS MATCHED "2x3x4@0..1 "
+      "i32:2x3@0..2 2x3@0.01..0.3 2@1..9", GRADIENT },                 /* fractional weights */
+    { LOSS " normalize_per_image=true classification=weighted_softmax "
+           "encode_background_as_zeros=true", MAPS MATCHED "2x3x4@0..1 2x3x3@0..1 2x3@0.01..0.3 "
+      "2@1..9", GRADIENT },
+    { LOSS " normalize_per_image=true", MAPS MATCHED "2x3x4@0..1 i32:2x3@0..2 2x3@0..0 2@1..9",
+      GRADIENT },                                                     /* weights 0 */
     { LOSS, MAPS "i32:2x22@-1..-1 " TRUTH, GRADIENT },                 /* no positive */
     { LOSS " background=false", MAPS "i32:2x22@-2..-2 2x3x4@0..1 i32:2x3@0..3 2x3@0.5..2",
       GRADIENT },                                                     /* all ignored */

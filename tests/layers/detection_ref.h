@@ -71,6 +71,15 @@ static inline double detection_weight(const struct ref *r, const struct detectio
                      : r->in[d->weights].v[image * d->m + g];
 }
 
+/* In the classification loss. With normalize_per_image all anchors that count are equal. */
+static inline double detection_class_weight(const struct ref *r, const struct detection *d,
+                                            int image, int g)
+{
+    const double w = detection_weight(r, d, image, g);
+
+    return g >= 0 && ref_says(r, "normalize_per_image", "true", "false") ? w > 0 : w;
+}
+
 static inline void detection_targets(const struct ref *r, const struct detection *d, int image,
                                      int g, double *z)
 {
