@@ -14,6 +14,8 @@ int class_of(uint row)
             if (intBitsToFloat(classes.v[at + uint(i)]) >
                 intBitsToFloat(classes.v[at + uint(found)]))
                 found = i;
+        if (p.labels == p.classes && !(intBitsToFloat(classes.v[at + uint(found)]) > 0.0))
+            return -1; /* the background, whose target is 0, is the first of the largest */
         return found - (p.labels - p.classes);
     }
     found = classes.v[truth];

@@ -20,6 +20,8 @@ static int class_of(const struct pm_args *a, size_t row)
         for (int i = 1; i < p->labels; i++)
             if (labels[i] > labels[found])
                 found = i;
+        if (p->labels == p->classes && !(labels[found] > 0))
+            return -1; /* the background, whose target is 0, is the first of the largest */
         return found - (p->labels - p->classes);
     }
     found = ((const int *)a->buf[2])[truth];

@@ -42,8 +42,9 @@ void pm_detection_cls_back(struct pm_calls *c, const struct detection_cls_params
                            struct pm_tensor dlogits);
 
 /* The codes of each row's class: y [n, N, codes] of x [n, N, classes, codes]. The class is that of
- * the row's matched box, or the first of its largest targets. 0 if there is no match, or if the
- * largest target is that of the background. */
+ * the row's matched box, or the first of its largest targets. The codes are 0 if there is no match,
+ * or if the background has the largest target. Targets without a background have the target 0
+ * there, as in TensorFlow's Object Detection API. */
 void pm_class_codes(struct pm_calls *c, const struct class_codes_params *p, struct pm_tensor x,
                     const struct pm_detection_truth *t, struct pm_tensor y);
 /* Its gradient: dy for the row's class, 0 for other classes. */

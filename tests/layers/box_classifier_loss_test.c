@@ -156,6 +156,7 @@ static const struct check_case cases[] = {
     { LOSS, BY_CLASS MATCHED "2x4x3@0..1 2x4@0.25..1", GRADIENT }, /* soft labels */
     { LOSS, BY_CLASS MATCHED "2x4x4@0..1 2x4@0.25..1", GRADIENT }, /* with a background */
     { LOSS, SHARED MATCHED "2x4x4@0..1 2x4@0.25..1", GRADIENT },
+    { LOSS, BY_CLASS MATCHED "2x4x3@0..0 2x4@0.25..1", GRADIENT }, /* no target: no codes */
     { LOSS, "15x4 15x2@-9..9 3x5x4@0..1 i32:3x5@-2..1 i32:3@1..5 3x2x4@0..1 i32:3x2@0..0 3x2@0..1",
       GRADIENT },                                                  /* one class */
     { LOSS, BY_CLASS "i32:2x7@-1..-1 i32:2@7..7 2x4x4@0..1 " TRUTH, GRADIENT },
