@@ -20,9 +20,10 @@ void main()
     loc_sum = group_sum(loc_sum);
     cls_sum = group_sum(cls_sum);
     matched = group_sum(matched);
-    float divisor = HAS_NORMALIZER && p.divisor == DETECTION_BY_FIRST ? normalizer.v[0]
-                    : p.divisor == DETECTION_BY_MATCHES               ? max(matched, 1.0)
-                                                                      : 1.0;
+    float divisor = p.divisor == DETECTION_BY_MATCHES ? max(matched, 1.0) : 1.0;
+
+    if (HAS_NORMALIZER && p.divisor == DETECTION_BY_FIRST)
+        divisor = intBitsToFloat(normalizer.v[0]);
     float sum = loc_sum + cls_sum;
     float bad = isnan(sum) || isinf(sum) ? uintBitsToFloat(0x7fc00000u) : 0.0;
 

@@ -5,7 +5,8 @@ layout(push_constant, scalar) uniform Push {
     InF32 cls;
     InI32 matches;
     InF32 weights;
-    InF32 normalizer; /* DETECTION_BY_COUNT: bits of integers */
+    InI32 normalizer; /* bits of floats, except for DETECTION_BY_COUNT. A device may flush small
+                         integers to 0 if it reads them as floats. */
     InF32 kept;
     InOutF32 part; /* per group: sum of loc, of cls, of the matches' weights */
     OutF32 loc_loss;
@@ -18,8 +19,8 @@ layout(push_constant, scalar) uniform Push {
 float own_factor(uint image)
 {
     if (HAS_NORMALIZER && p.divisor == DETECTION_BY_IMAGE)
-        return 1.0 / normalizer.v[image];
+        return 1.0 / intBitsToFloat(normalizer.v[image]);
     if (HAS_NORMALIZER && p.divisor == DETECTION_BY_COUNT)
-        return 1.0 / float(max(floatBitsToInt(normalizer.v[image]), 1));
+        return 1.0 / float(max(normalizer.v[image], 1));
     return 1.0;
 }
