@@ -15,7 +15,8 @@ void main()
         int g = matches.v[row];
         float factor = own_factor(row / uint(p.anchors));
 
-        /* A NaN is never kept, but must not be lost. */
+        /* A NaN is never kept, but must not be lost. An infinite loss that is not kept does not
+         * count. */
         if (!HAS_KEPT || kept.v[row] != 0.0 || isnan(loc.v[row]) || isnan(cls.v[row])) {
             loc_sum += loc.v[row] * factor;
             cls_sum += cls.v[row] * factor;

@@ -24,7 +24,7 @@ void pm_detection_loc(struct pm_calls *c, const struct detection_loc_params *p,
                       struct pm_tensor losses);
 /* Their gradient: that of each anchor times its example's factor. factors: F32 [n, 2], for each
  * example the factor of localization losses, then that of classification losses (pm_detection_sum).
- * kept: F32 [n, N], a factor of each anchor, or PM_NO_TENSOR. */
+ * kept: F32 [n, N], 1 for anchors that count, else 0, or PM_NO_TENSOR: all count. */
 void pm_detection_loc_back(struct pm_calls *c, const struct detection_loc_params *p,
                            struct pm_tensor codes, const struct pm_detection_truth *t,
                            struct pm_tensor kept, struct pm_tensor factors,

@@ -36,9 +36,10 @@ static void sum_cpu(const struct pm_args *a)
             const int g = matches[i], image = i / p->anchors;
             const float factor = own_factor(p, a->buf[4], image);
 
-            /* A NaN is never kept, but must not be lost: 0 * NaN is NaN. */
-            l += (kept ? loc[i] * kept[i] : loc[i]) * factor;
-            c += (kept ? cls[i] * kept[i] : cls[i]) * factor;
+            /* A NaN is never kept, but must not be lost. An infinite loss that is not kept does
+             * not count. */
+            if (!kept || kept[i] != 0 || isnan(loc[i]) || isnan(cls[i]))
+                l += loc[i] * factor, c += cls[i] * factor;
             w += g >= 0 && g < p->m ? weights[(size_t)image * (size_t)p->m + (size_t)g] : 0;
         }
         loc_sum += l, cls_sum += c, matched += w;

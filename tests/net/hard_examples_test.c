@@ -336,6 +336,19 @@ static void not_a_number(struct pm_device *d)
     stop(&r);
 }
 
+/* A loss that is infinite, but is not kept, does not count. */
+static void infinite_and_dropped(struct pm_device *d)
+{
+    struct run r;
+
+    start(&r, d, false, 1, "hard_example_miner=true max_negatives_per_positive=1 "
+                           "negative_class_weight=1000000");
+    r.scores[4][1] = 3e38f; /* no anchor matches, so no negative counts */
+    step(&r);
+    expect(&r, 0, 0, "..........");
+    stop(&r);
+}
+
 static void refused(const char *options, const char *message)
 {
     struct pm_net *net = pm_net_create();
@@ -383,6 +396,7 @@ ON_EVERY_DEVICE(extreme_boxes)
 ON_EVERY_DEVICE(extreme_corners)
 ON_EVERY_DEVICE(invalid_truth)
 ON_EVERY_DEVICE(not_a_number)
+ON_EVERY_DEVICE(infinite_and_dropped)
 
 int main(void)
 {
@@ -397,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_extreme_corners),
         cmocka_unit_test(test_invalid_truth),
         cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_infinite_and_dropped),
         cmocka_unit_test(test_refused),
     };
 
