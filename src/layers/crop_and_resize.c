@@ -126,8 +126,28 @@ static const struct pm_kernel spans = {
     .cpu = spans_cpu, .grain = 256, .flops = spans_flops,
 };
 
-/* Adds the gradients of one or two samples, one below the other, to the cells at `to` and `to` +
- * next. Weights w belong to the samples, x to the cells. */
+/* Adds the gradient of one sample, times w, to the cells at `to` and `to` + next, which have the
+ * weights x0 and x1. */
+PM_INLINE void add_one(const float *dy, float w, float x0, float x1, int c, float *to, int next)
+{
+    const float a = x0 * w, d = x1 * w;
+    float *right = to + next;
+
+    if (next == 0) { /* the map's only column */
+        PM_SIMD
+        for (int k = 0; k < c; k++)
+            to[k] += a * dy[k];
+        return;
+    }
+    PM_SIMD
+    for (int k = 0; k < c; k++) {
+        to[k] += a * dy[k];
+        right[k] += d * dy[k];
+    }
+}
+
+/* Adds the gradients of two samples, one below the other. Weights w belong to the samples, x to the
+ * cells. A missing second sample is no pair with the weight 0, because 0 times infinity is NaN. */
 PM_INLINE void add_pair(const float *dy, const float *below, float w0, float w1, float x0, float x1,
                         int c, float *to, int next)
 {
@@ -163,12 +183,15 @@ PM_INLINE void add_box(const struct pm_args *args, size_t box, int row, int32_t 
 
         for (int i = begin; i < end && col >= 0; i += 2) {
             const float *first = dy + ((size_t)i * cols + j) * c;
-            const bool two = i + 1 < end;
-            const float w0 = pm_crops_weight(place[i], weight[i], row);
-            const float w1 = two ? pm_crops_weight(place[i + 1], weight[i + 1], row) : 0;
+            const float w = pm_crops_weight(place[i], weight[i], row);
+            float *to = dx + (size_t)col * c;
 
-            add_pair(first, two ? first + cols * c : first, w0, w1, 1 - fx, fx, (int)c,
-                     dx + (size_t)col * c, next);
+            if (i + 1 < end)
+                add_pair(first, first + cols * c, w,
+                         pm_crops_weight(place[i + 1], weight[i + 1], row), 1 - fx, fx, (int)c, to,
+                         next);
+            else
+                add_one(first, w, 1 - fx, fx, (int)c, to, next);
         }
     }
 }

@@ -222,6 +222,48 @@ static void same_bits(void **state)
     pm_free(again.bits);
 }
 
+/* Each cell of the map is touched by one or two rows of samples with weights above 0. If all
+ * gradients of the crop are infinite, so are all of the map's. */
+static void infinite_gradients(struct pm_device *d)
+{
+    static const float box[] = { 0.1f, 0.1f, 0.9f, 0.9f };
+    const struct pm_plan_options options = { .name = "train", .train = true, .slots = 1,
+                                             .loss_share = 1, .micro_batches = 1 };
+    struct pm_net *net = pm_net_create();
+    struct pm_variables *variables = NULL;
+    struct pm_plan *plan = NULL;
+    struct pm_node *in[2], *target = pm_net_input(net, "target", PM_SHAPE4(1, 3, 3, 1), PM_F32);
+    float map[SIDE * SIDE] = { 0 };
+
+    in[0] = pm_net_add(net, "map", pm_net_input(net, "x", PM_SHAPE1(1), PM_F32),
+                       "parameter shape=[1,4,4,1]");
+    in[1] = pm_net_input(net, "boxes", PM_SHAPE3(1, 1, 4), PM_F32);
+    in[0] = pm_net_add_many(net, "y", in, 2, "crop_and_resize size=3");
+    in[1] = target;
+    pm_net_add_many(net, "loss", in, 2, "absolute_error");
+    ok(net->error);
+    ok(pm_variables_create(d, net, true, NULL, &variables));
+    ok(pm_variables_allocate(variables));
+    ok(pm_variables_init(variables, 1, NULL));
+    ok(pm_plan_create(net, d, variables, &options, &plan));
+    ok(pm_plan_load(plan));
+    ok(pm_variables_write(variables, 0, -1, map));
+    memcpy(pm_plan_input(plan, 0, "boxes", 0), box, sizeof box);
+    for (int i = 0; i < 9; i++) /* below the crop: its gradients are positive */
+        ((float *)pm_plan_input(plan, 0, "target", 0))[i] = -1;
+    *pm_plan_step(plan, 0) = (struct pm_step){ .loss_scale = INFINITY };
+    ok(pm_plan_submit(plan, 0));
+    ok(pm_plan_wait(plan, 0));
+    ok(pm_buffer_read(d, variables->grads, variables->offset[0], map, sizeof map));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        if (map[i] != INFINITY)
+            fail_msg("%s: the gradient of cell %d is %g instead of inf",
+                     pm_device_get_info(d)->name, i, map[i]);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&variables);
+    pm_net_destroy(&net);
+}
+
 static void refused(const char *layer, int channels, bool flat, const char *text)
 {
     struct pm_net *net = pm_net_create();
@@ -270,6 +312,11 @@ static void messages(void **state)
 
 static void known_crops_test(void **state) { (void)state; on_every_device(known_crops); }
 static void last_row_test(void **state) { (void)state; on_every_device(last_row); }
+static void infinite_gradients_test(void **state)
+{
+    (void)state;
+    on_every_device(infinite_gradients);
+}
 static void known_bins_test(void **state) { (void)state; on_every_device(known_bins); }
 
 int main(void)
@@ -279,6 +326,7 @@ int main(void)
         cmocka_unit_test(last_row_test),
         cmocka_unit_test(known_bins_test),
         cmocka_unit_test(same_bits),
+        cmocka_unit_test(infinite_gradients_test),
         cmocka_unit_test(messages),
     };
 
