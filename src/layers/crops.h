@@ -9,8 +9,14 @@
  *     s = low + (bin + k / (c - 1)) / bins * (high - low)    c = 1: (bin + 1/2) / bins
  * with low = ymin (H - 1) and high = ymax (H - 1), on columns likewise. So corners are aligned, and
  * with one bin this is the rule of TensorFlow's crop_and_resize. A sample outside 0..H-1 is 0. All
- * samples are 0 in boxes at and behind the count, and in boxes with a corner that is NaN or beyond
- * +-1e30. Places are computed without fused products, so all devices choose the same cells. */
+ * samples are 0 in boxes whose index is at least count, and in boxes with a corner that is NaN or
+ * beyond +-1e30. Places are computed without fused products, so all devices choose the same cells.
+ *
+ * Two differences from TensorFlow's crop_and_resize:
+ * - A sample is limited to low..high, so that rounding does not move the last sample of a box off
+ *   the map. TensorFlow does not limit it, and such a sample has the extrapolation value there.
+ * - A sample on the centre of a cell also reads the next cell, with the weight 0. If that value is
+ *   infinite or NaN, the sample is NaN. TensorFlow reads one cell there. */
 #ifndef PUMICE_CROPS_H
 #define PUMICE_CROPS_H
 
