@@ -29,9 +29,11 @@
 #include "layers/box_coder.h"
 #include "layers/detection_rows.h"
 #include "layers/hard_examples.h"
+#include "layers/infer.h"
 
 enum { SAVED_FACTORS, SAVED_KEPT, SAVED_LSE, SAVED_CODES };
 enum { CODES, LOGITS, BOXES, MATCHES, COUNT, TRUTH_BOXES, TRUTH_CLASSES, TRUTH_WEIGHTS, INPUTS };
+#define NAMES "codes, logits, boxes, matches, count, truth_boxes, truth_classes, truth_weights"
 enum { BOTH, CLASSIFICATION, LOCALIZATION };
 
 struct box_classifier_cfg {
@@ -79,10 +81,12 @@ static int check_types(const struct pm_node *n)
         const bool whole = i == MATCHES || i == COUNT;
 
         if (type != (whole ? PM_I32 : PM_F32) && !(i == TRUTH_CLASSES && type == PM_I32))
-            return pm_fail(PM_ECONFIG, "%s: input %s must hold %s", n->name, n->in[i]->name,
+            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must "
+                                       "be %s, in this order", n->name, i, n->in[i]->name,
+                           pm_type_name(type),
                            whole                ? "int32"
-                           : i == TRUTH_CLASSES ? "floats or int32"
-                                                : "floats");
+                           : i == TRUTH_CLASSES ? "float32 or int32"
+                                                : "float32", NAMES);
     }
     return PM_OK;
 }
@@ -101,7 +105,8 @@ static int check_rows(const struct pm_node *n)
     char text[3][64];
 
     if (b.rank != 3 || b.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4", n->name,
+        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
+                                   "of R boxes for each of n images", n->name,
                        pm_shape_text(b, text[0]));
     if (z.rank != 2 || z.dim[1] < 2 || z.dim[0] != b.dim[0] * b.dim[1])
         return pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x (C + 1), with at "
@@ -132,18 +137,22 @@ static int check_truth(const struct pm_node *n)
     char text[64];
 
     if (boxes.rank != 3 || boxes.dim[0] != images || boxes.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4", n->name,
-                       pm_shape_text(boxes, text), images);
+        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4. Give the "
+                                   "corners of M true boxes for each of %d images", n->name,
+                       pm_shape_text(boxes, text), images, images);
     if (!is_shape(n, TRUTH_WEIGHTS, PM_SHAPE2(images, m)))
-        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d", n->name,
+        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
+                                   "weight for each true box", n->name,
                        pm_shape_text(n->in[TRUTH_WEIGHTS]->out_shape, text), images, m);
     if (n->in[TRUTH_CLASSES]->out_type == PM_I32
             ? !is_shape(n, TRUTH_CLASSES, PM_SHAPE2(images, m))
             : k.rank != 3 || k.dim[0] != images || k.dim[1] != m ||
                   (k.dim[2] != classes && k.dim[2] != classes + 1))
-        return pm_fail(PM_ECONFIG, "%s: truth_classes have shape %s; they must be int32, %dx%d, or "
-                                   "float32, %dx%dx%d",
-                       n->name, pm_shape_text(k, text), images, m, images, m, classes);
+        return pm_fail(PM_ECONFIG, "%s: truth_classes are %s of shape %s instead of int32 of shape "
+                                   "%dx%d, or float32 of shape %dx%dx%d. Give each true box its "
+                                   "class, or a target for each of %d classes",
+                       n->name, pm_type_name(n->in[TRUTH_CLASSES]->out_type),
+                       pm_shape_text(k, text), images, m, images, m, classes, classes);
     return PM_OK;
 }
 
@@ -301,8 +310,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 const struct pm_layer pm_layer_box_classifier_loss = {
     .name = "box_classifier_loss",
-    .help = "losses of a detector's second stage: inputs codes, logits, boxes, matches, count, "
-            "truth_boxes, truth_classes, truth_weights",
+    .help = "losses of a detector's second stage: inputs " NAMES,
     .opts = opts,
     .cfg_size = sizeof(struct box_classifier_cfg),
     .min_inputs = INPUTS,

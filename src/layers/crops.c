@@ -105,10 +105,11 @@ static int check_inputs(const struct pm_node *n)
                        pm_shape_text(boxes, other));
     if (n->inputs > 2 && (n->in[2]->out_type != PM_I32 || n->in[2]->out_shape.rank != 1 ||
                           n->in[2]->out_shape.dim[0] != x.dim[0]))
-        return pm_fail(PM_ECONFIG, "%s: the third input of %s, the number of valid boxes, must be "
-                       "%d integers (one for each image), not %s of %s", n->name, layer, x.dim[0],
-                       pm_shape_text(n->in[2]->out_shape, have),
-                       n->in[2]->out_type == PM_I32 ? "int32" : "another type");
+        return pm_fail(PM_ECONFIG, "%s: the third input of %s, %s, is %s of shape %s instead of "
+                       "int32 of shape %d. Give the number of valid boxes of each image, or no "
+                       "third input", n->name, layer, n->in[2]->name,
+                       pm_type_name(n->in[2]->out_type), pm_shape_text(n->in[2]->out_shape, have),
+                       x.dim[0]);
     return pm_need_floats(n, 0, 1);
 }
 

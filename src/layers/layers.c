@@ -29,14 +29,20 @@ const struct pm_layer *pm_layer_find(const char *name)
     return NULL;
 }
 
+const char *pm_type_name(enum pm_type t)
+{
+    static const char *const names[] = { "float32", "int32", "uint32", "uint8" };
+
+    return names[t];
+}
+
 int pm_need_floats(const struct pm_node *n, int first, int last)
 {
-    static const char *const types[] = { "float32", "int32", "uint32", "uint8" };
-
     for (int i = first; i <= last && i < n->inputs; i++)
         if (n->in[i]->out_type != PM_F32)
             return pm_fail(PM_ECONFIG, "%s: %s takes float32 values, but input %d, %s, holds %s",
-                           n->name, n->layer->name, i, n->in[i]->name, types[n->in[i]->out_type]);
+                           n->name, n->layer->name, i, n->in[i]->name,
+                           pm_type_name(n->in[i]->out_type));
     return PM_OK;
 }
 

@@ -250,13 +250,18 @@ static int infer(struct pm_node *n)
     PM_TRY(pm_need_floats(n, BOXES, WEIGHTS));
     if (x.rank != 3 || x.dim[2] != 4 || t.rank != 3 || t.dim[2] != 4 || t.dim[0] != x.dim[0])
         PM_TRY(pm_fail(PM_ECONFIG, "%s: sample_proposals needs proposals of n x P x 4 and true "
-                                   "boxes of n x M x 4, not %s and %s", n->name,
+                                   "boxes of n x M x 4, not %s and %s. Make the first "
+                                   "input the proposals and the third the true boxes", n->name,
                        pm_shape_text(x, text[0]), pm_shape_text(t, text[1])));
     if (n->in[COUNT]->out_type != PM_I32 || count.rank != 1 || count.dim[0] != x.dim[0])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: the count of proposals must be int32, %d, not %s", n->name,
-                       x.dim[0], pm_shape_text(count, text[0])));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the count of proposals, %s, is %s of shape %s instead of "
+                                   "int32 of shape %d. Make the second input the number of "
+                                   "proposals of each image", n->name, n->in[COUNT]->name,
+                       pm_type_name(n->in[COUNT]->out_type), pm_shape_text(count, text[0]),
+                       x.dim[0]));
     if (weights.rank != 2 || weights.dim[0] != x.dim[0] || weights.dim[1] != t.dim[1])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d", n->name,
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
+                                   "weight for each true box", n->name,
                        pm_shape_text(weights, text[0]), x.dim[0], t.dim[1]));
     if ((int64_t)x.dim[0] * ((int64_t)x.dim[1] + t.dim[1]) > INT32_MAX / 4)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: more than 2^29 proposals and true boxes in a batch: use "

@@ -306,7 +306,9 @@ static void messages(void **state)
     refused("crop_and_resize size=[1,2,3]", 9, false, "y: size must be height and width");
     refused("crop_and_resize size=0", 9, false, "0 is outside 1..1024");
     refused("crop_and_resize", 9, true, "boxes of n x R x 4, not 2x5x4x9 and 2x4");
-    refused("crop_and_resize", 9, false, "the number of valid boxes, must be 2 integers");
+    refused("crop_and_resize", 9, false,
+            "y: the third input of crop_and_resize, count, is int32 of shape 3 instead of int32 of "
+            "shape 2. Give the number of valid boxes of each image");
     refused_size();
 }
 

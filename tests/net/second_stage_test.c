@@ -297,9 +297,10 @@ static void refusals(void **state)
     static const struct refused rows[] = {
         { "sample_proposals", "needs proposals of n x P x 4 and true boxes of n x M x 4", 4,
           { S3(2, 9, 3), S1(2), S3(2, 3, 4), S2(2, 3) }, 2 },
-        { "sample_proposals", "count of proposals must be int32, 2", 4,
+        { "sample_proposals", "the count of proposals, in1, is float32 of shape 2 instead of "
+          "int32 of shape 2. Make the second input the number of proposals", 4,
           { S3(2, 9, 4), S1(2), S3(2, 3, 4), S2(2, 3) }, 0 },
-        { "sample_proposals", "truth_weights have shape 2x4 instead of 2x3", 4,
+        { "sample_proposals", "truth_weights have shape 2x4 instead of 2x3. Give one", 4,
           { S3(2, 9, 4), S1(2), S3(2, 3, 4), S2(2, 4) }, 2 },
         { "sample_proposals batch=0", "batch: 0 is outside 1..100000", 4,
           { S3(2, 9, 4), S1(2), S3(2, 3, 4), S2(2, 3) }, 2 },
@@ -318,10 +319,12 @@ static void refusals(void **state)
         { "box_classifier_loss", "matches have shape 2x8 and count 2", 8,
           { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 8), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
           88 },
-        { "box_classifier_loss", "must hold int32", 8,
+        { "box_classifier_loss", "input 3, in3, holds float32 instead of int32. The inputs must be "
+          "codes, logits, boxes, matches, count, ", 8,
           { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
           64 },
-        { "box_classifier_loss", "float32, 2x3x2", 8,
+        { "box_classifier_loss", "truth_classes are float32 of shape 2x3x4 instead of int32 of "
+          "shape 2x3, or float32 of shape 2x3x2. Give each", 8,
           { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S3(2, 3, 4),
             S2(2, 3) }, 24 },
         { "box_classifier_loss coder_scales=[1]", "coder_scales has 1 numbers", 8,
