@@ -34,7 +34,7 @@ struct detection_loc_params {
 struct detection_cls_params {
     int rows, per, first, anchors, m;
     int columns;    /* scores of an anchor, with the background */
-    int labels;     /* numbers of a true box: 0: its class, else the targets of so many columns */
+    int labels;     /* targets of a true box, for the last columns; 0: it has a class instead */
     int flags, kind;
     float negative; /* weight of unmatched anchors */
     float a;        /* softmax: 1 / logit_scale; focal: gamma; bootstrapped: alpha */
@@ -45,7 +45,7 @@ struct detection_cls_params {
 struct class_codes_params {
     int rows, per, m;
     int classes, codes; /* a row of x has classes * codes numbers */
-    int labels;         /* numbers of a true box: 0: its class, else so many targets */
+    int labels;         /* targets of a true box; 0: it has a class instead */
 };
 
 /* What the losses of an example are divided by. */

@@ -1,6 +1,7 @@
 /* crop_and_resize: crops of a map, each resized to the same size. Inputs: map [n,H,W,C], boxes
- * [n,R,4] and perhaps count I32 [n]; crops.h describes them. Output: [n R, height, width, C]; row
- * i R + r is box r of image i. Each value is the bilinear mean of the four cells around its sample.
+ * [n,R,4] and, optionally, count I32 [n]; crops.h describes them. Output: [n R, height, width, C].
+ * Row i R + r is box r of image i. Each value is the bilinear mean of the four cells around its
+ * sample.
  *
  * Only the map gets a gradient. Each of its cells sums over the samples that touch it, boxes and
  * samples in order, so the same bits come in every run. crop_spans lists for each row and column of

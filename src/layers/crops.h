@@ -2,7 +2,7 @@
  * share it.
  *
  * Inputs of both layers: a map [n,H,W,..]; boxes [n,R,4], which are ymin, xmin, ymax, xmax in 0..1
- * of the map, where 0 is the centre of the first row or column and 1 that of the last; perhaps
+ * of the map, where 0 is the centre of the first row or column and 1 that of the last; optional:
  * count I32 [n], the number of valid boxes of each image. A box has rows x cols samples, and along
  * each axis they are divided into bins of equal size. A bin is an equal part of the box. Its k-th
  * of c samples is at

@@ -1,7 +1,7 @@
 /* detection_rows: the kernel calls of the layer detection_loss (detection_loss.c). The calls of a
  * level read its map of codes or scores, [n, h, w, anchors x numbers], and give a loss for each
  * anchor, or the map's gradient. box_classifier_loss (box_classifier_loss.c) makes the same calls;
- * its level has the boxes of each example for anchors, N of them. */
+ * it has one level, whose anchors are the N boxes of each example. */
 #ifndef PUMICE_DETECTION_ROWS_H
 #define PUMICE_DETECTION_ROWS_H
 

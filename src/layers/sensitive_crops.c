@@ -1,6 +1,6 @@
 /* sensitive_crops: R-FCN's position-sensitive crops (Dai et al. 2016, as in TensorFlow's Object
- * Detection API). Inputs: map [n,H,W, bins_h bins_w D], boxes [n,R,4] and perhaps count I32 [n];
- * crops.h describes them. The map's channels are one group of D for each bin, row by row. Bin
+ * Detection API). Inputs: map [n,H,W, bins_h bins_w D], boxes [n,R,4] and, optionally, count I32
+ * [n]; crops.h describes them. The map's channels are one group of D for each bin, row by row. Bin
  * (i, j) of a box is sampled from its own group. The output [n R, D] is the mean of all bins and
  * samples.
  *

@@ -1,7 +1,7 @@
 /* suppress: the detections among many scored boxes, TensorFlow's multiclass_non_max_suppression.
  * Inputs: boxes [n,N,4] (ymin, xmin, ymax, xmax), or [n,N,K,4] for each class its own, scores
- * [n,N,K], and perhaps windows [n,4], and perhaps count I32 [n]: boxes of an image after the first
- * `count` are padding.
+ * [n,N,K]. Optional: windows [n,4]; count I32 [n], the number of valid boxes of each image. Later
+ * boxes are padding.
  * Outputs, D = max_total_detections:
  *   0  boxes [n,D,4]      2  classes I32 [n,D], 0 to K-1      4  anchors I32 [n,D], 0 to N-1
  *   1  scores [n,D]       3  count I32 [n]

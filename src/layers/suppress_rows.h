@@ -24,10 +24,10 @@ struct pm_suppress {
     float sigma;
 };
 /* Appends the call. boxes: ymin, xmin, ymax, xmax, [n,N,4] the same for all classes, or [n,N,K,4].
- * scores [n,N,K] (or any shape of so many numbers). valid I32 [n]: boxes of each image; those after
- * them are no candidates. PM_NO_TENSOR: all N. kept I32 [n,K,M]: indices 0..N-1 of the kept boxes
- * of each list, the best first, then -1. kept_scores F32 [n,K,M]: their scores, then 0. M, the most
- * boxes of a list, is the last axis of kept. No gradient. */
+ * scores [n,N,K], or any shape with n N K elements. valid I32 [n]: the number of candidates of each
+ * image; later boxes are not. PM_NO_TENSOR: all N. kept I32 [n,K,M]: indices 0..N-1 of the kept
+ * boxes of each list, the best first, then -1. kept_scores F32 [n,K,M]: their scores, then 0. M,
+ * the most boxes of a list, is the last axis of kept. No gradient. */
 void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxes,
                  struct pm_tensor scores, struct pm_tensor valid, struct pm_tensor kept,
                  struct pm_tensor kept_scores);
