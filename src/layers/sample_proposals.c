@@ -28,7 +28,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "layers/dispatches.h"
@@ -116,41 +115,88 @@ static uint32_t kind_of(const struct image *x, const float *box)
     return x->weights[best] > 0 ? SAMPLE_MATCHED + best : SAMPLE_ABSENT;
 }
 
-static int falling(const void *a, const void *b)
+/* Moves the `most` largest of n different numbers to the front, in no order: 0 < most < n. Only the
+ * set counts, so this is Hoare's selection and not a sort. */
+static void largest_first(uint64_t *v, int n, int most)
 {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    int low = 0, high = n - 1;
 
-    return (x < y) - (x > y);
+    while (low < high) {
+        const uint64_t pivot = v[low + (high - low) / 2];
+        int i = low, j = high;
+
+        while (i <= j) {
+            while (v[i] > pivot)
+                i++;
+            while (v[j] < pivot)
+                j--;
+            if (i <= j) {
+                const uint64_t swapped = v[i];
+
+                v[i++] = v[j];
+                v[j--] = swapped;
+            }
+        }
+        if (most <= j + 1)
+            high = j;
+        else if (most > i)
+            low = i;
+        else
+            return; /* the cut lies between the two parts */
+    }
 }
 
-/* Sets chosen[] for at most `most` candidates of a kind. list has room for all. Returns their
- * number. */
-static int choose(const struct image *x, const uint32_t *kind, const uint32_t *word, bool matched,
-                  int most, uint64_t *list, bool *chosen)
+/* The scratch of an image. Each image has its own, because threads compute images in parallel. */
+struct work {
+    uint64_t *list;                 /* room for all candidates */
+    uint32_t *kind, *word, *chosen; /* of each candidate; chosen: 0 or 1 */
+};
+
+/* Random words are made four at a time. The sum is even, so the next image's list is aligned. */
+static size_t work_words(const struct sample_proposals_params *p)
+{
+    const size_t n = (size_t)p->candidates;
+
+    return 4 * n + (n + 3) / 4 * 4;
+}
+
+static struct work work_of(const struct pm_args *a, size_t image)
+{
+    const struct sample_proposals_params *p = a->params;
+    const size_t n = (size_t)p->candidates;
+    uint32_t *at = (uint32_t *)a->buf[5] + image * work_words(p);
+
+    return (struct work){ .list = (uint64_t *)(void *)at, .kind = at + 2 * n,
+                          .chosen = at + 3 * n, .word = at + 4 * n };
+}
+
+/* Sets w->chosen for at most `most` candidates of a kind. Returns their number. */
+static int choose(const struct image *x, const struct work *w, bool matched, int most)
 {
     int count = 0;
 
     for (int i = 0; i < x->p->candidates; i++)
-        if (matched ? kind[i] >= SAMPLE_MATCHED : kind[i] == SAMPLE_BACKGROUND)
-            list[count++] = (uint64_t)word[i] << 32 | (uint32_t)~i;
-    qsort(list, (size_t)count, sizeof *list, falling);
+        if (matched ? w->kind[i] >= SAMPLE_MATCHED : w->kind[i] == SAMPLE_BACKGROUND)
+            w->list[count++] = (uint64_t)w->word[i] << 32 | (uint32_t)~i;
+    if (0 < most && most < count)
+        largest_first(w->list, count, most);
     count = count < most ? count : most;
     for (int k = 0; k < count; k++)
-        chosen[~(uint32_t)list[k]] = true;
+        w->chosen[~(uint32_t)w->list[k]] = 1;
     return count;
 }
 
 static void write_rows(const struct pm_args *a, size_t image, const struct image *x,
-                       const uint32_t *kind, const bool *chosen)
+                       const struct work *w)
 {
     const size_t rows = (size_t)x->p->rows;
     float *boxes = (float *)a->buf[6] + image * rows * 4;
     int *matches = (int *)a->buf[7] + image * rows, row = 0;
 
     for (int i = 0; i < x->p->candidates; i++)
-        if (chosen[i]) {
+        if (w->chosen[i]) {
             memcpy(boxes + 4 * row, candidate_box(x, i), 4 * sizeof *boxes);
-            matches[row++] = (int)kind[i] - SAMPLE_MATCHED;
+            matches[row++] = (int)w->kind[i] - SAMPLE_MATCHED;
         }
     ((int *)a->buf[8])[image] = row;
     for (; row < x->p->rows; row++) {
@@ -165,36 +211,31 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
     const struct pm_step *step = a->buf[4];
     const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
     const size_t n = (size_t)p->candidates;
-    uint32_t *kind = pm_malloc(n * sizeof *kind), *word = pm_malloc((n + 3) * sizeof *word);
-    uint64_t *list = pm_malloc(n * sizeof *list);
-    bool *chosen = pm_malloc(n * sizeof *chosen);
 
     for (size_t image = begin; image < end; image++) {
         const struct image x = image_of(a, image);
+        const struct work w = work_of(a, image);
 
         for (uint32_t i = 0; i < n; i += 4)
             pm_philox((uint32_t[4]){ i / 4, (uint32_t)p->first_example + (uint32_t)image,
-                                     step->step, p->stream_high }, key, word + i);
+                                     step->step, p->stream_high }, key, w.word + i);
         for (int i = 0; i < p->candidates; i++)
-            kind[i] = is_candidate(&x, i) ? kind_of(&x, candidate_box(&x, i)) : SAMPLE_ABSENT;
-        memset(chosen, 0, n * sizeof *chosen);
-        const int matched = choose(&x, kind, word, true, p->positives, list, chosen);
+            w.kind[i] = is_candidate(&x, i) ? kind_of(&x, candidate_box(&x, i)) : SAMPLE_ABSENT;
+        memset(w.chosen, 0, n * sizeof *w.chosen);
+        const int matched = choose(&x, &w, true, p->positives);
 
-        choose(&x, kind, word, false, p->rows - matched, list, chosen);
-        write_rows(a, image, &x, kind, chosen);
+        choose(&x, &w, false, p->rows - matched);
+        write_rows(a, image, &x, &w);
     }
-    pm_free(kind);
-    pm_free(word);
-    pm_free(list);
-    pm_free(chosen);
 }
 
 /* ---- the row --------------------------------------------------------------------------------- */
 
-static size_t no_scratch(const void *params, int buf)
+static size_t sample_scratch(const void *params, int buf)
 {
-    (void)params, (void)buf;
-    return 0;
+    const struct sample_proposals_params *p = params;
+
+    return buf == 5 ? (size_t)p->images * work_words(p) * sizeof(uint32_t) : 0;
 }
 
 static bool sample_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -231,7 +272,7 @@ static const struct pm_kernel sample = {
     .bufs = "r:proposals r:count r:truth_boxes r:truth_weights r:step t:work w:boxes w:matches "
             "w:y_count",
     .params_size = sizeof(struct sample_proposals_params), .cpu = sample_cpu, .grain = 1,
-    .cpu_scratch = no_scratch, .pick = sample_pick, .flops = sample_flops,
+    .cpu_scratch = sample_scratch, .pick = sample_pick, .flops = sample_flops,
 };
 
 /* ---- the layer ------------------------------------------------------------------------------- */
