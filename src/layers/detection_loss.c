@@ -43,6 +43,10 @@
 #include "layers/decode_boxes.h"
 #include "layers/detection_rows.h"
 #include "layers/hard_examples.h"
+#include "layers/infer.h"
+
+#define NAMES                                                                                     \
+    "anchors, matches, truth_boxes, truth_classes, truth_weights and, optionally, normalizer"
 
 enum { LEVELS = PM_MAX_LEVELS };
 enum { SAVED_FACTORS, SAVED_KEPT, SAVED_LSE }; /* SAVED_LSE + level */
@@ -176,8 +180,7 @@ static int check_count(const struct pm_node *n)
         (cfg->levels && cfg->levels != levels_of(n)))
         return pm_fail(PM_ECONFIG, "%s: %d inputs do not fit %d levels: there must be a map of "
                                    "boxes and one of classes per level (1 to %d levels), then "
-                                   "anchors, matches, truth_boxes, truth_classes, truth_weights "
-                                   "and, optionally, normalizer",
+                                   NAMES,
                        n->name, n->inputs, cfg->levels ? cfg->levels : levels_of(n), LEVELS);
     return PM_OK;
 }
@@ -222,14 +225,18 @@ static int check_truth(const struct pm_node *n)
     char text[64];
 
     if (boxes.rank != 3 || boxes.dim[0] != batch || boxes.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4", n->name,
-                       pm_shape_text(boxes, text), batch);
+        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4. Give the "
+                                   "corners of M true boxes for each of %d images", n->name,
+                       pm_shape_text(boxes, text), batch, batch);
     if (other(n, MATCHES)->out_type != PM_I32 ||
         pm_shape_count(other(n, MATCHES)->out_shape) != (size_t)batch * (size_t)anchors)
-        return pm_fail(PM_ECONFIG, "%s: matches have shape %s; they must be int32, %dx%d", n->name,
+        return pm_fail(PM_ECONFIG, "%s: matches are %s of shape %s instead of int32 of shape "
+                                   "%dx%d. Give the row of the truth for each anchor", n->name,
+                       pm_type_name(other(n, MATCHES)->out_type),
                        pm_shape_text(other(n, MATCHES)->out_shape, text), batch, anchors);
     if (pm_shape_count(other(n, WEIGHTS)->out_shape) != (size_t)batch * (size_t)m)
-        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d", n->name,
+        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
+                                   "weight for each true box", n->name,
                        pm_shape_text(other(n, WEIGHTS)->out_shape, text), batch, m);
     if (columns <= cfg->background)
         return pm_fail(PM_ECONFIG, "%s: an anchor has %d score, which is the background's: there "
@@ -238,10 +245,11 @@ static int check_truth(const struct pm_node *n)
     if (soft ? k.rank != 3 || k.dim[0] != batch || k.dim[1] != m ||
                    (k.dim[2] != columns && !(cfg->background && k.dim[2] == columns - 1))
              : pm_shape_count(k) != (size_t)batch * (size_t)m)
-        return pm_fail(PM_ECONFIG, "%s: truth_classes have shape %s; they must be int32, %dx%d, or "
-                                   "float32, %dx%dx%d",
-                       n->name, pm_shape_text(k, text), batch, m, batch, m,
-                       columns - cfg->background);
+        return pm_fail(PM_ECONFIG, "%s: truth_classes are %s of shape %s instead of int32 of shape "
+                                   "%dx%d, or float32 of shape %dx%dx%d. Give each true box its "
+                                   "class, or a target for each class",
+                       n->name, pm_type_name(other(n, CLASSES)->out_type), pm_shape_text(k, text),
+                       batch, m, batch, m, columns - cfg->background);
     if (n->inputs > 2 * levels_of(n) + NORMALIZER &&
         pm_shape_count(other(n, NORMALIZER)->out_shape) != (size_t)batch)
         return pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
@@ -257,7 +265,10 @@ static int check_types(const struct pm_node *n)
 
         if (which != MATCHES && n->in[i]->out_type != PM_F32 &&
             !(which == CLASSES && n->in[i]->out_type == PM_I32))
-            return pm_fail(PM_ECONFIG, "%s: input %s must hold floats%s", n->name, n->in[i]->name,
+            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of float32%s. The "
+                                       "inputs must be the boxes of each level, the classes of "
+                                       "each level, " NAMES ", in this order",
+                           n->name, i, n->in[i]->name, pm_type_name(n->in[i]->out_type),
                            which == CLASSES ? " or int32" : "");
     }
     return PM_OK;
@@ -477,8 +488,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 const struct pm_layer pm_layer_detection_loss = {
     .name = "detection_loss",
     .help = "losses of a detector with anchors: inputs boxes of each level, classes of each level, "
-            "anchors, matches, truth_boxes, truth_classes, truth_weights and, optionally, "
-            "normalizer",
+            NAMES,
     .opts = opts,
     .cfg_size = sizeof(struct detection_cfg),
     .min_inputs = 2 + OTHERS,

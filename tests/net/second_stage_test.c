@@ -344,6 +344,18 @@ static void refusals(void **state)
           "missing", 7,
           { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
           40 },
+        { "detection_loss", "matches are float32 of shape 2x9 instead of int32 of shape 2x9. "
+          "Give", 7,
+          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
+          32 },
+        { "detection_loss", "input 6, in6, holds int32 instead of float32. The inputs "
+          "must be the", 7,
+          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
+          104 },
+        { "detection_loss", "truth_classes are int32 of shape 2x4 instead of int32 of shape 2x3, "
+          "or float32 of shape 2x3x1. Give each", 7,
+          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 4), S2(2, 3) },
+          40 },
     };
 
     (void)state;
