@@ -53,11 +53,13 @@ uvec3 exact_product(float a, float b)
 {
     uint x = floatBitsToUint(a), y = floatBitsToUint(b), high, low;
     uint exponent = (x >> 23) + (y >> 23);
+    uint m = (x & 0x7fffffu) | 0x800000u, n = (y & 0x7fffffu) | 0x800000u;
 
-    umulExtended((x & 0x7fffffu) | 0x800000u, (y & 0x7fffffu) | 0x800000u, high, low);
+    umulExtended(m, n, high, low);
     if (high >= 0x8000u)
         return uvec3(exponent + 1, high, low);
-    return uvec3(exponent, high << 1 | low >> 31, low << 1);
+    umulExtended(2u * m, n, high, low); /* not a shift over two words, which oclgrind lacks */
+    return uvec3(exponent, high, low);
 }
 
 /* Whether a / b is above c / d, without rounding. The numbers are those of exact_product. */
