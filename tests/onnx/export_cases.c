@@ -113,6 +113,10 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int size, b
 
     if (any_size && row->opts && pm_opts_find(row->opts, "global_pool") >= 0)
         cJSON_AddTrueToObject(options, "global_pool");
+    /* settle() needs the statistics of the batch. With frozen ones the values of a deep net
+     * saturate, and their variances, which are almost 0, then enlarge roundings. */
+    if (row->opts && pm_opts_find(row->opts, "batch_norm_train") >= 0)
+        cJSON_AddTrueToObject(options, "batch_norm_train");
     if (segments(row) && strcmp(row->name, "deeplab_mobilenet_edgetpu") != 0) {
         cJSON_AddNumberToObject(options, "decoder_strides", 4);
         cJSON_AddNumberToObject(options, "aspp_rates", 2);
