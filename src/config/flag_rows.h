@@ -16,4 +16,9 @@
     }
 #define NONE(f, d, n) ELSE(f, d, "none", n)
 
+/* Rows and notes of several programs. */
+#define TASK "`mpirun` numbers the processes; another number is an error"
+#define MASTER NONE("master", "`\"\"`", "`mpirun` connects the processes")
+#define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
+
 #endif

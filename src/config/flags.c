@@ -12,9 +12,6 @@
 #define AGGREGATE "`0`: all processes; `run.batch_size` counts all gradients of an update together"
 #define DELAY "only with `run.sync_replicas` false"
 #define PROCESSES "set by `mpirun -n`; 0: as many as are started"
-#define TASK "`mpirun` numbers the processes; another number is an error"
-#define MASTER NONE("master", "`\"\"`", "`mpirun` connects the processes")
-#define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
 #define DATA                                                           \
     FLAG("dataset_dir", "none", "data.folder",                         \
          "written by `dataset convert` or `download`, or by TF-Slim"), \

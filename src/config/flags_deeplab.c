@@ -56,9 +56,8 @@ const struct pm_flag pm_flags_deeplab_train[] = {
          "mode there"),
     FLAG("num_ps_tasks", "`0`", "run.parameter_servers",
          "the last processes of `mpirun`; only with `run.sync_replicas` false"),
-    NONE("master", "`\"\"`", "`mpirun` connects the processes"),
-    FLAG("task", "`0`", "run.task", 
-         "`mpirun` numbers the processes; another number is an error"),
+    MASTER,
+    FLAG("task", "`0`", "run.task", TASK),
     FLAG("train_logdir", "must be given", "run.folder", "must be given"),
     FLAG("log_steps", "`10`", "run.log_every_steps", NULL),
     FLAG("save_interval_secs", "`1200`", "run.save_every_secs", "variant 4: 600"),
@@ -117,7 +116,7 @@ const struct pm_flag pm_flags_deeplab_train[] = {
 };
 
 const struct pm_flag pm_flags_deeplab_eval[] = {
-    NONE("master", "`\"\"`", "one process; there is no server to name"),
+    NO_MASTER,
     FLAG("eval_logdir", "must be given", "run.folder",
          "results are in `eval_SPLIT` in the run folder"),
     ELSE("vis_logdir", "must be given", "`--out`", "of `pumice predict`"),

@@ -302,6 +302,8 @@ static void refused(void **state)
           2, "eval.score_threshold: a number of 0 to 1 is needed, or \"best\"");
     check(run(NULL, "train %s run.folder=%s model.layers.4.filters=7", in("net.json"), in("bad")),
           2, "the net's layer boxes_1 has 7 channels");
+    check(run(NULL, "train %s run.folder=%s model.number_of_stages=1", in("net.json"), in("bad")),
+          2, "model.number_of_stages: 1, but only faster_rcnn nets have stages: remove the key");
     check(run(NULL, "train %s run.folder=%s model.num_classes=3", in("net.json"), in("bad")), 2,
           "raise model.num_classes");
     check(run(NULL, "config check %s model.post_processing.max_classes_per_detection=2",

@@ -135,7 +135,7 @@ static void refused(void **state)
 {
     (void)state;
     check(run(NULL, "train %s run.folder=%s model.number_of_stages=2", in("net.json"), in("bad")),
-          2, "model.number_of_stages: 2, but the second stage of faster_rcnn_mobilenet_v1");
+          2, "model.number_of_stages: the second stage of faster_rcnn_mobilenet_v1");
     check(run(NULL, "train %s run.folder=%s data.class_agnostic=false", in("net.json"), in("bad")),
           2, "model.number_of_stages: 1 predicts boxes of one class: set data.class_agnostic=true");
     check(run(NULL, "train %s run.folder=%s input.size=32", in("net.json"), in("bad")), 2,

@@ -97,7 +97,7 @@ struct pm_detection_data {
 struct pm_detection_model {
     const struct cJSON *box_coder, *matcher, *post_processing;
     int anchors_outside;   /* enum pm_anchors_outside */
-    int number_of_stages;  /* of faster_rcnn nets */
+    int number_of_stages;  /* of faster_rcnn nets; PM_UNSET: 2 */
 };
 struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
 struct pm_detection_loss {
@@ -320,10 +320,11 @@ int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int h
  * matches [anchors] and weights [boxes] are those of the fields. */
 void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader_record *r,
                                  const float *weights, int32_t *matches, int anchors);
-/* loss.minibatch_sampler: keeps at most batch_size random anchors of an example, of which at most
- * positive_fraction are positive, and ignores the others (Faster R-CNN, section 3.1.3 of Ren et al.
- * 2015). An anchor that matches a box of weight 0 is ignored, too. Returns the number of kept ones.
- * weights [boxes], matches [anchors]. Thread-safe. */
+/* loss.minibatch_sampler: chooses batch_size random anchors of an example and ignores the others,
+ * as Faster R-CNN does (Ren et al. 2015, section 3.1.3). At most positive_fraction of batch_size
+ * are positive. If there are too few anchors, it chooses fewer. It never chooses an anchor that
+ * matches a box of weight 0. weights [boxes], matches [anchors]. Returns the number of chosen
+ * anchors. Thread-safe. */
 int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loader_record *r,
                                   const float *weights, int32_t *matches, int anchors);
 /* Returns the field truth_classes of one example. */

@@ -64,9 +64,9 @@ static const struct pm_opt model[] = {
             "detection: anchors that are not wholly inside the input: keep; prune: losses ignore "
             "them, and prediction clips them to the input; clip: always clipped; auto = prune for "
             "faster_rcnn nets, else keep"),
-    PM_INT(pm_detection_model, number_of_stages, 2, 1, 2,
-           "detection, faster_rcnn nets: 1 = only propose regions, boxes of one class; 2 does not "
-           "exist yet. Other nets ignore it"),
+    PM_INT(pm_detection_model, number_of_stages, NAN, 1, 2,
+           "detection, only for faster_rcnn nets, which need it: 1 = propose regions, boxes of one "
+           "class; 2 and null = name their classes, too, which does not exist yet"),
     { 0 },
 };
 
@@ -259,21 +259,28 @@ int pm_detection_read_object(const struct pm_config *c, const char *key, const s
     return pm_opts_parse(opts, object, NULL, out, c->arena, pm_detection_place(c, key));
 }
 
+/* Whether the net is a Faster R-CNN: only these prune anchors. */
+static bool has_stages(const struct pm_config *c)
+{
+    return pm_detection_of_net(c, "model.anchors_outside") != NULL;
+}
+
 /* Only the first stage of Faster R-CNN exists. */
 static int check_stages(const struct pm_config *c, const struct pm_detection_model *m,
                         bool class_agnostic)
 {
-    if (!pm_detection_of_net(c, "model.anchors_outside"))
-        return PM_OK;
-    if (m->number_of_stages == 2)
-        return pm_fail(PM_ECONFIG, "%s: 2, but the second stage of %s does not exist yet: set it "
-                       "to 1, and data.class_agnostic=true, to train the stage that proposes "
-                       "regions, or choose an ssd net",
-                       pm_detection_place(c, "model.number_of_stages"), c->model.name);
-    if (!class_agnostic)
+    const char *place = pm_detection_place(c, "model.number_of_stages");
+
+    if (!has_stages(c) && m->number_of_stages != PM_UNSET)
+        return pm_fail(PM_ECONFIG, "%s: %d, but only faster_rcnn nets have stages: remove the key",
+                       place, m->number_of_stages);
+    if (has_stages(c) && m->number_of_stages != 1)
+        return pm_fail(PM_ECONFIG, "%s: the second stage of %s does not exist yet: set the key to "
+                       "1, and data.class_agnostic=true, to train the stage that proposes regions, "
+                       "or choose an ssd net", place, c->model.name);
+    if (has_stages(c) && !class_agnostic)
         return pm_fail(PM_ECONFIG, "%s: 1 predicts boxes of one class: set "
-                       "data.class_agnostic=true",
-                       pm_detection_place(c, "model.number_of_stages"));
+                       "data.class_agnostic=true", place);
     return PM_OK;
 }
 
@@ -292,8 +299,7 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     PM_TRY(pm_detection_read_object(c, "model.post_processing", m.post_processing, post, &t->post));
     t->anchors_outside = m.anchors_outside;
     if (t->anchors_outside == PM_OUTSIDE_AUTO)
-        t->anchors_outside =
-            pm_detection_of_net(c, "model.anchors_outside") ? PM_OUTSIDE_PRUNE : PM_OUTSIDE_KEEP;
+        t->anchors_outside = has_stages(c) ? PM_OUTSIDE_PRUNE : PM_OUTSIDE_KEEP;
     if (t->post.max_detections_per_class > t->post.max_total_detections)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.max_detections_per_class: %d is more than "
                        "max_total_detections, %d: lower it",

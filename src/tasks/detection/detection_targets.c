@@ -91,18 +91,18 @@ static int64_t count(const float *weights, const int32_t *matches, int anchors, 
     return n;
 }
 
-/* Ignores all but `wanted` of the positive or negative anchors, of which there are `left`. Each set
- * of `wanted` anchors is equally likely. */
-static void keep(struct pm_rng *rng, const float *weights, int32_t *matches, int anchors,
+/* Chooses `wanted` of the `left` positive anchors, or of the `left` negative ones, and ignores the
+ * rest of them. Each choice is equally likely. */
+static void choose(struct pm_rng *rng, const float *weights, int32_t *matches, int anchors,
                  bool positive, int64_t left, int64_t wanted)
 {
     for (int i = 0; i < anchors; i++)
         if (is(weights, matches[i], positive)) {
-            const bool kept = pm_rng_int(rng, 0, left - 1) < wanted;
+            const bool chosen = pm_rng_int(rng, 0, left - 1) < wanted;
 
             left--;
-            wanted -= kept;
-            if (!kept)
+            wanted -= chosen;
+            if (!chosen)
                 matches[i] = PM_IGNORED;
         }
 }
@@ -119,7 +119,7 @@ void pm_detection_sample_anchors(const struct pm_task *t, const struct pm_loader
     const int64_t wanted =
         (int64_t)((float)((1 - (double)fraction) / (double)fraction) * (float)positive);
 
-    keep(&rng, weights, matches, anchors, false, left, wanted);
+    choose(&rng, weights, matches, anchors, false, left, wanted);
 }
 
 int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loader_record *r,
@@ -134,8 +134,8 @@ int pm_detection_sample_minibatch(const struct pm_task *t, const struct pm_loade
     const int64_t first = positive < most ? positive : most;
     const int64_t second = negative < m->batch_size - first ? negative : m->batch_size - first;
 
-    keep(&rng, weights, matches, anchors, true, positive, first);
-    keep(&rng, weights, matches, anchors, false, negative, second);
+    choose(&rng, weights, matches, anchors, true, positive, first);
+    choose(&rng, weights, matches, anchors, false, negative, second);
     for (int i = 0; i < anchors; i++)
         if (matches[i] >= 0 && !(weights[matches[i]] > 0))
             matches[i] = PM_IGNORED;

@@ -87,8 +87,9 @@ static int count(const int32_t *matches, int n, bool positive)
     return found;
 }
 
-/* Four of twelve anchors count, of which at most two match. One that matches a box of weight 0
- * never counts. Every set is equally likely, and the same step draws the same one. */
+/* The sampler chooses four of twelve anchors. Two of them match a box, because the positive
+ * fraction is 1/2. It never chooses the anchor that matches a box of weight 0. Each choice is
+ * equally likely. The same step makes the same choice again. */
 static void minibatch(void **state)
 {
     static const float weights[] = { 1, 0 };
