@@ -7,9 +7,9 @@
  * number_of_stages 2. */
 #include "nets/ssd.h"
 
-#define OPTIONS(factor, decay, epsilon)                                                            \
+#define OPTIONS(decay, epsilon)                                                                    \
     {                                                                                              \
-        PM_NETS_DEPTH(factor, 16),                                                                 \
+        PM_NETS_DEPTH(1, 16),                                                                      \
         PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                  \
                   "decay of batch norm's moving averages"),                                        \
         PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                               \
@@ -58,8 +58,8 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
     s->count = 1;
 }
 
-#define NET(id, base, text, prep, factor, decay, epsilon)                                          \
-    static const struct pm_opt options_##id[] = OPTIONS(factor, decay, epsilon);                   \
+#define NET(id, base, text, prep, decay, epsilon)                                                  \
+    static const struct pm_opt options_##id[] = OPTIONS(decay, epsilon);                           \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
                            const void *options, struct pm_heads *heads)                            \
     {                                                                                              \
@@ -80,8 +80,8 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
         .build = build_##id,                                                                       \
     }
 
-NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", 1, 0.9997, 0.001);
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", 0.9997, 0.001);
 /* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
-NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", 1, 0.997, 1.001e-5);
-NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", 1, 0.997, 1.001e-5);
-NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", 1, 0.997, 1.001e-5);
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", 0.997, 1.001e-5);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", 0.997, 1.001e-5);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", 0.997, 1.001e-5);
