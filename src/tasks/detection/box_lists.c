@@ -4,6 +4,7 @@
 #include "data/coco_mask.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -161,29 +162,42 @@ void pm_boxes_by_class_set(struct pm_boxes_by_class *b, const struct pm_box_trut
     pm_free(places);
 }
 
+struct pm_class_pairs pm_boxes_pairs(const struct pm_boxes_by_class *b, int label, int most,
+                                     struct pm_arena *a)
+{
+    const int truths = b->first_truth[label + 1] - b->first_truth[label];
+    const int listed = b->first_detection[label + 1] - b->first_detection[label];
+    const int found = listed < most ? listed : most;
+    struct pm_class_pairs c = {
+        .truth = b->truth + b->first_truth[label],
+        .detection = b->detection + b->first_detection[label],
+        .picture = { .truths = truths, .found = found },
+    };
+
+    c.true_object = pm_arena_alloc(a, (size_t)truths * sizeof *c.true_object);
+    c.said = pm_arena_alloc(a, (size_t)found * sizeof *c.said);
+    c.overlap = pm_arena_alloc(a, (size_t)truths * (size_t)found * sizeof *c.overlap);
+    for (int g = 0; g < truths; g++)
+        c.true_object[g] = (struct pm_coco_true){ c.truth[g].area, c.truth[g].crowd, false };
+    for (int d = 0; d < found; d++)
+        c.said[d] = (struct pm_coco_said){ .score = c.detection[d].score };
+    c.picture.truth = c.true_object;
+    c.picture.said = c.said;
+    c.picture.overlap = c.overlap;
+    return c;
+}
+
 struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
                                          struct pm_arena *a)
 {
-    const struct pm_box_truth *truth = b->truth + b->first_truth[label];
-    const struct pm_box_detection *detection = b->detection + b->first_detection[label];
-    struct pm_coco_picture p = {
-        .truths = b->first_truth[label + 1] - b->first_truth[label],
-        .found = b->first_detection[label + 1] - b->first_detection[label],
-    };
-    struct pm_coco_true *t = pm_arena_alloc(a, (size_t)p.truths * sizeof *t);
-    struct pm_coco_said *s = pm_arena_alloc(a, (size_t)p.found * sizeof *s);
-    double *overlap = pm_arena_alloc(a, (size_t)p.truths * (size_t)p.found * sizeof *overlap);
+    const struct pm_class_pairs c = pm_boxes_pairs(b, label, INT_MAX, a);
+    const int truths = c.picture.truths;
 
-    for (int g = 0; g < p.truths; g++)
-        t[g] = (struct pm_coco_true){ truth[g].area, truth[g].crowd };
-    for (int d = 0; d < p.found; d++) {
-        s[d] = (struct pm_coco_said){ pm_box_area(&detection[d].box), detection[d].score };
-        for (int g = 0; g < p.truths; g++)
-            overlap[d * p.truths + g] = pm_box_overlap(&detection[d].box, &truth[g].box,
-                                                       truth[g].crowd);
+    for (int d = 0; d < c.picture.found; d++) {
+        c.said[d].area = pm_box_area(&c.detection[d].box);
+        for (int g = 0; g < truths; g++)
+            c.overlap[d * truths + g] = pm_box_overlap(&c.detection[d].box, &c.truth[g].box,
+                                                       c.truth[g].crowd);
     }
-    p.truth = t;
-    p.said = s;
-    p.overlap = overlap;
-    return p;
+    return c.picture;
 }

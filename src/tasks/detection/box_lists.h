@@ -53,7 +53,21 @@ void pm_boxes_by_class_create(struct pm_boxes_by_class *b, int classes);
 void pm_boxes_by_class_free(struct pm_boxes_by_class *b);
 void pm_boxes_by_class_set(struct pm_boxes_by_class *b, const struct pm_box_truth *truth,
                            int truths, const struct pm_box_detection *detection, int detections);
-/* The objects of one class for coco_metrics, in the same order. The arrays are the arena's. */
+
+/* The objects of one class while they are compared for coco_metrics, in the same order. */
+struct pm_class_pairs {
+    const struct pm_box_truth *truth;         /* [picture.truths], borrowed */
+    const struct pm_box_detection *detection; /* [picture.found], borrowed */
+    struct pm_coco_picture picture;           /* its arrays are the following ones */
+    struct pm_coco_true *true_object;         /* [truths]; the arena's, like the next two */
+    struct pm_coco_said *said;                /* [found] */
+    double *overlap;                          /* [found][truths] */
+};
+/* Lists the true objects of a class and at most `most` of its detections. Areas and crowds of true
+ * objects and scores of detections are set; the caller sets areas of detections and overlaps. */
+struct pm_class_pairs pm_boxes_pairs(const struct pm_boxes_by_class *b, int label, int most,
+                                     struct pm_arena *a);
+/* The boxes of one class for coco_metrics. The arrays are the arena's. */
 struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
                                          struct pm_arena *a);
 

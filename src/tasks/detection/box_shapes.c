@@ -15,21 +15,6 @@ const double pm_coco_sigmas[PM_COCO_POINTS] = {
     0.89 / 10,
 };
 
-/* Makes room for the objects of a class and at most this many of its detections. */
-static void start(const struct pm_boxes_by_class *b, int label, int most, struct pm_arena *a,
-                  struct pm_coco_picture *p, struct pm_coco_true **truth,
-                  struct pm_coco_said **said, double **overlap)
-{
-    const int found = b->first_detection[label + 1] - b->first_detection[label];
-
-    p->truths = b->first_truth[label + 1] - b->first_truth[label];
-    p->found = found < most ? found : most;
-    p->truth = *truth = pm_arena_alloc(a, (size_t)p->truths * sizeof **truth);
-    p->said = *said = pm_arena_alloc(a, (size_t)p->found * sizeof **said);
-    p->overlap = *overlap =
-        pm_arena_alloc(a, (size_t)p->truths * (size_t)p->found * sizeof **overlap);
-}
-
 /* ---- masks ---------------------------------------------------------------------------------- */
 
 double pm_box_mask_overlap(const struct pm_box_detection *d, const struct pm_box_truth *truth,
@@ -41,25 +26,19 @@ double pm_box_mask_overlap(const struct pm_box_detection *d, const struct pm_box
 struct pm_coco_picture pm_masks_of_class(const struct pm_boxes_by_class *b, int label,
                                          struct pm_arena *a)
 {
-    const struct pm_box_truth *truth = b->truth + b->first_truth[label];
-    const struct pm_box_detection *detection = b->detection + b->first_detection[label];
-    struct pm_coco_picture p = { 0 };
-    struct pm_coco_true *t;
-    struct pm_coco_said *s;
-    double *overlap;
+    const struct pm_class_pairs c = pm_boxes_pairs(b, label, MOST_MASKS, a);
+    const int truths = c.picture.truths;
 
-    start(b, label, MOST_MASKS, a, &p, &t, &s, &overlap);
-    for (int g = 0; g < p.truths; g++)
-        t[g] = (struct pm_coco_true){ truth[g].area, truth[g].crowd, !truth[g].mask };
-    for (int d = 0; d < p.found; d++) {
-        const struct pm_runs *mask = detection[d].mask;
+    for (int g = 0; g < truths; g++)
+        c.true_object[g].ignored = !c.truth[g].mask;
+    for (int d = 0; d < c.picture.found; d++) {
+        const struct pm_box_detection *of = &c.detection[d];
 
-        s[d] = (struct pm_coco_said){ mask ? (double)pm_runs_area(mask) : 0, detection[d].score };
-        for (int g = 0; g < p.truths; g++)
-            overlap[d * p.truths + g] = pm_box_mask_overlap(&detection[d], &truth[g],
-                                                            truth[g].crowd);
+        c.said[d].area = of->mask ? (double)pm_runs_area(of->mask) : 0;
+        for (int g = 0; g < truths; g++)
+            c.overlap[d * truths + g] = pm_box_mask_overlap(of, &c.truth[g], c.truth[g].crowd);
     }
-    return p;
+    return c.picture;
 }
 
 /* ---- keypoints ------------------------------------------------------------------------------ */
@@ -126,21 +105,15 @@ static double extent_of(const double *points, const struct pm_box_points *of)
 struct pm_coco_picture pm_points_of_class(const struct pm_boxes_by_class *b, int label,
                                           const struct pm_box_points *of, struct pm_arena *a)
 {
-    const struct pm_box_truth *truth = b->truth + b->first_truth[label];
-    const struct pm_box_detection *detection = b->detection + b->first_detection[label];
-    struct pm_coco_picture p = { 0 };
-    struct pm_coco_true *t;
-    struct pm_coco_said *s;
-    double *overlap;
+    const struct pm_class_pairs c = pm_boxes_pairs(b, label, MOST_POINTS, a);
+    const int truths = c.picture.truths;
 
-    start(b, label, MOST_POINTS, a, &p, &t, &s, &overlap);
-    for (int g = 0; g < p.truths; g++)
-        t[g] = (struct pm_coco_true){ truth[g].area, truth[g].crowd,
-                                      !has_labelled(&truth[g], of) };
-    for (int d = 0; d < p.found; d++) {
-        s[d] = (struct pm_coco_said){ extent_of(detection[d].points, of), detection[d].score };
-        for (int g = 0; g < p.truths; g++)
-            overlap[d * p.truths + g] = pm_box_point_similarity(&detection[d], &truth[g], of);
+    for (int g = 0; g < truths; g++)
+        c.true_object[g].ignored = !has_labelled(&c.truth[g], of);
+    for (int d = 0; d < c.picture.found; d++) {
+        c.said[d].area = extent_of(c.detection[d].points, of);
+        for (int g = 0; g < truths; g++)
+            c.overlap[d * truths + g] = pm_box_point_similarity(&c.detection[d], &c.truth[g], of);
     }
-    return p;
+    return c.picture;
 }
