@@ -60,7 +60,8 @@ struct boxes {
     const struct pm_box_truth *truth;
     const struct pm_box_detection *detection; /* by descending score */
     int truths, detections;
-    bool masks;    /* compared by masks, where the truth has one; only with PM_BOX_VOC_RULES */
+    bool masks;    /* compared by masks where `masked`; only with PM_BOX_VOC_RULES */
+    bool *masked;  /* [truths] the object has a mask with a pixel */
     bool *used;    /* [truths] */
     double *best;  /* [truths] highest score in a group_of box; -INFINITY: none */
 };
@@ -75,15 +76,15 @@ static bool is_difficult(enum pm_box_rules rules, const struct pm_box_truth *t)
     return rules == PM_BOX_VOC_RULES && (t->difficult || t->crowd);
 }
 
-static bool by_mask(const struct boxes *b, int g)
+static bool has_pixel(const struct pm_runs *mask)
 {
-    return b->masks && b->truth[g].mask && pm_runs_area(b->truth[g].mask) > 0;
+    return mask && pm_runs_area(mask) > 0;
 }
 
 static double overlap_of(const struct boxes *b, int d, int g, bool crowd)
 {
-    return by_mask(b, g) ? pm_box_mask_overlap(&b->detection[d], &b->truth[g], crowd)
-                         : pm_box_overlap(&b->detection[d].box, &b->truth[g].box, crowd);
+    return b->masked[g] ? pm_box_mask_overlap(&b->detection[d], &b->truth[g], crowd)
+                        : pm_box_overlap(&b->detection[d].box, &b->truth[g].box, crowd);
 }
 
 /* Returns the index of the first object with the largest overlap of at least 0.5, or -1. masks:
@@ -94,7 +95,7 @@ static int match_of(const struct boxes *b, enum pm_box_rules rules, int d, bool 
     int match = -1;
 
     for (int g = 0; g < b->truths; g++) {
-        if (is_group(rules, &b->truth[g]) != groups || by_mask(b, g) != masks)
+        if (is_group(rules, &b->truth[g]) != groups || b->masked[g] != masks)
             continue;
         const double overlap = overlap_of(b, d, g, groups);
 
@@ -141,11 +142,12 @@ static void add_class(struct boxes *b, enum pm_box_rules rules, uint64_t at, str
     int localized = 0;
 
     for (int g = 0; g < b->truths; g++) {
+        b->masked[g] = b->masks && has_pixel(b->truth[g].mask);
         b->used[g] = false;
         b->best[g] = -INFINITY;
         to->truths += is_group(rules, &b->truth[g]) ? rules == PM_BOX_CHALLENGE_RULES
                                                     : !is_difficult(rules, &b->truth[g]) &&
-                                                          by_mask(b, g) == b->masks;
+                                                          b->masked[g] == b->masks;
     }
     for (int d = 0; d < b->detections; d++) {
         if (!has_area(&b->detection[d].box))
@@ -177,20 +179,21 @@ static void add_picture(const struct pm_box_lists *l, const struct pm_kept_pictu
                         const struct pm_boxes_by_class *by_class, enum pm_box_rules rules,
                         bool masks, struct marks *marks)
 {
-    bool *used = pm_malloc((size_t)p->truths + 1);
+    bool *masked = pm_malloc((size_t)p->truths + 1), *used = pm_malloc((size_t)p->truths + 1);
     double *best = pm_malloc(((size_t)p->truths + 1) * sizeof *best);
 
     for (int c = 0; c < l->classes; c++) {
         const int g = by_class->first_truth[c], d = by_class->first_detection[c];
         struct boxes b = { by_class->truth + g, by_class->detection + d,
                            by_class->first_truth[c + 1] - g, by_class->first_detection[c + 1] - d,
-                           masks, used, best };
+                           masks, masked, used, best };
 
         if (rules == PM_BOX_CHALLENGE_RULES && b.truths == 0 && !is_verified(l, p, c))
             b.detections = 0;
         if (b.truths || b.detections)
             add_class(&b, rules, p->record << 24 | (uint64_t)d, &marks[c]);
     }
+    pm_free(masked);
     pm_free(used);
     pm_free(best);
 }
