@@ -300,17 +300,20 @@ static bool has_pixel(const uint8_t *pixels, size_t height, size_t columns, size
     return false;
 }
 
-/* Copies columns of the pixels to the tile, [TILE][height], in blocks for the processor's cache. */
-static void fill_tile(const uint8_t *pixels, size_t height, size_t columns, size_t width,
-                      uint8_t *tile)
+/* Sets to[x][y] = from[y][x]. The rows of from and to are so many bytes apart. Blocks keep both
+ * sides in the processor's cache. */
+static void transpose(const uint8_t *from, size_t rows, size_t columns, size_t from_apart,
+                      uint8_t *to, size_t to_apart)
 {
-    for (size_t first = 0; first < height; first += TILE) {
-        const size_t end = first + TILE < height ? first + TILE : height;
+    for (size_t first_y = 0; first_y < rows; first_y += TILE)
+        for (size_t first_x = 0; first_x < columns; first_x += TILE) {
+            const size_t end_y = first_y + TILE < rows ? first_y + TILE : rows;
+            const size_t end_x = first_x + TILE < columns ? first_x + TILE : columns;
 
-        for (size_t x = 0; x < columns; x++)
-            for (size_t y = first; y < end; y++)
-                tile[x * height + y] = pixels[y * width + x];
-    }
+            for (size_t x = first_x; x < end_x; x++)
+                for (size_t y = first_y; y < end_y; y++)
+                    to[x * to_apart + y] = from[y * from_apart + x];
+        }
 }
 
 void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs *out)
@@ -328,7 +331,7 @@ void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs
             run += (uint32_t)(columns * rows);
             continue;
         }
-        fill_tile(pixels + x, rows, columns, (size_t)width, tile);
+        transpose(pixels + x, rows, columns, (size_t)width, tile, rows);
         for (size_t i = 0; i < columns * rows; i++, run++)
             if ((tile[i] > 0) != inside) {
                 push(out, run);
@@ -345,19 +348,6 @@ struct pm_runs pm_runs_copy(struct pm_arena *a, const struct pm_runs *from)
     return (struct pm_runs){ .height = from->height, .width = from->width,
                              .run = pm_arena_copy(a, from->run, from->count * sizeof *from->run),
                              .count = from->count, .capacity = from->count };
-}
-
-/* Copies the first `columns` columns of the tile, [TILE][height], to their places in the rows.
- * Blocks keep both sides in the processor's cache. */
-static void copy_tile(const uint8_t *tile, size_t height, size_t columns, uint8_t *to, size_t width)
-{
-    for (size_t first = 0; first < height; first += TILE) {
-        const size_t end = first + TILE < height ? first + TILE : height;
-
-        for (size_t x = 0; x < columns; x++)
-            for (size_t y = first; y < end; y++)
-                to[y * width + x] = tile[x * height + y];
-    }
 }
 
 /* Fills a few columns at a time: runs go down a column, the pixels are stored by rows. */
@@ -384,10 +374,10 @@ void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels)
                 any = true;
             }
             if (last > end)
-                break; /* it goes on in the next columns */
+                break; /* the run continues in the next columns */
         }
         if (any)
-            copy_tile(tile, height, columns, pixels + x, width);
+            transpose(tile, columns, height, height, pixels + x, width);
     }
     pm_free(tile);
 }
