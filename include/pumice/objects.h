@@ -155,6 +155,8 @@ int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
 /* Adds the boxes and the lists in o->has to a record. Objects without a text, view or mask get an
  * empty one. Sizes are not added: the picture's writer does that. */
 void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b);
+/* Whether an object has a mask; the mask may be damaged. */
+bool pm_object_has_mask(const struct pm_object *o);
 /* Decodes the mask of object i: out[o->height * o->width] becomes 1 in the object, 0 outside.
  * PM_ECORRUPT if the mask is damaged, has another size than the picture, or is missing. Run lengths
  * do not state a size: they must add up to the picture's pixels. */

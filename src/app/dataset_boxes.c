@@ -63,7 +63,7 @@ static int draw_masks(const struct pm_objects *o, const struct pm_label_map *map
     int err = PM_OK;
 
     for (size_t i = 0; i < o->count; i++) {
-        if (!o->item[i].mask_values && o->item[i].mask_size == 0)
+        if (!pm_object_has_mask(&o->item[i]))
             continue;
         PM_TRY(pm_objects_mask(o, i, where, mask));
         pm_draw_mask(im, mask, o->height, o->width, color_of(&o->item[i], map));

@@ -122,12 +122,7 @@ out:
     return err;
 }
 
-static bool has_mask(const struct pm_object *o)
-{
-    return o->mask_values || o->mask_size;
-}
-
-/* Decodes the masks, which must have the size of the record's picture. */
+/* Reads the masks, which must have the size of the record's picture. */
 static int read_masks(struct record *r)
 {
     struct pm_objects *o = &r->o;
@@ -138,7 +133,7 @@ static int read_masks(struct record *r)
         o->height = r->height, o->width = r->width;
     r->empty = pm_calloc(o->count + 1, sizeof *r->empty);
     for (size_t i = 0; i < o->count; i++) {
-        if (!has_mask(&o->item[i]))
+        if (!pm_object_has_mask(&o->item[i]))
             continue;
         PM_TRY(pm_objects_runs(o, i, r->where, &runs));
         r->empty[i] = pm_runs_area(&runs) == 0;
@@ -270,7 +265,7 @@ static void count_object(struct app_check *c, struct app_split_check *s, const s
     s->crowds += o->is_crowd;
     s->difficult += o->difficult;
     s->group_of += o->group_of;
-    s->masks += has_mask(o);
+    s->masks += pm_object_has_mask(o);
     s->keypoints += has_points(&r->o, o);
     add_number(&s->side, sqrt(height * r->height * width * r->width));
     add_number(&s->share, sqrt(height * width));
@@ -311,7 +306,7 @@ static void check_mask(struct app_check *c, struct app_split_check *s, const str
 {
     if (r->empty[i])
         add_object(c, s, FOUND_EMPTY_MASK, r, i, NULL);
-    else if (r->o.has & PM_HAS_MASK && !has_mask(&r->o.item[i]))
+    else if (r->o.has & PM_HAS_MASK && !pm_object_has_mask(&r->o.item[i]))
         add_object(c, s, FOUND_WITHOUT_MASK, r, i, NULL);
 }
 

@@ -50,9 +50,14 @@ out:
     return err;
 }
 
+bool pm_object_has_mask(const struct pm_object *o)
+{
+    return o->mask_values || o->mask_size > 0;
+}
+
 static int check_present(const struct pm_objects *o, size_t i, const char *where)
 {
-    if (o->item[i].mask_values || o->item[i].mask_size > 0)
+    if (pm_object_has_mask(&o->item[i]))
         return PM_OK;
     return pm_fail(PM_ECORRUPT, "%s: object %zu has no mask: convert the data with masks", where,
                    i + 1);

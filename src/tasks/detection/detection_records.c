@@ -156,7 +156,7 @@ int pm_detection_runs(const struct pm_objects *o, const char *where, struct pm_r
     for (size_t i = 0; i < o->count; i++)
         runs[i] = (struct pm_runs){ .height = o->height, .width = o->width };
     for (size_t i = 0; i < o->count; i++) {
-        if (!o->item[i].mask_values && o->item[i].mask_size == 0)
+        if (!pm_object_has_mask(&o->item[i]))
             continue;
         PM_TRY(pm_objects_runs(o, i, where, &runs[i]));
         bytes += runs[i].capacity * sizeof *runs[i].run;
