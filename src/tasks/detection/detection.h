@@ -261,8 +261,10 @@ struct pm_detection_truths {
     float *keypoints;             /* [count][points][2], owned: y, x; NAN: not labelled; or NULL */
     uint8_t *masks;               /* training: [count][height][width], owned: 1 in the object; or
                                    * NULL */
-    struct pm_runs *runs;         /* evaluation: [count], owned: the masks; one without runs is not
-                                   * annotated; or NULL */
+    struct pm_runs *runs;         /* evaluation: [record_objects], owned: the masks, those of the
+                                   * listed objects first; one without runs is not annotated; or
+                                   * NULL */
+    size_t record_objects;        /* with those that are not listed; 0 if runs is NULL */
 };
 void pm_detection_free_truths(void *truths);
 /* Lists a record's true objects for evaluation. PM_ECORRUPT for a damaged mask. The caller frees

@@ -18,7 +18,7 @@ void pm_detection_free_truths(void *host)
     pm_free(truths->verified);
     pm_free(truths->keypoints);
     pm_free(truths->masks);
-    for (int i = 0; truths->runs && i < truths->count; i++)
+    for (size_t i = 0; i < truths->record_objects; i++)
         pm_runs_free(&truths->runs[i]);
     pm_free(truths->runs);
     pm_free(truths);
@@ -81,10 +81,11 @@ static void keep_members(struct pm_detection_truths *t, size_t i)
 
     if (t->points)
         points_to_pixels(t, t->keypoints + points * i, t->keypoints + points * n);
-    if (t->runs && i != n) {
-        pm_runs_free(&t->runs[n]);
-        t->runs[n] = t->runs[i];
-        t->runs[i] = (struct pm_runs){ 0 };
+    if (t->runs) {
+        const struct pm_runs kept = t->runs[i];
+
+        t->runs[i] = t->runs[n];
+        t->runs[n] = kept;
     }
 }
 
@@ -103,9 +104,8 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
         pm_detection_keypoints(o, made->points, made->keypoints);
     if (t->data.instance_masks) {
         made->runs = pm_calloc(o->count + 1, sizeof *made->runs);
-        made->count = (int)o->count; /* until the objects are listed, all are freed */
+        made->record_objects = o->count;
         PM_TRY(pm_record_damage(pm_detection_runs(o, where, made->runs)));
-        made->count = 0;
     }
     for (size_t i = 0; i < o->count; i++) {
         const struct pm_object *one = &o->item[i];
@@ -121,8 +121,6 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
         keep_members(made, i);
         made->count++;
     }
-    for (size_t i = (size_t)made->count; made->runs && i < o->count; i++)
-        pm_runs_free(&made->runs[i]);
     *out = made, made = NULL;
 out:
     if (made)
