@@ -51,6 +51,9 @@ struct pm_scene_objects {
     size_t count, capacity;
     struct pm_arena *arena; /* owned */
 };
+/* Returns the pixels of a sample's mask i. pixels: of its picture. room [pixels]: receives the mask
+ * if the sample has run lengths; otherwise it may be NULL. */
+const uint8_t *pm_sample_mask(const struct pm_sample *s, size_t i, size_t pixels, uint8_t *room);
 /* Starts with all objects of the sample, in its picture's frame. */
 void pm_scene_open(struct pm_scene_objects *o, const struct pm_sample *sample,
                    const struct pm_geometry *g);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "data/augment.h"
-#include "data/coco_mask.h"
 #include "data/render.h"
 
 struct mosaic_cfg {
@@ -141,13 +140,10 @@ static void add_mask(const struct canvas *c, struct place p, const struct pm_sam
     uint8_t *one = s->runs ? pm_malloc(pixels) : NULL;
     struct pm_geometry g;
 
-    if (s->runs)
-        pm_runs_decode(&s->runs[i], one);
-
     pm_geometry_begin(&g, im->height, im->width);
     pm_geometry_resize(&g, p.height, p.width, PM_RESIZE_BILINEAR);
     pm_geometry_window(&g, -p.y, -p.x, c->height, c->width, NULL);
-    pm_geometry_masks(&g, s->runs ? one : s->masks + i * pixels, 1, out);
+    pm_geometry_masks(&g, pm_sample_mask(s, i, pixels, one), 1, out);
     pm_free(one);
 }
 

@@ -14,6 +14,14 @@ static void *copied(struct pm_arena *a, const void *from, size_t bytes)
     return from && bytes ? memcpy(pm_arena_alloc(a, bytes), from, bytes) : NULL;
 }
 
+const uint8_t *pm_sample_mask(const struct pm_sample *s, size_t i, size_t pixels, uint8_t *room)
+{
+    if (!s->runs)
+        return s->masks + i * pixels;
+    pm_runs_decode(&s->runs[i], room);
+    return room;
+}
+
 void pm_scene_open(struct pm_scene_objects *o, const struct pm_sample *sample,
                    const struct pm_geometry *g)
 {
@@ -253,11 +261,9 @@ static uint8_t *masks_of(const struct pm_scene_objects *o, struct pm_arena *a)
     uint8_t *one = s->runs ? pm_malloc(before) : NULL; /* one at a time is decoded */
 
     for (size_t i = 0; i < o->count; i++) {
-        const size_t from = o->list[i].from;
+        const uint8_t *mask = pm_sample_mask(s, o->list[i].from, before, one);
 
-        if (s->runs)
-            pm_runs_decode(&s->runs[from], one);
-        move_mask(g, &o->list[i], s->runs ? one : s->masks + before * from, masks + after * i);
+        move_mask(g, &o->list[i], mask, masks + after * i);
     }
     pm_free(one);
     return masks;
