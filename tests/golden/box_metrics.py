@@ -23,7 +23,6 @@ import json
 import math
 import os
 import sys
-import types
 import warnings
 
 import numpy as np
@@ -34,6 +33,7 @@ from pycocotools.cocoeval import COCOeval
 
 from box_scenes import CLASSES, Scene
 from panoptic_metrics import Numbers
+from tfod_evaluation import load_evaluation
 
 SCENES, VOC_SCENES, BOUNDS = 1000, 300, (0.2, 0.8)
 
@@ -101,19 +101,6 @@ def coco_mini(path):
 
 
 # ---- Pascal VOC and Open Images --------------------------------------------------------------
-
-
-def load_evaluation(package):
-    """object_detection_evaluation without TensorFlow, and with names that NumPy has dropped."""
-    sys.path.insert(0, package)
-    np.float, np.NAN = float, np.nan
-    sys.modules["tensorflow"] = types.ModuleType("tensorflow")
-    labels = types.ModuleType("object_detection.utils.label_map_util")
-    labels.create_category_index = lambda categories: {c["id"]: c for c in categories}
-    import object_detection.utils
-    sys.modules[labels.__name__] = object_detection.utils.label_map_util = labels
-    from object_detection.utils import object_detection_evaluation
-    return object_detection_evaluation
 
 
 def boxes_of(rows):

@@ -25,7 +25,6 @@ import json
 import math
 import os
 import sys
-import types
 import warnings
 from importlib.metadata import version
 
@@ -35,6 +34,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from panoptic_metrics import Numbers
+from tfod_evaluation import load_evaluation
 
 SCENES, PASCAL_SCENES, CLASSES = 300, 150, 4
 HEIGHT, WIDTH = 150, 200
@@ -196,19 +196,6 @@ def keypoint_row(scene):
 
 
 # ---- Pascal VOC ------------------------------------------------------------------------------
-
-
-def load_evaluation(package):
-    """object_detection_evaluation without TensorFlow, and with names that NumPy has dropped."""
-    sys.path.insert(0, package)
-    np.float, np.NAN = float, np.nan
-    sys.modules["tensorflow"] = types.ModuleType("tensorflow")
-    labels = types.ModuleType("object_detection.utils.label_map_util")
-    labels.create_category_index = lambda categories: {c["id"]: c for c in categories}
-    import object_detection.utils
-    sys.modules[labels.__name__] = object_detection.utils.label_map_util = labels
-    from object_detection.utils import object_detection_evaluation
-    return object_detection_evaluation
 
 
 def corners(objects):
