@@ -164,9 +164,9 @@ static void masks(void **state)
     snprintf(text, sizeof text, "0 %.9f %.9f %.9f %.9f %.9f %.9f %.9f %.9f\n"
              "0 0.5 0.5 0.2 0.2\n", x0, y0, x1, y0, x1, y1, x0, y1);
     put_file("u/labels/a.txt", text);
-    for (int k = 1; k <= 8; k++) {
-        put_bright("u/images/a.png", k);
-        convert_ok("yolo", "u", "d", k % 2 ? "masks=true" : "masks=rle");
+    for (int n = 0; n < 16; n++) { /* both forms in each orientation */
+        put_bright("u/images/a.png", 1 + n / 2);
+        convert_ok("yolo", "u", "d", n % 2 ? "masks=true" : "masks=rle");
         struct record r = record_open("d", "train", 1, 0);
         struct pm_image8 im = image(r.e, "image/encoded", 1);
         uint8_t *mask = pm_malloc((size_t)im.height * (size_t)im.width);

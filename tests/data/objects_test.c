@@ -301,8 +301,9 @@ static void masks(void **state)
     pm_free(png);
 }
 
-/* Run lengths are read as pixels and as runs, written again under their own key, and survive the
- * filter. Text of another size, of unknown characters or with a zero in it is damaged. */
+/* Run lengths are read as pixels and as runs, and written again under their own key. A text is
+ * damaged if it has another size, unknown characters or a zero in it. A record with masks under
+ * both keys is refused. */
 static void run_lengths(void **state)
 {
     static const uint8_t want[6] = { 0, 1, 0, 1, 1, 0 };
@@ -347,6 +348,13 @@ static void run_lengths(void **state)
 
     pm_example_add_bytes(r.b, "image/object/mask/rle", "132", 3);
     refused(r, "image/object/mask/rle has 1 values", "2 are needed");
+    r = boxes();
+    for (int i = 0; i < 2; i++) {
+        pm_example_add_bytes(r.b, "image/object/mask", "png", 3);
+        pm_example_add_bytes(r.b, "image/object/mask/rle", "132", 3);
+    }
+    refused(r, "has masks in image/object/mask and in image/object/mask/rle",
+            "convert the data again");
 }
 
 /* ---- the filter ----------------------------------------------------------------------------- */
