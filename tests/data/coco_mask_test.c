@@ -147,6 +147,18 @@ static void add(struct pm_sha256 *sum, const struct pm_runs *m)
     pm_free(out);
 }
 
+/* Ends the sum of `count` items before item `end`, and compares its first digits. */
+static void check_sum(struct pm_sha256 *sum, const cJSON *want, const char *what, int count,
+                      int end)
+{
+    char hex[65];
+
+    pm_sha256_end(sum, hex);
+    hex[16] = '\0';
+    if (strcmp(hex, want->valuestring))
+        fail_msg("%s of %d..%d differs from pycocotools'", what, end - count, end - 1);
+}
+
 static void random_masks(void **state)
 {
     cJSON *all = golden_file("coco_masks.json");
@@ -158,7 +170,6 @@ static void random_masks(void **state)
     (void)state;
     for (const cJSON *s = sums->child; s; s = s->next) {
         struct pm_sha256 sum;
-        char hex[65];
 
         pm_sha256_start(&sum);
         for (int k = 0; k < per; k++, index++) {
@@ -172,10 +183,7 @@ static void random_masks(void **state)
             pm_str_free(&line);
             pm_runs_free(&m);
         }
-        pm_sha256_end(&sum, hex);
-        hex[16] = '\0';
-        if (strcmp(hex, s->valuestring))
-            fail_msg("a mask of %d..%d differs from pycocotools'", index - per, index - 1);
+        check_sum(&sum, s, "a mask", per, index);
     }
     assert_int_equal(index, 10000);
     cJSON_Delete(all);
@@ -192,7 +200,6 @@ static void random_overlaps(void **state)
     (void)state;
     for (const cJSON *s = sums->child; s; s = s->next) {
         struct pm_sha256 sum;
-        char hex[65];
 
         pm_sha256_start(&sum);
         for (int k = 0; k < per; k++, index++) {
@@ -210,10 +217,7 @@ static void random_overlaps(void **state)
             pm_runs_free(&a);
             pm_runs_free(&b);
         }
-        pm_sha256_end(&sum, hex);
-        hex[16] = '\0';
-        if (strcmp(hex, s->valuestring))
-            fail_msg("an overlap of %d..%d differs from pycocotools'", index - per, index - 1);
+        check_sum(&sum, s, "an overlap", per, index);
     }
     assert_int_equal(index, 4000);
     assert_true(above > 1000);

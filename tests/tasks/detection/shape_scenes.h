@@ -53,14 +53,13 @@ static inline void shape_fill(uint8_t *mask, int y, int x, int h, int w, int val
             mask[k * SHAPE_WIDTH + i] = (uint8_t)value;
 }
 
-/* Copies the pixels into the arena as runs. */
+/* Encodes the pixels as runs in the arena. */
 static inline const struct pm_runs *shape_runs(struct shape_scene *s, const uint8_t *mask)
 {
     struct pm_runs runs, *out = pm_arena_alloc(s->arena, sizeof *out);
 
     pm_runs_encode(mask, SHAPE_HEIGHT, SHAPE_WIDTH, &runs);
-    *out = runs;
-    out->run = pm_arena_copy(s->arena, runs.run, runs.count * sizeof *runs.run);
+    *out = pm_runs_copy(s->arena, &runs);
     pm_runs_free(&runs);
     return out;
 }
