@@ -32,8 +32,8 @@ struct pm_sample {
     size_t objects;                                  /* length of the following lists */
     const float *boxes;     /* [objects][4]: ymin, xmin, ymax, xmax; 0..1 spans the picture */
     const uint8_t *masks;   /* [objects][height][width], 0 outside the object */
-    const struct pm_runs *runs; /* [objects]: the masks as run lengths, instead of masks. Functions
-                                 * that place a sample read either and give masks. The type is
+    const struct pm_runs *runs; /* [objects]: the masks as run lengths, instead of masks. Placing a
+                                 * sample accepts both forms and returns masks. The type is
                                  * internal: data/coco_mask.h */
     const float *keypoints; /* [objects][points][2]: y, x in 0..1; NAN: not labelled */
     int points;             /* keypoints per object */

@@ -60,7 +60,7 @@ struct record {
     const char *unread; /* a key whose values are not read; or NULL */
     int stated_height, stated_width; /* by the record; 0: not */
     struct pm_objects o; /* owned; masks are no longer valid */
-    bool *empty;         /* [o.count], owned: the mask has no pixel; NULL: damaged before that */
+    bool *empty;         /* [o.count], owned: the mask has no pixel; NULL: damaged record */
 };
 
 struct block {

@@ -26,7 +26,7 @@ static char *text_for_others(const struct pm_config *c)
     return text;
 }
 
-/* Parses the chief's config. Of this process's own arguments, only its number counts. */
+/* Parses the chief's config. Of its own arguments, this process uses only run.task. */
 static int parse_received(const char *text, const struct app_args *args, struct pm_arena *a,
                           struct pm_config **out)
 {

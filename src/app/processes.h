@@ -7,8 +7,8 @@
 #include <pumice/replicas.h>
 
 /* The chief loads the config of the arguments for this command; the others receive it, resolved.
- * Each then has the values that the config sets for it (pm_config_for_replica). run.task is that of
- * the process's own command line; pm_train compares it. r: may not be NULL. */
+ * Each then has the values that the config sets for it (pm_config_for_replica). Each process keeps
+ * run.task of its own command line; pm_train compares it with the rank. r: may not be NULL. */
 int app_share_config(const struct app_args *args, const char *command, struct pm_replicas *r,
                      struct pm_arena *a, struct pm_config **out);
 /* Lines of a process that is not the chief begin with its number and host. Only warnings are

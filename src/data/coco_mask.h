@@ -1,4 +1,5 @@
-/* coco_mask, internal to data/: COCO's masks as runs of pixels, the same pixels as pycocotools.
+/* coco_mask, internal to data/, tasks/ and app/: COCO's masks as runs of pixels, the same pixels as
+ * pycocotools.
  *
  * Pixels are numbered by columns, top to bottom, then left to right. The runs are the lengths of
  * alternating stretches: the first is outside the object (it may be 0), the second inside, and so

@@ -1,5 +1,5 @@
-/* polygon_check: all decisions are exact, because coordinates are whole numbers of at most 25 bits
- * and products of their differences fit into 64. */
+/* polygon_check: all decisions are exact. Coordinates are whole numbers in -2^24..2^24, so products
+ * of their differences fit into 64 bits. */
 #include "data/convert/polygon_check.h"
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static const struct { const char *one, *many; } texts[PM_POLYGON_FAULTS] = {
                              "polygons are outside of their pictures" },
 };
 
-/* On which side of the line from a to b the point p is: the sign. */
+/* Returns the side of the line from a to b on which the point p is: -1, 1, or 0 on the line. */
 static int side_of(const int32_t *a, const int32_t *b, const int32_t *p)
 {
     const int64_t left = ((int64_t)b[0] - a[0]) * ((int64_t)p[1] - a[1]);

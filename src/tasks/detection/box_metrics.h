@@ -54,7 +54,8 @@ const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
  * mask_map ... mask_ar_large: COCO's twelve of masks. The overlap is that of the masks, and a
  * detection has the area of its mask. A true object without an annotated mask is ignored.
  * mask_voc_map, mask_weighted_map: voc_map and weighted_map with the IoU of masks. A true object
- * whose mask is missing or empty does not count; one detection with its box is ignored.
+ * whose mask is missing or empty does not count. The best detection that matches its box, but no
+ * mask, is ignored.
  * keypoint_map ... keypoint_ar_large: COCO's ten of keypoints, of the 20 best detections of a class
  * and picture. The overlap is the object keypoint similarity (box_shapes.h). */
 #define PM_BOX_METRIC_NAMES(X) \

@@ -21,8 +21,9 @@ struct pm_box_points {
 };
 /* COCO's object keypoint similarity: the mean of exp(-d^2 / (2 (2 sigma)^2 area)) over the labelled
  * points of the truth, with d the distance to the detection's point. Without a labelled point, over
- * all points of the class, with d the distance to the box of twice the truth's size around it. 0 if
- * the detection has no keypoints; a detected point that is not finite adds 0. */
+ * all points of the class, with d the distance to a box with the truth's centre and three times its
+ * height and width. 0 if the detection has no keypoints; a detected point that is not finite adds
+ * 0. */
 double pm_box_point_similarity(const struct pm_box_detection *d, const struct pm_box_truth *truth,
                                const struct pm_box_points *of);
 /* The keypoints of one class for coco_metrics: the 20 detections with the highest scores, each with

@@ -7,8 +7,8 @@
  * that no other detection has used, else wrong. Detections without height or width are dropped.
  *
  * With masks, the IoU is that of the masks. A true object whose mask is missing or empty does not
- * count. Of the detections that match no mask, the first one whose box matches that of such an
- * object is ignored.
+ * count. A detection that matches no mask is compared with the boxes of such objects. The first
+ * match of each of these boxes is ignored.
  *
  * Open Images: an unmatched detection with half of its area or more in a group_of box is ignored.
  * In the challenge such a box counts as one object, and the highest of these scores as one right
@@ -115,6 +115,7 @@ static void add_detection(struct boxes *b, enum pm_box_rules rules, int d, uint6
 {
     const double score = pm_box_score(&b->detection[d]);
 
+    /* With masks, first the objects with a mask, then the boxes of the others. */
     for (int masks = b->masks; masks >= 0; masks--) {
         const int match = match_of(b, rules, d, false, masks);
 

@@ -1,6 +1,6 @@
-/* Masks and keypoints of a record travel with its boxes: through the augmentations to the host data
- * of training, and unchanged to that of evaluation. Each object's mask is its box without the upper
- * left quarter, and its two keypoints are the upper right and the lower left corner. */
+/* Augmentations move the masks and keypoints of a record together with its boxes, to the host data
+ * of training. The host data of evaluation has them unchanged. Each object's mask is its box
+ * without the upper left quarter. Its keypoints are the upper right and the lower left corner. */
 #include "data/coco_mask.h"
 #include "samples_common.h"
 
@@ -144,7 +144,7 @@ static void training(void **state)
     tear_down(&s);
 }
 
-/* Without a permutation the names of the label map say which keypoints change places. */
+/* If dataset.json has no permutation, keypoints change places by their names in the label map. */
 static void names_of_the_map(void **state)
 {
     const char *before = setup_map;

@@ -118,8 +118,8 @@ static void merged(void **state)
     }
 }
 
-/* A pack with masks, or with other keypoints, does not fit metrics without them. A pack that ends
- * early is damaged wherever it ends. */
+/* A pack that ends early is damaged, wherever it ends. Metrics without keypoints, or without masks,
+ * refuse a pack that has them. */
 static void damaged_packs(void **state)
 {
     static struct shape_scene s;
