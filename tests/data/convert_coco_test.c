@@ -222,7 +222,7 @@ static void odd_polygons(void **state)
                      BOX ",\"id\":3,\"segmentation\":[[1,1,4,3,4,1,1,3]]},"
                      BOX ",\"id\":4,\"segmentation\":[[9,1,12,1,12,3]]}"));
     const char *text = output_of("dataset convert coco s d masks=rle", 0);
-    assert_says(text, "1 polygons of fewer than three corners are left out");
+    assert_says(text, "1 polygon of fewer than three corners is left out");
     assert_says(text, "annotation 2: the polygon has no area");
     assert_says(text, "annotation 3: two sides of the polygon cross");
     assert_says(text, "annotation 4: the polygon is outside of its picture");

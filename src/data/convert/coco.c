@@ -349,8 +349,9 @@ static int read_split(struct job *j, const char *path, const char *points, const
                 "out",
                 path, s->coco.strays);
     if (s->coco.thin)
-        PM_WARN("data", "%s: %zu polygons of fewer than three corners are left out", path,
-                s->coco.thin);
+        PM_WARN("data", "%s: %zu %s left out", path, s->coco.thin,
+                pm_plural((double)s->coco.thin, "polygon of fewer than three corners is",
+                          "polygons of fewer than three corners are"));
 out:
     return err;
 }
