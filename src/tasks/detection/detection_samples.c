@@ -85,42 +85,60 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
     add_window(t, train, out);
 }
 
-/* Whether the normalizer is of the whole batch. */
-static bool has_whole_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
+/* Whether the batch has the field normalizer. */
+static bool has_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
 {
-    return pm_detection_has_normalizer(s->task) && !s->task->minibatch.on &&
-           pm_detection_anchors_of(s->task, b->frame) && has_truths(s->task, s->train, b->frame);
+    return pm_detection_has_normalizer(s->task) && pm_detection_anchors_of(s->task, b->frame) &&
+           has_truths(s->task, s->train, b->frame);
 }
 
-/* The weights of the matched anchors of all examples: the divisor of the losses. */
-void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
+/* The layer takes the mean over all examples, of which absent ones have the loss 0. Evaluation
+ * needs the mean over the valid ones. */
+static void scale_by_valid(struct pm_batch *b)
 {
-    const struct pm_sampler *sampler = ctx;
-    const struct pm_task *t = sampler->task;
-    const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
+    float *normalizer = b->field[PM_FIELD_NORMALIZER];
+
+    for (int i = 0; i < b->valid && b->valid < b->examples; i++)
+        normalizer[i] *= (float)b->valid / (float)b->examples;
+}
+
+/* Returns the sum of the weights of the matched anchors of all examples. */
+static double matched_weights(const struct pm_task *t, const struct pm_batch *b)
+{
     const size_t most = (size_t)t->data.max_boxes;
+    const size_t count = (size_t)pm_detection_anchors_of(t, b->frame)->count;
     double sum = 0;
 
-    /* The layer divides by all examples; the loss of evaluation is the mean of the valid ones. */
-    for (int i = 0; t->minibatch.on && anchors && i < b->valid && b->valid < b->examples; i++)
-        ((float *)b->field[PM_FIELD_NORMALIZER])[i] *= (float)b->valid / (float)b->examples;
-    if (!has_whole_normalizer(sampler, b))
-        return;
-    const size_t count = (size_t)anchors->count;
-    for (int i = 0; i < b->valid && t->loss.normalize_by_matches; i++) {
-        const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + (size_t)i * most;
-        const int32_t *matches = (const int32_t *)b->field[PM_FIELD_MATCHES] + (size_t)i * count;
+    for (size_t i = 0; i < (size_t)b->valid; i++) {
+        const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + i * most;
+        const int32_t *matches = (const int32_t *)b->field[PM_FIELD_MATCHES] + i * count;
 
         for (size_t k = 0; k < count; k++)
             sum += matches[k] >= 0 ? (double)weights[matches[k]] : 0;
     }
-    b->sum = sum;
-    pm_detection_set_sum(ctx, b, sum);
+    return sum;
+}
+
+void pm_detection_whole_batch(void *ctx, struct pm_batch *b)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_task *t = sampler->task;
+
+    if (!has_normalizer(sampler, b))
+        return;
+    if (t->minibatch.on) {
+        scale_by_valid(b);
+        return;
+    }
+    b->sum = t->loss.normalize_by_matches ? matched_weights(t, b) : 0;
+    pm_detection_set_sum(ctx, b, b->sum);
 }
 
 void pm_detection_set_sum(void *ctx, struct pm_batch *b, double sum)
 {
-    if (!has_whole_normalizer(ctx, b))
+    const struct pm_sampler *sampler = ctx;
+
+    if (sampler->task->minibatch.on || !has_normalizer(sampler, b))
         return;
     for (int i = 0; i < b->examples; i++)
         ((float *)b->field[PM_FIELD_NORMALIZER])[i] = sum > 1 ? (float)sum : 1;

@@ -202,6 +202,12 @@ static void own_normalizer(void **state)
     b.examples = 4; /* of the last batch of an evaluation: the mean of the valid one */
     pm_detection_whole_batch(&sampler, &b);
     assert_true(m.normalizer == 1.75f);
+    /* Pictures of their own sizes have no normalizer, even if one has the frame of training. */
+    sampler.train = false;
+    s.e->task->facts.own_sizes = true;
+    pm_detection_whole_batch(&sampler, &b);
+    pm_detection_set_sum(&sampler, &b, 99);
+    assert_true(m.normalizer == 1.75f);
     pm_objects_free(&o);
     tear_down(&s);
 }
