@@ -34,7 +34,6 @@
 enum { SAVED_FACTORS, SAVED_KEPT, SAVED_LSE, SAVED_CODES };
 enum { CODES, LOGITS, BOXES, MATCHES, COUNT, TRUTH_BOXES, TRUTH_CLASSES, TRUTH_WEIGHTS, INPUTS };
 #define NAMES "codes, logits, boxes, matches, count, truth_boxes, truth_classes, truth_weights"
-enum { BOTH, CLASSIFICATION, LOCALIZATION };
 
 struct box_classifier_cfg {
     int coder;
@@ -58,7 +57,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(box_classifier_cfg, iou_threshold, 0.7, 0, 1,
              "hard_example_miner: a box does not count if it overlaps one with a larger loss by "
              "more than this"),
-    PM_ENUM(box_classifier_cfg, loss_type, BOTH, "both|classification|localization",
+    PM_ENUM(box_classifier_cfg, loss_type, PM_HARD_BOTH, PM_HARD_LOSS_TYPES,
             "hard_example_miner: the loss that orders the boxes"),
     { 0 },
 };
@@ -128,34 +127,6 @@ static int check_rows(const struct pm_node *n)
     return PM_OK;
 }
 
-static int check_truth(const struct pm_node *n)
-{
-    const struct pm_shape boxes = n->in[TRUTH_BOXES]->out_shape;
-    const struct pm_shape k = n->in[TRUTH_CLASSES]->out_shape;
-    const int images = n->in[BOXES]->out_shape.dim[0], m = boxes.rank > 1 ? boxes.dim[1] : 0;
-    const int classes = n->in[LOGITS]->out_shape.dim[1] - 1;
-    char text[64];
-
-    if (boxes.rank != 3 || boxes.dim[0] != images || boxes.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4. Give the "
-                                   "corners of M true boxes for each of %d images", n->name,
-                       pm_shape_text(boxes, text), images, images);
-    if (!is_shape(n, TRUTH_WEIGHTS, PM_SHAPE2(images, m)))
-        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
-                                   "weight for each true box", n->name,
-                       pm_shape_text(n->in[TRUTH_WEIGHTS]->out_shape, text), images, m);
-    if (n->in[TRUTH_CLASSES]->out_type == PM_I32
-            ? !is_shape(n, TRUTH_CLASSES, PM_SHAPE2(images, m))
-            : k.rank != 3 || k.dim[0] != images || k.dim[1] != m ||
-                  (k.dim[2] != classes && k.dim[2] != classes + 1))
-        return pm_fail(PM_ECONFIG, "%s: truth_classes are %s of shape %s instead of int32 of shape "
-                                   "%dx%d, or float32 of shape %dx%dx%d. Give each true box its "
-                                   "class, or a target for each of %d classes",
-                       n->name, pm_type_name(n->in[TRUTH_CLASSES]->out_type),
-                       pm_shape_text(k, text), images, m, images, m, classes, classes);
-    return PM_OK;
-}
-
 static int infer(struct pm_node *n)
 {
     const struct box_classifier_cfg *cfg = n->cfg;
@@ -165,7 +136,8 @@ static int infer(struct pm_node *n)
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
     PM_TRY(check_types(n));
     PM_TRY(check_rows(n));
-    PM_TRY(check_truth(n));
+    PM_TRY(pm_detection_check_truth(n, TRUTH_BOXES, n->in[BOXES]->out_shape.dim[0],
+                                    n->in[LOGITS]->out_shape.dim[1], true));
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
 out:
@@ -246,14 +218,13 @@ static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, st
 {
     const struct box_classifier_cfg *cfg = n->cfg;
     const struct pm_shape b = n->xs[BOXES].shape;
-    const bool both = cfg->loss_type == BOTH;
-    const struct pm_hard_examples h = {
+    struct pm_hard_examples h = {
         .most = cfg->num_hard_examples, .iou_threshold = cfg->iou_threshold,
-        .loc_weight = both ? cfg->localization_weight : cfg->loss_type == LOCALIZATION,
-        .cls_weight = both ? cfg->classification_weight : cfg->loss_type == CLASSIFICATION,
     };
     const struct pm_mined out = pm_mined_make(c, n, SAVED_KEPT, b.dim[0], b.dim[1]);
 
+    pm_hard_examples_order(&h, cfg->loss_type, cfg->localization_weight,
+                           cfg->classification_weight);
     pm_hard_examples(c, h, loc, cls, n->xs[BOXES], n->xs[MATCHES], &out);
 }
 
@@ -281,8 +252,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     if (cfg->hard_example_miner)
         mine(n, c, loc, cls);
     pm_detection_scalars(n, c, loss);
-    pm_detection_sum(c, &p, loc, cls, &t, n->xs[COUNT],
-                     n->saved[SAVED_KEPT], loss, factors);
+    pm_detection_sum(c, &p, loc, cls, &t, n->xs[COUNT], n->saved[SAVED_KEPT], loss, factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

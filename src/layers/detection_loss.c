@@ -64,7 +64,6 @@ struct detection_cfg {
     float iou_threshold, max_negatives_per_positive;
 };
 
-enum { BOTH, CLASSIFICATION, LOCALIZATION };
 enum { SIGMOID, SOFTMAX, LOGITS_SOFTMAX, FOCAL, BOOTSTRAPPED };
 
 static const struct pm_opt opts[] = {
@@ -108,7 +107,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(detection_cfg, iou_threshold, 0.7, 0, 1,
              "hard_example_miner: an anchor does not count if its predicted box overlaps that of "
              "an anchor with a larger loss by more than this"),
-    PM_ENUM(detection_cfg, loss_type, BOTH, "both|classification|localization",
+    PM_ENUM(detection_cfg, loss_type, PM_HARD_BOTH, PM_HARD_LOSS_TYPES,
             "hard_example_miner: the loss that orders the anchors"),
     PM_FLOAT(detection_cfg, max_negatives_per_positive, 0, 0, 1e6,
              "hard_example_miner: most unmatched anchors for each matched one; 0: no limit"),
@@ -219,43 +218,30 @@ static int check_truth(const struct pm_node *n)
 {
     const struct detection_cfg *cfg = n->cfg;
     const int batch = n->in[0]->out_shape.dim[0], anchors = other(n, ANCHORS)->out_shape.dim[0];
-    const struct pm_shape boxes = other(n, BOXES)->out_shape, k = other(n, CLASSES)->out_shape;
-    const int m = boxes.rank > 1 ? boxes.dim[1] : 0, columns = columns_of(n);
-    const bool soft = other(n, CLASSES)->out_type == PM_F32;
+    const struct pm_node *matches = other(n, MATCHES);
+    const int columns = columns_of(n);
+    int err = PM_OK;
     char text[64];
 
-    if (boxes.rank != 3 || boxes.dim[0] != batch || boxes.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4. Give the "
-                                   "corners of M true boxes for each of %d images", n->name,
-                       pm_shape_text(boxes, text), batch, batch);
-    if (other(n, MATCHES)->out_type != PM_I32 ||
-        pm_shape_count(other(n, MATCHES)->out_shape) != (size_t)batch * (size_t)anchors)
-        return pm_fail(PM_ECONFIG, "%s: matches are %s of shape %s instead of int32 of shape "
+    if (matches->out_type != PM_I32 ||
+        pm_shape_count(matches->out_shape) != (size_t)batch * (size_t)anchors)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: matches are %s of shape %s instead of int32 of shape "
                                    "%dx%d. Give the row of the truth for each anchor", n->name,
-                       pm_type_name(other(n, MATCHES)->out_type),
-                       pm_shape_text(other(n, MATCHES)->out_shape, text), batch, anchors);
-    if (pm_shape_count(other(n, WEIGHTS)->out_shape) != (size_t)batch * (size_t)m)
-        return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
-                                   "weight for each true box", n->name,
-                       pm_shape_text(other(n, WEIGHTS)->out_shape, text), batch, m);
+                       pm_type_name(matches->out_type), pm_shape_text(matches->out_shape, text),
+                       batch, anchors));
     if (columns <= cfg->background)
-        return pm_fail(PM_ECONFIG, "%s: an anchor has %d score, which is the background's: there "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: an anchor has %d score, which is the background's: there "
                                    "must be a class, or set background to false",
-                       n->name, columns);
-    if (soft ? k.rank != 3 || k.dim[0] != batch || k.dim[1] != m ||
-                   (k.dim[2] != columns && !(cfg->background && k.dim[2] == columns - 1))
-             : pm_shape_count(k) != (size_t)batch * (size_t)m)
-        return pm_fail(PM_ECONFIG, "%s: truth_classes are %s of shape %s instead of int32 of shape "
-                                   "%dx%d, or float32 of shape %dx%dx%d. Give each true box its "
-                                   "class, or a target for each class",
-                       n->name, pm_type_name(other(n, CLASSES)->out_type), pm_shape_text(k, text),
-                       batch, m, batch, m, columns - cfg->background);
+                       n->name, columns));
+    PM_TRY(pm_detection_check_truth(n, 2 * levels_of(n) + BOXES, batch, columns,
+                                    cfg->background));
     if (n->inputs > 2 * levels_of(n) + NORMALIZER &&
         pm_shape_count(other(n, NORMALIZER)->out_shape) != (size_t)batch)
-        return pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
                                    "example, %d",
-                       n->name, pm_shape_text(other(n, NORMALIZER)->out_shape, text), batch);
-    return PM_OK;
+                       n->name, pm_shape_text(other(n, NORMALIZER)->out_shape, text), batch));
+out:
+    return err;
 }
 
 static int check_types(const struct pm_node *n)
@@ -420,17 +406,16 @@ static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, st
     const struct pm_detection_truth t = truth_of(n);
     const struct pm_box_coder coder = coder_of(n);
     const int batch = n->xs[0].shape.dim[0], anchors = t.anchors.shape.dim[0];
-    const bool both = cfg->loss_type == BOTH;
-    const struct pm_hard_examples h = {
+    struct pm_hard_examples h = {
         .most = cfg->num_hard_examples, .iou_threshold = cfg->iou_threshold,
-        .loc_weight = both ? cfg->localization_weight : cfg->loss_type == LOCALIZATION,
-        .cls_weight = both ? cfg->classification_weight : cfg->loss_type == CLASSIFICATION,
         .ratio = cfg->max_negatives_per_positive, .min_negatives = cfg->min_negatives_per_image,
     };
     const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, 4), PM_F32);
     const struct pm_mined out = pm_mined_make(c, n, SAVED_KEPT, batch, anchors);
 
     pm_decode_boxes(c, &coder, -INFINITY, INFINITY, levels_of(n), n->xs, t.anchors, boxes);
+    pm_hard_examples_order(&h, cfg->loss_type, cfg->localization_weight,
+                           cfg->classification_weight);
     pm_hard_examples(c, h, loc, cls, boxes, t.matches, &out);
 }
 

@@ -18,6 +18,13 @@ struct pm_detection_truth {
     struct pm_tensor weights;  /* [n, M] */
 };
 
+/* Checks a loss's inputs `first` to first + 2: the true boxes, their classes and their weights, in
+ * the shapes above, with n = images. columns: scores of an anchor. Soft classes have as many
+ * targets, or, with a background, one less. Types have been checked. Returns PM_ECONFIG with one
+ * line that names the node. */
+int pm_detection_check_truth(const struct pm_node *n, int first, int images, int columns,
+                             bool background);
+
 /* The localization losses of a level's anchors: losses [n, per], not yet divided. */
 void pm_detection_loc(struct pm_calls *c, const struct detection_loc_params *p,
                       struct pm_tensor codes, const struct pm_detection_truth *t,

@@ -134,3 +134,11 @@ void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_t
     pm_call(c, &mark, (size_t)images, &p,
             PM_BUFS(chosen, matches, out->kept, out->positives, out->negatives));
 }
+
+void pm_hard_examples_order(struct pm_hard_examples *h, int loss_type, float loc, float cls)
+{
+    const bool both = loss_type == PM_HARD_BOTH;
+
+    h->loc_weight = both ? loc : loss_type == PM_HARD_LOCALIZATION;
+    h->cls_weight = both ? cls : loss_type == PM_HARD_CLASSIFICATION;
+}

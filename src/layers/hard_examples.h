@@ -18,6 +18,12 @@ struct pm_hard_examples {
     int min_negatives;
 };
 
+/* Values of an option for the loss that orders anchors. */
+enum { PM_HARD_BOTH, PM_HARD_CLASSIFICATION, PM_HARD_LOCALIZATION };
+#define PM_HARD_LOSS_TYPES "both|classification|localization"
+/* Sets h's loc_weight and cls_weight for such a value. loc, cls: the weights of PM_HARD_BOTH. */
+void pm_hard_examples_order(struct pm_hard_examples *h, int loss_type, float loc, float cls);
+
 /* The choice, F32, written by the calls. */
 struct pm_mined {
     struct pm_tensor kept;      /* [n, N]: 1 for anchors that count, else 0 */

@@ -309,7 +309,7 @@ static const struct check_case cases[] = {
       MAPS MATCHED TRUTH, GRADIENT },
     { LOSS, "3x4x5x4 3x4x5x5@-30..30 20x4@0..1 i32:3x20@-2..4 3x5x4@0..1 i32:3x5@0..3 3x5@0..1",
       .train = true, .no_gradient = ~3u },                            /* one level */
-    { LOSS, "1x3x4x4 1x3x4x133 12x4@0..1 i32:12@-2..1 1x2x4@0..1 i32:2@0..131 2@0..1",
+    { LOSS, "1x3x4x4 1x3x4x133 12x4@0..1 i32:12@-2..1 1x2x4@0..1 i32:1x2@0..131 1x2@0..1",
       .train = true, .no_gradient = ~3u },                            /* many columns */
     { LOSS " levels=6", SIX SIX_SCORES "169x4@0..1 i32:1x169@-2..7 1x8x4@0..1 i32:1x8@0..3 1x8@1..1"
       " 1@40..40", .train = true, .no_gradient = ~4095u },
@@ -345,7 +345,7 @@ static const struct check_case cases[] = {
       .no_gradient = ~4095u, .large = true },
     { LOSS " classification=weighted_sigmoid_focal alpha=0.25 background=false",
       "1x80x80x24 1x40x40x24 1x80x80x540 1x40x40x540 48000x4@0..1 i32:48000@-2..3 1x4x4@0..1 "
-      "i32:4@0..89 4@1..1", .train = true, .no_gradient = ~15u, .large = true },
+      "i32:1x4@0..89 1x4@1..1", .train = true, .no_gradient = ~15u, .large = true },
     { 0 },
 };
 /* A corner near 1 has an error of 2^-24; a centre and a side are sums of two. Divided by a side of
