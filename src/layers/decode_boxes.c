@@ -27,6 +27,18 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
+/* Limits a code and decodes it. NaN stays NaN. */
+PM_INLINE void decode_one(const struct pm_box_coder *coder, float low, float high, const float *x,
+                          const float *anchor, float *y)
+{
+    const int size = pm_box_coder_size(coder);
+    float code[4];
+
+    for (int k = 0; k < size; k++)
+        code[k] = x[k] < low ? low : x[k] > high ? high : x[k];
+    pm_box_decode(coder, code, anchor, y);
+}
+
 static void decode_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct decode_boxes_params *p = a->params;
@@ -39,17 +51,14 @@ static void decode_cpu(const struct pm_args *a, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         const int anchor = (int)(i % anchors);
-        float code[4];
 
         for (level = anchor == 0 ? 0 : level; anchor >= first[level + 1];)
             level++;
         const size_t at = i / anchors * (size_t)(first[level + 1] - first[level]) +
                           (size_t)(anchor - first[level]);
-        const float *x = (const float *)a->buf[1 + level] + at * size;
 
-        for (size_t k = 0; k < size; k++)
-            code[k] = x[k] < p->low ? p->low : x[k] > p->high ? p->high : x[k];
-        pm_box_decode(&coder, code, (const float *)a->buf[0] + 4 * (size_t)anchor, y + 4 * i);
+        decode_one(&coder, p->low, p->high, (const float *)a->buf[1 + level] + at * size,
+                   (const float *)a->buf[0] + 4 * (size_t)anchor, y + 4 * i);
     }
 }
 
@@ -76,16 +85,9 @@ static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float *boxes = a->buf[0], *codes = a->buf[1];
     float *y = a->buf[2];
 
-    for (size_t i = begin; i < end; i++) {
-        float code[4];
-
-        for (size_t k = 0; k < size; k++) {
-            const float v = codes[i * size + k];
-
-            code[k] = v < p->low ? p->low : v > p->high ? p->high : v;
-        }
-        pm_box_decode(&coder, code, boxes + i / (size_t)p->classes * 4, y + 4 * i);
-    }
+    for (size_t i = begin; i < end; i++)
+        decode_one(&coder, p->low, p->high, codes + i * size,
+                   boxes + i / (size_t)p->classes * 4, y + 4 * i);
 }
 
 static const struct pm_kernel decode_rows = {
