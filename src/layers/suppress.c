@@ -261,20 +261,20 @@ static const char *boxes_by_class(const struct pm_node *n, struct pm_export *g)
     return x;
 }
 
-/* Scores [n,K,N] of the kept boxes, LOWEST for the others. With boxes by class, each list is an
- * image of one class. */
-static const char *kept_scores(const struct pm_node *n, struct pm_export *g, const char *scores)
+/* Scores [n,K,N] of the kept boxes, LOWEST for the others. boxes: [n,N,4] or [n,K,N,4]; in the
+ * second case each list becomes an image of one class. */
+static const char *kept_scores(const struct pm_node *n, struct pm_export *g, const char *boxes,
+                               const char *scores)
 {
     const struct suppress_cfg *cfg = n->cfg;
     const int most = cfg->use_class_agnostic_nms ? cfg->max_total_detections
                                                  : cfg->max_detections_per_class;
     const struct pm_shape x = n->in[1]->out_shape;
     const float lowest = LOWEST;
-    const char *chosen, *values, *shape, *boxes = pm_export_x(g, n, 0);
+    const char *chosen, *values, *shape;
 
     if (by_class(n)) {
-        boxes = op2(g, "Reshape", boxes_by_class(n, g),
-                    pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
+        boxes = op2(g, "Reshape", boxes, pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
         scores = op2(g, "Reshape", scores, pm_export_integers(g, PM_INT64S(-1, 1, x.dim[1])));
     }
     shape = pm_export_op(g, "Shape", PM_VALUES(scores));
@@ -358,7 +358,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const int64_t all = (int64_t)lists * boxes, flat[] = { 0, all }, axis = 1;
     const int rows = all < cfg->max_total_detections ? (int)all : cfg->max_total_detections;
     const bool windows = windows_input(n) >= 0;
-    const char *scores = pm_export_x(g, n, 1), *clipped = pm_export_x(g, n, 0), *corner[2];
+    const char *scores = pm_export_x(g, n, 1), *corner[2];
+    const char *clipped = by_class(n) ? boxes_by_class(n, g) : pm_export_x(g, n, 0);
     const char *top[2], *is, *anchor, *y;
 
     if (cfg->soft_nms_sigma > 0)
@@ -370,10 +371,9 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         scores = pm_export_op(g, "ReduceMax", PM_VALUES(scores));
         pm_export_ints(g, "axes", PM_INT64S(2));
     }
-    y = kept_scores(n, g, without_padding(n, g, swapped(g, scores)));
+    y = kept_scores(n, g, clipped, without_padding(n, g, swapped(g, scores)));
     if (by_class(n)) /* [n,K N,4], a row for each entry of y */
-        clipped = op2(g, "Reshape", boxes_by_class(n, g),
-                      pm_export_integers(g, PM_INT64S(0, all, 4)));
+        clipped = op2(g, "Reshape", clipped, pm_export_integers(g, PM_INT64S(0, all, 4)));
     if (windows) {
         window_corners(n, g, corner);
         clipped = op2(g, "Max", op2(g, "Min", clipped, corner[1]), corner[0]);
