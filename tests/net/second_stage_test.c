@@ -294,6 +294,9 @@ static void refusals(void **state)
 #define S2(a, b) { 2, { a, b } }
 #define S3(a, b, c) { 3, { a, b, c } }
 #define S4(a, b, c, d) { 4, { a, b, c, d } }
+#define TRUTH S3(2, 3, 4), S2(2, 3), S2(2, 3)
+#define LOGITS_18 S2(18, 8), S2(18, 3)
+#define FIRST S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9)
     static const struct refused rows[] = {
         { "sample_proposals", "needs proposals of n x P x 4 and true boxes of n x M x 4", 4,
           { S3(2, 9, 3), S1(2), S3(2, 3, 4), S2(2, 3) }, 2 },
@@ -307,29 +310,23 @@ static void refusals(void **state)
         { "sample_proposals iou_threshold=0", "iou_threshold: 0 is outside 0.001..1", 4,
           { S3(2, 9, 4), S1(2), S3(2, 3, 4), S2(2, 3) }, 2 },
         { "box_classifier_loss", "boxes have shape 2x9 instead of n x R x 4", 8,
-          { S2(18, 8), S2(18, 3), S2(2, 9), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          88 },
+          { LOGITS_18, S2(2, 9), S2(2, 9), S1(2), TRUTH }, 88 },
         { "box_classifier_loss", "logits have shape 18x1 instead of 18 x (C + 1)", 8,
-          { S2(18, 8), S2(18, 1), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          88 },
+          { S2(18, 8), S2(18, 1), S3(2, 9, 4), S2(2, 9), S1(2), TRUTH }, 88 },
         { "box_classifier_loss", "for logits of 18x3 they must be 18x8, or, shared by all classes, "
           "18x4", 8,
-          { S2(18, 12), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          88 },
+          { S2(18, 12), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), TRUTH }, 88 },
         { "box_classifier_loss", "matches have shape 2x8 and count 2", 8,
-          { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 8), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          88 },
+          { LOGITS_18, S3(2, 9, 4), S2(2, 8), S1(2), TRUTH }, 88 },
         { "box_classifier_loss", "input 3, in3, holds float32 instead of int32. The inputs must be "
           "codes, logits, boxes, matches, count, ", 8,
-          { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          64 },
+          { LOGITS_18, S3(2, 9, 4), S2(2, 9), S1(2), TRUTH }, 64 },
         { "box_classifier_loss", "truth_classes are float32 of shape 2x3x4 instead of int32 of "
           "shape 2x3, or float32 of shape 2x3x2. Give each", 8,
-          { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S3(2, 3, 4),
+          { LOGITS_18, S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S3(2, 3, 4),
             S2(2, 3) }, 24 },
         { "box_classifier_loss coder_scales=[1]", "coder_scales has 1 numbers", 8,
-          { S2(18, 8), S2(18, 3), S3(2, 9, 4), S2(2, 9), S1(2), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          88 },
+          { LOGITS_18, S3(2, 9, 4), S2(2, 9), S1(2), TRUTH }, 88 },
         { "decode_boxes", "codes of 18x8 need one more input, boxes of n x R x 4 with n R = 18", 2,
           { S2(18, 8), S3(2, 8, 4) }, 0 },
         { "decode_boxes", "a multiple of 4 codes in a row", 2, { S2(18, 7), S3(2, 9, 4) }, 0 },
@@ -342,20 +339,16 @@ static void refusals(void **state)
         { "suppress", "windows must be 2x4, not 2", 3, { S3(2, 9, 4), S3(2, 9, 3), S1(2) }, 0 },
         { "detection_loss normalize_per_image=true", "divides by the input normalizer, which is "
           "missing", 7,
-          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          40 },
+          { FIRST, TRUTH }, 40 },
         { "detection_loss", "matches are float32 of shape 2x9 instead of int32 of shape 2x9. "
           "Give", 7,
-          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          32 },
+          { FIRST, TRUTH }, 32 },
         { "detection_loss", "input 6, in6, holds int32 instead of float32. The inputs "
           "must be the", 7,
-          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 3), S2(2, 3) },
-          104 },
+          { FIRST, TRUTH }, 104 },
         { "detection_loss", "truth_classes are int32 of shape 2x4 instead of int32 of shape 2x3, "
           "or float32 of shape 2x3x1. Give each", 7,
-          { S4(2, 1, 9, 4), S4(2, 1, 9, 2), S2(9, 4), S2(2, 9), S3(2, 3, 4), S2(2, 4), S2(2, 3) },
-          40 },
+          { FIRST, S3(2, 3, 4), S2(2, 4), S2(2, 3) }, 40 },
     };
 
     (void)state;

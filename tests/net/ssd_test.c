@@ -131,7 +131,7 @@ static void heads_of_a_pyramid(void **state)
     assert_int_equal(heads.count, 5);
     expect_shape(net, "boxes_1", PM_SHAPE4(2, 9, 9, 24));
     expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/projection_2/weights",
-                    PM_SHAPE4(1, 1, 2048, 256));
+                 PM_SHAPE4(1, 1, 2048, 256));
     pm_net_destroy(&net);
 }
 
@@ -147,9 +147,9 @@ static void names_of_ssd(void **state)
 
     expect_sized(net, "FeatureExtractor/MobilenetV2/Conv/weights", PM_SHAPE4(3, 3, 3, 32));
     expect_sized(net, "FeatureExtractor/MobilenetV2/layer_19_1_Conv2d_2_1x1_256/weights",
-                    PM_SHAPE4(1, 1, 1280, 256));
+                 PM_SHAPE4(1, 1, 1280, 256));
     expect_sized(net, "FeatureExtractor/MobilenetV2/layer_19_2_Conv2d_5_3x3_s2_128/BatchNorm/"
-                    "moving_mean", PM_SHAPE1(128));
+                 "moving_mean", PM_SHAPE1(128));
     expect_sized(net, "BoxPredictor_0/BoxEncodingPredictor/weights", PM_SHAPE4(1, 1, 576, 12));
     expect_sized(net, "BoxPredictor_5/ClassPredictor/biases", PM_SHAPE1(24));
     snprintf(name, sizeof name, "%sConv/weights", from);
@@ -172,7 +172,7 @@ static void names_of_a_shared_predictor(void **state)
 
     expect_sized(net, W "BoxPredictionTower/conv2d_3/weights", PM_SHAPE4(3, 3, 256, 256));
     expect_sized(net, W "ClassPredictionTower/conv2d_0/BatchNorm/feature_4/gamma",
-                    PM_SHAPE1(256));
+                 PM_SHAPE1(256));
     expect_sized(net, W "BoxPredictor/biases", PM_SHAPE1(24));
     expect_init(net, W "ClassPredictor/biases", PM_INIT_CONSTANT, -4.6, false);
     expect_init(net, W "ClassPredictor/weights", PM_INIT_NORMAL, 0.01, true);
@@ -180,7 +180,7 @@ static void names_of_a_shared_predictor(void **state)
     expect_init(net, "FeatureExtractor/resnet_v1_50/fpn/bottom_up_block6/weights",
                 PM_INIT_TRUNCATED, 0.03, true);
     expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/smoothing_1/BatchNorm/beta",
-                    PM_SHAPE1(256));
+                 PM_SHAPE1(256));
     expect_option(net, "FeatureExtractor/resnet_v1_50/conv1/BatchNorm", "epsilon", 1.001e-5);
     expect_option(net, W "BoxPredictionTower/conv2d_0/BatchNorm/feature_0", "epsilon", 1e-3);
     for (int k = 2; k <= 5; k++) {
@@ -193,15 +193,15 @@ static void names_of_a_shared_predictor(void **state)
     net = built("ssd_mobilenet_v2_fpn", 160, 3, "{\"use_depthwise\": true, \"box_predictor\": "
                 "{\"use_depthwise\": true}}", &heads);
     expect_sized(net, "FeatureExtractor/MobilenetV2/fpn/smoothing_2/pointwise_weights",
-                    PM_SHAPE4(1, 1, 256, 256));
+                 PM_SHAPE4(1, 1, 256, 256));
     expect_sized(net, "FeatureExtractor/MobilenetV2/fpn/bottom_up_Conv2d_21/depthwise_weights",
-                    PM_SHAPE4(3, 3, 256, 1));
+                 PM_SHAPE4(3, 3, 256, 1));
     expect_init(net, "FeatureExtractor/MobilenetV2/fpn/smoothing_2/depthwise_weights",
                 PM_INIT_TRUNCATED, 0.03, true);
     expect_sized(net, W "BoxPredictor/depthwise_weights", PM_SHAPE4(3, 3, 256, 1));
     expect_sized(net, W "BoxPredictor/pointwise_weights", PM_SHAPE4(1, 1, 256, 24));
     expect_sized(net, W "ClassPredictionTower/conv2d_1/pointwise_weights",
-                    PM_SHAPE4(1, 1, 256, 256));
+                 PM_SHAPE4(1, 1, 256, 256));
     expect_sized(net, "FeatureExtractor/MobilenetV2/Conv_1/weights", PM_SHAPE4(1, 1, 320, 256));
 #undef W
     pm_net_destroy(&net);
@@ -220,7 +220,7 @@ static void narrow_ends(void **state)
     expect_sized(net, F "expanded_conv_12/project/weights", PM_SHAPE4(1, 1, 672, 80));
     expect_sized(net, F "Conv_1/weights", PM_SHAPE4(1, 1, 80, 480));
     expect_sized(net, "BoxPredictor_0/ClassPredictor_depthwise/depthwise_weights",
-                    PM_SHAPE4(3, 3, 672, 1));
+                 PM_SHAPE4(3, 3, 672, 1));
     expect_init(net, "BoxPredictor_0/ClassPredictor/biases", PM_INIT_CONSTANT, -4.6, false);
     assert_int_equal(numbers_of(net, &heads).anchors, 20 * 20 * 3 + 6 * (100 + 25 + 9 + 4 + 1));
     pm_net_destroy(&net);
@@ -255,9 +255,9 @@ static void retinanet(void **state)
                 "\"separate_heads\": true, \"background_class\": true}", &heads);
     expect_shape(net, "classes_1", PM_SHAPE4(2, 25, 25, 36));
     expect_sized(net, "FeatureExtractor/resnet_v1_50/fpn/P5_upsampled/weights",
-                    PM_SHAPE4(4, 4, 256, 256));
+                 PM_SHAPE4(4, 4, 256, 256));
     expect_sized(net, "WeightSharedConvolutionalBoxPredictor_4/BoxPredictor/weights",
-                    PM_SHAPE4(3, 3, 256, 36));
+                 PM_SHAPE4(3, 3, 256, 36));
     pm_net_destroy(&net);
 }
 
@@ -270,17 +270,17 @@ static void pooling_pyramids(void **state)
     assert_int_equal(numbers_of(net, &heads).anchors, 6 * (361 + 100 + 25 + 9 + 4 + 1));
     expect_shape(net, "FeatureExtractor/MobilenetV1/MaxPool2d_4_2x2", PM_SHAPE4(2, 1, 1, 512));
     expect_sized(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
-                    PM_SHAPE4(1, 1, 512, 512));
+                 PM_SHAPE4(1, 1, 512, 512));
     pm_net_destroy(&net);
     net = built("ssd_resnet_v1_50_ppn", 160, 3, NULL, &heads);
     expect_sized(net, "FeatureExtractor/resnet_v1_50/Base_Conv2d_1x1_1024/weights",
-                    PM_SHAPE4(1, 1, 1024, 1024));
+                 PM_SHAPE4(1, 1, 1024, 1024));
     expect_shape(net, "classes_1", PM_SHAPE4(2, 10, 10, 24));
     pm_net_destroy(&net);
     net = built("embedded_ssd_mobilenet_v1", 256, 3, NULL, &heads);
     expect_shape(net, "boxes_5", PM_SHAPE4(2, 1, 1, 24));
     expect_sized(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_2_Conv2d_4_2x2_s2_32/"
-                    "weights", PM_SHAPE4(2, 2, 16, 32));
+                 "weights", PM_SHAPE4(2, 2, 16, 32));
     pm_net_destroy(&net);
 }
 
@@ -313,7 +313,7 @@ static void objects_are_merged(void **state)
     net = built("ssd_mobilenet_v1", 128, 2, "{\"hyperparams\": {\"batch_norm\": false, "
                 "\"activation\": \"swish\"}}", &heads);
     expect_sized(net, "FeatureExtractor/MobilenetV1/Conv2d_13_pointwise_1_Conv2d_2_1x1_256/"
-                    "biases", PM_SHAPE1(256));
+                 "biases", PM_SHAPE1(256));
     assert_non_null(pm_net_find(net, "FeatureExtractor/MobilenetV1/"
                                 "Conv2d_13_pointwise_1_Conv2d_2_1x1_256/activation"));
     pm_net_destroy(&net);
@@ -322,11 +322,11 @@ static void objects_are_merged(void **state)
                 "false}, \"box_predictor\": {\"type\": \"weight_shared\", \"depth\": 32,"
                 " \"num_layers_before_predictor\": 1, \"share_prediction_tower\": true}}", &heads);
     expect_sized(net, "WeightSharedConvolutionalBoxPredictor/ProjectionLayer/conv2d_5/weights",
-                    PM_SHAPE4(1, 1, 128, 512));
+                 PM_SHAPE4(1, 1, 128, 512));
     expect_shape(net, "WeightSharedConvolutionalBoxPredictor/ProjectionLayer/conv2d_0/BatchNorm",
                  PM_SHAPE4(2, 8, 8, 512));
     expect_sized(net, "WeightSharedConvolutionalBoxPredictor/PredictionTower/conv2d_0/weights",
-                    PM_SHAPE4(3, 3, 512, 32));
+                 PM_SHAPE4(3, 3, 512, 32));
     pm_net_destroy(&net);
 }
 
