@@ -5,9 +5,10 @@
  *                    (delta 1) / max(count, 1))
  *     classification = the same with classification_weight and the rows' softmax cross entropies
  *
- * n is the number of examples of the whole batch. detection_loc.c and detection_cls.c state the
- * losses of a row, box_coder.h the codes. R: boxes of an example, C: classes, M: rows of its truth.
- * Inputs:
+ * n is the number of examples of the whole batch, with absent ones, which the last batch of an
+ * evaluation may have. If their matches are all -2, the mean over the others is the loss times n,
+ * divided by the number of the others. detection_loc.c and detection_cls.c state the losses of a
+ * row, box_coder.h the codes. R: boxes of an example, C: classes, M: rows of its truth. Inputs:
  *
  *     codes          [n * R, C * codes]  predicted codes of each class, or [n * R, codes]: shared
  *     logits         [n * R, C + 1]      column 0 is the background
