@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push {
     InF32 x5;
     InF32 x6;
     InF32 x7;
+    InF32 anchors;
     OutF32 y;
     class_scores_params p;
 };
@@ -35,6 +36,17 @@ float logit(uint level, uint i)
     return x1.v[i] * p.scale;
 }
 
+bool is_pruned(uint anchor)
+{
+    if (!pm_has(7))
+        return false;
+    uint at = 4 * anchor;
+
+    return !(anchors.v[at] >= -CLASS_SCORES_BORDER && anchors.v[at + 1] >= -CLASS_SCORES_BORDER &&
+             anchors.v[at + 2] <= 1.0 + CLASS_SCORES_BORDER &&
+             anchors.v[at + 3] <= 1.0 + CLASS_SCORES_BORDER);
+}
+
 /* One anchor per lane. */
 void main()
 {
@@ -44,6 +56,7 @@ void main()
         LevelRow from = level_row(row);
         uint first = from.at * columns;
         float most = 0.0, sum = 1.0;
+        bool pruned = is_pruned(from.anchor);
 
         if (p.converter == CLASS_SCORES_SOFTMAX) {
             most = logit(from.level, first);
@@ -60,7 +73,7 @@ void main()
                 x = exp(x - most) / sum;
             else if (p.converter == CLASS_SCORES_SIGMOID)
                 x = 1.0 / (1.0 + exp(-x));
-            y.v[row * classes + k - skip] = x;
+            y.v[row * classes + k - skip] = pruned ? 0.0 : x;
         }
     }
 }

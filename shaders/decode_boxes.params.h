@@ -21,6 +21,8 @@ struct decode_box_rows_params {
 #define CLASS_SCORES_IDENTITY 0
 #define CLASS_SCORES_SIGMOID 1
 #define CLASS_SCORES_SOFTMAX 2
+/* An anchor is inside 0..1 if it is not further outside than this. */
+#define CLASS_SCORES_BORDER 1e-6f
 struct class_scores_params {
     int rows, anchors;
     int first2, first3, first4, first5, first6, first7;

@@ -46,6 +46,8 @@ vec4 candidate_box(uint image, uint i)
 
 bool is_candidate(uint image, uint i)
 {
+    if (truth_weights.v[image * uint(p.m)] < 0.0)
+        return false; /* the example is absent */
     return i < uint(p.p) ? int(i) < count.v[image] : is_box(image, i - uint(p.p));
 }
 
@@ -88,6 +90,10 @@ void choose(uint at, uint all)
     uint first = at - at % uint(p.candidates), kind = min(work.v[at], uint(SAMPLE_MATCHED));
     uint word = work.v[all + at], before = 0, positives = 0;
 
+    if (p.draw == 0) {
+        work.v[2 * all + at] = is_candidate(at / uint(p.candidates), at - first) ? 1 : 0;
+        return;
+    }
     for (uint j = first; j < first + uint(p.candidates); j++) {
         uint other = min(work.v[j], uint(SAMPLE_MATCHED)), its = work.v[all + j];
 

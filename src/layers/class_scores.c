@@ -1,15 +1,22 @@
 /* class_scores: the scores of a detector's classes. Inputs: the maps of class logits of levels 1 to
  * L [n,h,w,A * columns], columns = classes, and one more in front with background. Output:
  * [n,N,classes], the sigmoid or softmax of logits / logit_scale. The softmax is over all columns;
- * then the background is dropped. For evaluation: there is no gradient. */
+ * then the background is dropped. There is no gradient.
+ *
+ * With prune_outside the last input is the anchors [N,4], and the scores of those that are not
+ * wholly inside 0..1 are 0: the training of Faster R-CNN proposes no box from an anchor that it
+ * does not train. */
+#include <string.h>
+
 #include "decode_boxes.params.h"
+#include "layers/infer.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
 #include "onnx/export_nodes.h"
 
 struct scores_cfg {
     int classes, converter;
-    bool background;
+    bool background, prune_outside;
     float logit_scale;
 };
 
@@ -19,6 +26,8 @@ static const struct pm_opt opts[] = {
     PM_ENUM(scores_cfg, converter, CLASS_SCORES_IDENTITY, "identity|sigmoid|softmax",
             "function that makes scores of logits"),
     PM_FLOAT(scores_cfg, logit_scale, 1, 1e-6, 1e6, "logits are divided by this number first"),
+    PM_BOOL(scores_cfg, prune_outside, false,
+            "anchors, the last input, that are not wholly inside the image have score 0"),
     { 0 },
 };
 
@@ -49,13 +58,20 @@ PM_INLINE void convert(const struct class_scores_params *p, const float *x, floa
         y[k - skip] /= sum;
 }
 
+PM_INLINE bool is_inside(const float *box)
+{
+    return box[0] >= -CLASS_SCORES_BORDER && box[1] >= -CLASS_SCORES_BORDER &&
+           box[2] <= 1 + CLASS_SCORES_BORDER && box[3] <= 1 + CLASS_SCORES_BORDER;
+}
+
 PM_CLONES static void scores_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct class_scores_params *p = a->params;
     const size_t columns = (size_t)p->columns, classes = columns - (size_t)p->background;
     const int first[] = { 0, p->first2, p->first3, p->first4, p->first5, p->first6, p->first7,
                           p->anchors };
-    float *y = a->buf[7];
+    const float *boxes = a->buf[7];
+    float *y = a->buf[8];
     int level = 0;
 
     for (size_t i = begin; i < end; i++) {
@@ -66,7 +82,10 @@ PM_CLONES static void scores_cpu(const struct pm_args *a, size_t begin, size_t e
         const size_t at = i / (size_t)p->anchors * (size_t)(first[level + 1] - first[level]) +
                           (size_t)(anchor - first[level]);
 
-        convert(p, (const float *)a->buf[level] + at * columns, y + i * classes);
+        if (!boxes || is_inside(boxes + 4 * (size_t)anchor))
+            convert(p, (const float *)a->buf[level] + at * columns, y + i * classes);
+        else
+            memset(y + i * classes, 0, classes * sizeof *y);
     }
 }
 
@@ -76,18 +95,34 @@ static double scores_flops(const void *params, size_t count)
 }
 
 static const struct pm_kernel scores = {
-    .name = "class_scores", .bufs = "r:x1 r?:x2 r?:x3 r?:x4 r?:x5 r?:x6 r?:x7 w:y",
+    .name = "class_scores", .bufs = "r:x1 r?:x2 r?:x3 r?:x4 r?:x5 r?:x6 r?:x7 r?:anchors "
+                                    "w:y",
     .params_size = sizeof(struct class_scores_params), .cpu = scores_cpu, .grain = 64,
     .flops = scores_flops,
 };
 
+static int levels_of(const struct pm_node *n)
+{
+    return n->inputs - ((const struct scores_cfg *)n->cfg)->prune_outside;
+}
+
 static int infer(struct pm_node *n)
 {
     const struct scores_cfg *cfg = n->cfg;
-    int first[PM_MAX_LEVELS + 1], err = PM_OK;
+    const struct pm_shape last = n->in[n->inputs - 1]->out_shape;
+    int first[PM_MAX_LEVELS + 1], levels = levels_of(n), err = PM_OK;
+    char text[64];
 
-    PM_TRY(pm_levels_read(n, 0, n->inputs, cfg->classes + cfg->background, first));
-    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[n->inputs], cfg->classes);
+    if (levels < 1 || levels > PM_MAX_LEVELS)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: class_scores needs 1 to %d maps%s, not %d", n->name,
+                       PM_MAX_LEVELS, cfg->prune_outside ? " before the anchors" : "", levels));
+    PM_TRY(pm_levels_read(n, 0, levels, cfg->classes + cfg->background, first));
+    if (cfg->prune_outside)
+        PM_TRY(pm_need_floats(n, levels, levels));
+    if (cfg->prune_outside && !pm_shape_equal(last, PM_SHAPE2(first[levels], 4)))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: prune_outside needs the anchors, %dx4, as the last input, "
+                       "not %s", n->name, first[levels], pm_shape_text(last, text)));
+    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[levels], cfg->classes);
     n->out_type = PM_F32;
 out:
     return err;
@@ -96,13 +131,13 @@ out:
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const struct scores_cfg *cfg = n->cfg;
-    const int columns = cfg->classes + cfg->background;
+    const int columns = cfg->classes + cfg->background, levels = levels_of(n);
     struct pm_tensor x[PM_MAX_LEVELS];
     int first[PM_MAX_LEVELS + 1];
 
-    pm_levels_read(n, 0, n->inputs, columns, first); /* infer() checked it */
+    pm_levels_read(n, 0, levels, columns, first); /* infer() checked it */
     for (int k = 0; k < PM_MAX_LEVELS; k++)
-        x[k] = k < n->inputs ? n->xs[k] : PM_NO_TENSOR;
+        x[k] = k < levels ? n->xs[k] : PM_NO_TENSOR;
     const struct class_scores_params p = {
         .rows = n->y.shape.dim[0] * first[PM_MAX_LEVELS], .anchors = first[PM_MAX_LEVELS],
         .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
@@ -112,14 +147,18 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     };
 
     pm_call(c, &scores, (size_t)p.rows, &p,
-            PM_BUFS(x[0], x[1], x[2], x[3], x[4], x[5], x[6], n->y));
+            PM_BUFS(x[0], x[1], x[2], x[3], x[4], x[5], x[6],
+                    cfg->prune_outside ? n->xs[levels] : PM_NO_TENSOR, n->y));
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct scores_cfg *cfg = n->cfg;
     const int64_t begin = 1, end = INT32_MAX, axis = 2;
-    const char *x = pm_levels_onnx(n, g, 0, n->inputs, cfg->classes + cfg->background);
+    const char *x = pm_levels_onnx(n, g, 0, levels_of(n), cfg->classes + cfg->background);
+
+    if (cfg->prune_outside)
+        pm_export_refuse(g, "it drops scores as only training does: set prune_outside=false");
 
     if (cfg->logit_scale != 1)
         x = pm_export_op(g, "Mul", PM_VALUES(x, pm_export_number(g, 1 / cfg->logit_scale)));
@@ -140,5 +179,5 @@ const struct pm_layer pm_layer_class_scores = {
     .name = "class_scores",
     .help = "scores of a detector's classes from the logits of all levels; no gradient",
     .opts = opts, .cfg_size = sizeof(struct scores_cfg), .min_inputs = 1,
-    .max_inputs = PM_MAX_LEVELS, .infer = infer, .forward = forward, .onnx = onnx,
+    .max_inputs = PM_MAX_LEVELS + 1, .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -4,7 +4,8 @@
  *     proposals      [n, P, 4]   ymin, xmin, ymax, xmax in the unit of the true boxes
  *     count          I32 [n]     proposals of each image; those after them are padding
  *     truth_boxes    [n, M, 4]
- *     truth_weights  [n, M]      above 0: a box to learn; 0: one to leave out, or padding
+ *     truth_weights  [n, M]      above 0: a box to learn; 0: one to leave out, or padding; below 0
+ *                                in the first row: the example is absent and gets no boxes
  *
  * Outputs, R = batch:
  *
@@ -19,6 +20,10 @@
  * positive_fraction R) of the matched proposals. It fills the rest of the R rows with background.
  * With append_truth the true boxes of a weight above 0 are proposals, too, after the others, as in
  * torchvision.
+ *
+ * With draw=false every proposal keeps its place: R = P, and count is that of the proposals. One
+ * whose matched box has the weight 0 then has the match -2. So a loss can cover all boxes of an
+ * evaluation, or of a hard example miner.
  *
  * A draw is a random word of each proposal; those with the largest words are taken. Words depend on
  * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
@@ -38,7 +43,7 @@
 struct sample_cfg {
     int batch;
     float positive_fraction, iou_threshold;
-    bool append_truth;
+    bool append_truth, draw;
 };
 
 static const struct pm_opt opts[] = {
@@ -48,6 +53,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(sample_cfg, iou_threshold, 0.5, 1e-3, 1,
              "a proposal matches if it overlaps a true box by at least this"),
     PM_BOOL(sample_cfg, append_truth, false, "add the true boxes to the proposals"),
+    PM_BOOL(sample_cfg, draw, true, "false: keep every proposal in its place; batch has no effect"),
     { 0 },
 };
 
@@ -76,6 +82,8 @@ static const float *candidate_box(const struct image *x, int i)
 
 static bool is_candidate(const struct image *x, int i)
 {
+    if (x->weights[0] < 0)
+        return false; /* the example is absent */
     return i < x->p->p ? i < x->count : x->weights[i - x->p->p] > 0;
 }
 
@@ -221,10 +229,13 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
                                      step->step, p->stream_high }, key, w.word + i);
         for (int i = 0; i < p->candidates; i++)
             w.kind[i] = is_candidate(&x, i) ? kind_of(&x, candidate_box(&x, i)) : SAMPLE_ABSENT;
-        memset(w.chosen, 0, n * sizeof *w.chosen);
-        const int matched = choose(&x, &w, true, p->positives);
+        for (int i = 0; i < p->candidates; i++)
+            w.chosen[i] = !p->draw && is_candidate(&x, i);
+        if (p->draw) {
+            const int matched = choose(&x, &w, true, p->positives);
 
-        choose(&x, &w, false, p->rows - matched);
+            choose(&x, &w, false, p->rows - matched);
+        }
         write_rows(a, image, &x, &w);
     }
 }
@@ -307,9 +318,12 @@ static int infer(struct pm_node *n)
     if ((int64_t)x.dim[0] * ((int64_t)x.dim[1] + t.dim[1]) > INT32_MAX / 4)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: more than 2^29 proposals and true boxes in a batch: use "
                                    "smaller batches", n->name));
-    n->out_shape = PM_SHAPE3(x.dim[0], cfg->batch, 4);
+    if (!cfg->draw && cfg->append_truth)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: append_truth=true has no place with draw=false: remove one "
+                                   "of them", n->name));
+    n->out_shape = PM_SHAPE3(x.dim[0], cfg->draw ? cfg->batch : x.dim[1], 4);
     n->out_type = PM_F32;
-    PM_TRY(pm_node_output(n, PM_SHAPE2(x.dim[0], cfg->batch), PM_I32));
+    PM_TRY(pm_node_output(n, PM_SHAPE2(x.dim[0], n->out_shape.dim[1]), PM_I32));
     PM_TRY(pm_node_output(n, PM_SHAPE1(x.dim[0]), PM_I32));
 out:
     return err;
@@ -321,7 +335,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_shape x = n->xs[PROPOSALS].shape, t = n->xs[BOXES].shape;
     struct sample_proposals_params p = {
         .images = x.dim[0], .p = x.dim[1], .m = t.dim[1],
-        .candidates = x.dim[1] + (cfg->append_truth ? t.dim[1] : 0), .rows = cfg->batch,
+        .candidates = x.dim[1] + (cfg->append_truth ? t.dim[1] : 0),
+        .rows = n->y.shape.dim[1], .draw = cfg->draw,
         .positives = (int)((double)cfg->positive_fraction * cfg->batch),
         .first_example = pm_first_row(c, n), .below = nextafterf(cfg->iou_threshold, 0),
     };

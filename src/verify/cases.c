@@ -222,6 +222,8 @@ static const struct verify_case cases[] = {
       ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
       "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
       "'inputs':['classes_1','classes_2']},"
+      "{'name':'inside','layer':'class_scores','classes':4,'prune_outside':true,"
+      "'inputs':['classes_1','classes_2','anchors']},"
       "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s']},"
       "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
       "'max_classes_per_detection':2,'inputs':['d','s']},"

@@ -151,15 +151,20 @@ static void class_scores(struct ref *r)
 {
     const int classes = (int)ref_number(r, "classes", 1), images = r->in[0].shape.dim[0];
     const int skip = ref_says(r, "background", "true", "true"), columns = classes + skip;
-    const size_t anchors = all_anchors(r, r->inputs, columns);
+    const bool prune = ref_says(r, "prune_outside", "true", "false");
+    const int levels = r->inputs - prune;
+    const size_t anchors = all_anchors(r, levels, columns);
     const double scale = ref_number(r, "logit_scale", 1);
 
     ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, classes } });
     for (size_t row = 0; row < (size_t)images * anchors; row++) {
         const double *x =
-            numbers_of(r, r->inputs, columns, (int)(row / anchors), row % anchors);
+            numbers_of(r, levels, columns, (int)(row / anchors), row % anchors);
+        const double *box = prune ? r->in[levels].v + 4 * (row % anchors) : NULL;
         double sum = 0;
 
+        if (box && (fmin(box[0], box[1]) < 0 || fmax(box[2], box[3]) > 1))
+            continue; /* outside: 0 */
         for (int k = 0; k < columns; k++)
             sum += exp(x[k] / scale);
         for (int k = 0; k < classes; k++) {
@@ -182,6 +187,10 @@ static const struct check_case scores_cases[] = {
     { "class_scores classes=2 background=false converter=softmax", "1x1x1x2" },
     { "class_scores converter=softmax", "3x2x2x2 3x1x2x4 3x1x1x2 3x1x1x2 3x1x1x2 3x1x1x2 3x1x1x2" },
     { "class_scores classes=90 converter=softmax logit_scale=0.5", "1x3x3x182" },
+    { "class_scores classes=3 converter=softmax prune_outside=true",
+      "2x3x4x8 2x2x2x12 36x4@-0.3..1.3", .no_onnx = true },
+    { "class_scores background=false converter=sigmoid prune_outside=true", "1x5x5x3 75x4@-1..2",
+      .no_onnx = true },
     { "class_scores classes=90 converter=sigmoid",
       "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546", .large = true },
     { "class_scores classes=90 converter=softmax",

@@ -25,6 +25,13 @@ static double overlap_of(const double *a, const double *b)
     return inner / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - inner);
 }
 
+static bool exists(const struct scene *s, int image, int i)
+{
+    const double *weights = s->r->in[3].v + image * s->m;
+
+    return weights[0] >= 0 && (i < s->p ? i < s->r->in[1].v[image] : weights[i - s->p] > 0);
+}
+
 /* A proposal that overlaps a true box of weight 0 most is absent: nothing learns from it. */
 static int match_of(const struct scene *s, int image, int i)
 {
@@ -32,7 +39,7 @@ static int match_of(const struct scene *s, int image, int i)
     double best = 0;
     int match = BACKGROUND;
 
-    if (i < s->p ? i >= s->r->in[1].v[image] : s->r->in[3].v[image * s->m + i - s->p] <= 0)
+    if (!exists(s, image, i))
         return ABSENT;
     for (int g = 0; g < s->m; g++) {
         const double iou = overlap_of(candidate(s, image, i), s->r->in[2].v +
@@ -64,6 +71,7 @@ static bool is_drawn(const struct scene *s, int image, const int *match, int i, 
 
 static void sample_image(struct ref *r, const struct scene *s, int image, int rows)
 {
+    const bool draw = ref_says(r, "draw", "true", "true");
     const int images = r->in[0].shape.dim[0];
     const int most = (int)floor(ref_number(r, "positive_fraction", 0.25) * rows);
     int *match = malloc((size_t)s->candidates * sizeof *match), matched = 0, row = 0;
@@ -76,20 +84,25 @@ static void sample_image(struct ref *r, const struct scene *s, int image, int ro
     matched = matched < most ? matched : most;
     for (int i = 0; i < rows; i++)
         matches[i] = ABSENT;
-    for (int i = 0; i < s->candidates; i++)
-        if (match[i] != ABSENT &&
-            is_drawn(s, image, match, i, match[i] >= 0 ? most : rows - matched)) {
-            for (int k = 0; k < 4; k++)
-                boxes[4 * row + k] = candidate(s, image, i)[k];
-            matches[row++] = match[i];
-        }
+    for (int i = 0; i < s->candidates; i++) {
+        const int of_kind = match[i] >= 0 ? most : rows - matched;
+
+        if (!exists(s, image, i) ||
+            (draw && (match[i] == ABSENT || !is_drawn(s, image, match, i, of_kind))))
+            continue;
+        for (int k = 0; k < 4; k++)
+            boxes[4 * row + k] = candidate(s, image, i)[k];
+        matches[row++] = match[i];
+    }
     r->y.v[5 * images * rows + image] = row;
     free(match);
 }
 
 static void sample_proposals(struct ref *r)
 {
-    const int images = r->in[0].shape.dim[0], rows = (int)ref_number(r, "batch", 64);
+    const int images = r->in[0].shape.dim[0];
+    const int rows = ref_says(r, "draw", "true", "true") ? (int)ref_number(r, "batch", 64)
+                                                         : r->in[0].shape.dim[1];
     struct scene s = { r, r->in[0].shape.dim[1], r->in[2].shape.dim[1], 0 };
 
     s.candidates = s.p + (ref_says(r, "append_truth", "true", "false") ? s.m : 0);
@@ -106,7 +119,7 @@ static void arrange(const struct check_case *c, int inputs, int input, struct pm
 {
     (void)c, (void)inputs;
     for (size_t i = 0; i < pm_shape_count(shape); i++) {
-        if (input == 3 && i % 3 == 2)
+        if (input == 3 && v[i] > 0 && i % 3 == 2)
             v[i] = 0;
         if (input != 3 && i % 4 >= 2)
             v[i] += v[i - 2] + 1;
@@ -133,6 +146,13 @@ static const struct check_case cases[] = {
     { S, "3x300x4@0..2 i32:3@63..63 3x2x4@0..2 3x2@1..1", .no_onnx = true },
     { S, "3x300x4@0..2 i32:3@64..64 3x2x4@0..2 3x2@1..1", .no_onnx = true },
     { S, "3x300x4@0..2 i32:3@300..300 3x2x4@0..2 3x2@1..1", .no_onnx = true },
+    { S " draw=false", "2x40x4@0..2 i32:2@0..40 2x6x4@0..2 2x6@0.1..1", .no_onnx = true },
+    { S " draw=false batch=3 iou_threshold=0.25", "3x70x4@0..2 i32:3@70..70 3x6x4@0..2 3x6@0.1..1",
+      .no_onnx = true },
+    /* Absent examples. */
+    { S " draw=false", "2x20x4@0..2 i32:2@20..20 2x4x4@0..2 2x4@-1..-0.5", .no_onnx = true },
+    { S " batch=9 append_truth=true", "3x20x4@0..2 i32:3@20..20 3x4x4@0..2 3x4@-1..1",
+      .no_onnx = true },
     { S " batch=1 positive_fraction=1", "2x9x4@0..2 i32:2@9..9 2x1x4@0..2 2x1@1..1",
       .no_onnx = true },
     /* All true boxes have the weight 0; every proposal matches; none does. */

@@ -12,6 +12,7 @@
  * few units in the last place, for which SLACK makes room. */
 #include "matching.h"
 #include "base/vector.h"
+#include "decode_boxes.params.h"
 
 #include <assert.h>
 #include <math.h>
@@ -22,7 +23,7 @@ enum { BLOCK = 64 };
 /* An anchor that touches the border is inside. Its edge is a difference of numbers below 1 in
  * double precision, so it errs by 1e-16, and by 6e-8 after rounding to float. 1e-6 is a thousandth
  * of a pixel at 1000 pixels. */
-#define BORDER 1e-6f
+#define BORDER CLASS_SCORES_BORDER
 
 /* Of blocks: the hull, the largest sides, the smallest area. */
 enum hull { YMIN, XMIN, YMAX, XMAX, HEIGHT, WIDTH, AREA, HULL };
