@@ -53,7 +53,9 @@ struct class_codes_params {
 #define DETECTION_BY_MATCHES 1 /* max(sum of the weights of matched boxes, 1), of all examples */
 #define DETECTION_BY_FIRST 2   /* the first number of the normalizer, for all examples */
 #define DETECTION_BY_IMAGE 3   /* the example's number of the normalizer */
-#define DETECTION_BY_COUNT 4   /* max(the same, 1); the normalizer holds int */
+#define DETECTION_BY_COUNT 4   /* max(the same, 1); the normalizer holds int. Absent examples, whose
+                                * first weight is below 0, count nothing, and the sums are
+                                * multiplied by examples / max(present examples, 1) */
 
 struct detection_sum_params {
     int rows, anchors, m; /* rows: anchors of all examples */

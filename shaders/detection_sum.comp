@@ -24,6 +24,14 @@ void main()
 
     if (HAS_NORMALIZER && p.divisor == DETECTION_BY_FIRST)
         divisor = intBitsToFloat(normalizer.v[0]);
+    if (p.divisor == DETECTION_BY_COUNT) {
+        uint images = uint(p.rows) / uint(p.anchors);
+        float present = 0.0; /* small whole numbers: exact */
+
+        for (uint i = gl_LocalInvocationID.x; i < images; i += 64)
+            present += is_absent(i) ? 0.0 : 1.0;
+        divisor = max(group_sum(present), 1.0) / float(images);
+    }
     float sum = loc_sum + cls_sum;
     float bad = isnan(sum) || isinf(sum) ? uintBitsToFloat(0x7fc00000u) : 0.0;
 

@@ -151,6 +151,11 @@ struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
 float pm_heads_weight(const struct pm_heads *heads, const char *name);
 /* Returns the number of heads of this role. */
 int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
+/* Parts of the images that the second stage of a detector looks at. */
+struct pm_regions {
+    struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */
+    struct pm_node *count; /* [batch] I32: valid boxes of each image; later ones are padding */
+};
 struct pm_net_row {
     const char *name, *help;
     const char *task; /* name of the task that reads its heads; NULL: any task does */
@@ -168,6 +173,11 @@ struct pm_net_row {
     /* Builds the net over images and adds its heads to the empty list. */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
                   struct pm_heads *heads);
+    /* Continues a net that build() has made: builds the second stage over regions of its images
+     * and adds that stage's heads to the empty list; their rows are those of the regions, R for
+     * each image. NULL: the net has one stage. */
+    void (*second)(struct pm_net *net, const struct pm_regions *regions, int num_classes,
+                   const void *cfg, struct pm_heads *heads);
     const struct pm_net_row *torch; /* the same net with default conventions=torch and the other
                                      * defaults of these conventions; NULL: TensorFlow's only */
 };

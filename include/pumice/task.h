@@ -77,9 +77,13 @@ struct pm_outputs {
 void pm_outputs_add(struct pm_net *net, struct pm_outputs *out, const struct pm_node *node,
                     bool lengths);
 /* Builds the config's net over these images. A second call, for other images, needs another
+ * net->pass. second: builds the second stage over regions of the images, after heads(). It fails
+ * with PM_ECONFIG if the net has one stage. A second call, for other regions, needs another
  * net->pass. */
 struct pm_net_maker {
     int (*heads)(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out);
+    int (*second)(void *ctx, struct pm_net *net, const struct pm_regions *regions,
+                  struct pm_heads *out);
     void *ctx;
 };
 
@@ -234,8 +238,11 @@ struct pm_task_row {
     /* Returns PM_OK if the net's last layer fits the task for this number of pictures; else
      * PM_ECONFIG. */
     int (*check_heads)(const struct pm_task *t, const struct pm_heads *heads, int batch);
-    /* Adds the loss layers. The net has inputs with the names of the fields. */
-    void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t);
+    /* Adds the loss layers, and the layers between the heads and them, such as a second stage. The
+     * net has inputs with the names of the fields. maker: of this net; tasks whose nets have one
+     * stage accept NULL. */
+    void (*add_loss)(struct pm_net *net, const struct pm_heads *heads,
+                     const struct pm_net_maker *maker, const struct pm_task *t);
     /* Returns the value of the loss layer "loss" for a prediction of equal probabilities for all
      * classes, whatever the picture shows: a training whose loss stays above it learns nothing.
      * NAN: not known with these options. NULL: the loss has no such value. */

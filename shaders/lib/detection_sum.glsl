@@ -15,11 +15,18 @@ layout(push_constant, scalar) uniform Push {
     detection_sum_params p;
 };
 
+bool is_absent(uint image)
+{
+    return weights.v[image * uint(p.m)] < 0.0;
+}
+
 /* 1 / divisor of one example; 1 if the sum has one divisor for all. */
 float own_factor(uint image)
 {
     if (HAS_NORMALIZER && p.divisor == DETECTION_BY_IMAGE)
         return 1.0 / intBitsToFloat(normalizer.v[image]);
+    if (HAS_NORMALIZER && p.divisor == DETECTION_BY_COUNT && is_absent(image))
+        return 0.0;
     if (HAS_NORMALIZER && p.divisor == DETECTION_BY_COUNT)
         return 1.0 / float(max(normalizer.v[image], 1));
     return 1.0;

@@ -51,6 +51,9 @@ const struct pm_reference pm_references[] = {
     KEY("model.matcher", NULL, NULL, "matcher, similarity_calculator"),
     KEY("model.anchors_outside", NULL, NULL, "clip_anchors_to_image"),
     KEY("model.number_of_stages", NULL, NULL, "number_of_stages"),
+    KEY("model.proposals", NULL, NULL,
+        "first_stage_nms_score_threshold, first_stage_nms_iou_threshold, "
+        "first_stage_max_proposals"),
     KEY("model.post_processing", NULL, NULL,
         "post_processing, batch_non_max_suppression, score_converter"),
     KEY("model.meta", NULL, NULL, "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),
@@ -170,6 +173,11 @@ const struct pm_reference pm_references[] = {
     KEY("loss.random_example_sampler", NULL, NULL, "random_example_sampler"),
     KEY("loss.minibatch_sampler", NULL, NULL,
         "first_stage_minibatch_size, first_stage_positive_balance_fraction"),
+    KEY("loss.proposal_sampler", NULL, NULL,
+        "second_stage_batch_size, second_stage_balance_fraction"),
+    KEY("loss.second_stage", NULL, NULL,
+        "second_stage_localization_loss_weight, second_stage_classification_loss_weight, "
+        "second_stage_mask_prediction_loss_weight"),
     KEY("loss.expected_loss_weights", NULL, NULL,
         "expected_loss_weights, min_num_negative_samples, desired_negative_sampling_ratio"),
 

@@ -66,6 +66,34 @@ out:
     return err;
 }
 
+/* Implements pm_net_maker.second. */
+static int build_second(void *ctx, struct pm_net *net, const struct pm_regions *regions,
+                        struct pm_heads *heads)
+{
+    struct pm_experiment *e = ctx;
+    const int first = net->count, delay = e->config->model.quantize_delay;
+    int err = PM_OK;
+
+    PM_TRY(net->error);
+    if (!e->net_row || !e->net_row->second)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the net has no second stage: choose a faster_rcnn net as "
+                       "model.name", e->config->path));
+    e->net_row->second(net, regions, e->facts.num_classes, e->net_cfg, heads);
+    if (net->error)
+        pm_fail(net->error, "%s: model.name: \"%s\", second stage: %s",
+                pm_config_source(e->config, "model.name"), e->net_row->name, pm_error_text());
+    PM_TRY(net->error);
+    if (delay >= 0 && !e->plain)
+        PM_TRY(pm_net_quantize(net, first, delay, heads));
+out:
+    return err;
+}
+
+static struct pm_net_maker maker_of(struct pm_experiment *e)
+{
+    return (struct pm_net_maker){ build_heads, build_second, e };
+}
+
 static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, int batch)
 {
     struct pm_shape s = { .rank = f->shape.rank + 1, .dim = { batch } };
@@ -82,13 +110,14 @@ static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct 
                       const struct pm_field_list *fields)
 {
     const int batch = net->nodes[0]->out_shape.dim[0];
+    const struct pm_net_maker maker = maker_of(e);
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_check_trainable(e, net));
     for (int i = 1; i < fields->count; i++)
         add_input(net, &fields->list[i], batch);
-    e->task_row->add_loss(net, heads, e->task);
-    err = net->error;
+    e->task_row->add_loss(net, heads, &maker, e->task);
+    PM_TRY(net->error);
+    PM_TRY(pm_experiment_check_trainable(e, net));
 out:
     return err;
 }
@@ -143,7 +172,7 @@ out:
 static int build_outputs(struct pm_experiment *e, const struct pm_net_want *want,
                          struct pm_built_net *out)
 {
-    const struct pm_net_maker maker = { build_heads, e };
+    const struct pm_net_maker maker = maker_of(e);
     int err = PM_OK;
 
     if (!e->task_row->add_outputs)

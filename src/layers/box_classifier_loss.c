@@ -5,9 +5,9 @@
  *                    (delta 1) / max(count, 1))
  *     classification = the same with classification_weight and the rows' softmax cross entropies
  *
- * n is the number of examples of the whole batch, with absent ones, which the last batch of an
- * evaluation may have. If their matches are all -2, the mean over the others is the loss times n,
- * divided by the number of the others. detection_loc.c and detection_cls.c state the losses of a
+ * n is the number of examples of the whole batch. Absent ones, which the last batch of an
+ * evaluation may have, are those whose first truth_weights is below 0: the loss is the mean over
+ * the others, if all are in one plan. detection_loc.c and detection_cls.c state the losses of a
  * row, box_coder.h the codes. R: boxes of an example, C: classes, M: rows of its truth. Inputs:
  *
  *     codes          [n * R, C * codes]  predicted codes of each class, or [n * R, codes]: shared
@@ -17,7 +17,7 @@
  *     count          I32 [n]             rows that are not padding
  *     truth_boxes    [n, M, 4]           corners
  *     truth_classes  I32 [n, M]          classes from 0, or F32 [n, M, C or C + 1]: targets
- *     truth_weights  [n, M]
+ *     truth_weights  [n, M]              below 0 in the first row: the example is absent
  *
  * The layer sample_proposals makes boxes, matches and count. A matched row has the weight of its
  * true box in both losses; its codes are those of the true class, or of the class with the largest

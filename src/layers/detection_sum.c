@@ -10,14 +10,41 @@
 
 enum { BLOCK = 256, GROUPS = 256 };
 
-/* 1 / divisor of one example; 1 if the sum has one divisor for all. */
-static float own_factor(const struct detection_sum_params *p, const void *normalizer, int image)
+static bool is_absent(const struct pm_args *a, int image)
 {
+    const struct detection_sum_params *p = a->params;
+
+    return ((const float *)a->buf[3])[(size_t)image * (size_t)p->m] < 0;
+}
+
+/* 1 / divisor of one example; 1 if the sum has one divisor for all. */
+static float own_factor(const struct pm_args *a, int image)
+{
+    const struct detection_sum_params *p = a->params;
+
     if (p->divisor == DETECTION_BY_IMAGE)
-        return 1 / ((const float *)normalizer)[image];
+        return 1 / ((const float *)a->buf[4])[image];
     if (p->divisor == DETECTION_BY_COUNT)
-        return 1 / fmaxf((float)((const int *)normalizer)[image], 1);
+        return is_absent(a, image) ? 0 : 1 / fmaxf((float)((const int *)a->buf[4])[image], 1);
     return 1;
+}
+
+/* The divisor of all examples. */
+static float divisor_of(const struct pm_args *a, float matched)
+{
+    const struct detection_sum_params *p = a->params;
+    const int images = p->rows / p->anchors;
+    int present = 0;
+
+    if (p->divisor == DETECTION_BY_FIRST)
+        return *(const float *)a->buf[4];
+    if (p->divisor == DETECTION_BY_MATCHES)
+        return fmaxf(matched, 1);
+    if (p->divisor != DETECTION_BY_COUNT)
+        return 1;
+    for (int image = 0; image < images; image++)
+        present += !is_absent(a, image);
+    return fmaxf((float)present, 1) / (float)images;
 }
 
 /* Adds blocks of a fixed size, then the blocks in order. */
@@ -34,7 +61,7 @@ static void sum_cpu(const struct pm_args *a)
 
         for (int i = block; i < stop; i++) {
             const int g = matches[i], image = i / p->anchors;
-            const float factor = own_factor(p, a->buf[4], image);
+            const float factor = own_factor(a, image);
 
             /* A NaN is never kept, but must not be lost. An infinite loss that is not kept does
              * not count. */
@@ -44,13 +71,11 @@ static void sum_cpu(const struct pm_args *a)
         }
         loc_sum += l, cls_sum += c, matched += w;
     }
-    const float divisor = p->divisor == DETECTION_BY_FIRST     ? *(const float *)a->buf[4]
-                          : p->divisor == DETECTION_BY_MATCHES ? fmaxf(matched, 1)
-                                                               : 1;
+    const float divisor = divisor_of(a, matched);
     const float bad = isfinite(loc_sum + cls_sum) ? 0 : NAN;
 
     for (int image = 0; image < p->rows / p->anchors; image++) {
-        const float own = own_factor(p, a->buf[4], image);
+        const float own = own_factor(a, image);
 
         factors[2 * image] = p->loc_scale / divisor * own + bad;
         factors[2 * image + 1] = p->cls_scale / divisor * own + bad;

@@ -1,13 +1,12 @@
-/* faster_rcnn: the first stage of Faster R-CNN (Ren et al. 2015), which proposes regions: the
- * classifier up to stride 16, a convolution with relu6, and a convolutional predictor of one class
- * and the background. So it is a detector with one map and is built as one (ssd.h). Names and
- * defaults are those of TensorFlow's Object Detection API (meta_architectures/
- * faster_rcnn_meta_arch.py). The classifier's last block, which the API builds in this stage
- * without ever training it, is not built. The second stage does not exist yet: the task refuses
- * number_of_stages 2. */
-#include "nets/ssd.h"
+/* faster_rcnn: Faster R-CNN (Ren et al. 2015). Its first stage proposes regions: the classifier up
+ * to stride 16, a convolution with relu6, and a convolutional predictor of one class and the
+ * background. So it is a detector with one map and is built as one (ssd.h). The second stage is in
+ * second_stage.c. Names and defaults are those of TensorFlow's Object Detection API
+ * (meta_architectures/faster_rcnn_meta_arch.py). The classifier's last block, which the API builds
+ * in the first stage, too, without ever training it there, is built in the second stage only. */
+#include "nets/second_stage.h"
 
-#define OPTIONS(decay, epsilon)                                                                    \
+#define OPTIONS(decay, epsilon, crop, pool)                                                        \
     {                                                                                              \
         PM_NETS_DEPTH(1, 16),                                                                      \
         PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                  \
@@ -25,6 +24,11 @@
         PM_INT(pm_ssd_options, first_stage_box_predictor_depth, 512, 1, 1 << 16,                   \
                "channels of this convolution"),                                                    \
         PM_JSON(pm_ssd_options, box_predictor, PM_SSD_HELP_PREDICTOR),                             \
+        PM_INT(pm_ssd_options, initial_crop_size, crop, 1, 1024,                                   \
+               "height and width of the regions' crops, before the pool"),                         \
+        PM_INT(pm_ssd_options, maxpool_kernel_size, pool, 1, 64, "window of the pool on crops"),   \
+        PM_INT(pm_ssd_options, maxpool_stride, pool, 1, 64, "step of this pool"),                  \
+        PM_JSON(pm_ssd_options, second_stage_box_predictor, PM_SECOND_HELP_PREDICTOR),             \
         PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                             \
         { 0 },                                                                                     \
     }
@@ -38,8 +42,8 @@ static const struct pm_object_default objects[] = {
     { "model.anchors_outside", "prune" },
     { "model.matcher", "matched_threshold=0.7 unmatched_threshold=0.3 "
                        "force_match_for_each_row=true" },
-    { "model.post_processing", "iou_threshold=0.7 max_detections_per_class=300 "
-                               "max_total_detections=300" },
+    { "model.post_processing", "score_converter=softmax iou_threshold=0.6 "
+                               "max_detections_per_class=100 max_total_detections=300" },
     { "loss.classification", "type=weighted_softmax" },
     { "loss.minibatch_sampler", "" },
     { 0 },
@@ -59,25 +63,29 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
 }
 
 #define NET(id, base, text, prep, decay, epsilon)                                                  \
-    static const struct pm_opt options_##id[] = OPTIONS(decay, epsilon);                           \
+    static const struct pm_opt options_##id[] = OPTIONS(decay, epsilon, 14, 2);                    \
+    static const struct pm_ssd_form form_##id = {                                                  \
+        .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                             \
+        .pyramid = PM_SSD_FIRST_STAGE, .least = 33,                                                \
+        .feature_scope = "FirstStageFeatureExtractor",                                             \
+        .predictor_scope = "FirstStageBoxPredictor/", .anchors = ANCHORS,                          \
+        .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,              \
+    };                                                                                             \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
                            const void *options, struct pm_heads *heads)                            \
     {                                                                                              \
-        static const struct pm_ssd_form form = {                                                   \
-            .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                         \
-            .pyramid = PM_SSD_FIRST_STAGE, .least = 33,                                            \
-            .feature_scope = "FirstStageFeatureExtractor",                                         \
-            .predictor_scope = "FirstStageBoxPredictor/", .anchors = ANCHORS,                      \
-            .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,          \
-        };                                                                                         \
-                                                                                                   \
-        pm_ssd_build(&form, net, images, num_classes, options, heads);                             \
+        pm_ssd_build(&form_##id, net, images, num_classes, options, heads);                        \
+    }                                                                                              \
+    static void second_##id(struct pm_net *net, const struct pm_regions *regions, int num_classes, \
+                            const void *options, struct pm_heads *heads)                           \
+    {                                                                                              \
+        pm_second_stage_build(&form_##id, net, regions, num_classes, options, heads);              \
     }                                                                                              \
     const struct pm_net_row pm_net_row_faster_rcnn_##id = {                                        \
-        .name = "faster_rcnn_" #id, .help = "Faster R-CNN, first stage: " text,                    \
+        .name = "faster_rcnn_" #id, .help = "Faster R-CNN with " text,                             \
         .task = "detection", .opts = options_##id, .cfg_size = sizeof(struct pm_ssd_options),      \
         .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = objects,     \
-        .build = build_##id,                                                                       \
+        .build = build_##id, .second = second_##id,                                                \
     }
 
 NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", 0.9997, 0.001);

@@ -47,17 +47,17 @@ static const struct pm_nets_end end = {
     "MobilenetV1/Logits/Conv2d_1c_1x1", "truncated(0.09)", 7, 2,
 };
 
-static struct pm_node *base(struct pm_net *net, struct pm_node *images,
-                            const struct pm_nets_options *o)
+/* Builds the pairs from..to - 1. */
+static struct pm_node *build_pairs(struct pm_net *net, const struct pm_nets_options *o,
+                                   struct pm_nets_atrous *atrous, int from, int to,
+                                   struct pm_node *x)
 {
     const char *activation = pm_nets_activation(o, "relu6");
-    struct pm_nets_atrous atrous;
-    struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v1", o, "MobilenetV1/Conv2d_0", images,
-                                             depth(o, 32), activation, &atrous);
 
-    for (int i = 0; i < (int)PM_COUNT(pairs) - (o->short_end ? 2 : 0); i++) {
+    for (int i = from; i < to; i++) {
         int stride = pairs[i].stride, rate;
-        pm_nets_atrous_step(&atrous, &stride, &rate);
+
+        pm_nets_atrous_step(atrous, &stride, &rate);
         x = pm_nets_depthwise_bn(
             net, o, pm_arena_printf(net->arena, "MobilenetV1/Conv2d_%d_depthwise", i + 1), x, 3,
             stride, rate, activation);
@@ -66,12 +66,34 @@ static struct pm_node *base(struct pm_net *net, struct pm_node *images,
     return x;
 }
 
+enum { PAIRS = PM_COUNT(pairs), SECOND = 2 }; /* SECOND: pairs after the map at stride 16 */
+
+static struct pm_node *base(struct pm_net *net, struct pm_node *images,
+                            const struct pm_nets_options *o)
+{
+    const char *activation = pm_nets_activation(o, "relu6");
+    struct pm_nets_atrous atrous;
+    struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v1", o, "MobilenetV1/Conv2d_0", images,
+                                             depth(o, 32), activation, &atrous);
+
+    return build_pairs(net, o, &atrous, 0, PAIRS - (o->short_end ? SECOND : 0), x);
+}
+
+static struct pm_node *second(struct pm_net *net, struct pm_node *crops,
+                              const struct pm_nets_options *o)
+{
+    struct pm_nets_atrous none = { 0, 1, 1 };
+
+    return build_pairs(net, o, &none, PAIRS - SECOND, PAIRS, crops);
+}
+
 #define MAP(n) { "Conv2d_" #n "_pointwise", "MobilenetV1/Conv2d_" #n "_pointwise/BatchNorm" }
 static const struct pm_extractor_map maps[] = { MAP(11), MAP(13) };
 const struct pm_extractor pm_extractor_mobilenet_v1 = {
     .scope = "MobilenetV1", .least = 33, .build = base,
     .maps = maps, .count = PM_COUNT(maps),
     .levels = { MAP(3), MAP(5), MAP(11), MAP(13) }, .coarse = "bottom_up_Conv2d_", .first = 14,
+    .second = second,
 };
 
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,

@@ -205,7 +205,7 @@ static int stride_of(const struct maker *m, int block, int unit)
     return block < BLOCKS - 1 && unit == m->d->units[block] ? 2 : 1;
 }
 
-static struct pm_node *blocks(struct maker *m, struct pm_node *x)
+static struct pm_node *block_of(struct maker *m, int block, struct pm_node *x)
 {
     static struct pm_node *(*const makers[])(const struct maker *, const char *, struct pm_node *,
                                              int, int, int, int) = {
@@ -213,19 +213,26 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
     };
     const enum kind kind = m->d->kind;
 
+    for (int unit = 1; unit <= m->d->units[block]; unit++) {
+        int stride = stride_of(m, block, unit), rate, width = depth(m, 64 << block);
+        const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/%s", m->d->scope,
+                                            block + 1, unit, kinds[kind]);
+        const int out = kind == BASIC || kind == LITE ? width : 4 * width;
+
+        pm_nets_atrous_step(&m->atrous, &stride, &rate);
+        if (m->grid && block == BLOCKS - 1)
+            rate *= m->grid[unit - 1];
+        x = makers[kind](m, scope, x, width, out, m->whole ? 1 : stride, rate);
+        if (m->whole && !(m->o->short_end && block == BLOCKS - 2))
+            x = subsampled(m, name_of(m, scope, "subsampled"), x, stride);
+    }
+    return x;
+}
+
+static struct pm_node *blocks(struct maker *m, struct pm_node *x)
+{
     for (int block = 0; block < BLOCKS - m->o->short_end; block++)
-        for (int unit = 1; unit <= m->d->units[block]; unit++) {
-            int stride = stride_of(m, block, unit), rate, width = depth(m, 64 << block);
-            const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/%s", m->d->scope,
-                                                block + 1, unit, kinds[kind]);
-            const int out = kind == BASIC || kind == LITE ? width : 4 * width;
-            pm_nets_atrous_step(&m->atrous, &stride, &rate);
-            if (m->grid && block == BLOCKS - 1)
-                rate *= m->grid[unit - 1];
-            x = makers[kind](m, scope, x, width, out, m->whole ? 1 : stride, rate);
-            if (m->whole && !(m->o->short_end && block == BLOCKS - 2))
-                x = subsampled(m, name_of(m, scope, "subsampled"), x, stride);
-        }
+        x = block_of(m, block, x);
     return x;
 }
 
@@ -334,17 +341,24 @@ BACKBONE(v1_101_beta, v1_101, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3
 #define BLOCK(depth, n, unit)                                                                      \
     { "block" #n, "resnet_v1_" #depth "/block" #n "/unit_" #unit "/bottleneck_v1/conv3/BatchNorm" }
 #define EXTRACTOR(depth, unit1, unit2, unit3, unit4)                                               \
+    static const struct depths depths_##depth = {                                                  \
+        "resnet_v1_" #depth, { unit1, unit2, unit3, unit4 }, BOTTLENECK, 0                         \
+    };                                                                                             \
     static struct pm_node *features_##depth(struct pm_net *net, struct pm_node *x,                 \
                                             const struct pm_nets_options *o)                       \
     {                                                                                              \
-        static const struct depths d = {                                                           \
-            "resnet_v1_" #depth, { unit1, unit2, unit3, unit4 }, BOTTLENECK, 0                     \
-        };                                                                                         \
-        struct maker m = { .net = net, .d = &d, .o = o, .atrous = { 0, 1, 1 },                     \
+        struct maker m = { .net = net, .d = &depths_##depth, .o = o, .atrous = { 0, 1, 1 },        \
                            .whole = !o->conventions };                                             \
                                                                                                    \
         pm_nets_begin(net, o);                                                                     \
         return blocks(&m, root(&m, x));                                                            \
+    }                                                                                              \
+    static struct pm_node *second_##depth(struct pm_net *net, struct pm_node *crops,               \
+                                          const struct pm_nets_options *o)                         \
+    {                                                                                              \
+        struct maker m = { .net = net, .d = &depths_##depth, .o = o, .atrous = { 0, 1, 1 } };      \
+                                                                                                   \
+        return block_of(&m, BLOCKS - 1, crops);                                                    \
     }                                                                                              \
     static const struct pm_extractor_map maps_##depth[] = { BLOCK(depth, 3, unit3) };              \
     const struct pm_extractor pm_extractor_resnet_v1_##depth = {                                   \
@@ -352,7 +366,7 @@ BACKBONE(v1_101_beta, v1_101, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3
         .own_norm = true, .maps = maps_##depth, .count = 1,                                        \
         .levels = { BLOCK(depth, 1, unit1), BLOCK(depth, 2, unit2), BLOCK(depth, 3, unit3),        \
                     BLOCK(depth, 4, unit4) },                                                      \
-        .coarse = "bottom_up_block", .first = 0,                                                   \
+        .coarse = "bottom_up_block", .first = 0, .second = second_##depth,                         \
     }
 
 EXTRACTOR(50, 3, 4, 6, 3);

@@ -27,8 +27,11 @@ struct pm_ssd_options {
     int fpn_min_level, fpn_max_level, additional_layer_depth;
     int upsampling;               /* of retinanet: UPSAMPLING_... in retinanet.c */
     bool separate_heads;          /* of retinanet: every level has a predictor of its own */
+    /* Of faster_rcnn nets. */
     int first_stage_atrous_rate, first_stage_box_predictor_kernel_size,
-        first_stage_box_predictor_depth; /* of faster_rcnn nets */
+        first_stage_box_predictor_depth;
+    int initial_crop_size, maxpool_kernel_size, maxpool_stride;
+    const struct cJSON *second_stage_box_predictor; /* as box_predictor */
 };
 
 #define PM_SSD_HELP_ANCHORS                                                                        \
@@ -120,6 +123,12 @@ struct pm_ssd {
 /* Builds the net of a form: `build` of the rows (ssd_build.c). */
 void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
                   int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads);
+/* Returns `defaults`, a JSON object, with the members of `given` (NULL: none) in place of its own;
+ * objects in it are merged the same way, null keeps the default. If given has another "type",
+ * nothing of the defaults remains. Sets the net's error and returns the defaults if given is no
+ * object. option: its name for messages. The caller frees it with cJSON_Delete. */
+struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const struct cJSON *defaults,
+                            const struct cJSON *given);
 /* Adds the anchors, predictor and heads to maps that exist. */
 void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads);
 

@@ -34,11 +34,7 @@ static void merge(cJSON *object, const cJSON *given)
     }
 }
 
-/* Returns `defaults`, a JSON object, with the members of `given` (NULL: none) in place of its own;
- * objects in it are merged the same way, null keeps the default. If given has another "type",
- * nothing of the defaults remains. Sets the net's error and returns the defaults if given is no
- * object. option: its name for messages. The caller frees it with cJSON_Delete. */
-static cJSON *merged(struct pm_net *net, const char *option, const cJSON *defaults,
+cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const cJSON *defaults,
                      const cJSON *given)
 {
     cJSON *object;
@@ -93,7 +89,7 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     static const char *const types[] = { "ssd", "multiscale", "grid", "flexible_grid" };
     struct pm_node *inputs[1 + PM_MAX_LEVELS] = { s->images }, *anchors = NULL;
     cJSON *defaults = cJSON_Parse(s->form->anchors);
-    cJSON *object = merged(s->net, "anchors", defaults, s->o->anchors);
+    cJSON *object = pm_ssd_merged(s->net, "anchors", defaults, s->o->anchors);
     cJSON *type = cJSON_DetachItemFromObjectCaseSensitive(object, "type");
     const char *name = NULL;
 
@@ -147,12 +143,12 @@ static void add_predictor(struct pm_ssd *s)
     struct pm_predictor p = { 0 };
     struct pm_net *net = s->net;
     cJSON *defaults = cJSON_Parse(s->form->box_predictor);
-    cJSON *object = merged(net, "box_predictor", defaults, s->o->box_predictor);
+    cJSON *object = pm_ssd_merged(net, "box_predictor", defaults, s->o->box_predictor);
     const struct pm_predictor_row *row = predictor_of(net, object);
 
     if (!net->error)
         net->error = pm_opts_parse(row->opts, object, also, &p, net->arena, "model.box_predictor");
-    cJSON *h = merged(net, "box_predictor.hyperparams", s->hyperparams_json, p.hyperparams);
+    cJSON *h = pm_ssd_merged(net, "box_predictor.hyperparams", s->hyperparams_json, p.hyperparams);
     pm_hyperparams_read(net, h, "model.box_predictor.hyperparams", &p.h);
     check_clip_range(net, &p);
     if (!net->error)
@@ -193,7 +189,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     struct pm_ssd s = {
         .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
         .columns = form->pyramid == PM_SSD_FIRST_STAGE ? 2 : num_classes + o->background_class,
-        .hyperparams_json = merged(net, "hyperparams", defaults, o->hyperparams),
+        .hyperparams_json = pm_ssd_merged(net, "hyperparams", defaults, o->hyperparams),
     };
 
     s.scope = pm_arena_printf(net->arena, "%s/%s/", pm_pyramid_scope(&s), form->extractor->scope);

@@ -134,10 +134,14 @@ static void clipped(void **state)
 static void refused(void **state)
 {
     (void)state;
-    check(run(NULL, "train %s run.folder=%s model.number_of_stages=2", in("net.json"), in("bad")),
-          2, "model.number_of_stages: the second stage of faster_rcnn_mobilenet_v1");
     check(run(NULL, "train %s run.folder=%s data.class_agnostic=false", in("net.json"), in("bad")),
           2, "model.number_of_stages: 1 predicts boxes of one class: set data.class_agnostic=true");
+    check(run(NULL, "train %s run.folder=%s model.post_processing={}", in("net.json"), in("bad")),
+          2, "model.post_processing: not together with model.number_of_stages=1");
+    check(run(NULL, "train %s run.folder=%s loss.proposal_sampler={}", in("net.json"), in("bad")),
+          2, "loss.proposal_sampler: the net has no second stage: remove the key");
+    check(run(NULL, "train %s run.folder=%s loss.hard_example_miner={}", in("net.json"), in("bad")),
+          2, "loss.hard_example_miner: not together with loss.minibatch_sampler");
     check(run(NULL, "train %s run.folder=%s input.size=32", in("net.json"), in("bad")), 2,
           "faster_rcnn_mobilenet_v1");
     check(run(NULL, "train %s run.folder=%s model.anchors.scales='[1]'", in("net.json"),

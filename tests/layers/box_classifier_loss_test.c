@@ -109,6 +109,7 @@ static void box_classifier_loss(struct ref *r)
 {
     const struct detection d = detection_here(r);
     const int count = d.batch * d.anchors;
+    int present = 0;
     struct anchor_loss *loss = malloc((size_t)count * sizeof *loss);
     bool *kept = malloc((size_t)count * sizeof *kept);
 
@@ -119,8 +120,12 @@ static void box_classifier_loss(struct ref *r)
     }
     for (int i = 0; i < d.batch && ref_says(r, "hard_example_miner", "true", "false"); i++)
         mine(r, &d, i, loss + i * d.anchors, kept + i * d.anchors);
+    for (int i = 0; i < d.batch; i++)
+        present += r->in[TRUTH_WEIGHTS].v[i * d.m] >= 0;
     for (int i = 0; i < count; i++) {
-        const double own = kept[i] ? 1 / fmax(r->in[COUNT].v[i / d.anchors], 1) / d.batch : 0;
+        const bool counts = kept[i] && r->in[TRUTH_WEIGHTS].v[i / d.anchors * d.m] >= 0;
+        const double own =
+            counts ? 1 / fmax(r->in[COUNT].v[i / d.anchors], 1) / fmax(present, 1) : 0;
         const double a = own * ref_number(r, "localization_weight", 1);
         const double b = own * ref_number(r, "classification_weight", 1);
 
@@ -137,6 +142,9 @@ static void arrange(const struct check_case *c, int inputs, int input, struct pm
     (void)c, (void)inputs;
     if (input == BOXES || input == TRUTH_BOXES)
         detection_boxes(shape, v);
+    for (size_t i = 0; input == TRUTH_WEIGHTS && i < pm_shape_count(shape); i++)
+        if (i % (size_t)shape.dim[1] > 0)
+            v[i] = fabsf(v[i]);
 }
 
 /* Two images of 7 boxes, 3 classes, 4 true boxes. */
@@ -161,6 +169,10 @@ static const struct check_case cases[] = {
       GRADIENT },                                                  /* one class */
     { LOSS, BY_CLASS "i32:2x7@-1..-1 i32:2@7..7 2x4x4@0..1 " TRUTH, GRADIENT },
     { LOSS, BY_CLASS "i32:2x7@-2..-2 i32:2@0..0 2x4x4@0..1 " TRUTH, GRADIENT },
+    /* Absent examples: some of six, and both of two. */
+    { LOSS " classification_weight=2", "18x4 18x3@-4..4 6x3x4@0..1 i32:6x3@-2..1 i32:6@1..3 "
+      "6x2x4@0..1 i32:6x2@0..1 6x2@-1..1", GRADIENT },
+    { LOSS, BY_CLASS MATCHED "i32:2x4@0..2 2x4@-2..-1", GRADIENT },
     { LOSS, BY_CLASS "i32:2x7@0..3 i32:2@7..7 2x4x4@0..1 " TRUTH, GRADIENT },
     { LOSS, BY_CLASS "i32:2x7@0..3 i32:2@7..7 2x4x4@0..1 i32:2x4@0..2 2x4@0..0", GRADIENT },
     { LOSS " coder=mean_stddev coder_scales=[0.2]", BY_CLASS MATCHED TRUTH, GRADIENT },

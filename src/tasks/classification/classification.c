@@ -277,13 +277,15 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
                     "softmax_cross_entropy label_smoothing=%.9g weight=%.9g", smoothing, weight);
 }
 
-static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
+static void add_losses(struct pm_net *net, const struct pm_heads *heads,
+                       const struct pm_net_maker *maker, const struct pm_task *s)
 {
     struct pm_node *logits = pm_heads_main(heads), *aux = pm_heads_find(heads, "aux_logits");
     const float aux_weight = isnan(s->loss.aux_weight) ? pm_heads_weight(heads, "aux_logits")
                                                        : s->loss.aux_weight;
     char text[64];
 
+    (void)maker;
     if (net->error)
         return;
     if (s->loss.aux_weight > 0 && !aux) {

@@ -76,6 +76,22 @@ struct pm_detection_minibatch {
     int batch_size;      /* most anchors of a picture that count */
     float positive_fraction; /* at most this share of batch_size is matched */
 };
+/* model.proposals: the boxes that the first stage of a faster_rcnn net gives to the second. */
+struct pm_detection_proposals {
+    float score_threshold, iou_threshold;
+    int max_proposals;
+};
+/* loss.proposal_sampler: the proposals of a picture that train the second stage. */
+struct pm_detection_proposal_sampler {
+    int batch_size;
+    float positive_fraction, iou_threshold;
+    bool append_truth;
+};
+/* loss.second_stage: weights of its losses. */
+struct pm_detection_second_loss {
+    float classification_weight, localization_weight, mask_weight;
+    float logit_scale;
+};
 /* model.anchors_outside: what happens to anchors that are not wholly inside the input. */
 enum pm_anchors_outside {
     PM_OUTSIDE_AUTO,  /* as the net's recipe says, else KEEP */
@@ -98,11 +114,12 @@ struct pm_detection_model {
     const struct cJSON *box_coder, *matcher, *post_processing;
     int anchors_outside;   /* enum pm_anchors_outside */
     int number_of_stages;  /* of faster_rcnn nets; PM_UNSET: 2 */
+    const struct cJSON *proposals;
 };
 struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
 struct pm_detection_loss {
     const struct cJSON *classification, *localization, *hard_example_miner,
-        *random_example_sampler, *minibatch_sampler;
+        *random_example_sampler, *minibatch_sampler, *proposal_sampler, *second_stage;
     int normalize_over;    /* enum pm_normalize_over */
     bool normalize_by_matches, normalize_loc_by_codesize, encode_background_as_zeros;
     float negative_class_weight;
@@ -141,6 +158,10 @@ struct pm_task {
     struct pm_detection_miner miner;
     struct pm_detection_sampler anchor_sampler;
     struct pm_detection_minibatch minibatch;
+    int stages;                       /* 1 or 2 */
+    struct pm_detection_post proposals; /* of two stages: how the first one's boxes are chosen */
+    struct pm_detection_proposal_sampler proposal_sampler;
+    struct pm_detection_second_loss second_loss;
     int anchors_outside;              /* enum pm_anchors_outside; never AUTO */
     unsigned sets;                    /* enum pm_box_set: metrics that are computed */
     double recall[2];                 /* of precision_at_recall */
@@ -185,6 +206,17 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t);
 /* detection_open.c: hooks of pm_task_row. */
 int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out);
 void pm_detection_close(struct pm_task **t);
+/* detection_stages.c: options of nets with stages. */
+extern const struct pm_opt pm_detection_proposals_opts[], pm_detection_minibatch_opts[],
+    pm_detection_proposal_sampler_opts[], pm_detection_second_loss_opts[];
+/* Whether the net is a Faster R-CNN: only these prune anchors. */
+bool pm_detection_has_stages(const struct pm_config *c);
+/* Sets t->stages, t->proposals and t->anchors_outside. With one stage t->post is that of the
+ * proposals. Call it after the other members of the model are read. */
+int pm_detection_read_stages(const struct pm_config *c, const struct pm_detection_model *m,
+                             struct pm_task *t);
+/* Sets t->minibatch, t->proposal_sampler and t->second_loss; checks that the losses go together. */
+int pm_detection_read_stage_losses(const struct pm_config *c, struct pm_task *t);
 /* For the exported model's metadata: post-processing, and score_threshold for drawing:
  * a number, or a list by class. */
 int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object);
@@ -371,9 +403,66 @@ struct pm_node *pm_detection_anchor_boxes(struct pm_net *net, const struct pm_de
                                           const struct pm_task *t, bool train);
 /* Number of codes of a box. */
 int pm_detection_code_size(const struct pm_task *t);
+/* Classes of an anchor, without the background: 1 if a second stage names the classes. */
+int pm_detection_anchor_classes(const struct pm_task *t);
+
+/* detection_decode.c: nodes from heads to detections. */
+/* Returns the boxes [n, N, 4] that the codes of all levels stand for. train: for training, whose
+ * anchors may differ. */
+struct pm_node *pm_detection_decode(struct pm_net *net, const char *name,
+                                    const struct pm_detection_heads *h, const struct pm_task *t,
+                                    bool train);
+/* Returns the scores [n, N, classes] of the anchors. With prune, pruned anchors have score 0. */
+struct pm_node *pm_detection_scores(struct pm_net *net, const char *name,
+                                    const struct pm_detection_heads *h,
+                                    const struct pm_detection_post *p, const struct pm_task *t,
+                                    bool prune);
+/* Returns the layer suppress on boxes and scores. windows, count: NULL if the picture fills the
+ * input and if all boxes are valid. */
+struct pm_node *pm_detection_suppress(struct pm_net *net, const char *name,
+                                      const struct pm_detection_post *p, struct pm_node *boxes,
+                                      struct pm_node *scores, struct pm_node *windows,
+                                      struct pm_node *count);
+
+/* detection_second.c: the second stage. */
+/* Returns the layer suppress whose outputs 0 and 3 are the proposals of the first stage. windows:
+ * as above. */
+struct pm_node *pm_detection_propose(struct pm_net *net, const struct pm_detection_heads *h,
+                                     const struct pm_task *t, bool train,
+                                     struct pm_node *windows);
+/* The heads of the second stage over regions of the images. */
+struct pm_detection_second {
+    struct pm_node *codes, *classes; /* [n * R, 4 or 4 C], [n * R, C + 1] */
+    struct pm_node *masks;           /* [n * R, h, w, C or 1]; NULL: none */
+};
+/* Builds the second stage and finds its heads. Sets the net's error if they do not fit the task. */
+void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *maker,
+                               const struct pm_task *t, const struct pm_regions *regions,
+                               struct pm_detection_second *out);
+/* Adds the sampled proposals, the second stage over them, and its loss layers. */
+void pm_detection_train_second(struct pm_net *net, const struct pm_detection_heads *h,
+                               const struct pm_net_maker *maker, const struct pm_task *t);
+/* Adds the second stage's losses over all proposals, for an evaluation. kept: the proposals. */
+void pm_detection_evaluate_second(struct pm_net *net, const struct pm_task *t,
+                                  struct pm_node *kept, const struct pm_detection_second *second);
+/* Returns the boxes that a second stage predicts for the regions, [n, R, 4] or [n, R, C, 4], and
+ * the scores [n, R, C] of their classes. */
+struct pm_node *pm_detection_second_boxes(struct pm_net *net, const char *name,
+                                          const struct pm_task *t,
+                                          const struct pm_detection_second *second,
+                                          const struct pm_regions *regions);
+struct pm_node *pm_detection_second_scores(struct pm_net *net, const char *name,
+                                           const struct pm_task *t,
+                                           const struct pm_detection_second *second,
+                                           const struct pm_regions *regions);
 /* detection_losses.c */
 void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
-                           const struct pm_task *t);
+                           const struct pm_net_maker *maker, const struct pm_task *t);
+/* Adds the options of the miner to those of a loss layer. */
+void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o);
+/* Adds the loss layer of the anchors alone. */
+void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
+                                  const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
  * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. Outputs for
  * EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores

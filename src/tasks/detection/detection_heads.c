@@ -23,6 +23,11 @@ void pm_detection_find_heads(struct pm_net *net, struct pm_heads *heads)
     pm_heads_add(net, heads, "anchors", pm_net_find(net, "anchors"));
 }
 
+int pm_detection_anchor_classes(const struct pm_task *t)
+{
+    return t->stages == 2 ? 1 : t->facts.num_classes;
+}
+
 int pm_detection_code_size(const struct pm_task *t)
 {
     return t->coder.type == PM_CODER_TYPE_SQUARE ? 3 : 4;
@@ -52,7 +57,7 @@ void pm_detection_sort_heads(const struct pm_task *t, const struct pm_heads *hea
     }
     if (out->levels)
         out->background = out->classes[0]->out_shape.dim[3] ==
-                          per_cell(t, out->boxes[0]) * (t->facts.num_classes + 1);
+                          per_cell(t, out->boxes[0]) * (pm_detection_anchor_classes(t) + 1);
 }
 
 /* ---- checking ---------------------------------------------------------------------------- */
@@ -72,7 +77,8 @@ static int check_level(const struct pm_task *t, const struct pm_detection_heads 
                        int batch, int anchors)
 {
     const struct pm_node *boxes = h->boxes[level], *classes = h->classes[level];
-    const int codes = pm_detection_code_size(t), k = t->facts.num_classes + h->background;
+    const int codes = pm_detection_code_size(t), columns = pm_detection_anchor_classes(t);
+    const int k = columns + h->background;
     int err = PM_OK;
 
     PM_TRY(check_map(boxes, batch));
@@ -84,8 +90,8 @@ static int check_level(const struct pm_task *t, const struct pm_detection_heads 
     if (classes->out_shape.dim[3] != anchors * k)
         PM_TRY(pm_fail(PM_ECONFIG, "the net's layer %s has %d channels, but %d anchors in a cell "
                        "and %d classes need %d, or with a background %d", classes->name,
-                       classes->out_shape.dim[3], anchors, t->facts.num_classes,
-                       anchors * t->facts.num_classes, anchors * (t->facts.num_classes + 1)));
+                       classes->out_shape.dim[3], anchors, columns,
+                       anchors * columns, anchors * (columns + 1)));
     if (boxes->out_shape.dim[1] != classes->out_shape.dim[1] ||
         boxes->out_shape.dim[2] != classes->out_shape.dim[2])
         PM_TRY(pm_fail(PM_ECONFIG, "the net's layers %s and %s are maps of different sizes, %dx%d "
@@ -142,7 +148,8 @@ int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *hea
                        "model.background_class=true, in a list of layers give it %d for each "
                        "anchor, or choose weighted_sigmoid_focal",
                        t->class_loss.type == PM_CLASS_SOFTMAX ? "" : "logits_",
-                       h.classes[0]->name, t->facts.num_classes, t->facts.num_classes + 1));
+                       h.classes[0]->name, pm_detection_anchor_classes(t),
+                       pm_detection_anchor_classes(t) + 1));
 out:
     return err;
 }

@@ -1,4 +1,5 @@
-/* detection_losses: the loss layer of training, and of evaluation where the truths are fields. */
+/* detection_losses: the loss layer of anchors in training, and in evaluation where the truths are
+ * fields. detection_second.c has those of a second stage. */
 #include "tasks/detection/detection.h"
 
 #include <cjson/cJSON.h>
@@ -33,17 +34,24 @@ static void add_box_loss(const struct pm_task *t, struct cJSON *o)
     cJSON_AddNumberToObject(o, "delta", (double)t->box_loss.delta);
 }
 
-static void add_miner(const struct pm_task *t, struct cJSON *o)
+void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o)
 {
     static const char *const types[] = { "both", "classification", "localization" };
-    const struct pm_detection_miner *m = &t->miner;
 
-    if (!m->on)
-        return;
     cJSON_AddBoolToObject(o, "hard_example_miner", true);
     cJSON_AddNumberToObject(o, "num_hard_examples", m->num_hard_examples);
     cJSON_AddNumberToObject(o, "iou_threshold", (double)m->iou_threshold);
     cJSON_AddStringToObject(o, "loss_type", types[m->loss_type]);
+}
+
+/* With two stages the miner chooses among the proposals. */
+static void add_anchor_miner(const struct pm_task *t, struct cJSON *o)
+{
+    const struct pm_detection_miner *m = &t->miner;
+
+    if (!m->on || t->stages == 2)
+        return;
+    pm_detection_add_miner(m, o);
     cJSON_AddNumberToObject(o, "max_negatives_per_positive", m->max_negatives_per_positive);
     cJSON_AddNumberToObject(o, "min_negatives_per_image", m->min_negatives_per_image);
 }
@@ -61,34 +69,53 @@ static void add_numbers(const struct pm_task *t, const struct pm_detection_heads
     pm_detection_add_coder(t, o);
     add_class_loss(t, o);
     add_box_loss(t, o);
-    add_miner(t, o);
+    add_anchor_miner(t, o);
+}
+
+/* The classes of the true boxes. A second stage names them; for the first there is one. */
+static struct pm_node *classes_of(struct pm_net *net, const struct pm_task *t)
+{
+    struct pm_node *weights = pm_net_find(net, "truth_weights"), *one;
+
+    if (t->stages == 1)
+        return pm_net_find(net, "truth_classes");
+    /* The index of the largest of one number: 0. */
+    one = pm_net_add(net, "objects/columns", weights, "reshape shape=[0,0,1]");
+    return pm_net_add(net, "objects", one, "argmax");
+}
+
+void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
+                                  const struct pm_task *t)
+{
+    struct pm_node *in[PM_MAX_INPUTS];
+    cJSON *options = cJSON_CreateObject();
+    int n = 2 * h->levels;
+
+    for (int l = 0; l < h->levels; l++) {
+        in[l] = h->boxes[l];
+        in[h->levels + l] = h->classes[l];
+    }
+    in[n++] = pm_detection_anchor_boxes(net, h, t, true);
+    in[n++] = pm_net_find(net, "matches");
+    in[n++] = pm_net_find(net, "truth_boxes");
+    in[n++] = classes_of(net, t);
+    in[n++] = pm_net_find(net, "truth_weights");
+    if (pm_detection_has_normalizer(t))
+        in[n++] = pm_net_find(net, "normalizer");
+    add_numbers(t, h, options);
+    pm_net_add_json(net, "loss", in, n, "detection_loss", options, NULL, "loss");
+    cJSON_Delete(options);
 }
 
 void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
-                           const struct pm_task *t)
+                           const struct pm_net_maker *maker, const struct pm_task *t)
 {
-    static const char *const fields[] = { "matches", "truth_boxes", "truth_classes",
-                                          "truth_weights" };
-    struct pm_node *in[PM_MAX_INPUTS];
     struct pm_detection_heads h;
-    cJSON *options;
-    int n;
 
     if (net->error)
         return;
     pm_detection_sort_heads(t, heads, &h);
-    for (int l = 0; l < h.levels; l++) {
-        in[l] = h.boxes[l];
-        in[h.levels + l] = h.classes[l];
-    }
-    n = 2 * h.levels;
-    in[n++] = pm_detection_anchor_boxes(net, &h, t, true);
-    for (size_t i = 0; i < PM_COUNT(fields); i++)
-        in[n++] = pm_net_find(net, fields[i]);
-    if (pm_detection_has_normalizer(t))
-        in[n++] = pm_net_find(net, "normalizer");
-    options = cJSON_CreateObject();
-    add_numbers(t, &h, options);
-    pm_net_add_json(net, "loss", in, n, "detection_loss", options, NULL, "loss");
-    cJSON_Delete(options);
+    pm_detection_add_anchor_loss(net, &h, t);
+    if (t->stages == 2)
+        pm_detection_train_second(net, &h, maker, t);
 }

@@ -65,8 +65,11 @@ static const struct pm_opt model[] = {
             "them, and prediction clips them to the input; clip: always clipped; auto = prune for "
             "faster_rcnn nets, else keep"),
     PM_INT(pm_detection_model, number_of_stages, NAN, 1, 2,
-           "detection, only for faster_rcnn nets, which need it: 1 = propose regions, boxes of one "
-           "class; 2 and null = name their classes, too, which does not exist yet"),
+           "detection, only for faster_rcnn nets: 1 = propose regions, boxes of one class; 2 and "
+           "null = name their classes and correct their boxes, too"),
+    PM_JSON(pm_detection_model, proposals,
+            "detection, faster_rcnn nets: which boxes the first stage proposes, an object with the "
+            "keys below; null = their defaults"),
     { 0 },
 };
 
@@ -107,8 +110,8 @@ static const struct pm_opt loss[] = {
             "detection: loss of the boxes, an object with the keys below; null = their defaults; "
             "retinanet_50 and retinanet_101: the numbers of keras-retinanet"),
     PM_JSON(pm_detection_loss, hard_example_miner,
-            "detection: take the loss of the hardest anchors only, an object with the keys below; "
-            "null = of all anchors"),
+            "detection: take the loss of the hardest anchors only, in faster_rcnn nets of the "
+            "hardest proposals, an object with the keys below; null = of all"),
     PM_JSON(pm_detection_loss, random_example_sampler,
             "detection: take the loss of the matched anchors and of a random part of the negative "
             "ones, an object with the key below; null = of all anchors"),
@@ -116,6 +119,13 @@ static const struct pm_opt loss[] = {
             "detection: take the loss of a few random anchors of each picture, and divide it by "
             "their number, an object with the keys below; null = of all anchors. faster_rcnn nets "
             "always do this; there null = the defaults below"),
+    PM_JSON(pm_detection_loss, proposal_sampler,
+            "detection, faster_rcnn nets: which proposals train the second stage, an object with "
+            "the keys below; null = their defaults"),
+    PM_JSON(pm_detection_loss, second_stage,
+            "detection, faster_rcnn nets: weights of the second stage's losses, an object with the "
+            "keys below; null = their defaults. loss.classification and loss.localization are "
+            "those of the first stage"),
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
             "device's part, as in the original; with batch, devices of any shares learn the same"),
@@ -183,14 +193,6 @@ static const struct pm_opt sampler[] = {
     { 0 },
 };
 
-static const struct pm_opt minibatch[] = {
-    PM_INT(pm_detection_minibatch, batch_size, 256, 1, 1000000,
-           "most anchors of a picture that count"),
-    PM_FLOAT(pm_detection_minibatch, positive_fraction, 0.5, 0, 1,
-             "share of batch_size that may be matched; negative anchors fill the rest"),
-    { 0 },
-};
-
 static const struct pm_opt eval[] = {
     PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
                "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
@@ -223,11 +225,14 @@ static const struct pm_opt export[] = {
 const struct pm_task_section pm_detection_sections[] = {
     { "data", pm_detection_data_opts }, { "model", model },
     { "model.box_coder", pm_detection_coder_opts },
-    { "model.matcher", pm_matcher_opts }, { "model.post_processing", post }, { "input", input },
+    { "model.matcher", pm_matcher_opts }, { "model.post_processing", post },
+    { "model.proposals", pm_detection_proposals_opts }, { "input", input },
     { "loss", loss },
     { "loss.classification", class_loss }, { "loss.localization", box_loss },
     { "loss.hard_example_miner", miner }, { "loss.random_example_sampler", sampler },
-    { "loss.minibatch_sampler", minibatch },
+    { "loss.minibatch_sampler", pm_detection_minibatch_opts },
+    { "loss.proposal_sampler", pm_detection_proposal_sampler_opts },
+    { "loss.second_stage", pm_detection_second_loss_opts },
     { "eval", eval }, { "export", export }, { 0 },
 };
 
@@ -259,47 +264,19 @@ int pm_detection_read_object(const struct pm_config *c, const char *key, const s
     return pm_opts_parse(opts, object, NULL, out, c->arena, pm_detection_place(c, key));
 }
 
-/* Whether the net is a Faster R-CNN: only these prune anchors. */
-static bool has_stages(const struct pm_config *c)
-{
-    return pm_detection_of_net(c, "model.anchors_outside") != NULL;
-}
-
-/* Only the first stage of Faster R-CNN exists. */
-static int check_stages(const struct pm_config *c, const struct pm_detection_model *m,
-                        bool class_agnostic)
-{
-    const char *place = pm_detection_place(c, "model.number_of_stages");
-
-    if (!has_stages(c) && m->number_of_stages != PM_UNSET)
-        return pm_fail(PM_ECONFIG, "%s: %d, but only faster_rcnn nets have stages: remove the key",
-                       place, m->number_of_stages);
-    if (has_stages(c) && m->number_of_stages != 1)
-        return pm_fail(PM_ECONFIG, "%s: the second stage of %s does not exist yet: set the key to "
-                       "1, and data.class_agnostic=true, to train the stage that proposes regions, "
-                       "or choose an ssd net", place, c->model.name);
-    if (has_stages(c) && !class_agnostic)
-        return pm_fail(PM_ECONFIG, "%s: 1 predicts boxes of one class: set "
-                       "data.class_agnostic=true", place);
-    return PM_OK;
-}
-
 static int read_model(const struct pm_config *c, struct pm_task *t)
 {
     struct pm_detection_model m;
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model, &m));
-    PM_TRY(check_stages(c, &m, t->data.class_agnostic));
     PM_TRY(pm_detection_read_coder(c, m.box_coder, &t->coder));
     PM_TRY(pm_detection_read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, pm_detection_place(c, "model.matcher")));
     if (!m.matcher && !pm_detection_of_net(c, "model.matcher"))
         t->matcher.force_match_for_each_row = true;
     PM_TRY(pm_detection_read_object(c, "model.post_processing", m.post_processing, post, &t->post));
-    t->anchors_outside = m.anchors_outside;
-    if (t->anchors_outside == PM_OUTSIDE_AUTO)
-        t->anchors_outside = has_stages(c) ? PM_OUTSIDE_PRUNE : PM_OUTSIDE_KEEP;
+    PM_TRY(pm_detection_read_stages(c, &m, t));
     if (t->post.max_detections_per_class > t->post.max_total_detections)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.max_detections_per_class: %d is more than "
                        "max_total_detections, %d: lower it",
@@ -324,23 +301,6 @@ bool pm_detection_is_softmax(const struct pm_task *t)
     return t->class_loss.type == PM_CLASS_SOFTMAX || t->class_loss.type == PM_CLASS_LOGITS_SOFTMAX;
 }
 
-/* The minibatch of anchors leaves no room for other choices and divisors. */
-static int check_minibatch(const struct pm_config *c, const struct pm_task *t)
-{
-    const char *other = t->miner.on                                   ? "hard_example_miner"
-                        : t->anchor_sampler.on                        ? "random_example_sampler"
-                        : t->loss.normalize_over == PM_NORMALIZE_CLONE ? "normalize_over"
-                        : !t->loss.normalize_by_matches               ? "normalize_by_matches"
-                                                                      : NULL;
-
-    if (!t->minibatch.on || !other)
-        return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s: not together with loss.minibatch_sampler%s, which chooses the "
-                   "anchors of each picture and divides by their number: remove the key",
-                   pm_detection_place(c, pm_arena_printf(c->arena, "loss.%s", other)),
-                   t->loss.minibatch_sampler ? "" : ", which this net always has");
-}
-
 static int read_loss(const struct pm_config *c, struct pm_task *t)
 {
     const struct pm_detection_class_loss *l = &t->class_loss;
@@ -358,11 +318,7 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
                                     t->loss.random_example_sampler,
                                     sampler, &t->anchor_sampler));
     t->anchor_sampler.on = t->loss.random_example_sampler != NULL;
-    PM_TRY(pm_detection_read_object(c, "loss.minibatch_sampler", t->loss.minibatch_sampler,
-                                    minibatch, &t->minibatch));
-    t->minibatch.on =
-        t->loss.minibatch_sampler || pm_detection_of_net(c, "loss.minibatch_sampler");
-    PM_TRY(check_minibatch(c, t));
+    PM_TRY(pm_detection_read_stage_losses(c, t));
     if (!t->loss.classification && !pm_detection_of_net(c, "loss.classification"))
         t->class_loss.alpha = 0.25f;
     if (l->type == PM_CLASS_BOOTSTRAPPED && isnan(l->alpha))
@@ -375,6 +331,7 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
     if (t->post.score_converter == PM_CONVERT_AUTO)
         t->post.score_converter = pm_detection_is_softmax(t) ? PM_CONVERT_SOFTMAX
                                                              : PM_CONVERT_SIGMOID;
+    t->proposals.score_converter = t->post.score_converter;
 out:
     return err;
 }

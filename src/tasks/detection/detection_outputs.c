@@ -1,60 +1,20 @@
-/* detection_outputs: the nodes after the heads in evaluation, prediction and export: boxes from
- * codes, scores from logits, and non-maximum suppression. */
+/* detection_outputs: the outputs of evaluation, prediction and export, and the losses of an
+ * evaluation. */
 #include "tasks/detection/detection.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
-static struct pm_node *decode(struct pm_net *net, const char *name,
-                              const struct pm_detection_heads *h, const struct pm_task *t)
-{
-    struct pm_node *in[PM_DETECTION_LEVELS + 1], *out;
-    cJSON *options = cJSON_CreateObject();
+/* The nodes between heads and outputs. */
+struct nodes {
+    struct pm_detection_heads h;
+    struct pm_node *boxes, *scores; /* before suppression */
+    struct pm_node *kept;           /* the detections */
+    struct pm_node *proposals;      /* of two stages: the layer suppress of the first */
+    struct pm_detection_second second;
+};
 
-    for (int l = 0; l < h->levels; l++)
-        in[l] = h->boxes[l];
-    in[h->levels] = pm_detection_anchor_boxes(net, h, t, false);
-    pm_detection_add_coder(t, options);
-    out = pm_net_add_json(net, name, in, h->levels + 1, "decode_boxes", options, NULL, name);
-    cJSON_Delete(options);
-    return out;
-}
-
-static struct pm_node *scores(struct pm_net *net, const char *name,
-                              const struct pm_detection_heads *h, const struct pm_task *t)
-{
-    static const char *const converters[] = { "", "identity", "sigmoid", "softmax" };
-    struct pm_node *in[PM_DETECTION_LEVELS];
-
-    for (int l = 0; l < h->levels; l++)
-        in[l] = h->classes[l];
-    return pm_net_add_many(net, name, in, h->levels,
-                           "class_scores classes=%d converter=%s logit_scale=%.9g background=%s",
-                           t->facts.num_classes, converters[t->post.score_converter],
-                           (double)t->post.logit_scale, h->background ? "true" : "false");
-}
-
-/* windows: NULL: the picture fills the input. */
-static struct pm_node *suppress(struct pm_net *net, const char *name, struct pm_node *boxes,
-                                struct pm_node *of, struct pm_node *windows,
-                                const struct pm_task *t)
-{
-    const struct pm_detection_post *p = &t->post;
-
-    return pm_net_add_many(net, name, (struct pm_node *[]){ boxes, of, windows }, windows ? 3 : 2,
-                           "suppress score_threshold=%.9g iou_threshold=%.9g "
-                           "max_detections_per_class=%d max_total_detections=%d "
-                           "use_class_agnostic_nms=%s max_classes_per_detection=%d "
-                           "soft_nms_sigma=%.9g change_coordinate_frame=false",
-                           (double)p->score_threshold, (double)p->iou_threshold,
-                           p->max_detections_per_class, p->max_total_detections,
-                           p->use_class_agnostic_nms ? "true" : "false",
-                           p->max_classes_per_detection, (double)p->soft_nms_sigma);
-}
-
-/* Adds inputs for the fields and the loss layer. */
-static void add_loss(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t,
-                     const struct pm_shape images)
+/* Adds inputs for the fields. */
+static void add_fields(struct pm_net *net, const struct pm_task *t, const struct pm_shape images)
 {
     const struct pm_frame frame = { images.dim[1], images.dim[2] };
     struct pm_field_list fields = { 0 };
@@ -69,9 +29,19 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads, const str
             s.dim[k] = fields.list[i].shape.dim[k - 1];
         pm_net_input(net, fields.list[i].name, s, fields.list[i].type);
     }
-    if (pm_net_find(net, "matches"))
-        pm_detection_add_loss(net, heads, t);
     pm_free(fields.list);
+}
+
+/* Adds the losses, if the frame's truths are fields. */
+static void add_losses(struct pm_net *net, const struct nodes *n, const struct pm_task *t,
+                       const struct pm_shape images)
+{
+    add_fields(net, t, images);
+    if (!pm_net_find(net, "matches"))
+        return;
+    pm_detection_add_anchor_loss(net, &n->h, t);
+    if (t->stages == 2)
+        pm_detection_evaluate_second(net, t, n->proposals, &n->second);
 }
 
 /* Adds the outputs of an exported model under TensorFlow's names. kept: NULL for those before
@@ -96,37 +66,64 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, struct pm_n
     pm_outputs_add(net, out, of, false);
 }
 
+static void one_stage(struct pm_net *net, const struct pm_task *t, struct nodes *n)
+{
+    n->boxes = pm_detection_decode(net, "raw_detection_boxes", &n->h, t, false);
+    n->scores = pm_detection_scores(net, "raw_detection_scores", &n->h, &t->post, t, false);
+}
+
+/* Returns the number of valid boxes. */
+static struct pm_node *two_stages(struct pm_net *net, const struct pm_net_maker *maker,
+                                  const struct pm_task *t, struct pm_node *windows,
+                                  struct nodes *n)
+{
+    struct pm_regions regions;
+
+    n->proposals = pm_detection_propose(net, &n->h, t, false, windows);
+    if (net->error)
+        return NULL;
+    regions = (struct pm_regions){ n->proposals->out[PM_OUT_BOXES],
+                                   n->proposals->out[PM_OUT_COUNT] };
+    pm_detection_build_second(net, maker, t, &regions, &n->second);
+    n->boxes = pm_detection_second_boxes(net, "raw_detection_boxes", t, &n->second, &regions);
+    n->scores = pm_detection_second_scores(net, "raw_detection_scores", t, &n->second, &regions);
+    return regions.count;
+}
+
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,
                          enum pm_use use, struct pm_outputs *out)
 {
     struct pm_heads heads = { 0 };
-    struct pm_detection_heads h;
-    struct pm_node *boxes, *of, *kept, *windows = NULL;
+    struct pm_node *windows = NULL, *count = NULL;
+    struct nodes n = { 0 };
     int err = PM_OK;
 
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     PM_TRY(net->error);
-    pm_detection_sort_heads(t, &heads, &h);
-    boxes = decode(net, "raw_detection_boxes", &h, t);
-    of = scores(net, "raw_detection_scores", &h, t);
-    PM_TRY(net->error);
-    if (use == PM_USE_EXPORT && !t->export.nms) {
-        add_exported(net, out, NULL, boxes, of);
-        return net->error;
-    }
+    pm_detection_sort_heads(t, &heads, &n.h);
     if (t->pads && use != PM_USE_EXPORT) /* an exported model's boxes are those of the picture */
         windows = pm_net_input(net, "windows", PM_SHAPE2(images->out_shape.dim[0], 4), PM_F32);
-    kept = suppress(net, "detection_boxes", boxes, of, windows, t);
+    if (t->stages == 2)
+        count = two_stages(net, maker, t, windows, &n);
+    else
+        one_stage(net, t, &n);
+    PM_TRY(net->error);
+    if (use == PM_USE_EXPORT && !t->export.nms) {
+        add_exported(net, out, NULL, n.boxes, n.scores);
+        return net->error;
+    }
+    n.kept = pm_detection_suppress(net, "detection_boxes", &t->post, n.boxes, n.scores, windows,
+                                   count);
     PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
-        add_exported(net, out, kept, boxes, of);
+        add_exported(net, out, n.kept, n.boxes, n.scores);
         return net->error;
     }
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
-        pm_outputs_add(net, out, kept->out[k], false);
+        pm_outputs_add(net, out, n.kept->out[k], false);
     if (use == PM_USE_EVAL)
-        add_loss(net, &heads, t, images->out_shape);
+        add_losses(net, &n, t, images->out_shape);
     err = net->error;
 out:
     return err;

@@ -73,6 +73,7 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
                                          .values = { 0, 1, PM_PATTERN_BOXES } });
     pm_field_add(out, pm_detection_classes_field(t));
     pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most),
+                                         .absent = (int)0xbf800000, /* -1.0 */
                                          .values = { 0, 1 } });
     pm_field_add(out, (struct pm_field){ "matches", PM_I32,
                                          PM_SHAPE1(anchors ? anchors->count : 1),

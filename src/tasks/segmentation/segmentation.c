@@ -345,12 +345,14 @@ static double uniform_loss(const struct pm_task *s)
     return (double)pm_segmentation_class_weight(s) * log(s->facts.num_classes);
 }
 
-static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
+static void add_losses(struct pm_net *net, const struct pm_heads *heads,
+                       const struct pm_net_maker *maker, const struct pm_task *s)
 {
     struct pm_node *labels;
     int scale = 0;
     char name[32];
 
+    (void)maker;
     if (net->error)
         return;
     labels = pm_net_find(net, "labels");

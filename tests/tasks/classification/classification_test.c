@@ -505,7 +505,7 @@ static const struct pm_node *losses(struct pm_task s, int logits, float net_aux,
                                pm_net_add(*net, "aux", images, "fully_connected units=10"),
                                PM_HEAD_AUXILIARY, net_aux);
     pm_net_input(*net, "labels", PM_SHAPE1(4), PM_I32);
-    task()->add_loss(*net, &heads, &s);
+    task()->add_loss(*net, &heads, NULL, &s);
     return pm_net_find(*net, "aux_loss");
 }
 

@@ -170,8 +170,8 @@ static void mode(const cJSON *c, bool again)
     s.pixels.export_modes.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
     struct pm_node *images =
         pm_net_input(net, "images", PM_SHAPE4(BATCH, height, width, 3), PM_F32);
-    if (task->add_outputs(net, images, &(struct pm_net_maker){ heads_of, &g }, &s, PM_USE_EXPORT,
-                          &outputs))
+    if (task->add_outputs(net, images, &(struct pm_net_maker){ heads_of, NULL, &g }, &s,
+                          PM_USE_EXPORT, &outputs))
         fail_msg("%s", pm_error_text());
     run_net(&g, &outputs, (size_t)BATCH * height * width * 3);
     compare(&g, again ? "again" : "probabilities", "SemanticProbabilities");

@@ -104,7 +104,7 @@ static struct pm_net *build(const struct pm_task *s)
     pm_heads_add(net, &heads, "center", head(net, "net/center", 1));
     pm_heads_add(net, &heads, "offset", head(net, "net/offset", 2));
     add_fields(net, list, count);
-    task->add_loss(net, &heads, s);
+    task->add_loss(net, &heads, NULL, s);
     ok(net->error);
     return net;
 }
@@ -341,7 +341,7 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
     assert_true(count > 1);
     ok(constant_heads(NULL, net, pm_net_input(net, "images", PM_SHAPE1(1), PM_F32), &heads));
     add_fields(net, list, count);
-    task->add_loss(net, &heads, s);
+    task->add_loss(net, &heads, NULL, s);
     ok(net->error);
     plan = run_ones(d, net, NULL, &v);
     assert_int_equal(pm_plan_loss_count(plan), 3);
@@ -356,7 +356,7 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
 /* x: the row component of every pixel's offset. */
 static void check_wide_output(struct pm_device *d, const struct pm_task *s, float x)
 {
-    const struct pm_net_maker maker = { constant_heads, NULL };
+    const struct pm_net_maker maker = { constant_heads, NULL, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(N, H, WIDE, 3), PM_F32);
     struct pm_variables *v = NULL;

@@ -177,7 +177,7 @@ static void losses(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    const struct pm_net_maker maker = { heads_of, NULL };
+    const struct pm_net_maker maker = { heads_of, NULL, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
     struct pm_heads heads = { 0 };
@@ -187,7 +187,7 @@ static void losses(void **state)
     pm_net_input(net, "labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
     pm_net_input(net, "edge_labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
     assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
-    task()->add_loss(net, &heads, &s);
+    task()->add_loss(net, &heads, NULL, &s);
     if (net->error)
         fail_msg("%s", pm_error_text());
     assert_true(option(net, "loss", "weight") == 0.75f);
@@ -209,7 +209,7 @@ static void outputs(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    const struct pm_net_maker maker = { heads_of, NULL };
+    const struct pm_net_maker maker = { heads_of, NULL, NULL };
     static const struct {
         enum pm_use use;
         const char *names[5];
@@ -282,7 +282,7 @@ static void names_are_own(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    const struct pm_net_maker maker = { names_of, NULL };
+    const struct pm_net_maker maker = { names_of, NULL, NULL };
 
     s.pixels.instance.on = s.pixels.eval_modes.flip = s.pixels.export_modes.flip = true;
     for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
@@ -312,7 +312,7 @@ static void names_of_outputs(void **state)
     s.pixels.instance.on = true;
     for (size_t i = 0; i < PM_COUNT(names); i++)
         for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
-            const struct pm_net_maker maker = { names_of, names[i] };
+            const struct pm_net_maker maker = { names_of, NULL, names[i] };
             struct pm_net *net = pm_net_create();
             struct pm_node *images =
                 pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);

@@ -122,7 +122,7 @@ static void losses(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    const struct pm_net_maker maker = { heads_of, NULL };
+    const struct pm_net_maker maker = { heads_of, NULL, NULL };
     float labels[PIXELS], z[2 * PIXELS];
 
     for (int i = 0; i < PIXELS; i++)
@@ -140,7 +140,7 @@ static void losses(void **state)
         } else {
             pm_net_input(net, "labels", PM_SHAPE3(1, SIZE, SIZE), PM_F32);
             assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
-            task()->add_loss(net, &heads, &s);
+            task()->add_loss(net, &heads, NULL, &s);
         }
         if (net->error)
             fail_msg("%s", pm_error_text());

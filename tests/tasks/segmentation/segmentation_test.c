@@ -188,7 +188,7 @@ static void losses(void **state)
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
     struct pm_heads heads = { 0 };
-    const struct pm_net_maker maker = { heads_of, NULL };
+    const struct pm_net_maker maker = { heads_of, NULL, NULL };
 
     for (int small = 0; small < 2; small++) {
         struct pm_net *net = pm_net_create();
@@ -208,7 +208,7 @@ static void losses(void **state)
                                    PM_HEAD_SCALE, 1);
         pm_net_input(net, "labels", PM_SHAPE3(2, s.pixels.label_height, s.pixels.label_width),
                      PM_I32);
-        task()->add_loss(net, &heads, &s);
+        task()->add_loss(net, &heads, NULL, &s);
         if (net->error)
             fail_msg("%s", pm_error_text());
         assert_non_null(pm_net_find(net, "loss_scale_2"));
@@ -248,7 +248,7 @@ struct answer {
 /* Runs the net for evaluation on a picture and labels made from example. node: a further output. */
 static void run(const struct pm_task *s, const char *node, struct answer *out)
 {
-    const struct pm_net_maker maker = { heads_of, NULL };
+    const struct pm_net_maker maker = { heads_of, NULL, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
     struct pm_outputs outputs = { 0 };

@@ -1,0 +1,78 @@
+/* second_predictor_mask_rcnn: crops the regions from the first stage's map and builds the rest of
+ * the classifier on each crop. Its average gives codes and classes through fully connected layers;
+ * the mask head (second_masks.c) reads the same features before the average. */
+#include "nets/second_stage.h"
+
+static const struct pm_opt opts[] = {
+    PM_BOOL(pm_second_predictor, use_dropout, false, "dropout before codes and classes"),
+    PM_FLOAT(pm_second_predictor, dropout_keep_probability, 0.5, 0.01, 1,
+             "probability that this dropout keeps a value"),
+    PM_BOOL(pm_second_predictor, share_box_across_classes, false,
+            "one box of a region for all classes"),
+    PM_BOOL(pm_second_predictor, predict_instance_masks, false, "predict a mask of each object"),
+    PM_INT(pm_second_predictor, mask_height, 15, 1, 256, "rows of a predicted mask"),
+    PM_INT(pm_second_predictor, mask_width, 15, 1, 256, "columns of a predicted mask"),
+    PM_INT(pm_second_predictor, mask_prediction_num_conv_layers, 2, 1, 64,
+           "convolutions of the mask head"),
+    PM_INT(pm_second_predictor, mask_prediction_conv_depth, 256, 0, 1 << 16,
+           "channels of these convolutions; 0: as many as the features and classes suggest"),
+    PM_BOOL(pm_second_predictor, masks_are_class_agnostic, false, "one mask for all classes"),
+    PM_BOOL(pm_second_predictor, convolve_then_upsample_masks, false,
+            "enlarge the features after the convolutions instead of before"),
+    PM_JSON(pm_second_predictor, hyperparams, "of the fully connected layers: see "
+                                              "model.hyperparams"),
+    PM_JSON(pm_second_predictor, conv_hyperparams, "of the mask head: see model.hyperparams"),
+    { 0 },
+};
+
+/* Crops the regions, and shrinks the crops by a pool. */
+static struct pm_node *crops_of(const struct pm_second_stage *s)
+{
+    const struct pm_ssd_options *o = s->ssd.o;
+    struct pm_net *net = s->ssd.net;
+    struct pm_node *x = pm_second_stage_crop(
+        s, "SecondStageCrops", pm_second_stage_map(s),
+        pm_arena_printf(net->arena, "crop_and_resize size=%d", o->initial_crop_size));
+
+    if (o->maxpool_kernel_size == 1 && o->maxpool_stride == 1)
+        return x;
+    return pm_net_add(net, "SecondStageCrops/MaxPool2D", x,
+                      "max_pool kernel=%d stride=%d padding=same", o->maxpool_kernel_size,
+                      o->maxpool_stride);
+}
+
+/* Builds a fully connected layer on the averages, after a dropout of its own. */
+static struct pm_node *predict(const struct pm_second_stage *s, const struct pm_second_predictor *p,
+                               const char *name, int units, struct pm_node *x)
+{
+    struct pm_net *net = s->ssd.net;
+
+    if (p->use_dropout)
+        x = pm_net_add(net, pm_arena_printf(net->arena, "%s/dropout", name), x, "dropout keep=%.9g",
+                       (double)p->dropout_keep_probability);
+    return pm_net_add(net, name, x, "fully_connected units=%d weights_init=%s regularize=%s", units,
+                      p->h.initializer, p->h.regularize ? "true" : "false");
+}
+
+static void build(struct pm_second_stage *s, const struct pm_second_predictor *p)
+{
+    const int boxes = p->share_box_across_classes ? 1 : s->classes;
+    struct pm_node *features = pm_second_stage_features(s, crops_of(s)), *x;
+    struct pm_net *net = s->ssd.net;
+
+    x = pm_net_add(net, PM_SECOND_SCOPE "AvgPool", features, "global_pool");
+    x = pm_net_add(net, PM_SECOND_SCOPE "flatten", x, "flatten");
+    pm_heads_add(net, s->heads, "box_codes",
+                 predict(s, p, PM_SECOND_SCOPE "BoxEncodingPredictor", 4 * boxes, x));
+    pm_heads_add(net, s->heads, "box_classes",
+                 predict(s, p, PM_SECOND_SCOPE "ClassPredictor", s->classes + 1, x));
+    if (p->predict_instance_masks)
+        pm_second_stage_masks(s, p, features);
+}
+
+const struct pm_second_predictor_row pm_second_predictor_mask_rcnn = {
+    .type = "mask_rcnn", .opts = opts,
+    .hyperparams = "{\"activation\": \"none\", \"initializer\": \"xavier\", \"regularize\": false, "
+                   "\"batch_norm\": false}",
+    .build = build,
+};

@@ -1,0 +1,91 @@
+/* second_stage: builds the second stage of a two-stage detector from its parts. */
+#include "nets/second_stage.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+struct pm_node *pm_second_stage_map(const struct pm_second_stage *s)
+{
+    return pm_pyramid_map(&s->ssd, &s->ssd.form->extractor->maps[0]);
+}
+
+struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct pm_node *x)
+{
+    struct pm_net *net = s->ssd.net;
+
+    if (net->error)
+        return x;
+    net->prefix = "SecondStageFeatureExtractor";
+    x = s->ssd.form->extractor->second(net, x, &s->ssd.nets);
+    net->prefix = NULL;
+    return x;
+}
+
+struct pm_node *pm_second_stage_crop(const struct pm_second_stage *s, const char *name,
+                                     struct pm_node *x, const char *spec)
+{
+    return pm_net_add_many(s->ssd.net, name,
+                           (struct pm_node *[]){ x, s->regions->boxes, s->regions->count }, 3, "%s",
+                           spec);
+}
+
+static const struct pm_second_predictor_row *row_of(struct pm_net *net, const cJSON *object)
+{
+    static const struct pm_second_predictor_row *const rows[] = { &pm_second_predictor_mask_rcnn,
+                                                                  &pm_second_predictor_rfcn };
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
+
+    for (size_t i = 0; i < PM_COUNT(rows) && cJSON_IsString(type); i++)
+        if (strcmp(type->valuestring, rows[i]->type) == 0)
+            return rows[i];
+    if (!net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.type: must be "
+                             "\"mask_rcnn\" or \"rfcn\"");
+    return NULL;
+}
+
+/* Reads the settings of convolutions: the defaults with the members of `given`. */
+static void read_hyperparams(struct pm_net *net, const char *option, const char *defaults,
+                             const cJSON *given, struct pm_hyperparams *out)
+{
+    cJSON *own = cJSON_Parse(defaults);
+    cJSON *object = pm_ssd_merged(net, option, own, given);
+
+    pm_hyperparams_read(net, object, pm_arena_printf(net->arena, "model.%s", option), out);
+    cJSON_Delete(object);
+    cJSON_Delete(own);
+}
+
+void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
+                           const struct pm_regions *regions, int num_classes,
+                           const struct pm_ssd_options *o, struct pm_heads *heads)
+{
+    static const char *const also[] = { "type", NULL };
+    struct pm_second_predictor p = { 0 };
+    struct pm_second_stage s = {
+        .ssd = { .net = net, .form = form, .o = o, .nets = o->nets }, .regions = regions,
+        .classes = num_classes, .heads = heads,
+    };
+    cJSON *defaults = cJSON_Parse("{\"type\": \"mask_rcnn\"}");
+    cJSON *object = pm_ssd_merged(net, "second_stage_box_predictor", defaults,
+                                  o->second_stage_box_predictor);
+    const struct pm_second_predictor_row *row = row_of(net, object);
+
+    s.ssd.nets.divisible_by = 8;
+    s.ssd.nets.separable_conv = true; /* of inception_v2 */
+    if (!net->error)
+        net->error = pm_opts_parse(row->opts, object, also, &p, net->arena,
+                                   "model.second_stage_box_predictor");
+    if (!net->error) {
+        read_hyperparams(net, "second_stage_box_predictor.hyperparams", row->hyperparams,
+                         p.hyperparams, &p.h);
+        read_hyperparams(net, "second_stage_box_predictor.conv_hyperparams",
+                         "{\"activation\": \"relu\", \"initializer\": \"truncated(0.01)\", "
+                         "\"regularize\": false, \"batch_norm\": false}",
+                         p.conv_hyperparams, &p.conv);
+    }
+    if (!net->error)
+        row->build(&s, &p);
+    cJSON_Delete(object);
+    cJSON_Delete(defaults);
+}

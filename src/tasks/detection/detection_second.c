@@ -1,0 +1,137 @@
+/* detection_second: the layers between the two stages of a detector, and the second stage's losses,
+ * as in TensorFlow's Object Detection API (meta_architectures/faster_rcnn_meta_arch.py). The first
+ * stage's boxes become proposals. Training samples some of them, of which loss layers know the true
+ * boxes; an evaluation uses all. No gradient passes through proposals.
+ *
+ * Training proposes no box from a pruned anchor; an evaluation clips the anchors instead. */
+#include "tasks/detection/detection.h"
+
+#include <cjson/cJSON.h>
+
+enum { SAMPLED_BOXES, SAMPLED_MATCHES, SAMPLED_COUNT }; /* outputs of sample_proposals */
+
+struct pm_node *pm_detection_propose(struct pm_net *net, const struct pm_detection_heads *h,
+                                     const struct pm_task *t, bool train,
+                                     struct pm_node *windows)
+{
+    const bool prune = train && t->anchors_outside == PM_OUTSIDE_PRUNE;
+    struct pm_node *boxes = pm_detection_decode(net, "proposals/boxes", h, t, train);
+    struct pm_node *scores = pm_detection_scores(net, "proposals/scores", h, &t->proposals, t,
+                                                 prune);
+
+    return pm_detection_suppress(net, "proposals", &t->proposals, boxes, scores, windows, NULL);
+}
+
+/* ---- heads ------------------------------------------------------------------------------- */
+
+static int check_second(const struct pm_task *t, const struct pm_detection_second *s, int rows)
+{
+    const int classes = t->facts.num_classes, codes = pm_detection_code_size(t);
+    const struct pm_shape own = PM_SHAPE2(rows, classes * codes), shared = PM_SHAPE2(rows, codes);
+    char text[64];
+
+    if (!s->codes || !s->classes)
+        return pm_fail(PM_ECONFIG, "the net's second stage lacks the head %s",
+                       s->codes ? "box_classes" : "box_codes");
+    if (!pm_shape_equal(s->classes->out_shape, PM_SHAPE2(rows, classes + 1)))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %d regions and %d classes "
+                       "with a background need %dx%d", s->classes->name,
+                       pm_shape_text(s->classes->out_shape, text), rows, classes, rows,
+                       classes + 1);
+    if (!pm_shape_equal(s->codes->out_shape, own) && !pm_shape_equal(s->codes->out_shape, shared))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %d codes of a box need %dx%d, "
+                       "or, for all classes together, %dx%d", s->codes->name,
+                       pm_shape_text(s->codes->out_shape, text), codes, rows, classes * codes,
+                       rows, codes);
+    return PM_OK;
+}
+
+void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *maker,
+                               const struct pm_task *t, const struct pm_regions *regions,
+                               struct pm_detection_second *out)
+{
+    struct pm_heads heads = { 0 };
+
+    *out = (struct pm_detection_second){ 0 };
+    if (net->error)
+        return;
+    const int err = maker->second(maker->ctx, net, regions, &heads);
+
+    if (err < 0 && !net->error)
+        net->error = err;
+    if (net->error)
+        return;
+    *out = (struct pm_detection_second){ pm_heads_find(&heads, "box_codes"),
+                                         pm_heads_find(&heads, "box_classes"),
+                                         pm_heads_find(&heads, "box_masks") };
+    net->error = check_second(t, out, regions->boxes->out_shape.dim[0] *
+                                          regions->boxes->out_shape.dim[1]);
+}
+
+/* ---- losses ------------------------------------------------------------------------------ */
+
+/* Adds the loss of a second stage over sampled proposals. */
+static void add_loss(struct pm_net *net, const struct pm_task *t, struct pm_node *sampled,
+                     const struct pm_detection_second *second)
+{
+    const struct pm_detection_second_loss *l = &t->second_loss;
+    cJSON *o = cJSON_CreateObject();
+
+    if (!net->error) {
+        struct pm_node *in[] = { second->codes, second->classes, sampled->out[SAMPLED_BOXES],
+                                 sampled->out[SAMPLED_MATCHES], sampled->out[SAMPLED_COUNT],
+                                 pm_net_find(net, "truth_boxes"),
+                                 pm_net_find(net, "truth_classes"),
+                                 pm_net_find(net, "truth_weights") };
+
+        pm_detection_add_coder(t, o);
+        cJSON_AddNumberToObject(o, "classification_weight", (double)l->classification_weight);
+        cJSON_AddNumberToObject(o, "localization_weight", (double)l->localization_weight);
+        cJSON_AddNumberToObject(o, "logit_scale", (double)l->logit_scale);
+        if (t->miner.on)
+            pm_detection_add_miner(&t->miner, o);
+        pm_net_add_json(net, "second_stage_loss", in, PM_COUNT(in), "box_classifier_loss", o, NULL,
+                        "loss.second_stage");
+    }
+    cJSON_Delete(o);
+}
+
+/* Adds the layer that finds the true boxes of proposals. draw: it samples them. */
+static struct pm_node *sample(struct pm_net *net, const struct pm_task *t, struct pm_node *kept,
+                              bool draw)
+{
+    const struct pm_detection_proposal_sampler *s = &t->proposal_sampler;
+    struct pm_node *in[] = { kept->out[PM_OUT_BOXES], kept->out[PM_OUT_COUNT],
+                             pm_net_find(net, "truth_boxes"), pm_net_find(net, "truth_weights") };
+
+    return pm_net_add_many(net, "proposals/sampled", in, PM_COUNT(in),
+                           "sample_proposals batch=%d positive_fraction=%.9g iou_threshold=%.9g "
+                           "append_truth=%s draw=%s", s->batch_size, (double)s->positive_fraction,
+                           (double)s->iou_threshold, draw && s->append_truth ? "true" : "false",
+                           draw ? "true" : "false");
+}
+
+void pm_detection_train_second(struct pm_net *net, const struct pm_detection_heads *h,
+                               const struct pm_net_maker *maker, const struct pm_task *t)
+{
+    struct pm_node *kept = pm_detection_propose(net, h, t, true, pm_net_find(net, "windows"));
+    struct pm_detection_second second;
+    struct pm_node *sampled;
+    struct pm_regions regions;
+
+    if (net->error)
+        return;
+    sampled = sample(net, t, kept, !t->miner.on);
+    if (net->error)
+        return;
+    regions = (struct pm_regions){ sampled->out[SAMPLED_BOXES], sampled->out[SAMPLED_COUNT] };
+    pm_detection_build_second(net, maker, t, &regions, &second);
+    add_loss(net, t, sampled, &second);
+}
+
+void pm_detection_evaluate_second(struct pm_net *net, const struct pm_task *t,
+                                  struct pm_node *kept, const struct pm_detection_second *second)
+{
+    if (!net->error)
+        add_loss(net, t, sample(net, t, kept, false), second);
+}

@@ -1,0 +1,163 @@
+/* Both stages of Faster R-CNN by the program, on drawn shapes of four classes: training that is
+ * killed or loses a device ends with the same bits; clones of any shares and micro-batches learn
+ * what one does; a net that learns finds boxes with their classes. */
+#include "e2e/interrupted.h"
+
+static const char net[] =
+    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
+    "    \"depth_multiplier\": 0.25, \"first_stage_box_predictor_depth\": 32,\n"
+    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] },\n"
+    "    \"proposals\": { \"max_proposals\": 40 } },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
+    "  \"input\": { \"size\": 96, \"augment\": [{ \"name\": \"random_flip\" },\n"
+    "                                       { \"name\": \"resize\" }] },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 },\n"
+    "            \"proposal_sampler\": { \"batch_size\": 12 } },\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 24, \"batch_size\": 6,\n"
+    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
+    "  \"eval\": { \"every_steps\": 12, \"batch_size\": 8, \"score_threshold\": 0.01 } }\n";
+
+static int make_data(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make shapes %s size=96 train=50 validation=2 test=21", in("data")), 0);
+    pm_str_add(&text, net, folder, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    return 0;
+}
+
+static void resumed(void **state)
+{
+    (void)state;
+    train("whole", "");
+    assert_same_after_kills();
+}
+
+static void lost_device(void **state)
+{
+    (void)state;
+    assert_same_after_loss();
+}
+
+/* Each picture has its own divisors, and draws by its number in the batch. */
+static void clones(void **state)
+{
+    (void)state;
+    assert_same_in_parts();
+}
+
+/* Both stages have losses, in training and in evaluation. */
+static void losses(void **state)
+{
+    static const char *const names[] = { "loss/localization_loss", "loss/classification_loss",
+                                         "second_stage_loss/localization_loss",
+                                         "second_stage_loss/classification_loss" };
+
+    (void)state;
+    for (int step = 1; step <= 24; step++) {
+        double sum = 0;
+
+        for (size_t i = 0; i < PM_COUNT(names); i++)
+            sum += logged("whole", step, names[i]);
+        assert_true(fabs(sum - logged("whole", step, "loss")) < 1e-5 * sum);
+        assert_true(logged("whole", step, names[3]) > 0);
+    }
+}
+
+static double metric(const char *name, const char *key, const char *more)
+{
+    struct result r = run(NULL, "eval %s run.folder=%s data.eval_split=train %s --json",
+                          in("net.json"), in("%s", name), more);
+    cJSON *report = json_of(&r);
+    const double value = number_of(cJSON_GetObjectItem(report, "metrics"), key);
+
+    cJSON_Delete(report);
+    check(r, 0);
+    return value;
+}
+
+/* The last batch of an evaluation has absent examples, which must not count: the loss does not
+ * depend on the size of the batches, except by the rounding of sums. */
+static void absent(void **state)
+{
+    const double loss = metric("whole", "loss", "eval.batch_size=5");
+
+    (void)state;
+    assert_true(loss > 0);
+    assert_true(fabs(metric("whole", "loss", "eval.batch_size=7") - loss) < 1e-6 * loss);
+    assert_true(fabs(metric("whole", "loss", "eval.batch_size=64") - loss) < 1e-6 * loss);
+}
+
+/* A net that learns: with batch norm trained, the boxes of the training pictures are found, each
+ * with its class. A trial gave 0.83. */
+static void learns(void **state)
+{
+    (void)state;
+    train("learns", "run.steps=400 run.batch_size=10 eval.every_steps=0 "
+                    "model.batch_norm_train=true model.batch_norm_decay=0.9 schedule.base_lr=0.1 "
+                    "optim.clip_norm=10 schedule.policy=cosine "
+                    "input.augment=[] run.log_every_steps=50");
+    assert_true(metric("learns", "map_50", "") >= 0.6);
+}
+
+/* The miner takes the hardest of all proposals, shared boxes have four codes for all classes. */
+static void variants(void **state)
+{
+    static const char *const more[] = {
+        "loss.hard_example_miner='{\"num_hard_examples\":4}'",
+        "model.second_stage_box_predictor='{\"share_box_across_classes\":true,"
+        "\"use_dropout\":true}'",
+        "model.second_stage_box_predictor='{\"type\":\"rfcn\",\"depth\":16}'",
+        "loss.proposal_sampler='{\"append_truth\":true,\"batch_size\":12}'",
+        "model.maxpool_kernel_size=1 model.maxpool_stride=1 model.initial_crop_size=7",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(more); i++) {
+        char text[512];
+
+        snprintf(text, sizeof text, "run.steps=4 eval.every_steps=4 %s", more[i]);
+        train(in("variant%zu", i) + strlen(folder) + 1, text);
+        assert_true(logged(in("variant%zu", i) + strlen(folder) + 1, 4,
+                           "second_stage_loss/localization_loss") >= 0);
+    }
+}
+
+static void refused(void **state)
+{
+    static const struct { const char *more, *message; } bad[] = {
+        { "model.second_stage_box_predictor='{\"type\":\"other\"}'",
+          "model.second_stage_box_predictor.type: must be \"mask_rcnn\" or \"rfcn\"" },
+        { "model.second_stage_box_predictor='{\"type\":\"rfcn\",\"crop_height\":10}'",
+          "model.second_stage_box_predictor.crop_height: 10 samples are not divisible by 3 bins: "
+          "set it to 12" },
+        { "model.second_stage_box_predictor='{\"depth\":3}'", "depth" },
+        { "model.proposals='{\"max_proposals\":0}'", "model.proposals.max_proposals" },
+        { "loss.hard_example_miner='{\"max_negatives_per_positive\":3}'",
+          "the second stage's miner does not limit background" },
+        { "loss.second_stage='{\"mask\":3}'", "loss.second_stage" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(bad); i++)
+        check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("bad"), bad[i].more), 2,
+              bad[i].message);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed), cmocka_unit_test(lost_device), cmocka_unit_test(clones),
+        cmocka_unit_test(losses),  cmocka_unit_test(absent),      cmocka_unit_test(learns),
+        cmocka_unit_test(variants), cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_data, drop_world);
+}
