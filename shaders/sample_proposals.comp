@@ -17,6 +17,8 @@ layout(push_constant, scalar) uniform Push {
     OutF32 boxes;
     OutI32 matches;
     OutI32 y_count;
+    OutF32 y_positives;
+    OutF32 y_negatives;
     sample_proposals_params p;
 };
 #include "lib/overlap.glsl"
@@ -90,7 +92,7 @@ void choose(uint at, uint all)
     uint first = at - at % uint(p.candidates), kind = min(work.v[at], uint(SAMPLE_MATCHED));
     uint word = work.v[all + at], before = 0, positives = 0;
 
-    if (p.draw == 0) {
+    if (p.positives < 0) {
         work.v[2 * all + at] = is_candidate(at / uint(p.candidates), at - first) ? 1 : 0;
         return;
     }
@@ -103,6 +105,23 @@ void choose(uint at, uint all)
     uint most = kind == SAMPLE_MATCHED ? uint(p.positives)
                                        : uint(p.rows) - min(positives, uint(p.positives));
     work.v[2 * all + at] = kind != SAMPLE_ABSENT && before < most ? 1 : 0;
+}
+
+/* Counts the chosen candidates of an image. */
+void write_numbers(uint image, uint all)
+{
+    uint first = image * uint(p.candidates), positives = 0, negatives = 0, chosen = 0;
+
+    for (uint i = 0; i < uint(p.candidates); i++) {
+        uint is = work.v[2 * all + first + i], kind = work.v[first + i];
+
+        chosen += is;
+        positives += kind >= SAMPLE_MATCHED ? is : 0;
+        negatives += kind == SAMPLE_BACKGROUND ? is : 0;
+    }
+    y_count.v[image] = int(chosen);
+    y_positives.v[image] = float(positives);
+    y_negatives.v[image] = float(negatives);
 }
 
 /* Row r of an image is its r-th chosen candidate. */
@@ -124,7 +143,7 @@ void write_row(uint row, uint all)
         boxes.v[4 * row + k] = box[k];
     matches.v[row] = r < chosen ? int(work.v[first + found]) - SAMPLE_MATCHED : -2;
     if (r == 0)
-        y_count.v[image] = int(chosen);
+        write_numbers(image, all);
 }
 
 void main()

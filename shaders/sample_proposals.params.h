@@ -3,8 +3,7 @@
 struct sample_proposals_params {
     int images, p, m, candidates;
     int rows;          /* sampled boxes of an image, at most */
-    int positives;     /* of these, at most */
-    int draw;          /* 0: every candidate is chosen */
+    int positives;     /* of these, at most; -1: nothing is drawn, every candidate is chosen */
     int first_example; /* index in the whole batch */
     float below;       /* the float before the threshold: overlaps above it match */
     unsigned stream_low, stream_high;

@@ -138,7 +138,7 @@ struct pm_batch_metric {
                              * F32 with a number per example. A plan without it has no such
                              * metric. */
 };
-enum { PM_MAX_BATCH_METRICS = 8 };
+enum { PM_MAX_BATCH_METRICS = 10 };
 /* What exporting a net needs from the task besides its outputs. */
 struct pm_task_export {
     bool pads;         /* smaller pictures are resized and padded inside the graph */

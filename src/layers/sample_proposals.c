@@ -25,10 +25,14 @@
  * whose matched box has the weight 0 then has the match -2. So a loss can cover all boxes of an
  * evaluation, or of a hard example miner.
  *
+ * Two outputs of the plan, NAME/positives and NAME/negatives [n], have the number of each example's
+ * boxes that match, and of those that are background.
+ *
  * A draw is a random word of each proposal; those with the largest words are taken. Words depend on
  * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
  * exactly. So all devices and clones draw the same boxes. This file is compiled without fused
  * multiply-add. Boxes must be finite; one that is not overlaps nothing. */
+#include <pumice/plan.h>
 #include <pumice/rng.h>
 
 #include <float.h>
@@ -199,13 +203,17 @@ static void write_rows(const struct pm_args *a, size_t image, const struct image
 {
     const size_t rows = (size_t)x->p->rows;
     float *boxes = (float *)a->buf[6] + image * rows * 4;
-    int *matches = (int *)a->buf[7] + image * rows, row = 0;
+    int *matches = (int *)a->buf[7] + image * rows, row = 0, positives = 0, negatives = 0;
 
     for (int i = 0; i < x->p->candidates; i++)
         if (w->chosen[i]) {
             memcpy(boxes + 4 * row, candidate_box(x, i), 4 * sizeof *boxes);
             matches[row++] = (int)w->kind[i] - SAMPLE_MATCHED;
+            positives += w->kind[i] >= SAMPLE_MATCHED;
+            negatives += w->kind[i] == SAMPLE_BACKGROUND;
         }
+    ((float *)a->buf[9])[image] = (float)positives;
+    ((float *)a->buf[10])[image] = (float)negatives;
     ((int *)a->buf[8])[image] = row;
     for (; row < x->p->rows; row++) {
         memset(boxes + 4 * row, 0, 4 * sizeof *boxes);
@@ -230,8 +238,8 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
         for (int i = 0; i < p->candidates; i++)
             w.kind[i] = is_candidate(&x, i) ? kind_of(&x, candidate_box(&x, i)) : SAMPLE_ABSENT;
         for (int i = 0; i < p->candidates; i++)
-            w.chosen[i] = !p->draw && is_candidate(&x, i);
-        if (p->draw) {
+            w.chosen[i] = p->positives < 0 && is_candidate(&x, i);
+        if (p->positives >= 0) {
             const int matched = choose(&x, &w, true, p->positives);
 
             choose(&x, &w, false, p->rows - matched);
@@ -281,7 +289,7 @@ static double sample_flops(const void *params, size_t count)
 static const struct pm_kernel sample = {
     .name = "sample_proposals",
     .bufs = "r:proposals r:count r:truth_boxes r:truth_weights r:step t:work w:boxes w:matches "
-            "w:y_count",
+            "w:y_count w:positives w:negatives",
     .params_size = sizeof(struct sample_proposals_params), .cpu = sample_cpu, .grain = 1,
     .cpu_scratch = sample_scratch, .pick = sample_pick, .flops = sample_flops,
 };
@@ -329,6 +337,17 @@ out:
     return err;
 }
 
+/* A value of each example that every run copies to the host. */
+static struct pm_tensor number(const struct pm_node *n, struct pm_calls *c, const char *what)
+{
+    struct pm_str name = { 0 };
+
+    pm_str_add(&name, "%s/%s", n->name, what);
+    const struct pm_tensor t = pm_calls_output(c, name.text, PM_SHAPE1(n->y.shape.dim[0]), PM_F32);
+    pm_str_free(&name);
+    return t;
+}
+
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const struct sample_cfg *cfg = n->cfg;
@@ -336,8 +355,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     struct sample_proposals_params p = {
         .images = x.dim[0], .p = x.dim[1], .m = t.dim[1],
         .candidates = x.dim[1] + (cfg->append_truth ? t.dim[1] : 0),
-        .rows = n->y.shape.dim[1], .draw = cfg->draw,
-        .positives = (int)((double)cfg->positive_fraction * cfg->batch),
+        .rows = n->y.shape.dim[1],
+        .positives = cfg->draw ? (int)((double)cfg->positive_fraction * cfg->batch) : -1,
         .first_example = pm_first_row(c, n), .below = nextafterf(cfg->iou_threshold, 0),
     };
     uint32_t stream[2];
@@ -347,7 +366,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     p.stream_high = stream[1];
     pm_call(c, &sample, (size_t)p.images, &p,
             PM_BUFS(n->xs[PROPOSALS], n->xs[COUNT], n->xs[BOXES], n->xs[WEIGHTS], pm_step_tensor(c),
-                    PM_NO_TENSOR, n->y, n->ys[1], n->ys[2]));
+                    PM_NO_TENSOR, n->y, n->ys[1], n->ys[2], number(n, c, "positives"),
+                    number(n, c, "negatives")));
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)

@@ -68,6 +68,10 @@ static void losses(void **state)
             sum += logged("whole", step, names[i]);
         assert_true(fabs(sum - logged("whole", step, "loss")) < 1e-5 * sum);
         assert_true(logged("whole", step, names[3]) > 0);
+        assert_true(logged("whole", step, "positive_proposals") <= 3);
+        assert_true(logged("whole", step, "negative_proposals") >= 9);
+        assert_true(logged("whole", step, "positive_proposals") +
+                    logged("whole", step, "negative_proposals") <= 12);
     }
 }
 

@@ -154,6 +154,8 @@ const struct pm_batch_metric pm_detection_batch_metrics[] = {
     { "ignored_anchors", TARGETS "IgnoredAnchorsPerImage", NULL },
     { "mined_positives", "HardExampleMiner/NumPositives", "loss/mined_positives" },
     { "mined_negatives", "HardExampleMiner/NumNegatives", "loss/mined_negatives" },
+    { "positive_proposals", "ProposalSampler/NumPositives", "proposals/sampled/positives" },
+    { "negative_proposals", "ProposalSampler/NumNegatives", "proposals/sampled/negatives" },
     { 0 },
 };
 
