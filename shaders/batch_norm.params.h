@@ -17,5 +17,20 @@ struct batch_norm_params {
     int rows, c;
     int act;
     float slope;
-    float inv_count; /* 1 / rows; 0 if the statistics are constants */
+    float inv_count; /* 1 / rows; 0 if the statistics are constants; 1 if the sums are means */
+    int crops, crop_rows; /* of src/layers/valid_rows.h, if count is present; else 0 */
+};
+
+/* If only some rows count: x [examples][crops][crop_rows][c] (src/layers/valid_rows.h). Each
+ * example's rows are split into chunks of `chunk` rows. */
+struct batch_norm_valid_stats_params {
+    int examples, crops, crop_rows, c, chunk;
+    int unbiased; /* 1: var is divided by the number of values - 1 */
+    float epsilon;
+};
+struct batch_norm_valid_sums_params {
+    int examples, crops, crop_rows, c, chunk;
+    int act;
+    int accumulate; /* 1: add to dbeta and dgamma instead of writing them */
+    float slope;
 };

@@ -8,6 +8,7 @@ layout(local_size_x_id = 0) in;
 #define HAS_SUMS pm_has(8) /* if the statistics are the batch's */
 #define WANT_DX pm_has(9)
 #define WANT_DRESIDUAL pm_has(10)
+#define HAS_COUNT pm_has(11) /* if padded rows have no gradient */
 layout(push_constant, scalar) uniform Push {
     InT x;
     InT y;
@@ -20,8 +21,11 @@ layout(push_constant, scalar) uniform Push {
     InT sums;
     InOutT dx;
     OutT dresidual;
+    InI32 count;
     batch_norm_params p;
 };
+#define VALID p
+#include "lib/valid_rows.glsl"
 #include "lib/batch_norm_gradient.glsl"
 
 void main()
@@ -30,6 +34,14 @@ void main()
 
     for (uint i = pm_first(); i < uint(p.rows) * c; i += pm_stride()) {
         uint k = i % c;
+
+        if (HAS_COUNT && !is_valid(i / c)) {
+            if (WANT_DX)
+                dx.v[i] = T(0);
+            if (WANT_DRESIDUAL)
+                dresidual.v[i] = T(0);
+            continue;
+        }
         T g = bn_gradient(i, k), without = g;
 
         if (HAS_SUMS)

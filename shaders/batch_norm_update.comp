@@ -22,7 +22,10 @@ void main()
 
         if (k >= layer.x)
             continue;
+        float variance = moments.v[at.y];
+        if (variance < 0.0) /* of no values */
+            continue;
         values.v[at.z] -= rate * (values.v[at.z] - moments.v[at.x]);
-        values.v[at.w] -= rate * (values.v[at.w] - moments.v[at.y] * factor);
+        values.v[at.w] -= rate * (values.v[at.w] - variance * factor);
     }
 }

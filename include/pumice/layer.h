@@ -136,6 +136,7 @@ struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name);
 /* Updates moving averages of a layer, all F32 [c]:
  *     moving_mean -= rate (moving_mean - mean)
  *     moving_variance -= rate (moving_variance - factor variance)
+ * A channel whose variance is negative, because there were no values, keeps its averages.
  * update() calls it, at most once for each node and step. Make mean and variance with pm_save, and
  * pass them to no second call. The step updates the averages of all layers in one call, or, where
  * layers share variables, in one call for the first layer of each variable, one for the second, and

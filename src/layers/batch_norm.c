@@ -7,14 +7,23 @@
  *     (n - 1)
  *
  * A call for all layers writes the averages at the end of the step. It writes nothing if the step's
- * numbers are not finite. A second input, of x's shape, is added before the activation, as at the
- * end of a residual unit. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
+ * numbers are not finite. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
  * dx = gamma r (g - (dbeta + (x - mean) r dgamma) / n), dresidual = g; with moving averages dx =
- * gamma r g. Variables in TensorFlow's order: beta, gamma, moving_mean, moving_variance. */
+ * gamma r g. Variables in TensorFlow's order: beta, gamma, moving_mean, moving_variance.
+ *
+ * Optional inputs after x, in this order:
+ *   residual, of x's shape, is added before the activation, as at the end of a residual unit;
+ *   count, I32 [e]: x has e examples of R rows, x = [e R, ...], and only the first count[i] rows of
+ *   example i are valid, as in the second stage of a two-stage detector. The rest is padding.
+ * Batch statistics are then those of the valid rows' values: n is their number, the sums run over
+ * them. Padded rows are not read; their y, dx and dresidual are 0. If no row is valid, y and all
+ * gradients are 0 and the moving averages stay. With moving averages (evaluation, frozen) count has
+ * no effect: padded rows are computed like others. The ONNX export ignores it, too. */
 #include <pumice/layer.h>
 
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
+#include "layers/infer.h"
 #include "onnx/export_nodes.h"
 
 #include <math.h>
@@ -52,12 +61,55 @@ static struct places places_of(const struct batch_norm_cfg *cfg)
     return (struct places){ beta, gamma, mean, mean + 1 };
 }
 
+/* ---- inputs ---------------------------------------------------------------------------- */
+
+/* The number of an optional input; -1: absent. Their types differ. */
+static int optional_input(const struct pm_node *n, enum pm_type type)
+{
+    for (int i = 1; i < n->inputs; i++)
+        if (n->in[i]->out_type == type)
+            return i;
+    return -1;
+}
+
+static int residual_input(const struct pm_node *n)
+{
+    return optional_input(n, PM_F32);
+}
+
+static int count_input(const struct pm_node *n)
+{
+    return optional_input(n, PM_I32);
+}
+
+static int check_optional(const struct pm_node *n)
+{
+    const int residual = residual_input(n), count = count_input(n);
+    const struct pm_shape x = n->in[0]->out_shape;
+    char a[64], b[64];
+
+    if ((residual >= 0) + (count >= 0) < n->inputs - 1 || (count >= 0 && residual > count))
+        return pm_fail(PM_ECONFIG, "%s: after its input batch_norm takes a residual (floats) and "
+                       "count (int32), each at most once, in this order", n->name);
+    if (residual >= 0 && !pm_shape_equal(x, n->in[residual]->out_shape))
+        return pm_fail(PM_ECONFIG, "%s: the residual has shape %s, but the input %s", n->name,
+                       pm_shape_text(n->in[residual]->out_shape, a), pm_shape_text(x, b));
+    if (count < 0)
+        return PM_OK;
+    const struct pm_shape e = n->in[count]->out_shape;
+    if (e.rank != 1 || x.dim[0] % e.dim[0] != 0)
+        return pm_fail(PM_ECONFIG, "%s: count has shape %s, but must have one number for each "
+                       "example, and the %d rows of the input must be a multiple of that", n->name,
+                       pm_shape_text(e, a), x.dim[0]);
+    return PM_OK;
+}
+
 static int infer(struct pm_node *n)
 {
     const struct batch_norm_cfg *cfg = n->cfg;
     struct pm_shape x = n->in[0]->out_shape;
     struct pm_init zero = { PM_INIT_CONSTANT, 0 }, one = { PM_INIT_CONSTANT, 1 };
-    char a[64], b[64];
+    char a[64];
     int err = PM_OK;
 
     if (x.rank < 2)
@@ -65,9 +117,8 @@ static int infer(struct pm_node *n)
                        "%s: batch_norm needs an input of rank 2 or more with channels last, "
                        "not %s",
                        n->name, pm_shape_text(x, a)));
-    if (n->inputs > 1 && !pm_shape_equal(x, n->in[1]->out_shape))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: the residual has shape %s, but the input %s", n->name,
-                       pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(x, b)));
+    PM_TRY(pm_need_floats(n, 0, 0));
+    PM_TRY(check_optional(n));
     int c = x.dim[x.rank - 1];
     if (cfg->center)
         PM_TRY(pm_node_variable(n, "beta", PM_SHAPE1(c), zero, c, c, true, false));
@@ -75,7 +126,8 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_node_variable(n, "gamma", PM_SHAPE1(c), one, c, c, true, false));
     PM_TRY(pm_node_variable(n, "moving_mean", PM_SHAPE1(c), zero, c, c, false, false));
     PM_TRY(pm_node_variable(n, "moving_variance", PM_SHAPE1(c), one, c, c, false, false));
-    PM_TRY(pm_infer_same(n));
+    n->out_shape = x;
+    n->out_type = PM_F32;
 out:
     return err;
 }
@@ -95,19 +147,57 @@ static struct pm_tensor at(const struct pm_tensor *list, int place)
     return place < 0 ? PM_NO_TENSOR : list[place];
 }
 
+static struct pm_tensor residual_of(const struct pm_node *n)
+{
+    return at(n->xs, residual_input(n));
+}
+
+/* PM_NO_TENSOR: all rows count. */
+static struct pm_tensor count_of(const struct pm_node *n)
+{
+    return batch_statistics(n) ? at(n->xs, count_input(n)) : PM_NO_TENSOR;
+}
+
 static struct batch_norm_params params_of(const struct pm_node *n)
 {
     const struct batch_norm_cfg *cfg = n->cfg;
+    const struct pm_tensor count = count_of(n);
     int c = channels(n), rows = (int)(pm_count(n->x) / (size_t)c);
-
-    return (struct batch_norm_params){
+    struct batch_norm_params p = {
         .rows = rows, .c = c, .act = cfg->activation, .slope = cfg->slope,
         .inv_count = batch_statistics(n) ? 1.0f / (float)rows : 0,
     };
+
+    if (pm_has(count)) {
+        p.inv_count = 1;
+        p.crops = n->x.shape.dim[0] / count.shape.dim[0];
+        p.crop_rows = rows / n->x.shape.dim[0];
+    }
+    return p;
+}
+
+static int examples_of(const struct batch_norm_params *p)
+{
+    return p->rows / (p->crops * p->crop_rows);
 }
 
 /* Saved tensors: rstd and, for batch statistics, mean and var. */
 enum { RSTD, MEAN, VAR };
+
+static void valid_statistics(const struct pm_node *n, struct pm_calls *c,
+                             const struct batch_norm_params *p)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    const struct batch_norm_valid_stats_params stats = {
+        .examples = examples_of(p), .crops = p->crops, .crop_rows = p->crop_rows, .c = p->c,
+        .chunk = pm_batch_norm_length(p->rows, p->c),
+        .unbiased = cfg->moving_variance == UNBIASED, .epsilon = cfg->epsilon,
+    };
+
+    pm_call(c, &pm_row_batch_norm_valid_stats, pm_count(n->x), &stats,
+            PM_BUFS(n->x, count_of(n), PM_NO_TENSOR, n->saved[MEAN], n->saved[RSTD],
+                    n->saved[VAR]));
+}
 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
@@ -122,47 +212,74 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     if (batch_statistics(n)) {
         mean = pm_save(c, n, MEAN, PM_SHAPE1(p.c), PM_F32);
-        pm_call(c, &pm_row_batch_norm_stats, pm_count(n->x), &stats,
-                PM_BUFS(n->x, PM_NO_TENSOR, PM_NO_TENSOR, mean, rstd,
-                        pm_save(c, n, VAR, mean.shape, PM_F32)));
-    } else {
-        pm_call(c, &pm_row_batch_norm_rstd, (size_t)p.c, &stats, PM_BUFS(n->w[w.variance], rstd));
+        pm_save(c, n, VAR, mean.shape, PM_F32);
     }
+    if (pm_has(count_of(n)))
+        valid_statistics(n, c, &p);
+    else if (batch_statistics(n))
+        pm_call(c, &pm_row_batch_norm_stats, pm_count(n->x), &stats,
+                PM_BUFS(n->x, PM_NO_TENSOR, PM_NO_TENSOR, mean, rstd, n->saved[VAR]));
+    else
+        pm_call(c, &pm_row_batch_norm_rstd, (size_t)p.c, &stats, PM_BUFS(n->w[w.variance], rstd));
     pm_call(c, &pm_row_batch_norm_apply, (size_t)p.rows, &p,
-            PM_BUFS(n->x, mean, rstd, at(n->w, w.gamma), at(n->w, w.beta),
-                    n->inputs > 1 ? n->xs[1] : PM_NO_TENSOR, n->y));
+            PM_BUFS(n->x, mean, rstd, at(n->w, w.gamma), at(n->w, w.beta), residual_of(n), n->y,
+                    count_of(n)));
+}
+
+/* The buffers that both backward rows begin with. */
+enum { INPUTS = 8 };
+
+/* Computes dbeta and dgamma. Returns the sums that dx needs. */
+static struct pm_tensor backward_sums(const struct pm_node *n, struct pm_calls *c,
+                                      const struct batch_norm_params *p,
+                                      const struct pm_tensor in[INPUTS])
+{
+    const struct places w = places_of(n->cfg);
+    const struct pm_tensor sums = pm_temp(c, PM_SHAPE2(2, p->c), PM_F32), none = PM_NO_TENSOR;
+    const struct pm_tensor dgamma = at(n->dw, w.gamma), dbeta = at(n->dw, w.beta);
+    const struct batch_norm_sums_params s = {
+        .rows = p->rows, .c = p->c, .chunks = pm_batch_norm_chunks(p->rows, p->c), .act = p->act,
+        .slope = p->slope,
+    };
+
+    if (!pm_has(count_of(n))) {
+        pm_call(c, &pm_row_batch_norm_sums, pm_count(n->x), &s,
+                PM_BUFS(in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], none, sums, dbeta,
+                        dgamma, none));
+        return sums;
+    }
+    const struct batch_norm_valid_sums_params v = {
+        .examples = examples_of(p), .crops = p->crops, .crop_rows = p->crop_rows, .c = p->c,
+        .chunk = pm_batch_norm_length(p->rows, p->c), .act = p->act, .slope = p->slope,
+    };
+    pm_call(c, &pm_row_batch_norm_valid_sums, pm_count(n->x), &v,
+            PM_BUFS(in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], count_of(n), none, sums,
+                    dbeta, dgamma));
+    return sums;
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct places w = places_of(n->cfg);
     const struct batch_norm_params p = params_of(n);
-    bool batch = batch_statistics(n), reads_y = pm_batch_norm_reads_y(p.act, n->inputs > 1);
-    struct pm_tensor mean = batch ? n->saved[MEAN] : n->w[w.mean], rstd = n->saved[RSTD];
-    struct pm_tensor gamma = at(n->w, w.gamma), beta = at(n->w, w.beta);
-    struct pm_tensor dgamma = at(n->dw, w.gamma), dbeta = at(n->dw, w.beta);
-    struct pm_tensor y = reads_y ? n->y : PM_NO_TENSOR;
-    struct pm_tensor residual =
-        n->inputs > 1 && pm_act_takes_z(p.act) ? n->xs[1] : PM_NO_TENSOR;
-    struct pm_tensor sums = PM_NO_TENSOR, dresidual = n->inputs > 1 ? n->dxs[1] : PM_NO_TENSOR;
+    const int added = residual_input(n);
+    const bool batch = batch_statistics(n), reads_y = pm_batch_norm_reads_y(p.act, added >= 0);
+    const struct pm_tensor none = PM_NO_TENSOR;
+    const struct pm_tensor in[INPUTS] = {
+        n->x, reads_y ? n->y : none, n->dy, pm_act_takes_z(p.act) ? residual_of(n) : none,
+        batch ? n->saved[MEAN] : n->w[w.mean], n->saved[RSTD], at(n->w, w.gamma), at(n->w, w.beta),
+    };
+    struct pm_tensor sums = none, dresidual = at(n->dxs, added);
 
-    if ((batch && pm_has(n->dx)) || pm_has(dgamma) || pm_has(dbeta)) {
-        struct batch_norm_sums_params s = {
-            .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c), .act = p.act,
-            .slope = p.slope,
-        };
-        sums = pm_temp(c, PM_SHAPE2(2, p.c), PM_F32);
-        pm_call(c, &pm_row_batch_norm_sums, pm_count(n->x), &s,
-                PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta, PM_NO_TENSOR, sums,
-                        dbeta, dgamma, PM_NO_TENSOR));
-    }
-    if (pm_has(dresidual) && p.act == PM_ACT_NONE)
-        n->dxs[1] = n->dy, dresidual = PM_NO_TENSOR;
+    if ((batch && pm_has(n->dx)) || pm_has(at(n->dw, w.gamma)) || pm_has(at(n->dw, w.beta)))
+        sums = backward_sums(n, c, &p, in);
+    if (pm_has(dresidual) && p.act == PM_ACT_NONE && !pm_has(count_of(n)))
+        n->dxs[added] = n->dy, dresidual = none;
     if (!pm_has(n->dx) && !pm_has(dresidual))
         return;
     pm_call(c, &pm_row_batch_norm_dx, (size_t)p.rows, &p,
-            PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta,
-                    batch ? sums : PM_NO_TENSOR, n->dx, dresidual));
+            PM_BUFS(in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], batch ? sums : none,
+                    n->dx, dresidual, count_of(n)));
 }
 
 static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
@@ -173,8 +290,9 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
     int channel_count = x.dim[x.rank - 1];
     const size_t count = pm_shape_count(x) / (size_t)channel_count;
     double rows = (double)count;
-    const float factor =
-        cfg->moving_variance == BIASED || rows < 2 ? 1 : (float)(rows / (rows - 1));
+    /* With count, the variance has the factor already. */
+    const bool plain = cfg->moving_variance == BIASED || rows < 2 || count_input(n) >= 0;
+    const float factor = plain ? 1 : (float)(rows / (rows - 1));
 
     (void)flag;
     if (batch_statistics(n))
@@ -280,14 +398,15 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         if (x.rank == 3)
             y = pm_export_reshape(g, y, rows, x);
     }
-    if (n->inputs > 1)
-        y = pm_export_op(g, "Add", PM_VALUES(y, pm_export_x(g, n, 1)));
+    if (residual_input(n) >= 0)
+        y = pm_export_op(g, "Add", PM_VALUES(y, pm_export_x(g, n, residual_input(n))));
     return pm_export_activation(g, y, cfg->activation, cfg->slope);
 }
 
 const struct pm_layer pm_layer_batch_norm = {
     .name = "batch_norm", .opts = opts, .cfg_size = sizeof(struct batch_norm_cfg),
-    .help = "per-channel normalisation; a second input is added before the activation",
-    .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
+    .help = "per-channel normalisation; a second input of floats is added before the activation; "
+            "one of int32 is the number of valid rows of each example",
+    .min_inputs = 1, .max_inputs = 3, .infer = infer, .forward = forward, .backward = backward,
     .update = update, .moving_decay = moving_decay, .onnx = onnx, .affine = affine,
 };

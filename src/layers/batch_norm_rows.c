@@ -1,20 +1,17 @@
-/* batch_norm_rows: the CPU kernels of batch norm, and the choice of their shaders.
- *
- * Accuracy of the variance: a chunk of rows has a mean and a sum of squared distances from it, so
- * that a large mean does not cancel. batch_norm_stats computes them (row_moments.c,
- * shaders/lib/moments.glsl), or the call that wrote x has handed them over. Chunks are then
- * combined in fixed order by Chan's formula, M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
+/* batch_norm_rows: the CPU kernels of batch norm that read or write an image's values, and the
+ * choice of their shaders. batch_norm_stats.c has the statistics. */
 #include "layers/batch_norm_rows.h"
 
 #include <pumice/thread.h>
 
 #include "layers/activation.h"
-#include "layers/row_moments.h"
+#include "layers/valid_rows.h"
 #include "device/pick.h"
 
 enum { LAST_LANES = 256, LAST_GROUPS = 1024 }; /* workgroups of batch_norm_sums_last, at most */
 enum { STREAMED = 16 << 20 }; /* least bytes of an image that does not stay in the cache */
 enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
+enum { CHANNELS = 64 }; /* channels whose sums are added in double at a time */
 
 bool pm_batch_norm_reads_y(int act, bool residual)
 {
@@ -37,67 +34,6 @@ static int chunk_rows(int rows, int chunks)
 int pm_batch_norm_length(int rows, int c)
 {
     return chunk_rows(rows, pm_batch_norm_chunks(rows, c));
-}
-
-/* ---- statistics ------------------------------------------------------------------------ */
-
-/* Combines chunks in double, CHANNELS at a time, so that each line of part is read once. */
-enum { CHANNELS = 64 };
-
-PM_CLONES static void stats_combine(void *ctx, size_t begin, size_t end)
-{
-    const struct pm_args *a = ctx;
-    const struct batch_norm_stats_params *p = a->params;
-    float *mean = a->buf[3], *rstd = a->buf[4], *var = a->buf[5];
-    const float *chunks = a->buf[p->moments ? 1 : 2];
-    int length = p->moments ? PM_MOMENT_ROWS : p->chunk, c = p->c;
-    double sum[CHANNELS], m2[CHANNELS];
-
-    for (size_t block = begin; block < end; block += CHANNELS) {
-        int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
-        const float *part = chunks + block;
-
-        memset(sum, 0, sizeof sum);
-        memset(m2, 0, sizeof m2);
-        for (int chunk = 0, left = p->rows; left > 0; chunk++, left -= length) {
-            double rows = left < length ? left : length;
-            for (int k = 0; k < width; k++)
-                sum[k] += rows * part[(size_t)chunk * 2 * c + k];
-        }
-        for (int k = 0; k < width; k++)
-            sum[k] /= p->rows;
-        for (int chunk = 0, left = p->rows; left > 0; chunk++, left -= length) {
-            double rows = left < length ? left : length;
-            for (int k = 0; k < width; k++) {
-                double d = part[(size_t)chunk * 2 * c + k] - sum[k];
-                m2[k] += part[((size_t)chunk * 2 + 1) * c + k] + rows * d * d;
-            }
-        }
-        for (int k = 0; k < width; k++) {
-            mean[block + k] = (float)sum[k];
-            var[block + k] = (float)(m2[k] / p->rows);
-            rstd[block + k] = 1.0f / sqrtf(var[block + k] + p->epsilon);
-        }
-    }
-}
-
-static void stats_cpu(const struct pm_args *a)
-{
-    const struct batch_norm_stats_params *p = a->params;
-
-    if (!p->moments)
-        pm_row_moments(a->buf[0], (struct pm_rows){ (size_t)p->rows, p->c }, p->chunk, a->buf[2]);
-    pm_parallel((size_t)p->c, CHANNELS, stats_combine, (void *)a);
-}
-
-static void rstd_cpu(const struct pm_args *a, size_t begin, size_t end)
-{
-    const struct batch_norm_stats_params *p = a->params;
-    const float *var = a->buf[0];
-    float *rstd = a->buf[1];
-
-    for (size_t k = begin; k < end; k++)
-        rstd[k] = 1.0f / sqrtf(var[k] + p->epsilon);
 }
 
 /* ---- apply ----------------------------------------------------------------------------- */
@@ -153,7 +89,7 @@ PM_INLINE void apply_rows(const struct affine *f, int act, float slope, bool str
         pm_copied_past_cache();
 }
 
-PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t end)
+PM_CLONES static void apply_run(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct batch_norm_params *p = a->params;
     size_t c = (size_t)p->c, first = begin * c;
@@ -175,6 +111,33 @@ PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t en
         apply_rows(&f, kind, p->slope, false, x, residual, y, end - begin, c, width)
         PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
+    }
+}
+
+static struct pm_valid_rows valid_rows(const struct batch_norm_params *p, const int32_t *count)
+{
+    return (struct pm_valid_rows){ count, p->crops, p->crop_rows };
+}
+
+/* Sets rows of a buffer, which may be NULL, to 0. */
+static void clear(void *buf, size_t begin, size_t end, size_t c)
+{
+    if (buf)
+        memset((float *)buf + begin * c, 0, (end - begin) * c * sizeof(float));
+}
+
+static void apply_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct batch_norm_params *p = a->params;
+    const struct pm_valid_rows v = valid_rows(p, a->buf[7]);
+    bool valid = true;
+
+    for (size_t next; begin < end; begin = next) {
+        next = v.count ? pm_valid_run(&v, begin, end, &valid) : end;
+        if (valid)
+            apply_run(a, begin, next);
+        else
+            clear(a->buf[6], begin, next, (size_t)p->c);
     }
 }
 
@@ -223,13 +186,41 @@ PM_INLINE void sum_row(const struct affine *f, const struct row *r, int act, flo
     }
 }
 
+/* Sums g and g (x - mean) r of rows first to end - 1 into part[2][c] of the block's channels. */
+PM_INLINE void sum_chunk(const struct pm_args *a, const struct affine *f, int act, float slope,
+                         size_t first, size_t end, size_t c, int block, int width, float *part)
+{
+    float sum[BLOCK], product[BLOCK];
+
+    memset(sum, 0, sizeof sum);
+    memset(product, 0, sizeof product);
+    for (size_t i = first; i < end; i++) {
+        struct row r = row_at(a, i * c + (size_t)block);
+
+        pm_prefetch(r.x + pm_row_ahead(c), width, 0);
+        pm_prefetch(r.dy + pm_row_ahead(c), width, 0);
+#define CALL(kind)                                                            \
+    if (r.y)                                                                  \
+        sum_row(f, &r, kind, slope, OF_Y, width, sum, product);               \
+    else if (r.residual)                                                      \
+        sum_row(f, &r, kind, slope, OF_Z_AND_RESIDUAL, width, sum, product);  \
+    else                                                                      \
+        sum_row(f, &r, kind, slope, OF_Z, width, sum, product)
+        PM_ACT_SWITCH(act, CALL)
+#undef CALL
+    }
+    for (int k = 0; k < width; k++) {
+        part[k] = sum[k];
+        part[c + (size_t)k] = product[k] * f->rstd[k];
+    }
+}
+
 /* part[chunk][2][c]: sums of g and of g (x - mean) r. */
 PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
 {
     const struct pm_args *a = ctx;
     const struct batch_norm_sums_params *p = a->params;
     int length = chunk_rows(p->rows, p->chunks), c = p->c;
-    float sum[BLOCK], product[BLOCK];
     struct affine f;
 
     for (int block = 0; block < c; block += BLOCK) {
@@ -241,27 +232,41 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
             int rows = left < length ? left : length;
             float *part = (float *)a->buf[8] + chunk * 2 * c + block;
 
-            memset(sum, 0, sizeof sum);
-            memset(product, 0, sizeof product);
-            for (int i = 0; i < rows; i++) {
-                struct row r = row_at(a, (size_t)(first + i) * c + block);
+            sum_chunk(a, &f, p->act, p->slope, (size_t)first, (size_t)(first + rows), (size_t)c,
+                      block, width, part);
+        }
+    }
+}
 
-                pm_prefetch(r.x + pm_row_ahead(c), width, 0);
-                pm_prefetch(r.dy + pm_row_ahead(c), width, 0);
-#define CALL(kind)                                                                        \
-    if (r.y)                                                                     \
-        sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product);              \
-    else if (r.residual)                                                         \
-        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product); \
-    else                                                                         \
-        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product)
-                PM_ACT_SWITCH(p->act, CALL)
-#undef CALL
-            }
-            for (int k = 0; k < width; k++) {
-                part[k] = sum[k];
-                part[c + k] = product[k] * f.rstd[k];
-            }
+/* Buffers of the combining step: part, sums [2][c], dbeta and dgamma (NULL: not wanted). */
+struct totals {
+    const float *part;
+    float *sums, *d[2];
+    size_t chunks, c;
+    float factor; /* of sums */
+    bool accumulate;
+};
+
+PM_INLINE void combine(const struct totals *t, size_t begin, size_t end)
+{
+    double sum[CHANNELS];
+
+    for (size_t block = begin; block < end; block += CHANNELS) {
+        int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
+
+        for (size_t half = 0; half < 2; half++) {
+            const float *part = t->part + half * t->c + block;
+            float *to = t->sums + half * t->c + block;
+            float *d = t->d[half] ? t->d[half] + block : NULL;
+
+            memset(sum, 0, sizeof sum);
+            for (size_t chunk = 0; chunk < t->chunks; chunk++)
+                for (int k = 0; k < width; k++)
+                    sum[k] += part[chunk * 2 * t->c + (size_t)k];
+            for (int k = 0; k < width; k++)
+                to[k] = (float)sum[k] * t->factor;
+            for (int k = 0; d && k < width; k++)
+                d[k] = t->accumulate ? d[k] + (float)sum[k] : (float)sum[k];
         }
     }
 }
@@ -270,27 +275,13 @@ PM_CLONES static void sums_combine(void *ctx, size_t begin, size_t end)
 {
     const struct pm_args *a = ctx;
     const struct batch_norm_sums_params *p = a->params;
-    size_t c = (size_t)p->c;
-    double sum[CHANNELS];
+    const struct totals t = {
+        .part = a->buf[8], .sums = a->buf[9], .d = { a->buf[10], a->buf[11] },
+        .chunks = (size_t)p->chunks, .c = (size_t)p->c, .factor = 1,
+        .accumulate = p->accumulate,
+    };
 
-    for (size_t block = begin; block < end; block += CHANNELS) {
-        int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
-
-        for (size_t half = 0; half < 2; half++) {
-            const float *part = (const float *)a->buf[8] + half * c + block;
-            float *to = (float *)a->buf[9] + half * c + block;
-            float *d = a->buf[10 + half] ? (float *)a->buf[10 + half] + block : NULL;
-
-            memset(sum, 0, sizeof sum);
-            for (int chunk = 0; chunk < p->chunks; chunk++)
-                for (int k = 0; k < width; k++)
-                    sum[k] += part[(size_t)chunk * 2 * c + k];
-            for (int k = 0; k < width; k++)
-                to[k] = (float)sum[k];
-            for (int k = 0; d && k < width; k++)
-                d[k] = p->accumulate ? d[k] + to[k] : to[k];
-        }
-    }
+    combine(&t, begin, end);
 }
 
 static void sums_cpu(const struct pm_args *a)
@@ -300,6 +291,61 @@ static void sums_cpu(const struct pm_args *a)
     pm_parallel((size_t)p->chunks, 1, sums_chunks, (void *)a);
     pm_parallel((size_t)p->c, CHANNELS, sums_combine, (void *)a);
 }
+
+/* ---- sums of valid rows ---------------------------------------------------------------- */
+
+enum { COUNT = 8, PART = 9 }; /* after the first buffers: then sums, dbeta, dgamma */
+
+static size_t valid_chunks(const struct batch_norm_valid_sums_params *p)
+{
+    return (size_t)p->examples * (size_t)pm_valid_chunks(p->crops, p->crop_rows, p->chunk);
+}
+
+PM_CLONES static void valid_sums_chunks(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_valid_sums_params *p = a->params;
+    const struct pm_valid_rows v = { a->buf[COUNT], p->crops, p->crop_rows };
+    const size_t c = (size_t)p->c;
+    struct affine f;
+
+    for (int block = 0; block < p->c; block += BLOCK) {
+        int width = p->c - block < BLOCK ? p->c - block : BLOCK;
+
+        affine_of(&f, block, width, a->buf[MEAN], a->buf[RSTD], a->buf[GAMMA], a->buf[BETA]);
+        for (size_t chunk = begin; chunk < end; chunk++) {
+            const struct pm_row_span rows = pm_valid_chunk(&v, chunk, p->chunk);
+
+            sum_chunk(a, &f, p->act, p->slope, rows.first, rows.end, c, block, width,
+                      (float *)a->buf[PART] + chunk * 2 * c + block);
+        }
+    }
+}
+
+PM_CLONES static void valid_sums_combine(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_valid_sums_params *p = a->params;
+    const struct pm_valid_rows v = { a->buf[COUNT], p->crops, p->crop_rows };
+    const size_t total = pm_valid_total(&v, p->examples);
+    const struct totals t = {
+        .part = a->buf[PART], .sums = a->buf[10], .d = { a->buf[11], a->buf[12] },
+        .chunks = valid_chunks(p), .c = (size_t)p->c,
+        .factor = 1.0f / (float)(total > 0 ? total : 1), .accumulate = p->accumulate,
+    };
+
+    combine(&t, begin, end);
+}
+
+static void valid_sums_cpu(const struct pm_args *a)
+{
+    const struct batch_norm_valid_sums_params *p = a->params;
+
+    pm_parallel(valid_chunks(p), 1, valid_sums_chunks, (void *)a);
+    pm_parallel((size_t)p->c, CHANNELS, valid_sums_combine, (void *)a);
+}
+
+/* ---- dx -------------------------------------------------------------------------------- */
 
 PM_INLINE void dx_row(const struct affine *f, const struct row *r, int act, float slope,
                       int of, int width, const float *a, const float *b, float *dx,
@@ -322,7 +368,7 @@ PM_INLINE void dx_row(const struct affine *f, const struct row *r, int act, floa
     }
 }
 
-PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t end)
+PM_CLONES static void dx_run(const struct pm_args *args, size_t begin, size_t end)
 {
     const struct batch_norm_params *p = args->params;
     const float *sums = args->buf[8];
@@ -362,14 +408,24 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
     }
 }
 
-/* ---- rows ------------------------------------------------------------------------------ */
-
-static size_t stats_scratch(const void *params, int buf)
+static void dx_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
-    const struct batch_norm_stats_params *p = params;
-    size_t chunks = ((size_t)p->rows + p->chunk - 1) / p->chunk;
-    return buf == 2 && !p->moments ? sizeof(float) * 2 * chunks * (size_t)p->c : 0;
+    const struct batch_norm_params *p = a->params;
+    const struct pm_valid_rows v = valid_rows(p, a->buf[11]);
+    bool valid = true;
+
+    for (size_t next; begin < end; begin = next) {
+        next = v.count ? pm_valid_run(&v, begin, end, &valid) : end;
+        if (valid) {
+            dx_run(a, begin, next);
+        } else {
+            clear(a->buf[9], begin, next, (size_t)p->c);
+            clear(a->buf[10], begin, next, (size_t)p->c);
+        }
+    }
 }
+
+/* ---- rows ------------------------------------------------------------------------------ */
 
 static size_t sums_scratch(const void *params, int buf)
 {
@@ -377,44 +433,14 @@ static size_t sums_scratch(const void *params, int buf)
     return buf == 8 ? sizeof(float) * 2 * (size_t)p->chunks * (size_t)p->c : 0;
 }
 
-/* Picks two dispatches: a lane per chunk and channel (or four channels), then a workgroup per
- * channel. */
-static bool pick_two(const char *four, const char *one, const char *combine, int c, int chunks,
-                     int level, struct pm_picks *out)
+bool pm_batch_norm_pick_two(const char *four, const char *one, const char *combine, int c,
+                            int chunks, int level, struct pm_picks *out)
 {
     if (!pick_four(four, one, c % 4 == 0, (size_t)chunks * (size_t)c, 0, level, out))
         return false;
     out->d[1] = (struct pm_dispatch){ .shader = combine, .spec = { 64, 1, 1 }, .specs = 3,
                                       .groups = { c > 65535 ? 65535 : (uint32_t)c, 1, 1 } };
     out->count = 2;
-    return true;
-}
-
-static struct pm_rows moments_of(const void *params)
-{
-    const struct batch_norm_stats_params *p = params;
-    return (struct pm_rows){ (size_t)p->rows, p->c };
-}
-
-/* If the moments are given, only the second dispatch is left. */
-static bool stats_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                       struct pm_picks *out)
-{
-    const struct batch_norm_stats_params *p = params;
-    int chunks = (p->rows + p->chunk - 1) / p->chunk;
-
-    (void)caps, (void)count;
-    if (p->moments && level > 0)
-        return false;
-    if (!pick_two("batch_norm_stats4", "batch_norm_stats", "batch_norm_stats_combine", p->c,
-                  chunks, level, out))
-        return false;
-    out->scratch[2] = stats_scratch(params, 2);
-    if (p->moments) {
-        out->d[0] = out->d[1];
-        out->count = 1;
-        out->variant = "moments";
-    }
     return true;
 }
 
@@ -462,11 +488,32 @@ static bool sums_pick(const struct pm_caps *caps, const void *params, size_t cou
         return pick_last(p, out);
     if (fits && level > last)
         level--;
-    if (!pick_two("batch_norm_sums4", "batch_norm_sums", "batch_norm_sums_combine", p->c, p->chunks,
-                  level, out))
+    if (!pm_batch_norm_pick_two("batch_norm_sums4", "batch_norm_sums", "batch_norm_sums_combine",
+                                p->c, p->chunks, level, out))
         return false;
     out->d[0].spec[3] = (uint32_t)p->act;
     out->scratch[8] = sums_scratch(params, 8);
+    return true;
+}
+
+static size_t valid_sums_scratch(const void *params, int buf)
+{
+    const struct batch_norm_valid_sums_params *p = params;
+    return buf == PART ? sizeof(float) * 2 * valid_chunks(p) * (size_t)p->c : 0;
+}
+
+static bool valid_sums_pick(const struct pm_caps *caps, const void *params, size_t count,
+                            int level, struct pm_picks *out)
+{
+    const struct batch_norm_valid_sums_params *p = params;
+
+    (void)caps, (void)count;
+    if (!pm_batch_norm_pick_two("batch_norm_valid_sums4", "batch_norm_valid_sums",
+                                "batch_norm_valid_sums_combine", p->c, (int)valid_chunks(p), level,
+                                out))
+        return false;
+    out->d[0].spec[3] = (uint32_t)p->act;
+    out->scratch[PART] = valid_sums_scratch(params, PART);
     return true;
 }
 
@@ -491,18 +538,18 @@ static bool dx_pick(const struct pm_caps *caps, const void *params, size_t count
     return pick_rows("batch_norm_dx4", "batch_norm_dx", params, level, out);
 }
 
-static double stats_flops(const void *params, size_t count)
-{
-    const struct batch_norm_stats_params *p = params;
-    (void)count;
-    return 4.0 * (p->moments ? (p->rows + PM_MOMENT_ROWS - 1) / PM_MOMENT_ROWS : p->rows) * p->c;
-}
-
 static double sums_flops(const void *params, size_t count)
 {
     const struct batch_norm_sums_params *p = params;
     (void)count;
     return 6.0 * p->rows * p->c;
+}
+
+static double valid_sums_flops(const void *params, size_t count)
+{
+    const struct batch_norm_valid_sums_params *p = params;
+    (void)count;
+    return 6.0 * p->examples * p->crops * p->crop_rows * p->c;
 }
 
 static double rows_flops(const void *params, size_t count)
@@ -512,18 +559,9 @@ static double rows_flops(const void *params, size_t count)
     return 6.0 * p->rows * p->c;
 }
 
-const struct pm_kernel pm_row_batch_norm_stats = {
-    .name = "batch_norm_stats", .bufs = "r?:x r?:moments t:part w:mean w:rstd w:var",
-    .params_size = sizeof(struct batch_norm_stats_params), .cpu_all = stats_cpu,
-    .moments = offsetof(struct batch_norm_stats_params, moments) + 1, .moments_of = moments_of,
-    .cpu_scratch = stats_scratch, .pick = stats_pick, .flops = stats_flops,
-};
-const struct pm_kernel pm_row_batch_norm_rstd = {
-    .name = "batch_norm_rstd", .bufs = "r:var w:rstd",
-    .params_size = sizeof(struct batch_norm_stats_params), .cpu = rstd_cpu,
-};
 const struct pm_kernel pm_row_batch_norm_apply = {
-    .name = "batch_norm_apply", .bufs = "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y",
+    .name = "batch_norm_apply",
+    .bufs = "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y r?:count",
     .inplace = "y=x,y=residual", .params_size = sizeof(struct batch_norm_params),
     .cpu = apply_cpu, .grain = 32, .pick = apply_pick, .flops = rows_flops,
 };
@@ -535,9 +573,19 @@ const struct pm_kernel pm_row_batch_norm_sums = {
     .accumulate = offsetof(struct batch_norm_sums_params, accumulate) + 1, .cpu_all = sums_cpu,
     .cpu_scratch = sums_scratch, .pick = sums_pick, .flops = sums_flops,
 };
+const struct pm_kernel pm_row_batch_norm_valid_sums = {
+    .name = "batch_norm_valid_sums",
+    .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r:count t:part w:sums "
+            "u?:dbeta u?:dgamma",
+    .params_size = sizeof(struct batch_norm_valid_sums_params),
+    .accumulate = offsetof(struct batch_norm_valid_sums_params, accumulate) + 1,
+    .cpu_all = valid_sums_cpu, .cpu_scratch = valid_sums_scratch, .pick = valid_sums_pick,
+    .flops = valid_sums_flops,
+};
 const struct pm_kernel pm_row_batch_norm_dx = {
     .name = "batch_norm_dx",
-    .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual",
+    .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual "
+            "r?:count",
     .inplace = "dx=dy", .params_size = sizeof(struct batch_norm_params), .cpu = dx_cpu,
     .grain = 32, .pick = dx_pick, .flops = rows_flops,
 };

@@ -311,7 +311,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_conv_call(c, fwd_row(n), &p, n->x, n->saved[WEIGHTS], z);
     pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
             PM_BUFS(z, n->saved[CENTER], n->saved[SCALE], PM_NO_TENSOR,
-                    at(n->w, pm_quantized_places(cfg).beta), PM_NO_TENSOR, n->y));
+                    at(n->w, pm_quantized_places(cfg).beta), PM_NO_TENSOR, n->y, PM_NO_TENSOR));
 }
 
 /* Computes dbeta and, from dy, the gradient of the sums. *sums are those of
@@ -339,7 +339,8 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
     pm_call(c, &pm_row_batch_norm_sums, pm_count(n->y), &s,
             PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, *sums, dbeta, none, none));
     pm_call(c, &pm_row_batch_norm_dx, (size_t)a.rows, &a,
-            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, dz, none));
+            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, dz, none,
+                    none));
     return dz;
 }
 
@@ -372,7 +373,7 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
         return none;
     const struct pm_tensor dplain = pm_temp(c, n->y.shape, PM_F32);
     pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
-            PM_BUFS(n->saved[PLAIN], mean, q, none, p0, none, dplain));
+            PM_BUFS(n->saved[PLAIN], mean, q, none, p0, none, dplain, none));
     return dplain;
 }
 

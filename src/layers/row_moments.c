@@ -58,28 +58,37 @@ PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const flo
     }
 }
 
-PM_CLONES static void add_chunks(void *ctx, size_t begin, size_t end)
+PM_CLONES static void add_chunk(const float *x, int rows, int c, float *part)
 {
-    const struct task *t = ctx;
-    int length = t->length, c = t->size.channels;
     float mean[BLOCK], m2[BLOCK];
 
+    for (int block = 0; block < c; block += BLOCK, x += BLOCK) {
+        int width = c - block < BLOCK ? c - block : BLOCK;
+
+        memset(mean, 0, sizeof mean);
+        memset(m2, 0, sizeof m2);
+        add_rows(x, (size_t)c, rows, width, x, mean, m2);
+        for (int k = 0; k < width; k++)
+            part[block + k] = x[k] + mean[k];
+        memcpy(part + c + block, m2, sizeof *m2 * (size_t)width);
+    }
+}
+
+void pm_chunk_moments(const float *x, int rows, int c, float *part)
+{
+    add_chunk(x, rows, c, part);
+}
+
+static void add_chunks(void *ctx, size_t begin, size_t end)
+{
+    const struct task *t = ctx;
+    const size_t length = (size_t)t->length, c = (size_t)t->size.channels;
+
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk * (size_t)length, left = t->size.rows - first;
-        int rows = left < (size_t)length ? (int)left : length;
-        float *part = t->part + chunk * 2 * (size_t)c;
+        const size_t first = chunk * length, left = t->size.rows - first;
 
-        for (int block = 0; block < c; block += BLOCK) {
-            const float *x = t->x + first * (size_t)c + block;
-            int width = c - block < BLOCK ? c - block : BLOCK;
-
-            memset(mean, 0, sizeof mean);
-            memset(m2, 0, sizeof m2);
-            add_rows(x, c, rows, width, x, mean, m2);
-            for (int k = 0; k < width; k++)
-                part[block + k] = x[k] + mean[k];
-            memcpy(part + c + block, m2, sizeof *m2 * (size_t)width);
-        }
+        add_chunk(t->x + first * c, (int)(left < length ? left : length), (int)c,
+                  t->part + chunk * 2 * c);
     }
 }
 

@@ -8,5 +8,7 @@
  * last may be shorter) the mean of each channel, and the sum of squared distances from it. Runs on
  * all threads of the caller (pm_parallel). */
 void pm_row_moments(const float *x, struct pm_rows size, int length, float *part);
+/* The same for one chunk of `rows` rows, at least one; part [2][c]. */
+void pm_chunk_moments(const float *x, int rows, int c, float *part);
 
 #endif

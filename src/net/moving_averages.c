@@ -29,6 +29,8 @@ static void update_channels(const uint32_t *at, int first, int end, const float 
     memcpy(&rate, at + 5, sizeof rate);
     memcpy(&factor, at + 6, sizeof factor);
     for (int k = first; k < end; k++) {
+        if (variance[k] < 0) /* of no values */
+            continue;
         moving_mean[k] -= rate * (moving_mean[k] - mean[k]);
         moving_variance[k] -= rate * (moving_variance[k] - variance[k] * factor);
     }
