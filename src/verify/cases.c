@@ -163,6 +163,18 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
       "{'name':'c','layer':'fully_connected','units':300},"
       "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'fully_connected','units':5}]" },
+    { "normalised_valid", PM_SHAPE4(2, 6, 8, 4), "", false, /* 48 rows, of which 30 may count */
+      "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"
+      "{'name':'s','layer':'reshape','shape':[0,-1,4],'inputs':['images']},"
+      "{'name':'n','layer':'suppress','max_detections_per_class':20,"
+      "'max_total_detections':30,'inputs':['b','s']},"
+      "{'name':'c','layer':'conv2d','filters':8,'kernel':3,'bias':false,'inputs':['images']},"
+      "{'name':'r','layer':'reshape','shape':[-1,8]},"
+      "{'name':'d','layer':'batch_norm','activation':'relu','inputs':['r','n:3']},"
+      "{'name':'e','layer':'batch_norm','activation':'hard_swish','inputs':['d','r','n:3']},"
+      "{'name':'f','layer':'fully_connected','units':7,'bias':false},"
+      "{'name':'g','layer':'batch_norm','inputs':['f','n:3']},"
+      "{'name':'h','layer':'batch_norm','activation':'sigmoid','inputs':['g','f','n:3']}]" },
     { "pools_four", PM_SHAPE4(2, 20, 19, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'max_pool','kernel':3,'stride':2},"
