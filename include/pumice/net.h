@@ -54,6 +54,11 @@ struct pm_net {
      * searches these nodes first. A detector builds the layers of a classifier this way. Borrowed
      * while it is set; NULL: none. */
     const char *prefix;
+    /* While this is set, the named nets' batch norms count only the valid rows of their maps
+     * [n R, h, w, c]: the node is I32 [n], and the first valid_rows[i] rows of example i are valid.
+     * A frozen batch norm ignores it. Set it where a net reads the crops of a two-stage detector.
+     * Borrowed while it is set; NULL: all rows count. */
+    struct pm_node *valid_rows;
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale. A net that builds a pyramid of several scales builds only this scale. */
     struct pm_eval_scale eval_scale;
@@ -109,7 +114,8 @@ struct pm_heads;
  *     layer of its own. Without an activation and before a sum it is CONV/conv_quant. It is also
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
- * Everything else computes with floats as before. delay: as in the layers' option. */
+ * Everything else computes with floats as before. delay: as in the layers' option. Returns
+ * PM_ECONFIG if the net cannot be quantised, for example because a batch norm counts valid rows. */
 int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads);
 
 /* ---- named nets ------------------------------------------------------------------------ */

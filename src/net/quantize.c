@@ -289,6 +289,15 @@ static void count_readers(struct rewriting *r, const struct pm_heads *heads)
         r->at[heads->list[i].node->index].readers++;
 }
 
+/* Whether a node is a batch norm that reads the number of valid rows. */
+static bool counts_rows(const struct pm_node *n)
+{
+    for (int i = 1; i < n->inputs && is(n, "batch_norm"); i++)
+        if (n->in[i]->out_type == PM_I32)
+            return true;
+    return false;
+}
+
 static int check(const struct pm_net *net, int first, const struct pm_heads *heads)
 {
     const int scales = pm_heads_count(heads, PM_HEAD_SCALE);
@@ -302,6 +311,13 @@ static int check(const struct pm_net *net, int first, const struct pm_heads *hea
         if (is(net->nodes[i], "quantized_conv2d") || is(net->nodes[i], "fake_quant"))
             return pm_fail(PM_ECONFIG,
                            "model.quantize_delay: %s is quantised already: set it to -1",
+                           net->nodes[i]->name);
+    for (int i = first; i < net->count; i++)
+        if (counts_rows(net->nodes[i]))
+            return pm_fail(PM_ECONFIG,
+                           "model.quantize_delay: the batch norm %s counts only valid rows, which "
+                           "a quantised convolution cannot do: set model.batch_norm_train to "
+                           "false, or quantize_delay to -1",
                            net->nodes[i]->name);
     return net->error;
 }

@@ -128,7 +128,7 @@ const char *pm_nets_activation(const struct pm_nets_options *o, const char *own)
 
 /* Builds batch norm as the options request. rest: its further options, "scale=false
  * activation=relu"; with an override, neither scale nor center. residual is added before the
- * activation; may be NULL. */
+ * activation; may be NULL. net->valid_rows becomes its input `count`, unless it is frozen. */
 struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
                                    const char *name, struct pm_node *x, struct pm_node *residual,
                                    const char *rest);

@@ -61,8 +61,14 @@ struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_opti
     const struct pm_nets_override *v = o->override;
     const char *scale = v && !v->scale ? " scale=false" : "";
     const char *center = v && !v->center ? " center=false" : "";
+    struct pm_node *in[3] = { x };
+    int inputs = 1;
 
-    return pm_net_add_many(net, name, (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
+    if (residual)
+        in[inputs++] = residual;
+    if (net->valid_rows && o->batch_norm_train)
+        in[inputs++] = net->valid_rows;
+    return pm_net_add_many(net, name, in, inputs,
                            "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s frozen=%s "
                            "%s%s%s", o->batch_norm_decay, epsilon_of(o),
                            o->moving_variance ? "biased" : "unbiased",
