@@ -57,9 +57,11 @@ static struct pm_node *predict(const struct pm_second_stage *s, const struct pm_
 static void build(struct pm_second_stage *s, const struct pm_second_predictor *p)
 {
     const int boxes = p->share_box_across_classes ? 1 : s->classes;
-    struct pm_node *features = pm_second_stage_features(s, crops_of(s)), *x;
     struct pm_net *net = s->ssd.net;
+    struct pm_node *features, *x;
 
+    net->valid_rows = s->regions->count;
+    features = pm_second_stage_features(s, crops_of(s));
     x = pm_net_add(net, PM_SECOND_SCOPE "AvgPool", features, "global_pool");
     x = pm_net_add(net, PM_SECOND_SCOPE "flatten", x, "flatten");
     pm_heads_add(net, s->heads, "box_codes",
@@ -68,6 +70,7 @@ static void build(struct pm_second_stage *s, const struct pm_second_predictor *p
                  predict(s, p, PM_SECOND_SCOPE "ClassPredictor", s->classes + 1, x));
     if (p->predict_instance_masks)
         pm_second_stage_masks(s, p, features);
+    net->valid_rows = NULL;
 }
 
 const struct pm_second_predictor_row pm_second_predictor_mask_rcnn = {
