@@ -1,5 +1,6 @@
 /* The losses of class scores. x is a score, z its target. */
 #include "lib/detection_loss.glsl"
+#include "lib/log1p.glsl"
 
 /* The weight of an anchor: 0 if it is ignored; NaN if its match is not valid. */
 float anchor_weight(uint row, int g)
@@ -60,15 +61,6 @@ float softmax_target(uint row, int g, int column, float lse)
     return (p.flags & DETECTION_LOGITS) != 0 ? exp(z * p.a - lse) : z;
 }
 
-/* ln(1 + t) for t in 0..1. GLSL has no log1p, and log(1 + t) loses small t. */
-float log_one_plus(float t)
-{
-    float s = t / (2.0 + t), q = s * s;
-
-    return 2.0 * s * (1.0 + q * (1.0 / 3.0 + q * (1.0 / 5.0 + q * (1.0 / 7.0 + q * (1.0 / 9.0 +
-           q * (1.0 / 11.0 + q * (1.0 / 13.0 + q * (1.0 / 15.0))))))));
-}
-
 struct Score {
     float p, q; /* probability and 1 - probability */
     float entropy;
@@ -84,7 +76,7 @@ Score score_of(float x, float z)
         s.target = p.a * z + (1.0 - p.a) * s.p;
     if (p.kind == DETECTION_BOOTSTRAPPED_HARD)
         s.target = p.a * z + (1.0 - p.a) * (x > 0.0 ? 1.0 : 0.0);
-    s.entropy = max(x, 0.0) - x * s.target + log_one_plus(e);
+    s.entropy = max(x, 0.0) - x * s.target + log1p(e);
     return s;
 }
 

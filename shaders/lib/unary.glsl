@@ -3,6 +3,7 @@
 #define PM_UNARY_GLSL
 
 #include "lib/activation.glsl"
+#include "lib/log1p.glsl"
 
 const int UNARY_ELU = 0, UNARY_CELU = 1, UNARY_SELU = 2, UNARY_SOFTPLUS = 3, UNARY_SOFTSIGN = 4,
           UNARY_EXP = 5, UNARY_LOG = 6, UNARY_SQRT = 7, UNARY_RECIPROCAL = 8, UNARY_ABS = 9,
@@ -26,20 +27,6 @@ float log_of(float x)
     if (x < 1.17549435e-38)
         y = intBitsToFloat(x < 0.0 ? 0x7fc00000 : 0xff800000);
     return x < intBitsToFloat(0x7f800000) ? y : x;
-}
-
-float log1p(float e)
-{
-    float s = e / (2.0 + e), t = s * s, y = 2.0 / 15.0;
-
-    y = y * t + 2.0 / 13.0;
-    y = y * t + 2.0 / 11.0;
-    y = y * t + 2.0 / 9.0;
-    y = y * t + 2.0 / 7.0;
-    y = y * t + 2.0 / 5.0;
-    y = y * t + 2.0 / 3.0;
-    y = y * t + 2.0;
-    return s * y;
 }
 
 float erf(float x)

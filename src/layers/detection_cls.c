@@ -77,22 +77,6 @@ PM_INLINE void targets_of(const struct pm_args *a, const struct row *r, int firs
 
 /* ---- the losses of n columns ------------------------------------------------------------ */
 
-/* ln(1 + t) for t in 0..1: 2 artanh(t / (2 + t)) with an error of 2e-8 of it. */
-PM_INLINE float log_one_plus(float t)
-{
-    const float s = t / (2 + t), q = s * s;
-    float y = 1.0f / 15;
-
-    y = y * q + 1.0f / 13;
-    y = y * q + 1.0f / 11;
-    y = y * q + 1.0f / 9;
-    y = y * q + 1.0f / 7;
-    y = y * q + 1.0f / 5;
-    y = y * q + 1.0f / 3;
-    y = y * q + 1;
-    return 2 * s * y;
-}
-
 struct score { float p, q, entropy, target; };
 
 /* a: p->a */
@@ -105,7 +89,7 @@ PM_INLINE struct score score_of(int kind, float a, float x, float z)
         s.target = a * z + (1 - a) * s.p;
     if (kind == DETECTION_BOOTSTRAPPED_HARD)
         s.target = a * z + (1 - a) * (x > 0 ? 1.0f : 0.0f);
-    s.entropy = (x < 0 ? 0 : x) - x * s.target + log_one_plus(e);
+    s.entropy = (x < 0 ? 0 : x) - x * s.target + pm_log1pf(e);
     return s;
 }
 

@@ -59,21 +59,6 @@ PM_INLINE float pm_logf(float x)
     return x < INFINITY ? y : x; /* infinity and NaN are returned unchanged */
 }
 
-/* log(1 + e) for e in 0..1: 2 artanh(e / (2 + e)). */
-PM_INLINE float pm_log1pf(float e)
-{
-    float s = e / (2 + e), t = s * s, y = 2.0f / 15;
-
-    y = y * t + 2.0f / 13;
-    y = y * t + 2.0f / 11;
-    y = y * t + 2.0f / 9;
-    y = y * t + 2.0f / 7;
-    y = y * t + 2.0f / 5;
-    y = y * t + 2.0f / 3;
-    y = y * t + 2;
-    return s * y;
-}
-
 /* An odd polynomial below 0.95, 1 - e^(a polynomial for log erfc) above. Both are fitted by least
  * squares on Chebyshev points; the error is below 2e-9. */
 PM_INLINE float pm_erff(float x)

@@ -34,6 +34,21 @@ PM_INLINE float pm_expf(float x)
     return x < -87.0f ? 0.0f : p;
 }
 
+/* log(1 + e) for e in 0..1: 2 artanh(e / (2 + e)) with an error of 2e-8 of it. */
+PM_INLINE float pm_log1pf(float e)
+{
+    float s = e / (2 + e), t = s * s, y = 2.0f / 15;
+
+    y = y * t + 2.0f / 13;
+    y = y * t + 2.0f / 11;
+    y = y * t + 2.0f / 9;
+    y = y * t + 2.0f / 7;
+    y = y * t + 2.0f / 5;
+    y = y * t + 2.0f / 3;
+    y = y * t + 2;
+    return s * y;
+}
+
 /* Sum and maximum of n >= 1 values, in an order that depends on n alone. There are 16 partial
  * results, one per remainder of the index, so that vectors of any width work. */
 PM_INLINE float pm_row_sum(const float *x, int n)
