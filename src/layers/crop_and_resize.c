@@ -258,7 +258,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     if (read(n, &p)) /* infer() checked it */
         return;
-    pm_crops_places(n, c, &p);
+    pm_crops_places(n, c, &p, n->xs[1], pm_crops_count(n));
     pm_call(c, &fwd, (size_t)p.boxes * (size_t)p.rows, &p,
             PM_BUFS(n->x, n->saved[0], n->saved[1], n->y));
 }

@@ -76,7 +76,8 @@ void pm_crops_parts(int samples, int bins, float *part)
     }
 }
 
-void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_params *p)
+void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_params *p,
+                     struct pm_tensor boxes, struct pm_tensor count)
 {
     const struct pm_shape shape = PM_SHAPE2(p->boxes, p->rows + p->cols);
     const struct pm_tensor place = pm_save(c, n, 0, shape, PM_I32);
@@ -86,7 +87,7 @@ void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_pa
     pm_crops_parts(p->rows, p->bins_h, part);
     pm_crops_parts(p->cols, p->bins_w, part + p->rows);
     pm_call(c, &places, pm_count(place), p,
-            PM_BUFS(n->xs[1], n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR,
+            PM_BUFS(boxes, count,
                     pm_calls_constant(c, "parts", part, PM_SHAPE1(p->rows + p->cols), PM_F32),
                     place, weight));
 }

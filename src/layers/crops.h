@@ -1,11 +1,11 @@
 /* crops: where the samples of boxes lie on a map. The layers crop_and_resize and sensitive_crops
- * share it.
+ * share it. mask_loss uses only the places.
  *
- * Inputs of both layers: a map [n,H,W,..]; boxes [n,R,4], which are ymin, xmin, ymax, xmax in 0..1
- * of the map, where 0 is the centre of the first row or column and 1 that of the last; optional:
- * count I32 [n], the number of valid boxes of each image. A box has rows x cols samples, and along
- * each axis they are divided into bins of equal size. A bin is an equal part of the box. Its k-th
- * of c samples is at
+ * Inputs of the two layers: a map [n,H,W,..]; boxes [n,R,4], which are ymin, xmin, ymax, xmax in
+ * 0..1 of the map, where 0 is the centre of the first row or column and 1 that of the last;
+ * optional: count I32 [n], the number of valid boxes of each image. A box has rows x cols samples,
+ * and along each axis they are divided into bins of equal size. A bin is an equal part of the box.
+ * Its k-th of c samples is at
  *     s = low + (bin + k / (c - 1)) / bins * (high - low)    c = 1: (bin + 1/2) / bins
  * with low = ymin (H - 1) and high = ymax (H - 1), on columns likewise. So corners are aligned, and
  * with one bin this is the rule of TensorFlow's crop_and_resize. A sample outside 0..H-1 is 0. All
@@ -34,14 +34,21 @@ int pm_crops_read(const struct pm_node *n, struct pm_ints size, const struct pm_
 /* Fills part[0..samples-1], the samples' places in the box along one axis: 0 is its low side, 1 its
  * high side. bins divides samples, which are at most PM_CROP_MOST_SIDE. */
 void pm_crops_parts(int samples, int bins, float *part);
-/* Appends the call that finds the samples' places, and saves its results for backward().
+/* The input count of both layers; PM_NO_TENSOR: all boxes are valid. */
+static inline struct pm_tensor pm_crops_count(const struct pm_node *n)
+{
+    return n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR;
+}
+/* Appends the call that finds the places of the samples of boxes, and saves its results for
+ * backward(). count as above, or PM_NO_TENSOR.
  * saved[0]: I32 [boxes, rows + cols], for each sample of a box, rows first, the cell before it, or
  *           -1 if the sample is outside the map;
  * saved[1]: F32, the same shape, the weight of the next cell in 0..1. The cell before has the
  *           weight 1 - this.
  * A sample on the last of several cells has the cell before it and the weight 1. An axis of one
  * cell has no next cell; the weight is 0 there. Samples outside have the weight 0. */
-void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_params *p);
+void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_params *p,
+                     struct pm_tensor boxes, struct pm_tensor count);
 
 /* The weight of a cell in a sample with this place and weight. */
 static inline float pm_crops_weight(int place, float weight, int cell)

@@ -247,7 +247,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     if (read(n, &p)) /* infer() checked it */
         return;
-    pm_crops_places(n, c, &p);
+    pm_crops_places(n, c, &p, n->xs[1], pm_crops_count(n));
     bins = pm_save(c, n, 2, PM_SHAPE2(p.boxes, (int)table_of(&p)), PM_F32);
     pm_call(c, &weights, pm_count(bins), &p, PM_BUFS(n->saved[0], n->saved[1], bins));
     pm_call(c, &fwd, (size_t)p.boxes, &p, PM_BUFS(n->x, n->saved[0], bins, n->y));
