@@ -20,8 +20,8 @@ struct verify_case {
     bool forward_only;
     const char *loss_layer; /* NULL: softmax_cross_entropy. detection_loss reads the nodes boxes_1,
                              * boxes_2, classes_1, classes_2 and anchors, box_classifier_loss codes
-                             * and logits. Others have float targets: degrees of two classes, or
-                             * values like the output's. */
+                             * and logits, mask_loss logits. Others have float targets: degrees of
+                             * two classes, or values like the output's. */
 };
 
 /* A detector of two maps, without the end of the list. */
@@ -230,6 +230,9 @@ static const struct verify_case cases[] = {
       "{'name':'codes','layer':'reshape','shape':[-1,16]},"
       "{'name':'z','layer':'conv2d','filters':5,'kernel':1,'inputs':['images']},"
       "{'name':'logits','layer':'reshape','shape':[-1,5]}]", .loss_layer = "box_classifier_loss" },
+    { "masks", PM_SHAPE4(2, 5, 7, 4), "width=37", false,
+      "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
+      "{'name':'logits','layer':'reshape','shape':[-1,5,7,4]}]", .loss_layer = "mask_loss" },
     { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
       ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
       "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
@@ -502,6 +505,41 @@ static void add_second_stage(struct pm_net *net, const struct verify_case *c)
                     "%s %s", c->loss_layer, c->loss);
 }
 
+/* The boxes of an image are as many as the logits have maps for it. */
+static void add_mask_loss(struct pm_net *net, const struct verify_case *c)
+{
+    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
+    const struct pm_values any = { .low = INT32_MIN, .high = INT32_MAX };
+    const int n = c->images.dim[0];
+    struct pm_node *logits = pm_net_find(net, "logits");
+    const int rows = logits->out_shape.dim[0] / n;
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){
+        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
+        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
+                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
+        add_input(net, "truth_masks", PM_SHAPE4(n, TRUTHS, 9, 2), PM_U32, any),
+        add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
+                  (struct pm_values){ .high = CLASSES - 1 }),
+        add_input(net, "truth_mask_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
+                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 6,
+        "%s %s", c->loss_layer, c->loss);
+}
+
+static void add_loss_of(struct pm_net *net, const struct verify_case *c, struct pm_node *main)
+{
+    const char *layer = c->loss_layer ? c->loss_layer : "";
+
+    if (strcmp(layer, "detection_loss") == 0)
+        add_detection_loss(net, c);
+    else if (strcmp(layer, "box_classifier_loss") == 0)
+        add_second_stage(net, c);
+    else if (strcmp(layer, "mask_loss") == 0)
+        add_mask_loss(net, c);
+    else if (!c->forward_only)
+        add_loss(net, c, main);
+}
+
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
     const struct verify_case *c = ctx;
@@ -515,12 +553,8 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     shape.dim[0] = batch;
     PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
                             &heads));
-    if (!net->error && c->loss_layer && strcmp(c->loss_layer, "detection_loss") == 0)
-        add_detection_loss(net, c);
-    else if (!net->error && c->loss_layer && strcmp(c->loss_layer, "box_classifier_loss") == 0)
-        add_second_stage(net, c);
-    else if (!c->forward_only)
-        add_loss(net, c, pm_heads_main(&heads));
+    if (!net->error)
+        add_loss_of(net, c, pm_heads_main(&heads));
     PM_TRY(net->error);
     *out = net, net = NULL;
 out:
