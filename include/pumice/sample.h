@@ -40,6 +40,7 @@ struct pm_sample {
     const int *mirrored; /* [points]: after mirroring, k becomes mirrored[k]; NULL: no change */
     const int32_t *labels; /* class numbers of the label map, >= 1 */
     const float *weights;  /* of the objects' losses */
+    const float *mask_weights; /* of the losses of their masks */
     const float *scores;   /* [objects][score_count]: soft labels */
     int score_count;
     const size_t *from; /* result of pm_placed_objects: index in the lists before */

@@ -114,7 +114,7 @@ static void paint(const struct canvas *c, const struct pm_image8 *im, struct pla
 
 /* The lists of the result, with room for all objects. */
 struct lists {
-    float *boxes, *keypoints, *scores, *weights;
+    float *boxes, *keypoints, *scores, *weights, *mask_weights;
     uint8_t *masks;
     int32_t *labels;
     size_t *from;
@@ -182,6 +182,8 @@ static void add_object(const struct mosaic_cfg *cfg, const struct canvas *c, str
         memcpy(l->scores + scores * n, s->scores + scores * i, scores * sizeof *l->scores);
     l->labels[n] = s->labels ? s->labels[i] : 0;
     l->weights[n] = s->weights ? s->weights[i] : 1;
+    if (s->mask_weights)
+        l->mask_weights[n] = s->mask_weights[i];
     l->from[n] = from + i;
     l->count++;
 }
@@ -198,6 +200,7 @@ static struct lists lists_of(const struct pm_sample *s, size_t most, size_t pixe
         .masks = s->masks || s->runs ? pm_arena_alloc(a, pixels * most + 1) : NULL,
         .scores = s->scores ? pm_arena_alloc(a, scores * most * sizeof(float) + 1) : NULL,
         .weights = pm_arena_alloc(a, most * sizeof(float) + 1),
+        .mask_weights = s->mask_weights ? pm_arena_alloc(a, most * sizeof(float) + 1) : NULL,
         .labels = pm_arena_alloc(a, most * sizeof(int32_t) + 1),
         .from = pm_arena_alloc(a, most * sizeof(size_t) + 1),
     };
@@ -233,6 +236,7 @@ void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
     *out = (struct pm_sample){ .picture = picture, .objects = l.count, .boxes = l.boxes,
                                .masks = l.masks, .keypoints = l.keypoints, .points = in[0].points,
                                .mirrored = in[0].mirrored, .labels = l.labels,
-                               .weights = l.weights, .scores = l.scores,
+                               .weights = l.weights, .mask_weights = l.mask_weights,
+                               .scores = l.scores,
                                .score_count = in[0].score_count, .from = l.from };
 }

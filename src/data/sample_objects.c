@@ -208,6 +208,7 @@ static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sam
     float *keypoints = s->keypoints ? pm_arena_alloc(a, points * n * sizeof *boxes + 1) : NULL;
     float *soft = s->scores ? pm_arena_alloc(a, scores * n * sizeof *boxes + 1) : NULL;
     float *weights = pm_arena_alloc(a, n * sizeof *weights + 1);
+    float *of_masks = s->mask_weights ? pm_arena_alloc(a, n * sizeof *of_masks + 1) : NULL;
     int32_t *labels = pm_arena_alloc(a, n * sizeof *labels + 1);
     size_t *from = pm_arena_alloc(a, n * sizeof *from + 1);
 
@@ -220,6 +221,8 @@ static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sam
             memcpy(keypoints + points * i, at->points, points * sizeof(float));
         if (soft && scores)
             memcpy(soft + scores * i, at->scores, scores * sizeof(float));
+        if (of_masks)
+            of_masks[i] = s->mask_weights[at->from];
         labels[i] = at->label;
         weights[i] = at->weight;
         from[i] = at->from;
@@ -227,7 +230,8 @@ static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sam
     *out = (struct pm_sample){ .objects = n, .boxes = boxes, .keypoints = keypoints,
                                .points = s->points, .mirrored = s->mirrored,
                                .labels = s->labels ? labels : NULL,
-                               .weights = s->weights ? weights : NULL, .scores = soft,
+                               .weights = s->weights ? weights : NULL,
+                               .mask_weights = of_masks, .scores = soft,
                                .score_count = s->score_count, .from = from };
 }
 

@@ -64,7 +64,7 @@ struct scene {
     struct pm_input input;
     struct pm_image8 im;
     uint8_t pixels[HEIGHT * WIDTH * 3], masks[OBJECTS * HEIGHT * WIDTH];
-    float boxes[OBJECTS * 4], points[OBJECTS * POINTS * 2];
+    float boxes[OBJECTS * 4], points[OBJECTS * POINTS * 2], mask_weights[OBJECTS];
     struct pm_runs runs[OBJECTS]; /* the masks; in the arena */
     struct pm_sample sample, out;
     struct pm_placed placed;
@@ -98,13 +98,21 @@ static void draw_scene(struct scene *s)
     for (int i = 0; i < OBJECTS; i++) {
         struct pm_runs made;
 
+        s->mask_weights[i] = (float)(i + 1) / 2;
         pm_runs_encode(s->masks + i * HEIGHT * WIDTH, HEIGHT, WIDTH, &made);
         s->runs[i] = pm_runs_copy(s->arena, &made);
         pm_runs_free(&made);
     }
     s->sample = (struct pm_sample){ .picture = &s->im, .objects = OBJECTS, .boxes = s->boxes,
                                     .masks = s->masks, .keypoints = s->points, .points = POINTS,
-                                    .mirrored = sides };
+                                    .mirrored = sides, .mask_weights = s->mask_weights };
+}
+
+/* Masks keep the weights of their objects. */
+static void compare_weights(const struct scene *s, const struct pm_sample *out)
+{
+    for (size_t i = 0; i < out->objects; i++)
+        assert_true(out->mask_weights[i] == s->mask_weights[out->from[i] % OBJECTS]);
 }
 
 static void open_scene(struct scene *s, const char *list)
@@ -149,6 +157,7 @@ static void place_scene(struct scene *s, uint32_t example)
     if (pm_place(&s->input, &sample, &o, &s->placed) < 0)
         fail_msg("%s", pm_error_text());
     pm_placed_objects(&s->placed, &sample, s->arena, &s->out);
+    compare_weights(s, &s->out);
     pm_placed_picture(&s->placed, &s->im, s->picture);
 }
 
@@ -316,6 +325,7 @@ static void mosaic(void **state)
         assert_true(pm_mosaic_draw(s.input.augment, 1, 2, n, 9, &d));
         /* The input has the picture's size, so the pictures keep theirs. */
         pm_mosaic_make(s.input.augment, &d, in, (struct pm_frame){ HEIGHT, WIDTH }, a, &out);
+        compare_weights(&s, &out);
         for (int at = 0; at < 4 * HEIGHT * WIDTH; at++)
             for (size_t i = 0; i < out.objects; i++)
                 if (out.masks[i * 4 * HEIGHT * WIDTH + (size_t)at])

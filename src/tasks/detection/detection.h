@@ -280,8 +280,8 @@ int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_r
 /* ---- true objects (detection_truths.c) ----------------------------------------------------- */
 
 /* True objects of one picture; host data of the loader. Evaluation: all with an area, in pixels of
- * the file. Training, only with data.num_keypoints or data.instance_masks: those of the fields'
- * rows, in their order, in pixels of the input; boxes are not clipped to it. */
+ * the file. Training, only with data.num_keypoints: those of the fields' rows, in their order, in
+ * pixels of the input; boxes are not clipped to it. */
 struct pm_detection_truths {
     int height, width;            /* of the upright picture */
     char *name, *file;            /* owned: its id and its file's name, or NULL */
@@ -291,8 +291,6 @@ struct pm_detection_truths {
     int verified_count;
     int points;                   /* data.num_keypoints */
     float *keypoints;             /* [count][points][2], owned: y, x; NAN: not labelled; or NULL */
-    uint8_t *masks;               /* training: [count][height][width], owned: 1 in the object; or
-                                   * NULL */
     struct pm_runs *runs;         /* evaluation: [record_objects], owned: the masks, those of the
                                    * listed objects first; one without runs is not annotated; or
                                    * NULL */
@@ -319,9 +317,12 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
  * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
  * box), matches I32 [N] (matching.h), normalizer F32 scalar, see pm_detection_has_normalizer: with
  * loss.minibatch_sampler the example's number of anchors that count, else the sum of the weights of
- * all matched anchors of the whole batch; at least 1. In evaluation, if the preprocessing pads, the
- * last field is windows F32 [4]: the part of the input that the picture fills, as ymin, xmin, ymax,
- * xmax in 0..1. */
+ * all matched anchors of the whole batch; at least 1. In training with data.instance_masks the last
+ * fields are truth_masks U32 [M, height, words], the masks of the true boxes in the input, packed
+ * by data/mask_bits.h, and truth_mask_weights F32 [M]: the record's weight of the mask, or 0 if the
+ * object is a crowd, has no mask, or its mask has no pixel in the input. Masks of rows without a
+ * box are 0. In evaluation, if the preprocessing pads, the last field is windows F32 [4]: the part
+ * of the input that the picture fills, as ymin, xmin, ymax, xmax in 0..1. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
@@ -341,6 +342,14 @@ void pm_detection_measure_batch(const struct pm_task *t, const struct pm_batch *
 /* Returns the anchors for this frame, or NULL if no training picture has it. */
 const struct pm_detection_anchors *pm_detection_anchors_of(const struct pm_task *t,
                                                            struct pm_frame frame);
+/* detection_masks.c: adds the fields truth_masks and truth_mask_weights. */
+void pm_detection_mask_fields(const struct pm_task *t, struct pm_frame frame,
+                              struct pm_field_list *out);
+/* Writes both fields: the masks of the objects from[count] of a placed training sample, in this
+ * order, then zeros. count <= data.max_boxes. */
+void pm_detection_write_masks(const struct pm_task *t, const struct pm_sample *placed,
+                              struct pm_frame frame, const size_t *from, size_t count,
+                              uint32_t *masks, float *weights);
 /* Brings boxes of the net's input, for a picture of height x width pixels in a frame, back to the
  * picture: [count][4] in pixels, clipped to it. A box in the padding has no area then. PM_EDATA if
  * the picture cannot be placed. */

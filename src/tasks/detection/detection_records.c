@@ -220,6 +220,11 @@ static int add_members(const struct pm_task *t, const struct pm_objects *o, cons
         runs[i] = copy;
     }
     out->runs = runs;
+    float *weights = pm_arena_alloc(a, o->count * sizeof *weights + 1);
+
+    for (size_t i = 0; i < o->count; i++)
+        weights[i] = o->item[i].is_crowd ? 0 : o->item[i].mask_weight;
+    out->mask_weights = weights;
     return err;
 }
 

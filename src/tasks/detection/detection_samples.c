@@ -37,6 +37,12 @@ bool pm_detection_has_normalizer(const struct pm_task *t)
     return t->minibatch.on || t->loss.normalize_over == PM_NORMALIZE_BATCH;
 }
 
+/* Index of the first field after the truths of the boxes. */
+static int after_truths(const struct pm_task *t)
+{
+    return pm_detection_has_normalizer(t) ? PM_FIELD_NORMALIZER + 1 : PM_FIELD_NORMALIZER;
+}
+
 static void add_window(const struct pm_task *t, bool train, struct pm_field_list *out)
 {
     if (t->pads && !train)
@@ -49,9 +55,7 @@ static void write_window(const struct pm_sampler *sampler, const struct pm_place
                          struct pm_frame frame, void *const *out)
 {
     const struct pm_task *t = sampler->task;
-    const int at = !has_truths(t, sampler->train, frame) ? PM_FIELD_BOXES
-                   : pm_detection_has_normalizer(t)      ? PM_FIELD_NORMALIZER + 1
-                                                         : PM_FIELD_NORMALIZER;
+    const int at = has_truths(t, sampler->train, frame) ? after_truths(t) : PM_FIELD_BOXES;
 
     if (t->pads && !sampler->train)
         pm_placed_window(placed, out[at]);
@@ -83,6 +87,8 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
         pm_field_add(out, (struct pm_field){ "normalizer", PM_F32, { 0 },
                                              .absent = 0x3f800000, /* 1.0 */
                                              .values = { 1, 2 } });
+    if (train && t->data.instance_masks)
+        pm_detection_mask_fields(t, frame, out);
     add_window(t, train, out);
 }
 
@@ -347,17 +353,22 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
                  out[PM_FIELD_MATCHES], NULL);
 }
 
-/* Returns the kept objects with their masks and keypoints. */
-static struct pm_detection_truths *truths_of_rows(const struct pm_sample *placed,
-                                                  const struct row *rows, size_t count,
-                                                  struct pm_frame frame, struct pm_arena *a)
+/* Writes what a training example has besides its boxes: the masks and keypoints of the kept
+ * objects. */
+static void write_members(const struct pm_task *t, const struct pm_sample *placed,
+                          const struct row *rows, size_t count, const struct pm_loader_record *r,
+                          struct pm_arena *a, void *const *out)
 {
     size_t *from = pm_arena_alloc(a, (count + 1) * sizeof *from), n = 0;
 
     for (size_t i = 0; i < count; i++)
         if (rows[i].kept)
             from[n++] = rows[i].from;
-    return pm_detection_placed_truths(placed, frame, from, n);
+    if (t->data.instance_masks)
+        pm_detection_write_masks(t, placed, r->frame, from, n, out[after_truths(t)],
+                                 out[after_truths(t) + 1]);
+    if (r->host && placed->points)
+        *r->host = pm_detection_placed_truths(placed, r->frame, from, n);
 }
 
 static void make_truths(const struct pm_sampler *sampler, const struct pm_sample *placed,
@@ -384,8 +395,8 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
 
         *(float *)out[PM_FIELD_NORMALIZER] = n > 1 ? (float)n : 1;
     }
-    if (r->host && sampler->train && (placed->masks || placed->points))
-        *r->host = truths_of_rows(placed, rows, count, r->frame, a);
+    if (sampler->train)
+        write_members(t, placed, rows, count, r, a, out);
     pm_free(rows);
 }
 

@@ -1,6 +1,6 @@
 /* detection_truths: the true objects of a picture, which stay in host memory. Evaluation keeps
  * every object as the record has it, in pixels of the file. Training keeps the objects of the
- * fields, in pixels of the input, if they have members that are no fields. */
+ * fields, in pixels of the input, if they have keypoints, which are no fields. */
 #include "data/coco_mask.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
@@ -17,7 +17,6 @@ void pm_detection_free_truths(void *host)
     pm_free(truths->truth);
     pm_free(truths->verified);
     pm_free(truths->keypoints);
-    pm_free(truths->masks);
     for (size_t i = 0; i < truths->record_objects; i++)
         pm_runs_free(&truths->runs[i]);
     pm_free(truths->runs);
@@ -52,14 +51,8 @@ static void points_to_pixels(const struct pm_detection_truths *t, const float *f
         out[k] = from[k] * (float)(k % 2 ? t->width : t->height);
 }
 
-static size_t pixels_of(const struct pm_detection_truths *t)
-{
-    return (size_t)t->height * (size_t)t->width;
-}
-
-/* Makes room for at most `count` objects with their keypoints and placed masks. */
-static struct pm_detection_truths *start(int height, int width, size_t count, int points,
-                                         bool masks)
+/* Makes room for at most `count` objects with their keypoints. */
+static struct pm_detection_truths *start(int height, int width, size_t count, int points)
 {
     struct pm_detection_truths *out = pm_calloc(1, sizeof *out);
 
@@ -69,8 +62,6 @@ static struct pm_detection_truths *start(int height, int width, size_t count, in
     out->truth = pm_calloc(count + 1, sizeof *out->truth);
     if (points)
         out->keypoints = pm_malloc((2 * count * (size_t)points + 1) * sizeof(float));
-    if (masks)
-        out->masks = pm_malloc(count * pixels_of(out) + 1);
     return out;
 }
 
@@ -94,7 +85,7 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
                            struct pm_detection_truths **out)
 {
     struct pm_detection_truths *made =
-        start(o->height, o->width, o->count, t->data.num_keypoints, false);
+        start(o->height, o->width, o->count, t->data.num_keypoints);
     int err = PM_OK;
 
     made->name = pm_record_id(e);
@@ -146,8 +137,8 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
                                                        size_t count)
 {
     struct pm_detection_truths *out =
-        start(frame.height, frame.width, count, placed->points, placed->masks != NULL);
-    const size_t pixels = pixels_of(out), points = 2 * (size_t)out->points;
+        start(frame.height, frame.width, count, placed->points);
+    const size_t points = 2 * (size_t)out->points;
 
     for (size_t n = 0; n < count; n++) {
         const size_t i = from[n];
@@ -157,8 +148,6 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
         to_pixels(out, placed->boxes + 4 * i, &out->truth[n].box);
         if (points)
             points_to_pixels(out, placed->keypoints + points * i, out->keypoints + points * n);
-        if (out->masks)
-            memcpy(out->masks + pixels * n, placed->masks + pixels * i, pixels);
     }
     out->count = (int)count;
     return out;

@@ -1,5 +1,6 @@
-/* Augmentations move the masks and keypoints of a record together with its boxes, to the host data
- * of training. The host data of evaluation has them unchanged. Each object's mask is its box
+/* Augmentations move the masks and keypoints of a record together with its boxes: masks to the
+ * fields of training, keypoints to its host data. The host data of evaluation has them unchanged.
+ * Each object's mask is its box
  * without the upper left quarter. Its keypoints are the upper right and the lower left corner. */
 #include "data/coco_mask.h"
 #include "samples_common.h"
@@ -80,7 +81,7 @@ static void evaluation(void **state)
         assert_true(isnan(t->keypoints[2]) && isnan(t->keypoints[3]));
         uint8_t mask[HEIGHT * WIDTH];
 
-        assert_true(!t->masks && t->runs[0].height == HEIGHT && t->runs[0].width == WIDTH);
+        assert_true(t->runs[0].height == HEIGHT && t->runs[0].width == WIDTH);
         pm_runs_decode(&t->runs[0], mask);
         for (int k = 0; k < HEIGHT * WIDTH; k++)
             assert_int_equal(mask[k], in_mask(boxes[1], k / WIDTH, k % WIDTH));
@@ -91,9 +92,11 @@ static void evaluation(void **state)
     tear_down(&s);
 }
 
-/* Compares row i of training's host data with an object that was mirrored and then resized. */
-static void compare(const struct pm_detection_truths *t, int i, int object, bool flip)
+/* Compares row i of training's fields and host data with an object that was mirrored and then
+ * resized. */
+static void compare(const struct made *m, int i, int object, bool flip)
 {
+    const struct pm_detection_truths *t = m->truths;
     const int *b = boxes[object];
     const float *p = t->keypoints + 2 * POINTS * i;
     const double right = flip ? WIDTH - b[3] : b[3], left = flip ? WIDTH - b[1] : b[1];
@@ -109,7 +112,7 @@ static void compare(const struct pm_detection_truths *t, int i, int object, bool
             const int from_y = y * HEIGHT / SIDE, column = x * WIDTH / SIDE;
             const int from_x = flip ? WIDTH - 1 - column : column;
 
-            assert_int_equal(t->masks[(i * SIDE + y) * SIDE + x], in_mask(b, from_y, from_x));
+            assert_int_equal(m->masks[i][y] >> x & 1, in_mask(b, from_y, from_x));
         }
 }
 
@@ -134,8 +137,10 @@ static void training(void **state)
             for (int k = 0; k < 4; k++)
                 assert_true(fabs(m.truths->truth[i].box.v[k] - (double)m.boxes[i][k] * SIDE) <
                             1e-3);
-            compare(m.truths, i, i, flip);
+            compare(&m, i, i, flip);
         }
+        for (int i = 0; i < MOST; i++)
+            assert_true(m.mask_weights[i] == (i < 2 ? 1 : 0));
         pm_detection_free_truths(m.truths);
     }
     assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
@@ -176,7 +181,16 @@ static void names_of_the_map(void **state)
     tear_down(&s);
 }
 
-/* The host data has the rows of the fields: the largest objects, without those that a row drops. */
+static bool is_empty(const uint32_t *mask)
+{
+    for (int y = 0; y < SIDE; y++)
+        if (mask[y])
+            return false;
+    return true;
+}
+
+/* Masks and host data have the rows of the boxes: the largest objects, without those that an
+ * augmentation drops. */
 static void rows_of_the_fields(void **state)
 {
     struct setup s = set_up_data(
@@ -191,15 +205,133 @@ static void rows_of_the_fields(void **state)
     made(&s, true, &o, &m);
     assert_int_equal(m.truths->count, 1);
     assert_int_equal(m.truths->truth[0].label, m.classes[0]);
-    compare(m.truths, 0, 1, false);
+    compare(&m, 0, 1, false);
+    assert_true(m.mask_weights[0] == 1 && m.mask_weights[1] == 0 && is_empty(m.masks[1]));
     pm_detection_free_truths(m.truths);
     o.has &= ~(unsigned)(PM_HAS_MASK | PM_HAS_KEYPOINTS); /* a record without them */
+    memset(m.masks, 255, sizeof m.masks);
     made(&s, true, &o, &m);
     assert_int_equal(m.truths->count, 1);
-    for (int k = 0; k < SIDE * SIDE; k++)
-        assert_int_equal(m.truths->masks[k], 0);
-    assert_true(isnan(m.truths->keypoints[0]));
+    for (int i = 0; i < MOST; i++)
+        assert_true(m.mask_weights[i] == 0 && is_empty(m.masks[i]));
+    assert_true(m.weights[0] == 1 && isnan(m.truths->keypoints[0]));
     pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+static void set_weights(struct pm_objects *o, float first, float second)
+{
+    o->has |= PM_HAS_MASK_WEIGHT;
+    o->item[0].mask_weight = first;
+    o->item[1].mask_weight = second;
+}
+
+/* An object that cannot train the masks keeps its box. */
+static void weights_of_masks(void **state)
+{
+    struct setup s = set_up_data(CONFIG(", \"augment\": [{\"name\": \"resize\"}]}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    fill(a, false, &o);
+    set_weights(&o, 0.25f, 3);
+    made(&s, true, &o, &m);
+    assert_true(m.mask_weights[0] == 0.25f && m.mask_weights[1] == 3 && m.weights[1] == 1);
+    pm_detection_free_truths(m.truths);
+    o.has |= PM_HAS_CROWD;
+    o.item[1].is_crowd = true;
+    o.item[0].mask = NULL, o.item[0].mask_size = 0; /* an object without a mask */
+    made(&s, true, &o, &m);
+    assert_true(m.mask_weights[0] == 0 && m.mask_weights[1] == 0 && m.weights[0] == 1);
+    assert_true(is_empty(m.masks[0]) && !is_empty(m.masks[1]));
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* The first mask has one pixel, in an odd column. The input has only the picture's even columns. */
+static void lost_pixels(void **state)
+{
+    struct setup s = set_up_data(CONFIG(", \"augment\": [{\"name\": \"resize\"}]}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+
+    (void)state;
+    fill(a, true, &o);
+    float values[HEIGHT * WIDTH] = { [6 * WIDTH + 9] = 1 };
+
+    o.item[0].mask_values = values;
+    made(&s, true, &o, &m);
+    assert_true(m.mask_weights[0] == 0 && m.mask_weights[1] == 1 && m.weights[0] == 1);
+    assert_true(is_empty(m.masks[0]) && !is_empty(m.masks[1]));
+    pm_detection_free_truths(m.truths);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* The fields and their order, with and without the normalizer, in an input whose width is no
+ * multiple of 32. */
+static void fields_of_masks(void **state)
+{
+    (void)state;
+    for (int clone = 0; clone < 2; clone++) {
+        struct setup s = set_up_data(
+            clone ? CONFIG("}, \"loss\": {\"normalize_over\": \"clone\"}}") : CONFIG("}}"), DATA);
+        struct pm_field_list l = { 0 };
+
+        pm_detection_fields(s.e->task, true, (struct pm_frame){ 40, 65 }, &l);
+        const struct pm_field *masks = &l.list[PM_FIELD_NORMALIZER + !clone];
+
+        assert_int_equal(l.count, PM_FIELD_NORMALIZER + !clone + 2);
+        assert_string_equal(masks[0].name, "truth_masks");
+        assert_string_equal(masks[1].name, "truth_mask_weights");
+        assert_true(masks[0].type == PM_U32 &&
+                    pm_shape_equal(masks[0].shape, PM_SHAPE3(MOST, 40, 3)));
+        assert_true(masks[1].type == PM_F32 && pm_shape_equal(masks[1].shape, PM_SHAPE1(MOST)));
+        l.count = 0;
+        pm_detection_fields(s.e->task, false, (struct pm_frame){ 40, 65 }, &l);
+        for (int i = 0; i < l.count; i++)
+            assert_null(strstr(l.list[i].name, "mask"));
+        pm_free(l.list);
+        tear_down(&s);
+    }
+}
+
+/* The index of the fields follows from the same rule. */
+static void made_without_normalizer(void **state)
+{
+    struct setup s = set_up_data(
+        CONFIG(", \"augment\": [{\"name\": \"resize\"}]}, \"loss\": "
+               "{\"normalize_over\": \"clone\"}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_sampler sampler = { s.e->task, true, s.e->task_row };
+    struct pm_objects o;
+    static struct made m;
+    void *out[] = { m.images, m.boxes, m.classes, m.weights, m.matches, m.masks, m.mask_weights };
+    uint8_t *data = NULL;
+    size_t size = 0;
+    void *host = NULL;
+
+    (void)state;
+    fill(a, false, &o);
+    record_of(&o, &data, &size);
+    assert_int_equal(s.e->task_row->make(&sampler, &(struct pm_loader_record){
+        .bytes = data, .size = size, .where = "r", .frame = { SIDE, SIDE }, .host = &host }, out),
+        PM_OK);
+    m.truths = host;
+    for (int i = 0; i < 2; i++) {
+        compare(&m, i, i, false);
+        assert_true(m.mask_weights[i] == 1);
+    }
+    pm_detection_free_truths(host);
+    pm_free(data);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
     tear_down(&s);
@@ -219,8 +351,9 @@ static void not_wanted(void **state)
     o.item[0].mask = (const uint8_t *)"no picture", o.item[0].mask_size = 10;
     made(&s, true, &o, &m);
     assert_null(m.truths);
+    assert_int_equal(s.e->train_fields.count, PM_FIELD_NORMALIZER + 1);
     made(&s, false, &o, &m);
-    assert_true(!m.truths->masks && !m.truths->runs && !m.truths->keypoints);
+    assert_true(!m.truths->runs && !m.truths->keypoints);
     pm_detection_free_truths(m.truths);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
@@ -375,6 +508,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
         cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(names_of_the_map),
+        cmocka_unit_test(weights_of_masks), cmocka_unit_test(lost_pixels),
+        cmocka_unit_test(fields_of_masks), cmocka_unit_test(made_without_normalizer),
         cmocka_unit_test(not_wanted),
         cmocka_unit_test(refusals), cmocka_unit_test(too_large),
         cmocka_unit_test(many_objects),

@@ -9,6 +9,8 @@ struct made {
     float images[SIDE * SIDE * 3], boxes[MOST][4], weights[MOST], normalizer;
     int32_t classes[MOST], matches[ANCHORS];
     float targets[MOST][CLASSES]; /* instead of classes, if the field has floats */
+    uint32_t masks[MOST][SIDE];   /* with data.instance_masks: a word for each row of pixels */
+    float mask_weights[MOST];
     struct pm_detection_truths *truths;
 };
 
@@ -19,7 +21,7 @@ static inline int make_step(const struct setup *s, bool train, const struct pm_o
     struct pm_sampler sampler = { s->e->task, train, row };
     const bool soft = s->e->train_fields.list[PM_FIELD_CLASSES].type == PM_F32;
     void *out[] = { m->images, m->boxes, soft ? (void *)m->targets : m->classes, m->weights,
-                    m->matches, &m->normalizer };
+                    m->matches, &m->normalizer, m->masks, m->mask_weights };
     uint8_t *data = NULL;
     size_t size = 0;
     void *host = NULL;
