@@ -1,4 +1,4 @@
-/* decode_boxes, class_scores, suppress and to_float by their definitions: one box at a time, in
+/* decode_boxes, class_scores, suppress, class_masks and to_float by their definitions: one box at a time, in
  * double precision. tests/net/suppress_values_test.c has scores and boxes that random inputs never
  * hold: NaN, exact overlaps, boxes without area. */
 #include "check.h"
@@ -446,6 +446,41 @@ static const struct check_case suppress_cases[] = {
     { 0 },
 };
 const struct pm_layer_test pm_test_suppress = { suppress_cases, suppress };
+
+/* ---- class_masks ---------------------------------------------------------------------------- */
+
+static void class_masks(struct ref *r)
+{
+    const struct pm_shape x = r->in[0].shape, d = r->in[1].shape;
+    const int h = x.dim[1], w = x.dim[2], c = x.dim[3], per = d.dim[1];
+
+    ref_output(r, PM_SHAPE4(d.dim[0], h, w, per));
+    for (int row = 0; row < x.dim[0]; row++) {
+        const int image = row / per, k = c == 1 ? 0 : (int)r->in[1].v[row];
+
+        if (row % per >= r->in[2].v[image] || k < 0 || k >= c)
+            continue; /* 0 */
+        for (int i = 0; i < h * w; i++) {
+            const double z = r->in[0].v[(row * h * w + i) * c + k], p = 1 / (1 + exp(-z));
+            const int at = (image * h * w + i) * per + row % per;
+
+            r->y.v[at] = p;
+            r->y.mag[at] = p * (1 + fabs(z));
+        }
+    }
+}
+
+static const struct check_case masks_cases[] = {
+    { "class_masks", "6x3x5x4@-6..6 i32:2x3@0..3 i32:2@0..3" },
+    { "class_masks", "6x3x5x1@-6..6 i32:3x2@0..7 i32:3@0..2" },
+    { "class_masks", "3x2x2x2 i32:3x1@0..1 i32:3@1..1" },
+    { "class_masks", "4x2x2x2 i32:1x4@0..1 i32:1@0..0" },
+    /* Classes that do not exist. */
+    { "class_masks", "8x2x3x2 i32:2x4@-1..3 i32:2@4..4", .no_onnx = true },
+    { "class_masks", "300x15x15x90@-6..6 i32:3x100@0..89 i32:3@50..100", .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_class_masks = { masks_cases, class_masks };
 
 /* ---- to_float ------------------------------------------------------------------------------- */
 
