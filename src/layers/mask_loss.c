@@ -179,13 +179,13 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const struct row r = row_of(a, i);
         const float *x = (const float *)a->buf[0] + i * (size_t)p->h * line;
-        float sum = 0;
+        float loss = 0;
 
         for (int y = 0; y < p->h && r.channel >= 0; y++) {
             targets_of(p, &r, y, z);
-            sum += line_loss(x + (size_t)y * line + r.channel, z, p->w, c);
+            loss += line_loss(x + (size_t)y * line + r.channel, z, p->w, c);
         }
-        losses[i] = r.channel >= 0 ? r.w * sum : r.w;
+        losses[i] = r.channel >= 0 ? r.w * loss : r.w;
         used[i] = r.w;
         channel[i] = r.channel;
     }
