@@ -229,8 +229,10 @@ struct pm_task_row {
     int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
     /* Sets the values that depend on the net, from its heads for training pictures of this frame:
-     * first of the facts' size, then of every other size of input.buckets. NULL: there are none. */
-    int (*settle)(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads);
+     * first of the facts' size, then of every other size of input.buckets. maker: of this net; the
+     * task may build another net with it. NULL: there are none. */
+    int (*settle)(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
+                  const struct pm_net_maker *maker);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

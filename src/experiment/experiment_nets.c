@@ -312,7 +312,9 @@ static int settle(struct pm_experiment *e, struct pm_frame frame)
     if (err == PM_ECONFIG && want.batch > 1)
         err = built_net(e, (struct pm_net_want){ want.use, 1, want.height, want.width }, &built);
     PM_TRY(err);
-    PM_TRY(e->task_row->settle(e->task, frame, &built->heads));
+    const struct pm_net_maker maker = maker_of(e);
+
+    PM_TRY(e->task_row->settle(e->task, frame, &built->heads, &maker));
 out:
     return err;
 }

@@ -139,5 +139,6 @@ const struct pm_layer pm_layer_class_masks = {
     .name = "class_masks",
     .help = "masks of the detected classes as probabilities: inputs logits, classes, count; no "
             "gradient",
-    .opts = no_opts, .cfg_size = 4, .min_inputs = 3, .max_inputs = 3, .infer = infer, .forward = forward, .onnx = onnx,
+    .opts = no_opts, .cfg_size = 4, .min_inputs = 3, .max_inputs = 3, .infer = infer,
+    .forward = forward, .onnx = onnx,
 };

@@ -37,7 +37,7 @@ static struct pm_node *crops_of(const struct pm_second_stage *s)
     if (o->maxpool_kernel_size == 1 && o->maxpool_stride == 1)
         return x;
     return pm_net_add(net, "SecondStageCrops/MaxPool2D", x,
-                      "max_pool kernel=%d stride=%d padding=same", o->maxpool_kernel_size,
+                      "max_pool kernel=%d stride=%d padding=valid", o->maxpool_kernel_size,
                       o->maxpool_stride);
 }
 

@@ -306,6 +306,9 @@ static void refused(void **state)
           2, "model.number_of_stages: 1, but only faster_rcnn nets have stages: remove the key");
     check(run(NULL, "train %s run.folder=%s model.proposals={}", in("net.json"), in("bad")), 2,
           "model.proposals: only faster_rcnn nets propose regions: remove the key");
+    check(run(NULL, "train %s run.folder=%s eval.metrics='[\"coco\",\"voc_masks\"]'",
+              in("net.json"), in("bad")), 2, "eval.metrics: the net predicts no masks: remove "
+          "coco_masks and voc_masks");
     check(run(NULL, "train %s run.folder=%s model.num_classes=3", in("net.json"), in("bad")), 2,
           "raise model.num_classes");
     check(run(NULL, "config check %s model.post_processing.max_classes_per_detection=2",

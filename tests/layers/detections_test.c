@@ -1,6 +1,6 @@
-/* decode_boxes, class_scores, suppress, class_masks and to_float by their definitions: one box at a time, in
- * double precision. tests/net/suppress_values_test.c has scores and boxes that random inputs never
- * hold: NaN, exact overlaps, boxes without area. */
+/* decode_boxes, class_scores, suppress, class_masks and to_float by their definitions: one box at a
+ * time, in double precision. tests/net/suppress_values_test.c has scores and boxes that random
+ * inputs never hold: NaN, exact overlaps, boxes without area. */
 #include "check.h"
 
 #include <stdlib.h>

@@ -174,6 +174,8 @@ struct pm_task {
     struct pm_detection_export export;
     bool pads;                        /* the preprocessing pads evaluated pictures */
     bool background;                  /* set by settle: the net predicts the background, too */
+    int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
+                                       * predicts none */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
@@ -402,7 +404,8 @@ struct pm_detection_heads {
 /* detection_heads.c */
 void pm_detection_find_heads(struct pm_net *net, struct pm_heads *heads);
 int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *heads, int batch);
-int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads);
+int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
+                        const struct pm_net_maker *maker);
 /* Sorts heads that pm_detection_check_heads accepted. */
 void pm_detection_sort_heads(const struct pm_task *t, const struct pm_heads *heads,
                              struct pm_detection_heads *out);
@@ -448,6 +451,14 @@ struct pm_detection_second {
 void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *maker,
                                const struct pm_task *t, const struct pm_regions *regions,
                                struct pm_detection_second *out);
+/* Sets the members of t that depend on the second stage. PM_ECONFIG if it does not fit the task. */
+int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
+                               const struct pm_net_maker *maker);
+/* Builds the second stage again over the detections of `kept`, and returns their masks [n, h, w, D]
+ * as probabilities. */
+struct pm_node *pm_detection_masks(struct pm_net *net, const char *name,
+                                   const struct pm_net_maker *maker, const struct pm_task *t,
+                                   struct pm_node *kept);
 /* Adds the sampled proposals, the second stage over them, and its loss layers. */
 void pm_detection_train_second(struct pm_net *net, const struct pm_detection_heads *h,
                                const struct pm_net_maker *maker, const struct pm_task *t);
@@ -473,17 +484,36 @@ void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o)
 void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
                                   const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
- * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. Outputs for
+ * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows; last, if the net
+ * predicts masks, masks [n, h, w, D] F32: probabilities of the pixels of each box. Outputs for
  * EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores
  * [n, D], detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
  * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. */
 enum { PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT };
-/* Reads the detections of picture i of a batch's outputs, in pixels of the picture, which has
- * height x width pixels. Boxes in the padding have no area in the picture and are left out. *out
- * [*count] is freed with pm_free. PM_EDATA as pm_detection_to_pixels. */
-int pm_detection_read(const struct pm_task *t, struct pm_frame frame, int height, int width,
-                      const void *const *outputs, int i, struct pm_box_detection **out,
-                      int *count);
+
+/* detection_found.c. Picture i of a batch's outputs for this use. */
+struct pm_detection_picture {
+    struct pm_frame frame;        /* of the batch */
+    int height, width;            /* of the picture */
+    const void *const *outputs;
+    enum pm_use use;              /* EVAL or PREDICT */
+    int i;
+};
+/* Its detections in pixels of the picture. Free with pm_detection_found_free. */
+struct pm_detection_found {
+    int count;
+    struct pm_box_detection *list; /* [count], owned; with masks, if the net predicts them */
+    struct pm_runs *masks;         /* [count], owned; NULL: none */
+};
+/* Reads the detections. Boxes in the padding have no area in the picture and are left out. A mask
+ * is pasted into the picture as by TensorFlow's Object Detection API: pixels whose probability,
+ * between those of the mask, is above 0.5 are in the object. PM_EDATA as
+ * pm_detection_to_pixels. */
+int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture *p,
+                      struct pm_detection_found *out);
+void pm_detection_found_free(struct pm_detection_found *f);
+/* Index of the output masks for this use. The net must predict masks. */
+int pm_detection_masks_output(const struct pm_task *t, enum pm_use use);
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,
                          enum pm_use use, struct pm_outputs *out);

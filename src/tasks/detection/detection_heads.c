@@ -181,13 +181,18 @@ static struct pm_anchor_maps maps_of(const struct pm_node *node, struct pm_frame
     return m;
 }
 
-int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads)
+int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
+                        const struct pm_net_maker *maker)
 {
     const struct pm_node *node = pm_heads_find(heads, "anchors");
     const int count = node->out_shape.dim[0];
     struct pm_detection_heads sorted;
-    float *boxes = pm_malloc((size_t)count * 4 * sizeof *boxes);
+    float *boxes;
+    int err = PM_OK;
 
+    if (t->anchors_count == 0)
+        PM_TRY(pm_detection_settle_second(t, frame, maker));
+    boxes = pm_malloc((size_t)count * 4 * sizeof *boxes);
     pm_detection_sort_heads(t, heads, &sorted);
     t->background = sorted.background;
     pm_anchors_write(node, boxes);
@@ -200,9 +205,10 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
     pm_free(boxes);
     if (t->anchors_outside == PM_OUTSIDE_PRUNE &&
         pm_anchor_index_prune(t->anchors[t->anchors_count - 1].index) == 0)
-        return pm_fail(PM_ECONFIG, "model.anchors_outside: prune leaves none of the %d anchors, "
+        PM_TRY(pm_fail(PM_ECONFIG, "model.anchors_outside: prune leaves none of the %d anchors, "
                        "because none is wholly inside the input of %dx%d: give the anchors smaller "
                        "scales, set a larger input.size, or set model.anchors_outside=clip", count,
-                       frame.height, frame.width);
-    return PM_OK;
+                       frame.height, frame.width));
+out:
+    return err;
 }

@@ -38,8 +38,9 @@ const struct pm_opt pm_detection_data_opts[] = {
            "detection: keypoints of an object that are read, checked and moved with the picture; "
            "nets do not use them yet; 0 = none"),
     PM_BOOL(pm_detection_data, instance_masks, false,
-            "detection: read and check the masks of objects, and move them with the picture; nets "
-            "do not use them yet"),
+            "detection: read and check the masks of objects, and move them with the picture; a net "
+            "that predicts masks (predict_instance_masks in model.second_stage_box_predictor) "
+            "needs them"),
     PM_BOOL(pm_detection_data, merge_multiple_label_boxes, false,
             "detection: equal boxes of a training picture are one object with all their classes; "
             "equal: each coordinate * 9999, without its fraction"),
@@ -196,8 +197,8 @@ static const struct pm_opt sampler[] = {
 static const struct pm_opt eval[] = {
     PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
                "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
-               "open_images_challenge; coco_masks, voc_masks and coco_keypoints need a net that "
-               "predicts masks or keypoints, which no net does yet"),
+               "open_images_challenge; coco_masks and voc_masks need a net that predicts masks; "
+               "coco_keypoints needs one that predicts keypoints, which no net does yet"),
     PM_FLOATS(pm_detection_eval, recall_range, "[0, 1]", 0, 1,
               "detection: lowest and highest recall of precision_at_recall, of the set voc"),
     PM_JSON(pm_detection_eval, score_threshold,
@@ -345,8 +346,6 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
         { "coco_masks", PM_BOX_COCO_MASKS }, { "voc_masks", PM_BOX_PASCAL_MASKS },
         { "coco_keypoints", PM_BOX_COCO_KEYPOINTS },
     };
-    static const unsigned boxes = PM_BOX_COCO | PM_BOX_PASCAL | PM_BOX_OPEN_IMAGES |
-                                  PM_BOX_OPEN_IMAGES_CHALLENGE;
 
     *out = 0;
     for (int i = 0; i < names->count; i++) {
@@ -356,12 +355,12 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
             k++;
         if (k == PM_COUNT(known))
             return pm_fail(PM_ECONFIG, "%s: \"%s\" is none of coco, voc, weighted_voc, "
-                           "open_images, open_images_challenge",
+                           "open_images, open_images_challenge, coco_masks, voc_masks",
                            pm_detection_place(c, "eval.metrics"), names->v[i]);
-        if (!(known[k].set & boxes))
-            return pm_fail(PM_ECONFIG, "%s: %s needs a net that predicts %s, which no net does "
-                           "yet: remove it", pm_detection_place(c, "eval.metrics"), names->v[i],
-                           known[k].set == PM_BOX_COCO_KEYPOINTS ? "keypoints" : "masks");
+        if (known[k].set == PM_BOX_COCO_KEYPOINTS)
+            return pm_fail(PM_ECONFIG, "%s: %s needs a net that predicts keypoints, which no net "
+                           "does yet: remove it", pm_detection_place(c, "eval.metrics"),
+                           names->v[i]);
         *out |= (unsigned)known[k].set;
     }
     if (!*out)

@@ -122,32 +122,12 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     }
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
         pm_outputs_add(net, out, n.kept->out[k], false);
+    if (t->mask_height > 0)
+        pm_outputs_add(net, out, pm_detection_masks(net, "detection_masks", maker, t, n.kept),
+                       false);
     if (use == PM_USE_EVAL)
         add_losses(net, &n, t, images->out_shape);
     err = net->error;
 out:
-    return err;
-}
-
-int pm_detection_read(const struct pm_task *t, struct pm_frame frame, int height, int width,
-                      const void *const *outputs, int i, struct pm_box_detection **out, int *count)
-{
-    const size_t first = (size_t)i * (size_t)t->post.max_total_detections;
-    const float *boxes = (const float *)outputs[PM_OUT_BOXES] + 4 * first;
-    const float *scores = (const float *)outputs[PM_OUT_SCORES] + first;
-    const int32_t *classes = (const int32_t *)outputs[PM_OUT_CLASSES] + first;
-    const int all = ((const int32_t *)outputs[PM_OUT_COUNT])[i];
-    struct pm_box *pixels = pm_malloc(((size_t)all + 1) * sizeof *pixels);
-    int err = PM_OK;
-
-    *out = pm_malloc(((size_t)all + 1) * sizeof **out);
-    *count = 0;
-    PM_TRY(pm_detection_to_pixels(t, frame, height, width, boxes, all, pixels));
-    for (int k = 0; k < all; k++)
-        if (pixels[k].v[2] > pixels[k].v[0] && pixels[k].v[3] > pixels[k].v[1])
-            (*out)[(*count)++] =
-                (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k] };
-out:
-    pm_free(pixels);
     return err;
 }

@@ -1,5 +1,6 @@
 /* detection_present: a picture's detections as JSON and as boxes on it; and the boxes of training
  * pictures for TensorBoard. */
+#include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/detection.h"
 
@@ -11,13 +12,21 @@
 
 /* ---- predictions ------------------------------------------------------------------------- */
 
-/* The detections of one picture. */
-struct found {
-    int count;
-    struct pm_box_detection *list; /* [count], owned: in pixels of the picture */
-};
+/* Adds the mask in COCO's form. */
+static void add_mask(const struct pm_runs *mask, struct cJSON *row)
+{
+    const int size[] = { mask->height, mask->width };
+    cJSON *object = cJSON_AddObjectToObject(row, "mask");
+    struct pm_str text = { 0 };
 
-static void add_json(const struct pm_task *t, const struct found *f, struct cJSON *object)
+    pm_runs_print(mask, &text);
+    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray(size, 2));
+    cJSON_AddStringToObject(object, "counts", text.text ? text.text : "");
+    pm_str_free(&text);
+}
+
+static void add_json(const struct pm_task *t, const struct pm_detection_found *f,
+                     struct cJSON *object)
 {
     cJSON *list = cJSON_AddArrayToObject(object, "boxes");
 
@@ -32,16 +41,28 @@ static void add_json(const struct pm_task *t, const struct found *f, struct cJSO
         box = cJSON_AddArrayToObject(row, "box");
         for (int k = 0; k < 4; k++) /* in hundredths of a pixel */
             cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * d->box.v[k]) / 100));
+        if (d->mask)
+            add_mask(d->mask, row);
         cJSON_AddItemToArray(list, row);
     }
 }
 
-/* Draws the boxes with a score above the threshold. */
-static void draw(const struct pm_task *t, const struct found *f, const struct pm_image8 *picture,
-                 struct pm_image8 *out)
+static void draw_mask(const struct pm_runs *mask, struct pm_color color, struct pm_image8 *out)
+{
+    uint8_t *pixels = pm_malloc((size_t)mask->height * (size_t)mask->width);
+
+    pm_runs_decode(mask, pixels);
+    pm_draw_mask(out, pixels, mask->height, mask->width, color);
+    pm_free(pixels);
+}
+
+/* Draws the boxes, and masks, with a score above the threshold. */
+static void draw(const struct pm_task *t, const struct pm_detection_found *f,
+                 const struct pm_image8 *picture, struct pm_image8 *out)
 {
     struct pm_marked_box *boxes = pm_calloc((size_t)f->count + 1, sizeof *boxes);
     char (*text)[256] = pm_calloc((size_t)f->count + 1, sizeof *text);
+    const struct pm_box_detection **shown = pm_calloc((size_t)f->count + 1, sizeof *shown);
     size_t n = 0;
 
     for (int i = 0; i < f->count; i++) {
@@ -55,12 +76,18 @@ static void draw(const struct pm_task *t, const struct found *f, const struct pm
         snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, d->label, number),
                  100 * d->score);
         boxes[n].text = text[n];
-        boxes[n++].color = pm_draw_color((size_t)d->label);
+        /* With masks each object has a colour, so that neighbours of one class differ. */
+        boxes[n].color = pm_draw_color(d->mask ? n : (size_t)d->label);
+        shown[n++] = d;
     }
     pm_draw_canvas(picture, 600, out);
+    for (size_t k = n; k-- > 0;) /* the best last, on top */
+        if (shown[k]->mask)
+            draw_mask(shown[k]->mask, boxes[k].color, out);
     pm_draw_boxes(out, boxes, n);
     pm_free(boxes);
     pm_free(text);
+    pm_free(shown);
 }
 
 int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
@@ -68,17 +95,18 @@ int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
                          struct cJSON *object, struct pm_drawings *drawings)
 {
     const int height = picture->height, width = picture->width;
-    struct found f = { 0 };
+    const struct pm_detection_picture of = { frame, height, width, outputs, PM_USE_PREDICT, 0 };
+    struct pm_detection_found f = { 0 };
     int err = PM_OK;
 
-    PM_TRY(pm_detection_read(t, frame, height, width, outputs, 0, &f.list, &f.count));
+    PM_TRY(pm_detection_read(t, &of, &f));
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     PM_TRY(pm_detection_add_threshold(t, object));
     add_json(t, &f, object);
     if (drawings)
         draw(t, &f, picture, pm_drawings_add(drawings, ""));
 out:
-    pm_free(f.list);
+    pm_detection_found_free(&f);
     return err;
 }
 

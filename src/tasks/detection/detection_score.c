@@ -1,5 +1,6 @@
 /* detection_score: collects true objects and detections of an evaluation, in pixels of the files,
  * for box_metrics.h, and shows its results. */
+#include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/box_report.h"
 #include "tasks/detection/detection.h"
@@ -116,7 +117,7 @@ struct pm_score *pm_detection_score_create(const struct pm_task *t)
     m->task = t;
     m->metrics = pm_box_metrics_create(&(struct pm_box_metrics_options){
         .classes = t->facts.num_classes, .recall_lower = t->recall[0],
-        .recall_upper = t->recall[1] });
+        .recall_upper = t->recall[1], .masks = t->mask_height > 0 });
     m->samples = pm_calloc(PM_MAX_SAMPLES, sizeof *m->samples);
     m->samples_count = pm_calloc(1, sizeof *m->samples_count);
     return m;
@@ -164,19 +165,22 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
                        const void *const *outputs)
 {
     const struct pm_detection_truths *truths = batch->host[i];
-    struct pm_box_detection *list = NULL;
+    const struct pm_detection_picture of = { batch->frame, truths->height, truths->width, outputs,
+                                             PM_USE_EVAL, i };
+    struct pm_detection_found found = { 0 };
     int count, err = PM_OK;
 
-    PM_TRY(pm_detection_read(m->task, batch->frame, truths->height, truths->width, outputs, i,
-                             &list, &count));
-    if (m->task->skip_unlabeled)
-        count = keep_labelled(truths, list, count);
+    PM_TRY(pm_detection_read(m->task, &of, &found));
+    count = m->task->skip_unlabeled ? keep_labelled(truths, found.list, found.count) : found.count;
+    for (int k = 0; k < truths->count && truths->runs && m->task->mask_height > 0; k++)
+        truths->truth[k].mask = truths->runs[k].count ? &truths->runs[k] : NULL;
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
         .record = batch->record[i], .name = truths->name, .file = truths->file,
-        .truth = truths->truth, .detection = list, .truths = truths->count, .detections = count,
+        .truth = truths->truth, .detection = found.list, .truths = truths->count,
+        .detections = count,
         .verified = truths->verified, .verified_count = truths->verified_count });
 out:
-    pm_free(list);
+    pm_detection_found_free(&found);
     return err;
 }
 
@@ -200,8 +204,9 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "detection, %d classes%s", m->task->facts.num_classes,
-               m->task->skip_unlabeled ? ", skip_unlabeled" : "");
+    pm_str_add(&text, "detection, %d classes%s%s", m->task->facts.num_classes,
+               m->task->skip_unlabeled ? ", skip_unlabeled" : "",
+               m->task->mask_height > 0 ? ", masks" : "");
     return text;
 }
 
@@ -282,14 +287,26 @@ void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
     pm_box_report_detail(m->metrics, threshold_of(m), object);
 }
 
-/* detections.json has COCO's form for results; category ids are those of the label map. */
-int pm_detection_score_write(const struct pm_score *m, const char *folder)
+static int write_results(const struct pm_score *m, const char *folder, const char *name,
+                         enum pm_box_results what)
 {
     struct pm_str path = { 0 };
 
-    pm_str_add(&path, "%s/detections.json", folder);
-    const int err = pm_box_metrics_write(m->metrics, PM_BOX_RESULTS_BOXES, NULL, path.text);
+    pm_str_add(&path, "%s/%s", folder, name);
+    const int err = pm_box_metrics_write(m->metrics, what, NULL, path.text);
     pm_str_free(&path);
+    return err;
+}
+
+/* The files have COCO's form for results; category ids are those of the label map. */
+int pm_detection_score_write(const struct pm_score *m, const char *folder)
+{
+    int err = PM_OK;
+
+    PM_TRY(write_results(m, folder, "detections.json", PM_BOX_RESULTS_BOXES));
+    if (m->task->mask_height > 0)
+        PM_TRY(write_results(m, folder, "detections_masks.json", PM_BOX_RESULTS_MASKS));
+out:
     return err;
 }
 

@@ -38,6 +38,12 @@ static int check_second(const struct pm_task *t, const struct pm_detection_secon
                        "with a background need %dx%d", s->classes->name,
                        pm_shape_text(s->classes->out_shape, text), rows, classes, rows,
                        classes + 1);
+    if (s->masks && (s->masks->out_shape.rank != 4 || s->masks->out_shape.dim[0] != rows ||
+                     (s->masks->out_shape.dim[3] != 1 && s->masks->out_shape.dim[3] != classes)))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but masks of %d regions need "
+                       "%d x height x width x %d, or, for all classes together, 1 in the place of "
+                       "%d", s->masks->name, pm_shape_text(s->masks->out_shape, text), rows, rows,
+                       classes, classes);
     if (!pm_shape_equal(s->codes->out_shape, own) && !pm_shape_equal(s->codes->out_shape, shared))
         return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %d codes of a box need %dx%d, "
                        "or, for all classes together, %dx%d", s->codes->name,
@@ -68,6 +74,80 @@ void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *ma
                                           regions->boxes->out_shape.dim[1]);
 }
 
+/* Builds the net for one picture, to see what the second stage predicts. */
+static int build_trial(const struct pm_task *t, struct pm_frame frame,
+                       const struct pm_net_maker *maker, struct pm_net *net,
+                       struct pm_detection_second *out)
+{
+    const struct pm_shape shape = PM_SHAPE4(1, frame.height, frame.width, t->facts.channels);
+    struct pm_heads heads = { 0 };
+    struct pm_regions regions;
+    int err = PM_OK;
+
+    PM_TRY(maker->heads(maker->ctx, net, pm_net_input(net, "images", shape, PM_F32), &heads));
+    regions = (struct pm_regions){ pm_net_input(net, "regions", PM_SHAPE3(1, 1, 4), PM_F32),
+                                   pm_net_input(net, "regions_count", PM_SHAPE1(1), PM_I32) };
+    pm_detection_build_second(net, maker, t, &regions, out);
+    err = net->error;
+out:
+    return err;
+}
+
+/* Masks can be evaluated if the net predicts them and the data has them. */
+static int check_masks(const struct pm_task *t)
+{
+    const bool metrics = t->sets & (PM_BOX_COCO_MASKS | PM_BOX_PASCAL_MASKS);
+
+    if (metrics && t->mask_height == 0)
+        return pm_fail(PM_ECONFIG, "%s: the net predicts no masks: remove coco_masks and "
+                       "voc_masks, or set predict_instance_masks=true in "
+                       "model.second_stage_box_predictor of a faster_rcnn net",
+                       pm_detection_place(t->facts.config, "eval.metrics"));
+    if (t->mask_height > 0 && !t->data.instance_masks)
+        return pm_fail(PM_ECONFIG, "%s: false, but the net predicts masks: set it to true",
+                       pm_detection_place(t->facts.config, "data.instance_masks"));
+    return PM_OK;
+}
+
+int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
+                               const struct pm_net_maker *maker)
+{
+    struct pm_detection_second second = { 0 };
+    struct pm_net *net = pm_net_create();
+    int err = PM_OK;
+
+    if (t->stages == 2)
+        PM_TRY(build_trial(t, frame, maker, net, &second));
+    if (second.masks) {
+        t->mask_height = second.masks->out_shape.dim[1];
+        t->mask_width = second.masks->out_shape.dim[2];
+    }
+    PM_TRY(check_masks(t));
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+struct pm_node *pm_detection_masks(struct pm_net *net, const char *name,
+                                   const struct pm_net_maker *maker, const struct pm_task *t,
+                                   struct pm_node *kept)
+{
+    struct pm_detection_second second;
+    struct pm_regions regions;
+
+    if (net->error)
+        return kept;
+    regions = (struct pm_regions){ kept->out[PM_OUT_BOXES], kept->out[PM_OUT_COUNT] };
+    net->pass = "detected";
+    pm_detection_build_second(net, maker, t, &regions, &second);
+    net->pass = NULL;
+    if (net->error)
+        return kept;
+    return pm_net_add_many(net, name,
+                           (struct pm_node *[]){ second.masks, kept->out[PM_OUT_CLASSES],
+                                                 kept->out[PM_OUT_COUNT] }, 3, "class_masks");
+}
+
 /* ---- losses ------------------------------------------------------------------------------ */
 
 /* Adds the loss of a second stage over sampled proposals. */
@@ -94,6 +174,21 @@ static void add_loss(struct pm_net *net, const struct pm_task *t, struct pm_node
                         "loss.second_stage");
     }
     cJSON_Delete(o);
+}
+
+/* Adds the loss of the masks of sampled proposals. */
+static void add_mask_loss(struct pm_net *net, const struct pm_task *t, struct pm_node *sampled,
+                          struct pm_node *masks)
+{
+    struct pm_node *in[] = { masks, sampled->out[SAMPLED_BOXES], sampled->out[SAMPLED_MATCHES],
+                             pm_net_find(net, "truth_masks"), pm_net_find(net, "truth_classes"),
+                             pm_net_find(net, "truth_mask_weights") };
+
+    if (!net->error)
+        pm_net_add_many(net, "mask_loss", in, PM_COUNT(in),
+                        "mask_loss weight=%.9g width=%d normalize_over=%s",
+                        (double)t->second_loss.mask_weight, net->nodes[0]->out_shape.dim[2],
+                        t->loss.normalize_over == PM_NORMALIZE_CLONE ? "batch" : "image");
 }
 
 /* Adds the layer that finds the true boxes of proposals. draw: it samples them. */
@@ -127,6 +222,8 @@ void pm_detection_train_second(struct pm_net *net, const struct pm_detection_hea
     regions = (struct pm_regions){ sampled->out[SAMPLED_BOXES], sampled->out[SAMPLED_COUNT] };
     pm_detection_build_second(net, maker, t, &regions, &second);
     add_loss(net, t, sampled, &second);
+    if (second.masks)
+        add_mask_loss(net, t, sampled, second.masks);
 }
 
 void pm_detection_evaluate_second(struct pm_net *net, const struct pm_task *t,

@@ -100,7 +100,8 @@ static int check_minibatch(const struct pm_config *c, const struct pm_task *t)
 {
     const char *other = t->miner.on && t->stages == 1                 ? "hard_example_miner"
                         : t->anchor_sampler.on                        ? "random_example_sampler"
-                        : t->loss.normalize_over == PM_NORMALIZE_CLONE ? "normalize_over"
+                        : t->loss.normalize_over == PM_NORMALIZE_CLONE && t->stages == 1
+                            ? "normalize_over"
                         : !t->loss.normalize_by_matches               ? "normalize_by_matches"
                                                                       : NULL;
 

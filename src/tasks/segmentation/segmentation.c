@@ -266,11 +266,13 @@ static void add_label_size(struct pm_pixels *p, struct pm_frame frame, struct pm
         (struct pm_label_size){ frame, { logits.dim[1], logits.dim[2] } };
 }
 
-static int settle(struct pm_task *s, struct pm_frame frame, const struct pm_heads *heads)
+static int settle(struct pm_task *s, struct pm_frame frame, const struct pm_heads *heads,
+                  const struct pm_net_maker *maker)
 {
     const struct pm_node *edge = pm_heads_find(heads, "edge");
     int err = PM_OK;
 
+    (void)maker;
     if (frame.height != s->facts.height || frame.width != s->facts.width) {
         add_label_size(&s->pixels, frame, pm_heads_main(heads)->out_shape);
         return PM_OK;

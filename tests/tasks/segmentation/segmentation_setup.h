@@ -58,7 +58,7 @@ static inline void settle_by(struct pm_task *s, const struct pm_net_maker *maker
     struct pm_heads heads = { 0 };
 
     assert_int_equal(maker->heads(maker->ctx, net, images, &heads), PM_OK);
-    assert_int_equal(task()->settle(s, frame_of(&s->facts, true), &heads), PM_OK);
+    assert_int_equal(task()->settle(s, frame_of(&s->facts, true), &heads, maker), PM_OK);
     pm_net_destroy(&net);
 }
 
