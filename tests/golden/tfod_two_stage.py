@@ -1,5 +1,9 @@
 """Models of two stages in TensorFlow's Object Detection API, for two_stage_variables.py and
 two_stage.py. tfod.py says how to make the environment."""
+import math
+
+import numpy as np
+
 import tfod
 
 HYPERPARAMS = """op: %s regularizer { l2_regularizer { weight: 0.0001 } }
@@ -35,23 +39,23 @@ DEFAULTS = dict(stages=2, classes=90, height=64, width=96, stride=16, train="fal
                 conv=HYPERPARAMS % ("CONV", TRUNCATED))
 
 
-def boxes_predictor(more=""):
+def boxes_predictor(more="", initializer=SCALED):
     """The fully connected head of Faster R-CNN; more: fields of the head for masks."""
     return ("mask_rcnn_box_predictor { use_dropout: false dropout_keep_probability: 1.0 "
-            f"fc_hyperparams {{ {HYPERPARAMS % ('FC', SCALED)} }} {more} }}")
+            f"fc_hyperparams {{ {HYPERPARAMS % ('FC', initializer)} }} {more} }}")
 
 
-def masks_predictor(height=15, width=15, layers=2, depth=0):
+def masks_predictor(height=15, width=15, layers=2, depth=0, initializer=SCALED):
     return boxes_predictor(
         f"predict_instance_masks: true mask_height: {height} mask_width: {width} "
         f"mask_prediction_num_conv_layers: {layers} mask_prediction_conv_depth: {depth} "
-        f"conv_hyperparams {{ {HYPERPARAMS % ('CONV', TRUNCATED)} }}")
+        f"conv_hyperparams {{ {HYPERPARAMS % ('CONV', TRUNCATED)} }}", initializer)
 
 
-def rfcn_predictor(bins=3, crop=18):
+def rfcn_predictor(bins=3, crop=18, initializer=TRUNCATED):
     return (f"rfcn_box_predictor {{ num_spatial_bins_height: {bins} num_spatial_bins_width: {bins} "
             f"crop_height: {crop} crop_width: {crop} "
-            f"conv_hyperparams {{ {HYPERPARAMS % ('CONV', TRUNCATED)} }} }}")
+            f"conv_hyperparams {{ {HYPERPARAMS % ('CONV', initializer)} }} }}")
 
 
 def text(**options):
@@ -82,3 +86,18 @@ def load():
         text_format.Merge(message, config)
         return model_builder.build(config, is_training=is_training)
     return tf, build
+
+
+def packed(mean, variance):
+    """The unit and a text of four hexadecimal digits for each channel: the mean, then the
+    variance, as unpacked() reads them."""
+    unit = float(f"{max(np.abs(mean).max() / 120, math.sqrt(variance.max()) / 15.9):.2g}")
+    m = np.clip(np.rint(mean / unit) + 128, 0, 255).astype(int)
+    v = np.clip(np.rint(variance / unit**2), 1, 255).astype(int)
+    return [unit, "".join(f"{x:02x}{y:02x}" for x, y in zip(m, v))]
+
+
+def unpacked(unit, text):
+    """Means and variances of the channels: unit (m - 128) and unit^2 v, m and v from 0 to 255."""
+    m, v = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, 2).T.astype(float)
+    return unit * (m - 128), unit * unit * v
