@@ -73,8 +73,9 @@ windows have two values that are equal but for rounding. faster_rcnn_resnet50_no
 7 x 7 without a pool, so its gradients can be compared closely.
 
 Where the API does not do what one might expect:
-  - The package of 2019 clips proposals to the input with its padding. Later versions clip them to
-    the true size of each picture, and so does Spied here. The second pictures show it.
+  - The API clips proposals to the input with its padding; only with number_of_stages 1 it clips
+    them to the true size of each picture. Pumice always does the latter. So does Spied: it replaces
+    the window. The second pictures are smaller than the input.
   - Anchors are pruned by the input with its padding. Those in a picture's padding stay, and may be
     sampled as background.
   - Pruned anchors make no proposals in training: they are removed before boxes are decoded.
@@ -226,7 +227,7 @@ class Spied:
             generator = m._first_stage_anchor_generator
             generator._scales = np.array(generator._scales)
             generator._aspect_ratios = np.array(generator._aspect_ratios)
-        # Later versions of the API clip proposals to the true size of each picture.
+        # The API would clip proposals to the input with its padding.
         window = m._compute_clip_window
         m._compute_clip_window = lambda shapes: window(self.shapes)
         for name in ("_predict_rpn_proposals", "_first_stage_nms_fn", "_crop_and_resize_fn",
