@@ -65,7 +65,8 @@ stands for the valid rows of the first picture, then those of the second. Withou
                          backbone's own decay. Only with batch_norm_trainable
 
 In evaluation there are crops, features, codes and logits of all proposals, and `masks`
-[detections, 15, 15], the probabilities of the detected classes.
+[detections, 15, 15], the probabilities of the detected classes. Averages of batch norm are those
+of statistics.json in every case; the step's changes are left out.
 
 With a max pool after the crops, gradients of float32 differ from those of float64 by some 1e-4,
 where forward values differ by 1e-6: the samples of a crop lie close together, and hundreds of
