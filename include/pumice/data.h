@@ -331,14 +331,18 @@ struct pm_loader_options {
     /* Batches of several frames, instead: training sets frames, evaluation groups; both set
      * fields_of.
      *
-     * frames: each training batch has the smallest of these frames that holds every example of the
-     * whole batch, else the largest. frame_of returns the frame that an example needs, which
-     * depends only on the record, seed, step and example; it is called from several threads. So a
-     * batch's frame depends only on its number, not on the slice.
+     * frames: each training batch has the frame with the fewest pixels that holds every example of
+     * the whole batch; of equal ones the first. frame_of returns the frame that an example needs,
+     * which depends only on the record, seed, step and example; it is called from several threads.
+     * So a batch's frame depends only on its number, not on the slice.
+     * hold: if no frame holds a batch, pm_loader_next returns PM_EDATA, and the message names the
+     * records and their frames. A record that replaces a corrupt one is passed over if the batch's
+     * frame does not hold it. Without hold such a batch has the largest frame.
      * groups: each evaluation batch has records of one group, in the groups' order.
      * fields_of adds the fields in a frame to the empty list: the same ones in every frame. */
     const struct pm_frame *frames;
     int frames_count; /* 0: one frame */
+    bool hold;
     const struct pm_frame_groups *groups;
     int (*frame_of)(void *ctx, const struct pm_loader_record *r, struct pm_frame *out);
     void (*fields_of)(void *ctx, struct pm_frame frame, struct pm_field_list *out);

@@ -32,7 +32,8 @@ static void scan_records(void *ctx, size_t begin, size_t end)
         if (pm_dataset_read(s->dataset, i, &buf, &capacity, &size) < 0)
             continue;
         pm_dataset_where(s->dataset, i, where, sizeof where);
-        const struct pm_loader_record r = { .bytes = buf, .size = size, .where = where };
+        const struct pm_loader_record r = { .bytes = buf, .size = size, .where = where,
+                                            .part = pm_dataset_part(s->dataset, i) };
 
         if (s->frame_of(s->ctx, &r, &s->list[i]) < 0)
             s->list[i] = (struct pm_frame){ 0 };
@@ -148,18 +149,28 @@ static uint64_t area_of(struct pm_frame f)
     return (uint64_t)f.height * (uint64_t)f.width;
 }
 
+bool pm_frame_holds(struct pm_frame frame, struct pm_frame need)
+{
+    return frame.height >= need.height && frame.width >= need.width;
+}
+
+const struct pm_frame *pm_frame_find(const struct pm_frame *list, int count, struct pm_frame need)
+{
+    const struct pm_frame *best = NULL;
+
+    for (const struct pm_frame *f = list; f < list + count; f++)
+        if (pm_frame_holds(*f, need) && (!best || area_of(*f) < area_of(*best)))
+            best = f;
+    return best;
+}
+
 struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct pm_frame need)
 {
-    const struct pm_frame *best = NULL, *largest = list;
+    const struct pm_frame *best = pm_frame_find(list, count, need), *largest = list;
 
-    for (const struct pm_frame *f = list; f < list + count; f++) {
-        const bool holds = f->height >= need.height && f->width >= need.width;
-
-        if (holds && (!best || area_of(*f) < area_of(*best)))
-            best = f;
+    for (const struct pm_frame *f = list; f < list + count; f++)
         if (area_of(*f) > area_of(*largest))
             largest = f;
-    }
     return best ? *best : *largest;
 }
 

@@ -4,8 +4,13 @@
 
 #include <pumice/data.h>
 
-/* Returns the frame with the fewest pixels that holds `need`, else the frame with the most. The
- * first of equal ones; count is at least 1. */
+/* Whether a picture of `need` fits into the frame. */
+bool pm_frame_holds(struct pm_frame frame, struct pm_frame need);
+/* Returns the frame of the list with the fewest pixels that holds `need`, the first of equal ones;
+ * NULL if none does. */
+const struct pm_frame *pm_frame_find(const struct pm_frame *list, int count, struct pm_frame need);
+/* The same, but if none holds it, returns the frame with the most pixels, the first of equal ones.
+ * count is at least 1. */
 struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct pm_frame need);
 
 /* The batches of grouped records: every group has its own. */

@@ -62,6 +62,7 @@ static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct pm_loader_
     if (l->ticket_example > 0 || s->state != SLOT_FREE)
         return false;
     s->turn = step;
+    s->err = PM_OK;
     if (l->o.draw && !draw_step(l, s, &step))
         return true;
     s->batch.step = step;
@@ -79,8 +80,13 @@ static bool frame_slot(struct pm_loader *l, struct pm_slot *s, struct pm_loader_
     }
     s->state = SLOT_FRAMING;
     pthread_mutex_unlock(&l->lock);
-    const struct pm_frame frame = pm_loader_choose_frame(l, w, step);
+    struct pm_frame frame = l->o.frame;
+    const int err = pm_loader_choose_frame(l, w, step, &frame);
     pthread_mutex_lock(&l->lock);
+    if (err < 0) {
+        s->err = err;
+        snprintf(s->text, sizeof s->text, "%s", pm_error_text());
+    }
     pm_loader_set_frame(l, s, frame, l->o.slice.count);
     s->state = SLOT_FRAMED;
     pthread_cond_broadcast(&l->freed);
@@ -95,10 +101,9 @@ static bool open_slot(struct pm_loader *l, struct pm_slot *s)
         return true;
     if (s->state != SLOT_FRAMED)
         return false;
-    const int real = pm_loader_examples_of(l, s->batch.step);
+    const int real = s->err < 0 ? 0 : pm_loader_examples_of(l, s->batch.step);
     s->state = SLOT_FILLING;
     s->left = real;
-    s->err = PM_OK;
     s->err_example = l->o.slice.count;
     s->batch.valid = real;
     s->skipped = s->batch.skipped = 0;
@@ -126,7 +131,8 @@ static struct pm_slot *take(struct pm_loader *l, struct pm_loader_worker *w, int
         if (frame_slot(l, s, w))
             continue;
         if (open_slot(l, s)) {
-            if (s->left == 0) { /* the pass's last batch has no example in this slice */
+            if (s->left == 0) { /* no frame holds the batch, or the pass's last batch has no
+                                 * example in this slice */
                 set_ready(l, s);
                 l->ticket_step++;
                 continue;

@@ -103,6 +103,9 @@ int pm_loader_make(struct pm_loader *l, struct pm_slot *s, struct pm_loader_work
 
     for (uint64_t k = 0; k < most && !l->stop; k++) {
         const uint64_t record = pm_loader_record_of(l, s->batch.step, example, k);
+
+        if (k > 0 && !pm_loader_accepts(l, w, s, example, record))
+            continue;
         const int err = make_from(l, s, w, example, record);
 
         if (err == PM_ECORRUPT && !l->o.skip_corrupt)

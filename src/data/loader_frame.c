@@ -1,5 +1,7 @@
 /* loader_frame: the frame of a batch, the fields that follow from it, and the memory for the
  * largest one. */
+#include <inttypes.h>
+
 #include "data/loader_other.h"
 #include "data/loader_private.h"
 
@@ -50,8 +52,66 @@ static bool frame_needed(struct pm_loader *l, struct pm_loader_worker *w, uint64
     return false;
 }
 
-struct pm_frame pm_loader_choose_frame(struct pm_loader *l, struct pm_loader_worker *w,
-                                       uint64_t step)
+/* A record of a batch, by its name, and the frame that it needs. */
+struct needed {
+    char where[PM_SLOT_TEXT];
+    struct pm_frame frame;
+};
+
+static void note_needed(struct needed *n, const struct pm_loader_worker *w, struct pm_frame frame)
+{
+    snprintf(n->where, sizeof n->where, "%s", w->where);
+    n->frame = frame;
+}
+
+/* Fails with the record that no frame holds. */
+static int fail_record(const struct pm_loader *l, const struct needed *n)
+{
+    const struct pm_frame most = pm_frame_choose(l->o.frames, l->o.frames_count, n->frame);
+
+    return pm_fail(PM_EDATA, "%s: the picture is %d x %d when resized, which no size of "
+                   "input.buckets holds; the largest is %d x %d: add [%d, %d] to input.buckets, or "
+                   "resize to less (input.max_dimension)", n->where, n->frame.height,
+                   n->frame.width, most.height, most.width, n->frame.height, n->frame.width);
+}
+
+/* Fails with two records that no frame holds together. */
+static int fail_pair(const struct pm_loader *l, uint64_t step, const struct needed *tallest,
+                     const struct needed *widest)
+{
+    const struct pm_frame need = { tallest->frame.height, widest->frame.width };
+    const struct pm_frame most = pm_frame_choose(l->o.frames, l->o.frames_count, need);
+
+    return pm_fail(PM_EDATA, "step %" PRIu64 ": no size of input.buckets holds both %s, which is "
+                   "%d x %d when resized, and %s, which is %d x %d; the largest is %d x %d: add "
+                   "[%d, %d] to input.buckets, or set run.batch_size=1", step, tallest->where,
+                   tallest->frame.height, tallest->frame.width, widest->where,
+                   widest->frame.height, widest->frame.width, most.height, most.width, need.height,
+                   need.width);
+}
+
+/* Explains why no frame holds the batch. The headers are read again, because names are needed only
+ * here. */
+static int fail_frame(struct pm_loader *l, struct pm_loader_worker *w, uint64_t step)
+{
+    struct needed tallest = { "", { 0, 0 } }, widest = { "", { 0, 0 } }, one;
+
+    for (int g = 0; g < l->o.batch; g++) {
+        if (!frame_needed(l, w, step, g - l->o.slice.first, &one.frame))
+            continue;
+        note_needed(&one, w, one.frame);
+        if (!pm_frame_find(l->o.frames, l->o.frames_count, one.frame))
+            return fail_record(l, &one);
+        if (one.frame.height > tallest.frame.height)
+            tallest = one;
+        if (one.frame.width > widest.frame.width)
+            widest = one;
+    }
+    return fail_pair(l, step, &tallest, &widest);
+}
+
+int pm_loader_choose_frame(struct pm_loader *l, struct pm_loader_worker *w, uint64_t step,
+                           struct pm_frame *out)
 {
     struct pm_frame need = { 1, 1 }, one;
 
@@ -60,7 +120,22 @@ struct pm_frame pm_loader_choose_frame(struct pm_loader *l, struct pm_loader_wor
             need.height = one.height > need.height ? one.height : need.height;
             need.width = one.width > need.width ? one.width : need.width;
         }
-    return pm_frame_choose(l->o.frames, l->o.frames_count, need);
+    if (l->o.hold && !pm_frame_find(l->o.frames, l->o.frames_count, need))
+        return fail_frame(l, w, step);
+    *out = pm_frame_choose(l->o.frames, l->o.frames_count, need);
+    return PM_OK;
+}
+
+bool pm_loader_accepts(struct pm_loader *l, struct pm_loader_worker *w, const struct pm_slot *s,
+                       int example, uint64_t record)
+{
+    struct pm_loader_record r;
+    struct pm_frame need;
+
+    /* the error of a record without a frame is reported when the example is made */
+    return !l->o.hold || !l->o.frames_count ||
+           pm_loader_read(l, w, s->batch.step, example, record, &r) < 0 ||
+           l->o.frame_of(l->o.ctx, &r, &need) < 0 || pm_frame_holds(s->batch.frame, need);
 }
 
 /* Adds the bytes of each field in this frame to the most so far. */

@@ -69,9 +69,14 @@ void pm_loader_set_frame(const struct pm_loader *l, struct pm_slot *s, struct pm
                          int examples);
 /* Returns the number of places that a batch of this group needs. */
 int pm_loader_places_of(const struct pm_loader *l, const struct pm_frame_group *g);
-/* Chooses the frame of a training batch: reads the headers of all its pictures. */
-struct pm_frame pm_loader_choose_frame(struct pm_loader *l, struct pm_loader_worker *w,
-                                       uint64_t step);
+/* Chooses the frame of a training batch: reads the headers of all its pictures. PM_EDATA with
+ * options.hold if no frame holds them. */
+int pm_loader_choose_frame(struct pm_loader *l, struct pm_loader_worker *w, uint64_t step,
+                           struct pm_frame *out);
+/* Whether an example may take this record in place of a corrupt one: false if the batch's frame
+ * must hold it and does not. */
+bool pm_loader_accepts(struct pm_loader *l, struct pm_loader_worker *w, const struct pm_slot *s,
+                       int example, uint64_t record);
 /* Returns the bytes of each field's array: as many as the frame that needs most has. Free with
  * pm_free. */
 size_t *pm_loader_array_bytes(const struct pm_loader *l, struct pm_slot *s);
