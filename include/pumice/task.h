@@ -213,6 +213,12 @@ struct pm_task_row {
      * refused. */
     int (*frame)(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
                  struct pm_frame *out);
+    /* Training with input.buckets: returns the frame that the example made of this record needs,
+     * which a batch's size must hold. e: the record; height, width: of its picture, upright. The
+     * frame is that of make() with the same seed, step and example. Thread-safe. Errors as
+     * frame(). NULL: frame() returns it, and a batch that no size holds takes the largest. */
+    int (*need)(void *sampler, const struct pm_example *e, const struct pm_loader_record *r,
+                int height, int width, struct pm_frame *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const struct pm_loader_record *r, void *const *out);
     /* pm_loader_options.whole_batch with ctx = struct pm_sampler: writes fields that depend on all
@@ -324,7 +330,8 @@ struct pm_task_row {
 };
 /* For loaders with several frames; ctx: struct pm_sampler with a row. The first is
  * pm_loader_options.frame_of: it reads the size of the record's picture and calls the task's hook
- * `frame`. The second is fields_of: it calls the hook `fields`. */
+ * `frame`, or in training `need` if the task has it. The second is fields_of: it calls the hook
+ * `fields`. */
 int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_frame *out);
 void pm_record_fields(void *sampler, struct pm_frame frame, struct pm_field_list *out);
 /* Writes the record's bytes under the key into the file STEM.ENDING; does nothing if there are

@@ -375,6 +375,21 @@ void pm_placed_window(const struct pm_placed *p, float out[4])
         out[k] = fminf(fmaxf(out[k], 0), 1);
 }
 
+void pm_placed_filled(const struct pm_placed *p, float out[4])
+{
+    const int last = p->rows.count - 1, before = last > 0 ? p->rows.at[last - 1].moves : 0;
+    const struct pm_geometry *g = &p->geometry;
+    const struct pm_move *m = before ? &g->move[before - 1] : NULL;
+
+    if (last < 0 || p->rows.at[last].row->sizing != PM_SIZE_INPUT) {
+        pm_placed_window(p, out);
+        return;
+    }
+    out[0] = out[1] = 0;
+    out[2] = fminf((float)(m ? m->height : g->height) / (float)p->target.height, 1);
+    out[3] = fminf((float)(m ? m->width : g->width) / (float)p->target.width, 1);
+}
+
 /* Returns the index of the first resize, or the number of moves if there is none. */
 static int first_resize(const struct pm_geometry *g)
 {

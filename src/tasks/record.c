@@ -289,7 +289,10 @@ int pm_record_frame(void *sampler, const struct pm_loader_record *r, struct pm_f
 
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
     PM_TRY(pm_record_damage(measure(e, r->where, &height, &width)));
-    PM_TRY(s->row->frame(s->task, &o, height, width, out));
+    if (s->train && s->row->need)
+        PM_TRY(s->row->need(sampler, e, r, height, width, out));
+    else
+        PM_TRY(s->row->frame(s->task, &o, height, width, out));
 out:
     pm_example_destroy(&e);
     return err;

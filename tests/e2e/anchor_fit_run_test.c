@@ -131,7 +131,7 @@ static void mistakes(void **state)
     check(check_with("'model.matcher={\"matched_threshold\":1.5}'"), 2,
           "matched_threshold: 1.5 is above 1, the largest value of this similarity");
     check(check_with("input.size=null 'input.buckets=[64,96]'"), 2,
-          "input.buckets: pictures of a detector's training have one size");
+          "input.buckets: input.resizer=fixed_shape stretches every picture to one size");
     check(check_with("run.keep_best=best_f1 eval.every_steps=10"), 0);
     check(check_with("loss.expected_loss_weights=reweighting"), 2, "Use loss.hard_example_miner");
 }

@@ -109,6 +109,38 @@ static void every_task_has_the_bits_of_devices(void **state)
     }
 }
 
+/* Each process reads the sizes of the whole batch, so all take the same one of input.buckets. The
+ * crops have many sizes. If no size holds a batch, every process ends. */
+static void pictures_of_several_sizes(void **state)
+{
+    static const char more[] = "run.steps=8 run.batch_size=3 run.log_every_steps=1 "
+                               "eval.every_steps=0 run.keep_best=none input.eval_size=64 "
+                               "input.resizer=keep_aspect_ratio input.min_dimension=40 "
+                               "input.max_dimension=64 'input.augment=[{\"name\":"
+                               "\"random_crop_image\",\"min_aspect_ratio\":0.5,"
+                               "\"max_aspect_ratio\":2}]'";
+
+    (void)state;
+    for (int ranks = 0; ranks <= 2; ranks += 2) {
+        const struct how how = { .environment = launcher(ranks, "") };
+
+        check(run(ranks ? &how : NULL,
+                  "train %s/configs/shapes_detection.json data.folder=%s run.folder=%s %s %s "
+                  "'input.buckets=[64,[40,64],[64,40],[48,48]]'", getenv("PUMICE_SOURCE"),
+                  in("large"), in("sizes-%d", ranks), cpus(ranks ? 1 : 2), more), 0);
+    }
+    same_saved("sizes-0", "sizes-2", 8);
+    same_lines("sizes-0", "sizes-2");
+    const struct how how = { .environment = launcher(2, "") };
+    struct result r = run(&how, "train %s/configs/shapes_detection.json data.folder=%s "
+                          "run.folder=%s %s %s 'input.buckets=[[40,64]]'",
+                          getenv("PUMICE_SOURCE"), in("large"), in("sizes-bad"), cpus(1), more);
+
+    assert_int_equal(r.code, 3);
+    assert_contains(r.err, "which no size of input.buckets holds; the largest is 40 x 64");
+    drop(&r);
+}
+
 /* A damaged record is counted once, in every process. */
 static void damaged_records_are_replaced(void **state)
 {
@@ -401,6 +433,7 @@ int main(void)
         cmocka_unit_test(processes_have_the_bits_of_devices),
         cmocka_unit_test(the_chief_reports),
         cmocka_unit_test(every_task_has_the_bits_of_devices),
+        cmocka_unit_test(pictures_of_several_sizes),
         cmocka_unit_test(damaged_records_are_replaced),
         cmocka_unit_test(processes_share_the_cpu),
         cmocka_unit_test(bfloat16_changes_little),

@@ -39,6 +39,7 @@ const struct pm_task_row pm_task_detection = {
     .describe = describe,
     .fields = pm_detection_fields,
     .frame = pm_detection_frame,
+    .need = pm_detection_need,
     .make = pm_detection_make,
     .batch_metrics = pm_detection_batch_metrics,
     .measure_batch = pm_detection_measure_batch,

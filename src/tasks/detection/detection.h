@@ -116,7 +116,7 @@ struct pm_detection_model {
     int number_of_stages;  /* of faster_rcnn nets; PM_UNSET: 2 */
     const struct cJSON *proposals;
 };
-struct pm_detection_input { const struct cJSON *buckets; /* refused */ };
+struct pm_detection_input { const struct cJSON *buckets; /* as in the config */ };
 struct pm_detection_loss {
     const struct cJSON *classification, *localization, *hard_example_miner,
         *random_example_sampler, *minibatch_sampler, *proposal_sampler, *second_stage;
@@ -172,7 +172,7 @@ struct pm_task {
     double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is
                                        * none, or a number was given */
     struct pm_detection_export export;
-    bool pads;                        /* the preprocessing pads evaluated pictures */
+    bool pads;                        /* the preprocessing pads pictures: the field windows */
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
@@ -274,6 +274,9 @@ void pm_detection_close_record(struct pm_detection_record *record);
  * damaged mask. */
 int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
                         const char *where, struct pm_arena *a, struct pm_sample *out);
+/* The same without masks, also in training. */
+int pm_detection_boxes(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                       const char *where, struct pm_arena *a, struct pm_sample *out);
 /* detection_mosaic.c: replaces the sample by a mosaic with other records, if input.augment draws
  * one. */
 int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_record *r,
@@ -319,12 +322,13 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
  * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
  * box), matches I32 [N] (matching.h), normalizer F32 scalar, see pm_detection_has_normalizer: with
  * loss.minibatch_sampler the example's number of anchors that count, else the sum of the weights of
- * all matched anchors of the whole batch; at least 1. In training with data.instance_masks the last
- * fields are truth_masks U32 [M, height, words], the masks of the true boxes in the input, packed
- * by data/mask_bits.h, and truth_mask_weights F32 [M]: the record's weight of the mask, or 0 if the
+ * all matched anchors of the whole batch; at least 1. In training with data.instance_masks
+ * truth_masks U32 [M, height, words] follow, the masks of the true boxes in the input, packed by
+ * data/mask_bits.h, and truth_mask_weights F32 [M]: the record's weight of the mask, or 0 if the
  * object is a crowd, has no mask, or its mask has no pixel in the input. Masks of rows without a
- * box are 0. In evaluation, if the preprocessing pads, the last field is windows F32 [4]: the part
- * of the input that the picture fills, as ymin, xmin, ymax, xmax in 0..1. */
+ * box are 0. If the preprocessing pads, the last field is windows F32 [4], in training and
+ * evaluation: the part of the input that the picture fills, as ymin, xmin, ymax, xmax in 0..1. In
+ * training it is the picture as input.augment leaves it. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
@@ -332,6 +336,15 @@ enum {
 bool pm_detection_has_normalizer(const struct pm_task *t);
 void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame frame,
                          struct pm_field_list *out);
+/* detection_buckets.c. Returns PM_ECONFIG if input.buckets is set, but pictures do not have a size
+ * that is independent of the batch. normal: of the preprocessing. */
+int pm_detection_check_buckets(const struct pm_task *t, const struct pm_normal *normal);
+/* Hook of pm_task_row: the size of a training picture before the padding. */
+int pm_detection_need(void *ctx, const struct pm_example *e, const struct pm_loader_record *r,
+                      int height, int width, struct pm_frame *out);
+/* The same for a sample. r: seed, step, example, part and where are set. */
+int pm_detection_need_of(const struct pm_task *t, const struct pm_sample *sample,
+                         const struct pm_loader_record *r, struct pm_frame *out);
 int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int height, int width,
                        struct pm_frame *out);
 int pm_detection_make(void *sampler, const struct pm_loader_record *r, void *const *out);

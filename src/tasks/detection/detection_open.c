@@ -57,6 +57,7 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->mirrored = pm_detection_mirrored(t);
     PM_TRY(facts->preprocessing->normal(facts->preprocessing_cfg, facts->channels, &normal));
     t->pads = normal.padded;
+    PM_TRY(pm_detection_check_buckets(t, &normal));
     read_best_scores(t);
     *out = t, t = NULL;
 out:

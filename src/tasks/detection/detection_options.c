@@ -99,7 +99,10 @@ static const struct pm_opt post[] = {
 
 static const struct pm_opt input[] = {
     PM_JSON(pm_detection_input, buckets,
-            "detection: refused: pictures of training have one size, input.size"),
+            "detection: list of sizes of training pictures, each one side or [height, width]: a "
+            "batch takes the smallest that holds its pictures, the first of equal ones, and pads "
+            "them; needs input.resizer=keep_aspect_ratio, conditional or pad_to_multiple; null = "
+            "only input.size"),
     { 0 },
 };
 
@@ -396,21 +399,6 @@ out:
     return err;
 }
 
-static int check_input(const struct pm_config *c)
-{
-    struct pm_detection_input in;
-    int err = PM_OK;
-
-    PM_TRY(pm_config_read(c, "input", input, &in));
-    if (in.buckets)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: pictures of a detector's training have one size, because "
-                       "a crop around objects has its size only when it is made: set input.size, "
-                       "and input.resizer=keep_aspect_ratio for pictures of other shapes",
-                       pm_detection_place(c, "input.buckets")));
-out:
-    return err;
-}
-
 int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
 {
     int err = PM_OK;
@@ -433,7 +421,6 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true is not possible together with data.class_agnostic, "
                        "because soft labels are scores of classes: set one of the two to false",
                        pm_detection_place(c, "data.multiclass_scores")));
-    PM_TRY(check_input(c));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));

@@ -194,22 +194,21 @@ int *pm_detection_mirrored(const struct pm_task *t)
     return out;
 }
 
-/* Adds the masks and keypoints that the config asks for. */
-static int add_members(const struct pm_task *t, const struct pm_objects *o, const char *where,
-                       struct pm_arena *a, struct pm_sample *out)
+static void add_keypoints(const struct pm_task *t, const struct pm_objects *o, struct pm_arena *a,
+                          struct pm_sample *out)
 {
     const int points = t->data.num_keypoints;
+    float *keypoints = pm_arena_alloc(a, 2 * o->count * (size_t)points * sizeof(float) + 1);
 
-    if (points) {
-        float *keypoints = pm_arena_alloc(a, 2 * o->count * (size_t)points * sizeof(float) + 1);
+    pm_detection_keypoints(o, points, keypoints);
+    out->keypoints = keypoints;
+    out->points = points;
+    out->mirrored = t->mirrored;
+}
 
-        pm_detection_keypoints(o, points, keypoints);
-        out->keypoints = keypoints;
-        out->points = points;
-        out->mirrored = t->mirrored;
-    }
-    if (!t->data.instance_masks)
-        return PM_OK;
+static int add_masks(const struct pm_objects *o, const char *where, struct pm_arena *a,
+                     struct pm_sample *out)
+{
     struct pm_runs *runs = pm_arena_alloc(a, o->count * sizeof *runs + 1);
     const int err = pm_record_damage(pm_detection_runs(o, where, runs));
 
@@ -228,8 +227,8 @@ static int add_members(const struct pm_task *t, const struct pm_objects *o, cons
     return err;
 }
 
-int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
-                        const char *where, struct pm_arena *a, struct pm_sample *out)
+int pm_detection_boxes(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                       const char *where, struct pm_arena *a, struct pm_sample *out)
 {
     const struct pm_object_filter filter = {
         .min_side = sampler->train ? (double)sampler->task->data.min_side : 0
@@ -251,9 +250,19 @@ int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_re
     }
     *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
                                .weights = weights, .labels = labels };
-    if (sampler->train)
-        err = add_members(sampler->task, o, where, a, out);
-    if (err == PM_OK && sampler->task->data.multiclass_scores)
+    if (sampler->train && sampler->task->data.num_keypoints)
+        add_keypoints(sampler->task, o, a, out);
+    if (sampler->task->data.multiclass_scores)
         err = pm_detection_soft_labels(sampler->task, o, where, a, out);
     return err;
+}
+
+int pm_detection_sample(const struct pm_sampler *sampler, struct pm_detection_record *record,
+                        const char *where, struct pm_arena *a, struct pm_sample *out)
+{
+    const int err = pm_detection_boxes(sampler, record, where, a, out);
+
+    if (err < 0 || !sampler->train || !sampler->task->data.instance_masks)
+        return err;
+    return add_masks(&record->objects, where, a, out);
 }

@@ -43,9 +43,9 @@ static int after_truths(const struct pm_task *t)
     return pm_detection_has_normalizer(t) ? PM_FIELD_NORMALIZER + 1 : PM_FIELD_NORMALIZER;
 }
 
-static void add_window(const struct pm_task *t, bool train, struct pm_field_list *out)
+static void add_window(const struct pm_task *t, struct pm_field_list *out)
 {
-    if (t->pads && !train)
+    if (t->pads)
         pm_field_add(out, (struct pm_field){ "windows", PM_F32, PM_SHAPE1(4),
                                              .values = { 0, 1, PM_PATTERN_BOXES } });
 }
@@ -55,9 +55,13 @@ static void write_window(const struct pm_sampler *sampler, const struct pm_place
                          struct pm_frame frame, void *const *out)
 {
     const struct pm_task *t = sampler->task;
-    const int at = has_truths(t, sampler->train, frame) ? after_truths(t) : PM_FIELD_BOXES;
+    const int masks = sampler->train && t->data.instance_masks ? 2 : 0; /* their fields */
+    const int at = has_truths(t, sampler->train, frame) ? after_truths(t) + masks
+                                                        : PM_FIELD_BOXES;
 
-    if (t->pads && !sampler->train)
+    if (t->pads && sampler->train)
+        pm_placed_filled(placed, out[at]);
+    else if (t->pads)
         pm_placed_window(placed, out[at]);
 }
 
@@ -70,7 +74,7 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
 
     pm_field_add(out, pm_record_images(&t->facts, frame));
     if (!has_truths(t, train, frame)) {
-        add_window(t, train, out);
+        add_window(t, out);
         return;
     }
     pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4),
@@ -89,7 +93,7 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
                                              .values = { 1, 2 } });
     if (train && t->data.instance_masks)
         pm_detection_mask_fields(t, frame, out);
-    add_window(t, train, out);
+    add_window(t, out);
 }
 
 /* Whether the batch has the field normalizer. */
@@ -413,6 +417,23 @@ static int check_labels(const struct pm_task *t, const struct pm_sample *placed,
     return PM_OK;
 }
 
+/* With input.buckets the batch holds a picture of the size in its header. */
+static int place_in_frame(const struct pm_sampler *sampler, const struct pm_sample *sample,
+                          const struct pm_loader_record *r, struct pm_placed *out)
+{
+    const struct pm_task *t = sampler->task;
+    const int err = pm_record_place(&t->facts, sampler->train, sample, r, out);
+    struct pm_frame need;
+
+    if (err != PM_EDATA || !sampler->train || t->facts.config->buckets_count == 0 ||
+        pm_detection_need_of(t, sample, r, &need) < 0)
+        return err;
+    return pm_fail(PM_ECORRUPT, "%s: the picture's header and its pixels differ in size: it is "
+                   "%d x %d when resized, but the batch has pictures of %d x %d. Export it again, "
+                   "or remove it", r->where, need.height, need.width, r->frame.height,
+                   r->frame.width);
+}
+
 /* Places the picture and its boxes. */
 static int place(const struct pm_sampler *sampler, const struct pm_example *e,
                  const struct pm_sample *sample, const struct pm_loader_record *r,
@@ -423,7 +444,7 @@ static int place(const struct pm_sampler *sampler, const struct pm_example *e,
     struct pm_placed placed;
     int err = PM_OK;
 
-    PM_TRY(pm_record_place(&t->facts, sampler->train, sample, r, &placed));
+    PM_TRY(place_in_frame(sampler, sample, r, &placed));
     PM_TRY(pm_record_input(e, &placed, sample->picture, out[0]));
     write_window(sampler, &placed, r->frame, out);
     if (!has_truths(t, sampler->train, r->frame))

@@ -3,7 +3,7 @@
 
 #include <cjson/cJSON.h>
 
-/* Evaluation also gets the part of the input that the picture fills. */
+/* The last field is the part of the input that the picture fills. */
 static void windows(void **state)
 {
     struct setup s = set_up(CONFIG(", \"resizer\": \"keep_aspect_ratio\"}}"));
@@ -18,7 +18,7 @@ static void windows(void **state)
     (void)state;
     assert_int_equal(fields->count, 7);
     assert_string_equal(fields->list[6].name, "windows");
-    assert_string_equal(s.e->train_fields.list[s.e->train_fields.count - 1].name, "normalizer");
+    assert_string_equal(s.e->train_fields.list[s.e->train_fields.count - 1].name, "windows");
     pm_objects_start(&o, 60, 40);
     record_of(&o, &data, &size);
     assert_int_equal(s.e->task_row->make(&sampler, &(struct pm_loader_record){
