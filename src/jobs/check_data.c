@@ -16,8 +16,10 @@ static int check_task(struct pm_experiment *e, struct pm_str *text, struct cJSON
     const struct pm_config *c = e->config;
     struct pm_loader *loader = NULL;
     struct pm_sampler sampler;
-    /* Only whole batches have each folder's share. */
-    const int batch = c->data.folders || c->data.repeat_threshold > 0 ? c->run.batch_size : 1;
+    /* Only whole batches have each folder's share, and the sizes of input.buckets. */
+    const bool whole = c->data.folders || c->data.repeat_threshold > 0 ||
+                       (c->buckets_count > 0 && c->run.batch_size != PM_WORD);
+    const int batch = whole ? c->run.batch_size : 1;
     const int64_t pictures = (int64_t)pm_dataset_get_info(e->train)->count;
     int err = PM_OK;
 

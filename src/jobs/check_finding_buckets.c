@@ -1,0 +1,130 @@
+/* check_finding_buckets: the sizes of training pictures (input.buckets) against the pictures, by
+ * their headers. Rows of input.augment draw one size for each picture here, so with random sizes
+ * training may see others. */
+#include "jobs/check_findings.h"
+
+#include "data/frames.h"
+
+#include <pumice/task.h>
+
+#include <limits.h>
+
+/* The pictures of the training split by the size that they need. */
+struct sizes {
+    const struct pm_experiment *e;
+    struct pm_frame_groups groups; /* owned */
+};
+
+static const char *name_of(const struct sizes *s, size_t group, char *buf, size_t size)
+{
+    const struct pm_frame_groups *g = &s->groups;
+
+    return pm_dataset_where(s->e->train, g->order[g->list[group].first], buf, size);
+}
+
+/* Every picture must fit into a size. */
+static int check_pictures(struct pm_check *k, const struct sizes *s)
+{
+    char name[512];
+
+    for (size_t i = 0; i < s->groups.count; i++) {
+        const struct pm_frame f = s->groups.list[i].frame;
+
+        if (!pm_frame_find(s->e->frames, s->e->frames_count, f))
+            return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds %s, which is %d x %d when "
+                           "resized; the largest size is %d x %d: add [%d, %d], or resize to less "
+                           "(input.max_dimension)",
+                           pm_config_source(k->config, "input.buckets"),
+                           name_of(s, i, name, sizeof name), f.height, f.width,
+                           s->e->frames[0].height, s->e->frames[0].width, f.height, f.width);
+    }
+    return PM_OK;
+}
+
+/* Returns the frame of all pictures that fit into `most`, and sets the groups of the tallest and of
+ * the widest one. Height 0: no picture fits. */
+static struct pm_frame union_in(const struct sizes *s, struct pm_frame most, size_t widest[2])
+{
+    struct pm_frame all = { 0, 0 };
+
+    for (size_t i = 0; i < s->groups.count; i++) {
+        const struct pm_frame f = s->groups.list[i].frame;
+
+        if (!pm_frame_holds(most, f))
+            continue;
+        if (f.height > all.height)
+            all.height = f.height, widest[0] = i;
+        if (f.width > all.width)
+            all.width = f.width, widest[1] = i;
+    }
+    return all;
+}
+
+/* Two pictures that a shuffled batch has sooner or later must fit into one size. */
+static int check_pairs(struct pm_check *k, const struct sizes *s)
+{
+    size_t at[2] = { 0, 0 };
+    const struct pm_frame all = union_in(s, (struct pm_frame){ INT_MAX, INT_MAX }, at);
+    char tallest[512], widest[512];
+
+    if (k->config->run.batch_size == 1 || !k->config->data.shuffle ||
+        pm_frame_find(s->e->frames, s->e->frames_count, all))
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds both %s and %s, if a batch has "
+                   "them; the largest size is %d x %d: add [%d, %d], or set run.batch_size=1",
+                   pm_config_source(k->config, "input.buckets"),
+                   name_of(s, at[0], tallest, sizeof tallest),
+                   name_of(s, at[1], widest, sizeof widest), s->e->frames[0].height,
+                   s->e->frames[0].width, all.height, all.width);
+}
+
+/* Whether a batch of pictures that fit into this size can have it. all: of the tallest and the
+ * widest of these pictures: a batch of several has the size only if these two have. */
+static bool is_used(const struct pm_check *k, const struct sizes *s, const struct pm_frame *size,
+                    struct pm_frame all)
+{
+    const struct pm_experiment *e = s->e;
+
+    if (k->config->run.batch_size != 1)
+        return pm_frame_find(e->frames, e->frames_count, all) == size;
+    for (size_t i = 0; i < s->groups.count; i++)
+        if (pm_frame_find(e->frames, e->frames_count, s->groups.list[i].frame) == size)
+            return true;
+    return false;
+}
+
+static void check_size(struct pm_check *k, const struct sizes *s, const struct pm_frame *size)
+{
+    size_t at[2];
+    const struct pm_frame all = union_in(s, *size, at);
+
+    if (all.height == 0)
+        pm_check_add(k, PM_CHECK_WARNING, "input.buckets",
+                     "input.buckets: %d x %d holds no picture of the training split. Remove it",
+                     size->height, size->width);
+    else if (!is_used(k, s, size, all))
+        pm_check_add(k, PM_CHECK_WARNING, "input.buckets",
+                     "input.buckets: no batch has the size %d x %d, because smaller ones hold all "
+                     "pictures of the training split that it holds. Remove it", size->height,
+                     size->width);
+}
+
+static int check_buckets(struct pm_check *k)
+{
+    const struct pm_experiment *e = k->e;
+    struct pm_sampler sampler = { e->task, true, e->task_row };
+    struct sizes s = { .e = e };
+    int err = PM_OK;
+
+    if (k->config->buckets_count == 0 || !e->task_row->need)
+        return PM_OK;
+    pm_frame_groups_create(e->train, pm_record_frame, &sampler, e->frames[0], &s.groups);
+    PM_TRY(check_pictures(k, &s));
+    PM_TRY(check_pairs(k, &s));
+    for (int i = 0; i < e->frames_count; i++)
+        check_size(k, &s, &e->frames[i]);
+out:
+    pm_frame_groups_free(&s.groups);
+    return err;
+}
+const struct pm_check_finding pm_check_finding_buckets = { true, check_buckets };

@@ -1,0 +1,254 @@
+/* Training a detector with pictures of several sizes (input.buckets) by the program, on landscapes,
+ * portraits and squares with bright rectangles. Killed and started again, or after a lost device,
+ * training ends with the same bits. Clones of any shares, and micro-batches, learn what one device
+ * does. The sizes share the memory of the largest. Wrong sizes are found before training. */
+#include "e2e/interrupted.h"
+
+#include <pumice/objects.h>
+#include <pumice/rng.h>
+
+/* Pictures become 64x96, 96x64 or 64x64. */
+static const char net[] =
+    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
+    "    \"number_of_stages\": 1, \"depth_multiplier\": 0.25,\n"
+    "    \"first_stage_box_predictor_depth\": 32,\n"
+    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] } },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"class_agnostic\": true,\n"
+    "            \"threads\": 2 },\n"
+    "  \"input\": { \"buckets\": [64, [64, 96], [96, 64], 96],\n"
+    "             \"resizer\": \"keep_aspect_ratio\", \"min_dimension\": 64,\n"
+    "             \"max_dimension\": 96, \"pad_value\": [-1],\n"
+    "             \"augment\": [{ \"name\": \"random_flip\" }] },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 } },\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 24, \"batch_size\": 3,\n"
+    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
+    "  \"eval\": { \"every_steps\": 12, \"batch_size\": 4, \"score_threshold\": 0.01 } }\n";
+enum { ANCHORS = 4 }; /* in a cell of 16 x 16 pixels */
+
+static const int sizes[3][2] = { { 128, 192 }, { 192, 128 }, { 70, 70 } };
+
+/* Draws picture i: grey with noise, and a bright rectangle. */
+static int fill(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    const int *size = sizes[i % 3];
+    struct pm_rng r = pm_rng_make(9, *(const uint64_t *)ctx, (uint32_t)i, 0);
+    struct pm_image8 im = { size[0], size[1], 3,
+                            pm_malloc(3 * (size_t)size[0] * (size_t)size[1]) };
+    const int y = (int)pm_rng_int(&r, 2, size[0] / 2), x = (int)pm_rng_int(&r, 2, size[1] / 2);
+    const int bottom = y + size[0] / 4, right = x + size[1] / 4;
+    struct pm_objects o;
+    int err;
+
+    for (int k = 0; k < size[0] * size[1] * 3; k++) {
+        const int row = k / 3 / size[1], column = k / 3 % size[1];
+        const bool in = row >= y && row < bottom && column >= x && column < right;
+
+        im.pixels[k] = (uint8_t)(pm_rng_int(&r, 40, 90) + (in ? 150 : 0));
+    }
+    pm_objects_start(&o, size[0], size[1]);
+    o.has = PM_HAS_LABEL;
+    struct pm_object *one = pm_objects_add(&o);
+    const float box[4] = { (float)y / (float)size[0], (float)x / (float)size[1],
+                           (float)bottom / (float)size[0], (float)right / (float)size[1] };
+
+    memcpy(one->box, box, sizeof box);
+    one->label = 1;
+    err = pm_making_picture(b, &im, 0);
+    pm_objects_write(&o, b);
+    pm_objects_free(&o);
+    pm_image_free(&im);
+    return err;
+}
+
+static int make_data(void **state)
+{
+    static const struct { const char *split; size_t count; uint64_t seed; } splits[] = {
+        { "train", 24, 1 }, { "test", 6, 2 },
+    };
+    struct pm_making *m = NULL;
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    assert_int_equal(pm_making_create(in("data"), "plates", false, &m), PM_OK);
+    assert_int_equal(pm_making_labels(m, (const char *const[]){ "plate" }, 1), PM_OK);
+    for (size_t i = 0; i < PM_COUNT(splits); i++) {
+        uint64_t seed = splits[i].seed;
+
+        assert_int_equal(pm_making_split(m, splits[i].split, splits[i].count, NULL, fill, &seed),
+                         PM_OK);
+    }
+    assert_int_equal(pm_making_finish(m), PM_OK);
+    pm_making_destroy(&m);
+    pm_str_add(&text, net, folder, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    return 0;
+}
+
+/* The number of anchors that each step had shows the size of its pictures. All but 64x64, which
+ * needs three squares, occur in 24 steps; so does more than one of them. */
+static void resumed(void **state)
+{
+    int seen[4] = { 0 };
+    char *log;
+
+    (void)state;
+    train("whole", "");
+    log = get_text(in("whole/log.txt"));
+    assert_contains(log, "cpu: 4 sizes of pictures, 96x96 (");
+    pm_free(log);
+    for (int step = 1; step <= 24; step++) {
+        const double n = logged("whole", step, "positive_anchors") +
+                         logged("whole", step, "negative_anchors") +
+                         logged("whole", step, "ignored_anchors");
+        const int cells = (int)(n / ANCHORS + 0.5);
+
+        assert_true(cells == 16 || cells == 24 || cells == 36);
+        seen[cells == 16 ? 0 : cells == 24 ? 1 : 2]++;
+        assert_true(logged("whole", step, "positive_anchors") > 0);
+    }
+    assert_true(seen[1] > 2 && seen[2] > 2);
+    assert_same_after_kills();
+}
+
+static void lost_device(void **state)
+{
+    (void)state;
+    assert_same_after_loss();
+}
+
+/* Each picture has its own divisor, so parts of a batch add up. */
+static void clones(void **state)
+{
+    (void)state;
+    assert_same_in_parts();
+}
+
+/* With a list of one size training is the same as with input.size. */
+static void one_bucket(void **state)
+{
+    (void)state;
+    train("bucket", "input.buckets=[96] run.steps=8");
+    train("size", "input.buckets=null input.size=96 run.steps=8");
+    same_run(in("bucket"), in("size"));
+}
+
+/* The loss of a picture in a bucket of its own size is that of a run with only this size. */
+static void own_size(void **state)
+{
+    static const char more[] = "data.shuffle=false run.batch_size=1 run.steps=2 "
+                               "eval.every_steps=0 input.augment=[]";
+    char text[512];
+
+    (void)state;
+    train("alone", more);
+    snprintf(text, sizeof text, "%s input.buckets=[[64,96]] run.steps=1", more);
+    train("landscape", text);
+    same_losses("alone", "landscape", 1, 1, 0);
+}
+
+static void other_options(void **state)
+{
+    (void)state;
+    train("less", "run.recompute=most run.steps=8");
+    train("usual", "run.steps=8");
+    same_losses("less", "usual", 1, 8, 0);
+    train("moved", "run.balance=auto 'devices=[\"cpu\",\"cpu\"]' run.batch_size=4 run.steps=14 "
+                   "eval.every_steps=0");
+    train("own", "eval.resize=false run.steps=6 eval.every_steps=3");
+    train("crops", "run.steps=8 eval.every_steps=0 'input.augment=["
+                   "{\"name\": \"ssd_random_crop\"}, {\"name\": \"random_pad_image\"}]'");
+    train("ssd", "run.steps=8 loss.minibatch_sampler=null eval.every_steps=0");
+    check(run(NULL, "bench %s --steps 2", in("net.json")), 0);
+}
+
+static void shown(void **state)
+{
+    struct result r = run(NULL, "config show %s --plan --json", in("net.json"));
+    cJSON *json = json_of(&r), *plan, *list, *size;
+    double largest = 0, sum = 0;
+
+    (void)state;
+    check(r, 0);
+    plan = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "clones"), 0);
+    list = cJSON_GetObjectItem(plan, "sizes");
+    assert_int_equal(cJSON_GetArraySize(list), 4);
+    cJSON_ArrayForEach(size, list)
+    {
+        const double bytes = number_of(size, "activations");
+
+        largest = bytes > largest ? bytes : largest;
+        sum += bytes;
+    }
+    assert_true(number_of(plan, "activations") == largest && sum > 1.5 * largest);
+    cJSON_Delete(json);
+    r = run(NULL, "config show %s --plan", in("net.json"));
+    assert_contains(r.out, "train 64x96 plan on");
+    assert_contains(r.out, "train 96x64 plan on");
+    assert_contains(r.out, "4 sizes share one block of activations");
+    check(r, 0);
+}
+
+static struct result check_with(const char *more)
+{
+    return run(NULL, "config check %s %s", in("net.json"), more);
+}
+
+/* `config check` finds sizes that do not suit the pictures. */
+static void checked(void **state)
+{
+    struct result r = check_with("");
+
+    (void)state;
+    assert_null(strstr(r.out, "input.buckets"));
+    assert_contains(r.out, "input 64x96: ");
+    check(r, 0);
+    r = check_with("'input.buckets=[64,[64,96],[96,64],96,[48,60],[96,112]]'");
+    assert_contains(r.out, "input.buckets: 48 x 60 holds no picture of the training split");
+    assert_contains(r.out, "input.buckets: no batch has the size 96 x 112, because smaller ones "
+                           "hold all pictures");
+    check(r, 0);
+    r = check_with("run.batch_size=1");
+    assert_contains(r.out, "input.buckets: no batch has the size 96 x 96");
+    check(r, 0);
+    check(check_with("'input.buckets=[64,[64,96]]'"), 2, "no size holds ",
+          "plates_train.tfrecord record ", ", which is 96 x 64 when resized; the largest size is "
+          "64 x 96: add [96, 64]");
+    check(check_with("'input.buckets=[64,[64,96],[96,64]]'"), 2, "no size holds both ",
+          "the largest size is 64 x 96: add [96, 96], or set run.batch_size=1");
+    check(check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1 input.eval_size=96"),
+          0);
+}
+
+/* Training ends with one line at the first batch that no size holds. */
+static void refused(void **state)
+{
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s 'input.buckets=[64,[64,96]]' eval.every_steps=0",
+              in("net.json"), in("bad")), 3, ": the picture is 96 x 64 when resized, which no size "
+          "of input.buckets holds; the largest is 64 x 96: add [96, 64]");
+    check(run(NULL, "train %s run.folder=%s 'input.buckets=[64,[64,96],[96,64]]' "
+                    "eval.every_steps=0", in("net.json"), in("bad")), 3,
+          ": no size of input.buckets holds both ", "add [96, 96] to input.buckets, or set "
+          "run.batch_size=1");
+    check(run(NULL, "train %s run.folder=%s 'input.buckets=[96,32]'", in("net.json"), in("bad")),
+          2, "32");
+    check(run(NULL, "train %s run.folder=%s input.preprocessing=torch 'input.resizer=null'",
+              in("net.json"), in("bad")), 2, "input.");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed),  cmocka_unit_test(lost_device),   cmocka_unit_test(clones),
+        cmocka_unit_test(one_bucket), cmocka_unit_test(own_size),
+        cmocka_unit_test(other_options), cmocka_unit_test(shown),    cmocka_unit_test(checked),
+        cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_data, drop_world);
+}
