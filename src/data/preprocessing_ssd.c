@@ -119,8 +119,8 @@ static int place_resize(const void *cfg, const struct pm_draws *d, const struct 
     if (sides[0] > input[0] || sides[1] > input[1])
         return pm_fail(PM_EDATA,
                        "%s: an image of %d x %d, %d x %d when resized, is larger than the input of "
-                       "%d x %d: set input.size to at least that, another input.resizer, or "
-                       "input.max_dimension",
+                       "%d x %d: set input.size, in evaluation input.eval_size, to at least that, "
+                       "or a smaller input.max_dimension, or another input.resizer",
                        t->where, g->height, g->width, sides[0], sides[1], t->height, t->width);
     pm_geometry_resize(g, sides[0], sides[1],
                        r->c.resizer == CONDITIONAL ? PM_RESIZE_ALIGNED

@@ -109,6 +109,26 @@ static void check_size(struct pm_check *k, const struct sizes *s, const struct p
                      size->width);
 }
 
+/* Warns if evaluation in one size would fail at a picture like one of the training split. */
+static void check_evaluation(struct pm_check *k, const struct sizes *s)
+{
+    const struct pm_frame eval = pm_experiment_frame(s->e, false);
+    char name[512];
+
+    for (size_t i = 0; i < s->groups.count && !s->e->facts.own_sizes; i++) {
+        const struct pm_frame f = s->groups.list[i].frame;
+
+        if (pm_frame_holds(eval, f))
+            continue;
+        pm_check_add(k, PM_CHECK_WARNING, "input.eval_size",
+                     "input.eval_size: evaluation pads pictures to %d x %d and fails at larger "
+                     "ones, such as %s, which is %d x %d when resized. Set input.eval_size to the "
+                     "size of the largest picture, or eval.resize=false", eval.height, eval.width,
+                     name_of(s, i, name, sizeof name), f.height, f.width);
+        return;
+    }
+}
+
 static int check_buckets(struct pm_check *k)
 {
     const struct pm_experiment *e = k->e;
@@ -123,6 +143,7 @@ static int check_buckets(struct pm_check *k)
     PM_TRY(check_pairs(k, &s));
     for (int i = 0; i < e->frames_count; i++)
         check_size(k, &s, &e->frames[i]);
+    check_evaluation(k, &s);
 out:
     pm_frame_groups_free(&s.groups);
     return err;

@@ -220,8 +220,17 @@ static void checked(void **state)
           "64 x 96: add [96, 64]");
     check(check_with("'input.buckets=[64,[64,96],[96,64]]'"), 2, "no size holds both ",
           "the largest size is 64 x 96: add [96, 96], or set run.batch_size=1");
-    check(check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1 input.eval_size=96"),
-          0);
+    r = check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1");
+    assert_contains(r.out, "input.eval_size: evaluation pads pictures to 64 x 96 and fails at "
+                           "larger ones, such as ");
+    assert_contains(r.out, ", which is 96 x 64 when resized");
+    check(r, 0);
+    r = check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1 input.eval_size=96");
+    assert_null(strstr(r.out, "warning"));
+    check(r, 0);
+    r = check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1 eval.resize=false");
+    assert_null(strstr(r.out, "warning"));
+    check(r, 0);
 }
 
 /* Training ends with one line at the first batch that no size holds. */
