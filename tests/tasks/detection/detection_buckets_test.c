@@ -250,6 +250,35 @@ static void fields(void **state)
     tear_down(&s);
 }
 
+/* It follows the fields of masks. */
+static void fields_with_masks(void **state)
+{
+    struct setup s = set_up_data(BUCKETS(""), ", \"instance_masks\": true");
+    struct pm_sampler sampler = { s.e->task, true, s.e->task_row };
+    const struct pm_field_list *list = &s.e->train_fields;
+    static uint32_t masks[MOST * LARGE * LARGE];
+    static struct example m;
+    float mask_weights[MOST];
+    void *out[] = { m.images,      m.boxes, m.classes,    m.weights, m.matches,
+                    &m.normalizer, masks,   mask_weights, m.window };
+    struct pm_objects o;
+    uint8_t *data = NULL;
+
+    (void)state;
+    assert_int_equal(list->count, PM_COUNT(out));
+    assert_string_equal(list->list[list->count - 1].name, "windows");
+    start(&o, 30, 60);
+    struct pm_loader_record r = record_for(&o, 0, &data);
+    r.frame = (struct pm_frame){ LARGE, LARGE };
+    mask_weights[0] = 7;
+    assert_int_equal(s.e->task_row->make(&sampler, &r, out), PM_OK);
+    assert_box(m.window, 0, 0, 0.5, 1);
+    assert_true(mask_weights[0] == 0 && mask_weights[MOST - 1] == 0);
+    pm_free(data);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
 static void refused(void **state)
 {
     static const struct { const char *text, *message; } cases[] = {
@@ -283,6 +312,7 @@ int main(void)
         cmocka_unit_test(padding),
         cmocka_unit_test(boxes_and_matches),
         cmocka_unit_test(fields),
+        cmocka_unit_test(fields_with_masks),
         cmocka_unit_test(refused),
     };
 
