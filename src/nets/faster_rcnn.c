@@ -6,7 +6,7 @@
  * in the first stage, too, without ever training it there, is built in the second stage only. */
 #include "nets/second_stage.h"
 
-#define OPTIONS(decay, epsilon, crop, pool)                                                        \
+#define OPTIONS(decay, epsilon, crop, pool, ...)                                                   \
     {                                                                                              \
         PM_NETS_DEPTH(1, 16),                                                                      \
         PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                  \
@@ -30,8 +30,12 @@
         PM_INT(pm_ssd_options, maxpool_stride, pool, 1, 64, "step of this pool"),                  \
         PM_JSON(pm_ssd_options, second_stage_box_predictor, PM_SECOND_HELP_PREDICTOR),             \
         PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                             \
-        { 0 },                                                                                     \
+        __VA_ARGS__                                                                                \
     }
+#define STRIDE                                                                                     \
+    PM_INT(pm_ssd_options, first_stage_features_stride, 16, 8, 16,                                 \
+           "size of the image divided by that of the map that the first stage reads: 16, or 8 "    \
+           "for finer maps of dilated layers; it is also the anchors' default stride")
 #define ANCHORS                                                                                    \
     "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
 #define HYPERPARAMS                                                                                \
@@ -62,8 +66,22 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
     s->count = 1;
 }
 
-#define NET(id, base, text, prep, decay, epsilon)                                                  \
-    static const struct pm_opt options_##id[] = OPTIONS(decay, epsilon, 14, 2);                    \
+static bool stride_fits(struct pm_net *net, int stride)
+{
+    if ((stride & (stride - 1)) != 0 && !net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.first_stage_features_stride: %d is not possible: "
+                             "set it to 16 or 8", stride);
+    return !net->error;
+}
+
+static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
+                  int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
+{
+    if (stride_fits(net, o->first_stage_features_stride))
+        pm_ssd_build(form, net, images, num_classes, o, heads);
+}
+
+#define NET(id, base, text, prep, table)                                                           \
     static const struct pm_ssd_form form_##id = {                                                  \
         .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                             \
         .pyramid = PM_SSD_FIRST_STAGE, .least = 33,                                                \
@@ -74,7 +92,7 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
                            const void *options, struct pm_heads *heads)                            \
     {                                                                                              \
-        pm_ssd_build(&form_##id, net, images, num_classes, options, heads);                        \
+        build(&form_##id, net, images, num_classes, options, heads);                               \
     }                                                                                              \
     static void second_##id(struct pm_net *net, const struct pm_regions *regions, int num_classes, \
                             const void *options, struct pm_heads *heads)                           \
@@ -83,13 +101,16 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
     }                                                                                              \
     const struct pm_net_row pm_net_row_faster_rcnn_##id = {                                        \
         .name = "faster_rcnn_" #id, .help = "Faster R-CNN with " text,                             \
-        .task = "detection", .opts = options_##id, .cfg_size = sizeof(struct pm_ssd_options),      \
+        .task = "detection", .opts = table, .cfg_size = sizeof(struct pm_ssd_options),             \
         .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = objects,     \
         .build = build_##id, .second = second_##id,                                                \
     }
 
-NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", 0.9997, 0.001);
+static const struct pm_opt plain_options[] = OPTIONS(0.9997, 0.001, 14, 2, { 0 });
 /* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
-NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", 0.997, 1.001e-5);
-NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", 0.997, 1.001e-5);
-NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", 0.997, 1.001e-5);
+static const struct pm_opt resnet_options[] = OPTIONS(0.997, 1.001e-5, 14, 2, STRIDE, { 0 });
+
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options);
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options);

@@ -347,8 +347,9 @@ BACKBONE(v1_101_beta, v1_101, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3
     static struct pm_node *features_##depth(struct pm_net *net, struct pm_node *x,                 \
                                             const struct pm_nets_options *o)                       \
     {                                                                                              \
-        struct maker m = { .net = net, .d = &depths_##depth, .o = o, .atrous = { 0, 1, 1 },        \
-                           .whole = !o->conventions };                                             \
+        struct maker m = { .net = net, .d = &depths_##depth, .o = o,                               \
+                           .atrous = { o->output_stride, 1, 1 },                                   \
+                           .whole = !o->conventions && o->output_stride == 0 };                    \
                                                                                                    \
         pm_nets_begin(net, o);                                                                     \
         return blocks(&m, root(&m, x));                                                            \

@@ -30,6 +30,7 @@ struct pm_ssd_options {
     /* Of faster_rcnn nets. */
     int first_stage_atrous_rate, first_stage_box_predictor_kernel_size,
         first_stage_box_predictor_depth;
+    int first_stage_features_stride; /* 0: the extractor's own */
     int initial_crop_size, maxpool_kernel_size, maxpool_stride;
     const struct cJSON *second_stage_box_predictor; /* as box_predictor */
 };

@@ -73,15 +73,26 @@ static void extract(struct pm_ssd *s)
     s->net->prefix = NULL;
 }
 
-/* The anchors of a top-down pyramid have its levels, unless the config gives others. */
+static void add_number(cJSON *object, const char *key, int value)
+{
+    if (!cJSON_HasObjectItem(object, key))
+        cJSON_AddNumberToObject(object, key, value);
+}
+
+/* Unless the config gives others, the anchors of a top-down pyramid have its levels, and those of a
+ * first stage the stride of its map. */
 static void add_levels(const struct pm_ssd *s, const char *type, cJSON *object)
 {
-    if (s->form->pyramid != PM_SSD_TOP_DOWN || strcmp(type, "multiscale") != 0)
-        return;
-    if (!cJSON_HasObjectItem(object, "min_level"))
-        cJSON_AddNumberToObject(object, "min_level", s->o->fpn_min_level);
-    if (!cJSON_HasObjectItem(object, "max_level"))
-        cJSON_AddNumberToObject(object, "max_level", s->o->fpn_max_level);
+    const int stride = s->o->first_stage_features_stride;
+
+    if (s->form->pyramid == PM_SSD_TOP_DOWN && strcmp(type, "multiscale") == 0) {
+        add_number(object, "min_level", s->o->fpn_min_level);
+        add_number(object, "max_level", s->o->fpn_max_level);
+    }
+    if (stride > 0 && strcmp(type, "grid") == 0) {
+        add_number(object, "height_stride", stride);
+        add_number(object, "width_stride", stride);
+    }
 }
 
 static struct pm_node *add_anchors(struct pm_ssd *s)
@@ -194,6 +205,7 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
 
     s.scope = pm_arena_printf(net->arena, "%s/%s/", pm_pyramid_scope(&s), form->extractor->scope);
     s.nets.divisible_by = 8;
+    s.nets.output_stride = o->first_stage_features_stride;
     s.nets.separable_conv = true; /* of inception_v2 */
     s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
     s.nets.short_end = form->pyramid == PM_SSD_POOLING || form->pyramid == PM_SSD_FIRST_STAGE;

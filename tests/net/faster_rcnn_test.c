@@ -88,6 +88,53 @@ static void names(void **state)
     pm_net_destroy(&net);
 }
 
+static double variable_count(const struct pm_net *net)
+{
+    double sum = 0;
+
+    for (int k = 0; k < net->var_count; k++)
+        sum += (double)pm_shape_count(net->vars[k]->shape);
+    return sum;
+}
+
+/* With a stride of 8, the layers that follow it are dilated instead: no variable changes. */
+static void strides(void **state)
+{
+    static const char unit[] = "FirstStageFeatureExtractor/resnet_v1_50/%s/bottleneck_v1/conv2";
+    static const struct { const char *unit; int stride, dilation; } units[] = {
+        { "block1/unit_3", 2, 1 }, { "block2/unit_4", 1, 1 }, { "block3/unit_1", 1, 2 },
+        { "block3/unit_6", 1, 2 },
+    };
+    struct pm_heads heads = { 0 };
+    struct pm_net *net = built("faster_rcnn_resnet50", 97, NULL, &heads);
+    const double count = variable_count(net);
+    char name[160];
+
+    (void)state;
+    snprintf(name, sizeof name, unit, "block2/unit_4");
+    expect_option(net, name, "stride", 2);
+    snprintf(name, sizeof name, unit, "block3/unit_6");
+    expect_option(net, name, "stride", 1);
+    expect_option(net, name, "dilation", 1);
+    pm_net_destroy(&net);
+    net = built("faster_rcnn_resnet50", 97, "{\"first_stage_features_stride\": 8}", &heads);
+    expect_shape(net, "boxes_1", PM_SHAPE4(2, 13, 13, 12 * 4));
+    expect_option(net, "anchors", "height_stride", 8);
+    expect_option(net, "anchors", "width_stride", 8);
+    assert_true(variable_count(net) == count);
+    for (size_t i = 0; i < PM_COUNT(units); i++) {
+        snprintf(name, sizeof name, unit, units[i].unit);
+        expect_option(net, name, "stride", units[i].stride);
+        expect_option(net, name, "dilation", units[i].dilation);
+    }
+    pm_net_destroy(&net);
+    net = built("faster_rcnn_resnet50", 97, "{\"first_stage_features_stride\": 8, \"anchors\": "
+                "{\"height_stride\": 4}}", &heads);
+    expect_option(net, "anchors", "height_stride", 4);
+    expect_option(net, "anchors", "width_stride", 8);
+    pm_net_destroy(&net);
+}
+
 /* A cell's anchors are those of the ratio 0.5 with the sizes 64, 128, 256, 512, then 1, then 2. The
  * first centre is at 0, the next one 16 pixels on. */
 static void anchors(void **state)
@@ -147,14 +194,15 @@ static void refused(void **state)
                    "images of 32x32 are too small, at least 33x33 are");
     expect_refusal("faster_rcnn_mobilenet_v1", 97, "{\"anchors\": {\"type\": \"square\"}}",
                    "model.anchors.type");
+    expect_refusal("faster_rcnn_resnet101", 97, "{\"first_stage_features_stride\": 12}",
+                   "model.first_stage_features_stride: 12 is not possible: set it to 16 or 8");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts),  cmocka_unit_test(names),
-        cmocka_unit_test(anchors), cmocka_unit_test(touching),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(counts),  cmocka_unit_test(names),    cmocka_unit_test(strides),
+        cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
