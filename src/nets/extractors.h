@@ -28,8 +28,11 @@ struct pm_extractor {
     struct pm_extractor_map levels[4];
     const char *coarse;  /* beginning of the name of a convolution that makes level 6 or 7 */
     int first;           /* the number in the first one's name; 0: its input's level */
-    /* Builds on crops of the first map the layers that follow it in the classifier: the second
-     * stage of Faster R-CNN. NULL: no net has such a stage. */
+    /* The map that the first stage of Faster R-CNN reads and crops regions from; no name: the first
+     * of `maps`. */
+    struct pm_extractor_map crops;
+    /* Builds on crops of this map the layers that follow it in the classifier: the second stage of
+     * Faster R-CNN. NULL: no net has such a stage. */
     struct pm_node *(*second)(struct pm_net *net, struct pm_node *crops,
                               const struct pm_nets_options *o);
 };

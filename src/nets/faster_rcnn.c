@@ -53,6 +53,13 @@ static const struct pm_object_default objects[] = {
     { 0 },
 };
 
+struct pm_node *pm_pyramid_crops_map(const struct pm_ssd *s)
+{
+    const struct pm_extractor *e = s->form->extractor;
+
+    return pm_pyramid_map(s, e->crops.name ? &e->crops : &e->maps[0]);
+}
+
 void pm_pyramid_first_stage(struct pm_ssd *s)
 {
     const struct pm_unit u = {
@@ -61,8 +68,7 @@ void pm_pyramid_first_stage(struct pm_ssd *s)
         .rate = s->o->first_stage_atrous_rate, .activation = "relu6",
     };
 
-    s->maps[0] = pm_unit_build(s, &s->hyperparams, &u,
-                               pm_pyramid_map(s, &s->form->extractor->maps[0]));
+    s->maps[0] = pm_unit_build(s, &s->hyperparams, &u, pm_pyramid_crops_map(s));
     s->count = 1;
 }
 
@@ -81,10 +87,10 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
         pm_ssd_build(form, net, images, num_classes, o, heads);
 }
 
-#define NET(id, base, text, prep, table)                                                           \
+#define NET(id, base, text, prep, table, replaced)                                                 \
     static const struct pm_ssd_form form_##id = {                                                  \
         .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                             \
-        .pyramid = PM_SSD_FIRST_STAGE, .least = 33,                                                \
+        .pyramid = PM_SSD_FIRST_STAGE, .least = 33, .override = replaced,                          \
         .feature_scope = "FirstStageFeatureExtractor",                                             \
         .predictor_scope = "FirstStageBoxPredictor/", .anchors = ANCHORS,                          \
         .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,              \
@@ -110,7 +116,12 @@ static const struct pm_opt plain_options[] = OPTIONS(0.9997, 0.001, 14, 2, { 0 }
 /* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
 static const struct pm_opt resnet_options[] = OPTIONS(0.997, 1.001e-5, 14, 2, STRIDE, { 0 });
 
-NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options);
-NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options);
-NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options);
-NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options);
+/* The API gives Inception v2 a scale in batch norm, which its classifier does not have, and leaves
+ * it the library's initial weights. */
+static const struct pm_nets_override inception_v2 = { "xavier", "relu", true, true };
+
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options, NULL);
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options, NULL);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options, NULL);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options, NULL);
+NET(inception_v2, inception_v2, "Inception v2", "ssd", plain_options, &inception_v2);

@@ -67,24 +67,47 @@ static const struct pm_nets_end end = {
     "InceptionV2/Logits/Conv2d_1c_1x1", "variance_scaling(2)", 7, 2,
 };
 
+enum { BLOCKS = PM_COUNT(blocks), SECOND = 3 }; /* SECOND: blocks after the last map at stride 16 */
+
+static struct pm_branches branches_of(struct pm_net *net, const struct pm_nets_options *o)
+{
+    return (struct pm_branches){ net, o, "InceptionV2", "variance_scaling(2)", false };
+}
+
+/* Builds the blocks from..to - 1. */
+static struct pm_node *build_blocks(const struct pm_branches *b, int from, int to,
+                                    struct pm_node *x)
+{
+    for (int i = from; i < to; i++)
+        x = pm_branches_block(b, blocks[i].name, x, blocks[i].branches);
+    return x;
+}
+
 static struct pm_node *base(struct pm_net *net, struct pm_node *images,
                             const struct pm_nets_options *o)
 {
-    const struct pm_branches b = { net, o, "InceptionV2", "variance_scaling(2)", false };
+    const struct pm_branches b = branches_of(net, o);
     struct pm_node *x = first_layer(&b, images);
 
     x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);
     x = pm_branches_chain(&b, "", x, "Conv2d_2b_1x1 64 truncated(0.1), Conv2d_2c_3x3 192");
     x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
-    for (int i = 0; i < (int)PM_COUNT(blocks); i++)
-        x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-    return x;
+    return build_blocks(&b, 0, BLOCKS - (o->short_end ? SECOND : 0), x);
+}
+
+static struct pm_node *second(struct pm_net *net, struct pm_node *crops,
+                              const struct pm_nets_options *o)
+{
+    const struct pm_branches b = branches_of(net, o);
+
+    return build_blocks(&b, BLOCKS - SECOND, BLOCKS, crops);
 }
 
 static const struct pm_extractor_map maps[] = { { "Mixed_4c", "InceptionV2/Mixed_4c" },
                                                 { "Mixed_5c", "InceptionV2/Mixed_5c" } };
 const struct pm_extractor pm_extractor_inception_v2 = {
     .scope = "InceptionV2", .least = 33, .build = base, .maps = maps, .count = PM_COUNT(maps),
+    .crops = { "Mixed_4e", "InceptionV2/Mixed_4e" }, .second = second,
 };
 
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,

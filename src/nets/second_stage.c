@@ -6,7 +6,7 @@
 
 struct pm_node *pm_second_stage_map(const struct pm_second_stage *s)
 {
-    return pm_pyramid_map(&s->ssd, &s->ssd.form->extractor->maps[0]);
+    return pm_pyramid_crops_map(&s->ssd);
 }
 
 struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct pm_node *x)
@@ -73,6 +73,7 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
 
     s.ssd.nets.divisible_by = 8;
     s.ssd.nets.separable_conv = true; /* of inception_v2 */
+    s.ssd.nets.override = form->override;
     if (!net->error)
         net->error = pm_opts_parse(row->opts, object, also, &p, net->arena,
                                    "model.second_stage_box_predictor");

@@ -93,6 +93,9 @@ struct pm_ssd_form {
                                          * without an override */
     int least;                          /* least height and width of the images; 0: the
                                          * extractor's */
+    /* Settings of the classifier that replace its own while those of the hyperparams do not; NULL:
+     * none. */
+    const struct pm_nets_override *override;
     const char *feature_scope;          /* of the extractor's variables; NULL: FeatureExtractor */
     const char *predictor_scope;        /* of the predictor's variables, with its "/"; NULL: none */
     const char *tower_activation;       /* of a shared predictor's towers; NULL: relu6 */
@@ -174,6 +177,8 @@ void pm_pyramid_first_stage(struct pm_ssd *s); /* faster_rcnn.c */
 const char *pm_pyramid_scope(const struct pm_ssd *s);
 /* Returns the node of an extractor's map. */
 struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor_map *m);
+/* Returns the map that the first stage of Faster R-CNN reads: faster_rcnn.c. */
+struct pm_node *pm_pyramid_crops_map(const struct pm_ssd *s);
 /* Returns coarse enlarged to fine's size by repeating pixels, plus fine. NAME is the enlarged map's
  * name, NAME/sum that of the sum. */
 struct pm_node *pm_pyramid_join(const struct pm_ssd *s, const char *name, struct pm_node *coarse,

@@ -62,7 +62,7 @@ static void extract(struct pm_ssd *s)
     const bool overrides = s->o->override_base_feature_extractor_hyperparams;
     struct pm_nets_options o = s->nets;
 
-    o.override = overrides ? &override : NULL;
+    o.override = overrides ? &override : s->form->override;
     o.regularize_depthwise = overrides ? h->regularize : s->form->regularize_depthwise;
     if (overrides && !e->own_norm && !isnan(h->batch_norm_decay))
         o.batch_norm_decay = h->batch_norm_decay;
