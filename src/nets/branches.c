@@ -15,6 +15,11 @@ int pm_branches_depth(const struct pm_branches *b, int filters)
     return scaled < o->min_depth ? o->min_depth : scaled;
 }
 
+static const char *padding(const struct pm_branches *b, bool valid)
+{
+    return valid && !b->aligned ? "valid" : "same";
+}
+
 struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  int filters, int kernel_h, int kernel_w, int stride, bool valid,
                                  const char *weights_init)
@@ -26,9 +31,9 @@ struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, 
                            pm_arena_printf(b->net->arena, "%sactivation=%s",
                                            own ? "scale=false " : "",
                                            pm_nets_activation(b->options, "relu")),
-                           "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s weights_init=%s",
-                           pm_branches_depth(b, filters), kernel_h, kernel_w, stride,
-                           valid ? "valid" : "same",
+                           "conv2d filters=%d kernel=[%d,%d] stride=%d dilation=%d padding=%s "
+                           "weights_init=%s", pm_branches_depth(b, filters), kernel_h, kernel_w,
+                           b->unstrided ? 1 : stride, b->rate ? b->rate : 1, padding(b, valid),
                            weights_init ? weights_init
                                         : pm_nets_init(b->net, b->options, b->weights_init));
 }
@@ -42,8 +47,8 @@ struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, 
                           "pad=[%d,%d,%d,%d] count_pad=true", kernel, stride, kernel / 2,
                           kernel / 2, kernel / 2, kernel / 2);
     return pm_net_add(b->net, name, x,
-                      "%s_pool kernel=%d stride=%d padding=%s", kind, kernel, stride,
-                      valid ? "valid" : "same");
+                      "%s_pool kernel=%d stride=%d padding=%s", kind, kernel,
+                      b->unstrided ? 1 : stride, padding(b, valid));
 }
 
 /* The suffixes of a layer's name: "@3x3" a kernel, "/2" a stride, "v" VALID padding. */

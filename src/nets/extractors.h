@@ -39,7 +39,7 @@ struct pm_extractor {
 
 extern const struct pm_extractor pm_extractor_mobilenet_v1, pm_extractor_mobilenet_v2,
     pm_extractor_mobilenet_v3_large, pm_extractor_mobilenet_v3_small, pm_extractor_inception_v2,
-    pm_extractor_inception_v3, pm_extractor_resnet_v1_50, pm_extractor_resnet_v1_101,
-    pm_extractor_resnet_v1_152;
+    pm_extractor_inception_v3, pm_extractor_inception_resnet_v2, pm_extractor_resnet_v1_50,
+    pm_extractor_resnet_v1_101, pm_extractor_resnet_v1_152;
 
 #endif

@@ -41,17 +41,20 @@
 #define HYPERPARAMS                                                                                \
     "{\"initializer\": \"truncated(0.01)\", \"regularize\": false, \"batch_norm\": false}"
 
-/* What Faster R-CNN does unlike SSD. */
-static const struct pm_object_default objects[] = {
-    { "model.anchors_outside", "prune" },
-    { "model.matcher", "matched_threshold=0.7 unmatched_threshold=0.3 "
-                       "force_match_for_each_row=true" },
-    { "model.post_processing", "score_converter=softmax iou_threshold=0.6 "
-                               "max_detections_per_class=100 max_total_detections=300" },
-    { "loss.classification", "type=weighted_softmax" },
-    { "loss.minibatch_sampler", "" },
-    { 0 },
-};
+/* What Faster R-CNN does unlike SSD. total: detections of an image. */
+#define OBJECTS(total)                                                                             \
+    {                                                                                              \
+        { "model.anchors_outside", "prune" },                                                      \
+        { "model.matcher", "matched_threshold=0.7 unmatched_threshold=0.3 "                        \
+                           "force_match_for_each_row=true" },                                      \
+        { "model.post_processing", "score_converter=softmax iou_threshold=0.6 "                    \
+                                   "max_detections_per_class=100 max_total_detections=" #total },  \
+        { "loss.classification", "type=weighted_softmax" },                                        \
+        { "loss.minibatch_sampler", "" },                                                          \
+        { 0 },                                                                                     \
+    }
+static const struct pm_object_default objects[] = OBJECTS(300);
+static const struct pm_object_default inception_resnet_objects[] = OBJECTS(100);
 
 struct pm_node *pm_pyramid_crops_map(const struct pm_ssd *s)
 {
@@ -87,7 +90,7 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
         pm_ssd_build(form, net, images, num_classes, o, heads);
 }
 
-#define NET(id, base, text, prep, table, replaced)                                                 \
+#define NET(id, base, text, prep, table, replaced, recipe)                                         \
     static const struct pm_ssd_form form_##id = {                                                  \
         .name = "faster_rcnn_" #id, .extractor = &pm_extractor_##base,                             \
         .pyramid = PM_SSD_FIRST_STAGE, .least = 33, .override = replaced,                          \
@@ -108,7 +111,7 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     const struct pm_net_row pm_net_row_faster_rcnn_##id = {                                        \
         .name = "faster_rcnn_" #id, .help = "Faster R-CNN with " text,                             \
         .task = "detection", .opts = table, .cfg_size = sizeof(struct pm_ssd_options),             \
-        .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = objects,     \
+        .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = recipe,      \
         .build = build_##id, .second = second_##id,                                                \
     }
 
@@ -116,12 +119,18 @@ static const struct pm_opt plain_options[] = OPTIONS(0.9997, 0.001, 14, 2, { 0 }
 /* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
 static const struct pm_opt resnet_options[] = OPTIONS(0.997, 1.001e-5, 14, 2, STRIDE, { 0 });
 
+/* Its second stage starts with a strided layer, so crops need no pool. */
+static const struct pm_opt inception_resnet_options[] =
+    OPTIONS(0.9997, 0.001, 17, 1, STRIDE, { 0 });
+
 /* The API gives Inception v2 a scale in batch norm, which its classifier does not have, and leaves
  * it the library's initial weights. */
 static const struct pm_nets_override inception_v2 = { "xavier", "relu", true, true };
 
-NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options, NULL);
-NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options, NULL);
-NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options, NULL);
-NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options, NULL);
-NET(inception_v2, inception_v2, "Inception v2", "ssd", plain_options, &inception_v2);
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options, NULL, objects);
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options, NULL, objects);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options, NULL, objects);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options, NULL, objects);
+NET(inception_v2, inception_v2, "Inception v2", "ssd", plain_options, &inception_v2, objects);
+NET(inception_resnet_v2, inception_resnet_v2, "Inception-ResNet v2", "ssd",
+    inception_resnet_options, NULL, inception_resnet_objects);

@@ -1,8 +1,11 @@
 /* inception_resnet_v2: Inception blocks as residuals. The branches of a block are joined. A 1x1
  * convolution with bias and without batch norm brings them to the input's width. The result is
  * scaled down and added. Biases have weight decay too. An auxiliary head uses the last 17x17 map.
- * Both heads end in fully connected layers. */
-#include "nets/nets.h"
+ * Both heads end in fully connected layers.
+ *
+ * A detector pads SAME, so maps have the sizes of the image divided by their strides. Its first
+ * stage ends before Mixed_7a; with a stride of 8 Mixed_6a has no stride and block17 is dilated. */
+#include "nets/extractors.h"
 
 #include <string.h>
 
@@ -41,6 +44,8 @@ static const char *const mixed_7a[] = {
 };
 #define BLOCK8 { "Conv2d_1x1 192", "Conv2d_0a_1x1 192, Conv2d_0b_1x3 224, Conv2d_0c_3x1 256" }
 static const struct residual block8 = { "Repeat_2/block8_%d", BLOCK8, 9, 0.20f };
+/* The name in the second stage of a detector. */
+static const struct residual second_block8 = { "Repeat/block8_%d", BLOCK8, 9, 0.20f };
 static const struct residual last_block8 = { "Block8", BLOCK8, 1, 1 };
 
 static struct pm_node *repeat(const struct pm_branches *b, const struct residual *r,
@@ -67,28 +72,73 @@ static struct pm_node *repeat(const struct pm_branches *b, const struct residual
     return x;
 }
 
+static struct pm_branches branches_of(struct pm_net *net, const struct pm_nets_options *o)
+{
+    return (struct pm_branches){ net, o, "InceptionResnetV2", "xavier", true };
+}
+
+/* Builds the layers up to the map at stride 16. output_stride 8: its stride is 8. */
+static struct pm_node *lower(struct pm_branches b, struct pm_node *x)
+{
+    x = pm_branches_stem(&b, x);
+    x = pm_branches_block(&b, "Mixed_5b", x, mixed_5b);
+    x = repeat(&b, &block35, x);
+    b.unstrided = b.options->output_stride == 8;
+    x = pm_branches_block(&b, "Mixed_6a", x, mixed_6a);
+    b.rate = b.unstrided ? 2 : 1;
+    return repeat(&b, &block17, x);
+}
+
+/* Builds the layers after that map. repeated: the blocks with a scale. */
+static struct pm_node *upper(const struct pm_branches *b, const struct residual *repeated,
+                             struct pm_node *x)
+{
+    x = pm_branches_block(b, "Mixed_7a", x, mixed_7a);
+    x = repeat(b, repeated, x);
+    x = repeat(b, &last_block8, x);
+    return pm_branches_chain(b, "", x, "Conv2d_7b_1x1 1536");
+}
+
+static struct pm_node *first(struct pm_net *net, struct pm_node *images,
+                             const struct pm_nets_options *o)
+{
+    struct pm_branches b = branches_of(net, o);
+
+    b.aligned = true;
+    return lower(b, images);
+}
+
+static struct pm_node *second(struct pm_net *net, struct pm_node *crops,
+                              const struct pm_nets_options *o)
+{
+    const struct pm_branches b = branches_of(net, o);
+
+    return upper(&b, &second_block8, crops);
+}
+
+static const struct pm_extractor_map maps[] = {
+    { "PreAuxLogits", "InceptionResnetV2/Repeat_1/block17_20/sum" },
+};
+const struct pm_extractor pm_extractor_inception_resnet_v2 = {
+    .scope = "InceptionResnetV2", .least = 33, .build = first,
+    .maps = maps, .count = PM_COUNT(maps), .second = second,
+};
+
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
     const struct pm_nets_options *o = options;
-    const struct pm_branches b = { net, o, "InceptionResnetV2", "xavier", true };
+    const struct pm_branches b = branches_of(net, o);
     struct pm_node *x;
 
     if (!pm_nets_fits(net, "inception_resnet_v2", images, 107))
         return;
-    x = pm_branches_stem(&b, images);
-    x = pm_branches_block(&b, "Mixed_5b", x, mixed_5b);
-    x = repeat(&b, &block35, x);
-    x = pm_branches_block(&b, "Mixed_6a", x, mixed_6a);
-    x = repeat(&b, &block17, x);
+    x = lower(b, images);
     if (o->aux_head)
         pm_nets_add_auxiliary(net, heads, pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5",
                                                                 "AuxLogits/Logits", x,
                                                                 num_classes));
-    x = pm_branches_block(&b, "Mixed_7a", x, mixed_7a);
-    x = repeat(&b, &block8, x);
-    x = repeat(&b, &last_block8, x);
-    x = pm_branches_chain(&b, "", x, "Conv2d_7b_1x1 1536");
+    x = upper(&b, &block8, x);
     x = pm_net_add(net, "InceptionResnetV2/Logits/AvgPool_1a_8x8", x, "global_pool");
     x = pm_net_add(net, "InceptionResnetV2/Logits/Flatten", x, "flatten");
     x = pm_net_add(net, "InceptionResnetV2/Logits/Dropout", x, "dropout keep=%.9g",

@@ -199,6 +199,9 @@ struct pm_branches {
     const char *scope;       /* "InceptionV3" */
     const char *weights_init;
     bool regularize_bias;    /* biases have weight decay too */
+    bool aligned;            /* pads SAME also where the net has VALID */
+    bool unstrided;          /* strides are 1 */
+    int rate;                /* dilation of convolutions; 0 is 1 */
 };
 /* Returns a layer's width: filters, or with a depth_multiplier the product truncated to an integer
  * and at least min_depth. */

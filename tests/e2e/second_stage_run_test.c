@@ -118,7 +118,8 @@ static void learns(void **state)
     assert_true(metric("learns", "map_50", "") >= 0.6);
 }
 
-/* The miner takes the hardest of all proposals, shared boxes have four codes for all classes. */
+/* The miner takes the hardest of all proposals, shared boxes have four codes for all classes. Other
+ * nets have other layers in both stages. */
 static void variants(void **state)
 {
     static const char *const more[] = {
@@ -128,6 +129,13 @@ static void variants(void **state)
         "model.second_stage_box_predictor='{\"type\":\"rfcn\",\"depth\":16}'",
         "loss.proposal_sampler='{\"append_truth\":true,\"batch_size\":12}'",
         "model.maxpool_kernel_size=1 model.maxpool_stride=1 model.initial_crop_size=7",
+        "model.name=faster_rcnn_inception_v2 model.batch_norm_train=true",
+        "model.name=faster_rcnn_inception_v2 model.batch_norm_train=true "
+        "model.second_stage_box_predictor='{\"type\":\"rfcn\",\"depth\":16}'",
+        "model.name=faster_rcnn_inception_resnet_v2 model.batch_norm_train=true "
+        "model.first_stage_features_stride=8 model.initial_crop_size=7",
+        "model.name=faster_rcnn_resnet50 model.batch_norm_train=true "
+        "model.first_stage_features_stride=8",
     };
 
     (void)state;

@@ -61,6 +61,9 @@ static void counts(void **state)
         { "faster_rcnn_resnet50", NULL, 169, 29188171 },
         { "faster_rcnn_resnet101", NULL, 322, 48180299 },
         { "faster_rcnn_inception_v2", NULL, 218, 13317219 },
+        { "faster_rcnn_inception_resnet_v2", NULL, 498, 60020331 },
+        { "faster_rcnn_inception_resnet_v2", "{\"first_stage_features_stride\": 8}", 498,
+          60020331 },
         { "faster_rcnn_resnet101", RFCN, 324, 53514851 },
         { "faster_rcnn_resnet50", MASKS, 173, 34114469 },
         { "faster_rcnn_inception_v2", MASKS, 222, 15884221 },
@@ -137,6 +140,37 @@ static void inception_v2(void **state)
                  PM_SHAPE4(1, 1, 24, 64));
     assert_int_equal(net_variable(net, "SecondStageFeatureExtractor/InceptionV2/Mixed_5a/Branch_1/"
                                        "Conv2d_0b_3x3/weights")->init.kind, PM_INIT_XAVIER);
+    pm_net_destroy(&net);
+}
+
+/* Maps have the sizes of the image divided by their strides. Crops of 17x17 have no pool; the layer
+ * that follows keeps windows inside. */
+static void inception_resnet_v2(void **state)
+{
+#define FIRST "FirstStageFeatureExtractor/InceptionResnetV2/"
+#define SECOND "SecondStageFeatureExtractor/InceptionResnetV2/"
+    static const char block17[] = FIRST "Repeat_1/block17_20/Branch_1/Conv2d_0b_1x7";
+    struct pm_heads heads = { 0 }, again = { 0 };
+    struct pm_net *net = both("faster_rcnn_inception_resnet_v2", 100, NULL, &heads);
+
+    (void)state;
+    expect_shape(net, FIRST "Conv2d_2a_3x3", PM_SHAPE4(2, 50, 50, 32));
+    expect_shape(net, FIRST "MaxPool_5a_3x3", PM_SHAPE4(2, 13, 13, 192));
+    expect_shape(net, FIRST "Repeat_1/block17_20/sum", PM_SHAPE4(2, 7, 7, 1088));
+    expect_option(net, block17, "dilation", 1);
+    expect_shape(net, SECOND "Mixed_7a", PM_SHAPE4(6, 8, 8, 2080));
+    expect_shape(net, SECOND "Repeat/block8_9/sum", PM_SHAPE4(6, 8, 8, 2080));
+    expect_shape(net, SECOND "Conv2d_7b_1x1", PM_SHAPE4(6, 8, 8, 1536));
+    pm_net_destroy(&net);
+    net = both("faster_rcnn_inception_resnet_v2", 100, "{\"first_stage_features_stride\": 8}",
+               &again);
+    expect_shape(net, FIRST "Mixed_6a", PM_SHAPE4(2, 13, 13, 1088));
+    expect_shape(net, FIRST "Repeat_1/block17_20/sum", PM_SHAPE4(2, 13, 13, 1088));
+    expect_option(net, FIRST "Mixed_6a/Branch_1/Conv2d_1a_3x3", "dilation", 1);
+    expect_option(net, FIRST "Repeat_1/block17_1/Branch_1/Conv2d_0c_7x1", "dilation", 2);
+    expect_option(net, block17, "dilation", 2);
+    expect_option(net, "anchors", "width_stride", 8);
+    expect_shape(net, SECOND "Mixed_7a", PM_SHAPE4(6, 8, 8, 2080));
     pm_net_destroy(&net);
 }
 
@@ -255,7 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),  cmocka_unit_test(names),    cmocka_unit_test(strides),
         cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
-        cmocka_unit_test(inception_v2),
+        cmocka_unit_test(inception_v2), cmocka_unit_test(inception_resnet_v2),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
