@@ -1,6 +1,11 @@
 /* With type "classification" the checkpoint is a classifier's: it has the feature extractor's
  * variables without the detector's scope. With "detection" it is a detector's: the feature
- * extractor is restored, the predictors only with load_all. */
+ * extractor is restored, the predictors only with load_all.
+ *
+ * Faster R-CNN has two feature extractors, which together have the variables of one classifier. If
+ * a variable of each is looked up under the same name, the later one is restored: the second stage
+ * has the layer whose output the net uses. In a detector's checkpoint the API searches for these
+ * scopes anywhere in a name. */
 #include "checkpoints/init_rules.h"
 
 #include <string.h>
@@ -8,9 +13,10 @@
 struct rule {
     const char *net;       /* nets with variables below this scope */
     enum pm_init_type type;
-    const char *scope;     /* restored are variables whose names begin so */
+    const char *scope;     /* restored are variables whose names begin with it */
     bool strip;            /* looked up without the scope */
     const char *from, *to; /* then a name that begins with `from` begins with `to` instead */
+    bool anywhere;         /* the scope may be anywhere in the name */
 };
 
 static const struct rule rules[] = {
@@ -20,8 +26,10 @@ static const struct rule rules[] = {
     /* Its second stage is the classifier's third group of blocks. */
     { "FirstStageFeatureExtractor/", PM_INIT_CLASSIFICATION, "SecondStageFeatureExtractor/", true,
       "InceptionResnetV2/Repeat/", "InceptionResnetV2/Repeat_2/" },
-    { "FirstStageFeatureExtractor/", PM_INIT_DETECTION, "FirstStageFeatureExtractor/", false },
-    { "FirstStageFeatureExtractor/", PM_INIT_DETECTION, "SecondStageFeatureExtractor/", false },
+    { "FirstStageFeatureExtractor/", PM_INIT_DETECTION, "FirstStageFeatureExtractor",
+      .anywhere = true },
+    { "FirstStageFeatureExtractor/", PM_INIT_DETECTION, "SecondStageFeatureExtractor",
+      .anywhere = true },
     { "Retina_FPN/", PM_INIT_CLASSIFICATION, "Retina_FPN/", false },
     { "Retina_FPN/", PM_INIT_DETECTION, "Retina_FPN/", false },
 };
@@ -48,6 +56,11 @@ static const char *net_of(const struct pm_variables *v)
     return NULL;
 }
 
+static bool matches(const struct rule *r, const char *name)
+{
+    return r->anywhere ? strstr(name, r->scope) != NULL : begins(name, r->scope);
+}
+
 static const char *name_by(const struct rule *r, const char *name, struct pm_arena *a)
 {
     const char *rest = r->strip ? name + strlen(r->scope) : name;
@@ -55,6 +68,15 @@ static const char *name_by(const struct rule *r, const char *name, struct pm_are
     if (r->from && begins(rest, r->from))
         return pm_arena_printf(a, "%s%s", r->to, rest + strlen(r->from));
     return rest;
+}
+
+/* Clears names that a later variable has, too. */
+static void keep_last(const char **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = i + 1; k < count && names[i]; k++)
+            if (names[k] && strcmp(names[i], names[k]) == 0)
+                names[i] = NULL;
 }
 
 const char *const *pm_init_names(const struct pm_variables *v, int type, bool all,
@@ -71,8 +93,9 @@ const char *const *pm_init_names(const struct pm_variables *v, int type, bool al
         names[i] = all && type == PM_INIT_DETECTION ? name : NULL;
         for (size_t k = 0; k < PM_COUNT(rules) && !names[i]; k++)
             if (strcmp(rules[k].net, net) == 0 && rules[k].type == (enum pm_init_type)type &&
-                begins(name, rules[k].scope))
+                matches(&rules[k], name))
                 names[i] = name_by(&rules[k], name, a);
     }
+    keep_last(names, v->count);
     return names;
 }

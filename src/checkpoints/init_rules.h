@@ -11,7 +11,8 @@
  * API restores what fits and warns of the rest: missing variables of such a net are no error. The
  * list and its names lie in the arena. Returns NULL if no rule is for this net: every variable is
  * looked up under its own name. A net is recognised by its variables' scopes: "FeatureExtractor" of
- * SSD, "FirstStageFeatureExtractor" of Faster R-CNN, "Retina_FPN". */
+ * SSD, "FirstStageFeatureExtractor" of Faster R-CNN, "Retina_FPN". No name is in the list twice: of
+ * variables of both stages that would have the same one, the last has it. */
 const char *const *pm_init_names(const struct pm_variables *v, int type, bool all,
                                  struct pm_arena *a);
 

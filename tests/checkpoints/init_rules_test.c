@@ -59,14 +59,35 @@ static void others(void **state)
           "InceptionResnetV2/Repeat_2/a" },
         { "SecondStageFeatureExtractor/InceptionResnetV2/Repeat_1/a",
           "InceptionResnetV2/Repeat_1/a" },
-        { "SecondStageFeatureExtractor/resnet_v1_50/block4/a", "resnet_v1_50/block4/a" },
+        { "SecondStageFeatureExtractor/InceptionResnetV2/Block8/a", "InceptionResnetV2/Block8/a" },
         { "SecondStageBoxPredictor/a", "" },
+        { NULL },
+    };
+    /* Both stages have block 4; the later variable is restored, whichever stage it is of. */
+    static const char *const twins[][2] = {
+        { "FirstStageFeatureExtractor/resnet_v1_50/block4/a", "" },
+        { "SecondStageFeatureExtractor/resnet_v1_50/block4/a", "resnet_v1_50/block4/a" },
+        { "SecondStageFeatureExtractor/resnet_v1_50/block4/b", "" },
+        { "FirstStageFeatureExtractor/resnet_v1_50/block4/b", "resnet_v1_50/block4/b" },
+        { "FirstStageFeatureExtractor/InceptionResnetV2/Repeat_2/a", "" },
+        { "SecondStageFeatureExtractor/InceptionResnetV2/Repeat/a",
+          "InceptionResnetV2/Repeat_2/a" },
         { NULL },
     };
     static const char *const detector[][2] = {
         { "FirstStageFeatureExtractor/a", "FirstStageFeatureExtractor/a" },
         { "SecondStageFeatureExtractor/a", "SecondStageFeatureExtractor/a" },
+        { "FirstStageFeatureExtractor/InceptionResnetV2/Repeat/b",
+          "FirstStageFeatureExtractor/InceptionResnetV2/Repeat/b" },
+        { "twin/SecondStageFeatureExtractor/a", "twin/SecondStageFeatureExtractor/a" },
+        { "twin/FirstStageFeatureExtractor_1/a", "twin/FirstStageFeatureExtractor_1/a" },
         { "Conv/weights", "" },
+        { NULL },
+    };
+    /* A classifier has no such scope inside a name. */
+    static const char *const anchored[][2] = {
+        { "FirstStageFeatureExtractor/a", "a" },
+        { "twin/SecondStageFeatureExtractor/a", "" },
         { NULL },
     };
     static const char *const retina[][2] = {
@@ -76,6 +97,8 @@ static void others(void **state)
 
     (void)state;
     check(PM_INIT_CLASSIFICATION, false, stages, true);
+    check(PM_INIT_CLASSIFICATION, false, twins, true);
+    check(PM_INIT_CLASSIFICATION, false, anchored, true);
     check(PM_INIT_DETECTION, false, detector, true);
     check(PM_INIT_DETECTION, false, retina, true);
     check(PM_INIT_CLASSIFICATION, false, lenet, false);

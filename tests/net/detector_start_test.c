@@ -1,5 +1,6 @@
 /* A classifier's checkpoint starts a detector: under the names that init.type "classification"
- * looks up, the detector finds every variable of the classifier but those of its last layers. */
+ * looks up, the detector finds every variable of the classifier but those of its last layers. One
+ * classifier starts both stages of Faster R-CNN. */
 #include "named_net.h"
 
 #include "checkpoints/init_rules.h"
@@ -15,18 +16,23 @@ static int find(const struct pm_net *net, const char *name)
 static struct pm_net *built(const char *name, int size, struct pm_heads *heads)
 {
     struct pm_net *net = named_net(name, 1, size, size, 4, NULL, heads);
+    struct pm_heads second;
 
+    if (pm_net_row_find(name)->second && !net->error)
+        named_second(net, name, 2, 4, NULL, &second);
     if (net->error)
         fail_msg("%s: %s", name, pm_error_text());
     return net;
 }
 
-/* Checks that only classifier variables that begin with `last` or `more` are not looked up. */
+/* Checks that only classifier variables that begin with `last` or `more` are not looked up, and no
+ * variable by two of the detector's. */
 static void starts(const char *detector, const char *classifier, const char *last,
                    const char *more)
 {
     struct pm_heads heads = { 0 }, others = { 0 };
-    struct pm_net *net = built(detector, 320, &heads), *from = built(classifier, 224, &others);
+    struct pm_net *net = built(detector, 320, &heads);
+    struct pm_net *from = built(classifier, pm_net_row_find(classifier)->default_size, &others);
     struct pm_variable *list = pm_calloc((size_t)net->var_count, sizeof *list);
     bool *found = pm_calloc((size_t)from->var_count, sizeof *found);
     const struct pm_variables v = { .list = list, .count = net->var_count };
@@ -44,6 +50,8 @@ static void starts(const char *detector, const char *classifier, const char *las
             continue;
         if (!pm_shape_equal(from->vars[k]->shape, list[i].shape))
             fail_msg("%s: %s has another shape", detector, names[i]);
+        if (found[k])
+            fail_msg("%s takes %s twice", detector, names[i]);
         found[k] = true;
     }
     for (int k = 0; k < from->var_count; k++)
@@ -68,6 +76,12 @@ static void classifiers(void **state)
     starts("ssd_inception_v3", "inception_v3", "InceptionV3/AuxLogits", "InceptionV3/Logits");
     starts("ssd_resnet_v1_50_fpn", "resnet_v1_50", "resnet_v1_50/logits", NULL);
     starts("retinanet_50", "resnet_v1_50", "resnet_v1_50/logits", NULL);
+    starts("faster_rcnn_mobilenet_v1", "mobilenet_v1", "MobilenetV1/Logits", NULL);
+    starts("faster_rcnn_resnet50", "resnet_v1_50", "resnet_v1_50/logits", NULL);
+    starts("faster_rcnn_inception_v2", "inception_v2", "InceptionV2/Logits",
+           "InceptionV2/Conv2d_1a_7x7/biases");
+    starts("faster_rcnn_inception_resnet_v2", "inception_resnet_v2", "InceptionResnetV2/AuxLogits",
+           "InceptionResnetV2/Logits");
 }
 
 int main(void)

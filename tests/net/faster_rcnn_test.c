@@ -24,25 +24,14 @@ static void count(const struct pm_net *net, int *variables, int *parameters)
         }
 }
 
-/* Builds both stages for two images with R regions each, and 90 classes. */
+/* Builds both stages for two images with three regions each, and 90 classes. */
 static struct pm_net *both(const char *name, int size, const char *options, struct pm_heads *heads)
 {
-    enum { R = 3, CLASSES = 90 };
-    struct pm_heads first = { 0 };
-    struct pm_net *net = built(name, size, options, &first);
-    const struct pm_net_row *row = pm_net_row_find(name);
-    const struct pm_regions regions = {
-        .boxes = pm_net_input(net, "regions", PM_SHAPE3(2, R, 4), PM_F32),
-        .count = pm_net_input(net, "count", PM_SHAPE1(2), PM_I32),
-    };
-    cJSON *json = options ? cJSON_Parse(options) : NULL;
-    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+    struct pm_net *net = built(name, size, options, heads);
 
-    assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
-    row->second(net, &regions, CLASSES, cfg, heads);
+    named_second(net, name, 3, 90, options, heads);
     if (net->error)
         fail_msg("%s at %d, second stage: %s", name, size, pm_error_text());
-    cJSON_Delete(json);
     return net;
 }
 

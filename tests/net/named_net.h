@@ -50,6 +50,26 @@ static inline struct pm_net *named_net(const char *name, int batch, int height, 
     return net;
 }
 
+/* Continues a net of named_net with its second stage, for `count` regions of each image. heads
+ * receives that stage's heads. */
+static inline void named_second(struct pm_net *net, const char *name, int count, int classes,
+                                const char *options, struct pm_heads *heads)
+{
+    const struct pm_net_row *row = pm_net_row_find(name);
+    const int batch = net->nodes[0]->out_shape.dim[0];
+    const struct pm_regions regions = {
+        .boxes = pm_net_input(net, "regions", PM_SHAPE3(batch, count, 4), PM_F32),
+        .count = pm_net_input(net, "count", PM_SHAPE1(batch), PM_I32),
+    };
+    cJSON *json = options ? cJSON_Parse(options) : NULL;
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+
+    assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
+    *heads = (struct pm_heads){ 0 };
+    row->second(net, &regions, classes, cfg, heads);
+    cJSON_Delete(json);
+}
+
 /* Adds labels, and a loss on each head. */
 static inline void add_head_losses(struct pm_net *net, const struct pm_heads *heads)
 {
