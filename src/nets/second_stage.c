@@ -12,12 +12,14 @@ struct pm_node *pm_second_stage_map(const struct pm_second_stage *s)
 struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct pm_node *x)
 {
     struct pm_net *net = s->ssd.net;
+    const int first = net->var_count;
 
     if (net->error)
         return x;
     net->prefix = "SecondStageFeatureExtractor";
     x = s->ssd.form->extractor->second(net, x, &s->ssd.nets);
     net->prefix = NULL;
+    pm_ssd_clear_decay(net, first);
     return x;
 }
 

@@ -133,6 +133,9 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
  * object. option: its name for messages. The caller frees it with cJSON_Delete. */
 struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const struct cJSON *defaults,
                             const struct cJSON *given);
+/* Takes weight decay from the variables of the net from number `first` on: Faster R-CNN's
+ * classifiers have none in either stage. */
+void pm_ssd_clear_decay(struct pm_net *net, int first);
 /* Adds the anchors, predictor and heads to maps that exist. */
 void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads);
 

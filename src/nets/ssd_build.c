@@ -50,6 +50,12 @@ cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const cJSON *defaul
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
+void pm_ssd_clear_decay(struct pm_net *net, int first)
+{
+    for (int i = first; i < net->var_count; i++)
+        net->vars[i]->regularize = false;
+}
+
 /* Builds the extractor, below its scope. */
 static void extract(struct pm_ssd *s)
 {
@@ -60,6 +66,7 @@ static void extract(struct pm_ssd *s)
         e->own_scale || h->batch_norm_center,
     };
     const bool overrides = s->o->override_base_feature_extractor_hyperparams;
+    const int first = s->net->var_count;
     struct pm_nets_options o = s->nets;
 
     o.override = overrides ? &override : s->form->override;
@@ -71,6 +78,8 @@ static void extract(struct pm_ssd *s)
     s->net->prefix = pm_pyramid_scope(s);
     e->build(s->net, s->images, &o);
     s->net->prefix = NULL;
+    if (s->form->pyramid == PM_SSD_FIRST_STAGE)
+        pm_ssd_clear_decay(s->net, first);
 }
 
 static void add_number(cJSON *object, const char *key, int value)

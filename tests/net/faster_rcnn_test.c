@@ -163,6 +163,40 @@ static void inception_resnet_v2(void **state)
     pm_net_destroy(&net);
 }
 
+/* Only added layers have weight decay, if their hyperparams say so. */
+static void decay(void **state)
+{
+    static const char options[] =
+        "{\"hyperparams\": {\"regularize\": true}, \"second_stage_box_predictor\": "
+        "{\"hyperparams\": {\"regularize\": true}}}";
+    static const char *const decayed[] = {
+        "Conv/weights", "FirstStageBoxPredictor/BoxEncodingPredictor/weights",
+        "FirstStageBoxPredictor/ClassPredictor/weights",
+        "SecondStageBoxPredictor/BoxEncodingPredictor/weights",
+        "SecondStageBoxPredictor/ClassPredictor/weights",
+    };
+    static const char *const nets[] = { "faster_rcnn_resnet50", "faster_rcnn_inception_v2",
+                                        "faster_rcnn_inception_resnet_v2" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        struct pm_heads heads = { 0 };
+        struct pm_net *net = both(nets[i], 100, options, &heads);
+        size_t count = 0;
+
+        for (int k = 0; k < net->var_count; k++)
+            count += net->vars[k]->regularize;
+        assert_int_equal(count, PM_COUNT(decayed));
+        for (size_t k = 0; k < count; k++)
+            assert_true(net_variable(net, decayed[k])->regularize);
+        pm_net_destroy(&net);
+        net = both(nets[i], 100, NULL, &heads);
+        for (int k = 0; k < net->var_count; k++)
+            assert_false(net->vars[k]->regularize);
+        pm_net_destroy(&net);
+    }
+}
+
 static double variable_count(const struct pm_net *net)
 {
     double sum = 0;
@@ -279,6 +313,7 @@ int main(void)
         cmocka_unit_test(counts),  cmocka_unit_test(names),    cmocka_unit_test(strides),
         cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
         cmocka_unit_test(inception_v2), cmocka_unit_test(inception_resnet_v2),
+        cmocka_unit_test(decay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
