@@ -1,5 +1,5 @@
-"""Makes tests/golden/nets/CASE.json for one-stage detectors: the results of one training step in
-the original program, TensorFlow's Object Detection API, on the CPU.
+"""Makes tests/golden/nets/CASE.json for one-stage detectors and first stages of Faster R-CNN: the
+results of one training step in the original program, TensorFlow's Object Detection API, on the CPU.
 
     VENV/bin/python tests/golden/tfod_nets.py [CASE ...]
 
@@ -43,6 +43,20 @@ MODEL = """ssd {
   box_predictor { %(predictor)s }
   feature_extractor { type: "%(type)s" min_depth: 16 depth_multiplier: %(multiplier)s
     conv_hyperparams { %(extractor)s } %(more)s } }"""
+# The second stage is required, but not built.
+TWO_STAGES = """faster_rcnn {
+  number_of_stages: 1 num_classes: 3 clip_anchors_to_image: true
+  image_resizer { fixed_shape_resizer { height: %(size)d width: %(size)d } }
+  feature_extractor { type: "%(type)s" first_stage_features_stride: %(stride)d
+    batch_norm_trainable: true }
+  first_stage_anchor_generator { grid_anchor_generator { scales: [0.25, 0.5, 1.0, 2.0]
+    aspect_ratios: [0.5, 1.0, 2.0] height_stride: %(stride)d width_stride: %(stride)d } }
+  first_stage_atrous_rate: %(rate)d
+  first_stage_box_predictor_conv_hyperparams { %(hyperparams)s }
+  initial_crop_size: 14 maxpool_kernel_size: 2 maxpool_stride: 2
+  second_stage_box_predictor { mask_rcnn_box_predictor {
+    fc_hyperparams { op: FC %(hyperparams)s } } }
+  second_stage_post_processing { batch_non_max_suppression { } score_converter: SOFTMAX } }"""
 
 
 def hyperparams(initializer, decay, epsilon="0.001"):
@@ -75,6 +89,18 @@ def case(net, kind, batch, size, predictor, shift=2, options=None, more="", anch
                                    anchors=anchors or ANCHORS % (6, ""), more=more,
                                    multiplier=multiplier,
                                    extractor=extractor or hyperparams(TRUNCATED, decay)))
+
+
+def first_stage(kind, size, stride=16, rate=1, unused=()):
+    decay = "regularizer { l2_regularizer { weight: 0.00004 } } "
+    options = {"batch_norm_train": True, "hyperparams": {"regularize": True},
+               "first_stage_atrous_rate": rate}
+    if stride != 16:
+        options["first_stage_features_stride"] = stride
+    return dict(net=kind, batch=2, size=size, classes=3, shift=2, channels=3, unused=tuple(unused),
+                options=options, model=TWO_STAGES % dict(
+                    size=size, type=kind, stride=stride, rate=rate,
+                    hyperparams=decay + TRUNCATED.replace("0.03", "0.01")))
 
 
 def pyramid(net, kind, batch, size, predictor, more="", **others):
@@ -127,6 +153,11 @@ CASES = {
                  "num_layers": 4, "box_predictor": {"kernel_size": 3, "max_depth": 64,
                                                     "num_layers_before_predictor": 1}}),
 }
+for kind, size, stride, rate in (("inception_v2", 97, 16, 1), ("inception_resnet_v2", 97, 16, 1),
+                                 ("inception_resnet_v2", 65, 8, 2), ("resnet50", 81, 8, 2)):
+    name = "faster_rcnn_" + kind
+    CASES[name + ("_stride8" if stride == 8 else "")] = first_stage(
+        name, size, stride, rate, ["FirstStageFeatureExtractor/resnet_v1_50/block4"])
 for size in "large", "small":
     name = "ssd_mobilenet_v3_" + size
     CASES[name] = case(name, name, 4, 160, convolutional("kernel_size: 3 use_depthwise: true",
@@ -250,11 +281,25 @@ class Graph(tensorflow_nets.Graph):
         heads = dict(self.heads(model, out))
         loss = tf.add_n([tf.reduce_mean(tf.square(x - self.target(name, x)))
                          for name, x in heads.items()])
-        return {**heads, "anchors": out["anchors"]}, loss
+        return {**heads, "anchors": self.anchors(model, out)}, loss
+
+    def anchors(self, model, out):
+        """Shares of the picture, not clipped."""
+        if "rpn_box_encodings" not in out:
+            return out["anchors"]
+        cells = out["rpn_box_predictor_features"].shape.as_list()[1:3]
+        boxes, = model._first_stage_anchor_generator.generate([tuple(cells)])
+        return boxes.get() / self.c["size"]
 
     @staticmethod
     def heads(model, out):
         """Cuts the joined predictions into the levels' maps."""
+        if "rpn_box_encodings" in out:
+            cells = out["rpn_box_predictor_features"].shape.as_list()[:3]
+            yield "boxes_1", tf.reshape(out["rpn_box_encodings"], cells + [-1])
+            yield "classes_1", tf.reshape(out["rpn_objectness_predictions_with_background"],
+                                          cells + [-1])
+            return
         first = 0
         per_cell = model._anchor_generator.num_anchors_per_location()
         for k, (x, anchors) in enumerate(zip(out["feature_maps"], per_cell), 1):
