@@ -1,5 +1,6 @@
-/* The first stage of Faster R-CNN: numbers of trained variables and parameters, names and shapes of
+/* Both stages of Faster R-CNN: numbers of trained variables and parameters, names and shapes of
  * heads and variables, anchors, and options that are refused. */
+#include "base/golden_file.h"
 #include "named_net.h"
 
 #include "layers/anchors.h"
@@ -35,6 +36,7 @@ static struct pm_net *both(const char *name, int size, const char *options, stru
     return net;
 }
 
+#define MOBILENET "faster_rcnn_mobilenet_v1"
 #define RFCN                                                                                       \
     "{\"second_stage_box_predictor\": {\"type\": \"rfcn\", \"crop_height\": 18, "                  \
     "\"crop_width\": 18}}"
@@ -108,6 +110,83 @@ static void names(void **state)
     for (int k = 0; k < net->var_count; k++)
         assert_null(strstr(net->vars[k]->name, "Conv2d_12"));
     pm_net_destroy(&net);
+}
+
+/* Checks the variables of a scope's object and returns their number. The API's own unused ones, "u"
+ * and "n", must not exist here. */
+static int expect_scope(const struct pm_net *net, const char *scope, const cJSON *object)
+{
+    const cJSON *v;
+    int count = 0;
+
+    cJSON_ArrayForEach(v, object) {
+        const char *name = pm_arena_printf(net->arena, "%s%s%s", scope, *scope ? "/" : "",
+                                           v->string);
+        const int rank = cJSON_GetArraySize(v) - 1;
+
+        if (cJSON_IsObject(v)) {
+            count += expect_scope(net, name, v);
+            continue;
+        }
+        const char *flags = cJSON_GetArrayItem(v, rank)->valuestring;
+        struct pm_shape shape = { .rank = rank };
+
+        for (int d = 0; d < rank; d++)
+            shape.dim[d] = cJSON_GetArrayItem(v, d)->valueint;
+        if (*flags == 'u' || *flags == 'n') {
+            for (int k = 0; k < net->var_count; k++)
+                assert_string_not_equal(net->vars[k]->name, name);
+            continue;
+        }
+        expect_sized(net, name, shape);
+        if (net_variable(net, name)->trainable != (*flags == 't'))
+            fail_msg("%s: trained or not", name);
+        count++;
+    }
+    return count;
+}
+
+/* Every net has the variables of the Object Detection API's, and no others. With MobileNet only the
+ * first stage is compared. The second has the classifier's layers here, so that its checkpoint
+ * fits; the API has two separable convolutions of 1024 channels for every multiplier. */
+static void variables(void **state)
+{
+    static const struct { const char *golden, *name, *options; } nets[] = {
+        { "faster_rcnn_resnet50", "faster_rcnn_resnet50", NULL },
+        { "faster_rcnn_resnet101", "faster_rcnn_resnet101", NULL },
+        { "faster_rcnn_resnet152", "faster_rcnn_resnet152", NULL },
+        { "faster_rcnn_inception_v2", "faster_rcnn_inception_v2", NULL },
+        { "faster_rcnn_inception_resnet_v2", "faster_rcnn_inception_resnet_v2", NULL },
+        { "faster_rcnn_inception_resnet_v2_stride8", "faster_rcnn_inception_resnet_v2",
+          "{\"first_stage_features_stride\": 8}" },
+        { "faster_rcnn_mobilenet_v1", MOBILENET, NULL },
+        { "faster_rcnn_mobilenet_v1_half", MOBILENET, "{\"depth_multiplier\": 0.5}" },
+        { "rfcn_resnet101", "faster_rcnn_resnet101", RFCN },
+        { "mask_rcnn_inception_v2", "faster_rcnn_inception_v2", MASKS },
+        { "mask_rcnn_resnet50", "faster_rcnn_resnet50", MASKS },
+    };
+    cJSON *golden = read_golden("two_stage_variables.json"), *scopes;
+
+    (void)state;
+    assert_int_equal(cJSON_GetArraySize(golden), PM_COUNT(nets));
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        const cJSON *row = cJSON_GetObjectItem(golden, nets[i].golden);
+        const bool first = strcmp(nets[i].name, MOBILENET) == 0;
+        struct pm_heads heads = { 0 };
+        struct pm_net *net = first ? built(nets[i].name, 320, nets[i].options, &heads)
+                                   : both(nets[i].name, 320, nets[i].options, &heads);
+
+        assert_non_null(row);
+        scopes = cJSON_GetObjectItem(row, "variables");
+        if (first) {
+            cJSON_DeleteItemFromObject(scopes, "SecondStageFeatureExtractor");
+            cJSON_DeleteItemFromObject(scopes, "SecondStageBoxPredictor");
+        }
+        if (expect_scope(net, "", scopes) != net->var_count)
+            fail_msg("%s: more variables than the API's", nets[i].golden);
+        pm_net_destroy(&net);
+    }
+    cJSON_Delete(golden);
 }
 
 /* Shapes of the maps between the stages, of 2 x 3 regions. */
@@ -313,7 +392,7 @@ int main(void)
         cmocka_unit_test(counts),  cmocka_unit_test(names),    cmocka_unit_test(strides),
         cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
         cmocka_unit_test(inception_v2), cmocka_unit_test(inception_resnet_v2),
-        cmocka_unit_test(decay),
+        cmocka_unit_test(decay),        cmocka_unit_test(variables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
