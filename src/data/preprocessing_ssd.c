@@ -12,9 +12,12 @@
  * Sizes are float32 products, like the original's, so one may be just below a whole number.
  * Training without input.augment changes nothing at random.
  *
- * The original normalises first. Weights of a resize add up to 1, so resizing first gives the same
+ * The API's SSD normalises first. Weights of a resize add up to 1, so resizing first gives the same
  * numbers up to rounding, and normalises the pixels of the input only, not those of a photo. The
- * padding comes after it: pad_value is a normalised value. */
+ * padding comes after it: pad_value is a normalised value.
+ *
+ * The API's Faster R-CNN pads first, with black pixels, then normalises. ssd_black and
+ * ssd_means_black are its ssd and ssd_means: without a pad_value the padding is a black pixel. */
 #include <math.h>
 
 #include "data/augment.h"
@@ -45,12 +48,16 @@ static const struct pm_opt opts[] = {
     PM_INT(ssd_cfg, multiple, 1, 1, 4096,
            "pad_to_multiple: with eval.resize=false both sides are padded to a multiple of this"),
     PM_FLOATS(ssd_cfg, pad_value, NULL, -1000, 1000,
-              "value of the padding after normalisation, one number or one per channel; null = 0"),
+              "value of the padding after normalisation, one number or one per channel; null = 0, "
+              "or that of a black pixel with ssd_black and ssd_means_black"),
     { 0 },
 };
 
-static const float means[3] = { 123.68f, 116.779f, 103.939f };
-static const float grey_mean = 0.2989f * 123.68f + 0.5870f * 116.779f + 0.1140f * 103.939f;
+#define RED 123.68f
+#define GREEN 116.779f
+#define BLUE 103.939f
+#define GREY (0.2989f * RED + 0.5870f * GREEN + 0.1140f * BLUE)
+static const float means[3] = { RED, GREEN, BLUE };
 
 static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
@@ -178,8 +185,49 @@ static void values_means(const void *cfg, const struct pm_request *r, struct pm_
     struct linear_cfg less = { .factor = 1 };
 
     for (int c = 0; c < 3; c++)
-        less.add[c] = -(r->target->channels == 3 ? means[c] : grey_mean);
+        less.add[c] = -(r->target->channels == 3 ? means[c] : GREY);
     add_rows(cfg, r, &less, out);
+}
+
+/* Returns the options, with this padding if they state none. */
+static struct ssd_cfg padded_by(const void *cfg, struct pm_floats black)
+{
+    struct ssd_cfg c = *(const struct ssd_cfg *)cfg;
+
+    if (!c.pad_value.count)
+        c.pad_value = black;
+    return c;
+}
+
+static struct ssd_cfg black_half(const void *cfg)
+{
+    static const float black[] = { -1 };
+
+    return padded_by(cfg, (struct pm_floats){ 1, black });
+}
+
+static struct ssd_cfg black_means(const void *cfg, int channels)
+{
+    static const float colours[] = { -RED, -GREEN, -BLUE }, grey[] = { -GREY };
+
+    return padded_by(cfg, channels == 3 ? (struct pm_floats){ 3, colours }
+                                        : (struct pm_floats){ 1, grey });
+}
+
+static void values_black_half(const void *cfg, const struct pm_request *r,
+                              struct pm_augment_rows *out)
+{
+    const struct ssd_cfg c = black_half(cfg);
+
+    values_half(&c, r, out);
+}
+
+static void values_black_means(const void *cfg, const struct pm_request *r,
+                               struct pm_augment_rows *out)
+{
+    const struct ssd_cfg c = black_means(cfg, r->target->channels);
+
+    values_means(&c, r, out);
 }
 
 static const char *const fits[] = {
@@ -249,8 +297,22 @@ static int normal_means(const void *cfg, int channels, struct pm_normal *out)
 {
     *out = (struct pm_normal){ 0 };
     for (int c = 0; c < channels; c++)
-        out->mean[c] = channels == 3 ? means[c] : grey_mean, out->std[c] = 1;
+        out->mean[c] = channels == 3 ? means[c] : GREY, out->std[c] = 1;
     return check(cfg, channels, out);
+}
+
+static int normal_black_half(const void *cfg, int channels, struct pm_normal *out)
+{
+    const struct ssd_cfg c = black_half(cfg);
+
+    return normal_half(&c, channels, out);
+}
+
+static int normal_black_means(const void *cfg, int channels, struct pm_normal *out)
+{
+    const struct ssd_cfg c = black_means(cfg, channels);
+
+    return normal_means(&c, channels, out);
 }
 
 #define ROW(text, explained, values_, normal_)                                                 \
@@ -263,3 +325,9 @@ const struct pm_preprocessing pm_preprocessing_ssd =
         values_half, normal_half);
 const struct pm_preprocessing pm_preprocessing_ssd_means =
     ROW("ssd_means", "like ssd, but subtracts the means", values_means, normal_means);
+const struct pm_preprocessing pm_preprocessing_ssd_black =
+    ROW("ssd_black", "like ssd, but the padding is black, as in Faster R-CNN", values_black_half,
+        normal_black_half);
+const struct pm_preprocessing pm_preprocessing_ssd_means_black =
+    ROW("ssd_means_black", "like ssd_means, but the padding is black", values_black_means,
+        normal_black_means);

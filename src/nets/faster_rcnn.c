@@ -127,10 +127,10 @@ static const struct pm_opt inception_resnet_options[] =
  * it the library's initial weights. */
 static const struct pm_nets_override inception_v2 = { "xavier", "relu", true, true };
 
-NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd", plain_options, NULL, objects);
-NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means", resnet_options, NULL, objects);
-NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means", resnet_options, NULL, objects);
-NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means", resnet_options, NULL, objects);
-NET(inception_v2, inception_v2, "Inception v2", "ssd", plain_options, &inception_v2, objects);
-NET(inception_resnet_v2, inception_resnet_v2, "Inception-ResNet v2", "ssd",
+NET(mobilenet_v1, mobilenet_v1, "MobileNet v1", "ssd_black", plain_options, NULL, objects);
+NET(resnet50, resnet_v1_50, "ResNet 50", "ssd_means_black", resnet_options, NULL, objects);
+NET(resnet101, resnet_v1_101, "ResNet 101", "ssd_means_black", resnet_options, NULL, objects);
+NET(resnet152, resnet_v1_152, "ResNet 152", "ssd_means_black", resnet_options, NULL, objects);
+NET(inception_v2, inception_v2, "Inception v2", "ssd_black", plain_options, &inception_v2, objects);
+NET(inception_resnet_v2, inception_resnet_v2, "Inception-ResNet v2", "ssd_black",
     inception_resnet_options, NULL, inception_resnet_objects);

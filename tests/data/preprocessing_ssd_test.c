@@ -142,6 +142,52 @@ static void padding(void **state)
     pm_arena_destroy(&c.arena);
 }
 
+/* ssd_black and ssd_means_black differ from ssd and ssd_means only in the padding: it has the value
+ * of a black pixel, also in the exported model, unless pad_value is given. The mean of a grey
+ * picture is rounded at each of its five operations. */
+static void black(void **state)
+{
+    static const struct { const char *name; float value[3], grey; } rows[] = {
+        { "ssd_black", { -1, -1, -1 }, -1 },
+        { "ssd_means_black", { -123.68f, -116.779f, -103.939f },
+          -(float)(0.2989 * 123.68 + 0.5870 * 116.779 + 0.1140 * 103.939) },
+    };
+    struct pm_image8 im = { 20, 10, 3, NULL };
+
+    (void)state;
+    fill(&im, 5);
+    for (size_t k = 0; k < PM_COUNT(rows); k++) {
+        struct config c = config(rows[k].name, "resizer=keep_aspect_ratio");
+        struct config like = config(k ? "ssd_means" : "ssd", "resizer=keep_aspect_ratio");
+        struct config own = config(rows[k].name, "resizer=keep_aspect_ratio pad_value=0.5");
+        struct pm_normal n;
+        float *out = run(&c, &im, true, &(struct pm_draws){ 0 }, 20, 20);
+        float *other = run(&like, &im, false, NULL, 20, 20);
+        float *set = run(&own, &im, false, NULL, 20, 20);
+        float *grey = run_as(&c, &im, false, NULL, 20, 20, 1);
+
+        for (int i = 0; i < 20 * 20 * 3; i++) {
+            const bool pad = i / 3 % 20 >= 10;
+
+            assert_true(out[i] == (pad ? rows[k].value[i % 3] : other[i]));
+            assert_true(set[i] == (pad ? 0.5f : other[i]));
+            if (pad)
+                assert_true(fabs(grey[i / 3] - (double)rows[k].grey) <= 5 * ulp * 128);
+        }
+        assert_int_equal(c.row->normal(c.cfg, 3, &n), PM_OK);
+        for (int i = 0; i < 3; i++)
+            assert_true(n.padded && n.pad[i] == 0);
+        pm_free(grey);
+        pm_free(set);
+        pm_free(other);
+        pm_free(out);
+        pm_arena_destroy(&own.arena);
+        pm_arena_destroy(&like.arena);
+        pm_arena_destroy(&c.arena);
+    }
+    pm_image_free(&im);
+}
+
 /* Boxes, masks and keypoints go where the picture goes, in training with rows of the list before
  * the resizer; and evaluation's frame is the size after the resizer. */
 static void objects(void **state)
@@ -254,7 +300,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),    cmocka_unit_test(padding),  cmocka_unit_test(objects),
+        cmocka_unit_test(values),    cmocka_unit_test(padding),
+        cmocka_unit_test(black),     cmocka_unit_test(objects),
         cmocka_unit_test(own_sizes), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -514,7 +514,7 @@ static void table(void **state)
     const struct pm_preprocessing *const *rows = pm_preprocessings(&count);
 
     (void)state;
-    assert_int_equal(count, 11);
+    assert_int_equal(count, 13);
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(pm_preprocessing_find(rows[i]->name), rows[i]);
         assert_non_null(rows[i]->help);

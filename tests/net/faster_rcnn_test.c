@@ -375,6 +375,25 @@ static void touching(void **state)
     }
 }
 
+/* The original pads with black pixels before it normalises. */
+static void black_padding(void **state)
+{
+    size_t count;
+    const struct pm_net_row *const *all = pm_net_rows(&count);
+    int seen = 0;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(all[i]->name, "faster_rcnn_", 12) == 0) {
+            assert_string_equal(all[i]->preprocessing, strstr(all[i]->name, "_resnet1") ||
+                                                               strstr(all[i]->name, "_resnet5")
+                                                           ? "ssd_means_black"
+                                                           : "ssd_black");
+            seen++;
+        }
+    assert_true(seen >= 4);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -393,6 +412,7 @@ int main(void)
         cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
         cmocka_unit_test(inception_v2), cmocka_unit_test(inception_resnet_v2),
         cmocka_unit_test(decay),        cmocka_unit_test(variables),
+        cmocka_unit_test(black_padding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
