@@ -18,7 +18,12 @@ def pipelines():
         b"train_input_reader { tf_record_input_reader { input_path: '/d/a*' } }\n"
         b"eval_input_reader { sample_1_of_n_examples: 2 } eval_config { metrics_set: 'x' }")
     yield "part", b"label_map_path: 'x' load_instance_masks: true # c"
-    yield "stages", b"model { faster_rcnn { } }"
+    yield "stages", (
+        b"model { faster_rcnn { number_of_stages: 3 image_resizer { keep_aspect_ratio_resizer {\n"
+        b"per_channel_pad_value: [1, 2] } } feature_extractor { type: 'faster_rcnn_resnet50'\n"
+        b"first_stage_features_stride: 8 } second_stage_box_predictor { rfcn_box_predictor { } }\n"
+        b"second_stage_classification_loss { weighted_softmax { logit_scale: 2 } }\n"
+        b"hard_example_miner { max_negatives_per_positive: 1 } clip_anchors_to_image: 1 } }")
     yield "quantised", b"graph_rewriter { quantization { delay: 0x10 weight_bits: 8 } }"
 
 

@@ -63,6 +63,7 @@ const char *pm_pipeline_default_value(size_t i);
 struct pm_pipeline {
     const char *file;       /* name of the file that is being read, for messages */
     bool evaluation;        /* the reader of evaluation is being converted */
+    bool stages;            /* the fields of faster_rcnn are being converted */
     const struct pm_proto_text *tree; /* message whose fields are being converted */
     struct pm_arena *arena; /* of the trees */
     struct cJSON *config;   /* what is made */
@@ -100,13 +101,21 @@ const struct pm_proto_text *pm_pipeline_find(const struct pm_proto_text *message
 int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_text *message,
                           const char *field, double absent, double *out);
 
-/* ---- calls of rows (pipeline_augment.c, pipeline_model.c, pipeline_train.c) ------------------ */
+/* ---- calls of rows (pipeline_augment.c, _model.c, _stages.c, _train.c) ----------------------- */
 
-/* Each converts a value or a message, named in the rows of model.def and train.def. */
+/* Each converts a value or a message, named in the rows of the tables (*.def). */
 #define PM_PIPELINE_CALL(name)                                                       \
     int pm_pipeline_##name(struct pm_pipeline *p, const struct pm_pipeline_row *row, \
                            const struct pm_proto_text *f, struct cJSON *object)
 PM_PIPELINE_CALL(two_stages);
+PM_PIPELINE_CALL(number_of_stages);
+PM_PIPELINE_CALL(features_stride);
+PM_PIPELINE_CALL(clip_anchors);
+PM_PIPELINE_CALL(second_predictor);
+PM_PIPELINE_CALL(second_loss);
+PM_PIPELINE_CALL(op);
+PM_PIPELINE_CALL(activation);
+PM_PIPELINE_CALL(pad_value);
 PM_PIPELINE_CALL(clipped_step);
 PM_PIPELINE_CALL(grey_step);
 PM_PIPELINE_CALL(scale_step);

@@ -21,6 +21,8 @@
 static const struct pm_pipeline_row rows[] = {
 #include "jobs/pipeline/model.def"
 
+#include "jobs/pipeline/two_stages.def"
+
 #include "jobs/pipeline/train.def"
 
 #include "jobs/pipeline/augment.def"

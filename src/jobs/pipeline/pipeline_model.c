@@ -5,15 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-PM_PIPELINE_CALL(two_stages)
-{
-    (void)row, (void)object;
-    return pm_fail(PM_ECONFIG,
-                   "%s:%u: %s: detectors of two stages are not available in this version: convert "
-                   "a config with model { ssd }",
-                   p->file, f->line, f->name);
-}
-
 /* height, width of fixed_shape_resizer: input.size. */
 PM_PIPELINE_CALL(size)
 {
@@ -27,6 +18,22 @@ PM_PIPELINE_CALL(size)
         size = pm_pipeline_get(p, "input.size");
     }
     cJSON_ReplaceItemInArray(size, strcmp(row->field, "width") == 0, side);
+out:
+    return err;
+}
+
+/* per_channel_pad_value, once for each channel. SSD pads after its normalisation, as is done here;
+ * for two-stage detectors settle() in pipeline_stages.c normalises the values. */
+PM_PIPELINE_CALL(pad_value)
+{
+    cJSON *value = NULL;
+    int err = PM_OK;
+
+    (void)object, (void)row;
+    PM_TRY(pm_pipeline_value(p, PM_PIPELINE_NUMBER, f, &value));
+    if (!pm_pipeline_get(p, "input.pad_value"))
+        pm_pipeline_set(p, "input.pad_value", cJSON_CreateArray());
+    cJSON_AddItemToArray(pm_pipeline_get(p, "input.pad_value"), value);
 out:
     return err;
 }
@@ -91,7 +98,16 @@ static const struct {
     { "ssd_resnet50_v1_fpn", "ssd_resnet_v1_50_fpn" },
     { "ssd_resnet101_v1_fpn", "ssd_resnet_v1_101_fpn" },
     { "ssd_resnet152_v1_fpn", "ssd_resnet_v1_152_fpn" },
+    { "ssd_resnet50_v1_ppn", "ssd_resnet_v1_50_ppn" },
+    { "ssd_resnet101_v1_ppn", "ssd_resnet_v1_101_ppn" },
+    { "ssd_resnet152_v1_ppn", "ssd_resnet_v1_152_ppn" },
     { "embedded_ssd_mobilenet_v1", "embedded_ssd_mobilenet_v1" },
+    { "faster_rcnn_mobilenet_v1", "faster_rcnn_mobilenet_v1" },
+    { "faster_rcnn_inception_v2", "faster_rcnn_inception_v2" },
+    { "faster_rcnn_inception_resnet_v2", "faster_rcnn_inception_resnet_v2" },
+    { "faster_rcnn_resnet50", "faster_rcnn_resnet50" },
+    { "faster_rcnn_resnet101", "faster_rcnn_resnet101" },
+    { "faster_rcnn_resnet152", "faster_rcnn_resnet152" },
 };
 
 PM_PIPELINE_CALL(net)
@@ -110,24 +126,76 @@ PM_PIPELINE_CALL(net)
 }
 
 /* The weight of an L2 regulariser. optim.weight_decay holds for the whole net: the first weight,
- * which is the feature extractor's or the predictor's, is used. */
+ * which is the feature extractor's or the predictor's, is used. The layers of two-stage detectors
+ * are not regularised without it. */
 PM_PIPELINE_CALL(weight_decay)
 {
     const cJSON *set = pm_pipeline_get(p, "optim.weight_decay");
     cJSON *weight = NULL;
     int err = PM_OK;
 
-    (void)object;
     PM_TRY(pm_pipeline_value(p, row->type, f, &weight));
-    if (!set) {
+    const double was = cJSON_GetNumberValue(set), is = cJSON_GetNumberValue(weight);
+
+    if (p->stages && is != 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(object, "regularize");
+        cJSON_AddTrueToObject(object, "regularize");
+        pm_pipeline_note(p, f, true, "optim.weight_decay holds for the feature extractor, too");
+    }
+    if (!set || (p->stages && was == 0)) {
         pm_pipeline_set(p, "optim.weight_decay", weight);
         weight = NULL;
-    } else if (cJSON_GetNumberValue(set) != cJSON_GetNumberValue(weight)) {
+    } else if (was != is && !(p->stages && is == 0)) {
         pm_pipeline_note(p, f, true, "optim.weight_decay is already %g: one value holds for the "
-                         "whole net", cJSON_GetNumberValue(set));
+                         "whole net", was);
     }
 out:
     cJSON_Delete(weight);
+    return err;
+}
+
+static bool is_named(const struct pm_proto_text *message, const char *name)
+{
+    return message->name && strcmp(message->name, name) == 0;
+}
+
+/* The kind of layers that hyperparameters are for. For another kind they have no effect in the
+ * original. */
+PM_PIPELINE_CALL(op)
+{
+    const char *const wanted = is_named(p->tree, "fc_hyperparams") ? "FC" : "CONV";
+    cJSON *op = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &op));
+    if (strcmp(f->value, wanted) != 0)
+        pm_pipeline_note(p, f, true, "%s of %s has no effect in the original, here it has: the "
+                         "layers are of kind %s", f->value, p->tree->name, wanted);
+out:
+    cJSON_Delete(op);
+    return err;
+}
+
+/* Every message of hyperparameters has an activation, also by default, so here is the place to say
+ * whether it has batch norm. */
+PM_PIPELINE_CALL(activation)
+{
+    cJSON *activation = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_pipeline_value(p, row->type, f, &activation));
+    if (is_named(p->tree, "fc_hyperparams"))
+        goto out;
+    cJSON_DeleteItemFromObjectCaseSensitive(object, "batch_norm");
+    cJSON_AddBoolToObject(object, "batch_norm", pm_pipeline_find(p->tree, "batch_norm") != NULL);
+    if (is_named(p->tree, "first_stage_box_predictor_conv_hyperparams"))
+        goto out;
+    cJSON_DeleteItemFromObjectCaseSensitive(object, row->field);
+    cJSON_AddItemToObject(object, row->field, activation);
+    activation = NULL;
+out:
+    cJSON_Delete(activation);
     return err;
 }
 
@@ -149,8 +217,12 @@ PM_PIPELINE_CALL(initializer)
         pm_pipeline_note(p, f, true, "weights start around 0, not around %g", mean);
     if (uniform && !pm_proto_text_bool(uniform, &flat))
         PM_TRY(pm_pipeline_fail(p, uniform, "true or false is needed"));
-    if (scaling && mode && mode->kind == PM_PROTO_TEXT_WORD && !strcmp(mode->value, "FAN_AVG"))
-        pm_pipeline_note(p, f, true, "mode FAN_AVG is not available: FAN_IN is used");
+    const bool average =
+        scaling && mode && mode->kind == PM_PROTO_TEXT_WORD && !strcmp(mode->value, "FAN_AVG");
+    const bool xavier = average && flat && value == 1;
+    if (average && !xavier)
+        pm_pipeline_note(p, f, true, "mode FAN_AVG is available only as uniform with factor 1: "
+                         "FAN_IN is used");
     if (scaling)
         kind = flat ? "variance_scaling_uniform"
                : mode && mode->kind == PM_PROTO_TEXT_WORD && !strcmp(mode->value, "FAN_OUT")
@@ -161,7 +233,10 @@ PM_PIPELINE_CALL(initializer)
         if ((float)strtod(number, NULL) == (float)value)
             break;
     }
-    snprintf(text, sizeof text, "%s(%s)", kind, number);
+    if (xavier)
+        snprintf(text, sizeof text, "xavier");
+    else
+        snprintf(text, sizeof text, "%s(%s)", kind, number);
     cJSON_DeleteItemFromObjectCaseSensitive(object, "initializer");
     cJSON_AddStringToObject(object, "initializer", text);
 out:

@@ -385,6 +385,9 @@ PM_PIPELINE_CALL(metrics_set)
         { "oid_V2_detection_metrics", "open_images" },
         { "oid_challenge_detection_metrics", "open_images_challenge" },
         { "open_images_V2_detection_metrics", "open_images" },
+        { "coco_mask_metrics", "coco_masks" },
+        { "pascal_voc_instance_segmentation_metrics", "voc_masks" },
+        { "weighted_pascal_voc_instance_segmentation_metrics", "voc_masks" },
     };
     int err = PM_OK;
 
