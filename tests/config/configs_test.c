@@ -55,6 +55,7 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
 static bool follows_original(const char *file)
 {
     return strncmp(file, "configs/slim/", 13) == 0 || strncmp(file, "configs/deeplab/", 16) == 0 ||
+           strncmp(file, "configs/detection/", 18) == 0 ||
            strcmp(file, "configs/imagenet/inception_v3_trainer.json") == 0;
 }
 

@@ -334,7 +334,7 @@ static void numbers_of_stages(void **state)
 static void padding(void **state)
 {
     static const char *const form =
-        "image_resizer { keep_aspect_ratio_resizer { min_dimension: 600 pad_to_max_dimension: true\n"
+        "image_resizer { keep_aspect_ratio_resizer { pad_to_max_dimension: true\n"
         "  per_channel_pad_value: [255, 0, 127.5] } } feature_extractor { type: '%s' }";
     char text[512];
 

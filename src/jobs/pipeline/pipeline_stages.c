@@ -128,8 +128,8 @@ static int settle_predictor(struct pm_pipeline *p, const struct pm_proto_text *f
         cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(predictor, "type"));
 
     if (predictor && type && strcmp(type, "mask_rcnn") != 0 && strcmp(type, "rfcn") != 0)
-        return pm_pipeline_fail(p, field, "mask_rcnn_box_predictor or rfcn_box_predictor is needed, "
-                                "found: %s_box_predictor", type);
+        return pm_pipeline_fail(p, field, "mask_rcnn_box_predictor or rfcn_box_predictor is "
+                                "needed, found: %s_box_predictor", type);
     if (stages == 2)
         cJSON_DeleteItemFromObjectCaseSensitive(predictor, "predict_instance_masks");
     return PM_OK;
