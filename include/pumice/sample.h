@@ -310,6 +310,7 @@ struct pm_request {
     const struct pm_draws *draws; /* from draw below; NULL in evaluation */
     const struct pm_target *target;
     bool own_size; /* evaluation: the picture keeps its own size */
+    uint32_t number; /* training: a random number of the example, for choices of `values` */
 };
 struct pm_augment_rows;
 struct pm_preprocessing {

@@ -153,6 +153,14 @@ static struct pm_request request_of(const struct pm_placed *p, const struct pm_o
                                 .own_size = o->own_size && !o->train };
 }
 
+/* The number of a request: one for each step and example. */
+static uint32_t number_of(const struct pm_occasion *o)
+{
+    struct pm_rng r = pm_rng_make(o->seed, pm_hash("values"), o->step, o->example);
+
+    return o->train ? pm_rng_u32(&r) : 0;
+}
+
 static int place_step(struct pm_placed *p, int i)
 {
     struct pm_augment_row *s = &p->rows.at[i];
@@ -166,10 +174,11 @@ static int place_step(struct pm_placed *p, int i)
 static int finish(const struct pm_preprocessing *p, const void *cfg, const struct pm_occasion *o,
                   struct pm_placed *out)
 {
-    const struct pm_request r = request_of(out, o, NULL);
+    struct pm_request r = request_of(out, o, NULL);
     const int from = out->rows.count;
     int err = PM_OK;
 
+    r.number = number_of(o);
     pm_augment_add(&out->rows, &pm_row_grey, NULL, 0);
     p->values(cfg, &r, &out->rows);
     for (int i = from; i < out->rows.count && err == PM_OK; i++)

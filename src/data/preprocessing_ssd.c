@@ -4,7 +4,8 @@
  *   fixed_shape        stretched to the input
  *   keep_aspect_ratio  scale = min(min_dimension / smaller side, max_dimension / larger side),
  *                      sides rounded, halves to even; padded below and at the right. Without
- *                      dimensions the largest size that fits into the input
+ *                      dimensions the largest size that fits into the input. Training may draw
+ *                      min_dimension of a list, as Detectron does; evaluation takes the largest
  *   conditional        shrunk so that the larger side is size_threshold at most (greater), or
  *                      enlarged so that the smaller side is that at least (smaller); sides
  *                      truncated, corners aligned; padded
@@ -27,6 +28,7 @@ enum condition { GREATER, SMALLER };
 
 struct ssd_cfg {
     int resizer, resize_method, min_dimension, max_dimension, condition, size_threshold, multiple;
+    struct pm_ints min_dimensions;
     struct pm_floats pad_value;
 };
 
@@ -39,6 +41,9 @@ static const struct pm_opt opts[] = {
             "interpolation, as TensorFlow 1 computes it"),
     PM_INT(ssd_cfg, min_dimension, 0, 0, 16384,
            "keep_aspect_ratio: length of the smaller side; 0 = as the input allows"),
+    PM_INTS(ssd_cfg, min_dimensions, NULL, 1, 16384,
+            "keep_aspect_ratio: training draws min_dimension of this list for each picture; "
+            "evaluation takes the largest; null = min_dimension"),
     PM_INT(ssd_cfg, max_dimension, 0, 0, 16384,
            "keep_aspect_ratio: largest length of the larger side; 0 = no limit"),
     PM_ENUM(ssd_cfg, condition, GREATER, "greater|smaller",
@@ -165,11 +170,25 @@ static int list(const void *cfg, const struct pm_request *r, struct pm_augment_r
     return PM_OK;
 }
 
+/* Length of the smaller side: drawn by a random number in training, else the largest. 0: none. */
+static int min_dimension(const struct ssd_cfg *c, bool train, uint32_t number)
+{
+    const struct pm_ints *list = &c->min_dimensions;
+    int most = c->min_dimension;
+
+    if (train && list->count)
+        return list->v[number % (uint32_t)list->count];
+    for (int i = 0; i < list->count; i++)
+        most = list->v[i] > most ? list->v[i] : most;
+    return most;
+}
+
 static void add_rows(const struct ssd_cfg *c, const struct pm_request *r,
                      const struct linear_cfg *normalised, struct pm_augment_rows *out)
 {
-    const struct resizer_cfg resize = { *c, r->own_size };
+    struct resizer_cfg resize = { *c, r->own_size };
 
+    resize.c.min_dimension = min_dimension(c, r->train, r->number);
     pm_augment_add(out, &resizer, &resize, sizeof resize);
     pm_augment_add(out, &pm_augmentation_linear, normalised, sizeof *normalised);
     pm_augment_add(out, &padding, &resize, sizeof resize);
@@ -250,8 +269,8 @@ static void set_padding(const struct ssd_cfg *c, int channels, struct pm_normal 
         out->pad[k] = (pad->count ? pad->v[pad->count == 1 ? 0 : k] : 0) * out->std[k] +
                       out->mean[k];
     if (c->resizer == KEEP_ASPECT_RATIO)
-        out->range = (struct pm_resize_range){ .min = c->min_dimension, .max = c->max_dimension,
-                                               .rule = PM_RULE_RATIO };
+        out->range = (struct pm_resize_range){ .min = min_dimension(c, false, 0),
+                                               .max = c->max_dimension, .rule = PM_RULE_RATIO };
     if (c->resizer == CONDITIONAL)
         out->range = (struct pm_resize_range){ .min = c->size_threshold,
                                                .rule = c->condition == GREATER ? PM_RULE_SHRINK
@@ -261,17 +280,21 @@ static void set_padding(const struct ssd_cfg *c, int channels, struct pm_normal 
 static int check(const struct ssd_cfg *c, int channels, struct pm_normal *out)
 {
     static const char *const methods[] = { "bilinear", "nearest", "bicubic", "area" };
-    const int count = c->pad_value.count;
+    const int count = c->pad_value.count, least = min_dimension(c, false, 0);
+    const char *const key = c->min_dimensions.count ? "min_dimensions" : "min_dimension";
 
-    if (c->max_dimension && !c->min_dimension)
+    if (c->min_dimension && c->min_dimensions.count)
+        return pm_fail(PM_ECONFIG, "input.min_dimension: %d, but input.min_dimensions is set, too: "
+                       "remove one of the keys", c->min_dimension);
+    if (c->max_dimension && !least)
         return pm_fail(PM_ECONFIG, "input.max_dimension: %d has an effect only with "
                        "input.min_dimension, which is not set", c->max_dimension);
-    if (c->min_dimension > c->max_dimension && c->max_dimension)
-        return pm_fail(PM_ECONFIG, "input.min_dimension: %d is above input.max_dimension, %d",
-                       c->min_dimension, c->max_dimension);
-    if (c->min_dimension && c->resizer != KEEP_ASPECT_RATIO)
-        return pm_fail(PM_ECONFIG, "input.min_dimension: %d has an effect only with "
-                       "input.resizer=keep_aspect_ratio", c->min_dimension);
+    if (least > c->max_dimension && c->max_dimension)
+        return pm_fail(PM_ECONFIG, "input.%s: %d is above input.max_dimension, %d", key, least,
+                       c->max_dimension);
+    if (least && c->resizer != KEEP_ASPECT_RATIO)
+        return pm_fail(PM_ECONFIG, "input.%s: %d has an effect only with "
+                       "input.resizer=keep_aspect_ratio", key, least);
     if (c->resizer == CONDITIONAL && c->resize_method != PM_RESIZE_BILINEAR)
         return pm_fail(PM_ECONFIG, "input.resize_method: input.resizer=conditional is possible "
                        "with bilinear only");

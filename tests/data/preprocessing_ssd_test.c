@@ -269,12 +269,60 @@ static void own_sizes(void **state)
     pm_image_free(&im);
 }
 
+/* Training draws the smaller side of a list, evenly and by seed, step and example only. Evaluation
+ * takes the largest, and so does the description of an exported model. */
+static void drawn_sizes(void **state)
+{
+    enum { DRAWS = 600 };
+    static const int sides[3] = { 10, 16, 12 };
+    struct config c = config("ssd_black", "resizer=keep_aspect_ratio min_dimensions=[10,16,12] "
+                                          "max_dimension=24");
+    struct pm_image8 im = { 20, 25, 3, NULL };
+    const struct pm_sample sample = { .picture = &im };
+    const struct pm_input input = { c.row, c.cfg, NULL };
+    struct pm_framing frame;
+    struct pm_placed first, second;
+    struct pm_normal n;
+    int seen[3] = { 0 };
+
+    (void)state;
+    fill(&im, 4);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        const struct pm_occasion o = { .height = 24, .width = 24, .channels = 3, .train = true,
+                                       .seed = 3, .step = i / 4, .example = i % 4, .where = "x" };
+        int k = 0;
+
+        assert_int_equal(pm_place(&input, &sample, &o, &first), PM_OK);
+        assert_int_equal(pm_place(&input, &sample, &o, &second), PM_OK);
+        assert_int_equal(first.geometry.move[0].height, second.geometry.move[0].height);
+        while (k < 3 && sides[k] != first.geometry.move[0].height)
+            k++;
+        assert_in_range(k, 0, 2);
+        assert_int_equal(first.geometry.move[0].width, sides[k] * 25 / 20); /* 12.5 is even: 12 */
+        seen[k]++;
+    }
+    /* Five standard deviations of a count of DRAWS / 3. */
+    for (int k = 0; k < 3; k++)
+        assert_true(fabs(seen[k] - DRAWS / 3.0) < 5 * sqrt(DRAWS * 2.0 / 9));
+    assert_int_equal(pm_preprocessing_frame(c.row, c.cfg, 20, 25, 24, 24, false, "x", &frame),
+                     PM_OK);
+    assert_int_equal(frame.height, 16);
+    assert_int_equal(frame.width, 20);
+    assert_int_equal(c.row->normal(c.cfg, 3, &n), PM_OK);
+    assert_int_equal(n.range.min, 16);
+    pm_image_free(&im);
+    pm_arena_destroy(&c.arena);
+}
+
 static void refusals(void **state)
 {
     static const char *const wrong[][2] = {
         { "max_dimension=30", "only with input.min_dimension" },
         { "resizer=keep_aspect_ratio min_dimension=40 max_dimension=30", "40 is above" },
         { "min_dimension=40", "input.resizer=keep_aspect_ratio" },
+        { "min_dimensions=[40]", "input.min_dimensions: 40 has an effect only with" },
+        { "resizer=keep_aspect_ratio min_dimensions=[20,40] max_dimension=30", "40 is above" },
+        { "resizer=keep_aspect_ratio min_dimensions=[20,40] min_dimension=20", "one of the keys" },
         { "resizer=conditional resize_method=area", "bilinear only" },
         { "pad_value=[1,2]", "input.pad_value: 2 numbers" },
     };
@@ -302,7 +350,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values),    cmocka_unit_test(padding),
         cmocka_unit_test(black),     cmocka_unit_test(objects),
-        cmocka_unit_test(own_sizes), cmocka_unit_test(refusals),
+        cmocka_unit_test(own_sizes), cmocka_unit_test(drawn_sizes),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
