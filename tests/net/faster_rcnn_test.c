@@ -391,7 +391,7 @@ static void black_padding(void **state)
                                                            : "ssd_black");
             seen++;
         }
-    assert_true(seen >= 4);
+    assert_int_equal(seen, 6);
 }
 
 static void refused(void **state)

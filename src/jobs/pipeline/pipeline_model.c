@@ -126,8 +126,8 @@ PM_PIPELINE_CALL(net)
 }
 
 /* The weight of an L2 regulariser. optim.weight_decay holds for the whole net: the first weight,
- * which is the feature extractor's or the predictor's, is used. The layers of two-stage detectors
- * are not regularised without it. */
+ * which is the feature extractor's or the predictor's, is used. In two-stage detectors it holds for
+ * the layers with "regularize" only. */
 PM_PIPELINE_CALL(weight_decay)
 {
     const cJSON *set = pm_pipeline_get(p, "optim.weight_decay");
@@ -140,7 +140,6 @@ PM_PIPELINE_CALL(weight_decay)
     if (p->stages && is != 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(object, "regularize");
         cJSON_AddTrueToObject(object, "regularize");
-        pm_pipeline_note(p, f, true, "optim.weight_decay holds for the feature extractor, too");
     }
     if (!set || (p->stages && was == 0)) {
         pm_pipeline_set(p, "optim.weight_decay", weight);
