@@ -332,10 +332,10 @@ static int read_loss(const struct pm_config *c, struct pm_task *t)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: not together with loss.classification.type "
                        "weighted_sigmoid_focal, which weights easy anchors down by itself: remove "
                        "one of the two", pm_detection_place(c, "loss.hard_example_miner")));
+    t->proposals.score_converter = pm_detection_is_softmax(t) ? PM_CONVERT_SOFTMAX
+                                                              : PM_CONVERT_SIGMOID;
     if (t->post.score_converter == PM_CONVERT_AUTO)
-        t->post.score_converter = pm_detection_is_softmax(t) ? PM_CONVERT_SOFTMAX
-                                                             : PM_CONVERT_SIGMOID;
-    t->proposals.score_converter = t->post.score_converter;
+        t->post.score_converter = t->proposals.score_converter;
 out:
     return err;
 }
