@@ -5,6 +5,7 @@
 
 #include "tasks/class_detail.h"
 #include "tasks/detection/box_report.h"
+#include "tasks/detection/lost_objects.h"
 #include "tasks/score_pack.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -12,7 +13,7 @@
 #include <math.h>
 
 enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6, POINTS = 2 };
-enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, KINDS };
+enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES, KINDS };
 
 static char *text_of(cJSON *object)
 {
@@ -108,6 +109,35 @@ static void merge_boxes(struct pm_unpack u)
     pm_str_free(&pack);
     pm_box_metrics_destroy(&m);
     pm_box_metrics_destroy(&again);
+}
+
+static char *stage_results(const struct pm_lost_objects *l)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    pm_lost_objects_report(l, o);
+    pm_lost_objects_detail(l, 0.5, o);
+    return text_of(o);
+}
+
+static void merge_stages(struct pm_unpack u)
+{
+    struct pm_lost_objects *l = pm_lost_objects_create(CLASSES);
+    struct pm_lost_objects *again = pm_lost_objects_create(CLASSES);
+    struct pm_str pack = { 0 };
+
+    pm_lost_objects_merge(l, &u);
+    if (!u.damaged) {
+        pm_lost_objects_pack(l, &pack);
+        u = (struct pm_unpack){ .at = (const uint8_t *)pack.text, .left = pack.length };
+        pm_lost_objects_merge(again, &u);
+        if (u.damaged || u.left)
+            __builtin_trap();
+        must_equal(stage_results(l), stage_results(again));
+    }
+    pm_str_free(&pack);
+    pm_lost_objects_destroy(&l);
+    pm_lost_objects_destroy(&again);
 }
 
 /* ---- pixels ------------------------------------------------------------------------------ */
@@ -235,6 +265,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         merge_classes(u);
     } else if (kind == BOXES) {
         merge_boxes(u);
+    } else if (kind == STAGES) {
+        merge_stages(u);
     } else {
         set_kind(kind);
         merge_pixels(u);

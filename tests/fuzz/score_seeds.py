@@ -1,7 +1,7 @@
 """Seeds of score_merge_fuzz: the contents of packed scores. The first byte selects their kind."""
 import struct
 
-CLASSES, BOXES, PIXELS, EDGES, CITYSCAPES, COCO = range(6)
+CLASSES, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES = range(7)
 
 
 def ints(*values):
@@ -105,4 +105,9 @@ def score_merges():
     yield "edges", bytes([EDGES]) + pixels(False, edges=counts((0, 3), (2, 1)))
     yield "cityscapes", bytes([CITYSCAPES]) + pixels(True, cityscapes())
     yield "coco", bytes([COCO]) + pixels(True, coco())
+    objects = [(0, 0.5, 0.75, 0.75), (3, 0, float("-inf"), float("-inf")), (1, 0.75, 0.625, 0.25)]
+    for name, label in (("stages", 2), ("stages_label", 4)):
+        rows = objects + [(label, float("nan"), float("nan"), float("inf"))]
+        yield name, bytes([STAGES]) + ints(len(rows)) + b"".join(ints(r[0]) + doubles(*r[1:])
+                                                                 for r in rows)
     yield "none", bytes([COCO]) + ints(*([0] * 8))

@@ -176,6 +176,9 @@ struct pm_task {
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
+    atomic_int *boxes_each;           /* owned: boxes that the second stage gives for a proposal:
+                                       * 1, or one for each class; set when a net for EVAL is
+                                       * built */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
@@ -497,12 +500,18 @@ void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o)
 void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
                                   const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
- * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows; last, if the net
- * predicts masks, masks [n, h, w, D] F32: probabilities of the pixels of each box. Outputs for
- * EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores
- * [n, D], detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
+ * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. With two stages
+ * EVAL also has the proposals, boxes [n, R, 4] F32 and their count [n] I32, and what the second
+ * stage gives for them before suppression: boxes [n, R, 4] or [n, R, C, 4] F32, and scores
+ * [n, R, C] F32, of which the first `count` rows are valid. Last, if the net predicts masks, masks
+ * [n, h, w, D] F32: probabilities of the pixels of each box. Outputs for EXPORT are those of
+ * TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores [n, D],
+ * detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
  * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. */
-enum { PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT };
+enum {
+    PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
+    PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,
+};
 
 /* detection_found.c. Picture i of a batch's outputs for this use. */
 struct pm_detection_picture {

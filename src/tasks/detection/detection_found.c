@@ -139,8 +139,7 @@ static void paste_all(const struct pm_task *t, const struct pm_detection_picture
 
 int pm_detection_masks_output(const struct pm_task *t, enum pm_use use)
 {
-    (void)t, (void)use;
-    return PM_OUT_COUNT + 1;
+    return use == PM_USE_EVAL && t->stages == 2 ? PM_OUT_SECOND_SCORES + 1 : PM_OUT_COUNT + 1;
 }
 
 int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture *p,

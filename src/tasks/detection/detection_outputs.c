@@ -66,6 +66,19 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, struct pm_n
     pm_outputs_add(net, out, of, false);
 }
 
+/* Adds what both stages give before suppression, in the order of the outputs of EVAL. */
+static void add_stages(struct pm_net *net, const struct nodes *n, const struct pm_task *t,
+                       struct pm_outputs *out)
+{
+    const struct pm_shape boxes = n->boxes->out_shape;
+
+    atomic_store(t->boxes_each, boxes.rank == 4 ? boxes.dim[2] : 1);
+    pm_outputs_add(net, out, n->proposals->out[PM_OUT_BOXES], false);
+    pm_outputs_add(net, out, n->proposals->out[PM_OUT_COUNT], false);
+    pm_outputs_add(net, out, n->boxes, false);
+    pm_outputs_add(net, out, n->scores, false);
+}
+
 static void one_stage(struct pm_net *net, const struct pm_task *t, struct nodes *n)
 {
     n->boxes = pm_detection_decode(net, "raw_detection_boxes", &n->h, t, false);
@@ -122,6 +135,8 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     }
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
         pm_outputs_add(net, out, n.kept->out[k], false);
+    if (use == PM_USE_EVAL && t->stages == 2)
+        add_stages(net, &n, t, out);
     if (t->mask_height > 0)
         pm_outputs_add(net, out, pm_detection_masks(net, "detection_masks", maker, t, n.kept),
                        false);

@@ -4,6 +4,7 @@
 #include "tasks/class_detail.h"
 #include "tasks/detection/box_report.h"
 #include "tasks/detection/detection.h"
+#include "tasks/detection/lost_objects.h"
 #include "tasks/record.h"
 #include "tasks/score_pack.h"
 
@@ -64,10 +65,13 @@ const struct pm_metric_kind pm_detection_metrics[] = {
     { "keypoint_ar_medium", true, KEYPOINTS "Recall/AR@20 (medium)" },
     { "keypoint_ar_large", true, KEYPOINTS "Recall/AR@20 (large)" },
     { "best_f1", true, "BestF1" }, /* from here on, rows that belong to no set */
+    { "proposal_recall_50", true, "Proposals/Recall@.50IOU" }, /* of two stages, like the next */
+    { "proposal_recall_70", true, "Proposals/Recall@.70IOU" },
     { "loss", false, "losses/loss" }, /* in training's chart */
     { 0 },
 };
-static_assert(PM_COUNT(pm_detection_metrics) == PM_BOX_METRICS + 3, "a metric has no row");
+enum { BEST_F1 = PM_BOX_METRICS, PROPOSAL_RECALL_50, PROPOSAL_RECALL_70, LOSS };
+static_assert(PM_COUNT(pm_detection_metrics) == LOSS + 2, "a metric has no row");
 
 /* The set of each metric: the number of the last one plus 1. */
 static unsigned set_of(int metric)
@@ -89,10 +93,19 @@ static bool has_loss(const struct pm_task *t)
     return !t->facts.own_sizes && pm_detection_anchors_of(t, frame);
 }
 
+/* Whether evaluation computes this row of pm_detection_metrics. */
+static bool is_listed(const struct pm_task *t, int metric)
+{
+    return metric < PM_BOX_METRICS ? t->sets & set_of(metric)
+           : metric == BEST_F1     ? true
+           : metric == LOSS        ? has_loss(t)
+                                   : t->stages == 2;
+}
+
 void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
 {
     for (int i = 0; pm_detection_metrics[i].name; i++) {
-        if (i < PM_BOX_METRICS ? !(t->sets & set_of(i)) : i > PM_BOX_METRICS && !has_loss(t))
+        if (!is_listed(t, i))
             continue;
         PM_GROW(out->list, out->count, out->capacity);
         out->list[out->count++] = &pm_detection_metrics[i];
@@ -103,7 +116,8 @@ void pm_detection_list_metrics(const struct pm_task *t, struct pm_metric_list *o
 
 struct pm_score {
     const struct pm_task *task; /* borrowed */
-    struct pm_box_metrics *metrics;
+    struct pm_box_metrics *metrics; /* owned, like the next one */
+    struct pm_lost_objects *lost;   /* NULL: there is one stage */
     struct pm_score_sum loss;   /* of the batches, each times its pictures */
     uint64_t count;
     uint64_t *samples;          /* [PM_MAX_SAMPLES], owned: what score_samples has selected */
@@ -118,6 +132,8 @@ struct pm_score *pm_detection_score_create(const struct pm_task *t)
     m->metrics = pm_box_metrics_create(&(struct pm_box_metrics_options){
         .classes = t->facts.num_classes, .recall_lower = t->recall[0],
         .recall_upper = t->recall[1], .masks = t->mask_height > 0 });
+    if (t->stages == 2)
+        m->lost = pm_lost_objects_create(t->facts.num_classes);
     m->samples = pm_calloc(PM_MAX_SAMPLES, sizeof *m->samples);
     m->samples_count = pm_calloc(1, sizeof *m->samples_count);
     return m;
@@ -127,6 +143,7 @@ void pm_detection_score_destroy(struct pm_score **m)
 {
     if (*m) {
         pm_box_metrics_destroy(&(*m)->metrics);
+        pm_lost_objects_destroy(&(*m)->lost);
         pm_score_sum_free(&(*m)->loss);
         pm_free((*m)->samples);
         pm_free((*m)->samples_count);
@@ -161,6 +178,37 @@ static int keep_labelled(const struct pm_detection_truths *t, struct pm_box_dete
     return n;
 }
 
+/* Adds picture i of a batch to the lost objects. detection [count]: its detections. */
+static int add_lost(struct pm_score *m, const struct pm_batch *batch, int i,
+                    const void *const *outputs, const struct pm_box_detection *detection,
+                    int count)
+{
+    const struct pm_detection_truths *truths = batch->host[i];
+    const struct pm_task *t = m->task;
+    const int rows = t->proposals.max_total_detections, each = atomic_load(t->boxes_each);
+    const int valid = ((const int32_t *)outputs[PM_OUT_PROPOSAL_COUNT])[i];
+    const size_t first = (size_t)i * (size_t)rows, all = (size_t)valid * (size_t)each;
+    const float *proposal = (const float *)outputs[PM_OUT_PROPOSALS] + 4 * first;
+    const float *box = (const float *)outputs[PM_OUT_SECOND_BOXES] + 4 * first * (size_t)each;
+    const float *score = outputs[PM_OUT_SECOND_SCORES];
+    struct pm_box *proposals = pm_malloc(((size_t)valid + 1) * sizeof *proposals);
+    struct pm_box *boxes = pm_malloc((all + 1) * sizeof *boxes);
+    int err = PM_OK;
+
+    PM_TRY(pm_detection_to_pixels(t, batch->frame, truths->height, truths->width, proposal, valid,
+                                  proposals));
+    PM_TRY(pm_detection_to_pixels(t, batch->frame, truths->height, truths->width, box, (int)all,
+                                  boxes));
+    pm_lost_objects_add(m->lost, &(struct pm_stages_picture){
+        .truth = truths->truth, .proposal = proposals, .box = boxes,
+        .score = score + first * (size_t)t->facts.num_classes, .detection = detection,
+        .truths = truths->count, .proposals = valid, .detections = count, .boxes_each = each });
+out:
+    pm_free(proposals);
+    pm_free(boxes);
+    return err;
+}
+
 static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
                        const void *const *outputs)
 {
@@ -172,6 +220,8 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
 
     PM_TRY(pm_detection_read(m->task, &of, &found));
     count = m->task->skip_unlabeled ? keep_labelled(truths, found.list, found.count) : found.count;
+    if (m->lost)
+        PM_TRY(add_lost(m, batch, i, outputs, found.list, count));
     for (int k = 0; k < truths->count && truths->runs && m->task->mask_height > 0; k++)
         truths->truth[k].mask = truths->runs[k].count ? &truths->runs[k] : NULL;
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
@@ -204,9 +254,9 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "detection, %d classes%s%s", m->task->facts.num_classes,
+    pm_str_add(&text, "detection, %d classes%s%s%s", m->task->facts.num_classes,
                m->task->skip_unlabeled ? ", skip_unlabeled" : "",
-               m->task->mask_height > 0 ? ", masks" : "");
+               m->task->mask_height > 0 ? ", masks" : "", m->lost ? ", two stages" : "");
     return text;
 }
 
@@ -217,6 +267,8 @@ void pm_detection_score_pack(const struct pm_score *m, struct pm_str *out)
     pm_pack_int(out, m->count);
     pm_score_sum_pack(&m->loss, out);
     pm_box_metrics_pack(m->metrics, out);
+    if (m->lost)
+        pm_lost_objects_pack(m->lost, out);
     pm_score_pack_end(out, begin);
 }
 
@@ -229,6 +281,8 @@ int pm_detection_score_merge(struct pm_score *m, const void *bytes, size_t size)
     m->count += pm_unpack_int(&u);
     pm_score_sum_merge(&m->loss, &u);
     pm_box_metrics_merge(m->metrics, &u);
+    if (m->lost)
+        pm_lost_objects_merge(m->lost, &u);
     PM_TRY(pm_score_unpack_end(&u));
 out:
     return err;
@@ -255,6 +309,8 @@ void pm_detection_score_report(const struct pm_score *m, struct cJSON *object)
     for (int i = 0; i < PM_BOX_METRICS; i++)
         if (t->sets & set_of(i))
             cJSON_AddNumberToObject(object, pm_detection_metrics[i].name, mean.v[i]);
+    if (m->lost)
+        pm_lost_objects_report(m->lost, object);
     if (has_loss(t))
         cJSON_AddNumberToObject(object, "loss", m->loss.value / (double)m->count);
     if (t->sets & PM_BOX_COCO) {
@@ -285,6 +341,8 @@ void pm_detection_score_detail(const struct pm_score *m, struct cJSON *object)
     /* The numbers of the label map, as in detections.json and in predictions, begin with 1. */
     cJSON_SetNumberValue(cJSON_GetObjectItem(object, "labels_offset"), 1);
     pm_box_report_detail(m->metrics, threshold_of(m), object);
+    if (m->lost)
+        pm_lost_objects_detail(m->lost, threshold_of(m), object);
 }
 
 static int write_results(const struct pm_score *m, const char *folder, const char *name,

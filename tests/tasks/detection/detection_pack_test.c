@@ -3,7 +3,7 @@
 #include "detection_setup.h"
 #include "tasks/packed_scores.h"
 
-enum { BATCHES = 9, SIZE = 4, LAST = 3, MOST_FOUND = 100, MOST_TRUE = 6 };
+enum { BATCHES = 9, SIZE = 4, LAST = 3, MOST_FOUND = 100, MOST_TRUE = 6, PROPOSALS = 5 };
 
 #define ALL_SETS "\"metrics\": [\"coco\", \"voc\", \"open_images\", \"open_images_challenge\"]"
 
@@ -17,7 +17,10 @@ static struct {
     int32_t classes[SIZE][MOST_FOUND], counts[SIZE];
     uint64_t records[SIZE];
     void *host[SIZE], *fields[1];
-    const void *outputs[4];
+    float proposals[SIZE][PROPOSALS][4], second[SIZE * PROPOSALS * CLASSES][4];
+    float second_scores[SIZE * PROPOSALS * CLASSES];
+    int32_t proposal_counts[SIZE];
+    const void *outputs[8];
 } drawings[BATCHES];
 static struct scored_batch batches[BATCHES];
 
@@ -62,6 +65,27 @@ static void draw_picture(int b, int i, uint32_t *seed)
     }
 }
 
+/* Draws proposals near true objects, and boxes of the second stage near any of them. */
+static void draw_stages(int b, int i, uint32_t *seed)
+{
+    const struct pm_detection_truths *t = &drawings[b].truths[i];
+
+    drawings[b].proposal_counts[i] = (int)drawn(seed, PROPOSALS + 1);
+    for (int r = 0; r < PROPOSALS * (1 + CLASSES) && t->count; r++) {
+        const double *v = t->truth[drawn(seed, (uint32_t)t->count)].box.v;
+        const float moved = (float)drawn(seed, 80) / 1000;
+        const float top = (float)v[0] / (float)t->height, left = (float)v[1] / (float)t->width;
+        const float box[4] = { top + moved, left, (float)v[2] / (float)t->height + moved,
+                               (float)v[3] / (float)t->width };
+        const int at = i * PROPOSALS * CLASSES + r - PROPOSALS;
+
+        memcpy(r < PROPOSALS ? drawings[b].proposals[i][r] : drawings[b].second[at], box,
+               sizeof box);
+        if (r >= PROPOSALS)
+            drawings[b].second_scores[at] = (float)drawn(seed, 20) / 20;
+    }
+}
+
 /* Every kind of name: a number, a text, none; and a file of another name. */
 static void name_picture(int b, int i)
 {
@@ -74,13 +98,14 @@ static void name_picture(int b, int i)
 
 static struct evaluation evaluation_of(const struct setup *s)
 {
-    uint32_t seed = 4711;
+    uint32_t seed = 4711, stages_seed = 815;
 
     memset(drawings, 0, sizeof drawings);
     for (int b = 0; b < BATCHES; b++) {
         for (int i = 0; i < SIZE; i++) {
             draw_picture(b, i, &seed);
             name_picture(b, i);
+            draw_stages(b, i, &stages_seed);
             drawings[b].host[i] = &drawings[b].truths[i];
             drawings[b].records[i] = 1000 - (uint64_t)(b * SIZE + i); /* in any order */
         }
@@ -88,6 +113,10 @@ static struct evaluation evaluation_of(const struct setup *s)
         drawings[b].outputs[PM_OUT_SCORES] = drawings[b].scores;
         drawings[b].outputs[PM_OUT_CLASSES] = drawings[b].classes;
         drawings[b].outputs[PM_OUT_COUNT] = drawings[b].counts;
+        drawings[b].outputs[PM_OUT_PROPOSALS] = drawings[b].proposals;
+        drawings[b].outputs[PM_OUT_PROPOSAL_COUNT] = drawings[b].proposal_counts;
+        drawings[b].outputs[PM_OUT_SECOND_BOXES] = drawings[b].second;
+        drawings[b].outputs[PM_OUT_SECOND_SCORES] = drawings[b].second_scores;
         batches[b] = (struct scored_batch){
             .batch = { .field = drawings[b].fields,
                        .frame = { SIDE, SIDE },
@@ -163,16 +192,51 @@ static void diverged(void **state)
     tear_down(&s);
 }
 
+static struct pm_task two_stages_of(const struct setup *s, int boxes_each)
+{
+    struct pm_task t = *s->e->task;
+
+    t.stages = 2;
+    t.proposals.max_total_detections = PROPOSALS;
+    atomic_store(t.boxes_each, boxes_each);
+    return t;
+}
+
+/* Two stages also have the lost objects; with boxes by class and shared ones. */
+static void two_stages(void **state)
+{
+    static const char *const texts[] = {
+        CONFIG("}}"), CONFIG("}, \"eval\": {\"score_threshold\": \"best\"}}"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(texts); i++) {
+        struct setup s = set_up(texts[i]);
+        const struct pm_task t = two_stages_of(&s, i == 0 ? 1 : CLASSES);
+        struct evaluation e = evaluation_of(&s);
+        uint8_t *bytes = make_record(&e);
+
+        e.task = &t;
+        check_evaluation(&e);
+        if (i == 0)
+            check_damage(&e);
+        pm_free(bytes);
+        tear_down(&s);
+    }
+}
+
 static void other_options(void **state)
 {
     struct setup s = set_up(CONFIG("}}"));
     struct setup skips = set_up(CONFIG("}, \"eval\": {\"skip_unlabeled\": true}}"));
     const struct evaluation e = evaluation_of(&s);
     struct pm_task more = *s.e->task;
+    const struct pm_task staged = two_stages_of(&s, 1);
 
     (void)state;
     more.facts.num_classes++;
     check_other_options(&e, &more, "\"detection, 4 classes\"", "\"detection, 5 classes\"");
+    check_other_options(&e, &staged, "\"detection, 4 classes\"", "classes, two stages\"");
     check_other_options(&e, skips.e->task, "\"detection, 4 classes\"", "skip_unlabeled\"");
     tear_down(&s);
     tear_down(&skips);
@@ -184,6 +248,7 @@ int main(void)
         cmocka_unit_test(all_sets),
         cmocka_unit_test(labelled_classes),
         cmocka_unit_test(diverged),
+        cmocka_unit_test(two_stages),
         cmocka_unit_test(other_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
