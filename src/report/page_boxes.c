@@ -362,4 +362,5 @@ void pm_page_boxes_cards(struct pm_str *html, struct pm_str *json, const struct 
 {
     write_curves(html, json, r);
     write_errors(html, r);
+    pm_page_stages(html, r);
 }

@@ -194,6 +194,13 @@ static int setup(void **state)
     runs[0] = pm_report_open(folder[0], false);
     write_page("boxes.html", runs, 1);
     pm_report_close(&runs[0]);
+    snprintf(folder[0], sizeof folder[0], "%s/stages", top);
+    assert_int_equal(pm_make_folders(folder[0]), 0);
+    put_run(folder[0], "finished", 0.1);
+    put_stages_evaluation(folder[0], STAGES);
+    runs[0] = pm_report_open(folder[0], false);
+    write_page("stages.html", runs, 1);
+    pm_report_close(&runs[0]);
     write_matrices();
     return 0;
 }
@@ -471,10 +478,31 @@ static void boxes_over_pictures(void **state)
     }
 }
 
+/* The table of lost objects fits, or scrolls in its card, and can be read. */
+static void lost_objects(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+    static const char check[] =
+        "    const table = one('#stages-0'), ground = table.closest('.card');\n"
+        "    say('rows', table.tBodies[0].rows.length);\n"
+        "    say('total', table.tBodies[0].rows[0].cells[2].textContent.replace(/\\s/g, ''));\n"
+        "    say('shown', shown(table));\n"
+        "    for (const theme of ['light', 'dark']) {\n"
+        "      one('#theme-' + theme).click();\n"
+        "      say('clear', all('#stages-0 td').every(c => contrast(c, ground) >= 4.5));\n"
+        "    }\n";
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++)
+        expect(&(struct visit){ .page = "stages.html", .width = widths[i], .check = check },
+               WORDS("overflow=false;", "rows=3;", "total=75%(912);", "shown=true;",
+                     "clear=true; clear=true;"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_over_pictures),
+        cmocka_unit_test(boxes_over_pictures), cmocka_unit_test(lost_objects),
         cmocka_unit_test(notices_complaints),  cmocka_unit_test(pressing_works),
         cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),

@@ -266,6 +266,75 @@ static void boxes(void **state)
     drop_folder(folder);
 }
 
+/* A detector of two stages: where objects are lost, the worst class first. */
+static void lost_objects(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put_stages_evaluation(folder, STAGES);
+    struct pm_str html = page_of(folder, false);
+    for (const char *const *part = (const char *const[]){
+             "Where objects are lost", "score above 0.25",
+             "<tr class=\"best\"><td>all classes</td><td class=\"n\">1,216</td>"
+             "<td class=\"n\">75\xc2\xa0% (912)</td><td class=\"n\">12.5\xc2\xa0% (152)</td>"
+             "<td class=\"n\">6.25\xc2\xa0% (76)</td><td class=\"n\">6.25\xc2\xa0% (76)</td>"
+             "<td class=\"n\">87.5\xc2\xa0%</td><td class=\"n\">50\xc2\xa0%</td></tr>\n"
+             "<tr><td>dog&lt;</td><td class=\"n\">10</td><td class=\"n\">10\xc2\xa0% (1)</td>"
+             "<td class=\"n\">20\xc2\xa0% (2)</td><td class=\"n\">30\xc2\xa0% (3)</td>"
+             "<td class=\"n\">40\xc2\xa0% (4)</td><td class=\"n\">80\xc2\xa0%</td>"
+             "<td class=\"n\">40\xc2\xa0%</td></tr>\n<tr><td>cat</td><td class=\"n\">1,206</td>",
+             NULL };
+         *part; part++)
+        assert_contains(html.text, *part);
+    assert_int_equal(count_text(html.text, "<td>cow</td>"), 0); /* it has no object */
+    assert_null(strstr(html.text, "nan"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
+/* Without counts that fit there is no card; classes without them are left out. */
+static void damaged_stages(void **state)
+{
+    static const struct { const char *stages; int rows; } cases[] = {
+        { "3", 0 }, { "{}", 0 }, { "{\"objects\": 0}", 0 },
+        { "{\"objects\": 2, \"found\": 1, \"no_proposal\": 1, \"rejected\": 0}", 0 },
+        { "{\"objects\": 2, \"found\": 3, \"no_proposal\": 0, \"rejected\": 0, "
+          "\"suppressed\": 0}", 0 },
+        { "{\"objects\": 2, \"found\": -1, \"no_proposal\": 0, \"rejected\": 0, "
+          "\"suppressed\": 0}", 0 },
+        { "{\"objects\": 2, \"found\": 1, \"no_proposal\": 1, \"rejected\": 0, "
+          "\"suppressed\": 0, \"proposal_recall_50\": \"evil\", \"per_class\": 7}", 1 },
+        { "{\"objects\": 2, \"found\": 1, \"no_proposal\": 1, \"rejected\": 0, "
+          "\"suppressed\": 0, \"per_class\": {\"objects\": [1, \"evil\", 3, 4, 5], "
+          "\"found\": {\"a\": 1}, \"no_proposal\": [1, 1, 1], \"rejected\": [0], "
+          "\"suppressed\": []}}", 1 },
+        { "{\"objects\": 2, \"found\": 1, \"no_proposal\": 1, \"rejected\": 0, "
+          "\"suppressed\": 0, \"per_class\": {\"objects\": [1, 1], \"found\": [1, 1], "
+          "\"no_proposal\": [0, 1e99], \"rejected\": [0, 0], \"suppressed\": [0, 0]}}", 2 },
+    };
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        put_stages_evaluation(folder, cases[i].stages);
+        struct pm_str html = page_of(folder, false);
+        char *card = strstr(html.text, "Where objects are lost");
+
+        assert_int_equal(card != NULL, cases[i].rows > 0);
+        if (card) {
+            *strstr(card, "</table>") = '\0';
+            assert_int_equal(count_text(strstr(card, "<tbody>"), "<tr"), cases[i].rows);
+        }
+        assert_null(strstr(html.text, "evil"));
+        assert_null(strstr(html.text, "nan"));
+        pm_str_free(&html);
+    }
+    drop_folder(folder);
+}
+
 /* Boxes without four numbers or with an unknown kind are left out; a picture whose address could
  * end the style is not shown. */
 static void damaged_boxes(void **state)
@@ -439,6 +508,8 @@ int main(void)
         cmocka_unit_test(counted_pixels),
         cmocka_unit_test(boxes),
         cmocka_unit_test(damaged_boxes),
+        cmocka_unit_test(lost_objects),
+        cmocka_unit_test(damaged_stages),
         cmocka_unit_test(large_counts),
         cmocka_unit_test(several_evaluations),
         cmocka_unit_test(thousand_classes),

@@ -99,6 +99,28 @@ static inline void put_boxes_evaluation(const char *folder)
     pm_str_free(&s);
 }
 
+/* An evaluation of a detector of two stages, with three classes. stages: the member of this name;
+ * STAGES, in which the last class has no object, or a damaged one. */
+static inline void put_stages_evaluation(const char *folder, const char *stages)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "{\"step\": 900, \"count\": 2, \"metrics\": {\"map\": 0.5, "
+                   "\"proposal_recall_50\": 0.75}, \"of\": \"boxes\", \"threshold\": 0.25, "
+                   "\"labels\": [\"cat\", \"dog<\", \"cow\"], \"labels_offset\": 0, "
+                   "\"per_class\": {\"count\": [6, 10, 0], \"predicted\": [8, 4, 1], "
+                   "\"right\": [4, 1, 0], \"ap\": [0.75, 0.25, null]}, \"stages\": %s}",
+               stages);
+    put(folder, "evaluation.json", s.text);
+    pm_str_free(&s);
+}
+#define STAGES                                                                                     \
+    "{\"objects\": 1216, \"found\": 912, \"no_proposal\": 152, \"rejected\": 76, "                \
+    "\"suppressed\": 76, \"proposal_recall_50\": 0.875, \"proposal_recall_70\": 0.5, "             \
+    "\"per_class\": {\"objects\": [1206, 10, 0], \"found\": [911, 1, 0], "                         \
+    "\"no_proposal\": [150, 2, 0], \"rejected\": [73, 3, 0], \"suppressed\": [72, 4, 0], "         \
+    "\"proposal_recall_50\": [0.5, 0.8, null], \"proposal_recall_70\": [0.25, 0.4, null]}}"
+
 /* Writes 1000 steps, with a line for every fifth. The first loss is `loss`. */
 static inline void put_metrics(const char *folder, double loss)
 {
