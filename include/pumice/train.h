@@ -58,6 +58,7 @@ int pm_rate_test(const struct pm_config *c, const struct pm_rate_options *o, str
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
  * checkpoint tells none), count, metrics, per_class (a list of label, name, support, predicted,
  * right, precision, recall, f1 and, if the task counts it, iou; support is in the task's unit),
+ * stages (of detectors with two stages: at which stage they lose objects, as in evaluation.json),
  * checkpoint, averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 /* Whether training in the run folder has ended at this step or before, as RUN/run.json says. Then

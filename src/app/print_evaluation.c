@@ -96,6 +96,19 @@ static void add_worst(struct pm_str *s, const cJSON *rows)
     pm_free(list);
 }
 
+/* Adds a line about a detector of two stages: what became of the objects. */
+static void add_stages(struct pm_str *s, const cJSON *stages)
+{
+    const double objects = number(stages, "objects");
+
+    if (!cJSON_IsObject(stages))
+        return;
+    pm_str_add(s, "  of %.0f %s: %.0f found, %.0f without a proposal, %.0f rejected by the second "
+                  "stage, %.0f suppressed\n", objects, pm_plural(objects, "object", "objects"),
+               number(stages, "found"), number(stages, "no_proposal"), number(stages, "rejected"),
+               number(stages, "suppressed"));
+}
+
 void app_evaluation_text(const struct cJSON *report, const char *unit, bool classes,
                          struct pm_str *out)
 {
@@ -119,6 +132,7 @@ void app_evaluation_text(const struct cJSON *report, const char *unit, bool clas
             pm_str_add(out, "-");
         pm_str_add(out, "\n");
     }
+    add_stages(out, cJSON_GetObjectItem(report, "stages"));
     if (!classes || count == 0)
         return;
     pm_str_add(out, "\n  ");

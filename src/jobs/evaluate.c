@@ -32,7 +32,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
 {
     struct pm_session s = { 0 };
     struct pm_evaluator *ev = NULL;
-    struct cJSON *metrics = NULL, *detail = NULL, *rows;
+    struct cJSON *metrics = NULL, *detail = NULL, *rows, *stages;
     const char *in_run;
     double start = pm_seconds();
     uint64_t count, skipped;
@@ -67,6 +67,8 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     metrics = NULL;
     if ((rows = pm_per_class_rows(detail)) != NULL)
         cJSON_AddItemToObject(report, "per_class", rows);
+    if ((stages = cJSON_DetachItemFromObject(detail, "stages")) != NULL)
+        cJSON_AddItemToObject(report, "stages", stages);
     cJSON_AddStringToObject(report, "checkpoint", s.from->path);
     cJSON_AddBoolToObject(report, "averages", s.averages);
     cJSON_AddNumberToObject(report, "seconds", pm_seconds() - start);

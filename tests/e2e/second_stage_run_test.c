@@ -106,6 +106,101 @@ static void absent(void **state)
     }
 }
 
+/* Returns the member stages of what an evaluation wrote or printed. The caller frees it. */
+static cJSON *stages_of(cJSON *of)
+{
+    cJSON *stages = cJSON_DetachItemFromObject(of, "stages");
+
+    assert_non_null(stages);
+    cJSON_Delete(of);
+    return stages;
+}
+
+/* The evaluation inside of training. */
+static cJSON *written_stages(const char *name)
+{
+    char *text = get_text(in("%s/evaluation.json", name));
+    cJSON *of = cJSON_Parse(text);
+
+    pm_free(text);
+    return stages_of(of);
+}
+
+/* Reads a number from the line of an evaluation in FOLDER/NAME/metrics.jsonl; NAN if there is no
+ * such line. */
+static double evaluated(const char *name, int step, const char *key)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
+    double value = NAN;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        cJSON *o = cJSON_Parse(line);
+
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "eval") == 0 &&
+            number_of(o, "step") == step)
+            value = number_of(o, key);
+        cJSON_Delete(o);
+    }
+    pm_free(text);
+    return value;
+}
+
+/* Every object has one outcome, in all classes and in each. Returns their number. */
+static double assert_counts(const cJSON *stages)
+{
+    static const char *const outcomes[] = { "found", "no_proposal", "rejected", "suppressed" };
+    const cJSON *classes = cJSON_GetObjectItem(stages, "per_class");
+    double sum = 0, class_sum = 0;
+
+    for (size_t k = 0; k < PM_COUNT(outcomes); k++) {
+        const cJSON *v, *list = cJSON_GetObjectItem(classes, outcomes[k]);
+        double of_classes = 0;
+
+        assert_int_equal(cJSON_GetArraySize(list), 4);
+        cJSON_ArrayForEach(v, list)
+            of_classes += v->valuedouble;
+        assert_true(of_classes == number_of(stages, outcomes[k]));
+        sum += number_of(stages, outcomes[k]);
+        class_sum += of_classes;
+    }
+    assert_true(sum == number_of(stages, "objects") && class_sum == sum);
+    return sum;
+}
+
+/* Evaluations show which stage loses objects: in training, of a checkpoint, and in the report. An
+ * object that no proposal covers is one that the proposals' recall lacks. */
+static void lost_objects(void **state)
+{
+    struct result r = run(NULL, "eval %s run.folder=%s --json", in("net.json"), in("whole"));
+    cJSON *report = json_of(&r), *row, *stages, *written = written_stages("whole");
+    const double recall = number_of(cJSON_GetObjectItem(report, "metrics"), "proposal_recall_50");
+    double support = 0, objects;
+    char *page = get_text(in("whole/report.html"));
+
+    (void)state;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(report, "per_class"))
+        support += number_of(row, "support");
+    stages = stages_of(report);
+    objects = assert_counts(stages);
+    assert_true(objects == support && objects > 0);
+    assert_true(cJSON_Compare(stages, written, true));
+    assert_true(recall > 0 && recall == number_of(stages, "proposal_recall_50"));
+    assert_true(number_of(stages, "no_proposal") <= objects * (1 - recall) + 0.5);
+    assert_true(evaluated("whole", 24, "proposal_recall_50") == recall);
+    assert_true(evaluated("whole", 24, "proposal_recall_70") <= recall);
+    assert_contains(page, "Where objects are lost");
+    pm_free(page);
+    cJSON_Delete(stages);
+    cJSON_Delete(written);
+    check(r, 0);
+    r = run(NULL, "eval %s run.folder=%s", in("net.json"), in("whole"));
+    assert_contains(r.out, " found, ");
+    assert_contains(r.out, " rejected by the second stage");
+    check(r, 0);
+    /* @ becomes _ in tags, as in TensorFlow. */
+    assert_true(has_tag(in("whole/eval_test"), "Proposals/Recall_.50IOU"));
+}
+
 /* A net that learns: with batch norm trained, the boxes of the training pictures are found, each
  * with its class. A trial gave 0.83. */
 static void learns(void **state)
@@ -116,6 +211,8 @@ static void learns(void **state)
                     "optim.clip_norm=10 schedule.policy=cosine "
                     "input.augment=[] run.log_every_steps=50");
     assert_true(metric("learns", "map_50", "") >= 0.6);
+    /* What is found needs a proposal or a corrected one: a trial gave 1. */
+    assert_true(metric("learns", "proposal_recall_50", "") >= 0.8);
 }
 
 /* The miner takes the hardest of all proposals, shared boxes have four codes for all classes. Other
@@ -146,6 +243,10 @@ static void variants(void **state)
         train(in("variant%zu", i) + strlen(folder) + 1, text);
         assert_true(logged(in("variant%zu", i) + strlen(folder) + 1, 4,
                            "second_stage_loss/localization_loss") >= 0);
+        cJSON *stages = written_stages(in("variant%zu", i) + strlen(folder) + 1);
+
+        assert_true(assert_counts(stages) > 0);
+        cJSON_Delete(stages);
     }
 }
 
@@ -175,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed), cmocka_unit_test(lost_device), cmocka_unit_test(clones),
         cmocka_unit_test(losses),  cmocka_unit_test(absent),      cmocka_unit_test(learns),
+        cmocka_unit_test(lost_objects),
         cmocka_unit_test(variants), cmocka_unit_test(refused),
     };
 
