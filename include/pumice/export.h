@@ -21,9 +21,10 @@ struct pm_export_pixels {
 /* The model takes pictures of any height and width up to the net's input. The graph resizes them by
  * the rule, then it pads them at the bottom and the right. Every output that is a map of the
  * input's size occurs twice: RawNAME is the whole map (numbers as 32-bit floats); NAME is cropped
- * to the picture and resized back to its size (labels by nearest neighbour). Boxes are in 0..1 of
- * the picture (pm_export_frame_boxes). If a picture is larger than the input after resizing, the
- * model fails when it runs. */
+ * to the picture and resized back to its size (labels by nearest neighbour). Inside the graph boxes
+ * are in 0..1 of the input, and suppression clips them to the picture; outputs with places are those
+ * of the picture (enum pm_places). If a picture is larger than the input after resizing, the model
+ * fails when it runs. */
 struct pm_export_frame {
     float pad[4]; /* per channel, in units of the net's input */
     enum {
@@ -61,9 +62,9 @@ struct pm_export_options {
      * the input is the net's, float32 [n, c, h, w]. */
     const struct pm_export_pixels *pixels;
     const struct pm_export_frame *frame; /* NULL: pictures of the input's size */
-    /* Per output, the logits first: its two channels are rows and columns of the input, which NAME
-     * converts to those of the picture. NULL: false for all. */
-    const bool *lengths;
+    /* Per output, the logits first: with a frame, the places in it become those of the picture.
+     * NULL: no output has places. */
+    const enum pm_places *places;
     const char *input; /* name of the input; NULL: the name of the input node */
     /* Reads the values of a variable when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);
@@ -84,6 +85,10 @@ int pm_export_create(const struct pm_net *net, const struct pm_node *logits,
                      const struct pm_export_options *o, struct pm_export **out);
 void pm_export_destroy(struct pm_export **g);
 struct pm_onnx_model *pm_export_model(struct pm_export *g); /* metadata may be added to it */
+/* Returns the name of the model's value that equals node n of the net, with the axes of the graph:
+ * rank 4 is [n, c, h, w]. NULL if no output depends on n. An output with the node's name may be
+ * another value, if it is reshaped or has places. */
+const char *pm_export_value(const struct pm_export *g, const struct pm_node *n);
 /* Returns NULL if both have the same operators, else the name of the first operator that differs.
  * Shows whether the graph of a net depends on the size for which it was built. */
 const char *pm_export_difference(const struct pm_export *a, const struct pm_export *b);

@@ -157,6 +157,13 @@ struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
 float pm_heads_weight(const struct pm_heads *heads, const char *name);
 /* Returns the number of heads of this role. */
 int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
+/* What the numbers of an output refer to in the net's input. A model that resizes and pads pictures
+ * (struct pm_export_frame) gives them in the picture instead. */
+enum pm_places {
+    PM_PLACES_NONE,
+    PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
+    PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input */
+};
 /* Parts of the images that the second stage of a detector looks at. */
 struct pm_regions {
     struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */

@@ -70,12 +70,12 @@ enum pm_use {
  * the net. Zeros are an empty list. */
 struct pm_outputs {
     const char **node; /* names of nodes; NULL-terminated; NULL if count is 0 */
-    bool *lengths;     /* per output: its two channels are rows and columns of the input */
+    enum pm_places *places; /* per output */
     int count, capacity;
 };
 /* Appends a node's values. */
 void pm_outputs_add(struct pm_net *net, struct pm_outputs *out, const struct pm_node *node,
-                    bool lengths);
+                    enum pm_places places);
 /* Builds the config's net over these images. A second call, for other images, needs another
  * net->pass. second: builds the second stage over regions of the images, after heads(). It fails
  * with PM_ECONFIG if the net has one stage. A second call, for other regions, needs another

@@ -342,6 +342,7 @@ const struct pm_reference pm_references[] = {
     KEY("export.prob_double_softmax", NULL, NULL, NULL),
     KEY("export.frames", NULL, NULL, NULL),
     KEY("export.nms", NULL, NULL, NULL),
+    KEY("export.proposals", NULL, NULL, NULL),
     { 0 },
 };
 

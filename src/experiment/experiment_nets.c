@@ -129,7 +129,7 @@ static struct pm_outputs outputs_of(struct pm_net *net, const struct pm_heads *h
 
     for (int i = 0; i < heads->count; i++)
         if (heads->list[i].role == PM_HEAD_OUTPUT)
-            pm_outputs_add(net, &out, heads->list[i].node, false);
+            pm_outputs_add(net, &out, heads->list[i].node, PM_PLACES_NONE);
     return out;
 }
 

@@ -200,7 +200,7 @@ static int graph_of(struct exporter *x, int height, int width, struct pm_net **n
         x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
     x->options.also = x->also;
     x->options.also_count = x->outputs.count - 1;
-    x->options.lengths = x->outputs.lengths;
+    x->options.places = x->outputs.places;
     PM_TRY(pm_export_create(*net, pm_net_find(*net, x->outputs.node[0]), &x->options, graph));
 out:
     return err;
@@ -480,16 +480,11 @@ static int check_target(const struct exporter *x)
     return PM_OK;
 }
 
-/* Tries the file, unless the graph takes pixels or resizes: then its input differs from the net's.
- * Outputs in training mode depend on random numbers. */
 static int try_file(void *ctx, const char *file)
 {
     struct exporter *x = ctx;
 
-    if (x->options.training || x->options.pixels ||
-        (x->options.frame && pm_export_frame_resizes(&x->frame)))
-        return PM_OK;
-    return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
+    return pm_export_try(file, x->path, x->net, x->outputs.node[0], x->graph, &x->options,
                          x->initial ? NULL : &x->match, (uint64_t)x->c->run.seed, &x->difference);
 }
 

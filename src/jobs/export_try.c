@@ -1,5 +1,9 @@
 /* export_try: both nets are planned on the CPU, one after the other. Only one set of weights is in
- * memory at a time beside the file. */
+ * memory at a time beside the file.
+ *
+ * The import does not know all layers that the export writes: suppression, and the crops of a
+ * second stage. A net is cut at these layers. What they read is compared. What they compute is
+ * taken from the net, as an input of the parts of the model behind them. */
 #include "jobs/export_try.h"
 
 #include <pumice/import.h>
@@ -28,38 +32,174 @@ out:
     return err;
 }
 
-/* Computes the net's output for the pictures; the caller frees out. values: of the checkpoint, or
- * NULL for the file's own values, or initial values from seed. */
-static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
-                  const struct pm_match *values, uint64_t seed, size_t *count, float **out)
+/* ---- where the net is cut ----------------------------------------------------------------- */
+
+/* A node of the net and its values for the sample. */
+struct known {
+    struct pm_node *node;
+    float *v; /* owned; NULL: not computed yet */
+};
+struct known_list {
+    struct known *list;
+    size_t count, capacity;
+};
+
+static void add_known(struct known_list *l, struct pm_node *node)
 {
-    const struct pm_node *input = net->nodes[0];
-    const char *const outputs[] = { logits, NULL };
+    for (size_t i = 0; i < l->count; i++)
+        if (l->list[i].node == node)
+            return;
+    PM_GROW(l->list, l->count, l->capacity);
+    l->list[l->count++] = (struct known){ .node = node };
+}
+
+static void free_known(struct known_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        pm_free(l->list[i].v);
+    pm_free(l->list);
+}
+
+struct trial {
+    const char *file, *name;
+    struct pm_net *net;
+    const struct pm_export *graph;
+    const struct pm_export_options *o;
+    const struct pm_match *values;
+    uint64_t seed;
+    struct pm_device *device;
+    struct known_list compared, given; /* given: outputs of the layers where the net is cut */
+};
+
+/* Suppression also jumps from one box to another at the smallest difference. */
+static bool is_cut(const struct pm_node *n)
+{
+    static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops" };
+
+    for (size_t i = 0; i < PM_COUNT(names); i++)
+        if (strcmp(n->layer->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The layer's node of a further output. */
+static const struct pm_node *layer_of(const struct pm_node *n)
+{
+    return n->output ? n->in[0] : n;
+}
+
+/* Lists the values to compare for this output. */
+static void list_values(struct trial *t, struct pm_node *output)
+{
+    bool *needed = pm_calloc((size_t)t->net->count, sizeof *needed);
+
+    needed[output->index] = true;
+    if (!is_cut(output))
+        add_known(&t->compared, output);
+    for (int i = output->index; i >= 0; i--) {
+        struct pm_node *n = t->net->nodes[i];
+        const bool cut = needed[i] && !n->output && is_cut(n);
+
+        for (int k = 0; needed[i] && k < n->inputs; k++) {
+            needed[n->in[k]->index] = true;
+            if (cut && n->in[k]->out_type == PM_F32 && !is_cut(layer_of(n->in[k])))
+                add_known(&t->compared, n->in[k]);
+        }
+        for (int k = 0; cut && k < n->outputs; k++)
+            if (n->out[k]->out_type == PM_F32)
+                add_known(&t->given, n->out[k]);
+    }
+    pm_free(needed);
+}
+
+/* ---- computing ---------------------------------------------------------------------------- */
+
+static bool is_read(const struct pm_net *net, const struct pm_node *input)
+{
+    for (int i = 0; i < net->count; i++)
+        for (int k = 0; k < net->nodes[i]->inputs; k++)
+            if (net->nodes[i]->in[k] == input)
+                return true;
+    return false;
+}
+
+/* Fills the inputs that a layer reads: those with known values, and pictures of random numbers. */
+static void fill_inputs(struct pm_net *net, struct pm_plan *plan, const struct known_list *given)
+{
     struct pm_rng r = pm_rng_make(1, pm_hash("export"), 0, 0);
+
+    for (int i = 0; i < net->count; i++) {
+        const struct pm_node *input = net->nodes[i];
+        const size_t count = pm_shape_count(input->out_shape);
+        const float *v = NULL;
+        float *to;
+
+        if (input->inputs > 0 || !is_read(net, input))
+            continue;
+        to = pm_plan_input(plan, 0, input->name, 0);
+        for (size_t k = 0; given && k < given->count; k++)
+            v = strcmp(given->list[k].node->name, input->name) == 0 ? given->list[k].v : v;
+        if (v)
+            memcpy(to, v, count * sizeof *v);
+        for (size_t k = 0; !v && k < count; k++)
+            to[k] = (float)(2 * pm_rng_uniform(&r) - 1);
+    }
+}
+
+/* Computes outputs of the net, a NULL-terminated list of names; the caller frees them. values: of
+ * the checkpoint, or NULL for the file's own values, or initial values from seed. */
+static int answer(const struct trial *t, struct pm_net *net, const char *const *names,
+                  const struct pm_match *values, const struct known_list *given, float **out)
+{
     struct pm_variables *v = NULL;
     struct pm_plan *plan = NULL;
-    float *images;
     int err = PM_OK;
 
-    PM_TRY(pm_variables_create(d, net, false, NULL, &v));
+    PM_TRY(pm_variables_create(t->device, net, false, NULL, &v));
     PM_TRY(pm_variables_allocate(v));
-    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, seed, NULL));
-    PM_TRY(pm_plan_create(net, d, v, &(struct pm_plan_options){
-        .name = "export", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
+    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, t->seed, NULL));
+    PM_TRY(pm_plan_create(net, t->device, v, &(struct pm_plan_options){
+        .name = "export", .outputs = names, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
-    images = pm_plan_input(plan, 0, input->name, 0);
-    for (size_t i = 0; i < pm_shape_count(input->out_shape); i++)
-        images[i] = (float)(2 * pm_rng_uniform(&r) - 1);
+    fill_inputs(net, plan, given);
     PM_TRY(pm_plan_submit(plan, 0));
     PM_TRY(pm_plan_wait(plan, 0));
-    *count = pm_shape_count(pm_net_find(net, logits)->out_shape);
-    *out = pm_malloc(*count * sizeof **out);
-    memcpy(*out, pm_plan_output(plan, 0, logits, 0), *count * sizeof **out);
+    for (size_t i = 0; names[i]; i++) {
+        const size_t bytes = pm_shape_count(pm_net_find(net, names[i])->out_shape) * sizeof **out;
+
+        out[i] = pm_malloc(bytes);
+        memcpy(out[i], pm_plan_output(plan, 0, names[i], 0), bytes);
+    }
 out:
     pm_plan_destroy(&plan);
     pm_variables_destroy(&v);
     return err;
 }
+
+/* Computes the values of all listed nodes of the net. */
+static int compute_known(struct trial *t)
+{
+    struct known_list *const lists[] = { &t->compared, &t->given };
+    const size_t count = t->compared.count + t->given.count;
+    const char **names = pm_calloc(count + 1, sizeof *names);
+    float **v = pm_calloc(count + 1, sizeof *v);
+    size_t at = 0;
+    int err = PM_OK;
+
+    for (int l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            names[at++] = lists[l]->list[i].node->name;
+    err = answer(t, t->net, names, t->values, NULL, v);
+    at = 0;
+    for (int l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            lists[l]->list[i].v = v[at++];
+    pm_free(names);
+    pm_free(v);
+    return err;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------- */
 
 static void softmax(float *x, int rows, size_t classes)
 {
@@ -88,15 +228,6 @@ static double distance(const float *a, const float *b, size_t count)
     return most > 0 ? off / most : off;
 }
 
-/* What is compared: the outputs of this node, or what leads to it. */
-struct trial {
-    const char *file, *name;
-    struct pm_net *net;
-    const struct pm_export_options *o;
-    const struct pm_match *values;
-    uint64_t seed;
-};
-
 static int check_finite(const struct trial *t, const float *a, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -109,77 +240,111 @@ static int check_finite(const struct trial *t, const float *a, size_t count)
     return PM_OK;
 }
 
-/* Compares the value of a node with the model's value of the same name. *difference stays
- * unchanged if the import does not know an operator that leads to it, else it becomes at least the
- * value's. */
-static int compare(const struct trial *t, struct pm_device *device, const char *value,
-                   double *difference)
+static bool has_boxes(const struct pm_export_options *o)
 {
-    const struct pm_shape shape = t->net->nodes[0]->out_shape;
-    const struct pm_import_options whole = { .whole = true, .any_shape = t->o->also_count > 0,
-                                             .logits = t->o->also_count ? value : NULL };
+    return o->places && o->places[0] == PM_PLACES_BOXES;
+}
+
+/* The model's value that is compared with a node. Boxes as an output may be those of another
+ * picture, and have another order of axes than the node. */
+static const char *value_of(const struct trial *t, const struct pm_node *n, bool output)
+{
+    if (!t->o->also_count)
+        return NULL;
+    return output && !has_boxes(t->o) ? n->name : pm_export_value(t->graph, n);
+}
+
+/* Adds what leads to a value of the file to the net `read`. Its inputs are the pictures and what
+ * the layers compute where the net is cut. */
+static int read_part(const struct trial *t, struct pm_import *import, const char *value,
+                     struct pm_net *read, struct pm_heads *heads)
+{
+    struct pm_import_given *given = pm_calloc(t->given.count + 1, sizeof *given);
+    struct pm_node *images =
+        pm_net_input(read, "images", t->net->nodes[0]->out_shape, PM_F32);
+    int count = 0;
+
+    if (has_boxes(t->o)) /* the model may make them from other pictures */
+        given[count++] =
+            (struct pm_import_given){ pm_export_value(t->graph, t->net->nodes[0]), images };
+    for (size_t i = 0; i < t->given.count; i++) {
+        const struct pm_node *n = t->given.list[i].node;
+
+        given[count++] = (struct pm_import_given){ pm_export_value(t->graph, n),
+                                             pm_net_input(read, n->name, n->out_shape, PM_F32) };
+    }
+    const int err = pm_import_net(import, read, images, &(struct pm_import_options){
+        .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .given = given,
+        .given_count = count }, heads);
+
+    pm_free(given);
+    return err;
+}
+
+/* Compares the values of a node with the model's. *difference stays unchanged if the import does
+ * not know an operator that leads to it, else it becomes at least the value's. */
+static int compare(struct trial *t, const struct known *a, bool output, double *difference)
+{
+    const char *names[] = { NULL, NULL };
+    const size_t count = pm_shape_count(a->node->out_shape);
     struct pm_import *import = NULL;
     struct pm_net *read = pm_net_create();
-    struct pm_node *images = pm_net_input(read, "images", shape, PM_F32);
     struct pm_heads heads = { 0 };
-    float *a = NULL, *b = NULL;
-    size_t count = 0, again = 0;
+    float *b = NULL;
     double off;
     int err = PM_OK;
 
     PM_TRY(pm_import_open(t->file, &import));
-    err = pm_import_net(import, read, images, &whole, &heads);
+    err = read_part(t, import, value_of(t, a->node, output), read, &heads);
     if (err == PM_ECONFIG) {
         PM_INFO("export", "the exported model was not compared with the net: %s", pm_error_text());
         err = PM_OK;
         goto out;
     }
     PM_TRY(err);
-    PM_TRY(answer(device, t->net, value, t->values, t->seed, &count, &a));
-    PM_TRY(answer(device, read, pm_heads_main(&heads)->name, NULL, t->seed, &again, &b));
-    if (t->o->probabilities && !t->o->also_count)
-        softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
-    PM_TRY(check_finite(t, a, count));
-    off = count == again ? distance(a, b, count) : INFINITY;
+    if (!a->v)
+        PM_TRY(compute_known(t));
+    names[0] = pm_heads_main(&heads)->name;
+    PM_TRY(answer(t, read, names, NULL, &t->given, &b));
+    if (t->o->probabilities && !t->o->also_count) {
+        const int rows = t->net->nodes[0]->out_shape.dim[0];
+
+        softmax(a->v, rows, count / (size_t)rows);
+    }
+    PM_TRY(check_finite(t, a->v, count));
+    off = count == pm_shape_count(pm_heads_main(&heads)->out_shape) ? distance(a->v, b, count)
+                                                                    : INFINITY;
+    PM_DEBUG("export", "%s: differs by %.1e", a->node->name, off);
     *difference = isnan(*difference) || off > *difference ? off : *difference;
 out:
-    pm_free(a);
     pm_free(b);
     pm_net_destroy(&read);
     pm_import_close(&import);
     return err;
 }
 
-/* Stores the nodes to compare for this output and returns their number. Suppression jumps from one
- * box to another at the smallest difference, and the import does not know it. So its inputs are
- * compared, all boxes and scores. */
-static int compared(const struct pm_net *net, const char *output, const char *out[2])
+/* Whether the model takes other pictures than the net: pixels, or pictures that it resizes. */
+static bool takes_others(const struct pm_export_options *o)
 {
-    const struct pm_node *n = pm_net_find(net, output);
-
-    if (strcmp(n->layer->name, "suppress") != 0) {
-        out[0] = output;
-        return 1;
-    }
-    for (int k = 0; k < 2; k++)
-        out[k] = n->in[k]->name;
-    return 2;
+    return o->pixels || (o->frame && pm_export_frame_resizes(o->frame));
 }
 
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
-                  const struct pm_export_options *o, const struct pm_match *values,
-                  uint64_t seed, double *difference)
+                  const struct pm_export *graph, const struct pm_export_options *o,
+                  const struct pm_match *values, uint64_t seed, double *difference)
 {
-    const struct trial t = { file, name, net, o, values, seed };
-    struct pm_device *device = NULL;
-    const char *value[2];
-    const int count = compared(net, logits, value);
+    struct trial t = { .file = file, .name = name, .net = net, .graph = graph, .o = o,
+                       .values = values, .seed = seed };
+    struct pm_node *output = pm_net_find(net, logits);
     int err = PM_OK;
 
     *difference = NAN;
-    PM_TRY(open_cpu(&device));
-    for (int k = 0; k < count; k++)
-        PM_TRY(compare(&t, device, value[k], difference));
+    if (o->training || (takes_others(o) && !has_boxes(o)))
+        return PM_OK;
+    list_values(&t, output);
+    PM_TRY(open_cpu(&t.device));
+    for (size_t k = 0; k < t.compared.count; k++)
+        PM_TRY(compare(&t, &t.compared.list[k], t.compared.list[k].node == output, difference));
     if (*difference > bound)
         PM_TRY(pm_fail(PM_EFAIL,
                        "%s: the exported model's output for a sample differs from the net's by "
@@ -188,6 +353,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
                        "the config. eval and predict are not affected",
                        name, *difference, bound));
 out:
-    pm_device_close(&device);
+    free_known(&t.compared);
+    free_known(&t.given);
+    pm_device_close(&t.device);
     return err;
 }

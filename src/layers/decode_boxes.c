@@ -12,7 +12,6 @@
 #include "layers/infer.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
-#include "onnx/export_frame.h"
 #include "onnx/export_nodes.h"
 
 struct decode_cfg {
@@ -305,9 +304,6 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         codes = pm_export_op(g, "Clip", PM_VALUES(codes, pm_export_number(g, range.v[0]),
                                                   pm_export_number(g, range.v[1])));
     codes = decoded(g, &coder, codes, anchors);
-    /* Boxes of pictures are in their frame already, and so are those decoded from them. */
-    if (!has_rows(n))
-        return pm_export_frame_boxes(g, codes);
     if (n->out_shape.rank == 4) { /* in the graph, rank 4 has the last axis second */
         codes = pm_export_op(g, "Transpose", PM_VALUES(codes));
         pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));

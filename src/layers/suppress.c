@@ -10,11 +10,13 @@
  * Each class is suppressed by itself (suppress_rows.h) and keeps at most
  * max_detections_per_class boxes. Then the boxes of all classes are clipped to the image's window,
  * those without area dropped, and the best D remain. A window is the part of the input that the
- * picture fills; without windows it is 0, 0, 1, 1. change_coordinate_frame makes boxes relative to
- * it. With use_class_agnostic_nms the boxes are suppressed once, by their best score, and each kept
- * box counts for its best max_classes_per_detection classes. There is no gradient. */
+ * picture fills. Without windows the picture fills the input; in an exported model that pads
+ * pictures, the graph finds their part. change_coordinate_frame makes boxes relative to the input
+ * windows. With use_class_agnostic_nms the boxes are suppressed once, by their best score, and each
+ * kept box counts for its best max_classes_per_detection classes. There is no gradient. */
 #include "layers/infer.h"
 #include "layers/suppress_rows.h"
+#include "onnx/export_frame.h"
 #include "onnx/export_nodes.h"
 
 struct suppress_cfg {
@@ -308,6 +310,19 @@ static void window_corners(const struct pm_node *n, struct pm_export *g, const c
     }
 }
 
+/* Clips boxes to the window with these corners; NULL: to the picture. */
+static const char *clip(struct pm_export *g, const char *boxes, const char *const corner[2])
+{
+    const char *zero = pm_export_number(g, 0), *part;
+
+    if (corner)
+        return op2(g, "Max", op2(g, "Min", boxes, corner[1]), corner[0]);
+    part = pm_export_frame_part(g);
+    if (part)
+        return op2(g, "Max", op2(g, "Min", boxes, part), zero);
+    return pm_export_op(g, "Clip", PM_VALUES(boxes, zero, pm_export_number(g, 1)));
+}
+
 /* Whether each box has an area, [n,1,N]. */
 static const char *have_area(struct pm_export *g, const char *boxes)
 {
@@ -374,13 +389,9 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     y = kept_scores(n, g, clipped, without_padding(n, g, swapped(g, scores)));
     if (by_class(n)) /* [n,K N,4], a row for each entry of y */
         clipped = op2(g, "Reshape", clipped, pm_export_integers(g, PM_INT64S(0, all, 4)));
-    if (windows) {
+    if (windows)
         window_corners(n, g, corner);
-        clipped = op2(g, "Max", op2(g, "Min", clipped, corner[1]), corner[0]);
-    } else {
-        clipped = pm_export_op(g, "Clip", PM_VALUES(clipped, pm_export_number(g, 0),
-                                                    pm_export_number(g, 1)));
-    }
+    clipped = clip(g, clipped, windows ? corner : NULL);
     is = have_area(g, clipped); /* [n,1,N], or [n,1,K N] */
     if (by_class(n))
         y = op2(g, "Reshape", y, pm_export_integers(g, PM_INT64S(0, 1, all)));

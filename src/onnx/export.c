@@ -119,8 +119,8 @@ static void add_input(struct pm_export *g, const struct pm_node *n)
     g->value[n->index] = o->frame ? pm_export_frame_in(g, x, s) : x;
 }
 
-/* Renames a value that operator `from` or a later one outputs, also in the operators that read
- * it. */
+/* Renames a value that operator `from` or a later one outputs, also where it is read and as the
+ * value of nodes. */
 static void rename_value(struct pm_export *g, size_t from, const char *value, const char *name)
 {
     struct pm_onnx_model *m = g->model;
@@ -137,6 +137,9 @@ static void rename_value(struct pm_export *g, size_t from, const char *value, co
                 n->name = k == 0 ? name : n->name;
             }
     }
+    for (int i = 0; i < g->net->count; i++)
+        if (g->value[i] && strcmp(g->value[i], value) == 0)
+            g->value[i] = name;
 }
 
 static bool is_made(const struct pm_export *g, size_t from, const char *value)
@@ -174,29 +177,59 @@ static bool is_framed(const struct pm_export *g, const struct pm_node *n)
     return g->options.frame && s.rank > 2 && s.dim[1] == in.dim[1] && s.dim[2] == in.dim[2];
 }
 
+/* Gives the node's value another name. A node that is the input itself gets a value of its own. */
+static const char *rename_node(struct pm_export *g, const struct pm_node *n, const char *name)
+{
+    const char *x = g->value[n->index];
+
+    g->node = n;
+    if (!is_made(g, 0, x))
+        x = pm_export_op(g, "Identity", PM_VALUES(x));
+    rename_value(g, 0, x, name);
+    return name;
+}
+
+/* Adds boxes as an output of their node's shape, in 0..1 of the picture. */
+static void add_boxes(struct pm_export *g, const struct pm_node *n)
+{
+    const struct pm_shape s = n->out_shape;
+    int64_t dim[PM_MAX_RANK];
+    struct pm_onnx_value *v;
+    const char *x = g->value[n->index];
+
+    g->node = n;
+    if (s.rank == 4 || g->options.frame) {
+        x = rename_node(g, n, pm_export_name(g, "input"));
+        x = pm_export_frame_boxes(g, pm_export_nhwc(g, x, s));
+    }
+    rename_value(g, 0, x, n->name);
+    for (int i = 0; i < s.rank; i++)
+        dim[i] = s.dim[i];
+    if (g->options.any_batch)
+        dim[0] = -1;
+    v = pm_onnx_add_output(g->model, n->name, PM_DTYPE_F32, s.rank, dim);
+    if (g->options.any_batch)
+        v->dim_name[0] = "N";
+}
+
 /* Adds two outputs: the whole map as RawNAME, and the picture's part as NAME. */
-static void add_framed(struct pm_export *g, const struct pm_node *n, bool lengths)
+static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_places places)
 {
     const char *name = n->name, *raw = pm_arena_printf(g->model->arena, "Raw%s", name);
     const bool classes = n->out_type == PM_I32;
-    const char *x = g->value[n->index], *y, *whole;
+    const char *y, *whole;
     int64_t dim[PM_MAX_RANK];
     struct pm_onnx_value *v;
     const int h = n->out_shape.rank - 2;
 
-    g->node = n;
-    whole = classes ? pm_export_name(g, "whole") : raw;
-    if (!is_made(g, 0, x)) /* the node is the input itself */
-        x = pm_export_op(g, "Identity", PM_VALUES(x));
-    rename_value(g, 0, x, whole);
-    g->value[n->index] = whole;
+    whole = rename_node(g, n, classes ? pm_export_name(g, "whole") : raw);
     if (classes) {
         y = pm_export_op(g, "Cast", PM_VALUES(whole));
         pm_export_int(g, "to", 1);
         rename_value(g, 0, y, raw);
     }
     y = pm_export_frame_out(g, whole, n->out_shape, classes);
-    if (lengths)
+    if (places == PM_PLACES_LENGTHS)
         y = pm_export_frame_lengths(g, y);
     rename_value(g, 0, y, name);
     for (int k = 0; k < 2; k++) {
@@ -281,8 +314,12 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
     for (int i = 0; i <= g->options.also_count && !g->error; i++) {
         const struct pm_node *n = output_of(g, logits, i);
 
-        if (is_framed(g, n))
-            add_framed(g, n, g->options.lengths && g->options.lengths[i]);
+        const enum pm_places places = g->options.places ? g->options.places[i] : PM_PLACES_NONE;
+
+        if (places == PM_PLACES_BOXES)
+            add_boxes(g, n);
+        else if (is_framed(g, n))
+            add_framed(g, n, places);
         else
             add_output(g, n, g->options.also_count ? 0 : from);
     }
@@ -324,6 +361,11 @@ void pm_export_destroy(struct pm_export **g)
         pm_free(*g);
     }
     *g = NULL;
+}
+
+const char *pm_export_value(const struct pm_export *g, const struct pm_node *n)
+{
+    return g->value[n->index];
 }
 
 struct pm_onnx_model *pm_export_model(struct pm_export *g)

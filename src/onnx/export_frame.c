@@ -190,18 +190,25 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
                : x;
 }
 
-const char *pm_export_frame_boxes(struct pm_export *g, const char *x)
+const char *pm_export_frame_part(struct pm_export *g)
 {
     const struct pm_shape in = g->net->nodes[0]->out_shape;
     const float input[] = { (float)in.dim[1], (float)in.dim[2] };
     const char *part;
 
-    if (!g->options.frame)
-        return x;
+    if (!g->options.frame || g->framed_part)
+        return g->framed_part;
     part = op2(g, "Div", cast(g, g->framed_size, FLOAT), pm_export_numbers(g, 2, input));
-    part = op2(g, "Concat", part, part);
+    g->framed_part = op2(g, "Concat", part, part);
     pm_export_int(g, "axis", 0);
-    return op2(g, "Div", x, part);
+    return g->framed_part;
+}
+
+const char *pm_export_frame_boxes(struct pm_export *g, const char *x)
+{
+    const char *part = pm_export_frame_part(g);
+
+    return part ? op2(g, "Div", x, part) : x;
 }
 
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x)

@@ -21,6 +21,7 @@ struct pm_export {
     const struct pm_export_fold **fold; /* [nodes] NULL: nothing is folded into the node */
     bool *is_variable;           /* [variables] true if the variable has its initializer */
     const char *picture_size, *framed_size; /* height and width, also after resizing */
+    const char *framed_part;     /* pm_export_frame_part; NULL: nobody has asked yet */
     float *cache;                /* owned: values of variable `cached`; -1: none */
     int cached;
     int error;                   /* the first error */

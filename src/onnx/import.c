@@ -173,6 +173,21 @@ static void set_input(struct import *m, const char *name, struct pm_node *node, 
     v->view = view;
 }
 
+/* Puts the caller's nodes in the place of the values that it computes. */
+static void set_given(struct import *m)
+{
+    for (int i = 0; i < m->options->given_count; i++) {
+        const struct pm_import_given *g = &m->options->given[i];
+        const int rank = g->node->out_shape.rank, *of = g->node->out_shape.dim;
+        int64_t dim[PM_MAX_RANK];
+
+        for (int k = 0; k < rank; k++)
+            dim[k] = of[rank != 4 || k == 0 ? k : k == 1 ? 3 : k - 1];
+        set_input(m, g->name, g->node, rank != 4 ? view_plain(rank, dim)
+                                                 : view_ordered(4, dim, "0231"));
+    }
+}
+
 /* A net must have a layer: an input that is only reshaped is copied. */
 static struct pm_node *computed(struct import *m, struct pm_node *y)
 {
@@ -209,6 +224,7 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
         if (inputs[k])
             set_input(m, in->name, inputs[k], view_plain(in->rank, in->dim));
     }
+    set_given(m);
     m->batch = m->model_batch = i->model->input_count && i->model->inputs[0].rank > 0
                                     ? i->model->inputs[0].dim[0] : 1;
     PM_TRY(build(m, name, &v));
@@ -395,6 +411,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     const int64_t dim[] = { s.dim[0], last ? s.dim[1] : s.dim[3], last ? s.dim[2] : s.dim[1],
                             last ? s.dim[3] : s.dim[2] };
     set_input(m, in->name, images, view_ordered(4, dim, last ? "0123" : "0231"));
+    set_given(m);
     m->batch = s.dim[0];
     m->model_batch = in->dim[0];
     PM_TRY(build(m, name, &v));

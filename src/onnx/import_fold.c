@@ -201,6 +201,24 @@ static int fold_unary(struct import *m)
     return PM_OK;
 }
 
+static int fold_clip(struct import *m)
+{
+    struct value *v = import_in(m, 0);
+    const double *x = import_numbers(m, v, FOLD_LARGEST);
+    const size_t count = (size_t)view_count(&v->view);
+    double low, high;
+
+    if (!x)
+        return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
+    if (!import_clip_limits(m, &low, &high))
+        return PM_OK;
+    double *y = pm_arena_alloc(m->lasting, sizeof *y * (count + 1));
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] < low ? low : x[i] > high ? high : x[i];
+    import_out_numbers(m, 0, v->view.rank, v->view.dim, y, v->integer);
+    return PM_OK;
+}
+
 static int fold_cast(struct import *m)
 {
     struct value *v = import_in(m, 0);
@@ -410,7 +428,7 @@ static const struct { const char *op; int (*fold)(struct import *m); bool always
     { "Abs", fold_unary, false }, { "Floor", fold_unary, false }, { "Ceil", fold_unary, false },
     { "Erf", fold_unary, false }, { "Tanh", fold_unary, false }, { "Round", fold_unary, false },
     { "Neg", fold_unary, false }, { "Reciprocal", fold_unary, false }, { "Not", fold_unary, false },
-    { "Relu", fold_unary, false }, { "Sigmoid", fold_unary, false },
+    { "Relu", fold_unary, false }, { "Sigmoid", fold_unary, false }, { "Clip", fold_clip, false },
     { "ReduceProd", fold_reduce, false }, { "ReduceSum", fold_reduce, false },
     { "ReduceMin", fold_reduce, false }, { "ReduceMax", fold_reduce, false },
 };

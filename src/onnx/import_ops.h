@@ -26,6 +26,8 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
                    struct import_window *w);
 /* Writes the window as options of a layer. */
 void import_window_text(const struct import_window *w, bool dilation, struct pm_str *out);
+/* Reads the limits of a Clip, the current node; none is +-3e38. False if the node was refused. */
+bool import_clip_limits(struct import *m, double *low, double *high);
 /* Whether expanding weights of the file to this shape only repeats them per image. Expand makes a
  * layer of this: a class token. */
 bool import_repeats(const struct import *m, const struct value *v, int rank, const int64_t *dim);

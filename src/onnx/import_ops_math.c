@@ -90,18 +90,29 @@ int import_op_leaky_relu(struct import *m)
 }
 
 /* Clip: min and max may be attributes, inputs, or missing. */
-int import_op_clip(struct import *m)
+bool import_clip_limits(struct import *m, double *low, double *high)
 {
     const struct value *vl = import_in(m, 1), *vh = import_in(m, 2);
-    const double *low = import_numbers(m, import_in(m, 1), 1);
-    const double *high = import_numbers(m, import_in(m, 2), 1);
-    double a = low ? *low : (double)pm_onnx_attr_float(m->n, "min", -3e38f);
-    double b = high ? *high : (double)pm_onnx_attr_float(m->n, "max", 3e38f);
+    const double *a = import_numbers(m, import_in(m, 1), 1);
+    const double *b = import_numbers(m, import_in(m, 2), 1);
+
+    if ((vl->kind != VALUE_ABSENT && !a) || (vh->kind != VALUE_ABSENT && !b)) {
+        import_refuse(m, "limits that are not constants");
+        return false;
+    }
+    *low = a ? *a : (double)pm_onnx_attr_float(m->n, "min", -3e38f);
+    *high = b ? *b : (double)pm_onnx_attr_float(m->n, "max", 3e38f);
+    *low = *low < -3e38 ? -3e38 : *low, *high = *high > 3e38 ? 3e38 : *high;
+    return true;
+}
+
+int import_op_clip(struct import *m)
+{
+    double a, b;
     char spec[96];
 
-    if ((vl->kind != VALUE_ABSENT && !low) || (vh->kind != VALUE_ABSENT && !high))
-        return import_refuse(m, "limits that are not constants");
-    a = a < -3e38 ? -3e38 : a, b = b > 3e38 ? 3e38 : b;
+    if (!import_clip_limits(m, &a, &b))
+        return PM_OK;
     if (a == 0 && b == 6)
         return map(m, "relu6");
     if (a == 0 && b > 1e38)

@@ -29,6 +29,7 @@ struct value {
     const struct pm_onnx_node *maker; /* node that outputs it; NULL: an input or an initializer */
     const struct pm_onnx_node *reader; /* first reader; only needed nodes count */
     int readers;         /* number of node inputs that read it */
+    bool given;          /* the caller computes it (pm_import_options.given) */
     /* The result of its conversion. */
     enum value_kind kind;
     struct view view;

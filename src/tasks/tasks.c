@@ -62,18 +62,18 @@ static void grow_outputs(struct pm_net *net, struct pm_outputs *out)
 
     out->capacity = 2 * old.capacity + 4;
     out->node = pm_arena_alloc(net->arena, ((size_t)out->capacity + 1) * sizeof *out->node);
-    out->lengths = pm_arena_alloc(net->arena, (size_t)out->capacity * sizeof *out->lengths);
+    out->places = pm_arena_alloc(net->arena, (size_t)out->capacity * sizeof *out->places);
     if (count == 0)
         return;
     memcpy(out->node, old.node, count * sizeof *out->node);
-    memcpy(out->lengths, old.lengths, count * sizeof *out->lengths);
+    memcpy(out->places, old.places, count * sizeof *out->places);
 }
 
 void pm_outputs_add(struct pm_net *net, struct pm_outputs *out, const struct pm_node *node,
-                    bool lengths)
+                    enum pm_places places)
 {
     if (out->count == out->capacity)
         grow_outputs(net, out);
     out->node[out->count] = node->name;
-    out->lengths[out->count++] = lengths;
+    out->places[out->count++] = places;
 }

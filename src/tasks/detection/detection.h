@@ -130,7 +130,7 @@ struct pm_detection_eval {
     const struct cJSON *score_threshold;
     bool skip_unlabeled;
 };
-struct pm_detection_export { bool nms, pad; };
+struct pm_detection_export { bool nms, pad, proposals; };
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
@@ -507,7 +507,10 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * [n, h, w, D] F32: probabilities of the pixels of each box. Outputs for EXPORT are those of
  * TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores [n, D],
  * detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
- * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. */
+ * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. Raw boxes of two
+ * stages are those of R regions, [n, R, 4] or [n, R, classes, 4]. Two stages also give
+ * proposal_boxes [n, R, 4] with export.proposals, and num_proposals [n] with export.proposals or
+ * without export.nms: the regions after these are padding. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

@@ -218,11 +218,15 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_detection_export, nms, true,
             "detection: suppress overlapping boxes inside the model; false = only the outputs "
             "raw_detection_boxes and raw_detection_scores, for programs without "
-            "NonMaxSuppression"),
+            "NonMaxSuppression; of two stages those of the second, the suppression of proposals "
+            "stays, and num_proposals is their number"),
     PM_BOOL(pm_detection_export, pad, true,
             "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
             "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "
             "and boxes are in 0..1 of the padded picture"),
+    PM_BOOL(pm_detection_export, proposals, false,
+            "detection, faster_rcnn with two stages: also the outputs proposal_boxes and "
+            "num_proposals, the boxes that the first stage gives to the second"),
     { 0 },
 };
 

@@ -44,26 +44,41 @@ static void add_losses(struct pm_net *net, const struct nodes *n, const struct p
         pm_detection_evaluate_second(net, t, n->proposals, &n->second);
 }
 
-/* Adds the outputs of an exported model under TensorFlow's names. kept: NULL for those before
- * suppression only. */
-static void add_exported(struct pm_net *net, struct pm_outputs *out, struct pm_node *kept,
-                         struct pm_node *boxes, struct pm_node *of)
+static void add_export(struct pm_net *net, struct pm_outputs *out, struct pm_node *node)
 {
-    if (kept) {
-        pm_outputs_add(net, out, kept, false);
-        pm_outputs_add(net, out,
-                       pm_net_add(net, "detection_scores", kept->out[PM_OUT_SCORES], "flatten"),
-                       false);
-        pm_outputs_add(net, out,
-                       pm_net_add(net, "detection_classes", kept->out[PM_OUT_CLASSES],
-                                  "to_float add=1"),
-                       false);
-        pm_outputs_add(net, out,
-                       pm_net_add(net, "num_detections", kept->out[PM_OUT_COUNT], "to_float"),
-                       false);
+    pm_outputs_add(net, out, node, PM_PLACES_NONE);
+}
+
+/* Adds the proposals of two stages: the boxes if the config asks for them, and their number, which
+ * also says which raw boxes are padding. */
+static void add_proposals(struct pm_net *net, struct pm_outputs *out, const struct pm_task *t,
+                          const struct nodes *n)
+{
+    if (t->export.proposals)
+        pm_outputs_add(net, out, n->proposals, PM_PLACES_BOXES);
+    if (t->export.proposals || !t->export.nms)
+        add_export(net, out, pm_net_add(net, "num_proposals", n->proposals->out[PM_OUT_COUNT],
+                                        "to_float"));
+}
+
+/* Adds the outputs of an exported model under TensorFlow's names. n->kept: NULL for those before
+ * suppression only. */
+static void add_exported(struct pm_net *net, struct pm_outputs *out, const struct pm_task *t,
+                         const struct nodes *n)
+{
+    if (n->kept) {
+        pm_outputs_add(net, out, n->kept, PM_PLACES_BOXES);
+        add_export(net, out,
+                   pm_net_add(net, "detection_scores", n->kept->out[PM_OUT_SCORES], "flatten"));
+        add_export(net, out, pm_net_add(net, "detection_classes", n->kept->out[PM_OUT_CLASSES],
+                                        "to_float add=1"));
+        add_export(net, out,
+                   pm_net_add(net, "num_detections", n->kept->out[PM_OUT_COUNT], "to_float"));
     }
-    pm_outputs_add(net, out, boxes, false);
-    pm_outputs_add(net, out, of, false);
+    pm_outputs_add(net, out, n->boxes, PM_PLACES_BOXES);
+    add_export(net, out, n->scores);
+    if (t->stages == 2)
+        add_proposals(net, out, t, n);
 }
 
 /* Adds what both stages give before suppression, in the order of the outputs of EVAL. */
@@ -73,10 +88,10 @@ static void add_stages(struct pm_net *net, const struct nodes *n, const struct p
     const struct pm_shape boxes = n->boxes->out_shape;
 
     atomic_store(t->boxes_each, boxes.rank == 4 ? boxes.dim[2] : 1);
-    pm_outputs_add(net, out, n->proposals->out[PM_OUT_BOXES], false);
-    pm_outputs_add(net, out, n->proposals->out[PM_OUT_COUNT], false);
-    pm_outputs_add(net, out, n->boxes, false);
-    pm_outputs_add(net, out, n->scores, false);
+    pm_outputs_add(net, out, n->proposals->out[PM_OUT_BOXES], PM_PLACES_NONE);
+    pm_outputs_add(net, out, n->proposals->out[PM_OUT_COUNT], PM_PLACES_NONE);
+    pm_outputs_add(net, out, n->boxes, PM_PLACES_NONE);
+    pm_outputs_add(net, out, n->scores, PM_PLACES_NONE);
 }
 
 static void one_stage(struct pm_net *net, const struct pm_task *t, struct nodes *n)
@@ -115,31 +130,28 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     PM_TRY(net->error);
     pm_detection_sort_heads(t, &heads, &n.h);
-    if (t->pads && use != PM_USE_EXPORT) /* an exported model's boxes are those of the picture */
+    if (t->pads && use != PM_USE_EXPORT) /* an exported model finds the picture's part itself */
         windows = pm_net_input(net, "windows", PM_SHAPE2(images->out_shape.dim[0], 4), PM_F32);
     if (t->stages == 2)
         count = two_stages(net, maker, t, windows, &n);
     else
         one_stage(net, t, &n);
     PM_TRY(net->error);
-    if (use == PM_USE_EXPORT && !t->export.nms) {
-        add_exported(net, out, NULL, n.boxes, n.scores);
-        return net->error;
-    }
-    n.kept = pm_detection_suppress(net, "detection_boxes", &t->post, n.boxes, n.scores, windows,
-                                   count);
+    if (use != PM_USE_EXPORT || t->export.nms)
+        n.kept = pm_detection_suppress(net, "detection_boxes", &t->post, n.boxes, n.scores,
+                                       windows, count);
     PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
-        add_exported(net, out, n.kept, n.boxes, n.scores);
+        add_exported(net, out, t, &n);
         return net->error;
     }
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
-        pm_outputs_add(net, out, n.kept->out[k], false);
+        pm_outputs_add(net, out, n.kept->out[k], PM_PLACES_NONE);
     if (use == PM_USE_EVAL && t->stages == 2)
         add_stages(net, &n, t, out);
     if (t->mask_height > 0)
         pm_outputs_add(net, out, pm_detection_masks(net, "detection_masks", maker, t, n.kept),
-                       false);
+                       PM_PLACES_NONE);
     if (use == PM_USE_EVAL)
         add_losses(net, &n, t, images->out_shape);
     err = net->error;

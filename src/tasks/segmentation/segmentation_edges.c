@@ -63,10 +63,10 @@ void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int m
 
     if (export)
         pm_outputs_add(net, out, pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g",
-                                            modes ? 1.0 / modes : 1), false);
+                                            modes ? 1.0 / modes : 1), PM_PLACES_NONE);
     pm_outputs_add(net, out, pm_net_add(net, export ? "EdgePredictions"
                                              : pm_segmentation_own(net, "edge_predictions"),
-                                        sum, "argmax"), false);
+                                        sum, "argmax"), PM_PLACES_NONE);
 }
 
 void pm_segmentation_edge_paint(const struct pm_task *s, const struct pm_class_map *m, int height,

@@ -181,8 +181,9 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images,
     if (use == PM_USE_EVAL)
         add_modes_loss(&v, x, count);
     if (use == PM_USE_EXPORT)
-        pm_outputs_add(net, out, add_probabilities(&v, x, small, count, use), false);
-    pm_outputs_add(net, out, classes, false);
+        pm_outputs_add(net, out, add_probabilities(&v, x, small, count, use),
+                       PM_PLACES_NONE);
+    pm_outputs_add(net, out, classes, PM_PLACES_NONE);
     if (instances.center)
         pm_segmentation_instance_outputs(
             net, &instances, count,

@@ -178,8 +178,9 @@ void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instan
                                       struct pm_outputs *out)
 {
     if (probabilities)
-        pm_outputs_add(net, out, probabilities, false);
+        pm_outputs_add(net, out, probabilities, PM_PLACES_NONE);
     pm_outputs_add(net, out, mean(net, "InstanceCenterPredictions", sum->center, modes, use),
-                   false);
-    pm_outputs_add(net, out, mean(net, "InstanceOffsetPredictions", sum->offset, modes, use), true);
+                   PM_PLACES_NONE);
+    pm_outputs_add(net, out, mean(net, "InstanceOffsetPredictions", sum->offset, modes, use),
+                   PM_PLACES_LENGTHS);
 }
