@@ -22,9 +22,9 @@ struct pm_export_pixels {
  * the rule, then it pads them at the bottom and the right. Every output that is a map of the
  * input's size occurs twice: RawNAME is the whole map (numbers as 32-bit floats); NAME is cropped
  * to the picture and resized back to its size (labels by nearest neighbour). Inside the graph boxes
- * are in 0..1 of the input, and suppression clips them to the picture; outputs with places are those
- * of the picture (enum pm_places). If a picture is larger than the input after resizing, the model
- * fails when it runs. */
+ * are in 0..1 of the input, and suppression clips them to the picture. Outputs with places are
+ * those of the picture (enum pm_places). If a picture is larger than the input after resizing, the
+ * model fails when it runs. */
 struct pm_export_frame {
     float pad[4]; /* per channel, in units of the net's input */
     enum {

@@ -12,12 +12,15 @@
  * crops of a detector, it compares the inputs of these layers instead, each computed from the
  * net's own values: of a detector of one stage, all boxes and scores before suppression. name:
  * stands for the file in messages, since `file` is a temporary one. graph: the net's, which is in
- * the file. o: its options; further outputs are not compared. Nothing is compared if outputs are
- * random (o->training), or if the file resizes pictures or takes pixels; of detectors, what follows
- * the net's input is compared then. values: of the checkpoint; NULL: the net's initial values, from seed. *difference:
- * the largest difference of outputs divided by the largest output; NAN if the file holds an
- * operator that the import of models does not support. PM_EFAIL if it exceeds 1e-4 or if the net's
- * own output is not finite. */
+ * the file. o: its options; further outputs are not compared.
+ *
+ * If the model takes pixels or resizes pictures, what follows the net's input is compared of
+ * detectors, and nothing of other nets. Nothing is compared if outputs are random (o->training).
+ *
+ * values: of the checkpoint; NULL: the net's initial values, from seed. *difference: the largest
+ * difference of a compared value divided by its largest number; NAN if nothing was compared, for
+ * example because the file holds an operator that the import does not support. PM_EFAIL if it
+ * exceeds 1e-4 or if the net's own output is not finite. */
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
                   const struct pm_export *graph, const struct pm_export_options *o,
                   const struct pm_match *values, uint64_t seed, double *difference);

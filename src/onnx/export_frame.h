@@ -10,9 +10,9 @@ const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_sha
 /* Crops a map of shape s to the picture and resizes it to the picture's size. */
 const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_shape s,
                                 bool nearest);
-/* Returns the part of the net's input that the picture fills: a value [4], its height, width, height
- * and width in 0..1 of the input. NULL without a frame: the picture is the input. For rows of
- * layers, too. */
+/* Returns the part of the net's input that the picture fills: a value [4], its height, width,
+ * height and width in 0..1 of the input. NULL without a frame: the picture is the input. For rows
+ * of layers, too. */
 const char *pm_export_frame_part(struct pm_export *g);
 /* Converts boxes, a value whose last axis is a box in 0..1 of the net's input, to 0..1 of the
  * picture. Without a frame they stay the same. */

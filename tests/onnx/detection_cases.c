@@ -24,6 +24,7 @@ struct scene {
     double middle;                  /* of the logits; low: few detections */
     const char *coder;              /* options of decode_boxes; NULL: none */
     const char *second;             /* options of a second suppression, by class; NULL: none */
+    bool crops;                     /* its codes and logits are those of crops */
 };
 
 static const struct scene scenes[] = {
@@ -52,22 +53,38 @@ static const struct scene scenes[] = {
     { "two stages, windows", 2, { 8, 4 }, { 3, 6 }, 1, true, true, "converter=softmax",
       "score_threshold=0 change_coordinate_frame=false", 0, NULL,
       "score_threshold=0.3 iou_threshold=0.3" },
+    { "two stages, crops", 2, { 8, 4 }, { 3, 6 }, 1, true, false, "converter=softmax",
+      "score_threshold=0.5 iou_threshold=0.7 max_detections_per_class=50 max_total_detections=50",
+      0, NULL, "score_threshold=0.3 iou_threshold=0.6", true },
 };
 
 static const char *folder;
 
+/* outputs: 6, and 7 with a second suppression, whose boxes are the last output. */
 struct net {
     struct pm_net *net;
-    struct pm_node *out[6];
+    struct pm_node *out[7];
+    int outputs;
 };
 
 static const char *const output_names[] = { "detection_boxes", "detection_scores",
                                             "detection_classes", "num_detections", "anchors",
-                                            "raw_detection_scores", NULL };
+                                            "raw_detection_scores", "second_boxes", NULL };
 
-/* Classifies and corrects the boxes of the first suppression; 3 classes. */
+/* Adds a map as an input, and the layer of this spec on the boxes of the first suppression. */
+static struct pm_node *crops_of(struct pm_net *net, const char *name, struct pm_shape map,
+                                struct pm_node *first, const char *spec)
+{
+    struct pm_node *in[] = { pm_net_input(net, name, map, PM_F32), first, first->out[3] };
+
+    return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/crops", name), in, 3, "%s", spec);
+}
+
+/* Classifies and corrects the boxes of the first suppression; 3 classes. *boxes: before the second
+ * suppression. */
 static struct pm_node *second_stage(const struct scene *s, struct pm_net *net, int batch,
-                                    struct pm_node *first, struct pm_node *windows)
+                                    struct pm_node *first, struct pm_node *windows,
+                                    struct pm_node **boxes)
 {
     enum { CLASSES = 3 };
 
@@ -76,10 +93,20 @@ static struct pm_node *second_stage(const struct scene *s, struct pm_net *net, i
     const int rows = first->out_shape.dim[1];
     struct pm_node *in[4], *logits, *codes;
 
-    codes = pm_net_input(net, "boxes_second", PM_SHAPE4(batch, rows, 1, 4 * CLASSES), PM_F32);
-    logits = pm_net_input(net, "classes_second", PM_SHAPE4(batch, rows, 1, 1 + CLASSES), PM_F32);
+    if (s->crops) {
+        codes = crops_of(net, "boxes_second", PM_SHAPE4(batch, 6, 5, 4 * CLASSES), first,
+                         "crop_and_resize size=[4,3]");
+        codes = pm_net_add(net, "means", codes, "global_pool");
+        logits = crops_of(net, "classes_second", PM_SHAPE4(batch, 7, 6, 6 * (1 + CLASSES)), first,
+                          "sensitive_crops bins=[2,3] size=[4,6]");
+        logits = pm_net_add(net, "logits", logits, "reshape shape=[-1,%d,1,%d]", rows, 1 + CLASSES);
+    } else {
+        codes = pm_net_input(net, "boxes_second", PM_SHAPE4(batch, rows, 1, 4 * CLASSES), PM_F32);
+        logits = pm_net_input(net, "classes_second", PM_SHAPE4(batch, rows, 1, 1 + CLASSES),
+                              PM_F32);
+    }
     codes = pm_net_add(net, "codes", codes, "reshape shape=[-1,%d]", 4 * CLASSES);
-    in[0] = pm_net_add_many(net, "second_boxes", (struct pm_node *[]){ codes, first }, 2,
+    *boxes = in[0] = pm_net_add_many(net, "second_boxes", (struct pm_node *[]){ codes, first }, 2,
                             "decode_boxes");
     in[1] = pm_net_add(net, "second_scores", logits, "class_scores classes=%d converter=softmax",
                        CLASSES);
@@ -117,7 +144,8 @@ static void build(const struct scene *s, int batch, struct net *n)
     n->out[0] = pm_net_add_many(net, s->second ? "first" : "detection_boxes", in, 2 + s->windows,
                                 "suppress %s", s->suppress);
     if (s->second)
-        n->out[0] = second_stage(s, net, batch, n->out[0], s->windows ? in[2] : NULL);
+        n->out[0] = second_stage(s, net, batch, n->out[0], s->windows ? in[2] : NULL, &n->out[6]);
+    n->outputs = s->second ? 7 : 6;
     n->out[5] = in[1];
     if (net->error)
         return;
@@ -189,9 +217,12 @@ static int export_scene(const struct scene *s, const char *path)
 
     build(s, 1, &n);
     PM_TRY(n.net->error);
-    const struct pm_node *const also[] = { n.out[1], n.out[2], n.out[3], n.out[4], n.out[5] };
+    const struct pm_node *const also[] = { n.out[1], n.out[2], n.out[3], n.out[4], n.out[5],
+                                           n.out[6] };
+    const enum pm_places places[7] = { [6] = PM_PLACES_BOXES };
     PM_TRY(pm_export_create(n.net, n.out[0], &(struct pm_export_options){
-        .any_batch = true, .also = also, .also_count = 5, .read = read_nothing }, &g));
+        .any_batch = true, .also = also, .also_count = n.outputs - 1, .places = places,
+        .read = read_nothing }, &g));
     PM_TRY(pm_onnx_write(pm_export_model(g), path, false, NULL));
 out:
     pm_export_destroy(&g);
@@ -208,6 +239,7 @@ static int run_scene(struct pm_device *d, const struct scene *s, int index, int 
     cJSON *inputs = cJSON_AddArrayToObject(json, "inputs");
     cJSON *outputs = cJSON_AddArrayToObject(json, "outputs");
     char stem[300], path[320], name[100], *text = NULL;
+    const char *names[8] = { NULL };
     int err = PM_OK;
 
     build(s, batch, &n);
@@ -217,8 +249,9 @@ static int run_scene(struct pm_device *d, const struct scene *s, int index, int 
     snprintf(name, sizeof name, "%s, batch %d", s->name, batch);
     PM_TRY(export_scene(s, path));
     PM_TRY(pm_variables_create(d, n.net, false, NULL, &v));
+    memcpy(names, output_names, (size_t)n.outputs * sizeof *names);
     PM_TRY(pm_plan_create(n.net, d, v, &(struct pm_plan_options){
-        .name = "eval", .outputs = output_names, .slots = 1, .loss_share = 1 }, &plan));
+        .name = "eval", .outputs = names, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
     for (int i = 0; i < n.net->count; i++) {
         const struct pm_node *x = n.net->nodes[i];
@@ -237,7 +270,7 @@ static int run_scene(struct pm_device *d, const struct scene *s, int index, int 
     }
     PM_TRY(pm_plan_submit(plan, 0));
     PM_TRY(pm_plan_wait(plan, 0));
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < n.outputs; k++)
         PM_TRY(write_array(outputs, stem, output_names[k], n.out[k]->out_shape,
                            pm_plan_output(plan, 0, output_names[k], 0)));
     cJSON_AddStringToObject(json, "name", name);

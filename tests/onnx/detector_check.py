@@ -15,6 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
+from detectors import compare, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs",
@@ -31,34 +32,6 @@ PADDING = [
      [(64, 50), (31, 45)]),
     (["input.resizer=pad_to_multiple"], [(64, 40), (31, 57)]),
 ]
-# Most difference of a corner and of a score. predict rounds corners to 0.01 pixel.
-PIXELS, SCORE = 0.01, 1e-4
-
-
-def compare(name, want, shape, boxes, scores, classes):
-    """want: the boxes that predict printed; shape: height and width of the picture; the others:
-    rows of one picture."""
-    if len(want) != len(scores):
-        fail(f"{name}: onnxruntime finds {len(scores)} boxes, predict {len(want)}")
-    # Scores that are equal up to rounding may change places.
-    left, worst = list(zip(boxes * (2 * shape), scores, classes)), 0
-    for w in want:
-        same = [(max(abs(a - b) for a, b in zip(w["box"], box)), i)
-                for i, (box, score, number) in enumerate(left)
-                if w["label"] == number and abs(w["score"] - score) <= SCORE]
-        off, i = min(same, default=(2 * PIXELS, 0))
-        if off > PIXELS:
-            fail(f"{name}: onnxruntime does not find {w}; it finds {left[:3]} ...")
-        del left[i]
-        worst = max(worst, off)
-    return worst
-
-
-def run_model(model, pixels):
-    import onnxruntime as ort
-    net = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
-    names = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
-    return net.run(names, {net.get_inputs()[0].name: pixels})
 
 
 def check_padding(folder, files, config, options, shapes):

@@ -429,6 +429,9 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_loss(c, t));
     PM_TRY(read_eval(c, t));
     PM_TRY(pm_config_read(c, "export", export, &t->export));
+    if (t->export.proposals && t->stages == 1)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: true, but the net has no second stage: remove the key",
+                       pm_detection_place(c, "export.proposals")));
 out:
     return err;
 }
@@ -446,6 +449,8 @@ int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
                             "ymin, xmin, ymax, xmax in 0..1 of the picture that the model gets");
     cJSON_AddBoolToObject(object, "nms", t->export.nms);
     pm_opts_dump(post, &t->post, cJSON_AddObjectToObject(object, "post_processing"), false);
+    if (t->stages == 2)
+        pm_opts_dump(post, &t->proposals, cJSON_AddObjectToObject(object, "proposals"), false);
     return pm_detection_add_threshold(t, object);
 }
 

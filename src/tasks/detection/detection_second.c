@@ -19,7 +19,8 @@ struct pm_node *pm_detection_propose(struct pm_net *net, const struct pm_detecti
     struct pm_node *scores = pm_detection_scores(net, "proposals/scores", h, &t->proposals, t,
                                                  prune);
 
-    return pm_detection_suppress(net, "proposal_boxes", &t->proposals, boxes, scores, windows, NULL);
+    return pm_detection_suppress(net, "proposal_boxes", &t->proposals, boxes, scores, windows,
+                                 NULL);
 }
 
 /* ---- heads ------------------------------------------------------------------------------- */

@@ -1,0 +1,36 @@
+"""Compares the boxes of an exported detector with those that `pumice predict` prints."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import fail  # noqa: E402
+
+# Most difference of a corner and of a score. predict rounds corners to 0.01 pixel.
+PIXELS, SCORE = 0.01, 1e-4
+OUTPUTS = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
+
+
+def compare(name, want, shape, boxes, scores, classes):
+    """want: the boxes that predict printed; shape: height and width of the picture; the others:
+    rows of one picture."""
+    if len(want) != len(scores):
+        fail(f"{name}: onnxruntime finds {len(scores)} boxes, predict {len(want)}")
+    # Scores that are equal up to rounding may change places.
+    left, worst = list(zip(boxes * (2 * shape), scores, classes)), 0
+    for w in want:
+        same = [(max(abs(a - b) for a, b in zip(w["box"], box)), i)
+                for i, (box, score, number) in enumerate(left)
+                if w["label"] == number and abs(w["score"] - score) <= SCORE]
+        off, i = min(same, default=(2 * PIXELS, 0))
+        if off > PIXELS:
+            fail(f"{name}: onnxruntime does not find {w}; it finds {left[:3]} ...")
+        del left[i]
+        worst = max(worst, off)
+    return worst
+
+
+def run_model(model, pixels, names=OUTPUTS):
+    """Returns these outputs for pixels, uint8 [n, height, width, channels]."""
+    import onnxruntime as ort
+    net = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return net.run(names, {net.get_inputs()[0].name: pixels})

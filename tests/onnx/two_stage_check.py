@@ -1,0 +1,232 @@
+"""Checks that onnxruntime finds the boxes that `pumice predict` finds with detectors of two stages:
+Faster R-CNN with boxes by class and with shared boxes, and R-FCN. Each is trained for a few steps
+and exported with pixels as input. Pictures are given one at a time and three together, some without
+a detection, some or all without a proposal. With resizers that pad, pictures of other shapes are
+given to the model, which resizes and pads them itself.
+
+    python3 tests/onnx/two_stage_check.py PUMICE FOLDER
+
+A Python without onnx and onnxruntime makes a virtual environment in FOLDER and installs them there,
+once. The check exits with 77 (skipped) when the download fails."""
+import glob
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packages  # noqa: E402
+from checks import check, pumice  # noqa: E402
+from detectors import OUTPUTS, compare, run_model  # noqa: E402
+from pictures import read_png, write_png  # noqa: E402
+
+SIDE, CLASSES, PROPOSALS, DETECTIONS = 96, 4, 40, 60
+CONFIG = {
+    "task": "detection",
+    "model": {
+        "name": "faster_rcnn_mobilenet_v1", "depth_multiplier": 0.25,
+        "first_stage_box_predictor_depth": 32, "batch_norm_train": True, "batch_norm_decay": 0.9,
+        "anchors": {"scales": [0.1, 0.2], "aspect_ratios": [1, 2]},
+    },
+    "input": {"size": SIDE, "augment": []},
+    "optim": {"name": "momentum", "clip_norm": 10},
+    "devices": ["cpu"],
+    "loss": {"minibatch_sampler": {"batch_size": 32}, "proposal_sampler": {"batch_size": 12}},
+    "schedule": {"policy": "fixed", "base_lr": 0.03},
+    "run": {"steps": 60, "batch_size": 6},
+    "eval": {"every_steps": 0, "batch_size": 8},
+}
+PREDICTOR = "model.second_stage_box_predictor="
+NETS = [
+    ("Faster R-CNN", [], True),
+    ("shared boxes, no pool", [PREDICTOR + '{"share_box_across_classes":true}',
+                               "model.initial_crop_size=7", "model.maxpool_kernel_size=1",
+                               "model.maxpool_stride=1"], False),
+    ("R-FCN", [PREDICTOR + '{"type":"rfcn","depth":16}'], True),
+]
+# Resizers that pad; each with the shapes of pictures that fit into the input.
+PADDING = [
+    (["input.resizer=keep_aspect_ratio", "input.pad_value=[0.5,-0.25,0]"],
+     [(96, 60), (47, 85), (130, 200)]),
+    (["input.resizer=conditional", "input.size_threshold=64"], [(96, 60), (47, 85)]),
+    (["input.resizer=pad_to_multiple"], [(96, 60), (47, 85)]),
+]
+
+
+def proposals(threshold=0.0):
+    return f'model.proposals={{"max_proposals":{PROPOSALS},"score_threshold":{threshold}}}'
+
+
+def detections(threshold):
+    return (f'model.post_processing={{"score_threshold":{threshold},"iou_threshold":0.6,'
+            f'"max_detections_per_class":20,"max_total_detections":{DETECTIONS}}}')
+
+
+ALL = [proposals(), detections(0.02)]
+
+
+class Detector:
+    """A trained net. more: keys of every command."""
+
+    def __init__(self, folder, name, more, by_class):
+        self.folder, self.name, self.by_class = folder, name, by_class
+        self.config = os.path.join(folder, "net.json")
+        self.more = [f"data.folder={folder}/data", f"run.folder={folder}/{name}", *more]
+        pumice("train", self.config, *self.more, proposals())
+
+    def predict(self, files, options):
+        text = pumice("predict", self.config, *files, *self.more, *options, "--json").stdout
+        return [image["boxes"] for image in json.loads(text)["images"]]
+
+    def export(self, options):
+        model = os.path.join(self.folder, "model.onnx")
+        pumice("export", self.config, model, *self.more, *options, "export.preprocessing=fold")
+        return model
+
+
+def check_outputs(what, detector, model, pixels):
+    """Checks shapes, padding and places of all outputs. Returns the number of proposals of each
+    picture."""
+    import numpy as np
+    n = len(pixels)
+    count, boxes, scores, classes, raw, raw_scores, proposed, number = run_model(
+        model, pixels, OUTPUTS + ["raw_detection_boxes", "raw_detection_scores", "proposal_boxes",
+                                  "num_proposals"])
+    raw_shape = (n, PROPOSALS, CLASSES, 4) if detector.by_class else (n, PROPOSALS, 4)
+    for value, shape in ((count, (n,)), (boxes, (n, DETECTIONS, 4)), (scores, (n, DETECTIONS)),
+                         (classes, (n, DETECTIONS)), (raw, raw_shape),
+                         (raw_scores, (n, PROPOSALS, CLASSES)), (proposed, (n, PROPOSALS, 4)),
+                         (number, (n,))):
+        check(value.shape == shape and value.dtype == np.float32 and np.isfinite(value).all(),
+              f"{what}: an output is {value.dtype} {value.shape} instead of {shape}, or not finite")
+    # The division by the picture's part of the input may round a border up.
+    check((proposed >= 0).all() and (proposed <= 1 + 1e-6).all(), f"{what}: proposals outside")
+    for i in range(n):
+        c, p = int(count[i]), int(number[i])
+        check(not boxes[i, c:].any() and not scores[i, c:].any() and (classes[i, c:] == 1).all(),
+              f"{what}: picture {i} has values after its {c} detections")
+        sides = proposed[i, :p, 2:] - proposed[i, :p, :2]
+        check((sides > 0).all() and not proposed[i, p:].any(), f"{what}: picture {i}: proposals")
+        check(c == 0 or p > 0, f"{what}: picture {i} has detections without proposals")
+        # Each detection is a raw box, clipped to the picture.
+        flat = np.clip(raw[i, :p].reshape(-1, 4), 0, 1)
+        for box in boxes[i, :c]:
+            check(np.abs(flat - box).max(axis=1).min() < 1e-5, f"{what}: {box} is no raw box")
+    return [int(p) for p in number]
+
+
+def check_detections(what, model, pixels, want):
+    count, boxes, scores, classes = run_model(model, pixels)
+    worst = 0
+    for i, found in enumerate(want):
+        n = int(count[i])
+        worst = max(worst, compare(f"{what}, picture {i}", found, pixels.shape[1:3], boxes[i, :n],
+                                   scores[i, :n], classes[i, :n]))
+    return worst, int(count.sum())
+
+
+def check_batches(detector, files, options, what):
+    """Returns the largest difference, the number of detections, and that of proposals of each
+    picture."""
+    import numpy as np
+    pixels = np.stack([read_png(f, 3) for f in files]).astype("uint8")
+    want, model = detector.predict(files, options), detector.export(
+        [*options, "export.proposals=true"])
+    worst = total = 0
+    counts = []
+    for size in (1, 3):
+        counts = []
+        for at in range(0, len(files) - size + 1, size):
+            part = slice(at, at + size)
+            name = f"{detector.name}, {what}, pictures {at} to {at + size - 1}"
+            off, found = check_detections(name, model, pixels[part], want[part])
+            worst, total = max(worst, off), total + found
+            counts += check_outputs(name, detector, model, pixels[part])
+    return worst, total, counts
+
+
+def check_padding(detector, files, options, shapes):
+    """Compares pictures of other shapes, cut from and repeated by the drawn ones."""
+    import numpy as np
+    options = [*options, *ALL]
+    cut, model = os.path.join(detector.folder, "cut.png"), detector.export(
+        [*options, "export.proposals=true"])
+    worst = total = 0
+    for shape, file in ((s, f) for s in shapes for f in files[:3]):
+        pixels = np.tile(read_png(file, 3), (4, 4, 1))[5:5 + shape[0], 3:3 + shape[1]]
+        pixels = pixels.astype("uint8")[None]
+        write_png(cut, pixels[0])
+        what = f"{detector.name}, {options[0]}, {shape}"
+        off, found = check_detections(what, model, pixels, detector.predict([cut], options))
+        worst, total = max(worst, off), total + found
+        check_outputs(what, detector, model, pixels)
+    check(total >= 20, f"{detector.name}: {options}: {total} boxes: too few are compared")
+    return worst, total
+
+
+def check_raw(detector, files):
+    """Without the second suppression the model has the same raw outputs."""
+    import numpy as np
+    pixels = np.stack([read_png(f, 3) for f in files[:3]]).astype("uint8")
+    names = ["raw_detection_boxes", "raw_detection_scores", "num_proposals"]
+    whole = run_model(detector.export([*ALL, "export.proposals=true"]), pixels, names)
+    raw = run_model(detector.export([*ALL, "export.nms=false"]), pixels, names)
+    check(all(np.array_equal(a, b) for a, b in zip(whole, raw)),
+          f"{detector.name}: raw outputs depend on export.nms")
+
+
+def check_without_proposals(detector, files):
+    """Compares pictures of which all or some have no proposal."""
+    def absent(threshold):
+        options = [proposals(threshold), detections(0.02)]
+        return check_batches(detector, files, options,
+                             f"proposals above {threshold}")[2].count(0)
+
+    check(absent(0.99999) == len(files), f"{detector.name}: proposals above 0.99999")
+    low, high = 0.0, 1.0
+    for _ in range(12):  # the best scores of pictures differ, so that some threshold divides them
+        middle = (low + high) / 2
+        count = absent(middle)
+        if 0 < count < len(files):
+            print(f"{detector.name}: {count} of {len(files)} pictures without proposals")
+            return
+        low, high = (low, middle) if count else (middle, high)
+    check(False, f"{detector.name}: no batch with and without proposals")
+
+
+def check_net(folder, files, name, more, by_class):
+    detector = Detector(folder, name, more, by_class)
+    worst, total, counts = check_batches(detector, files, ALL, "all proposals")
+    check(total >= 100 and min(counts) > 0, f"{name}: {total} boxes, proposals {counts}")
+    print(f"{name}: {total} boxes in {len(files)} pictures, alone and by threes: corners differ by "
+          f"{worst:.5f} pixels", flush=True)
+    _, total, _ = check_batches(detector, files[:3], [proposals(), detections(0.9999)],
+                                "no detection")
+    check(total == 0, f"{name}: {total} boxes above 0.9999")
+    check_without_proposals(detector, files[:9])
+    for options, shapes in PADDING:
+        worst, total = check_padding(detector, files, options, shapes)
+        print(f"{name}: {options[0]}: {total} boxes: corners differ by {worst:.5f} pixels",
+              flush=True)
+    check_raw(detector, files)
+
+
+def main():
+    packages.find_onnx()
+    import numpy as np
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/net.json", "w") as f:
+            json.dump(CONFIG, f)
+        pumice("dataset", "make", "shapes", f"{folder}/data", f"size={SIDE}", "train=60",
+               "validation=8", "test=8")
+        pumice("dataset", "inspect", f"{folder}/data", "--records", "16", "--pictures",
+               f"{folder}/pictures")
+        files = sorted(glob.glob(f"{folder}/pictures/*.png"))
+        check(len(files) >= 11, f"{len(files)} pictures are too few")
+        write_png(f"{folder}/empty.png", np.full((SIDE, SIDE, 3), 128, "uint8"))
+        files = [f"{folder}/empty.png"] + files[:11]
+        for name, more, by_class in NETS:
+            check_net(folder, files, name, more, by_class)
+
+
+main()
