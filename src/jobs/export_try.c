@@ -1,9 +1,9 @@
 /* export_try: both nets are planned on the CPU, one after the other. Only one set of weights is in
  * memory at a time beside the file.
  *
- * The import does not know all layers that the export writes: suppression, and the crops of a
- * second stage. A net is cut at these layers. What they read is compared. What they compute is
- * taken from the net, as an input of the parts of the model behind them. */
+ * The import does not know all layers that the export writes: suppression, the crops of a second
+ * stage, and the choice of masks. A net is cut at these layers. What they read is compared. What
+ * they compute is taken from the net, as an input of the parts of the model behind them. */
 #include "jobs/export_try.h"
 
 #include <pumice/import.h>
@@ -74,7 +74,8 @@ struct trial {
 /* Suppression also jumps from one box to another at the smallest difference. */
 static bool is_cut(const struct pm_node *n)
 {
-    static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops" };
+    static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops",
+                                         "class_masks" };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(n->layer->name, names[i]) == 0)
@@ -88,15 +89,18 @@ static const struct pm_node *layer_of(const struct pm_node *n)
     return n->output ? n->in[0] : n;
 }
 
-/* Lists the values to compare for this output. */
+/* Lists the values to compare for this output: those that lead to it, and to the masks of
+ * detections, where the net is cut. */
 static void list_values(struct trial *t, struct pm_node *output)
 {
     bool *needed = pm_calloc((size_t)t->net->count, sizeof *needed);
 
     needed[output->index] = true;
+    for (int i = 0; i < t->o->also_count; i++)
+        needed[t->o->also[i]->index] |= is_cut(t->o->also[i]);
     if (!is_cut(output))
         add_known(&t->compared, output);
-    for (int i = output->index; i >= 0; i--) {
+    for (int i = t->net->count - 1; i >= 0; i--) {
         struct pm_node *n = t->net->nodes[i];
         const bool cut = needed[i] && !n->output && is_cut(n);
 

@@ -117,6 +117,26 @@ static void other_nets(void **state)
                           "'{\"share_box_across_classes\":true}'", shared, PM_COUNT(lines));
 }
 
+/* Masks are cropped from the detected boxes, and keep their size in a model that pads pictures. */
+static void masks(void **state)
+{
+    static const char *const lines[] = {
+        "output detection_boxes: float32 [N, 50, 4]", "output detection_scores: float32 [N, 50]",
+        "output detection_classes: float32 [N, 50]",  "output num_detections: float32 [N]",
+        "output detection_masks: float32 [N, 50, 11, 13]",
+        "output raw_detection_boxes: float32 [N, 30, 4, 4]",
+        "output raw_detection_scores: float32 [N, 30, 4]",
+    };
+    static const char head[] =
+        "export.checkpoint=none data.instance_masks=true input.resizer=keep_aspect_ratio "
+        "model.second_stage_box_predictor='{\"predict_instance_masks\":true,"
+        "\"mask_prediction_conv_depth\":8,\"mask_height\":11,\"mask_width\":13}'";
+
+    (void)state;
+    export("masks.onnx", head, lines, PM_COUNT(lines));
+    assert_int_equal(operators(in("masks.onnx"), "GridSample"), 2);
+}
+
 /* The trial compares what follows the net's input, also if the model resizes pictures. */
 static void padding(void **state)
 {
@@ -186,8 +206,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs), cmocka_unit_test(without_suppression),
-        cmocka_unit_test(other_nets), cmocka_unit_test(padding), cmocka_unit_test(notes),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(other_nets), cmocka_unit_test(masks), cmocka_unit_test(padding),
+        cmocka_unit_test(notes), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, setup, drop_world);

@@ -1,8 +1,8 @@
 """Checks that onnxruntime finds the boxes that `pumice predict` finds with detectors of two stages:
-Faster R-CNN with boxes by class and with shared boxes, and R-FCN. Each is trained for a few steps
-and exported with pixels as input. Pictures are given one at a time and three together, some without
-a detection, some or all without a proposal. With resizers that pad, pictures of other shapes are
-given to the model, which resizes and pads them itself.
+Faster R-CNN with boxes by class and with shared boxes, Mask R-CNN, and R-FCN. Each is trained for
+a few steps and exported with pixels as input. Pictures are given one at a time and three together,
+some without a detection, some or all without a proposal. With resizers that pad, pictures of other
+shapes are given to the model, which resizes and pads them itself.
 
     python3 tests/onnx/two_stage_check.py PUMICE FOLDER
 
@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import check, pumice  # noqa: E402
-from detectors import OUTPUTS, compare, run_model  # noqa: E402
+from detectors import OUTPUTS, PIXELS, SCORE, compare, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 SIDE, CLASSES, PROPOSALS, DETECTIONS = 96, 4, 40, 60
@@ -42,6 +42,9 @@ NETS = [
     ("shared boxes, no pool", [PREDICTOR + '{"share_box_across_classes":true}',
                                "model.initial_crop_size=7", "model.maxpool_kernel_size=1",
                                "model.maxpool_stride=1"], False),
+    ("Mask R-CNN", [PREDICTOR + '{"predict_instance_masks":true,"mask_prediction_conv_depth":8,'
+                                '"mask_height":11,"mask_width":13}', "data.instance_masks=true"],
+     True),
     ("R-FCN", [PREDICTOR + '{"type":"rfcn","depth":16}'], True),
 ]
 # Resizers that pad; each with the shapes of pictures that fit into the input.
@@ -70,6 +73,8 @@ class Detector:
 
     def __init__(self, folder, name, more, by_class):
         self.folder, self.name, self.by_class = folder, name, by_class
+        self.masks = any("masks" in m for m in more)
+        self.pixels = 0  # of masks, compared so far
         self.config = os.path.join(folder, "net.json")
         self.more = [f"data.folder={folder}/data", f"run.folder={folder}/{name}", *more]
         pumice("train", self.config, *self.more, proposals())
@@ -112,16 +117,79 @@ def check_outputs(what, detector, model, pixels):
         flat = np.clip(raw[i, :p].reshape(-1, 4), 0, 1)
         for box in boxes[i, :c]:
             check(np.abs(flat - box).max(axis=1).min() < 1e-5, f"{what}: {box} is no raw box")
+    if detector.masks:
+        masks, = run_model(model, pixels, ["detection_masks"])
+        check(masks.shape == (n, DETECTIONS, 11, 13) and masks.dtype == np.float32,
+              f"{what}: masks are {masks.dtype} {masks.shape}")
+        for i in range(n):
+            c = int(count[i])
+            check((masks[i, :c] > 0).all() and (masks[i, :c] < 1).all()
+                  and not masks[i, c:].any(), f"{what}: picture {i}: masks")
     return [int(p) for p in number]
 
 
-def check_detections(what, model, pixels, want):
-    count, boxes, scores, classes = run_model(model, pixels)
-    worst = 0
+def decoded(mask):
+    """A mask in COCO's form as [height, width] of 0 and 1."""
+    import numpy as np
+    runs, value, shift = [], 0, 0
+    for c in mask["counts"]:
+        digit = ord(c) - 48
+        value |= (digit & 31) << shift
+        shift += 5
+        if not digit & 32:
+            value -= (1 << shift) if digit & 16 else 0
+            runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+            value = shift = 0
+    height, width = mask["size"]
+    return np.repeat(np.arange(len(runs)) % 2, runs).reshape(width, height).T
+
+
+def pasted(mask, box, shape):
+    """The probability of each pixel by the rule of TensorFlow's Object Detection API: the mask's
+    corners are those of the box, the first and the last pixel are at 0 and 1. NaN: outside or on
+    the border of the box."""
+    import numpy as np
+    place, inside = [], []
+    for size, cells, low, high in zip(shape, mask.shape, box[:2], box[2:]):
+        part = (np.arange(size) / (size - 1) - low) / (high - low)
+        inside.append((part > 1e-5) & (part < 1 - 1e-5))
+        place.append(np.clip(part, 0, 1) * (cells - 1))
+    (y, x), (top, left) = place, [np.minimum(p.astype(int), n - 2)
+                                  for p, n in zip(place, mask.shape)]
+    fy, fx = (y - top)[:, None], (x - left)[None]
+    top, left = top[:, None], left[None]
+    value = ((1 - fy) * ((1 - fx) * mask[top, left] + fx * mask[top, left + 1])
+             + fy * ((1 - fx) * mask[top + 1, left] + fx * mask[top + 1, left + 1]))
+    return np.where(inside[0][:, None] & inside[1][None], value, np.nan)
+
+
+def check_masks(what, found, shape, boxes, scores, masks):
+    """Compares the masks that predict printed, except pixels within SCORE of the threshold. Returns
+    the number of compared pixels."""
+    import numpy as np
+    compared = 0
+    for w in found:
+        off = np.abs(boxes * (2 * shape) - w["box"]).max(axis=1) + np.abs(scores - w["score"])
+        row = int(off.argmin())
+        if (off < off[row] + PIXELS + SCORE).sum() > 1:  # two detections are alike
+            continue
+        want, value = decoded(w["mask"]), pasted(masks[row], boxes[row].astype(float), shape)
+        sure = np.abs(value - 0.5) > SCORE  # false where value is NaN
+        check(((value > 0.5) == (want == 1))[sure].all(), f"{what}: the mask of {w['box']}")
+        compared += int(sure.sum())
+    return compared
+
+
+def check_detections(what, detector, model, pixels, want):
+    count, boxes, scores, classes, *masks = run_model(
+        model, pixels, OUTPUTS + ["detection_masks"] * detector.masks)
+    worst, shape = 0, pixels.shape[1:3]
     for i, found in enumerate(want):
-        n = int(count[i])
-        worst = max(worst, compare(f"{what}, picture {i}", found, pixels.shape[1:3], boxes[i, :n],
-                                   scores[i, :n], classes[i, :n]))
+        n, name = int(count[i]), f"{what}, picture {i}"
+        worst = max(worst, compare(name, found, shape, boxes[i, :n], scores[i, :n], classes[i, :n]))
+        if detector.masks:
+            detector.pixels += check_masks(name, found, shape, boxes[i, :n], scores[i, :n],
+                                           masks[0][i, :n])
     return worst, int(count.sum())
 
 
@@ -139,7 +207,7 @@ def check_batches(detector, files, options, what):
         for at in range(0, len(files) - size + 1, size):
             part = slice(at, at + size)
             name = f"{detector.name}, {what}, pictures {at} to {at + size - 1}"
-            off, found = check_detections(name, model, pixels[part], want[part])
+            off, found = check_detections(name, detector, model, pixels[part], want[part])
             worst, total = max(worst, off), total + found
             counts += check_outputs(name, detector, model, pixels[part])
     return worst, total, counts
@@ -157,7 +225,8 @@ def check_padding(detector, files, options, shapes):
         pixels = pixels.astype("uint8")[None]
         write_png(cut, pixels[0])
         what = f"{detector.name}, {options[0]}, {shape}"
-        off, found = check_detections(what, model, pixels, detector.predict([cut], options))
+        off, found = check_detections(what, detector, model, pixels,
+                                      detector.predict([cut], options))
         worst, total = max(worst, off), total + found
         check_outputs(what, detector, model, pixels)
     check(total >= 20, f"{detector.name}: {options}: {total} boxes: too few are compared")
@@ -209,6 +278,9 @@ def check_net(folder, files, name, more, by_class):
         print(f"{name}: {options[0]}: {total} boxes: corners differ by {worst:.5f} pixels",
               flush=True)
     check_raw(detector, files)
+    if detector.masks:
+        print(f"{name}: {detector.pixels} pixels of masks are the same", flush=True)
+        check(detector.pixels > 10000, f"{name}: too few pixels of masks")
 
 
 def main():

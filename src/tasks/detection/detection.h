@@ -510,7 +510,8 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. Raw boxes of two
  * stages are those of R regions, [n, R, 4] or [n, R, classes, 4]. Two stages also give
  * proposal_boxes [n, R, 4] with export.proposals, and num_proposals [n] with export.proposals or
- * without export.nms: the regions after these are padding. */
+ * without export.nms: the regions after these are padding. With masks and export.nms also
+ * detection_masks [n, h, w, D], in the graph [n, D, h, w]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

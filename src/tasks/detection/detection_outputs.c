@@ -9,6 +9,7 @@ struct nodes {
     struct pm_detection_heads h;
     struct pm_node *boxes, *scores; /* before suppression */
     struct pm_node *kept;           /* the detections */
+    struct pm_node *masks;          /* of these; NULL: the net predicts none */
     struct pm_node *proposals;      /* of two stages: the layer suppress of the first */
     struct pm_detection_second second;
 };
@@ -75,6 +76,8 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, const struc
         add_export(net, out,
                    pm_net_add(net, "num_detections", n->kept->out[PM_OUT_COUNT], "to_float"));
     }
+    if (n->masks)
+        add_export(net, out, n->masks);
     pm_outputs_add(net, out, n->boxes, PM_PLACES_BOXES);
     add_export(net, out, n->scores);
     if (t->stages == 2)
@@ -141,6 +144,9 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         n.kept = pm_detection_suppress(net, "detection_boxes", &t->post, n.boxes, n.scores,
                                        windows, count);
     PM_TRY(net->error);
+    if (n.kept && t->mask_height > 0)
+        n.masks = pm_detection_masks(net, "detection_masks", maker, t, n.kept);
+    PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
         add_exported(net, out, t, &n);
         return net->error;
@@ -149,9 +155,8 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         pm_outputs_add(net, out, n.kept->out[k], PM_PLACES_NONE);
     if (use == PM_USE_EVAL && t->stages == 2)
         add_stages(net, &n, t, out);
-    if (t->mask_height > 0)
-        pm_outputs_add(net, out, pm_detection_masks(net, "detection_masks", maker, t, n.kept),
-                       PM_PLACES_NONE);
+    if (n.masks)
+        pm_outputs_add(net, out, n.masks, PM_PLACES_NONE);
     if (use == PM_USE_EVAL)
         add_losses(net, &n, t, images->out_shape);
     err = net->error;
