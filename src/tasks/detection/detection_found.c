@@ -25,10 +25,10 @@ struct axis {
 static struct axis axis_of(double low, double high, int size, int cells)
 {
     struct axis a = { .place = pm_malloc((size_t)size * sizeof *a.place) };
-    const double scale = size > 1 ? (double)size / (size - 1) : 0;
 
     for (int i = 0; i < size; i++) {
-        const double at = size > 1 ? i * scale : 0.5; /* a lone pixel is in the middle */
+        /* The last pixel is exactly at the picture's end. A lone one is in the middle. */
+        const double at = size > 1 ? (double)i * size / (size - 1) : 0.5;
         const double part = (at - low) / (high - low);
 
         if (!(part >= 0 && part <= 1))
@@ -50,14 +50,20 @@ static double value(const struct mask *m, int y, int x)
     return (double)m->v[((size_t)y * (size_t)m->width + (size_t)x) * (size_t)m->step];
 }
 
+/* Between equal values it is that value, without rounding: a mask of 0.5 stays at the threshold. */
+static double between(double a, double b, double part)
+{
+    return a + part * (b - a);
+}
+
 static bool is_inside(const struct mask *m, double y, double x)
 {
     const int top = (int)y, left = (int)x;
     const double fy = y - top, fx = x - left;
-    const double upper = (1 - fx) * value(m, top, left) + fx * value(m, top, left + 1);
-    const double lower = (1 - fx) * value(m, top + 1, left) + fx * value(m, top + 1, left + 1);
+    const double upper = between(value(m, top, left), value(m, top, left + 1), fx);
+    const double lower = between(value(m, top + 1, left), value(m, top + 1, left + 1), fx);
 
-    return (1 - fy) * upper + fy * lower > MASK_THRESHOLD;
+    return between(upper, lower, fy) > MASK_THRESHOLD;
 }
 
 /* Appends pixels of one kind; inside: the last run's kind. */
