@@ -1,5 +1,6 @@
 /* loader_private: what the loader's files share. loader.c has the threads, the ring and the
- * caller's side, loader_example.c makes one example, loader_frame.c chooses the frame of a batch.
+ * caller's side, loader_record.c reads a record, loader_example.c makes one example,
+ * loader_frame.c chooses the frame of a batch.
  * `example` is an index in the loader's slice of the batch. */
 #ifndef PM_LOADER_PRIVATE_H
 #define PM_LOADER_PRIVATE_H
@@ -44,7 +45,7 @@ struct pm_loader_worker {
     char where[PM_SLOT_TEXT]; /* the record's name */
 };
 
-/* ---- loader_example.c ------------------------------------------------------------------------ */
+/* ---- loader_record.c ------------------------------------------------------------------------- */
 
 /* Returns how many examples of the slice exist in this step: all, except in the last batch of a
  * pass or of a group. */
@@ -57,6 +58,9 @@ uint64_t pm_loader_record_of(const struct pm_loader *l, uint64_t step, int examp
  * slice. out->where points to w->where. */
 int pm_loader_read(struct pm_loader *l, struct pm_loader_worker *w, uint64_t step, int example,
                    uint64_t record, struct pm_loader_record *out);
+
+/* ---- loader_example.c ------------------------------------------------------------------------ */
+
 /* Makes an example of the slot's batch. If corrupt records are skipped, training takes the next one
  * of the epoch, and evaluation marks the place as empty. PM_EDATA if too many follow each other,
  * and the errors of options.make. */
