@@ -132,7 +132,9 @@ static const struct pm_opt loss[] = {
             "those of the first stage"),
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
-            "device's part, as in the original; with batch, devices of any shares learn the same"),
+            "device's part, as in the original; with batch, devices of any shares learn the same. "
+            "Two stages: only the loss of masks, by each picture's matched boxes, or by those of "
+            "each device's part"),
     PM_BOOL(pm_detection_loss, normalize_by_matches, true,
             "detection: false = do not divide the loss by the number of matched anchors"),
     PM_BOOL(pm_detection_loss, normalize_loc_by_codesize, false,
