@@ -176,9 +176,8 @@ struct pm_task {
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
-    atomic_int *boxes_each;           /* owned: boxes that the second stage gives for a proposal:
-                                       * 1, or one for each class; set when a net for EVAL is
-                                       * built */
+    int boxes_each;                   /* set by settle: boxes that the second stage gives for a
+                                       * proposal: 1, or one for each class */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;

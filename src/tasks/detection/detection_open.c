@@ -52,7 +52,6 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->facts = *facts;
     t->map = facts->data->box_labels;
     t->crowded = pm_calloc(1, sizeof *t->crowded);
-    t->boxes_each = pm_calloc(1, sizeof *t->boxes_each);
     PM_TRY(pm_detection_read_config(facts->config, t));
     PM_TRY(check(t));
     t->mirrored = pm_detection_mirrored(t);
@@ -74,7 +73,6 @@ void pm_detection_close(struct pm_task **t)
         pm_free((*t)->anchors);
         pm_free((*t)->best_scores);
         pm_free((*t)->crowded);
-        pm_free((*t)->boxes_each);
         pm_free((*t)->mirrored);
     }
     pm_free(*t);

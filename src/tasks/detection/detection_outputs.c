@@ -85,12 +85,8 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, const struc
 }
 
 /* Adds what both stages give before suppression, in the order of the outputs of EVAL. */
-static void add_stages(struct pm_net *net, const struct nodes *n, const struct pm_task *t,
-                       struct pm_outputs *out)
+static void add_stages(struct pm_net *net, const struct nodes *n, struct pm_outputs *out)
 {
-    const struct pm_shape boxes = n->boxes->out_shape;
-
-    atomic_store(t->boxes_each, boxes.rank == 4 ? boxes.dim[2] : 1);
     pm_outputs_add(net, out, n->proposals->out[PM_OUT_BOXES], PM_PLACES_NONE);
     pm_outputs_add(net, out, n->proposals->out[PM_OUT_COUNT], PM_PLACES_NONE);
     pm_outputs_add(net, out, n->boxes, PM_PLACES_NONE);
@@ -154,7 +150,7 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     for (int k = PM_OUT_BOXES; k <= PM_OUT_COUNT; k++)
         pm_outputs_add(net, out, n.kept->out[k], PM_PLACES_NONE);
     if (use == PM_USE_EVAL && t->stages == 2)
-        add_stages(net, &n, t, out);
+        add_stages(net, &n, out);
     if (n.masks)
         pm_outputs_add(net, out, n.masks, PM_PLACES_NONE);
     if (use == PM_USE_EVAL)

@@ -185,7 +185,7 @@ static int add_lost(struct pm_score *m, const struct pm_batch *batch, int i,
 {
     const struct pm_detection_truths *truths = batch->host[i];
     const struct pm_task *t = m->task;
-    const int rows = t->proposals.max_total_detections, each = atomic_load(t->boxes_each);
+    const int rows = t->proposals.max_total_detections, each = t->boxes_each;
     const int valid = ((const int32_t *)outputs[PM_OUT_PROPOSAL_COUNT])[i];
     const size_t first = (size_t)i * (size_t)rows, all = (size_t)valid * (size_t)each;
     const float *proposal = (const float *)outputs[PM_OUT_PROPOSALS] + 4 * first;

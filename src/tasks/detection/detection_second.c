@@ -117,8 +117,10 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
     struct pm_net *net = pm_net_create();
     int err = PM_OK;
 
-    if (t->stages == 2)
+    if (t->stages == 2) {
         PM_TRY(build_trial(t, frame, maker, net, &second));
+        t->boxes_each = second.codes->out_shape.dim[1] / pm_detection_code_size(t);
+    }
     if (second.masks) {
         t->mask_height = second.masks->out_shape.dim[1];
         t->mask_width = second.masks->out_shape.dim[2];

@@ -198,7 +198,7 @@ static struct pm_task two_stages_of(const struct setup *s, int boxes_each)
 
     t.stages = 2;
     t.proposals.max_total_detections = PROPOSALS;
-    atomic_store(t.boxes_each, boxes_each);
+    t.boxes_each = boxes_each;
     return t;
 }
 

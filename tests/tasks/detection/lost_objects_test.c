@@ -312,7 +312,7 @@ static struct pm_task two_stages_of(const struct setup *s, int each)
 
     t.stages = 2;
     t.proposals.max_total_detections = WIDE;
-    atomic_store(t.boxes_each, each);
+    t.boxes_each = each;
     return t;
 }
 
