@@ -72,8 +72,7 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'conv2d','filters':13,'kernel':[3,5],'stride':2,'bias':false},"
       "{'name':'c','layer':'conv2d','filters':16,'kernel':1,'activation':'relu6'},"
       "{'name':'d','layer':'conv2d','filters':64,'kernel':3,'dilation':2,'activation':'leaky_relu'}"
-      ","
-      "{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
+      ",{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
       "{'name':'f','layer':'conv2d','filters':6,'kernel':3,'stride':2,'groups':3},"
       "{'name':'g','layer':'conv2d','filters':9,'kernel':1,'activation':'sigmoid'},"
       "{'name':'h','layer':'conv2d','filters':5,'kernel':1,'stride':2,'activation':'tanh'}]" },
@@ -194,8 +193,7 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'fully_connected','units':64,'activation':'relu'},"
       "{'name':'b','layer':'dropout','keep':0.75},"
       "{'name':'c','layer':'fully_connected','units':33,'activation':'tanh'},"
-      "{'name':'d','layer':'dropout'},"
-      "{'name':'e','layer':'fully_connected','units':200}]" },
+      "{'name':'d','layer':'dropout'},{'name':'e','layer':'fully_connected','units':200}]" },
     { "paths", PM_SHAPE4(6, 3, 2, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'drop_path','keep':0.6},"
@@ -242,7 +240,10 @@ static const struct verify_case cases[] = {
       "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s']},"
       "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
       "'max_classes_per_detection':2,'inputs':['d','s']},"
-      "{'name':'each','layer':'suppress','inputs':['d','s']}]", .forward_only = true },
+      "{'name':'each','layer':'suppress','inputs':['d','s']},"
+      "{'name':'m','layer':'crop_and_resize','size':[2,3],'inputs':['images','each','each:3']},"
+      "{'name':'masks','layer':'class_masks','inputs':['m','each:2','each:3']}]",
+      .forward_only = true },
     { "detections_twice", PM_SHAPE4(2, 6, 8, 4), "", false,
       "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"
       "{'name':'s','layer':'reshape','shape':[0,-1,4],'inputs':['images']},"
@@ -291,8 +292,7 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"
       "{'name':'c','layer':'add','inputs':['a','b'],'activation':'relu6','scale':0.3},"
       "{'name':'d','layer':'concat','inputs':['a','b','c']},"
-      "{'name':'e','layer':'multiply','inputs':['a','c']},"
-      "{'name':'f','layer':'global_pool'},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},{'name':'f','layer':'global_pool'},"
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g']}]" },
     { "parts", PM_SHAPE4(2, 5, 6, 3), "", false,
@@ -305,8 +305,7 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'conv2d','filters':7,'kernel':1},"
       "{'name':'c','layer':'add','inputs':['a','b'],'activation':'leaky_relu','slope':0.3},"
       "{'name':'d','layer':'concat','inputs':['a','c'],'axis':1},"
-      "{'name':'e','layer':'multiply','inputs':['a','c']},"
-      "{'name':'f','layer':'global_pool'},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},{'name':'f','layer':'global_pool'},"
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g','b'],'axis':1},"
       "{'name':'i','layer':'pad','pad':[1,2,3,0]},"

@@ -253,9 +253,9 @@ static void make_plan(bool train, const char **outputs, int n)
 
     if (train)
         o.update = update;
-    outputs[n++] = "proposals";
-    outputs[n++] = "proposals:1";
-    outputs[n++] = "proposals:3";
+    outputs[n++] = "proposal_boxes";
+    outputs[n++] = "proposal_boxes:1";
+    outputs[n++] = "proposal_boxes:3";
     outputs[n++] = head(&c.second, "box_codes")->name;
     outputs[n++] = head(&c.second, "box_classes")->name;
     outputs[n++] = features()->name;
@@ -406,10 +406,10 @@ static void compare_proposals(const char *section)
     const int most = (int)option("proposals");
 
     for (int i = 0; i < BATCH; i++)
-        compare_boxes(section, keys, i, ((const int32_t *)output("proposals:3"))[i],
-                      (const float *)output("proposals") + 4 * most * i,
-                      (const float *)output("proposals:1") + most * i, (double[]){ 1, 1 }, pixels,
-                      error);
+        compare_boxes(section, keys, i, ((const int32_t *)output("proposal_boxes:3"))[i],
+                      (const float *)output("proposal_boxes") + 4 * most * i,
+                      (const float *)output("proposal_boxes:1") + most * i,
+                      (double[]){ 1, 1 }, pixels, error);
 }
 
 /* Where fewer proposals can be drawn than there are rows, the layer has no choice: it draws the
@@ -531,7 +531,7 @@ static void evaluation(void **state)
     run();
     compare_proposals("evaluation");
     for (int i = 0; i < BATCH; i++)
-        c.count[i] = ((const int32_t *)output("proposals:3"))[i];
+        c.count[i] = ((const int32_t *)output("proposal_boxes:3"))[i];
     compare_second();
     compare_detections(&out);
     if (has_masks())
