@@ -1,8 +1,8 @@
 /* class_masks: of the masks that a detector predicts for each class, those of the detected class,
  * as probabilities. Inputs: logits [n * D,h,w,C], or [n * D,h,w,1]: the same for all classes;
  * classes I32 [n,D], from 0; count I32 [n], the number of detections of each image. Output:
- * [n,h,w,D], which is [n,D,h,w] in ONNX: the sigmoid; 0 after the last detection, and for a class
- * that does not exist. For evaluation: there is no gradient. */
+ * [n,h,w,D], which is [n,D,h,w] in ONNX: the sigmoid; 0 after the last detection. Classes are 0 to
+ * C - 1. For evaluation: there is no gradient. */
 #include "class_masks.params.h"
 #include "layers/infer.h"
 #include "layers/vmath.h"

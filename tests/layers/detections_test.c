@@ -475,8 +475,6 @@ static const struct check_case masks_cases[] = {
     { "class_masks", "6x3x5x1@-6..6 i32:3x2@0..7 i32:3@0..2" },
     { "class_masks", "3x2x2x2 i32:3x1@0..1 i32:3@1..1" },
     { "class_masks", "4x2x2x2 i32:1x4@0..1 i32:1@0..0" },
-    /* Classes that do not exist. */
-    { "class_masks", "8x2x3x2 i32:2x4@-1..3 i32:2@4..4", .no_onnx = true },
     { "class_masks", "300x15x15x90@-6..6 i32:3x100@0..89 i32:3@50..100", .large = true },
     { 0 },
 };
