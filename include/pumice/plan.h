@@ -163,8 +163,10 @@ struct pm_plan_options {
     int first_example;      /* index of this plan's first example in the whole batch */
     float loss_share;       /* share of the whole batch's loss; micro-batches split it further */
     int micro_batches;      /* >= 1: number of times the net's calls run; gradients are added up */
-    const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL;
-                                 * pm_plan_create copies them */
+    /* Names of nodes whose y is copied out; NULL-terminated or NULL; pm_plan_create copies them. A
+     * plan leaves out the nodes that no output, no loss and, in training, no layer with an update
+     * reads. A plan with none of these has all nodes. */
+    const char *const *outputs;
     enum pm_recompute recompute;
     bool no_copies;         /* no transposed copies of weights, as in plans that save memory */
     size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */

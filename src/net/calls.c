@@ -344,6 +344,7 @@ static bool is_live(const struct pm_calls *c, int variable)
  * own. */
 struct build {
     struct pm_tensor y;
+    bool needed;         /* an output, a loss or an update reads it, perhaps through other nodes */
     bool needs_gradient; /* the node or one of its ancestors has a live variable */
     /* Sum of the gradients of y from the readers so far. No value: no reader so far, or the node's
      * backward calls exist already and have used it. */
@@ -519,15 +520,37 @@ static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b
         }
 }
 
+/* Marks the nodes that the plan has to compute: not the auxiliary heads of an evaluation, nor the
+ * masks of boxes that are only proposals. A plan without outputs and losses computes all. */
+static void mark_needed(const struct pm_calls *c, struct build *b)
+{
+    bool any = false;
+
+    for (int i = c->net->count; i-- > 0;) {
+        const struct pm_node *n = c->net->nodes[i];
+        const bool wanted = n->layer->loss || is_output(c, n->name) ||
+                            (c->options->train && n->layer->update);
+
+        any |= wanted;
+        b[i].needed |= wanted;
+        for (int k = 0; k < n->inputs && b[i].needed; k++)
+            b[n->in[k]->index].needed = true;
+    }
+    for (int i = 0; i < c->net->count; i++)
+        b[i].needed |= !any || c->net->nodes[i]->inputs == 0;
+}
+
 static void build_micro_batch(struct pm_calls *c, struct build *b)
 {
     int count = c->net->count;
 
     for (int i = 0; i < count; i++)
         b[i] = (struct build){ .y = PM_NO_TENSOR, .dy = PM_NO_TENSOR };
+    mark_needed(c, b);
     c->phase = PM_PHASE_FORWARD;
     for (int i = 0; i < count && !c->error; i++)
-        forward_node(c, c->net->nodes[i], b);
+        if (b[i].needed)
+            forward_node(c, c->net->nodes[i], b);
     c->phase = PM_PHASE_BACKWARD;
     for (int i = count; c->options->train && i-- > 0 && !c->error;)
         backward_node(c, c->net->nodes[i], b);

@@ -299,6 +299,59 @@ static void test_shares_by_name(void **state)
     pm_net_destroy(&net);
 }
 
+/* Whether a call of this node is in a plan with these outputs. */
+static bool is_computed(struct pm_net *net, bool train, const char *const *outputs,
+                        const char *name)
+{
+    const struct pm_plan_options o = { .train = train, .loss_share = 1, .micro_batches = 1,
+                                       .outputs = outputs };
+    const struct pm_planned_call *calls;
+    struct pm_variables *variables;
+    struct pm_plan *plan;
+    bool found = false;
+    size_t count;
+
+    check(pm_variables_create(device, net, train, NULL, &variables));
+    check(pm_plan_create(net, device, variables, &o, &plan));
+    calls = pm_plan_calls(plan, &count);
+    for (size_t i = 0; i < count && !found; i++)
+        found = strcmp(calls[i].label, name) == 0;
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&variables);
+    return found;
+}
+
+/* A plan computes only what its outputs and losses read, and in training what has moving averages.
+ * Without both it computes all. */
+static void test_computes_what_is_needed(void **state)
+{
+    static const char *const logits[] = { "logits", NULL }, *const both[] = { "logits", "side",
+                                                                              NULL };
+    struct pm_node *x, *a;
+    struct pm_net *net = start(2, 8, &x);
+
+    (void)state;
+    a = pm_net_add(net, "a", x, "conv2d filters=4 kernel=3");
+    x = pm_net_add(net, "before", a, "conv2d filters=4 kernel=3");
+    pm_net_add(net, "side", x, "batch_norm");
+    pm_net_add(net, "after", pm_net_find(net, "side"), "relu");
+    x = pm_net_add(net, "logits", pm_net_add(net, "mean", a, "global_pool"),
+                   "fully_connected units=3");
+    check(net->error);
+    assert_true(is_computed(net, false, logits, "a") && is_computed(net, false, logits, "logits"));
+    assert_false(is_computed(net, false, logits, "before"));
+    assert_false(is_computed(net, false, logits, "side"));
+    assert_true(is_computed(net, false, both, "before"));
+    assert_false(is_computed(net, false, both, "after"));
+    assert_true(is_computed(net, false, NULL, "after"));
+    add_loss(net, x, 2);
+    assert_true(is_computed(net, false, NULL, "loss"));
+    assert_false(is_computed(net, false, NULL, "before"));
+    assert_true(is_computed(net, true, NULL, "before") && is_computed(net, true, NULL, "side"));
+    assert_false(is_computed(net, true, NULL, "after"));
+    pm_net_destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_recomputed),
         cmocka_unit_test(test_shares_by_name),
+        cmocka_unit_test(test_computes_what_is_needed),
     };
     struct pm_device_info *list;
     size_t count, index;
