@@ -93,16 +93,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
             PM_BUFS(n->xs[LOGITS], n->xs[CLASSES], n->xs[COUNT], n->y));
 }
 
-static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
-{
-    return pm_export_op(g, op, PM_VALUES(a, b));
-}
-
-static const char *reshaped(struct pm_export *g, const char *x, int rank, const int64_t *dim)
-{
-    return op2(g, "Reshape", x, pm_export_integers(g, rank, dim));
-}
-
 /* Returns [n,D,1,1]: whether a detection's index is below the image's count. */
 static const char *valid(const struct pm_node *n, struct pm_export *g)
 {
@@ -115,7 +105,7 @@ static const char *valid(const struct pm_node *n, struct pm_export *g)
         number[i] = i;
     order = pm_export_tensor(g, "order", PM_DTYPE_I32, 4, shape, number);
     pm_free(number);
-    return op2(g, "Less", order, reshaped(g, pm_export_x(g, n, COUNT), 4, column));
+    return pm_export_op2(g, "Less", order, pm_export_view(g, pm_export_x(g, n, COUNT), 4, column));
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
@@ -126,12 +116,12 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const char *of = pm_export_x(g, n, LOGITS), *index; /* [n D,C,h,w] in the graph */
 
     if (x.dim[3] > 1) {
-        index = reshaped(g, pm_export_x(g, n, CLASSES), 4, column);
-        index = op2(g, "Expand", index, pm_export_integers(g, 4, mask));
-        of = op2(g, "GatherElements", of, index);
+        index = pm_export_view(g, pm_export_x(g, n, CLASSES), 4, column);
+        index = pm_export_op2(g, "Expand", index, pm_export_integers(g, 4, mask));
+        of = pm_export_op2(g, "GatherElements", of, index);
         pm_export_int(g, "axis", 1);
     }
-    of = reshaped(g, pm_export_op(g, "Sigmoid", PM_VALUES(of)), 4, y);
+    of = pm_export_view(g, pm_export_op(g, "Sigmoid", PM_VALUES(of)), 4, y);
     return pm_export_op(g, "Where", PM_VALUES(valid(n, g), of, pm_export_number(g, 0)));
 }
 

@@ -5,16 +5,6 @@
 #include "layers/crops.h"
 #include "onnx/export_nodes.h"
 
-static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
-{
-    return pm_export_op(g, op, PM_VALUES(a, b));
-}
-
-static const char *reshaped(struct pm_export *g, const char *x, int rank, const int64_t *dim)
-{
-    return op2(g, "Reshape", x, pm_export_integers(g, rank, dim));
-}
-
 /* Returns [n,R,1]: whether the box is valid and its corners are numbers. */
 static const char *usable(const struct pm_node *n, struct pm_export *g, const char *boxes)
 {
@@ -24,13 +14,13 @@ static const char *usable(const struct pm_node *n, struct pm_export *g, const ch
     const char *is, *order;
     int32_t *number;
 
-    is = op2(g, "LessOrEqual", pm_export_op(g, "Abs", PM_VALUES(boxes)),
-             pm_export_number(g, CROP_MOST));
+    is = pm_export_op2(g, "LessOrEqual", pm_export_op(g, "Abs", PM_VALUES(boxes)),
+                       pm_export_number(g, CROP_MOST));
     is = pm_export_op(g, "Cast", PM_VALUES(is));
     pm_export_int(g, "to", FLOAT);
     is = pm_export_op(g, "ReduceMin", PM_VALUES(is));
     pm_export_ints(g, "axes", PM_INT64S(-1));
-    is = op2(g, "Greater", is, pm_export_number(g, 0));
+    is = pm_export_op2(g, "Greater", is, pm_export_number(g, 0));
     if (n->inputs < 3)
         return is;
     number = pm_malloc((size_t)R * sizeof *number);
@@ -38,9 +28,10 @@ static const char *usable(const struct pm_node *n, struct pm_export *g, const ch
         number[i] = i;
     order = pm_export_tensor(g, "order", PM_DTYPE_I32, 3, shape, number);
     pm_free(number);
-    order = op2(g, "Less", order, op2(g, "Unsqueeze", pm_export_x(g, n, 2),
-                                      pm_export_integers(g, 2, axes)));
-    return op2(g, "And", is, order);
+    order = pm_export_op2(
+        g, "Less", order,
+        pm_export_op2(g, "Unsqueeze", pm_export_x(g, n, 2), pm_export_integers(g, 2, axes)));
+    return pm_export_op2(g, "And", is, order);
 }
 
 struct samples { const char *place, *inside; }; /* [n,R,samples]; place in -1..1 of the map */
@@ -49,19 +40,22 @@ static struct samples samples_of(struct pm_export *g, const char *low, const cha
                                  const char *given, int samples, int bins, int size)
 {
     const char *last = pm_export_number(g, (float)(size - 1));
-    const char *a = op2(g, "Mul", low, last), *b = op2(g, "Mul", high, last), *s, *inside;
+    const char *a = pm_export_op2(g, "Mul", low, last), *b = pm_export_op2(g, "Mul", high, last),
+               *s, *inside;
     float part[PM_CROP_MOST_SIDE];
 
     pm_crops_parts(samples, bins, part);
-    s = op2(g, "Mul", op2(g, "Sub", b, a), pm_export_numbers(g, samples, part));
-    s = op2(g, "Add", a, s);
-    s = op2(g, "Max", op2(g, "Min", s, op2(g, "Max", a, b)), op2(g, "Min", a, b));
-    inside = op2(g, "And", op2(g, "Greater", s, pm_export_number(g, CROP_ABOVE)),
-                 op2(g, "LessOrEqual", s, last));
-    inside = op2(g, "And", inside, given);
+    s = pm_export_op2(g, "Mul", pm_export_op2(g, "Sub", b, a), pm_export_numbers(g, samples, part));
+    s = pm_export_op2(g, "Add", a, s);
+    s = pm_export_op2(g, "Max", pm_export_op2(g, "Min", s, pm_export_op2(g, "Max", a, b)),
+                      pm_export_op2(g, "Min", a, b));
+    inside =
+        pm_export_op2(g, "And", pm_export_op2(g, "Greater", s, pm_export_number(g, CROP_ABOVE)),
+                      pm_export_op2(g, "LessOrEqual", s, last));
+    inside = pm_export_op2(g, "And", inside, given);
     s = pm_export_op(g, "Where", PM_VALUES(inside, s, pm_export_number(g, 0)));
-    s = op2(g, "Mul", s, pm_export_number(g, size > 1 ? 2 / (float)(size - 1) : 0));
-    return (struct samples){ op2(g, "Sub", s, pm_export_number(g, 1)), inside };
+    s = pm_export_op2(g, "Mul", s, pm_export_number(g, size > 1 ? 2 / (float)(size - 1) : 0));
+    return (struct samples){ pm_export_op2(g, "Sub", s, pm_export_number(g, 1)), inside };
 }
 
 /* Gives [n,R,samples] six axes: image, row and column of bins, box, row and column of samples. */
@@ -71,7 +65,7 @@ static const char *spread(struct pm_export *g, const char *x, const struct crop_
     const int64_t rows[] = { -1, p->per_image, p->bins_h, 1, p->rows / p->bins_h, 1 };
     const int64_t cols[] = { -1, p->per_image, 1, p->bins_w, 1, p->cols / p->bins_w };
 
-    x = reshaped(g, x, 6, column ? cols : rows);
+    x = pm_export_view(g, x, 6, column ? cols : rows);
     x = pm_export_op(g, "Transpose", PM_VALUES(x));
     pm_export_ints(g, "perm", PM_INT64S(0, 2, 3, 1, 4, 5));
     return x;
@@ -96,16 +90,19 @@ const char *pm_crops_onnx(const struct pm_node *n, struct pm_export *g,
 
     const char *at[] = { spread(g, col.place, p, true), spread(g, row.place, p, false) };
     for (int i = 0; i < 2; i++)
-        at[i] = op2(g, "Expand", op2(g, "Unsqueeze", at[i], pm_export_integers(g, 1, &six)),
-                    pm_export_integers(g, 7, full));
-    y = op2(g, "Concat", at[0], at[1]);
+        at[i] = pm_export_op2(g, "Expand",
+                              pm_export_op2(g, "Unsqueeze", at[i], pm_export_integers(g, 1, &six)),
+                              pm_export_integers(g, 7, full));
+    y = pm_export_op2(g, "Concat", at[0], at[1]);
     pm_export_int(g, "axis", 6);
-    y = reshaped(g, y, 4, grid);
-    y = op2(g, "GridSample", p->bins_h * p->bins_w > 1 ? reshaped(g, x, 4, map) : x, y);
+    y = pm_export_view(g, y, 4, grid);
+    y = pm_export_op2(g, "GridSample", p->bins_h * p->bins_w > 1 ? pm_export_view(g, x, 4, map) : x,
+                      y);
     pm_export_text(g, "mode", "bilinear");
     pm_export_text(g, "padding_mode", "border");
     pm_export_int(g, "align_corners", 1);
-    row.inside = op2(g, "And", spread(g, row.inside, p, false), spread(g, col.inside, p, true));
-    return pm_export_op(g, "Where", PM_VALUES(reshaped(g, row.inside, 4, mask), y,
-                                              pm_export_number(g, 0)));
+    row.inside =
+        pm_export_op2(g, "And", spread(g, row.inside, p, false), spread(g, col.inside, p, true));
+    return pm_export_op(
+        g, "Where", PM_VALUES(pm_export_view(g, row.inside, 4, mask), y, pm_export_number(g, 0)));
 }

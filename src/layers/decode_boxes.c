@@ -210,18 +210,13 @@ static void halves(struct pm_export *g, const char *x, int first, int second, co
     pm_export_int(g, "axis", -1);
 }
 
-static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
-{
-    return pm_export_op(g, op, PM_VALUES(a, b));
-}
-
 /* exp(min(code / scale, PM_BOX_MOST_LOG)) * side. */
 static const char *grown(struct pm_export *g, const char *code, const char *scale,
                          const char *side)
 {
-    code = op2(g, "Div", code, scale);
-    code = op2(g, "Min", code, pm_export_number(g, PM_BOX_MOST_LOG));
-    return op2(g, "Mul", pm_export_op(g, "Exp", PM_VALUES(code)), side);
+    code = pm_export_op2(g, "Div", code, scale);
+    code = pm_export_op2(g, "Min", code, pm_export_number(g, PM_BOX_MOST_LOG));
+    return pm_export_op2(g, "Mul", pm_export_op(g, "Exp", PM_VALUES(code)), side);
 }
 
 /* Joins two values along the last axis. */
@@ -239,13 +234,13 @@ static const char *decoded_corners(struct pm_export *g, const struct pm_box_code
 {
     const char *corner[2], *side;
 
-    codes = op2(g, "Mul", codes, pm_export_number(g, coder->scales[0]));
+    codes = pm_export_op2(g, "Mul", codes, pm_export_number(g, coder->scales[0]));
     if (coder->kind == PM_CODER_CORNERS) {
         halves(g, anchors, 2, 2, corner);
-        side = op2(g, "Sub", corner[1], corner[0]);
-        codes = op2(g, "Mul", codes, joined(g, side, side));
+        side = pm_export_op2(g, "Sub", corner[1], corner[0]);
+        codes = pm_export_op2(g, "Mul", codes, joined(g, side, side));
     }
-    return op2(g, "Add", codes, anchors);
+    return pm_export_op2(g, "Add", codes, anchors);
 }
 
 static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder, const char *codes,
@@ -258,20 +253,20 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
         return decoded_corners(g, coder, codes, anchors);
     halves(g, anchors, 2, 2, corner);
     halves(g, codes, 2, square ? 1 : 2, code);
-    side = op2(g, "Sub", corner[1], corner[0]);
-    middle = op2(g, "Add", corner[0], op2(g, "Div", side, two));
+    side = pm_export_op2(g, "Sub", corner[1], corner[0]);
+    middle = pm_export_op2(g, "Add", corner[0], pm_export_op2(g, "Div", side, two));
     if (square) {
         const char *sides[2];
 
         halves(g, side, 1, 1, sides);
-        side = pm_export_op(g, "Sqrt", PM_VALUES(op2(g, "Mul", sides[0], sides[1])));
+        side = pm_export_op(g, "Sqrt", PM_VALUES(pm_export_op2(g, "Mul", sides[0], sides[1])));
     }
-    code[0] = op2(g, "Div", code[0], pm_export_numbers(g, 2, coder->scales));
-    middle = op2(g, "Add", op2(g, "Mul", code[0], side), middle);
+    code[0] = pm_export_op2(g, "Div", code[0], pm_export_numbers(g, 2, coder->scales));
+    middle = pm_export_op2(g, "Add", pm_export_op2(g, "Mul", code[0], side), middle);
     half = grown(g, code[1], pm_export_numbers(g, square ? 1 : 2, coder->scales + 2), side);
-    half = op2(g, "Div", half, two);
-    corner[0] = op2(g, "Sub", middle, half);
-    corner[1] = op2(g, "Add", middle, half);
+    half = pm_export_op2(g, "Div", half, two);
+    corner[0] = pm_export_op2(g, "Sub", middle, half);
+    corner[1] = pm_export_op2(g, "Add", middle, half);
     return joined(g, corner[0], corner[1]);
 }
 
@@ -284,9 +279,10 @@ static const char *rows_onnx(const struct pm_node *n, struct pm_export *g, int s
     const char *codes = pm_export_x(g, n, 0);
 
     if (y.rank == 3)
-        return op2(g, "Reshape", codes, pm_export_integers(g, PM_INT64S(-1, b.dim[1], size)));
-    *boxes = op2(g, "Unsqueeze", *boxes, pm_export_integers(g, 1, &axis));
-    return op2(g, "Reshape", codes, pm_export_integers(g, 4, shape));
+        return pm_export_op2(g, "Reshape", codes,
+                             pm_export_integers(g, PM_INT64S(-1, b.dim[1], size)));
+    *boxes = pm_export_op2(g, "Unsqueeze", *boxes, pm_export_integers(g, 1, &axis));
+    return pm_export_op2(g, "Reshape", codes, pm_export_integers(g, 4, shape));
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)

@@ -198,11 +198,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 enum { FLOAT = 1, INT32 = 6, INT64 = 7 }; /* values of TensorProto.DataType */
 
-static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
-{
-    return pm_export_op(g, op, PM_VALUES(a, b));
-}
-
 static const char *cast(struct pm_export *g, const char *x, int type)
 {
     x = pm_export_op(g, "Cast", PM_VALUES(x));
@@ -219,7 +214,7 @@ static const char *swapped(struct pm_export *g, const char *x)
 
 static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
 {
-    return op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
+    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
 }
 
 static const char *integer(struct pm_export *g, int64_t v)
@@ -247,9 +242,9 @@ static const char *without_padding(const struct pm_node *n, struct pm_export *g,
     place = pm_malloc((size_t)boxes * sizeof *place);
     for (int i = 0; i < boxes; i++)
         place[i] = i;
-    is = op2(g, "Less", pm_export_integers(g, boxes, place),
-             op2(g, "Unsqueeze", cast(g, pm_export_x(g, n, count), INT64),
-                 pm_export_integers(g, 2, axes)));
+    is = pm_export_op2(g, "Less", pm_export_integers(g, boxes, place),
+                       pm_export_op2(g, "Unsqueeze", cast(g, pm_export_x(g, n, count), INT64),
+                                     pm_export_integers(g, 2, axes)));
     pm_free(place);
     return masked(g, is, scores, pm_export_number(g, LOWEST));
 }
@@ -276,21 +271,24 @@ static const char *kept_scores(const struct pm_node *n, struct pm_export *g, con
     const char *chosen, *values, *shape;
 
     if (by_class(n)) {
-        boxes = op2(g, "Reshape", boxes, pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
-        scores = op2(g, "Reshape", scores, pm_export_integers(g, PM_INT64S(-1, 1, x.dim[1])));
+        boxes =
+            pm_export_op2(g, "Reshape", boxes, pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
+        scores =
+            pm_export_op2(g, "Reshape", scores, pm_export_integers(g, PM_INT64S(-1, 1, x.dim[1])));
     }
     shape = pm_export_op(g, "Shape", PM_VALUES(scores));
     chosen = pm_export_op(g, "NonMaxSuppression",
                           PM_VALUES(boxes, scores, integer(g, most),
                                     pm_export_numbers(g, 1, &cfg->iou_threshold),
                                     pm_export_numbers(g, 1, &cfg->score_threshold)));
-    values = op2(g, "GatherND", scores, chosen);
-    scores = pm_export_op(g, "ScatterND",
-                          PM_VALUES(op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape),
-                                    chosen, values));
+    values = pm_export_op2(g, "GatherND", scores, chosen);
+    scores =
+        pm_export_op(g, "ScatterND",
+                     PM_VALUES(pm_export_op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape),
+                               chosen, values));
     if (by_class(n))
-        scores = op2(g, "Reshape", scores,
-                     pm_export_integers(g, PM_INT64S(-1, x.dim[2], x.dim[1])));
+        scores = pm_export_op2(g, "Reshape", scores,
+                               pm_export_integers(g, PM_INT64S(-1, x.dim[2], x.dim[1])));
     return scores;
 }
 
@@ -305,7 +303,7 @@ static void window_corners(const struct pm_node *n, struct pm_export *g, const c
                                    pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
     for (int k = 0; k < 2; k++) {
-        out[k] = op2(g, "Concat", corner[k], corner[k]);
+        out[k] = pm_export_op2(g, "Concat", corner[k], corner[k]);
         pm_export_int(g, "axis", -1);
     }
 }
@@ -316,10 +314,10 @@ static const char *clip(struct pm_export *g, const char *boxes, const char *cons
     const char *zero = pm_export_number(g, 0), *part;
 
     if (corner)
-        return op2(g, "Max", op2(g, "Min", boxes, corner[1]), corner[0]);
+        return pm_export_op2(g, "Max", pm_export_op2(g, "Min", boxes, corner[1]), corner[0]);
     part = pm_export_frame_part(g);
     if (part)
-        return op2(g, "Max", op2(g, "Min", boxes, part), zero);
+        return pm_export_op2(g, "Max", pm_export_op2(g, "Min", boxes, part), zero);
     return pm_export_op(g, "Clip", PM_VALUES(boxes, zero, pm_export_number(g, 1)));
 }
 
@@ -331,10 +329,10 @@ static const char *have_area(struct pm_export *g, const char *boxes)
 
     pm_export_op_outputs(g, "Split", PM_VALUES(boxes, pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
-    above = cast(g, op2(g, "Greater", corner[1], corner[0]), FLOAT);
+    above = cast(g, pm_export_op2(g, "Greater", corner[1], corner[0]), FLOAT);
     above = pm_export_op(g, "ReduceMin", PM_VALUES(above));
     pm_export_ints(g, "axes", PM_INT64S(-1));
-    return swapped(g, op2(g, "Greater", above, pm_export_number(g, 0)));
+    return swapped(g, pm_export_op2(g, "Greater", above, pm_export_number(g, 0)));
 }
 
 /* Adds rows of 0 after the first `rows`, up to max_total_detections. */
@@ -345,7 +343,7 @@ static const char *padded(const struct pm_node *n, struct pm_export *g, const ch
     int64_t pads[6] = { 0 };
 
     pads[rank + 1] = missing;
-    return missing == 0 ? x : op2(g, "Pad", x, pm_export_integers(g, 2 * rank, pads));
+    return missing == 0 ? x : pm_export_op2(g, "Pad", x, pm_export_integers(g, 2 * rank, pads));
 }
 
 /* The classes of the boxes `anchor`: the lists, or the best of each box. */
@@ -356,7 +354,7 @@ static const char *classes_of(const struct pm_node *n, struct pm_export *g, cons
     const char *best;
 
     if (!cfg->use_class_agnostic_nms)
-        return op2(g, "Div", place, integer(g, n->in[0]->out_shape.dim[1]));
+        return pm_export_op2(g, "Div", place, integer(g, n->in[0]->out_shape.dim[1]));
     best = pm_export_op(g, "ArgMax", PM_VALUES(pm_export_x(g, n, 1)));
     pm_export_int(g, "axis", 2);
     pm_export_int(g, "keepdims", 0);
@@ -388,22 +386,23 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     }
     y = kept_scores(n, g, clipped, without_padding(n, g, swapped(g, scores)));
     if (by_class(n)) /* [n,K N,4], a row for each entry of y */
-        clipped = op2(g, "Reshape", clipped, pm_export_integers(g, PM_INT64S(0, all, 4)));
+        clipped = pm_export_op2(g, "Reshape", clipped, pm_export_integers(g, PM_INT64S(0, all, 4)));
     if (windows)
         window_corners(n, g, corner);
     clipped = clip(g, clipped, windows ? corner : NULL);
     is = have_area(g, clipped); /* [n,1,N], or [n,1,K N] */
     if (by_class(n))
-        y = op2(g, "Reshape", y, pm_export_integers(g, PM_INT64S(0, 1, all)));
+        y = pm_export_op2(g, "Reshape", y, pm_export_integers(g, PM_INT64S(0, 1, all)));
     y = masked(g, is, y, pm_export_number(g, LOWEST));
-    y = op2(g, "Reshape", y, pm_export_integers(g, 2, flat));
+    y = pm_export_op2(g, "Reshape", y, pm_export_integers(g, 2, flat));
     pm_export_op_outputs(g, "TopK", PM_VALUES(y, integer(g, rows)), 2, top);
-    is = op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
-    anchor = op2(g, "Mod", top[1], integer(g, boxes));
-    y = op2(g, "GatherND", clipped, unsqueezed(g, by_class(n) ? top[1] : anchor, 2));
+    is = pm_export_op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
+    anchor = pm_export_op2(g, "Mod", top[1], integer(g, boxes));
+    y = pm_export_op2(g, "GatherND", clipped, unsqueezed(g, by_class(n) ? top[1] : anchor, 2));
     pm_export_int(g, "batch_dims", 1);
     if (windows && cfg->change_coordinate_frame)
-        y = op2(g, "Div", op2(g, "Sub", y, corner[0]), op2(g, "Sub", corner[1], corner[0]));
+        y = pm_export_op2(g, "Div", pm_export_op2(g, "Sub", y, corner[0]),
+                          pm_export_op2(g, "Sub", corner[1], corner[0]));
     y = padded(n, g, masked(g, unsqueezed(g, is, 2), y, pm_export_number(g, 0)), 3, rows);
 
     top[0] = masked(g, is, top[0], pm_export_number(g, 0));
@@ -412,7 +411,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     pm_export_output(g, n, 2, padded(n, g, cast(g, top[1], INT32), 2, rows));
     anchor = masked(g, is, anchor, integer(g, 0));
     pm_export_output(g, n, 4, padded(n, g, cast(g, anchor, INT32), 2, rows));
-    is = op2(g, "ReduceSum", cast(g, is, INT64), pm_export_integers(g, 1, &axis));
+    is = pm_export_op2(g, "ReduceSum", cast(g, is, INT64), pm_export_integers(g, 1, &axis));
     pm_export_int(g, "keepdims", 0);
     pm_export_output(g, n, 3, cast(g, is, INT32));
     return y;

@@ -55,11 +55,6 @@ static const char *op1(struct pm_export *g, const char *op, const char *x)
     return pm_export_op(g, op, PM_VALUES(x));
 }
 
-static const char *op2(struct pm_export *g, const char *op, const char *a, const char *b)
-{
-    return pm_export_op(g, op, PM_VALUES(a, b));
-}
-
 /* PM_FRAME_RATIO: the sides after resizing, as floats. s: the input's shape. */
 static const char *by_ratio(struct pm_export *g, const char *sides, struct pm_shape s)
 {
@@ -68,17 +63,19 @@ static const char *by_ratio(struct pm_export *g, const char *sides, struct pm_sh
     const char *scale, *longer, *most;
 
     if (f->min)
-        scale = op2(g, "Div", pm_export_number(g, (float)f->min), op1(g, "ReduceMin", sides));
+        scale =
+            pm_export_op2(g, "Div", pm_export_number(g, (float)f->min), op1(g, "ReduceMin", sides));
     else
-        scale = op1(g, "ReduceMin", op2(g, "Div", pm_export_numbers(g, 2, input), sides));
+        scale = op1(g, "ReduceMin", pm_export_op2(g, "Div", pm_export_numbers(g, 2, input), sides));
     if (f->max) {
         longer = op1(g, "ReduceMax", sides), most = pm_export_number(g, (float)f->max);
         scale = pm_export_op(
             g, "Where",
-            PM_VALUES(op2(g, "Greater", op1(g, "Round", op2(g, "Mul", longer, scale)), most),
-                      op2(g, "Div", most, longer), scale));
+            PM_VALUES(pm_export_op2(g, "Greater",
+                                    op1(g, "Round", pm_export_op2(g, "Mul", longer, scale)), most),
+                      pm_export_op2(g, "Div", most, longer), scale));
     }
-    return op1(g, "Round", op2(g, "Mul", sides, scale));
+    return op1(g, "Round", pm_export_op2(g, "Mul", sides, scale));
 }
 
 /* PM_FRAME_SHRINK and PM_FRAME_ENLARGE: the same. */
@@ -88,8 +85,9 @@ static const char *by_threshold(struct pm_export *g, const char *sides)
     const bool shrink = f->rule == PM_FRAME_SHRINK;
     const char *from = op1(g, shrink ? "ReduceMax" : "ReduceMin", sides);
     const char *to = pm_export_number(g, (float)f->min);
-    const char *changes = op2(g, shrink ? "Greater" : "Less", from, to);
-    const char *scaled = op1(g, "Floor", op2(g, "Mul", sides, op2(g, "Div", to, from)));
+    const char *changes = pm_export_op2(g, shrink ? "Greater" : "Less", from, to);
+    const char *scaled =
+        op1(g, "Floor", pm_export_op2(g, "Mul", sides, pm_export_op2(g, "Div", to, from)));
 
     return pm_export_op(g, "Where", PM_VALUES(changes, scaled, sides));
 }
@@ -102,7 +100,7 @@ static const char *resized_size(struct pm_export *g, struct pm_shape s)
 
     if (f->rule != PM_FRAME_RANGE) {
         up = f->rule == PM_FRAME_RATIO ? by_ratio(g, sides, s) : by_threshold(g, sides);
-        return cast(g, op2(g, "Max", up, pm_export_number(g, 1)), INT64);
+        return cast(g, pm_export_op2(g, "Max", up, pm_export_number(g, 1)), INT64);
     }
     up = scaled(g, sides, "ReduceMin", f->min);
     const int most = f->max && f->factor ? f->max - (f->max - 1) % f->factor : f->max;
@@ -198,8 +196,8 @@ const char *pm_export_frame_part(struct pm_export *g)
 
     if (!g->options.frame || g->framed_part)
         return g->framed_part;
-    part = op2(g, "Div", cast(g, g->framed_size, FLOAT), pm_export_numbers(g, 2, input));
-    g->framed_part = op2(g, "Concat", part, part);
+    part = pm_export_op2(g, "Div", cast(g, g->framed_size, FLOAT), pm_export_numbers(g, 2, input));
+    g->framed_part = pm_export_op2(g, "Concat", part, part);
     pm_export_int(g, "axis", 0);
     return g->framed_part;
 }
@@ -208,7 +206,7 @@ const char *pm_export_frame_boxes(struct pm_export *g, const char *x)
 {
     const char *part = pm_export_frame_part(g);
 
-    return part ? op2(g, "Div", x, part) : x;
+    return part ? pm_export_op2(g, "Div", x, part) : x;
 }
 
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x)

@@ -59,6 +59,16 @@ const char *pm_export_op(struct pm_export *g, const char *op, const char *const 
     return out[0];
 }
 
+const char *pm_export_op2(struct pm_export *g, const char *op, const char *a, const char *b)
+{
+    return pm_export_op(g, op, PM_VALUES(a, b));
+}
+
+const char *pm_export_view(struct pm_export *g, const char *x, int rank, const int64_t *dim)
+{
+    return pm_export_op2(g, "Reshape", x, pm_export_integers(g, rank, dim));
+}
+
 void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
                           const char **out)
 {

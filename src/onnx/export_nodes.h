@@ -20,6 +20,11 @@ const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int 
  * (absent). Attributes set afterwards belong to this operator. */
 #define PM_VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 const char *pm_export_op(struct pm_export *g, const char *op, const char *const *in);
+/* The same for an operator with two inputs. */
+const char *pm_export_op2(struct pm_export *g, const char *op, const char *a, const char *b);
+/* Appends Reshape to these constant sizes, in the graph's order of axes; 0 keeps the input's size,
+ * one -1 is inferred. */
+const char *pm_export_view(struct pm_export *g, const char *x, int rank, const int64_t *dim);
 /* Like pm_export_op, for an operator with count outputs, whose names are stored in out. */
 void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
                           const char **out);
