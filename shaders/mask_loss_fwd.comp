@@ -19,26 +19,19 @@ layout(push_constant, scalar) uniform Push {
     mask_loss_params p;
 };
 #include "lib/mask_loss.glsl"
-const int BACKGROUND = -1, UNKNOWN = -2, PADDING = -2;
+#include "lib/target_class.glsl"
+const int BACKGROUND = -1, UNKNOWN = -2; /* channels */
+const int PADDING = -2;                  /* a match */
 
 int channel_of(uint truth)
 {
-    int found = 0;
-
     if (p.c == 1)
         return 0;
-    if (p.labels == 0) {
-        found = classes.v[truth];
-        return found >= 0 && found < p.c ? found : UNKNOWN;
-    }
-    uint at = truth * uint(p.labels);
+    if (p.labels > 0)
+        return target_class(truth * uint(p.labels), p.labels, p.c);
+    int own = classes.v[truth];
 
-    for (int i = 1; i < p.labels; i++)
-        if (intBitsToFloat(classes.v[at + uint(i)]) > intBitsToFloat(classes.v[at + uint(found)]))
-            found = i;
-    if (p.labels == p.c && !(intBitsToFloat(classes.v[at + uint(found)]) > 0.0))
-        return BACKGROUND;
-    return found - (p.labels - p.c);
+    return own >= 0 && own < p.c ? own : UNKNOWN;
 }
 
 /* Returns the sum of the cross entropies of the lane's pixels. */

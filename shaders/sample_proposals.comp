@@ -78,11 +78,14 @@ uint kind_of(uint image, vec4 box)
 void match_and_draw(uint at, uint all)
 {
     uint image = at / uint(p.candidates), i = at % uint(p.candidates);
+
+    work.v[at] = is_candidate(image, i) ? kind_of(image, candidate_box(image, i)) : SAMPLE_ABSENT;
+    if (p.positives < 0)
+        return; /* nothing is drawn */
     uvec4 words = pm_random(uvec2(step.seed_low, step.seed_high),
                             uvec2(p.stream_low, p.stream_high), step.step,
                             uint(p.first_example) + image, i / 4);
 
-    work.v[at] = is_candidate(image, i) ? kind_of(image, candidate_box(image, i)) : SAMPLE_ABSENT;
     work.v[all + at] = words[i % 4];
 }
 
@@ -90,12 +93,13 @@ void match_and_draw(uint at, uint all)
 void choose(uint at, uint all)
 {
     uint first = at - at % uint(p.candidates), kind = min(work.v[at], uint(SAMPLE_MATCHED));
-    uint word = work.v[all + at], before = 0, positives = 0;
 
     if (p.positives < 0) {
         work.v[2 * all + at] = is_candidate(at / uint(p.candidates), at - first) ? 1 : 0;
         return;
     }
+    uint word = work.v[all + at], before = 0, positives = 0;
+
     for (uint j = first; j < first + uint(p.candidates); j++) {
         uint other = min(work.v[j], uint(SAMPLE_MATCHED)), its = work.v[all + j];
 
@@ -107,19 +111,17 @@ void choose(uint at, uint all)
     work.v[2 * all + at] = kind != SAMPLE_ABSENT && before < most ? 1 : 0;
 }
 
-/* Counts the chosen candidates of an image. */
+/* Counts the chosen candidates of an image by kind. */
 void write_numbers(uint image, uint all)
 {
-    uint first = image * uint(p.candidates), positives = 0, negatives = 0, chosen = 0;
+    uint first = image * uint(p.candidates), positives = 0, negatives = 0;
 
     for (uint i = 0; i < uint(p.candidates); i++) {
         uint is = work.v[2 * all + first + i], kind = work.v[first + i];
 
-        chosen += is;
         positives += kind >= SAMPLE_MATCHED ? is : 0;
         negatives += kind == SAMPLE_BACKGROUND ? is : 0;
     }
-    y_count.v[image] = int(chosen);
     y_positives.v[image] = float(positives);
     y_negatives.v[image] = float(negatives);
 }
@@ -142,8 +144,10 @@ void write_row(uint row, uint all)
     for (uint k = 0; k < 4; k++)
         boxes.v[4 * row + k] = box[k];
     matches.v[row] = r < chosen ? int(work.v[first + found]) - SAMPLE_MATCHED : -2;
-    if (r == 0)
+    if (r == 0) {
+        y_count.v[image] = int(chosen);
         write_numbers(image, all);
+    }
 }
 
 void main()

@@ -18,7 +18,8 @@
  * Batch statistics are then those of the valid rows' values: n is their number, the sums run over
  * them. Padded rows are not read; their y, dx and dresidual are 0. If no row is valid, y and all
  * gradients are 0 and the moving averages stay. With moving averages (evaluation, frozen) count has
- * no effect: padded rows are computed like others. The ONNX export ignores it, too. */
+ * no effect: padded rows are computed like others, also in ONNX. An ONNX graph for training is
+ * refused. */
 #include <pumice/layer.h>
 
 #include "layers/activation.h"
@@ -63,23 +64,14 @@ static struct places places_of(const struct batch_norm_cfg *cfg)
 
 /* ---- inputs ---------------------------------------------------------------------------- */
 
-/* The number of an optional input; -1: absent. Their types differ. */
-static int optional_input(const struct pm_node *n, enum pm_type type)
-{
-    for (int i = 1; i < n->inputs; i++)
-        if (n->in[i]->out_type == type)
-            return i;
-    return -1;
-}
-
 static int residual_input(const struct pm_node *n)
 {
-    return optional_input(n, PM_F32);
+    return pm_optional_input(n, 1, PM_F32);
 }
 
 static int count_input(const struct pm_node *n)
 {
-    return optional_input(n, PM_I32);
+    return pm_optional_input(n, 1, PM_I32);
 }
 
 static int check_optional(const struct pm_node *n)
@@ -373,8 +365,11 @@ static const char *normalised(const struct pm_node *n, struct pm_export *g, cons
     const struct batch_norm_cfg *cfg = n->cfg;
     const struct places w = places_of(cfg);
 
-    if (pm_export_is_training(g) && !cfg->frozen)
+    if (pm_export_is_training(g) && !cfg->frozen) {
+        if (count_input(n) >= 0)
+            pm_export_refuse(g, "in training it counts only valid rows: remove export.training");
         return batch_normalised(n, g, x, rank);
+    }
     x = pm_export_op(g, "BatchNormalization",
                      PM_VALUES(x, channel_values(g, n, w.gamma, 1), channel_values(g, n, w.beta, 0),
                                pm_export_variable(g, n, w.mean),

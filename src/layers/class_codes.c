@@ -10,22 +10,15 @@ static int class_of(const struct pm_args *a, size_t row)
     const struct class_codes_params *p = a->params;
     const int g = ((const int *)a->buf[1])[row];
     const size_t truth = row / (size_t)p->per * (size_t)p->m + (size_t)g;
-    int found = 0;
+    int own;
 
     if (g < 0 || g >= p->m)
         return -1;
-    if (p->labels) {
-        const float *labels = (const float *)a->buf[2] + truth * (size_t)p->labels;
-
-        for (int i = 1; i < p->labels; i++)
-            if (labels[i] > labels[found])
-                found = i;
-        if (p->labels == p->classes && !(labels[found] > 0))
-            return -1; /* the background, whose target is 0, is the first of the largest */
-        return found - (p->labels - p->classes);
-    }
-    found = ((const int *)a->buf[2])[truth];
-    return found < p->classes ? found : -1;
+    if (p->labels)
+        return pm_target_class((const float *)a->buf[2] + truth * (size_t)p->labels, p->labels,
+                               p->classes);
+    own = ((const int *)a->buf[2])[truth];
+    return own < p->classes ? own : -1;
 }
 
 static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)

@@ -1,11 +1,11 @@
-/* class_masks: of the masks that a detector predicts for each class, those of the detected class,
- * as probabilities. Inputs: logits [n * D,h,w,C], or [n * D,h,w,1]: the same for all classes;
- * classes I32 [n,D], from 0; count I32 [n], the number of detections of each image. Output:
- * [n,h,w,D], which is [n,D,h,w] in ONNX: the sigmoid; 0 after the last detection. Classes are 0 to
- * C - 1. For evaluation: there is no gradient. */
+/* class_masks: selects for each detection the mask of its class and returns it as probabilities.
+ * Inputs: logits [n * D,h,w,C], or [n * D,h,w,1]: the same for all classes; classes I32 [n,D], 0 to
+ * C - 1; count I32 [n], the number of detections of each image. Output: [n,h,w,D], which is
+ * [n,D,h,w] in ONNX: the sigmoid; 0 after the last detection. For evaluation: there is no
+ * gradient. */
 #include "class_masks.params.h"
+#include "layers/activation.h"
 #include "layers/infer.h"
-#include "layers/vmath.h"
 #include "onnx/export_nodes.h"
 
 enum { LOGITS, CLASSES, COUNT };
@@ -29,7 +29,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
             const size_t at = ((image * per + d) * pixels + i % pixels) * c;
 
             y[i * per + d] = (int)d < count && k >= 0 && k < p->c
-                                 ? 1 / (1 + pm_expf(-((const float *)a->buf[0])[at + (size_t)k]))
+                                 ? pm_sigmoid(((const float *)a->buf[0])[at + (size_t)k])
                                  : 0;
         }
     }

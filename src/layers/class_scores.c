@@ -158,7 +158,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const char *x = pm_levels_onnx(n, g, 0, levels_of(n), cfg->classes + cfg->background);
 
     if (cfg->prune_outside)
-        pm_export_refuse(g, "it drops scores as only training does: set prune_outside=false");
+        pm_export_refuse(g, "prune_outside is for training only: set prune_outside=false");
 
     if (cfg->logit_scale != 1)
         x = pm_export_op(g, "Mul", PM_VALUES(x, pm_export_number(g, 1 / cfg->logit_scale)));

@@ -48,10 +48,25 @@ void pm_detection_cls_back(struct pm_calls *c, const struct detection_cls_params
                            struct pm_tensor lse, struct pm_tensor kept, struct pm_tensor factors,
                            struct pm_tensor dlogits);
 
+/* The class with the largest of a true box's targets, the first of equal ones; -1: the background.
+ * labels: number of targets; one more than `count`, the number of classes, if the first is that of
+ * the background. Otherwise the background has the target 0, as in TensorFlow's Object Detection
+ * API. Twin: shaders/lib/target_class.glsl. */
+static inline int pm_target_class(const float *targets, int labels, int count)
+{
+    int found = 0;
+
+    for (int i = 1; i < labels; i++)
+        if (targets[i] > targets[found])
+            found = i;
+    if (labels == count && !(targets[found] > 0))
+        return -1;
+    return found - (labels - count);
+}
+
 /* The codes of each row's class: y [n, N, codes] of x [n, N, classes, codes]. The class is that of
  * the row's matched box, or the first of its largest targets. The codes are 0 if there is no match,
- * or if the background has the largest target. Targets without a background have the target 0
- * there, as in TensorFlow's Object Detection API. */
+ * or if the background has the largest target. */
 void pm_class_codes(struct pm_calls *c, const struct class_codes_params *p, struct pm_tensor x,
                     const struct pm_detection_truth *t, struct pm_tensor y);
 /* Its gradient: dy for the row's class, 0 for other classes. */
@@ -72,6 +87,15 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
                       const struct pm_detection_truth *t, struct pm_tensor normalizer,
                       struct pm_tensor kept, const struct pm_tensor loss[2],
                       struct pm_tensor factors);
+/* Makes an output of the plan, NAME/which F32 [examples]: a number of each example. */
+struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,
+                                   int examples);
+/* Whether an example does not exist: the first weight of its true boxes [n, M] is below 0. The last
+ * batch of an evaluation may have such examples. Twins: is_absent() in shaders. */
+static inline bool pm_example_is_absent(const float *weights, int m, size_t example)
+{
+    return weights[example * (size_t)m] < 0;
+}
 /* Makes the scalars of both losses, NAME/localization_loss and NAME/classification_loss. */
 void pm_detection_scalars(const struct pm_node *n, struct pm_calls *c, struct pm_tensor loss[2]);
 

@@ -1,6 +1,8 @@
 /* detection_sum: adds the losses of all anchors and divides them, for the layers that have a
  * localization and a classification loss of each row. A divisor of all examples divides the sums; a
  * divisor of each example divides its rows before they are added. */
+#include <pumice/plan.h>
+
 #include "layers/detection_rows.h"
 
 #include <math.h>
@@ -14,7 +16,7 @@ static bool is_absent(const struct pm_args *a, int image)
 {
     const struct detection_sum_params *p = a->params;
 
-    return ((const float *)a->buf[3])[(size_t)image * (size_t)p->m] < 0;
+    return pm_example_is_absent(a->buf[3], p->m, (size_t)image);
 }
 
 /* 1 / divisor of one example; 1 if the sum has one divisor for all. */
@@ -120,6 +122,17 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
     pm_call(c, &sum, (size_t)p->rows, p,
             PM_BUFS(loc, cls, t->matches, t->weights, normalizer, kept, PM_NO_TENSOR, loss[0],
                     loss[1], factors));
+}
+
+struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,
+                                   int examples)
+{
+    struct pm_str name = { 0 };
+
+    pm_str_add(&name, "%s/%s", n->name, which);
+    const struct pm_tensor t = pm_calls_output(c, name.text, PM_SHAPE1(examples), PM_F32);
+    pm_str_free(&name);
+    return t;
 }
 
 void pm_detection_scalars(const struct pm_node *n, struct pm_calls *c, struct pm_tensor loss[2])

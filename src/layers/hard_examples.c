@@ -3,11 +3,11 @@
  * multiply-add, so that all devices order anchors alike. */
 #include "layers/hard_examples.h"
 
-#include <pumice/plan.h>
 
 #include <string.h>
 
 #include "hard_examples.params.h"
+#include "layers/detection_rows.h"
 #include "layers/suppress_rows.h"
 #include "layers/vmath.h"
 
@@ -99,23 +99,12 @@ static struct pm_tensor scores_of(struct pm_calls *c, struct pm_hard_examples h,
     return t;
 }
 
-/* A number of each example, which every run copies out. */
-static struct pm_tensor mined(const struct pm_node *n, struct pm_calls *c, const char *which,
-                              int images)
-{
-    struct pm_str name = { 0 };
-
-    pm_str_add(&name, "%s/mined_%s", n->name, which);
-    const struct pm_tensor t = pm_calls_output(c, name.text, PM_SHAPE1(images), PM_F32);
-    pm_str_free(&name);
-    return t;
-}
-
 struct pm_mined pm_mined_make(struct pm_calls *c, struct pm_node *n, int i, int images,
                               int anchors)
 {
     return (struct pm_mined){ pm_save(c, n, i, PM_SHAPE2(images, anchors), PM_F32),
-                              mined(n, c, "positives", images), mined(n, c, "negatives", images) };
+                              pm_example_output(n, c, "mined_positives", images),
+                              pm_example_output(n, c, "mined_negatives", images) };
 }
 
 void pm_hard_examples(struct pm_calls *c, struct pm_hard_examples h, struct pm_tensor loc,

@@ -7,6 +7,9 @@
 /* Fails with PM_ECONFIG and the input's name unless inputs first..last hold floats. Inputs that do
  * not exist are skipped. */
 int pm_need_floats(const struct pm_node *n, int first, int last);
+/* Returns the number of the first input from `first` on that has this type; -1: there is none. For
+ * optional inputs that differ in type. */
+int pm_optional_input(const struct pm_node *n, int first, enum pm_type type);
 /* The name of a type in messages: "float32", "int32", "uint32" or "uint8". Static. */
 const char *pm_type_name(enum pm_type t);
 

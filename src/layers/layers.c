@@ -46,6 +46,14 @@ int pm_need_floats(const struct pm_node *n, int first, int last)
     return PM_OK;
 }
 
+int pm_optional_input(const struct pm_node *n, int first, enum pm_type type)
+{
+    for (int i = first; i < n->inputs; i++)
+        if (n->in[i]->out_type == type)
+            return i;
+    return -1;
+}
+
 int pm_infer_same(struct pm_node *n)
 {
     n->out_shape = n->in[0]->out_shape;

@@ -26,12 +26,14 @@
  * class, or of the class with the largest target, or the only one. v is the weight of the true
  * mask. Rows that are not matched, whose true mask has the weight 0, or whose largest target is
  * that of the background, cost nothing and have no gradient. A match or a class that does not exist
- * gives NaN, so the step is rejected. There is no gradient through boxes.
+ * gives NaN, so the step is rejected. With one channel classes are not read. There is no gradient
+ * through boxes.
  *
  * The kernels read four bits of a mask for each pixel: masks stay packed in the device's memory. */
 #include <limits.h>
 
 #include "layers/crops.h"
+#include "layers/detection_rows.h"
 #include "layers/infer.h"
 #include "layers/vmath.h"
 #include "mask_loss.params.h"
@@ -58,28 +60,21 @@ static const struct pm_opt opts[] = {
 
 /* ---- the row of a box ------------------------------------------------------------------------ */
 
-enum { BACKGROUND = -1, UNKNOWN = -2, PADDING = -2 };
+enum channel { BACKGROUND = -1, UNKNOWN = -2 }; /* in the place of a channel */
+enum { PADDING = -2 };                          /* a match */
 
 /* Returns the channel of a true object's class: BACKGROUND if its targets name no class, UNKNOWN if
  * the class does not exist. */
 static int channel_of(const struct mask_loss_params *p, const void *classes, size_t truth)
 {
-    int found = 0;
+    int own;
 
     if (p->c == 1)
         return 0;
-    if (!p->labels) {
-        found = ((const int *)classes)[truth];
-        return found >= 0 && found < p->c ? found : UNKNOWN;
-    }
-    const float *labels = (const float *)classes + truth * (size_t)p->labels;
-
-    for (int i = 1; i < p->labels; i++)
-        if (labels[i] > labels[found])
-            found = i;
-    if (p->labels == p->c && !(labels[found] > 0))
-        return BACKGROUND; /* its target is 0, so it is the first of the largest */
-    return found - (p->labels - p->c);
+    if (p->labels)
+        return pm_target_class((const float *)classes + truth * (size_t)p->labels, p->labels, p->c);
+    own = ((const int *)classes)[truth];
+    return own >= 0 && own < p->c ? own : UNKNOWN;
 }
 
 /* A row. mask, place and part are set only if it counts. */
@@ -447,8 +442,7 @@ static void place(struct pm_node *n, struct pm_calls *c, const struct mask_loss_
 {
     const struct crop_params crops = {
         .boxes = p->rows, .per_image = p->per, .rows = p->h, .cols = p->w, .h = p->mask_h,
-        .w = p->mask_w, .c = 1, .bins_h = 1, .bins_w = 1, .row_share = 1 / (float)p->h,
-        .col_share = 1 / (float)p->w,
+        .w = p->mask_w, .bins_h = 1, .bins_w = 1,
     };
 
     pm_crops_places(n, c, &crops, n->xs[BOXES], PM_NO_TENSOR);

@@ -21,9 +21,9 @@
  * With append_truth the true boxes of a weight above 0 are proposals, too, after the others, as in
  * torchvision.
  *
- * With draw=false every proposal keeps its place: R = P, and count is that of the proposals. One
- * whose matched box has the weight 0 then has the match -2. So a loss can cover all boxes of an
- * evaluation, or of a hard example miner.
+ * With draw=false every proposal keeps its place: R = P, and count is that of the proposals, or 0
+ * if the example is absent. A proposal whose matched box has the weight 0 then has the match -2. So
+ * a loss can cover all boxes of an evaluation, or of a hard example miner.
  *
  * Two outputs of the plan, NAME/positives and NAME/negatives [n], have the number of each example's
  * boxes that match, and of those that are background.
@@ -32,13 +32,13 @@
  * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
  * exactly. So all devices and clones draw the same boxes. This file is compiled without fused
  * multiply-add. Boxes must be finite; one that is not overlaps nothing. */
-#include <pumice/plan.h>
 #include <pumice/rng.h>
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "layers/detection_rows.h"
 #include "layers/dispatches.h"
 #include "layers/infer.h"
 #include "onnx/export_nodes.h"
@@ -86,8 +86,8 @@ static const float *candidate_box(const struct image *x, int i)
 
 static bool is_candidate(const struct image *x, int i)
 {
-    if (x->weights[0] < 0)
-        return false; /* the example is absent */
+    if (pm_example_is_absent(x->weights, x->p->m, 0))
+        return false;
     return i < x->p->p ? i < x->count : x->weights[i - x->p->p] > 0;
 }
 
@@ -232,7 +232,7 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
         const struct image x = image_of(a, image);
         const struct work w = work_of(a, image);
 
-        for (uint32_t i = 0; i < n; i += 4)
+        for (uint32_t i = 0; i < n && p->positives >= 0; i += 4)
             pm_philox((uint32_t[4]){ i / 4, (uint32_t)p->first_example + (uint32_t)image,
                                      step->step, p->stream_high }, key, w.word + i);
         for (int i = 0; i < p->candidates; i++)
@@ -327,25 +327,14 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: more than 2^29 proposals and true boxes in a batch: use "
                                    "smaller batches", n->name));
     if (!cfg->draw && cfg->append_truth)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: append_truth=true has no place with draw=false: remove one "
-                                   "of them", n->name));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: append_truth=true needs draw=true: set append_truth=false, "
+                                   "or draw=true", n->name));
     n->out_shape = PM_SHAPE3(x.dim[0], cfg->draw ? cfg->batch : x.dim[1], 4);
     n->out_type = PM_F32;
     PM_TRY(pm_node_output(n, PM_SHAPE2(x.dim[0], n->out_shape.dim[1]), PM_I32));
     PM_TRY(pm_node_output(n, PM_SHAPE1(x.dim[0]), PM_I32));
 out:
     return err;
-}
-
-/* A value of each example that every run copies to the host. */
-static struct pm_tensor number(const struct pm_node *n, struct pm_calls *c, const char *what)
-{
-    struct pm_str name = { 0 };
-
-    pm_str_add(&name, "%s/%s", n->name, what);
-    const struct pm_tensor t = pm_calls_output(c, name.text, PM_SHAPE1(n->y.shape.dim[0]), PM_F32);
-    pm_str_free(&name);
-    return t;
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -366,8 +355,9 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     p.stream_high = stream[1];
     pm_call(c, &sample, (size_t)p.images, &p,
             PM_BUFS(n->xs[PROPOSALS], n->xs[COUNT], n->xs[BOXES], n->xs[WEIGHTS], pm_step_tensor(c),
-                    PM_NO_TENSOR, n->y, n->ys[1], n->ys[2], number(n, c, "positives"),
-                    number(n, c, "negatives")));
+                    PM_NO_TENSOR, n->y, n->ys[1], n->ys[2],
+                    pm_example_output(n, c, "positives", p.images),
+                    pm_example_output(n, c, "negatives", p.images)));
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)

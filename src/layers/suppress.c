@@ -45,23 +45,14 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* The number of an optional input; -1: absent. Their types differ. */
-static int optional_input(const struct pm_node *n, enum pm_type type)
-{
-    for (int i = 2; i < n->inputs; i++)
-        if (n->in[i]->out_type == type)
-            return i;
-    return -1;
-}
-
 static int windows_input(const struct pm_node *n)
 {
-    return optional_input(n, PM_F32);
+    return pm_optional_input(n, 2, PM_F32);
 }
 
 static int count_input(const struct pm_node *n)
 {
-    return optional_input(n, PM_I32);
+    return pm_optional_input(n, 2, PM_I32);
 }
 
 static struct pm_tensor value_of(const struct pm_node *n, int input)
