@@ -164,7 +164,7 @@ enum pm_places {
     PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
     PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input */
 };
-/* Parts of the images that the second stage of a detector looks at. */
+/* Regions of the images that the second stage of a detector reads. */
 struct pm_regions {
     struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */
     struct pm_node *count; /* [batch] I32: valid boxes of each image; later ones are padding */

@@ -6,11 +6,24 @@
 
 /* The API's depth: the power of 2 nearest to the weighted geometric mean of the numbers of channels
  * and of classes. */
-static int depth_of(const struct pm_second_predictor *p, int channels, int masks)
+static int depth_of(const struct pm_second_predictor *p, int channels, int classes)
 {
     if (p->mask_prediction_conv_depth > 0)
         return p->mask_prediction_conv_depth;
-    return (int)exp2(nearbyint((2 * log2(channels) + 3 * log2(masks)) / 5));
+    return (int)exp2(nearbyint((2 * log2(channels) + 3 * log2(classes)) / 5));
+}
+
+/* Features are enlarged by a whole factor. Returns it, at least 1. */
+static int factor_of(const struct pm_second_stage *s, const char *axis, int wanted, int features)
+{
+    struct pm_net *net = s->ssd.net;
+
+    if (wanted < features && !net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.mask_%s: %d, but with "
+                             "convolve_then_upsample_masks the features of a region have %d "
+                             "already: set it to a multiple of %d", axis, wanted, features,
+                             features);
+    return wanted < features ? 1 : wanted / features;
 }
 
 static struct pm_node *resized(const struct pm_second_stage *s, struct pm_node *x, int height,
@@ -39,7 +52,7 @@ void pm_second_stage_masks(struct pm_second_stage *s, const struct pm_second_pre
                            struct pm_node *x)
 {
     const int masks = p->masks_are_class_agnostic ? 1 : s->classes, *dim = x->out_shape.dim;
-    const int depth = depth_of(p, dim[3], masks);
+    const int depth = depth_of(p, dim[3], s->classes);
     int index = 0;
 
     if (!p->convolve_then_upsample_masks)
@@ -48,7 +61,8 @@ void pm_second_stage_masks(struct pm_second_stage *s, const struct pm_second_pre
     for (; index < p->mask_prediction_num_conv_layers - 1; index++)
         x = convolved(s, p, index, depth, false, x);
     if (p->convolve_then_upsample_masks) {
-        x = resized(s, x, p->mask_height / dim[1] * dim[1], p->mask_width / dim[2] * dim[2],
+        x = resized(s, x, factor_of(s, "height", p->mask_height, dim[1]) * dim[1],
+                    factor_of(s, "width", p->mask_width, dim[2]) * dim[2],
                     "method=nearest coordinates=asymmetric rounding=floor");
         x = convolved(s, p, index++, depth, false, x);
     }

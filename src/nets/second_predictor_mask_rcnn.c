@@ -3,6 +3,8 @@
  * the mask head (second_masks.c) reads the same features before the average. */
 #include "nets/second_stage.h"
 
+#include <string.h>
+
 static const struct pm_opt opts[] = {
     PM_BOOL(pm_second_predictor, use_dropout, false, "dropout before codes and classes"),
     PM_FLOAT(pm_second_predictor, dropout_keep_probability, 0.5, 0.01, 1,
@@ -15,12 +17,13 @@ static const struct pm_opt opts[] = {
     PM_INT(pm_second_predictor, mask_prediction_num_conv_layers, 2, 1, 64,
            "convolutions of the mask head"),
     PM_INT(pm_second_predictor, mask_prediction_conv_depth, 256, 0, 1 << 16,
-           "channels of these convolutions; 0: as many as the features and classes suggest"),
+           "channels of these convolutions; 0: computed from the numbers of channels and classes"),
     PM_BOOL(pm_second_predictor, masks_are_class_agnostic, false, "one mask for all classes"),
     PM_BOOL(pm_second_predictor, convolve_then_upsample_masks, false,
-            "enlarge the features after the convolutions instead of before"),
-    PM_JSON(pm_second_predictor, hyperparams, "of the fully connected layers: see "
-                                              "model.hyperparams"),
+            "enlarge the features after the convolutions instead of before, by a whole factor: "
+            "mask_height and mask_width are rounded down to a multiple of the features'"),
+    PM_JSON(pm_second_predictor, hyperparams,
+            "of the fully connected layers: \"initializer\" and \"regularize\""),
     PM_JSON(pm_second_predictor, conv_hyperparams, "of the mask head: see model.hyperparams"),
     { 0 },
 };
@@ -54,12 +57,22 @@ static struct pm_node *predict(const struct pm_second_stage *s, const struct pm_
                       p->h.initializer, p->h.regularize ? "true" : "false");
 }
 
+/* The API's fully connected layers have neither batch norm nor an activation. */
+static void check_hyperparams(struct pm_net *net, const struct pm_hyperparams *h)
+{
+    if (!net->error && (h->batch_norm || strcmp(pm_hyperparams_activation(h), "none") != 0))
+        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.hyperparams: the fully "
+                             "connected layers have neither batch_norm nor an activation: remove "
+                             "these members");
+}
+
 static void build(struct pm_second_stage *s, const struct pm_second_predictor *p)
 {
     const int boxes = p->share_box_across_classes ? 1 : s->classes;
     struct pm_net *net = s->ssd.net;
     struct pm_node *features, *x;
 
+    check_hyperparams(net, &p->h);
     net->valid_rows = s->regions->count;
     features = pm_second_stage_features(s, crops_of(s));
     x = pm_net_add(net, PM_SECOND_SCOPE "AvgPool", features, "global_pool");

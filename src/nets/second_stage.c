@@ -65,7 +65,7 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
     static const char *const also[] = { "type", NULL };
     struct pm_second_predictor p = { 0 };
     struct pm_second_stage s = {
-        .ssd = { .net = net, .form = form, .o = o, .nets = o->nets }, .regions = regions,
+        .ssd = { .net = net, .form = form, .o = o, .nets = pm_ssd_nets(o) }, .regions = regions,
         .classes = num_classes, .heads = heads,
     };
     cJSON *defaults = cJSON_Parse("{\"type\": \"mask_rcnn\"}");
@@ -73,8 +73,6 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
                                   o->second_stage_box_predictor);
     const struct pm_second_predictor_row *row = row_of(net, object);
 
-    s.ssd.nets.divisible_by = 8;
-    s.ssd.nets.separable_conv = true; /* of inception_v2 */
     s.ssd.nets.override = form->override;
     if (!net->error)
         net->error = pm_opts_parse(row->opts, object, also, &p, net->arena,

@@ -1,6 +1,6 @@
 /* second_stage: the second stage of Faster R-CNN (Ren et al. 2015), R-FCN (Dai et al. 2016) and
- * Mask R-CNN (He et al. 2017): it looks at regions that the first stage (faster_rcnn.c) proposes,
- * names their classes and corrects their boxes. Layers, names and defaults are those of
+ * Mask R-CNN (He et al. 2017): it classifies the regions that the first stage (faster_rcnn.c)
+ * proposes, and corrects their boxes. Layers, names and defaults are those of
  * TensorFlow's Object Detection API.
  *
  * Heads; n * R rows are those of the regions, C is the number of classes:

@@ -124,6 +124,8 @@ struct pm_ssd {
     int columns;                        /* C: logits per anchor */
 };
 
+/* Returns the options of the classifier's layers that both stages of a detector build. */
+struct pm_nets_options pm_ssd_nets(const struct pm_ssd_options *o);
 /* Builds the net of a form: `build` of the rows (ssd_build.c). */
 void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
                   int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads);

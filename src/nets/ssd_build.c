@@ -197,6 +197,15 @@ void pm_ssd_finish(struct pm_ssd *s, struct pm_heads *heads)
         pm_heads_add(net, heads, "anchors", s->anchors);
 }
 
+struct pm_nets_options pm_ssd_nets(const struct pm_ssd_options *o)
+{
+    struct pm_nets_options nets = o->nets;
+
+    nets.divisible_by = 8;
+    nets.separable_conv = true; /* of inception_v2 */
+    return nets;
+}
+
 void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
                   int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
 {
@@ -207,15 +216,13 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     };
     cJSON *defaults = cJSON_Parse(form->hyperparams);
     struct pm_ssd s = {
-        .net = net, .form = form, .o = o, .nets = o->nets, .images = images,
+        .net = net, .form = form, .o = o, .nets = pm_ssd_nets(o), .images = images,
         .columns = form->pyramid == PM_SSD_FIRST_STAGE ? 2 : num_classes + o->background_class,
         .hyperparams_json = pm_ssd_merged(net, "hyperparams", defaults, o->hyperparams),
     };
 
     s.scope = pm_arena_printf(net->arena, "%s/%s/", pm_pyramid_scope(&s), form->extractor->scope);
-    s.nets.divisible_by = 8;
     s.nets.output_stride = o->first_stage_features_stride;
-    s.nets.separable_conv = true; /* of inception_v2 */
     s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
     s.nets.short_end = form->pyramid == PM_SSD_POOLING || form->pyramid == PM_SSD_FIRST_STAGE;
     pm_hyperparams_read(net, s.hyperparams_json, "model.hyperparams", &s.hyperparams);

@@ -162,7 +162,7 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
       "{'name':'c','layer':'fully_connected','units':300},"
       "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'fully_connected','units':5}]" },
-    { "normalised_valid", PM_SHAPE4(2, 6, 8, 4), "", false, /* 48 rows, of which 30 may count */
+    { "normalised_valid", PM_SHAPE4(2, 6, 8, 4), "", false, /* 48 rows; 30 at most are valid */
       "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"
       "{'name':'s','layer':'reshape','shape':[0,-1,4],'inputs':['images']},"
       "{'name':'n','layer':'suppress','max_detections_per_class':20,"

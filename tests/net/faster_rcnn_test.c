@@ -405,6 +405,62 @@ static void refused(void **state)
                    "model.first_stage_features_stride: 12 is not possible: set it to 16 or 8");
 }
 
+/* Builds both stages with this predictor. The caller destroys the net. */
+static struct pm_net *with_predictor(const char *predictor)
+{
+    struct pm_heads heads = { 0 };
+    struct pm_str options = { 0 };
+    struct pm_net *net = named_net("faster_rcnn_mobilenet_v1", 1, 96, 96, 90, NULL, &heads);
+
+    pm_str_add(&options, "{\"second_stage_box_predictor\": {%s}}", predictor);
+    named_second(net, "faster_rcnn_mobilenet_v1", 3, 90, options.text, &heads);
+    pm_str_free(&options);
+    return net;
+}
+
+/* Depth 0: 2 to the power of (2 log2(1024) + 3 log2(90)) / 5 = 7.9, rounded, for the 1,024 channels
+ * and 90 classes, also if one mask serves all classes. */
+static void mask_depths(void **state)
+{
+    static const char *const agnostic[] = { "true", "false" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[200];
+        struct pm_net *net;
+
+        snprintf(text, sizeof text, "\"predict_instance_masks\": true, "
+                 "\"mask_prediction_conv_depth\": 0, \"masks_are_class_agnostic\": %s",
+                 agnostic[i]);
+        net = with_predictor(text);
+        assert_int_equal(net->error, PM_OK);
+        assert_int_equal(pm_net_find(net, "SecondStageBoxPredictor/Conv")->out_shape.dim[3], 256);
+        assert_int_equal(pm_net_find(net, "SecondStageBoxPredictor/Conv_1")->out_shape.dim[3],
+                         i == 0 ? 1 : 90);
+        pm_net_destroy(&net);
+    }
+}
+
+static void refused_predictors(void **state)
+{
+    static const struct { const char *predictor, *words; } bad[] = {
+        { "\"predict_instance_masks\": true, \"convolve_then_upsample_masks\": true, "
+          "\"mask_height\": 3", "mask_height: 3, but with convolve_then_upsample_masks the features "
+                                  "of a region have 4 already: set it to a multiple of 4" },
+        { "\"hyperparams\": {\"batch_norm\": true}", "neither batch_norm nor an activation" },
+        { "\"hyperparams\": {\"activation\": \"relu\"}", "neither batch_norm nor an activation" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(bad); i++) {
+        struct pm_net *net = with_predictor(bad[i].predictor);
+
+        assert_int_equal(net->error, PM_ECONFIG);
+        assert_contains(pm_error_text(), bad[i].words);
+        pm_net_destroy(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,7 +468,8 @@ int main(void)
         cmocka_unit_test(anchors), cmocka_unit_test(touching), cmocka_unit_test(refused),
         cmocka_unit_test(inception_v2), cmocka_unit_test(inception_resnet_v2),
         cmocka_unit_test(decay),        cmocka_unit_test(variables),
-        cmocka_unit_test(black_padding),
+        cmocka_unit_test(black_padding), cmocka_unit_test(mask_depths),
+        cmocka_unit_test(refused_predictors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

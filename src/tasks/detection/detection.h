@@ -499,18 +499,19 @@ void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o)
 void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
                                   const struct pm_task *t);
 /* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
- * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows. With two stages
- * EVAL also has the proposals, boxes [n, R, 4] F32 and their count [n] I32, and what the second
- * stage gives for them before suppression: boxes [n, R, 4] or [n, R, C, 4] F32, and scores
- * [n, R, C] F32, of which the first `count` rows are valid. Last, if the net predicts masks, masks
- * [n, h, w, D] F32: probabilities of the pixels of each box. Outputs for EXPORT are those of
- * TensorFlow's detectors, all F32: detection_boxes [n, D, 4], detection_scores [n, D],
- * detection_classes [n, D] (from 1), num_detections [n], raw_detection_boxes [n, N, 4],
- * raw_detection_scores [n, N, classes]; with export.nms=false only the last two. Raw boxes of two
- * stages are those of R regions, [n, R, 4] or [n, R, classes, 4]. Two stages also give
- * proposal_boxes [n, R, 4] with export.proposals, and num_proposals [n] with export.proposals or
- * without export.nms: the regions after these are padding. With masks and export.nms also
- * detection_masks [n, h, w, D], in the graph [n, D, h, w]. */
+ * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows.
+ * With two stages EVAL has four outputs more: the proposals [n, R, 4] F32 and their number [n] I32;
+ * the second stage's boxes for them before suppression, [n, R, 4] or [n, R, C, 4] F32, and their
+ * scores [n, R, C] F32. Rows after that number are padding.
+ * If the net predicts masks, the last output is masks [n, h, w, D] F32: the probability of each
+ * pixel of a box.
+ * Outputs for EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4],
+ * detection_scores [n, D], detection_classes [n, D] (from 1), num_detections [n],
+ * raw_detection_boxes [n, N, 4], raw_detection_scores [n, N, classes]; with export.nms=false only
+ * the last two. Two stages have raw boxes of R regions, [n, R, 4] or [n, R, classes, 4]; with
+ * export.proposals also proposal_boxes [n, R, 4]; and num_proposals [n], the number of regions that
+ * are not padding, with export.proposals or without export.nms. Nets that predict masks have
+ * detection_masks [n, h, w, D] with export.nms, in the graph [n, D, h, w]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

@@ -1,7 +1,7 @@
 /* detection_second: the layers between the two stages of a detector, and the second stage's losses,
  * as in TensorFlow's Object Detection API (meta_architectures/faster_rcnn_meta_arch.py). The first
- * stage's boxes become proposals. Training samples some of them, of which loss layers know the true
- * boxes; an evaluation uses all. No gradient passes through proposals.
+ * stage's boxes become proposals. Training samples some of them and matches them with the true
+ * boxes. An evaluation uses all. No gradient passes through proposals.
  *
  * Training proposes no box from a pruned anchor; an evaluation clips the anchors instead. */
 #include "tasks/detection/detection.h"
