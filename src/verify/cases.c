@@ -5,24 +5,12 @@
  * Sizes are chosen so that each row tests all paths of its kernels: channels that are and are not
  * multiples of 4, odd sizes, strides, padding on one side, more columns than a tile. The big rows
  * have just enough pixels or channels for the large tiles of GPUs. */
+#include "verify/case_losses.h"
 #include "verify/verify_private.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <string.h>
-
-struct verify_case {
-    const char *name;
-    struct pm_shape images; /* n x h x w x c; rank 2: n x c */
-    const char *loss;       /* options of the loss on the last layer's output */
-    bool weights;           /* the loss has weights */
-    const char *layers;     /* JSON with ' instead of " */
-    bool forward_only;
-    const char *loss_layer; /* NULL: softmax_cross_entropy. detection_loss reads the nodes boxes_1,
-                             * boxes_2, classes_1, classes_2 and anchors, box_classifier_loss codes
-                             * and logits, mask_loss logits. Others have float targets: degrees of
-                             * two classes, or values like the output's. */
-};
 
 /* A detector of two maps, without the end of the list. */
 #define DETECTOR                                                                                   \
@@ -66,13 +54,14 @@ struct verify_case {
     "{'name':'s3','layer':'add','inputs':['power2','power3']},"                                    \
     "{'name':'sum','layer':'add','inputs':['s0','s1','s2','s3']}]"
 
-static const struct verify_case cases[] = {
+static const struct pm_verify_net cases[] = {
     { "convolutions", PM_SHAPE4(2, 9, 11, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'activation':'relu'},"
       "{'name':'b','layer':'conv2d','filters':13,'kernel':[3,5],'stride':2,'bias':false},"
       "{'name':'c','layer':'conv2d','filters':16,'kernel':1,'activation':'relu6'},"
       "{'name':'d','layer':'conv2d','filters':64,'kernel':3,'dilation':2,'activation':'leaky_relu'}"
-      ",{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
+      ","
+      "{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
       "{'name':'f','layer':'conv2d','filters':6,'kernel':3,'stride':2,'groups':3},"
       "{'name':'g','layer':'conv2d','filters':9,'kernel':1,'activation':'sigmoid'},"
       "{'name':'h','layer':'conv2d','filters':5,'kernel':1,'stride':2,'activation':'tanh'}]" },
@@ -193,7 +182,8 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'fully_connected','units':64,'activation':'relu'},"
       "{'name':'b','layer':'dropout','keep':0.75},"
       "{'name':'c','layer':'fully_connected','units':33,'activation':'tanh'},"
-      "{'name':'d','layer':'dropout'},{'name':'e','layer':'fully_connected','units':200}]" },
+      "{'name':'d','layer':'dropout'},"
+      "{'name':'e','layer':'fully_connected','units':200}]" },
     { "paths", PM_SHAPE4(6, 3, 2, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'drop_path','keep':0.6},"
@@ -292,7 +282,8 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"
       "{'name':'c','layer':'add','inputs':['a','b'],'activation':'relu6','scale':0.3},"
       "{'name':'d','layer':'concat','inputs':['a','b','c']},"
-      "{'name':'e','layer':'multiply','inputs':['a','c']},{'name':'f','layer':'global_pool'},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},"
+      "{'name':'f','layer':'global_pool'},"
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g']}]" },
     { "parts", PM_SHAPE4(2, 5, 6, 3), "", false,
@@ -305,7 +296,8 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'conv2d','filters':7,'kernel':1},"
       "{'name':'c','layer':'add','inputs':['a','b'],'activation':'leaky_relu','slope':0.3},"
       "{'name':'d','layer':'concat','inputs':['a','c'],'axis':1},"
-      "{'name':'e','layer':'multiply','inputs':['a','c']},{'name':'f','layer':'global_pool'},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},"
+      "{'name':'f','layer':'global_pool'},"
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g','b'],'axis':1},"
       "{'name':'i','layer':'pad','pad':[1,2,3,0]},"
@@ -407,8 +399,6 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
 };
 
-enum { CLASSES = 4 }; /* number of labels; every case's logits have at least as many columns */
-
 /* ---- nets ------------------------------------------------------------------------------- */
 
 static struct cJSON *parse(const char *text)
@@ -424,124 +414,9 @@ static struct cJSON *parse(const char *text)
     return list;
 }
 
-static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_node *logits)
-{
-    const char *layer = c->loss_layer ? c->loss_layer : "softmax_cross_entropy";
-    const bool degrees = strcmp(layer, "matting_cross_entropy") == 0;
-    struct pm_node *in[3] = { logits };
-    struct pm_shape rows = logits->out_shape;
-
-    rows.rank--;
-    in[1] = pm_net_input(net, "labels", c->loss_layer && !degrees ? logits->out_shape : rows,
-                         c->loss_layer ? PM_F32 : PM_I32);
-    pm_net_set_values(in[1], (struct pm_values){ .high = c->loss_layer ? 1 : CLASSES - 1 });
-    if (degrees)
-        in[1] = pm_net_add(net, "degrees", in[1], "sigmoid");
-    if (c->weights)
-        in[2] = pm_net_input(net, "weights", rows, PM_F32);
-    pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
-}
-
-enum { TRUTHS = 3 };
-
-static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm_shape shape,
-                                 enum pm_type type, struct pm_values values)
-{
-    struct pm_node *n = pm_net_input(net, name, shape, type);
-
-    pm_net_set_values(n, values);
-    return n;
-}
-
-/* Adds the true boxes, their classes and their weights, for n pictures. */
-static void add_truth(struct pm_net *net, int n, struct pm_node *out[3])
-{
-    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32,
-                       (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
-    out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
-                       (struct pm_values){ .high = CLASSES - 1 });
-    out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
-                       (struct pm_values){ .low = 0.5, .high = 2 });
-}
-
-static void add_detection_loss(struct pm_net *net, const struct verify_case *c)
-{
-    enum { INPUTS = 9 };
-    static const char *const maps[] = { "boxes_1", "boxes_2", "classes_1", "classes_2", "anchors" };
-    const int n = c->images.dim[0];
-    struct pm_node *in[INPUTS];
-
-    for (size_t i = 0; i < PM_COUNT(maps); i++)
-        in[i] = pm_net_find(net, maps[i]);
-    in[5] = add_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32,
-                      (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
-    add_truth(net, n, in + 6);
-    pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
-}
-
-/* Samples as many proposals as the codes have rows. */
-static void add_second_stage(struct pm_net *net, const struct verify_case *c)
-{
-    enum { PROPOSALS = 60 };
-    const int n = c->images.dim[0];
-    struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
-    struct pm_node *proposals =
-        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32,
-                  (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
-    struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
-                                      (struct pm_values){ .low = 20, .high = PROPOSALS });
-
-    add_truth(net, n, truth);
-    struct pm_node *s = pm_net_add_many(
-        net, "sampled", (struct pm_node *[]){ proposals, count, truth[0], truth[2] }, 4,
-        "sample_proposals batch=%d iou_threshold=0.2 append_truth=true",
-        codes->out_shape.dim[0] / n);
-    if (net->error)
-        return;
-    pm_net_add_many(net, "loss",
-                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), s, s->out[1],
-                                          s->out[2], truth[0], truth[1], truth[2] }, 8,
-                    "%s %s", c->loss_layer, c->loss);
-}
-
-/* The boxes of an image are as many as the logits have maps for it. */
-static void add_mask_loss(struct pm_net *net, const struct verify_case *c)
-{
-    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
-    const struct pm_values any = { .low = INT32_MIN, .high = INT32_MAX };
-    const int n = c->images.dim[0];
-    struct pm_node *logits = pm_net_find(net, "logits");
-    const int rows = logits->out_shape.dim[0] / n;
-
-    pm_net_add_many(net, "loss", (struct pm_node *[]){
-        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
-        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
-                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
-        add_input(net, "truth_masks", PM_SHAPE4(n, TRUTHS, 9, 2), PM_U32, any),
-        add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
-                  (struct pm_values){ .high = CLASSES - 1 }),
-        add_input(net, "truth_mask_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
-                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 6,
-        "%s %s", c->loss_layer, c->loss);
-}
-
-static void add_loss_of(struct pm_net *net, const struct verify_case *c, struct pm_node *main)
-{
-    const char *layer = c->loss_layer ? c->loss_layer : "";
-
-    if (strcmp(layer, "detection_loss") == 0)
-        add_detection_loss(net, c);
-    else if (strcmp(layer, "box_classifier_loss") == 0)
-        add_second_stage(net, c);
-    else if (strcmp(layer, "mask_loss") == 0)
-        add_mask_loss(net, c);
-    else if (!c->forward_only)
-        add_loss(net, c, main);
-}
-
 static int build(void *ctx, int batch, int height, int width, struct pm_net **out)
 {
-    const struct verify_case *c = ctx;
+    const struct pm_verify_net *c = ctx;
     struct pm_net *net = pm_net_create();
     struct pm_shape shape = c->images;
     struct pm_heads heads = { 0 };
@@ -553,7 +428,7 @@ static int build(void *ctx, int batch, int height, int width, struct pm_net **ou
     PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
                             &heads));
     if (!net->error)
-        add_loss_of(net, c, pm_heads_main(&heads));
+        pm_verify_add_loss(net, c, pm_heads_main(&heads));
     PM_TRY(net->error);
     *out = net, net = NULL;
 out:
@@ -562,7 +437,7 @@ out:
     return err;
 }
 
-static const struct verify_case *case_called(const char *name)
+static const struct pm_verify_net *case_called(const char *name)
 {
     for (size_t i = 0; i < PM_COUNT(cases); i++)
         if (strcmp(cases[i].name, name) == 0)
@@ -576,7 +451,7 @@ bool pm_verify_case(size_t i, struct pm_verify_source *out)
     /* Most plans keep transposed copies of weights. Without them, data gradients of convolutions
      * are other variants. */
     const bool transposing = i == PM_COUNT(cases);
-    const struct verify_case *c;
+    const struct pm_verify_net *c;
 
     if (i > PM_COUNT(cases))
         return false;

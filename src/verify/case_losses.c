@@ -1,0 +1,127 @@
+/* case_losses: adds the losses of the verification's cases. */
+#include "verify/case_losses.h"
+
+#include <string.h>
+
+enum { CLASSES = 4 }; /* number of labels; every case's logits have at least as many columns */
+
+static void add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
+{
+    const char *layer = c->loss_layer ? c->loss_layer : "softmax_cross_entropy";
+    const bool degrees = strcmp(layer, "matting_cross_entropy") == 0;
+    struct pm_node *in[3] = { logits };
+    struct pm_shape rows = logits->out_shape;
+
+    rows.rank--;
+    in[1] = pm_net_input(net, "labels", c->loss_layer && !degrees ? logits->out_shape : rows,
+                         c->loss_layer ? PM_F32 : PM_I32);
+    pm_net_set_values(in[1], (struct pm_values){ .high = c->loss_layer ? 1 : CLASSES - 1 });
+    if (degrees)
+        in[1] = pm_net_add(net, "degrees", in[1], "sigmoid");
+    if (c->weights)
+        in[2] = pm_net_input(net, "weights", rows, PM_F32);
+    pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
+}
+
+enum { TRUTHS = 3 };
+
+static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm_shape shape,
+                                 enum pm_type type, struct pm_values values)
+{
+    struct pm_node *n = pm_net_input(net, name, shape, type);
+
+    pm_net_set_values(n, values);
+    return n;
+}
+
+/* Adds the true boxes, their classes and their weights, for n pictures. */
+static void add_truth(struct pm_net *net, int n, struct pm_node *out[3])
+{
+    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32,
+                       (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
+    out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
+                       (struct pm_values){ .high = CLASSES - 1 });
+    out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
+                       (struct pm_values){ .low = 0.5, .high = 2 });
+}
+
+static void add_detection_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    enum { INPUTS = 9 };
+    static const char *const maps[] = { "boxes_1", "boxes_2", "classes_1", "classes_2", "anchors" };
+    const int n = c->images.dim[0];
+    struct pm_node *in[INPUTS];
+
+    for (size_t i = 0; i < PM_COUNT(maps); i++)
+        in[i] = pm_net_find(net, maps[i]);
+    in[5] = add_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32,
+                      (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
+    add_truth(net, n, in + 6);
+    pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
+}
+
+/* Samples as many proposals as the codes have rows. */
+static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
+{
+    enum { PROPOSALS = 60 };
+    const int n = c->images.dim[0];
+    struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
+    struct pm_node *proposals =
+        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32,
+                  (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
+    struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
+                                      (struct pm_values){ .low = 20, .high = PROPOSALS });
+
+    add_truth(net, n, truth);
+    struct pm_node *s = pm_net_add_many(
+        net, "sampled", (struct pm_node *[]){ proposals, count, truth[0], truth[2] }, 4,
+        "sample_proposals batch=%d iou_threshold=0.2 append_truth=true",
+        codes->out_shape.dim[0] / n);
+    if (net->error)
+        return;
+    pm_net_add_many(net, "loss",
+                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), s, s->out[1],
+                                          s->out[2], truth[0], truth[1], truth[2] }, 8,
+                    "%s %s", c->loss_layer, c->loss);
+}
+
+/* The boxes of an image are as many as the logits have maps for it. */
+static void add_mask_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
+    const struct pm_values any = { .low = INT32_MIN, .high = INT32_MAX };
+    const int n = c->images.dim[0];
+    struct pm_node *logits = pm_net_find(net, "logits");
+    const int rows = logits->out_shape.dim[0] / n;
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){
+        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
+        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
+                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
+        add_input(net, "truth_masks", PM_SHAPE4(n, TRUTHS, 9, 2), PM_U32, any),
+        add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
+                  (struct pm_values){ .high = CLASSES - 1 }),
+        add_input(net, "truth_mask_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
+                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 6,
+        "%s %s", c->loss_layer, c->loss);
+}
+
+void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
+{
+    static const struct {
+        const char *layer;
+        void (*add)(struct pm_net *net, const struct pm_verify_net *c);
+    } of[] = {
+        { "detection_loss", add_detection_loss },
+        { "box_classifier_loss", add_second_stage },
+        { "mask_loss", add_mask_loss },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(of) && c->loss_layer; i++)
+        if (strcmp(of[i].layer, c->loss_layer) == 0) {
+            of[i].add(net, c);
+            return;
+        }
+    if (!c->forward_only)
+        add_loss(net, c, logits);
+}
