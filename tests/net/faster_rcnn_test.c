@@ -445,8 +445,9 @@ static void refused_predictors(void **state)
 {
     static const struct { const char *predictor, *words; } bad[] = {
         { "\"predict_instance_masks\": true, \"convolve_then_upsample_masks\": true, "
-          "\"mask_height\": 3", "mask_height: 3, but with convolve_then_upsample_masks the features "
-                                  "of a region have 4 already: set it to a multiple of 4" },
+          "\"mask_height\": 3",
+          "mask_height: 3, but with convolve_then_upsample_masks the features of a region have 4 "
+          "already: set it to a multiple of 4" },
         { "\"hyperparams\": {\"batch_norm\": true}", "neither batch_norm nor an activation" },
         { "\"hyperparams\": {\"activation\": \"relu\"}",
           "neither batch_norm nor an activation" },
