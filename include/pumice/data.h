@@ -247,6 +247,7 @@ struct pm_loader_record {
     uint64_t seed, step;   /* of the run; of the batch */
     uint32_t example;      /* its index in the whole batch, so draws do not depend on the slice */
     int part;              /* of a joined dataset: pm_dataset_part */
+    int choice;            /* of frame_of: pm_occasion.choice */
     struct pm_frame frame; /* of the batch; not set when frame_of is called */
     /* Where make may store data of any size that stays in host memory: the batch hands it over as
      * host[i], and the loader frees it with free_host. make stores it only if it succeeds. NULL:
@@ -265,8 +266,15 @@ struct pm_frame_groups {
     size_t count;
     uint64_t *order; /* [records] indices in the dataset */
 };
-/* Reads the header of every record's picture once. frame_of returns the frame that a record needs;
- * it depends only on the record, and is called from several threads. Records without a frame join
+/* Reads every record once, on several threads, without decoding its picture. frame_of returns the
+ * frame that a record needs. It is called `choices` times for each record, with `choice` 1, 2, ...,
+ * or once with 0 if choices is 0. Draws are those of seed 0, step 0 and the record's index as the
+ * example. out: [records * choices], or [records]; height 0: the record has no frame. */
+void pm_frames_read(struct pm_dataset *d,
+                    int (*frame_of)(void *ctx, const struct pm_loader_record *r,
+                                    struct pm_frame *out),
+                    void *ctx, int choices, struct pm_frame *out);
+/* Groups the records by the frames of pm_frames_read, without choices. Records without a frame join
  * the first group; making them reports the error. If no record has a frame, all are one group of
  * `otherwise`. *out is freed with pm_frame_groups_free. */
 void pm_frame_groups_create(struct pm_dataset *d,

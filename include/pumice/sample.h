@@ -288,6 +288,8 @@ struct pm_framing {
 struct pm_normal {
     const char *fit, *interpolation;
     bool own;
+    int choices;  /* training draws the size by one of this many equally likely choices, in the
+                   * order of its list; 0: it has one size */
     int multiple; /* pictures of their own size are padded to multiples of this; 0: not padded */
     float mean[4], std[4];
     bool padded;  /* smaller pictures are allowed; pad and range are then exact */
@@ -359,6 +361,8 @@ struct pm_occasion {
         example; /* training: draws are a function of seed, step, example and the row's position */
     const char *where; /* record name for messages; borrowed */
     int part;          /* of the data: pm_loader_record.part; selects input.augment */
+    int choice;        /* training: 1..pm_normal.choices is this choice of the preprocessing's
+                        * `values`; 0: drawn */
 };
 /* Rows and draws of one example. pm_place fills it; other code must not use it. */
 enum { PM_MAX_ROWS = 80, PM_ROWS_ROOM = 1024 };

@@ -153,11 +153,14 @@ static struct pm_request request_of(const struct pm_placed *p, const struct pm_o
                                 .own_size = o->own_size && !o->train };
 }
 
-/* The number of a request: one for each step and example. */
+/* Returns a random number of the seed, step and example; 0 in evaluation. With a choice it is the
+ * number that selects it. */
 static uint32_t number_of(const struct pm_occasion *o)
 {
     struct pm_rng r = pm_rng_make(o->seed, pm_hash("values"), o->step, o->example);
 
+    if (o->train && o->choice)
+        return (uint32_t)o->choice - 1;
     return o->train ? pm_rng_u32(&r) : 0;
 }
 

@@ -1,4 +1,4 @@
-/* frames: the records of a dataset by the frame that each needs. All headers are read once, on
+/* frames: the records of a dataset by the frame that each needs. All records are read once, on
  * several threads. Then the records are sorted by frame, and the groups by their first records. */
 #include "data/frames.h"
 
@@ -18,8 +18,18 @@ struct scan {
     struct pm_dataset *dataset;
     int (*frame_of)(void *ctx, const struct pm_loader_record *r, struct pm_frame *out);
     void *ctx;
+    int choices; /* frames of each record; 0: one, which is drawn */
     struct pm_frame *list;
 };
+
+static void frames_of(const struct scan *s, struct pm_loader_record *r, struct pm_frame *out)
+{
+    const int first = s->choices ? 1 : 0;
+
+    for (r->choice = first; r->choice <= s->choices; r->choice++)
+        if (s->frame_of(s->ctx, r, &out[r->choice - first]) < 0)
+            out[r->choice - first] = (struct pm_frame){ 0 };
+}
 
 static void scan_records(void *ctx, size_t begin, size_t end)
 {
@@ -32,11 +42,11 @@ static void scan_records(void *ctx, size_t begin, size_t end)
         if (pm_dataset_read(s->dataset, i, &buf, &capacity, &size) < 0)
             continue;
         pm_dataset_where(s->dataset, i, where, sizeof where);
-        const struct pm_loader_record r = { .bytes = buf, .size = size, .where = where,
-                                            .part = pm_dataset_part(s->dataset, i) };
+        struct pm_loader_record r = { .bytes = buf, .size = size, .where = where,
+                                      .example = (uint32_t)i,
+                                      .part = pm_dataset_part(s->dataset, i) };
 
-        if (s->frame_of(s->ctx, &r, &s->list[i]) < 0)
-            s->list[i] = (struct pm_frame){ 0 };
+        frames_of(s, &r, &s->list[i * (s->choices ? (size_t)s->choices : 1)]);
     }
     pm_free(buf);
 }
@@ -122,17 +132,29 @@ void pm_frame_groups_of(const struct pm_frame *frames, size_t count, struct pm_f
     pm_free(list);
 }
 
+void pm_frames_read(struct pm_dataset *d,
+                    int (*frame_of)(void *ctx, const struct pm_loader_record *r,
+                                    struct pm_frame *out),
+                    void *ctx, int choices, struct pm_frame *out)
+{
+    struct scan s = { d, frame_of, ctx, choices, out };
+    const size_t count = pm_dataset_get_info(d)->count;
+
+    memset(out, 0, count * (choices ? (size_t)choices : 1) * sizeof *out);
+    pm_parallel(count, GRAIN, scan_records, &s);
+}
+
 void pm_frame_groups_create(struct pm_dataset *d,
                             int (*frame_of)(void *ctx, const struct pm_loader_record *r,
                                             struct pm_frame *out),
                             void *ctx, struct pm_frame otherwise, struct pm_frame_groups *out)
 {
     const size_t count = pm_dataset_get_info(d)->count;
-    struct scan s = { d, frame_of, ctx, pm_calloc(count + 1, sizeof *s.list) };
+    struct pm_frame *frames = pm_calloc(count + 1, sizeof *frames);
 
-    pm_parallel(count, GRAIN, scan_records, &s);
-    pm_frame_groups_of(s.list, count, otherwise, out);
-    pm_free(s.list);
+    pm_frames_read(d, frame_of, ctx, 0, frames);
+    pm_frame_groups_of(frames, count, otherwise, out);
+    pm_free(frames);
 }
 
 void pm_frame_groups_free(struct pm_frame_groups *g)
@@ -144,7 +166,7 @@ void pm_frame_groups_free(struct pm_frame_groups *g)
 
 /* ---- for the loader ------------------------------------------------------------------------ */
 
-static uint64_t area_of(struct pm_frame f)
+uint64_t pm_frame_area(struct pm_frame f)
 {
     return (uint64_t)f.height * (uint64_t)f.width;
 }
@@ -159,7 +181,7 @@ const struct pm_frame *pm_frame_find(const struct pm_frame *list, int count, str
     const struct pm_frame *best = NULL;
 
     for (const struct pm_frame *f = list; f < list + count; f++)
-        if (pm_frame_holds(*f, need) && (!best || area_of(*f) < area_of(*best)))
+        if (pm_frame_holds(*f, need) && (!best || pm_frame_area(*f) < pm_frame_area(*best)))
             best = f;
     return best;
 }
@@ -169,7 +191,7 @@ struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct p
     const struct pm_frame *best = pm_frame_find(list, count, need), *largest = list;
 
     for (const struct pm_frame *f = list; f < list + count; f++)
-        if (area_of(*f) > area_of(*largest))
+        if (pm_frame_area(*f) > pm_frame_area(*largest))
             largest = f;
     return best ? *best : *largest;
 }

@@ -4,6 +4,8 @@
 
 #include <pumice/data.h>
 
+/* Returns the number of pixels. */
+uint64_t pm_frame_area(struct pm_frame f);
 /* Whether a picture of `need` fits into the frame. */
 bool pm_frame_holds(struct pm_frame frame, struct pm_frame need);
 /* Returns the frame of the list with the fewest pixels that holds `need`, the first of equal ones;

@@ -301,6 +301,7 @@ static int check(const struct ssd_cfg *c, int channels, struct pm_normal *out)
     if (count && count != 1 && count != channels)
         return pm_fail(PM_ECONFIG, "input.pad_value: %d numbers; give one, or %d, one per channel",
                        count, channels);
+    out->choices = c->min_dimensions.count;
     out->fit = fits[c->resizer];
     out->interpolation = methods[c->resize_method];
     out->multiple = c->resizer == PAD_TO_MULTIPLE ? c->multiple : 0;

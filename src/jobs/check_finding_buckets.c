@@ -1,6 +1,7 @@
-/* check_finding_buckets: the sizes of training pictures (input.buckets) against the pictures, by
- * their headers. Rows of input.augment draw one size for each picture here, so with random sizes
- * training may see others. */
+/* check_finding_buckets: the sizes of training pictures (input.buckets) against the pictures. Every
+ * record is read once, but no picture is decoded. A picture has one frame for each entry of
+ * input.min_dimensions, so these are all checked. Rows of input.augment make one draw for each
+ * picture, so if they change sizes, training may see others. */
 #include "jobs/check_findings.h"
 
 #include "data/frames.h"
@@ -9,36 +10,50 @@
 
 #include <limits.h>
 
-/* The pictures of the training split by the size that they need. */
+/* The pictures of the training split by the sizes that they need. */
 struct sizes {
     const struct pm_experiment *e;
-    struct pm_frame_groups groups; /* owned */
+    int each;                      /* sizes of every picture */
+    struct pm_frame_groups groups; /* owned; of all sizes: number k of record r is r * each + k */
 };
 
 static const char *name_of(const struct sizes *s, size_t group, char *buf, size_t size)
 {
     const struct pm_frame_groups *g = &s->groups;
 
-    return pm_dataset_where(s->e->train, g->order[g->list[group].first], buf, size);
+    return pm_dataset_where(s->e->train, g->order[g->list[group].first] / (uint64_t)s->each, buf,
+                            size);
+}
+
+/* Returns the largest group that none of the sizes holds, the first of equal ones, or the number of
+ * groups. */
+static size_t largest_outside(const struct sizes *s, const struct pm_frame *sizes, int count)
+{
+    const struct pm_frame_group *list = s->groups.list;
+    size_t found = s->groups.count;
+
+    for (size_t i = 0; i < s->groups.count; i++)
+        if (!pm_frame_find(sizes, count, list[i].frame) &&
+            (found == s->groups.count || pm_frame_area(list[i].frame) >
+                                             pm_frame_area(list[found].frame)))
+            found = i;
+    return found;
 }
 
 /* Every picture must fit into a size. */
 static int check_pictures(struct pm_check *k, const struct sizes *s)
 {
+    const size_t i = largest_outside(s, s->e->frames, s->e->frames_count);
     char name[512];
 
-    for (size_t i = 0; i < s->groups.count; i++) {
-        const struct pm_frame f = s->groups.list[i].frame;
-
-        if (!pm_frame_find(s->e->frames, s->e->frames_count, f))
-            return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds %s, which is %d x %d when "
-                           "resized; the largest size is %d x %d: add [%d, %d], or resize to less "
-                           "(input.max_dimension)",
-                           pm_config_source(k->config, "input.buckets"),
-                           name_of(s, i, name, sizeof name), f.height, f.width,
-                           s->e->frames[0].height, s->e->frames[0].width, f.height, f.width);
-    }
-    return PM_OK;
+    if (i == s->groups.count)
+        return PM_OK;
+    const struct pm_frame f = s->groups.list[i].frame;
+    return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds %s, which is %d x %d when "
+                   "resized; the largest size is %d x %d: add [%d, %d], or resize to less "
+                   "(input.max_dimension)", pm_config_source(k->config, "input.buckets"),
+                   name_of(s, i, name, sizeof name), f.height, f.width, s->e->frames[0].height,
+                   s->e->frames[0].width, f.height, f.width);
 }
 
 /* Returns the frame of all pictures that fit into `most`, and sets the groups of the tallest and of
@@ -113,32 +128,48 @@ static void check_size(struct pm_check *k, const struct sizes *s, const struct p
 static void check_evaluation(struct pm_check *k, const struct sizes *s)
 {
     const struct pm_frame eval = pm_experiment_frame(s->e, false);
+    const size_t i = largest_outside(s, &eval, 1);
     char name[512];
 
-    for (size_t i = 0; i < s->groups.count && !s->e->facts.own_sizes; i++) {
-        const struct pm_frame f = s->groups.list[i].frame;
-
-        if (pm_frame_holds(eval, f))
-            continue;
-        pm_check_add(k, PM_CHECK_WARNING, "input.eval_size",
-                     "input.eval_size: evaluation pads pictures to %d x %d and fails at larger "
-                     "ones, such as %s, which is %d x %d when resized. Set input.eval_size to the "
-                     "size of the largest picture, or eval.resize=false", eval.height, eval.width,
-                     name_of(s, i, name, sizeof name), f.height, f.width);
+    if (s->e->facts.own_sizes || i == s->groups.count)
         return;
-    }
+    const struct pm_frame f = s->groups.list[i].frame;
+    pm_check_add(k, PM_CHECK_WARNING, "input.eval_size",
+                 "input.eval_size: evaluation pads pictures to %d x %d and fails at larger "
+                 "ones, such as %s, which is %d x %d when resized. Set input.eval_size to the "
+                 "size of the largest picture, or eval.resize=false", eval.height, eval.width,
+                 name_of(s, i, name, sizeof name), f.height, f.width);
+}
+
+/* Finds all sizes of all pictures. */
+static int read_sizes(struct sizes *s)
+{
+    const struct pm_experiment *e = s->e;
+    struct pm_sampler sampler = { e->task, true, e->task_row };
+    const size_t count = pm_dataset_get_info(e->train)->count;
+    struct pm_frame *frames = NULL;
+    struct pm_normal normal = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(e->facts.preprocessing->normal(e->facts.preprocessing_cfg, e->facts.channels, &normal));
+    s->each = normal.choices ? normal.choices : 1;
+    frames = pm_calloc(count * (size_t)s->each + 1, sizeof *frames);
+    pm_frames_read(e->train, pm_record_frame, &sampler, normal.choices, frames);
+    pm_frame_groups_of(frames, count * (size_t)s->each, e->frames[0], &s->groups);
+out:
+    pm_free(frames);
+    return err;
 }
 
 static int check_buckets(struct pm_check *k)
 {
     const struct pm_experiment *e = k->e;
-    struct pm_sampler sampler = { e->task, true, e->task_row };
     struct sizes s = { .e = e };
     int err = PM_OK;
 
     if (k->config->buckets_count == 0 || !e->task_row->need)
         return PM_OK;
-    pm_frame_groups_create(e->train, pm_record_frame, &sampler, e->frames[0], &s.groups);
+    PM_TRY(read_sizes(&s));
     PM_TRY(check_pictures(k, &s));
     PM_TRY(check_pairs(k, &s));
     for (int i = 0; i < e->frames_count; i++)

@@ -74,8 +74,8 @@ int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_s
     const struct pm_occasion o = {
         .height = r->frame.height, .width = r->frame.width, .channels = s->channels,
         .train = train, .own_size = s->own_sizes, .seed = r->seed,
-        .step = (uint32_t)r->step, .example = r->example,
-        .where = r->where,
+        .step = (uint32_t)r->step, .example = r->example, .where = r->where,
+        .choice = r->choice,
     };
 
     return pm_place(&input, sample, &o, out);

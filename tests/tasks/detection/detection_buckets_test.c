@@ -105,6 +105,45 @@ static void needs_of_large_pictures(void **state)
     tear_down(&s);
 }
 
+static void assert_frame(struct pm_frame f, int height, int width)
+{
+    assert_int_equal(f.height, height);
+    assert_int_equal(f.width, width);
+}
+
+/* Without a choice the side is drawn by the example's number. */
+static void needs_of_choices(void **state)
+{
+    static const int sides[] = { 32, 16, 24 };
+    struct setup s = set_up(CONFIG(", \"resizer\": \"keep_aspect_ratio\", \"min_dimensions\": "
+                                   "[32, 16, 24], \"buckets\": [32, 48]}}"));
+    struct pm_loader_record r = { .where = "r" };
+    struct pm_sampler sampler = { s.e->task, true, s.e->task_row };
+    struct pm_normal normal;
+    struct pm_frame f;
+    int seen[33] = { 0 };
+
+    (void)state;
+    assert_int_equal(s.e->facts.preprocessing->normal(s.e->facts.preprocessing_cfg, 3, &normal),
+                     PM_OK);
+    assert_int_equal(normal.choices, 3);
+    for (r.choice = 1; r.choice <= 3; r.choice++) {
+        const int side = sides[r.choice - 1];
+
+        assert_int_equal(s.e->task_row->need(&sampler, NULL, &r, 40, 60, &f), PM_OK);
+        assert_frame(f, side, side * 3 / 2);
+    }
+    for (r.choice = 0; r.example < 100; r.example++) {
+        assert_int_equal(s.e->task_row->need(&sampler, NULL, &r, 40, 60, &f), PM_OK);
+        assert_true(f.height <= 32);
+        seen[f.height]++;
+    }
+    /* 100 draws of three: fewer than 10 of one have a probability below 1e-7 */
+    assert_true(seen[32] >= 10 && seen[16] >= 10 && seen[24] >= 10);
+    assert_int_equal(seen[32] + seen[16] + seen[24], 100);
+    tear_down(&s);
+}
+
 static void needs_of_other_resizers(void **state)
 {
     struct setup s = set_up(CONFIG(", \"resizer\": \"conditional\", \"size_threshold\": 40, "
@@ -307,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs),
         cmocka_unit_test(needs_of_large_pictures),
+        cmocka_unit_test(needs_of_choices),
         cmocka_unit_test(needs_of_other_resizers),
         cmocka_unit_test(needs_of_crops),
         cmocka_unit_test(padding),
