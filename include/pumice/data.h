@@ -344,8 +344,8 @@ struct pm_loader_options {
      * which depends only on the record, seed, step and example; it is called from several threads.
      * So a batch's frame depends only on its number, not on the slice.
      * hold: if no frame holds a batch, pm_loader_next returns PM_EDATA, and the message names the
-     * records and their frames. A record that replaces a corrupt one is passed over if the batch's
-     * frame does not hold it. Without hold such a batch has the largest frame.
+     * records and their frames. A replacement for a corrupt record is skipped if the batch's frame
+     * does not hold it. Without hold such a batch has the largest frame.
      * groups: each evaluation batch has records of one group, in the groups' order.
      * fields_of adds the fields in a frame to the empty list: the same ones in every frame. */
     const struct pm_frame *frames;

@@ -16,7 +16,7 @@ struct pm_loader_source {
     struct pm_slot *slot;
 };
 
-/* Most corrupt records in sequence. */
+/* Most corrupt records in sequence, and most that the frame of a batch does not hold. */
 enum { PM_MOST_DAMAGED = 256 };
 
 #endif

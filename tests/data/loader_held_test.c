@@ -297,11 +297,64 @@ static void replaced(void **state)
         pm_loader_destroy(&l);
     }
     task.damaged = UINT64_C(0xffffffffffffffff); /* no record is left */
-    struct pm_loader_options o = held(&task, 1, frames, 2, 1);
-    struct pm_loader *l = opened(d, &o);
+    for (int hold = 0; hold < 2; hold++) { /* of 53 records, 13 do not fit into 2 x 3 */
+        struct pm_loader_options o = held(&task, 1, frames, 2, 1);
+
+        o.in_order = true;
+        o.hold = hold;
+        struct pm_loader *l = opened(d, &o);
+        assert_int_equal(failing_step(l), 0);
+        assert_contains(pm_error_text(), hold ? " is damaged, and so are 39 of the next 52 records"
+                                              : "53 consecutive records are damaged");
+        pm_loader_destroy(&l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Number 2 needs 1 x 1, all others 2 x 3. */
+static int frame_of_one(void *ctx, const struct pm_loader_record *r, struct pm_frame *out)
+{
+    uint32_t v;
+
+    (void)ctx;
+    memcpy(&v, r->bytes, 4);
+    *out = v == 2 ? (struct pm_frame){ 1, 1 } : (struct pm_frame){ 2, 3 };
+    return PM_OK;
+}
+
+/* Returns the message of the first batch, which fails. */
+static const char *failure(struct pm_dataset *d, const struct pm_loader_options *o)
+{
+    struct pm_loader *l = opened(d, o);
+
     assert_int_equal(failing_step(l), 0);
-    assert_contains(pm_error_text(), "consecutive records are damaged");
     pm_loader_destroy(&l);
+    return pm_error_text();
+}
+
+/* Records that the frame does not hold are not counted as damaged. Numbers 2, 6, 10, ... fit into
+ * 1 x 1, the frame of the batch; with frame_of_one only number 2. */
+static void none_fits(void **state)
+{
+    static const struct pm_frame frames[] = { { 3, 3 }, { 1, 1 } };
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0, 0 };
+    struct pm_loader_options o = held(&task, 1, frames, 2, 1);
+
+    (void)state;
+    o.in_order = true;
+    o.first_step = 2;
+    for (int v = 2; v < COUNT; v += 4) /* all that fit */
+        task.damaged |= UINT64_C(1) << v;
+    assert_contains(failure(d, &o), "n_train.tfrecord record 2");
+    assert_contains(pm_error_text(), " is damaged, and so are 12 of the next 52 records; none of "
+                                     "the others fits the batch's size of 1 x 1 (input.buckets)");
+    task.damaged = 4;
+    o.frame_of = frame_of_one;
+    assert_contains(failure(d, &o), "n_train.tfrecord record 2");
+    assert_contains(pm_error_text(), " is damaged, and none of the next 52 records fits the "
+                                     "batch's size of 1 x 1 (input.buckets)");
     pm_dataset_close(&d);
     scratch_remove();
 }
@@ -314,6 +367,7 @@ int main(void)
         cmocka_unit_test(none_holds_a_record),
         cmocka_unit_test(none_holds_a_batch),
         cmocka_unit_test(replaced),
+        cmocka_unit_test(none_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
