@@ -68,6 +68,7 @@ struct trial {
     const struct pm_match *values;
     uint64_t seed;
     struct pm_device *device;
+    struct pm_import *import; /* of the file */
     struct known_list compared, given; /* given: outputs of the layers where the net is cut */
 };
 
@@ -260,8 +261,8 @@ static const char *value_of(const struct trial *t, const struct pm_node *n, bool
 
 /* Adds what leads to a value of the file to the net `read`. Its inputs are the pictures and what
  * the layers compute where the net is cut. */
-static int read_part(const struct trial *t, struct pm_import *import, const char *value,
-                     struct pm_net *read, struct pm_heads *heads)
+static int read_part(const struct trial *t, const char *value, struct pm_net *read,
+                     struct pm_heads *heads)
 {
     struct pm_import_given *given = pm_calloc(t->given.count + 1, sizeof *given);
     struct pm_node *images =
@@ -277,7 +278,7 @@ static int read_part(const struct trial *t, struct pm_import *import, const char
         given[count++] = (struct pm_import_given){ pm_export_value(t->graph, n),
                                              pm_net_input(read, n->name, n->out_shape, PM_F32) };
     }
-    const int err = pm_import_net(import, read, images, &(struct pm_import_options){
+    const int err = pm_import_net(t->import, read, images, &(struct pm_import_options){
         .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .given = given,
         .given_count = count }, heads);
 
@@ -287,21 +288,20 @@ static int read_part(const struct trial *t, struct pm_import *import, const char
 
 /* Compares the values of a node with the model's. *difference stays unchanged if the import does
  * not know an operator that leads to it, else it becomes at least the value's. */
-static int compare(struct trial *t, const struct known *a, bool output, double *difference)
+static int compare(struct trial *t, struct known *a, bool output, double *difference)
 {
     const char *names[] = { NULL, NULL };
     const size_t count = pm_shape_count(a->node->out_shape);
-    struct pm_import *import = NULL;
     struct pm_net *read = pm_net_create();
     struct pm_heads heads = { 0 };
     float *b = NULL;
     double off;
     int err = PM_OK;
 
-    PM_TRY(pm_import_open(t->file, &import));
-    err = read_part(t, import, value_of(t, a->node, output), read, &heads);
+    err = read_part(t, value_of(t, a->node, output), read, &heads);
     if (err == PM_ECONFIG) {
-        PM_INFO("export", "the exported model was not compared with the net: %s", pm_error_text());
+        PM_INFO("export", "%s of the exported model was not compared with the net's: %s",
+                a->node->name, pm_error_text());
         err = PM_OK;
         goto out;
     }
@@ -323,7 +323,6 @@ static int compare(struct trial *t, const struct known *a, bool output, double *
 out:
     pm_free(b);
     pm_net_destroy(&read);
-    pm_import_close(&import);
     return err;
 }
 
@@ -347,6 +346,7 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
         return PM_OK;
     list_values(&t, output);
     PM_TRY(open_cpu(&t.device));
+    PM_TRY(pm_import_open(t.file, &t.import));
     for (size_t k = 0; k < t.compared.count; k++)
         PM_TRY(compare(&t, &t.compared.list[k], t.compared.list[k].node == output, difference));
     if (*difference > bound)
@@ -359,6 +359,7 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
 out:
     free_known(&t.compared);
     free_known(&t.given);
+    pm_import_close(&t.import);
     pm_device_close(&t.device);
     return err;
 }

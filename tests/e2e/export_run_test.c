@@ -231,7 +231,7 @@ static void quantized(void **state)
     r = run(NULL, "export %s %s", in("quantized"), in("quantized.onnx"));
     assert_null(strstr(r.out, "read again"));
     assert_true(pm_file_exists(in("quantized.onnx")));
-    check(r, 0, "the exported model was not compared with the net: ", "DequantizeLinear");
+    check(r, 0, "of the exported model was not compared with the net's: ", "DequantizeLinear");
 }
 
 /* For a net that has diverged nothing can be compared, and no file is left. */
