@@ -488,6 +488,8 @@ static void mistakes(void **state)
             "p.config:1: num_classes: a whole number is needed, found: x");
     refused("model { ssd { num_classes: { } } }", PM_EDATA, "a whole number is needed, found: {");
     refused("model: 3", PM_EDATA, "p.config:1: model: '{' is needed, found: 3");
+    refused("model { ssd { box_coder: 3 } }", PM_EDATA, "box_coder: '{' is needed, found: 3");
+    refused("model { center_net: x }", PM_EDATA, "center_net: '{' is needed, found: x");
     refused("train_config { optimizer: 3 }", PM_EDATA, "optimizer: '{' is needed");
     refused("train_config: { fine_tune_checkpoint: 3 }", PM_EDATA, "a text in quotes is needed");
     refused("model { ssd { add_background_class: 2 } }", PM_EDATA, "true or false is needed");

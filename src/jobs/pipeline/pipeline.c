@@ -257,8 +257,6 @@ static int convert_message(struct pm_pipeline *p, const struct pm_pipeline_row *
 {
     const char *name = row->to ? row->to : f->name;
 
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        return pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value);
     switch (row->how) {
     case PM_PIPELINE_AT: {
         cJSON *o = parent_of(p->config, name, true, &name);
@@ -280,6 +278,8 @@ static int convert_message(struct pm_pipeline *p, const struct pm_pipeline_row *
 static int convert(struct pm_pipeline *p, const struct pm_pipeline_row *row,
                    const struct pm_proto_text *f, cJSON *object)
 {
+    if (row->type == PM_PIPELINE_MESSAGE && f->kind != PM_PROTO_TEXT_MESSAGE)
+        return pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value);
     switch (row->how) {
     case PM_PIPELINE_CALL_OF: return row->call(p, row, f, object);
     case PM_PIPELINE_USED: return PM_OK;

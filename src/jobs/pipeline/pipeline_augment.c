@@ -4,14 +4,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static int convert_step(struct pm_pipeline *p, const struct pm_pipeline_row *row,
-                        const struct pm_proto_text *f, cJSON *step)
-{
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        return pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value);
-    return pm_pipeline_fields(p, row->of, f, step);
-}
-
 /* random_adjust_hue: "random_hue", then "clip", because the API clips after each change. */
 PM_PIPELINE_CALL(clipped_step)
 {
@@ -20,7 +12,7 @@ PM_PIPELINE_CALL(clipped_step)
 
     (void)object;
     snprintf(name, sizeof name, "random_%s", row->field + strlen("random_adjust_"));
-    PM_TRY(convert_step(p, row, f, pm_pipeline_step(p, name)));
+    PM_TRY(pm_pipeline_fields(p, row->of, f, pm_pipeline_step(p, name)));
     pm_pipeline_step(p, "clip");
 out:
     return err;
@@ -33,7 +25,7 @@ PM_PIPELINE_CALL(scale_step)
 
     (void)object;
     cJSON_AddNumberToObject(step, "scale_step", 0);
-    return convert_step(p, row, f, step);
+    return pm_pipeline_fields(p, row->of, f, step);
 }
 
 PM_PIPELINE_CALL(grey_step)

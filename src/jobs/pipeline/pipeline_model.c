@@ -169,8 +169,8 @@ PM_PIPELINE_CALL(op)
     (void)object;
     PM_TRY(pm_pipeline_value(p, row->type, f, &op));
     if (strcmp(f->value, wanted) != 0)
-        pm_pipeline_note(p, f, true, "%s of %s has no effect in the original, here it has: the "
-                         "layers are of kind %s", f->value, p->tree->name, wanted);
+        pm_pipeline_note(p, f, true, "%s: the original ignores these settings, because its layers "
+                         "are of kind %s. Pumice applies them", f->value, wanted);
 out:
     cJSON_Delete(op);
     return err;
@@ -278,8 +278,6 @@ PM_PIPELINE_CALL(clip_range)
     cJSON *range;
     int err = PM_OK;
 
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        PM_TRY(pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value));
     PM_TRY(pm_pipeline_number_of(p, f, "min", 0, &min));
     PM_TRY(pm_pipeline_number_of(p, f, "max", 0, &max));
     cJSON_DeleteItemFromObjectCaseSensitive(object, row->field);

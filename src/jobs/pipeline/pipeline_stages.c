@@ -1,6 +1,8 @@
 /* Calls of the rows of detectors with two stages, and what their fields mean together. */
 #include "jobs/pipeline/fields.h"
 
+#include <pumice/net.h>
+
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -64,8 +66,6 @@ PM_PIPELINE_CALL(second_predictor)
 {
     int err = PM_OK;
 
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        PM_TRY(pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value));
     if (!p->stages) {
         pm_pipeline_note(p, f, true, "belongs to detectors of two stages");
         goto out;
@@ -86,8 +86,6 @@ PM_PIPELINE_CALL(second_loss)
     int err = PM_OK;
 
     (void)object;
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        PM_TRY(pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value));
     PM_TRY(pm_pipeline_fields(p, row->of, f, loss));
     type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(loss, "type"));
     scale = cJSON_DetachItemFromObjectCaseSensitive(loss, "logit_scale");
@@ -153,7 +151,8 @@ static void settle_padding(struct pm_pipeline *p)
 {
     static const double means[3] = { 123.68, 116.779, 103.939 };
     const char *net = cJSON_GetStringValue(pm_pipeline_get(p, "model.name"));
-    const bool less_means = net && strncmp(net, "faster_rcnn_resnet", 18) == 0;
+    const struct pm_net_row *row = net ? pm_net_row_find(net) : NULL;
+    const bool less_means = row && strcmp(row->preprocessing, "ssd_means_black") == 0;
     cJSON *value;
     int channel = 0;
 
@@ -187,8 +186,6 @@ PM_PIPELINE_CALL(two_stages)
 {
     int err = PM_OK;
 
-    if (f->kind != PM_PROTO_TEXT_MESSAGE)
-        PM_TRY(pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value));
     p->stages = true;
     PM_TRY(pm_pipeline_fields(p, row->of, f, object));
     PM_TRY(settle(p, f));

@@ -15,13 +15,6 @@ static int bool_of(const struct pm_pipeline *p, const struct pm_proto_text *mess
     return PM_OK;
 }
 
-static int needs_message(const struct pm_pipeline *p, const struct pm_proto_text *f)
-{
-    return f->kind == PM_PROTO_TEXT_MESSAGE
-               ? PM_OK
-               : pm_pipeline_fail(p, f, "'{' is needed, found: %.40s", f->value);
-}
-
 static int needs_text(const struct pm_pipeline *p, const struct pm_proto_text *f)
 {
     return f->kind == PM_PROTO_TEXT_STRING
@@ -39,7 +32,6 @@ PM_PIPELINE_CALL(optimizer)
     bool averages = true;
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     PM_TRY(bool_of(p, f, "use_moving_average", true, &averages));
     PM_TRY(pm_pipeline_number_of(p, f, "moving_average_decay", 0.9999, &decay));
     pm_pipeline_set(p, "optim.moving_average_decay", pm_pipeline_number(averages ? decay : 0));
@@ -57,7 +49,6 @@ PM_PIPELINE_CALL(optimizer_name)
                                                                            : "momentum";
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     pm_pipeline_set(p, "optim.name", cJSON_CreateString(name));
     PM_TRY(pm_pipeline_fields(p, row->of, f, object));
 out:
@@ -129,7 +120,6 @@ PM_PIPELINE_CALL(policy)
     double steps = 0, rate = 0;
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     pm_pipeline_set(p, "schedule.policy", cJSON_CreateString(name));
     PM_TRY(pm_pipeline_fields(p, row->of, f, object));
     if (cosine)
@@ -164,7 +154,6 @@ PM_PIPELINE_CALL(rate_step)
     double step = 0, rate = 0;
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     PM_TRY(pm_pipeline_number_of(p, f, "step", 0, &step));
     PM_TRY(pm_pipeline_number_of(p, f, "learning_rate", 0.002, &rate));
     if (step == 0) { /* before the first boundary it is base_lr */
@@ -258,7 +247,6 @@ PM_PIPELINE_CALL(train_reader)
 {
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     if (pm_pipeline_get(p, "data.train_split")) {
         pm_pipeline_note(p, f, true, "a second reader: use data.folders");
         goto out;
@@ -274,7 +262,6 @@ PM_PIPELINE_CALL(eval_reader)
     cJSON *map = NULL;
     int err = PM_OK;
 
-    PM_TRY(needs_message(p, f));
     if (pm_pipeline_get(p, "data.eval_split")) {
         pm_pipeline_note(p, f, true, "a second reader of evaluation: pumice eval reads one split");
         goto out;
