@@ -413,8 +413,8 @@ int pm_placed_shrink(const struct pm_placed *p);
 void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out);
 /* Writes the part of the input that the picture fills: ymin, xmin, ymax, xmax in 0..1. */
 void pm_placed_window(const struct pm_placed *p, float out[4]);
-/* The same for training, where rows of input.augment may have cropped or padded the picture: the
- * part that the preprocessing's last row, the padding, does not add. */
+/* Writes the part of the input that the last row's padding does not fill. In training, rows of
+ * input.augment may have cropped or padded the picture before. */
 void pm_placed_filled(const struct pm_placed *p, float out[4]);
 /* Transforms a map of the picture's size with nearest-neighbour sampling; padding is fill. PM_EDATA
  * if the map's size differs from the picture's. */

@@ -18,7 +18,7 @@
  * padding comes after it: pad_value is a normalised value.
  *
  * The API's Faster R-CNN pads first, with black pixels, then normalises. ssd_black and
- * ssd_means_black are its ssd and ssd_means: without a pad_value the padding is a black pixel. */
+ * ssd_means_black normalise like ssd and ssd_means; without pad_value they pad with black. */
 #include <math.h>
 
 #include "data/augment.h"
@@ -42,7 +42,7 @@ static const struct pm_opt opts[] = {
     PM_INT(ssd_cfg, min_dimension, 0, 0, 16384,
            "keep_aspect_ratio: length of the smaller side; 0 = as the input allows"),
     PM_INTS(ssd_cfg, min_dimensions, NULL, 1, 16384,
-            "keep_aspect_ratio: training draws min_dimension of this list for each picture; "
+            "keep_aspect_ratio: training draws the smaller side of each picture from this list; "
             "evaluation takes the largest; null = min_dimension"),
     PM_INT(ssd_cfg, max_dimension, 0, 0, 16384,
            "keep_aspect_ratio: largest length of the larger side; 0 = no limit"),
@@ -288,7 +288,8 @@ static int check(const struct ssd_cfg *c, int channels, struct pm_normal *out)
                        "remove one of the keys", c->min_dimension);
     if (c->max_dimension && !least)
         return pm_fail(PM_ECONFIG, "input.max_dimension: %d has an effect only with "
-                       "input.min_dimension, which is not set", c->max_dimension);
+                       "input.min_dimension or input.min_dimensions: set one of them",
+                       c->max_dimension);
     if (least > c->max_dimension && c->max_dimension)
         return pm_fail(PM_ECONFIG, "input.%s: %d is above input.max_dimension, %d", key, least,
                        c->max_dimension);

@@ -317,7 +317,7 @@ static void drawn_sizes(void **state)
 static void refusals(void **state)
 {
     static const char *const wrong[][2] = {
-        { "max_dimension=30", "only with input.min_dimension" },
+        { "max_dimension=30", "only with input.min_dimension or input.min_dimensions: set" },
         { "resizer=keep_aspect_ratio min_dimension=40 max_dimension=30", "40 is above" },
         { "min_dimension=40", "input.resizer=keep_aspect_ratio" },
         { "min_dimensions=[40]", "input.min_dimensions: 40 has an effect only with" },

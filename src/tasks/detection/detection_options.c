@@ -133,8 +133,8 @@ static const struct pm_opt loss[] = {
     PM_ENUM(pm_detection_loss, normalize_over, PM_NORMALIZE_BATCH, "batch|clone",
             "detection: divide the loss by the matched anchors of the whole batch, or of each "
             "device's part, as in the original; with batch, devices of any shares learn the same. "
-            "Two stages: only the loss of masks, by each picture's matched boxes, or by those of "
-            "each device's part"),
+            "With two stages the key affects only the loss of masks: batch divides it by the "
+            "matched boxes of each picture, clone by those of the device's part"),
     PM_BOOL(pm_detection_loss, normalize_by_matches, true,
             "detection: false = do not divide the loss by the number of matched anchors"),
     PM_BOOL(pm_detection_loss, normalize_loc_by_codesize, false,
@@ -220,8 +220,8 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_detection_export, nms, true,
             "detection: suppress overlapping boxes inside the model; false = only the outputs "
             "raw_detection_boxes and raw_detection_scores, for programs without "
-            "NonMaxSuppression; of two stages those of the second, the suppression of proposals "
-            "stays, and num_proposals is their number"),
+            "NonMaxSuppression. With two stages these are the second stage's, proposals are still "
+            "suppressed, and num_proposals is their number"),
     PM_BOOL(pm_detection_export, pad, true,
             "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
             "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "
