@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { CAPTIONS = 12 /* with more boxes only pointing at one shows its caption */, BOXES = 100,
-       CURVES = 7 /* of classes */, POINTS = 101, ON_PAPER = 40 };
+       CURVES = 7 /* of classes */, POINTS = 101 };
 
 /* Classes without the background. */
 static int labelled(const struct result *r)
@@ -263,21 +263,6 @@ static int by_precision(const void *a, const void *b)
     return x->index - y->index;
 }
 
-/* Copies a list of numbers by class; NAN where there is none. The caller frees it. */
-static double *read_list(const struct result *r, const char *name)
-{
-    const cJSON *per_class = cJSON_GetObjectItemCaseSensitive(r->evaluation, "per_class");
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(per_class, name);
-    double *out = pm_malloc(((size_t)r->classes + 1) * sizeof *out);
-
-    v = cJSON_IsArray(v) ? v->child : NULL;
-    for (int c = 0; c < r->classes; c++) {
-        out[c] = cJSON_IsNumber(v) ? v->valuedouble : NAN;
-        v = v ? v->next : NULL;
-    }
-    return out;
-}
-
 static void write_spark(struct pm_str *html, const cJSON *curve)
 {
     struct pm_curve_point points[POINTS];
@@ -316,22 +301,19 @@ static void write_head(struct pm_str *html, const struct result *r, int n)
             "and recall: of detections with a score above {}. Best F1: with detections above the "
             "score beside it. Last: precision by recall.</p>",
             PM_NUMBER(pm_json_number_of(r->evaluation, "threshold")));
-    if (n > 20)
-        pm_str_add(html,
-                   "<input type=\"search\" class=\"filter\" data-filter=\"classes-%d\" hidden "
-                   "placeholder=\"Find a class\" aria-label=\"Find a class\">", r->index);
-    PM_HTML(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Average "
-            "precision by class\"><table class=\"rows classes\" id=\"classes-{}\"><thead><tr>"
-            "<th>class</th><th class=\"n\">objects</th><th class=\"n\">AP</th><th class=\"bars\">"
-            "</th><th class=\"n\">AP50</th><th class=\"n\">precision</th><th class=\"n\">recall"
-            "</th><th class=\"n\">best F1</th><th class=\"n\">at score</th><th></th></tr></thead>"
-            "<tbody>\n", PM_COUNT_TEXT(r->index));
+    pm_page_classes_open(html, r, "classes", "Average precision by class", n);
+    pm_html_raw(html, "<th class=\"n\">objects</th><th class=\"n\">AP</th><th class=\"bars\">"
+                      "</th><th class=\"n\">AP50</th><th class=\"n\">precision</th><th class=\"n\">"
+                      "recall</th><th class=\"n\">best F1</th><th class=\"n\">at score</th><th>"
+                      "</th></tr></thead><tbody>\n");
 }
 
 void pm_page_boxes_classes(struct pm_str *html, const struct result *r)
 {
-    struct lists l = { read_list(r, "ap"), read_list(r, "ap_50"), read_list(r, "best_f1"),
-                       read_list(r, "best_score") };
+    const cJSON *per_class = cJSON_GetObjectItemCaseSensitive(r->evaluation, "per_class");
+    struct lists l = { pm_result_list(r, per_class, "ap"), pm_result_list(r, per_class, "ap_50"),
+                       pm_result_list(r, per_class, "best_f1"),
+                       pm_result_list(r, per_class, "best_score") };
     struct standing *list = pm_malloc(((size_t)r->classes + 1) * sizeof *list);
     int n = 0;
 
@@ -342,10 +324,7 @@ void pm_page_boxes_classes(struct pm_str *html, const struct result *r)
     write_head(html, r, n);
     for (int i = 0; i < n; i++)
         write_class(html, r, &l, list[i].index);
-    pm_html_raw(html, "</tbody></table></div>");
-    if (n > ON_PAPER)
-        PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
-                PM_COUNT_TEXT(ON_PAPER));
+    pm_page_classes_close(html, n, 0);
     if (n < labelled(r))
         PM_HTML(html, "<p class=\"note\">{} {} no object in this evaluation.</p>",
                 PM_COUNT_TEXT(labelled(r) - n),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { SHOWN = 8 /* evaluations with pictures */, CONFUSIONS = 16, SAMPLES = 24,
+       FILTERED = 20 /* with more classes the table has a filter */,
        ON_PAPER = 40 /* rows that page.css lets stand */ };
 
 /* ---- sample pictures --------------------------------------------------------------------- */
@@ -240,6 +241,26 @@ static void write_class(struct pm_str *html, const struct result *r, const struc
     pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n", 100 * s->bar);
 }
 
+void pm_page_classes_open(struct pm_str *html, const struct result *r, const char *id,
+                          const char *label, int classes)
+{
+    if (classes > FILTERED)
+        PM_HTML(html, "<input type=\"search\" class=\"filter\" data-filter=\"{}-{}\" hidden "
+                "placeholder=\"Find a class\" aria-label=\"Find a class\">", id,
+                PM_COUNT_TEXT(r->index));
+    PM_HTML(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
+            "<table class=\"rows classes\" id=\"{}-{}\"><thead><tr><th>class</th>", label, id,
+            PM_COUNT_TEXT(r->index));
+}
+
+void pm_page_classes_close(struct pm_str *html, int classes, int others)
+{
+    pm_html_raw(html, "</tbody></table></div>");
+    if (classes + others > ON_PAPER)
+        PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
+                PM_COUNT_TEXT(ON_PAPER - others));
+}
+
 static void write_classes(struct pm_str *html, const struct result *r)
 {
     struct standing *list = pm_calloc((size_t)r->classes + 1, sizeof *list);
@@ -247,24 +268,13 @@ static void write_classes(struct pm_str *html, const struct result *r)
 
     PM_HTML(html, "<div class=\"card\"><h3>Classes</h3><p class=\"note\">The worst first. {}</p>",
             r->kind->classes);
-    if (n > 20)
-        pm_str_add(html,
-                   "<input type=\"search\" class=\"filter\" data-filter=\"classes-%d\" hidden "
-                   "placeholder=\"Find a class\" aria-label=\"Find a class\">",
-                   r->index);
-    PM_HTML(
-        html,
-        "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
-        "and recall by class\"><table class=\"rows classes\" id=\"classes-{}\"><thead><tr><th>class"
-        "</th><th class=\"n\">{}</th><th class=\"n\">precision</th><th class=\"n\">"
-        "recall</th><th class=\"n\">{}</th><th class=\"bars\"></th></tr></thead><tbody>\n",
-        PM_COUNT_TEXT(r->index), r->kind->unit, r->kind->score);
+    pm_page_classes_open(html, r, "classes", "Precision and recall by class", n);
+    PM_HTML(html, "<th class=\"n\">{}</th><th class=\"n\">precision</th><th class=\"n\">recall</th>"
+            "<th class=\"n\">{}</th><th class=\"bars\"></th></tr></thead><tbody>\n",
+            r->kind->unit, r->kind->score);
     for (int i = 0; i < n; i++)
         write_class(html, r, &list[i]);
-    pm_html_raw(html, "</tbody></table></div>");
-    if (n > ON_PAPER)
-        PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
-                PM_COUNT_TEXT(ON_PAPER));
+    pm_page_classes_close(html, n, 0);
     if (n < r->classes)
         PM_HTML(html, "<p class=\"note\">{} {} on no picture of this evaluation.</p>",
                 PM_COUNT_TEXT(r->classes - n),

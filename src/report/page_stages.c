@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ON_PAPER = 40 /* rows that page.css lets stand */ };
-
 /* The members, and the heads of their columns. */
 static const struct { const char *member, *head; } columns[] = {
     { "objects", "objects" },
@@ -26,46 +24,44 @@ struct row {
     double v[COLUMNS];
 };
 
-/* Reads the values of a row. Returns false without objects, or if a count is missing. */
-static bool read_row(const cJSON *const value[COLUMNS], const char *name, int index,
-                     struct row *out)
+/* False without objects, or if a count is missing. */
+static bool is_whole(const struct row *r)
 {
-    bool whole = true;
+    bool whole = r->v[OBJECTS] > 0;
 
-    *out = (struct row){ .name = name, .index = index };
-    for (int k = 0; k < COLUMNS; k++)
-        out->v[k] = cJSON_IsNumber(value[k]) ? value[k]->valuedouble : NAN;
     for (int k = FOUND; k <= SUPPRESSED; k++)
-        whole &= out->v[k] >= 0 && out->v[k] <= out->v[OBJECTS];
-    return whole && out->v[OBJECTS] > 0;
+        whole &= r->v[k] >= 0 && r->v[k] <= r->v[OBJECTS];
+    return whole;
 }
 
 static bool read_all(const cJSON *stages, struct row *out)
 {
-    const cJSON *value[COLUMNS];
+    *out = (struct row){ .name = "all classes", .index = -1 };
+    for (int k = 0; k < COLUMNS; k++) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(stages, columns[k].member);
 
-    for (int k = 0; k < COLUMNS; k++)
-        value[k] = cJSON_GetObjectItemCaseSensitive(stages, columns[k].member);
-    return read_row(value, "all classes", -1, out);
+        out->v[k] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    }
+    return is_whole(out);
 }
 
 /* Lists the classes with objects; returns their number. */
 static int read_classes(const struct result *r, const cJSON *stages, struct row *list)
 {
     const cJSON *per_class = cJSON_GetObjectItemCaseSensitive(stages, "per_class");
-    const cJSON *value[COLUMNS];
+    double *v[COLUMNS];
     int n = 0;
 
-    for (int k = 0; k < COLUMNS; k++) {
-        const cJSON *of = cJSON_GetObjectItemCaseSensitive(per_class, columns[k].member);
-
-        value[k] = cJSON_IsArray(of) ? of->child : NULL;
-    }
+    for (int k = 0; k < COLUMNS; k++)
+        v[k] = pm_result_list(r, per_class, columns[k].member);
     for (int c = 0; c + 1 < r->classes; c++) { /* the last one is the background */
-        n += read_row(value, r->names[c], c, &list[n]);
+        list[n] = (struct row){ .name = r->names[c], .index = c };
         for (int k = 0; k < COLUMNS; k++)
-            value[k] = value[k] ? value[k]->next : NULL;
+            list[n].v[k] = v[k][c];
+        n += is_whole(&list[n]);
     }
+    for (int k = 0; k < COLUMNS; k++)
+        pm_free(v[k]);
     return n;
 }
 
@@ -107,13 +103,7 @@ static void write_head(struct pm_str *html, const struct result *r, int n)
             "Last: recall of the proposals, the share of the objects that a proposal covers, with "
             "an IoU of at least 0.5 or 0.7.</p>",
             PM_NUMBER(pm_json_number_of(r->evaluation, "threshold")));
-    if (n > 20)
-        pm_str_add(html,
-                   "<input type=\"search\" class=\"filter\" data-filter=\"stages-%d\" hidden "
-                   "placeholder=\"Find a class\" aria-label=\"Find a class\">", r->index);
-    PM_HTML(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Lost "
-            "objects by class\"><table class=\"rows classes\" id=\"stages-{}\"><thead><tr>"
-            "<th>class</th>", PM_COUNT_TEXT(r->index));
+    pm_page_classes_open(html, r, "stages", "Lost objects by class", n);
     for (int k = 0; k < COLUMNS; k++)
         PM_HTML(html, "<th class=\"n\">{}</th>", columns[k].head);
     pm_html_raw(html, "</tr></thead><tbody>\n");
@@ -134,10 +124,7 @@ void pm_page_stages(struct pm_str *html, const struct result *r)
     write_row(html, &all);
     for (int i = 0; i < n; i++)
         write_row(html, &list[i]);
-    pm_html_raw(html, "</tbody></table></div>");
-    if (n >= ON_PAPER)
-        PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
-                PM_COUNT_TEXT(ON_PAPER - 1));
+    pm_page_classes_close(html, n, 1);
     pm_html_raw(html, "</div>\n");
     pm_free(list);
 }

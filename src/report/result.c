@@ -89,6 +89,19 @@ void pm_result_free(struct result *r)
     pm_free(r->cells);
 }
 
+double *pm_result_list(const struct result *r, const cJSON *per_class, const char *name)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(per_class, name);
+    double *out = pm_malloc(((size_t)r->classes + 1) * sizeof *out);
+
+    v = cJSON_IsArray(v) ? v->child : NULL;
+    for (int c = 0; c < r->classes; c++) {
+        out[c] = cJSON_IsNumber(v) ? v->valuedouble : NAN;
+        v = v ? v->next : NULL;
+    }
+    return out;
+}
+
 double pm_result_share(double part, double whole)
 {
     return whole > 0 ? fmin(1, part / whole) : NAN;

@@ -40,7 +40,18 @@ void pm_result_read(struct result *r, const cJSON *evaluation, const struct kind
 void pm_result_free(struct result *r);
 /* NAN: of none, or of an unknown number. */
 double pm_result_share(double part, double whole);
-/* page_evaluation.c: the name of a sample picture's file, or the number of its record. */
+/* Copies [classes] numbers of a list of a JSON object; NAN where there is none. Free it with
+ * pm_free. per_class: may be NULL. */
+double *pm_result_list(const struct result *r, const cJSON *per_class, const char *name);
+/* page_evaluation.c: begins the table of a card with a row for each class, and the head of its
+ * first column. Many classes get a box that filters the rows. classes: number of rows. id: unique
+ * on the page together with the evaluation's number; label: for screen readers. */
+void pm_page_classes_open(struct pm_str *html, const struct result *r, const char *id,
+                          const char *label, int classes);
+/* Ends the rows and the table. If paper shows fewer classes, a sentence says how many. others:
+ * number of rows before the classes. */
+void pm_page_classes_close(struct pm_str *html, int classes, int others);
+/* The name of a sample picture's file, or the number of its record. */
 void pm_page_sample_file(struct pm_str *html, const cJSON *sample);
 /* page_matrix.c: the card of the matrix. cells: gets an object of the list that the script
  * reads. */
