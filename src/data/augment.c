@@ -346,16 +346,24 @@ int pm_place(const struct pm_input *in, const struct pm_sample *sample, const st
     return pm_place_with(in->preprocessing, in->cfg, &out->rows.draws[0], im, o, out);
 }
 
-struct pm_frame pm_placed_need(const struct pm_placed *p)
+/* Returns the size of the picture after the first rows. */
+static struct pm_frame size_after(const struct pm_placed *p, int rows)
 {
-    int moves = 0;
+    const int moves = rows > 0 ? p->rows.at[rows - 1].moves : 0;
 
-    for (int i = 0; i < p->rows.count && p->rows.at[i].row->sizing != PM_SIZE_INPUT; i++)
-        moves = p->rows.at[i].moves;
     if (moves == 0)
         return (struct pm_frame){ p->geometry.height, p->geometry.width };
     return (struct pm_frame){ p->geometry.move[moves - 1].height,
                               p->geometry.move[moves - 1].width };
+}
+
+struct pm_frame pm_placed_need(const struct pm_placed *p)
+{
+    int rows = 0;
+
+    while (rows < p->rows.count && p->rows.at[rows].row->sizing != PM_SIZE_INPUT)
+        rows++;
+    return size_after(p, rows);
 }
 
 /* ---- members ------------------------------------------------------------------------------ */
@@ -389,17 +397,16 @@ void pm_placed_window(const struct pm_placed *p, float out[4])
 
 void pm_placed_filled(const struct pm_placed *p, float out[4])
 {
-    const int last = p->rows.count - 1, before = last > 0 ? p->rows.at[last - 1].moves : 0;
-    const struct pm_geometry *g = &p->geometry;
-    const struct pm_move *m = before ? &g->move[before - 1] : NULL;
+    const int last = p->rows.count - 1;
+    const struct pm_frame before = size_after(p, last);
 
-    if (last < 0 || p->rows.at[last].row->sizing != PM_SIZE_INPUT) {
+    if (p->rows.at[last].row->sizing != PM_SIZE_INPUT) {
         pm_placed_window(p, out);
         return;
     }
     out[0] = out[1] = 0;
-    out[2] = fminf((float)(m ? m->height : g->height) / (float)p->target.height, 1);
-    out[3] = fminf((float)(m ? m->width : g->width) / (float)p->target.width, 1);
+    out[2] = fminf((float)before.height / (float)p->target.height, 1);
+    out[3] = fminf((float)before.width / (float)p->target.width, 1);
 }
 
 /* Returns the index of the first resize, or the number of moves if there is none. */

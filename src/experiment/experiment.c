@@ -372,8 +372,8 @@ int pm_experiment_loader(struct pm_experiment *e, int batch, struct pm_batch_sli
     o.draw = numbers.draw;
     o.draw_ctx = numbers.ctx;
     o.order = e->order;
-    if (e->frames_count > 1 || (e->config->buckets_count > 0 && e->task_row->need)) {
-        o.hold = e->task_row->need != NULL;
+    o.hold = e->config->buckets_count > 0 && e->task_row->need;
+    if (e->frames_count > 1 || o.hold) {
         o.frames = e->frames;
         o.frames_count = e->frames_count;
         o.frame_of = pm_record_frame;

@@ -98,8 +98,8 @@ static void write_head(struct pm_str *html, const struct result *r, int n)
     PM_HTML(html, "<div class=\"card wide\"><h3>Where objects are lost</h3><p class=\"note\">A box "
             "covers an object if their IoU is at least 0.5. Found: a detection of the object's "
             "class with a score above {} covers it. No proposal: no box of the first stage covers "
-            "it. Rejected: a proposal covers it, but no box of the second stage with its class and "
-            "such a score. Suppressed: such a box covers it, but suppression removed the box. "
+            "it. Rejected: a proposal covers it, but no second-stage box of its class with such a "
+            "score does. Suppressed: such a box covers it, but suppression removed the box. "
             "Last: recall of the proposals, the share of the objects that a proposal covers, with "
             "an IoU of at least 0.5 or 0.7.</p>",
             PM_NUMBER(pm_json_number_of(r->evaluation, "threshold")));
