@@ -48,7 +48,6 @@ static void append(int side, const char *split)
 static int make_data(void **state)
 {
     static const int sides[] = { 17, 25, 41 };
-    struct pm_str text = { 0 };
 
     (void)state;
     if (make_world(false) < 0)
@@ -65,9 +64,7 @@ static int make_data(void **state)
              "  \"map_labels\": [\"ground\", \"disc\", \"box\", \"triangle\", \"ring\"],\n"
              "  \"thing_classes\": [1, 2, 3, 4], \"ignore_label\": 255, \"num_classes\": 4,\n"
              "  \"channels\": 3 }\n");
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     return 0;
 }
 
@@ -76,25 +73,17 @@ static char *log_of(const char *name)
     return get_text(in("%s/log.txt", name));
 }
 
-static void resumed(void **state)
+static void sizes_in_log(void **state)
 {
     char *log;
 
     (void)state;
-    train("whole", "");
+    train_whole();
     log = log_of("whole");
     assert_contains(log, "cpu: 3 sizes of pictures, 41x41 (");
     assert_contains(log, ", 17x17 (");
     assert_contains(log, " for activations");
     pm_free(log);
-    assert_same_after_kills();
-}
-
-/* Training resumes from its snapshot after a device is lost, with the same bits. */
-static void lost_device(void **state)
-{
-    (void)state;
-    assert_same_after_loss();
 }
 
 /* With a list of one size only config.json differs. */
@@ -199,11 +188,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed),       cmocka_unit_test(lost_device),
-        cmocka_unit_test(one_bucket),    cmocka_unit_test(smaller_bucket),
-        cmocka_unit_test(other_options), cmocka_unit_test(heads),
-        cmocka_unit_test(two_devices),   cmocka_unit_test(shown),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(sizes_in_log), cmocka_unit_test(same_after_kills),
+        cmocka_unit_test(same_after_loss), cmocka_unit_test(one_bucket),
+        cmocka_unit_test(smaller_bucket), cmocka_unit_test(other_options), cmocka_unit_test(heads),
+        cmocka_unit_test(two_devices), cmocka_unit_test(shown), cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

@@ -68,7 +68,6 @@ static int make_data(void **state)
         { "train", 24, 1 }, { "test", 6, 2 },
     };
     struct pm_making *m = NULL;
-    struct pm_str text = { 0 };
 
     (void)state;
     if (make_world(false) < 0)
@@ -83,21 +82,19 @@ static int make_data(void **state)
     }
     assert_int_equal(pm_making_finish(m), PM_OK);
     pm_making_destroy(&m);
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     return 0;
 }
 
 /* The number of anchors that each step had shows the size of its pictures. All but 64x64, which
  * needs three squares, occur in 24 steps; so does more than one of them. */
-static void resumed(void **state)
+static void sizes_in_log(void **state)
 {
     int seen[4] = { 0 };
     char *log;
 
     (void)state;
-    train("whole", "");
+    train_whole();
     log = get_text(in("whole/log.txt"));
     assert_contains(log, "cpu: 4 sizes of pictures, 96x96 (");
     pm_free(log);
@@ -112,20 +109,6 @@ static void resumed(void **state)
         assert_true(logged("whole", step, "positive_anchors") > 0);
     }
     assert_true(seen[1] > 2 && seen[2] > 2);
-    assert_same_after_kills();
-}
-
-static void lost_device(void **state)
-{
-    (void)state;
-    assert_same_after_loss();
-}
-
-/* Each picture has its own divisor, so parts of a batch add up. */
-static void clones(void **state)
-{
-    (void)state;
-    assert_same_in_parts();
 }
 
 /* With a list of one size training is the same as with input.size. */
@@ -253,10 +236,10 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed),  cmocka_unit_test(lost_device),   cmocka_unit_test(clones),
-        cmocka_unit_test(one_bucket), cmocka_unit_test(own_size),
-        cmocka_unit_test(other_options), cmocka_unit_test(shown),    cmocka_unit_test(checked),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(sizes_in_log), cmocka_unit_test(same_after_kills),
+        cmocka_unit_test(same_after_loss), cmocka_unit_test(same_in_parts),
+        cmocka_unit_test(one_bucket), cmocka_unit_test(own_size), cmocka_unit_test(other_options),
+        cmocka_unit_test(shown), cmocka_unit_test(checked), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

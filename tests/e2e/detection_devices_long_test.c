@@ -30,15 +30,11 @@ static void train_frozen(const char *name, const char *more)
 /* The source has batch norms near the data's statistics, and trained heads. */
 static int begin(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
     if (make_world(false) < 0)
         return -1;
     check(run(NULL, "dataset make shapes %s size=96 train=40 validation=2 test=4", in("data")), 0);
-    pm_str_add(&text, net, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     train("source", "run.steps=150");
     return 0;
 }

@@ -59,17 +59,13 @@ static struct result disturbed(const char *environment, const char *name, const 
 /* The source's batch norms learn the data's statistics. "one" is what one CPU learns. */
 static int begin(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
     if (make_world(false) < 0)
         return -1;
     check(run(NULL, "dataset make shapes %s size=48 train=60 validation=2 test=4", in("data")), 0);
     check(run(NULL, "dataset make shapes %s size=48 train=20 validation=2 test=4 seed=1",
               in("other")), 0);
-    pm_str_add(&text, net, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     train("source", "run.steps=30");
     train_frozen("one", "");
     assert_true(logged("one", STEPS, "loss") < 0.9 * logged("source", 1, "loss"));

@@ -91,7 +91,7 @@ static int make_data(void **state)
     if (make_world(false) < 0)
         return -1;
     assert_int_equal(mkdir(in("src"), 0777), 0);
-    put_small_detector();
+    put_net(small_detector);
     put_pictures();
     put_list("train", true);
     put_list("test", true);

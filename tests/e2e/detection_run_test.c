@@ -9,32 +9,15 @@
 static int make_data(void **state)
 {
     (void)state;
-    if (make_world(false) < 0)
-        return -1;
-    check(run(NULL, "dataset make shapes %s size=40 train=50 validation=2 test=21", in("data")), 0);
-    put_small_detector();
-    return 0;
+    return make_shapes(small_detector, 40, 50, 21);
 }
 
-static void resumed(void **state)
+/* By default all devices divide by the matches of the whole batch. A divisor of each clone gives
+ * another loss. */
+static void divisor_of_clone(void **state)
 {
     (void)state;
-    train("whole", "");
-    assert_same_after_kills();
-}
-
-/* The step is repeated with the same draws and matches. */
-static void lost_device(void **state)
-{
-    (void)state;
-    assert_same_after_loss();
-}
-
-/* All devices divide by the matches of the whole batch. Divisors of each clone are another loss. */
-static void clones(void **state)
-{
-    (void)state;
-    assert_same_in_parts();
+    train("one", "run.steps=10 eval.every_steps=0");
     train("apart", "run.steps=10 eval.every_steps=0 run.micro_batches=3 loss.normalize_over=clone");
     assert_true(fabs(logged("one", 1, "loss") - logged("apart", 1, "loss")) >
                 1e-4 * logged("one", 1, "loss"));
@@ -318,11 +301,12 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed),   cmocka_unit_test(lost_device), cmocka_unit_test(clones),
-        cmocka_unit_test(reported),  cmocka_unit_test(evaluated),   cmocka_unit_test(predicted),
-        cmocka_unit_test(exported),  cmocka_unit_test(other_losses), cmocka_unit_test(refused),
-        cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges), cmocka_unit_test(mined),
-        cmocka_unit_test(mining_clones),
+        cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
+        cmocka_unit_test(same_in_parts), cmocka_unit_test(reported), cmocka_unit_test(evaluated),
+        cmocka_unit_test(predicted), cmocka_unit_test(exported), cmocka_unit_test(other_losses),
+        cmocka_unit_test(refused), cmocka_unit_test(targets_of_classes), cmocka_unit_test(diverges),
+        cmocka_unit_test(mined), cmocka_unit_test(mining_clones),
+        cmocka_unit_test(divisor_of_clone),
     };
     return cmocka_run_group_tests(tests, make_data, drop_world);
 }

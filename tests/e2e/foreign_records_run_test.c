@@ -197,14 +197,10 @@ static void installed(void **state)
 
 static int make_net(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
     if (make_world(false) < 0)
         return -1;
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     return 0;
 }
 

@@ -1,5 +1,6 @@
-/* interrupted: trains FOLDER/net.json undisturbed, killed at several moments, and with a lost
- * device. All three end with the same bits. */
+/* interrupted: trains FOLDER/net.json undisturbed, killed several times, and with a lost device.
+ * All three end with the same bits. same_after_kills, same_after_loss and same_in_parts are test
+ * functions. */
 #ifndef INTERRUPTED_H
 #define INTERRUPTED_H
 
@@ -12,46 +13,99 @@ static inline void train(const char *name, const char *more)
     check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
 }
 
-/* Compares FOLDER/torn, killed three times, with FOLDER/whole, which exists. */
-static inline void assert_same_after_kills(void)
+/* Trains FOLDER/whole undisturbed, unless a test before did. */
+static inline void train_whole(void)
 {
-    for (int i = 0; i < 3; i++) {
-        char arguments[2048];
-        struct result killed;
-        pid_t pid;
+    if (!pm_file_exists(in("whole/latest")))
+        train("whole", "");
+}
 
-        snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"),
-                 in("torn"));
-        pid = start(NULL, in("torn%d", i), arguments);
-        usleep(120000 * (useconds_t)(i + 1));
-        kill(pid, SIGKILL);
-        killed = finish(pid, in("torn%d", i));
-        drop(&killed);
+/* The name of the last checkpoint in FOLDER/torn; NULL before the first. The caller frees it. */
+static inline char *torn_checkpoint(void)
+{
+    return pm_file_exists(in("torn/latest")) ? get_text(in("torn/latest")) : NULL;
+}
+
+/* Whether the process has ended. finish() can still wait for it. */
+static inline bool has_ended(pid_t pid)
+{
+    siginfo_t info = { 0 };
+
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    return info.si_pid == pid;
+}
+
+/* Waits until the process writes a checkpoint other than `before`, or ends. */
+static inline void wait_for_checkpoint(pid_t pid, const char *before)
+{
+    for (bool ended = false, is_new = false; !ended && !is_new; usleep(2000)) {
+        ended = has_ended(pid);
+        char *now = torn_checkpoint();
+
+        is_new = now && (!before || strcmp(now, before) != 0);
+        pm_free(now);
     }
+}
+
+/* Trains in FOLDER/torn and kills the program once it has written a new checkpoint. In the first
+ * round step 10 hangs, so the program cannot end before it is killed. Later it may, with code 0. */
+static inline void kill_after_checkpoint(int round)
+{
+    char arguments[2048];
+    char *before = torn_checkpoint();
+    struct result r;
+    pid_t pid;
+
+    assert_true((before != NULL) == (round > 0));
+    snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"), in("torn"));
+    pid = start(&(struct how){ .environment = round ? NULL : "PM_HANG=0:10" }, in("torn%d", round),
+                arguments);
+    wait_for_checkpoint(pid, before);
+    kill(pid, SIGKILL);
+    r = finish(pid, in("torn%d", round));
+    if (r.code != -SIGKILL && (round == 0 || r.code != 0))
+        fail_msg("round %d ended with %d instead of SIGKILL: %s", round, r.code, r.err);
+    if (round > 0)
+        assert_contains(r.err, "resuming");
+    drop(&r);
+    pm_free(before);
+    assert_true(pm_file_exists(in("torn/latest")));
+}
+
+/* FOLDER/torn, killed up to three times, ends like FOLDER/whole. */
+static inline void same_after_kills(void **state)
+{
+    (void)state;
+    train_whole();
+    for (int round = 0; round < 3; round++)
+        kill_after_checkpoint(round);
     train("torn", "");
     same_run(in("whole"), in("torn"));
 }
 
-/* Compares FOLDER/lost, whose device is lost once, with FOLDER/whole. */
-static inline void assert_same_after_loss(void)
+/* FOLDER/lost, whose device is lost once, ends like FOLDER/whole. */
+static inline void same_after_loss(void **state)
 {
     struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
                           "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
                           in("lost"));
 
+    (void)state;
     assert_contains(r.err, "was lost, as PM_LOSE requests");
     check(r, 0);
+    train_whole();
     same_run(in("whole"), in("lost"));
 }
 
 /* Two clones of unequal parts, and micro-batches, learn what one device learns in 10 steps. Sums in
  * another order differ by rounding: 1e-6 of the loss in a step, and the difference grows slowly
  * with the steps that follow. Trains one, two and micro. */
-static inline void assert_same_in_parts(void)
+static inline void same_in_parts(void **state)
 {
     static const char more[] = "run.steps=10 eval.every_steps=0";
     char text[512];
 
+    (void)state;
     train("one", more);
     snprintf(text, sizeof text, "%s '%s'", more,
              "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");

@@ -249,9 +249,9 @@ static inline double number_of(const cJSON *object, const char *key)
     return v->valuedouble;
 }
 
-/* Reads a number from the line of a training step in FOLDER/NAME/metrics.jsonl; NAN if there is no
- * such line. */
-static inline double logged(const char *name, int step, const char *key)
+/* Reads a number from the line of this kind and step in FOLDER/NAME/metrics.jsonl; NAN if there is
+ * no such line. */
+static inline double line_number(const char *name, const char *kind, int step, const char *key)
 {
     char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
     double value = NAN;
@@ -259,13 +259,25 @@ static inline double logged(const char *name, int step, const char *key)
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         cJSON *o = cJSON_Parse(line);
 
-        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "train") == 0 &&
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), kind) == 0 &&
             number_of(o, "step") == step)
             value = number_of(o, key);
         cJSON_Delete(o);
     }
     pm_free(text);
     return value;
+}
+
+/* Of a training step. */
+static inline double logged(const char *name, int step, const char *key)
+{
+    return line_number(name, "train", step, key);
+}
+
+/* Of an evaluation inside of training. */
+static inline double logged_eval(const char *name, int step, const char *key)
+{
+    return line_number(name, "eval", step, key);
 }
 
 /* The losses of two runs differ by at most this part in the steps first..last. */
@@ -315,11 +327,47 @@ static const char small_net[] =
     "  \"run\": { \"steps\": 3, \"batch_size\": 8, \"log_every_steps\": 1 },\n"
     "  \"eval\": { \"batch_size\": 8 } }\n";
 
+/* Writes FOLDER/net.json. Each %s in the text becomes FOLDER. */
+static inline void put_net(const char *text)
+{
+    struct pm_str json = { 0 };
+    const char *next;
+
+    for (; (next = strstr(text, "%s")) != NULL; text = next + 2)
+        pm_str_add(&json, "%.*s%s", (int)(next - text), text, folder);
+    pm_str_add(&json, "%s", text);
+    put_text(in("net.json"), json.text);
+    pm_str_free(&json);
+}
+
+/* What `pumice eval --json` prints for FOLDER/NAME, with further options. The caller frees it. */
+static inline cJSON *eval_report(const char *name, const char *more)
+{
+    struct result r = run(NULL, "eval %s run.folder=%s %s --json", in("net.json"), in("%s", name),
+                          more);
+    cJSON *report = json_of(&r);
+
+    check(r, 0);
+    return report;
+}
+
+/* A metric of FOLDER/NAME on the training split, with further options. */
+static inline double eval_metric(const char *name, const char *key, const char *more)
+{
+    char text[512];
+    cJSON *report;
+
+    snprintf(text, sizeof text, "data.eval_split=train %s", more);
+    report = eval_report(name, text);
+    const double value = number_of(cJSON_GetObjectItem(report, "metrics"), key);
+
+    cJSON_Delete(report);
+    return value;
+}
+
 /* Makes FOLDER with net.json and, when asked, drawn shapes in FOLDER/data. */
 static inline int make_world(bool shapes)
 {
-    struct pm_str text = { 0 };
-
     if (!getenv("PUMICE_PROGRAM")) {
         print_message("PUMICE_PROGRAM does not name the program\n");
         return -1;
@@ -327,12 +375,22 @@ static inline int make_world(bool shapes)
     folder = make_folder();
     chmod(folder, 0755);
     setenv("XDG_CACHE_HOME", in("cache"), 1);
-    pm_str_add(&text, small_net, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(small_net);
     if (shapes)
         check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("data")),
               0);
+    return 0;
+}
+
+/* Draws shapes into FOLDER/data, `size` pixels high and wide, and writes FOLDER/net.json. Returns
+ * -1 if there is no program to test. */
+static inline int make_shapes(const char *net, int size, int train, int test)
+{
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make shapes %s size=%d train=%d validation=2 test=%d", in("data"),
+              size, train, test), 0);
+    put_net(net);
     return 0;
 }
 

@@ -21,36 +21,8 @@ static const char net[] =
 
 static int make_data(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
-    if (make_world(false) < 0)
-        return -1;
-    check(run(NULL, "dataset make shapes %s size=96 train=50 validation=2 test=21", in("data")), 0);
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
-    return 0;
-}
-
-static void resumed(void **state)
-{
-    (void)state;
-    train("whole", "");
-    assert_same_after_kills();
-}
-
-static void lost_device(void **state)
-{
-    (void)state;
-    assert_same_after_loss();
-}
-
-/* Each picture has its own divisors, and draws by its number in the batch. */
-static void clones(void **state)
-{
-    (void)state;
-    assert_same_in_parts();
+    return make_shapes(net, 96, 50, 21);
 }
 
 /* Both stages have losses, in training and in evaluation. */
@@ -75,18 +47,6 @@ static void losses(void **state)
     }
 }
 
-static double metric(const char *name, const char *key, const char *more)
-{
-    struct result r = run(NULL, "eval %s run.folder=%s data.eval_split=train %s --json",
-                          in("net.json"), in("%s", name), more);
-    cJSON *report = json_of(&r);
-    const double value = number_of(cJSON_GetObjectItem(report, "metrics"), key);
-
-    cJSON_Delete(report);
-    check(r, 0);
-    return value;
-}
-
 /* The last batch of an evaluation has absent examples, which must not count: the loss does not
  * depend on the size of the batches, except by the rounding of sums. All anchors count here,
  * because the draw of some depends on an example's place in its batch. */
@@ -101,7 +61,7 @@ static void absent(void **state)
 
         snprintf(more, sizeof more, "loss.minibatch_sampler='{\"batch_size\":1000,"
                  "\"positive_fraction\":1}' eval.batch_size=%s", batches[i]);
-        loss[i] = metric("whole", "loss", more);
+        loss[i] = eval_metric("whole", "loss", more);
         assert_true(loss[i] > 0 && fabs(loss[i] - loss[0]) < 1e-6 * loss[0]);
     }
 }
@@ -124,25 +84,6 @@ static cJSON *written_stages(const char *name)
 
     pm_free(text);
     return stages_of(of);
-}
-
-/* Reads a number from the line of an evaluation in FOLDER/NAME/metrics.jsonl; NAN if there is no
- * such line. */
-static double evaluated(const char *name, int step, const char *key)
-{
-    char *text = get_text(in("%s/metrics.jsonl", name)), *save = NULL;
-    double value = NAN;
-
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        cJSON *o = cJSON_Parse(line);
-
-        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(o, "kind")), "eval") == 0 &&
-            number_of(o, "step") == step)
-            value = number_of(o, key);
-        cJSON_Delete(o);
-    }
-    pm_free(text);
-    return value;
 }
 
 /* Every object has one outcome, in all classes and in each. Returns their number. */
@@ -171,11 +112,11 @@ static double assert_counts(const cJSON *stages)
  * object that no proposal covers is one that the proposals' recall lacks. */
 static void lost_objects(void **state)
 {
-    struct result r = run(NULL, "eval %s run.folder=%s --json", in("net.json"), in("whole"));
-    cJSON *report = json_of(&r), *row, *stages, *written = written_stages("whole");
+    cJSON *report = eval_report("whole", ""), *row, *stages, *written = written_stages("whole");
     const double recall = number_of(cJSON_GetObjectItem(report, "metrics"), "proposal_recall_50");
     double support = 0, objects;
     char *page = get_text(in("whole/report.html"));
+    struct result r;
 
     (void)state;
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(report, "per_class"))
@@ -186,13 +127,12 @@ static void lost_objects(void **state)
     assert_true(cJSON_Compare(stages, written, true));
     assert_true(recall > 0 && recall == number_of(stages, "proposal_recall_50"));
     assert_true(number_of(stages, "no_proposal") <= objects * (1 - recall) + 0.5);
-    assert_true(evaluated("whole", 24, "proposal_recall_50") == recall);
-    assert_true(evaluated("whole", 24, "proposal_recall_70") <= recall);
+    assert_true(logged_eval("whole", 24, "proposal_recall_50") == recall);
+    assert_true(logged_eval("whole", 24, "proposal_recall_70") <= recall);
     assert_contains(page, "Where objects are lost");
     pm_free(page);
     cJSON_Delete(stages);
     cJSON_Delete(written);
-    check(r, 0);
     r = run(NULL, "eval %s run.folder=%s", in("net.json"), in("whole"));
     assert_contains(r.out, " found, ");
     assert_contains(r.out, " rejected by the second stage");
@@ -210,9 +150,9 @@ static void learns(void **state)
                     "model.batch_norm_train=true model.batch_norm_decay=0.9 schedule.base_lr=0.1 "
                     "optim.clip_norm=10 schedule.policy=cosine "
                     "input.augment=[] run.log_every_steps=50");
-    assert_true(metric("learns", "map_50", "") >= 0.6);
+    assert_true(eval_metric("learns", "map_50", "") >= 0.6);
     /* What is found needs a proposal or a corrected one: a trial gave 1. */
-    assert_true(metric("learns", "proposal_recall_50", "") >= 0.8);
+    assert_true(eval_metric("learns", "proposal_recall_50", "") >= 0.8);
 }
 
 /* The miner takes the hardest of all proposals, shared boxes have four codes for all classes. Other
@@ -274,10 +214,10 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed), cmocka_unit_test(lost_device), cmocka_unit_test(clones),
-        cmocka_unit_test(losses),  cmocka_unit_test(absent),      cmocka_unit_test(learns),
-        cmocka_unit_test(lost_objects),
-        cmocka_unit_test(variants), cmocka_unit_test(refused),
+        cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
+        cmocka_unit_test(same_in_parts), cmocka_unit_test(losses), cmocka_unit_test(absent),
+        cmocka_unit_test(learns), cmocka_unit_test(lost_objects), cmocka_unit_test(variants),
+        cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

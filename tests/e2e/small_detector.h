@@ -32,13 +32,4 @@ static const char small_detector[] =
     "  \"eval\": { \"every_steps\": 15, \"batch_size\": 8, \"score_threshold\": 0.01,\n"
     "            \"metrics\": [\"coco\", \"voc\"] } }\n";
 
-static inline void put_small_detector(void)
-{
-    struct pm_str text = { 0 };
-
-    pm_str_add(&text, small_detector, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
-}
-
 #endif

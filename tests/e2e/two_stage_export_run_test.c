@@ -189,15 +189,9 @@ static void refused(void **state)
 
 static int setup(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
-    if (make_world(false) < 0)
+    if (make_shapes(net, 64, 24, 2) < 0)
         return -1;
-    check(run(NULL, "dataset make shapes %s size=64 train=24 validation=2 test=2", in("data")), 0);
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
     check(run(NULL, "train %s", in("net.json")), 0);
     return 0;
 }
