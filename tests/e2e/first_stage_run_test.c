@@ -2,31 +2,19 @@
  * killed or loses a device ends with the same bits; clones of any shares and micro-batches learn
  * what one does; evaluation, prediction and export find boxes of the class "object". */
 #include "e2e/interrupted.h"
+#include "e2e/small_rcnn.h"
 
 #include <pumice/onnx.h>
 
-/* A map of 6x6 cells with four anchors in each; four anchors are not inside the input. */
 static const char net[] =
-    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
-    "    \"number_of_stages\": 1, \"depth_multiplier\": 0.25,\n"
-    "    \"first_stage_box_predictor_depth\": 32,\n"
-    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] } },\n"
-    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"class_agnostic\": true,\n"
-    "            \"threads\": 2 },\n"
-    "  \"input\": { \"size\": 96, \"augment\": [{ \"name\": \"random_flip\" },\n"
-    "                                       { \"name\": \"resize\" }] },\n"
-    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
-    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 } },\n"
-    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 24, \"batch_size\": 6,\n"
-    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
-    "  \"eval\": { \"every_steps\": 12, \"batch_size\": 8, \"score_threshold\": 0.01 } }\n";
-enum { CELLS = 6 * 6, ANCHORS = 4 * CELLS };
+    "{ \"base\": [\"rcnn.json\"], \"model\": { \"number_of_stages\": 1 },\n"
+    "  \"data\": { \"class_agnostic\": true } }\n";
+enum { CELLS = 6 * 6, ANCHORS = 4 * CELLS }; /* four anchors are not inside the input */
 
 static int make_data(void **state)
 {
     (void)state;
-    return make_shapes(net, 96, 50, 21);
+    return make_rcnn(net, 96, 50, 21);
 }
 
 /* 32 anchors of each picture count, or as many as are inside; at most half of them match. */

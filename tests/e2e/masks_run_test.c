@@ -3,34 +3,27 @@
  * finds masks, which evaluation counts and prediction writes and paints. */
 #include "data/coco_mask.h"
 #include "e2e/interrupted.h"
+#include "e2e/small_rcnn.h"
 
 static const char net[] =
-    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
-    "    \"depth_multiplier\": 0.25, \"first_stage_box_predictor_depth\": 32,\n"
-    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] },\n"
+    "{ \"base\": [\"rcnn.json\"], \"model\": {\n"
     "    \"second_stage_box_predictor\": { \"predict_instance_masks\": true,\n"
     "      \"mask_prediction_conv_depth\": 16, \"mask_height\": 11, \"mask_width\": 13 },\n"
     "    \"proposals\": { \"max_proposals\": 30 },\n"
     "    \"post_processing\": { \"score_converter\": \"softmax\",\n"
     "      \"max_detections_per_class\": 20, \"max_total_detections\": 20 } },\n"
-    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2,\n"
-    "            \"instance_masks\": true, \"max_boxes\": 8 },\n"
-    "  \"input\": { \"size\": 96, \"augment\": [{ \"name\": \"random_flip\" },\n"
-    "                                       { \"name\": \"resize\" }] },\n"
-    "  \"optim\": { \"name\": \"momentum\", \"clip_norm\": 10 }, \"devices\": [\"cpu\"],\n"
-    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 },\n"
-    "            \"second_stage\": { \"mask_weight\": 2 },\n"
+    "  \"data\": { \"instance_masks\": true, \"max_boxes\": 8 },\n"
+    "  \"optim\": { \"clip_norm\": 10 },\n"
+    "  \"loss\": { \"second_stage\": { \"mask_weight\": 2 },\n"
     "            \"proposal_sampler\": { \"batch_size\": 12 } },\n"
-    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 16, \"batch_size\": 6,\n"
-    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
-    "  \"eval\": { \"every_steps\": 8, \"batch_size\": 8, \"score_threshold\": 0.3,\n"
+    "  \"run\": { \"steps\": 16 },\n"
+    "  \"eval\": { \"every_steps\": 8, \"score_threshold\": 0.3,\n"
     "            \"metrics\": [\"coco\", \"coco_masks\", \"voc_masks\"] } }\n";
 
 static int make_data(void **state)
 {
     (void)state;
-    return make_shapes(net, 96, 50, 21);
+    return make_rcnn(net, 96, 50, 21);
 }
 
 /* A net that learns finds the masks of the training pictures: a trial gave 0.86 for boxes and 0.69

@@ -327,8 +327,8 @@ static const char small_net[] =
     "  \"run\": { \"steps\": 3, \"batch_size\": 8, \"log_every_steps\": 1 },\n"
     "  \"eval\": { \"batch_size\": 8 } }\n";
 
-/* Writes FOLDER/net.json. Each %s in the text becomes FOLDER. */
-static inline void put_net(const char *text)
+/* Writes FOLDER/NAME. Each %s in the text becomes FOLDER. */
+static inline void put_folder_text(const char *name, const char *text)
 {
     struct pm_str json = { 0 };
     const char *next;
@@ -336,8 +336,13 @@ static inline void put_net(const char *text)
     for (; (next = strstr(text, "%s")) != NULL; text = next + 2)
         pm_str_add(&json, "%.*s%s", (int)(next - text), text, folder);
     pm_str_add(&json, "%s", text);
-    put_text(in("net.json"), json.text);
+    put_text(in("%s", name), json.text);
     pm_str_free(&json);
+}
+
+static inline void put_net(const char *text)
+{
+    put_folder_text("net.json", text);
 }
 
 /* What `pumice eval --json` prints for FOLDER/NAME, with further options. The caller frees it. */

@@ -2,27 +2,16 @@
  * killed or loses a device ends with the same bits; clones of any shares and micro-batches learn
  * what one does; a net that learns finds boxes with their classes. */
 #include "e2e/interrupted.h"
+#include "e2e/small_rcnn.h"
 
 static const char net[] =
-    "{ \"task\": \"detection\", \"model\": { \"name\": \"faster_rcnn_mobilenet_v1\",\n"
-    "    \"depth_multiplier\": 0.25, \"first_stage_box_predictor_depth\": 32,\n"
-    "    \"anchors\": { \"scales\": [0.1, 0.2], \"aspect_ratios\": [1, 2] },\n"
-    "    \"proposals\": { \"max_proposals\": 40 } },\n"
-    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
-    "  \"input\": { \"size\": 96, \"augment\": [{ \"name\": \"random_flip\" },\n"
-    "                                       { \"name\": \"resize\" }] },\n"
-    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
-    "  \"loss\": { \"minibatch_sampler\": { \"batch_size\": 32 },\n"
-    "            \"proposal_sampler\": { \"batch_size\": 12 } },\n"
-    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
-    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 24, \"batch_size\": 6,\n"
-    "           \"log_every_steps\": 1, \"save_every_steps\": 4, \"keep\": 2 },\n"
-    "  \"eval\": { \"every_steps\": 12, \"batch_size\": 8, \"score_threshold\": 0.01 } }\n";
+    "{ \"base\": [\"rcnn.json\"], \"model\": { \"proposals\": { \"max_proposals\": 40 } },\n"
+    "  \"loss\": { \"proposal_sampler\": { \"batch_size\": 12 } } }\n";
 
 static int make_data(void **state)
 {
     (void)state;
-    return make_shapes(net, 96, 50, 21);
+    return make_rcnn(net, 96, 50, 21);
 }
 
 /* Both stages have losses, in training and in evaluation. */
