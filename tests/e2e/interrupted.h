@@ -99,21 +99,29 @@ static inline void same_after_loss(void **state)
 
 /* Two clones of unequal parts, and micro-batches, learn what one device learns in 10 steps. Sums in
  * another order differ by rounding: 1e-6 of the loss in a step, and the difference grows slowly
- * with the steps that follow. Trains one, two and micro. */
+ * with the steps that follow. Trains one, two and micro, with a prefix and further options. */
+static inline void assert_same_in_parts(const char *prefix, const char *more)
+{
+    static const char *const ways[][2] = {
+        { "one", "" },
+        { "two", "'devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]'" },
+        { "micro", "run.micro_batches=3" },
+    };
+    char name[PM_COUNT(ways)][64], text[512];
+
+    for (size_t i = 0; i < PM_COUNT(ways); i++) {
+        snprintf(name[i], sizeof name[i], "%s%s", prefix, ways[i][0]);
+        snprintf(text, sizeof text, "run.steps=10 eval.every_steps=0 %s %s", ways[i][1], more);
+        train(name[i], text);
+        if (i > 0)
+            same_losses(name[0], name[i], 1, 10, 1e-5);
+    }
+}
+
 static inline void same_in_parts(void **state)
 {
-    static const char more[] = "run.steps=10 eval.every_steps=0";
-    char text[512];
-
     (void)state;
-    train("one", more);
-    snprintf(text, sizeof text, "%s '%s'", more,
-             "devices=[{\"name\":\"cpu\",\"share\":2},{\"name\":\"cpu\",\"share\":1}]");
-    train("two", text);
-    same_losses("one", "two", 1, 10, 1e-5);
-    snprintf(text, sizeof text, "%s run.micro_batches=3", more);
-    train("micro", text);
-    same_losses("one", "micro", 1, 10, 1e-5);
+    assert_same_in_parts("", "");
 }
 
 /* Writes a picture of 24 x 48 pixels whose right half is light. */
