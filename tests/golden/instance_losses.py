@@ -4,8 +4,7 @@ computed from their definition with PyTorch in double precision.
 
     python3 tests/golden/instance_losses.py       # PyTorch 2.15.0
 
-Values are v = n >> 16 of the sequence n -> (n 1103515245 + 12345) mod 2^31, scaled by powers of two
-so that float32 holds them exactly."""
+Values are those of torch_numbers.py, scaled by powers of two."""
 import json
 import os
 import sys
@@ -13,22 +12,9 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from torch_numbers import Numbers
+
 N, H, W, MAP_H, MAP_W, CLASSES, IGNORE = 2, 17, 25, 5, 7, 3, 255
-
-
-class Numbers:
-    def __init__(self, seed):
-        self.n = seed
-
-    def __call__(self, *shape):
-        count = 1
-        for s in shape:
-            count *= s
-        out = []
-        for _ in range(count):
-            self.n = (self.n * 1103515245 + 12345) % 2**31
-            out.append(self.n >> 16)
-        return torch.tensor(out, dtype=torch.float64).reshape(shape)
 
 
 def inputs():

@@ -6,15 +6,17 @@ definition of Mask R-CNN's mask loss with PyTorch in double precision.
 
 Targets come from grid_sample with aligned corners, which is the rule of TensorFlow's
 crop_and_resize; samples outside of the mask are set to 0. The gradient is autograd's. Numbers are
-v = n >> 16 of the sequence n -> (n 1103515245 + 12345) mod 2^31, scaled by powers of two so that
-float32 holds them exactly. The logits of case k are its first numbers, from n = k + 1 on; the test
-draws them again. Corners of boxes are whole 64ths, so a sample lies on the mask's border or at
-least 1/400 of a pixel from it. A mask is written as text, a line of 0 and 1 for each row."""
+those of torch_numbers.py, scaled by powers of two. The logits of case k are its first numbers, from
+n = k + 1 on; the test draws them again. Corners of boxes are whole 64ths, so a sample lies on the
+mask's border or at least 1/400 of a pixel from it. A mask is written as text, a line of 0 and 1 for
+each row."""
 import json
 import os
 
 import torch
 import torch.nn.functional as F
+
+from torch_numbers import Numbers
 
 IMAGES, ROWS, TRUTHS, CLASSES = 2, 6, 3, 3
 # Options of the layer, height and width of the masks, of the logits, and channels.
@@ -26,21 +28,6 @@ CASES = [
     ("normalize_over=batch", (1, 1), (3, 3), CLASSES),
     ("", (8, 70), (1, 1), CLASSES),
 ]
-
-
-class Numbers:
-    def __init__(self, seed):
-        self.n = seed
-
-    def __call__(self, *shape):
-        count = 1
-        for s in shape:
-            count *= s
-        out = []
-        for _ in range(count):
-            self.n = (self.n * 1103515245 + 12345) % 2**31
-            out.append(self.n >> 16)
-        return torch.tensor(out, dtype=torch.float64).reshape(shape)
 
 
 def boxes(r):
