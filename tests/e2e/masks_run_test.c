@@ -5,6 +5,8 @@
 #include "e2e/interrupted.h"
 #include "e2e/small_rcnn.h"
 
+#include <pumice/data.h>
+
 static const char net[] =
     "{ \"base\": [\"rcnn.json\"], \"model\": {\n"
     "    \"second_stage_box_predictor\": { \"predict_instance_masks\": true,\n"
@@ -20,10 +22,12 @@ static const char net[] =
     "  \"eval\": { \"every_steps\": 8, \"score_threshold\": 0.3,\n"
     "            \"metrics\": [\"coco\", \"coco_masks\", \"voc_masks\"] } }\n";
 
+enum { SIDE = 96 }; /* of the pictures */
+
 static int make_data(void **state)
 {
     (void)state;
-    return make_rcnn(net, 96, 50, 21);
+    return make_rcnn(net, SIDE, 50, 21);
 }
 
 /* A net that learns finds the masks of the training pictures: a trial gave 0.86 for boxes and 0.69
@@ -41,12 +45,44 @@ static void learns(void **state)
     assert_true(eval_metric("learns", "mask_voc_map", "") >= 0.5);
 }
 
-/* A predicted mask lies inside its box, and there is a picture. */
+static struct pm_image8 picture(const char *path)
+{
+    struct pm_image8 im;
+    char *data = NULL;
+    size_t size;
+
+    if (pm_file_read(path, &data, &size) < 0 || pm_image_decode(data, size, 3, 0, path, &im) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_free(data);
+    return im;
+}
+
+/* The drawing FOLDER/drawn/NAME has the size of FOLDER/pictures/NAME and other colours in most
+ * pixels of the masks. inside: [SIDE][SIDE], nonzero in a mask. */
+static void assert_painted(const char *name, const uint8_t *inside)
+{
+    struct pm_image8 before = picture(in("pictures/%s", name));
+    struct pm_image8 after = picture(in("drawn/%s", name));
+    int masked = 0, changed = 0;
+
+    assert_true(before.height == SIDE && before.width == SIDE);
+    assert_true(after.height == SIDE && after.width == SIDE);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        if (inside[i]) {
+            masked++;
+            changed += memcmp(before.pixels + 3 * i, after.pixels + 3 * i, 3) != 0;
+        }
+    assert_true(masked > 0 && 2 * changed > masked);
+    pm_image_free(&before);
+    pm_image_free(&after);
+}
+
+/* A predicted mask lies inside its box, and the drawing shows it. */
 static void predicted(void **state)
 {
     struct result r;
     cJSON *report, *picture, *row;
-    int count = 0;
+    uint8_t inside[SIDE * SIDE] = { 0 }, one[SIDE * SIDE];
 
     (void)state;
     check(run(NULL, "dataset inspect %s/shapes_test_00000-of-00001.tfrecord --records 1 "
@@ -62,19 +98,21 @@ static void predicted(void **state)
         struct pm_runs runs = { 0 };
         uint32_t around[4];
 
-        assert_int_equal(pm_runs_text(cJSON_GetStringValue(cJSON_GetObjectItem(mask, "counts")), 96,
-                                      96, "mask", &runs), PM_OK);
+        assert_int_equal(pm_runs_text(cJSON_GetStringValue(cJSON_GetObjectItem(mask, "counts")),
+                                      SIDE, SIDE, "mask", &runs), PM_OK);
         pm_runs_box(&runs, around);
         if (pm_runs_area(&runs) > 0) {
             assert_true(around[1] + 1 >= cJSON_GetArrayItem(box, 0)->valuedouble);
             assert_true(around[0] + 1 >= cJSON_GetArrayItem(box, 1)->valuedouble);
             assert_true(around[1] + around[3] <= cJSON_GetArrayItem(box, 2)->valuedouble + 1);
             assert_true(around[0] + around[2] <= cJSON_GetArrayItem(box, 3)->valuedouble + 1);
-            count++;
         }
+        pm_runs_decode(&runs, one);
+        for (int i = 0; i < SIDE * SIDE; i++)
+            inside[i] |= one[i];
         pm_runs_free(&runs);
     }
-    assert_true(count > 0);
+    assert_painted("shapes_test_00000-of-00001.tfrecord_00000.png", inside);
     cJSON_Delete(report);
     check(r, 0);
 }
