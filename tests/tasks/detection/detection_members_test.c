@@ -1,7 +1,7 @@
-/* Augmentations move the masks and keypoints of a record together with its boxes: masks to the
- * fields of training, keypoints to its host data. The host data of evaluation has them unchanged.
- * Each object's mask is its box
- * without the upper left quarter. Its keypoints are the upper right and the lower left corner. */
+/* Augmentations move the masks and keypoints of a record together with its boxes. Training finds
+ * the masks in its fields and the keypoints in its host data. The host data of evaluation has both
+ * unchanged. In these records the mask of an object is its box without the upper left quarter, and
+ * its keypoints are the upper right and the lower left corner of the box. */
 #include "data/coco_mask.h"
 #include "samples_common.h"
 
@@ -304,7 +304,7 @@ static void fields_of_masks(void **state)
     }
 }
 
-/* The index of the fields follows from the same rule. */
+/* Without the normalizer, the fields of masks come one place earlier in a made example. */
 static void made_without_normalizer(void **state)
 {
     struct setup s = set_up_data(

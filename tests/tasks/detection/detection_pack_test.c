@@ -192,16 +192,6 @@ static void diverged(void **state)
     tear_down(&s);
 }
 
-static struct pm_task two_stages_of(const struct setup *s, int boxes_each)
-{
-    struct pm_task t = *s->e->task;
-
-    t.stages = 2;
-    t.proposals.max_total_detections = PROPOSALS;
-    t.boxes_each = boxes_each;
-    return t;
-}
-
 /* Two stages also have the lost objects; with boxes by class and shared ones. */
 static void two_stages(void **state)
 {
@@ -212,7 +202,7 @@ static void two_stages(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(texts); i++) {
         struct setup s = set_up(texts[i]);
-        const struct pm_task t = two_stages_of(&s, i == 0 ? 1 : CLASSES);
+        const struct pm_task t = two_stages_of(&s, i == 0 ? 1 : CLASSES, PROPOSALS);
         struct evaluation e = evaluation_of(&s);
         uint8_t *bytes = make_record(&e);
 
@@ -231,7 +221,7 @@ static void other_options(void **state)
     struct setup skips = set_up(CONFIG("}, \"eval\": {\"skip_unlabeled\": true}}"));
     const struct evaluation e = evaluation_of(&s);
     struct pm_task more = *s.e->task;
-    const struct pm_task staged = two_stages_of(&s, 1);
+    const struct pm_task staged = two_stages_of(&s, 1, PROPOSALS);
 
     (void)state;
     more.facts.num_classes++;

@@ -78,6 +78,18 @@ static inline void tear_down(struct setup *s)
     drop_folder(s->folder);
 }
 
+/* The setup's task with a second stage. boxes_each: boxes of a proposal, 1 or CLASSES; proposals:
+ * rows of a picture. */
+static inline struct pm_task two_stages_of(const struct setup *s, int boxes_each, int proposals)
+{
+    struct pm_task t = *s->e->task;
+
+    t.stages = 2;
+    t.proposals.max_total_detections = proposals;
+    t.boxes_each = boxes_each;
+    return t;
+}
+
 /* ---- records ------------------------------------------------------------------------------ */
 
 /* Serialises a picture of height x width whose left half is black and whose right half is white,

@@ -257,10 +257,10 @@ static void detail(void **state)
 
 enum { PICTURES = 2, WIDE = 3 /* rows of proposals */, FINAL = 100 };
 
-/* Pictures of 64x64 pixels in a frame of half that size; each has an object in its middle. In the
- * first one a proposal covers it, and a padded row would, as all other outputs. In the second one
- * the second proposal gives its box, which is suppressed in favour of one that has another class,
- * and a better score. */
+/* Two pictures of 64x64 pixels in a frame of half that size, each with an object in its middle. In
+ * the first picture a proposal covers the object. Its padded rows would also cover it, in all
+ * outputs, and must not count. In the second picture the second proposal gives the object's box.
+ * That box is suppressed by one of another class, which has a better score. */
 struct outputs {
     float boxes[PICTURES][FINAL][4], scores[PICTURES][FINAL];
     int32_t classes[PICTURES][FINAL], counts[PICTURES];
@@ -306,16 +306,6 @@ static struct pm_score *score_of(const struct pm_task_row *row, const struct pm_
     return m;
 }
 
-static struct pm_task two_stages_of(const struct setup *s, int each)
-{
-    struct pm_task t = *s->e->task;
-
-    t.stages = 2;
-    t.proposals.max_total_detections = WIDE;
-    t.boxes_each = each;
-    return t;
-}
-
 static void assert_stages(const struct pm_task_row *row, const struct pm_score *m, double found,
                           double rejected, double suppressed)
 {
@@ -338,7 +328,7 @@ static void from_outputs(void **state)
 
     (void)state;
     for (int each = 1; each <= CLASSES; each += CLASSES - 1) {
-        struct pm_task t = two_stages_of(&s, each);
+        struct pm_task t = two_stages_of(&s, each, WIDE);
         cJSON *report = cJSON_CreateObject();
         struct pm_score *m;
 
@@ -354,15 +344,17 @@ static void from_outputs(void **state)
     tear_down(&s);
 }
 
-/* The best F1 is that of the detections above 0.1875, half way between the right detection of the
- * second picture and the wrong one of the first, which has a box of this score in both stages. */
+/* The second picture has a right detection of score 0.25, the first a wrong one of 0.125. The best
+ * F1 is that of detections above 0.1875, half way between them. The second
+ * proposal of the first picture has the object's box, with a score below, at and above this
+ * threshold. */
 static void best_threshold(void **state)
 {
     static const struct { float score; double rejected, suppressed; } cases[] = {
         { 0.125f, 1, 0 }, { 0.1875f, 1, 0 }, { 0.25f, 0, 1 },
     };
     struct setup s = set_up(CONFIG("}, \"eval\": {\"score_threshold\": \"best\"}}"));
-    struct pm_task t = two_stages_of(&s, 1);
+    struct pm_task t = two_stages_of(&s, 1, WIDE);
     static struct outputs o;
 
     (void)state;
@@ -400,7 +392,7 @@ static void listed(void **state)
 {
     struct setup s = set_up(CONFIG("}}"));
     const struct pm_task_row *row = s.e->task_row;
-    const struct pm_task t = two_stages_of(&s, 1);
+    const struct pm_task t = two_stages_of(&s, 1, WIDE);
     static struct outputs o;
     cJSON *object = cJSON_CreateObject();
     struct pm_score *m;
