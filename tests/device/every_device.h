@@ -34,4 +34,26 @@ static inline void on_every_device(void (*test)(struct pm_device *d))
         test(e.d);
 }
 
+/* Defines the test test_NAME, which runs NAME on every device. */
+#define ON_EVERY_DEVICE(name)                \
+    static void test_##name(void **state)    \
+    {                                        \
+        (void)state;                         \
+        on_every_device(name);               \
+    }
+
+/* Opens the CPU with this number of threads. */
+static inline struct pm_device *cpu_with(int threads)
+{
+    struct pm_device_info *list = NULL;
+    struct pm_device *d = NULL;
+    size_t count, index;
+
+    ok(pm_device_list(&list, &count));
+    ok(pm_device_find(list, count, "cpu", "test", &index));
+    ok(pm_device_open(&list[index], &(struct pm_device_options){ .threads = threads }, &d));
+    pm_free(list);
+    return d;
+}
+
 #endif

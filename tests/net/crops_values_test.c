@@ -178,23 +178,16 @@ static const char layers[] =
 
 static struct two_steps steps_with(int threads, enum pm_recompute recompute)
 {
-    const struct pm_device_options options = { .threads = threads };
     struct pm_heads heads = { 0 };
     struct pm_net *net = list_net(layers, 2, 9, 8, &heads);
-    struct pm_device_info *list;
-    struct pm_device *d = NULL;
-    size_t count, index;
+    struct pm_device *d = cpu_with(threads);
     struct two_steps r;
 
     ok(net->error);
     add_head_losses(net, &heads);
     ok(net->error);
-    ok(pm_device_list(&list, &count));
-    ok(pm_device_find(list, count, "cpu", "test", &index));
-    ok(pm_device_open(&list[index], &options, &d));
     r = two_steps(d, net, 1, recompute);
     pm_device_close(&d);
-    pm_free(list);
     pm_net_destroy(&net);
     return r;
 }
@@ -312,23 +305,19 @@ static void messages(void **state)
     refused_size();
 }
 
-static void known_crops_test(void **state) { (void)state; on_every_device(known_crops); }
-static void last_row_test(void **state) { (void)state; on_every_device(last_row); }
-static void infinite_gradients_test(void **state)
-{
-    (void)state;
-    on_every_device(infinite_gradients);
-}
-static void known_bins_test(void **state) { (void)state; on_every_device(known_bins); }
+ON_EVERY_DEVICE(known_crops)
+ON_EVERY_DEVICE(last_row)
+ON_EVERY_DEVICE(infinite_gradients)
+ON_EVERY_DEVICE(known_bins)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_crops_test),
-        cmocka_unit_test(last_row_test),
-        cmocka_unit_test(known_bins_test),
+        cmocka_unit_test(test_known_crops),
+        cmocka_unit_test(test_last_row),
+        cmocka_unit_test(test_known_bins),
         cmocka_unit_test(same_bits),
-        cmocka_unit_test(infinite_gradients_test),
+        cmocka_unit_test(test_infinite_gradients),
         cmocka_unit_test(messages),
     };
 

@@ -379,13 +379,6 @@ static void test_refused(void **state)
     refused("coder=square", "level 1 has boxes 1x1x10x4");
 }
 
-#define ON_EVERY_DEVICE(test)           \
-    static void test_##test(void **state) \
-    {                                   \
-        (void)state;                    \
-        on_every_device(test);          \
-    }
-
 ON_EVERY_DEVICE(no_object)
 ON_EVERY_DEVICE(of_a_clone)
 ON_EVERY_DEVICE(limited_negatives)

@@ -291,12 +291,6 @@ static void expect_refused(const char *options, const char *text)
     pm_net_destroy(&net);
 }
 
-#define ON_EVERY_DEVICE(name)                \
-    static void test_##name(void **state)    \
-    {                                        \
-        (void)state;                         \
-        on_every_device(name);               \
-    }
 ON_EVERY_DEVICE(exact_overlaps)
 ON_EVERY_DEVICE(scores_at_the_threshold)
 ON_EVERY_DEVICE(no_area)
