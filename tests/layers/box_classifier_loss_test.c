@@ -136,6 +136,8 @@ static void box_classifier_loss(struct ref *r)
     free(kept);
 }
 
+/* Makes boxes of the inputs' numbers. Only an example's first weight may be negative: it marks an
+ * absent example. */
 static void arrange(const struct check_case *c, int inputs, int input, struct pm_shape shape,
                     float *v)
 {

@@ -458,7 +458,7 @@ static void class_masks(struct ref *r)
     for (int row = 0; row < x.dim[0]; row++) {
         const int image = row / per, k = c == 1 ? 0 : (int)r->in[1].v[row];
 
-        if (row % per >= r->in[2].v[image] || k < 0 || k >= c)
+        if (row % per >= r->in[2].v[image])
             continue; /* 0 */
         for (int i = 0; i < h * w; i++) {
             const double z = r->in[0].v[(row * h * w + i) * c + k], p = 1 / (1 + exp(-z));
