@@ -27,13 +27,18 @@ static const char net[] =
     "  \"eval\": { \"every_steps\": 12, \"batch_size\": 4, \"score_threshold\": 0.01 } }\n";
 enum { ANCHORS = 4 }; /* in a cell of 16 x 16 pixels */
 
+/* Of landscapes, portraits and squares. */
 static const int sizes[3][2] = { { 128, 192 }, { 192, 128 }, { 70, 70 } };
 
-/* Draws picture i: grey with noise, and a bright rectangle. */
+/* Pictures of a split. first: which of the sizes the first one has; the others follow in turn. */
+struct split { const char *name; size_t count; uint64_t seed; size_t first; };
+
+/* Draws picture i of a split: grey with noise, and a bright rectangle. */
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
-    const int *size = sizes[i % 3];
-    struct pm_rng r = pm_rng_make(9, *(const uint64_t *)ctx, (uint32_t)i, 0);
+    const struct split *split = ctx;
+    const int *size = sizes[(split->first + i) % 3];
+    struct pm_rng r = pm_rng_make(9, split->seed, (uint32_t)i, 0);
     struct pm_image8 im = { size[0], size[1], 3,
                             pm_malloc(3 * (size_t)size[0] * (size_t)size[1]) };
     const int y = (int)pm_rng_int(&r, 2, size[0] / 2), x = (int)pm_rng_int(&r, 2, size[1] / 2);
@@ -64,8 +69,9 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 
 static int make_data(void **state)
 {
-    static const struct { const char *split; size_t count; uint64_t seed; } splits[] = {
-        { "train", 24, 1 }, { "test", 6, 2 },
+    static struct split splits[] = {
+        { "train", 24, 1, 0 }, { "test", 6, 2, 0 },
+        { "portraits", 1, 3, 1 }, { "squares", 1, 4, 2 },
     };
     struct pm_making *m = NULL;
 
@@ -74,20 +80,18 @@ static int make_data(void **state)
         return -1;
     assert_int_equal(pm_making_create(in("data"), "plates", false, &m), PM_OK);
     assert_int_equal(pm_making_labels(m, (const char *const[]){ "plate" }, 1), PM_OK);
-    for (size_t i = 0; i < PM_COUNT(splits); i++) {
-        uint64_t seed = splits[i].seed;
-
-        assert_int_equal(pm_making_split(m, splits[i].split, splits[i].count, NULL, fill, &seed),
-                         PM_OK);
-    }
+    for (size_t i = 0; i < PM_COUNT(splits); i++)
+        assert_int_equal(pm_making_split(m, splits[i].name, splits[i].count, NULL, fill,
+                                         &splits[i]), PM_OK);
     assert_int_equal(pm_making_finish(m), PM_OK);
     pm_making_destroy(&m);
     put_net(net);
     return 0;
 }
 
-/* The number of anchors that each step had shows the size of its pictures. All but 64x64, which
- * needs three squares, occur in 24 steps; so does more than one of them. */
+/* The number of anchors in a step's log shows the size of its pictures. In 24 steps, 24 cells
+ * (64x96 and 96x64) and 36 cells (96x96) both occur more than twice. 16 cells (64x64) need three
+ * squares in one batch and may be missing. */
 static void sizes_in_log(void **state)
 {
     int seen[4] = { 0 };
@@ -120,18 +124,48 @@ static void one_bucket(void **state)
     same_run(in("bucket"), in("size"));
 }
 
-/* The loss of a picture in a bucket of its own size is that of a run with only this size. */
+/* The loss of a picture in a bucket of its own size is that of a run with only this size. The first
+ * picture of each split has another size. */
 static void own_size(void **state)
 {
-    static const char more[] = "data.shuffle=false run.batch_size=1 run.steps=2 "
-                               "eval.every_steps=0 input.augment=[]";
-    char text[512];
+    static const char *const splits[][2] = {
+        { "train", "[64,96]" }, { "portraits", "[96,64]" }, { "squares", "64" },
+    };
 
     (void)state;
-    train("alone", more);
-    snprintf(text, sizeof text, "%s input.buckets=[[64,96]] run.steps=1", more);
-    train("landscape", text);
-    same_losses("alone", "landscape", 1, 1, 0);
+    for (size_t i = 0; i < PM_COUNT(splits); i++) {
+        char text[512], more[256], name[32];
+
+        snprintf(more, sizeof more, "data.shuffle=false data.train_split=%s run.batch_size=1 "
+                 "run.steps=1 eval.every_steps=0 input.augment=[]", splits[i][0]);
+        snprintf(name, sizeof name, "all_%s", splits[i][0]);
+        train(name, more);
+        snprintf(text, sizeof text, "%s 'input.buckets=[%s]'", more, splits[i][1]);
+        train(splits[i][0], text);
+        same_losses(name, splits[i][0], 1, 1, 0);
+    }
+}
+
+/* Beside a faster device, a slow one gets a smaller part of each batch. The losses stay those of
+ * one device. */
+static void moved_shares(void **state)
+{
+    static const char more[] = "run.batch_size=4 run.steps=14 eval.every_steps=0";
+    cJSON *shares;
+    char *text;
+
+    (void)state;
+    train("still", more);
+    check(run(&(struct how){ .environment = "PM_SLOW=1:6" }, "train %s run.folder=%s %s "
+              "run.balance=auto 'devices=[\"cpu\",\"cpu\"]'", in("net.json"), in("moved"), more),
+          0);
+    text = get_text(in("moved/shares.json"));
+    shares = cJSON_Parse(text);
+    assert_true(number_of(cJSON_GetArrayItem(shares, 1), "share") <
+                number_of(cJSON_GetArrayItem(shares, 0), "share"));
+    cJSON_Delete(shares);
+    pm_free(text);
+    same_losses("still", "moved", 1, 14, 1e-5);
 }
 
 static void other_options(void **state)
@@ -140,8 +174,6 @@ static void other_options(void **state)
     train("less", "run.recompute=most run.steps=8");
     train("usual", "run.steps=8");
     same_losses("less", "usual", 1, 8, 0);
-    train("moved", "run.balance=auto 'devices=[\"cpu\",\"cpu\"]' run.batch_size=4 run.steps=14 "
-                   "eval.every_steps=0");
     train("own", "eval.resize=false run.steps=6 eval.every_steps=3");
     train("crops", "run.steps=8 eval.every_steps=0 'input.augment=["
                    "{\"name\": \"ssd_random_crop\"}, {\"name\": \"random_pad_image\"}]'");
@@ -228,9 +260,10 @@ static void refused(void **state)
           ": no size of input.buckets holds both ", "add [96, 96] to input.buckets, or set "
           "run.batch_size=1");
     check(run(NULL, "train %s run.folder=%s 'input.buckets=[96,32]'", in("net.json"), in("bad")),
-          2, "32");
+          2, "images of 32x32 are too small, at least 33x33 are needed: set a larger input size");
     check(run(NULL, "train %s run.folder=%s input.preprocessing=torch 'input.resizer=null'",
-              in("net.json"), in("bad")), 2, "input.");
+              in("net.json"), in("bad")), 2,
+          "input.resizer: unknown key, did you mean 'size'?");
 }
 
 int main(void)
@@ -238,8 +271,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_in_log), cmocka_unit_test(same_after_kills),
         cmocka_unit_test(same_after_loss), cmocka_unit_test(same_in_parts),
-        cmocka_unit_test(one_bucket), cmocka_unit_test(own_size), cmocka_unit_test(other_options),
-        cmocka_unit_test(shown), cmocka_unit_test(checked), cmocka_unit_test(refused),
+        cmocka_unit_test(one_bucket), cmocka_unit_test(own_size), cmocka_unit_test(moved_shares),
+        cmocka_unit_test(other_options), cmocka_unit_test(shown), cmocka_unit_test(checked),
+        cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);
