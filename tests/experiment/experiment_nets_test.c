@@ -1,7 +1,8 @@
 /* An experiment builds a net once for each use, number of pictures and size. Training continues
- * with the net that determined the task's heads. */
-#include "base/unit.h"
+ * with the net that determined the task's heads. Evaluation of many sizes keeps the last 8. */
+#include "device/every_device.h"
 #include "experiment/experiment.h"
+#include "experiment/net_sizes.h"
 
 #include <pumice/train.h>
 
@@ -75,6 +76,58 @@ static void continued(void **state)
     pm_arena_destroy(&a);
 }
 
+/* Returns how many allocations the net of size x size pictures needs; 0: it is there. */
+static uint64_t allocations(struct pm_net_sizes *s, int size)
+{
+    const uint64_t before = pm_alloc_count();
+    struct pm_net_of_size out;
+
+    ok(pm_net_sizes_get(s, (struct pm_frame){ size, size }, &out));
+    assert_int_equal(out.frame.height, size);
+    assert_int_equal(pm_net_find(out.net, "images")->out_shape.dim[1], size);
+    return pm_alloc_count() - before;
+}
+
+/* Pictures that keep their sizes: the net that was used least recently makes room for a ninth. */
+static void last_eight(void **state)
+{
+    static const char text[] =
+        "{\"task\": \"segmentation\", \"model\": {\"num_classes\": 3, \"layers\": [\n"
+        "  {\"layer\": \"conv2d\", \"filters\": 3, \"kernel\": 1}]},\n"
+        " \"input\": {\"size\": 8, \"preprocessing\": \"deeplab\"}}";
+    struct pm_arena *a = pm_arena_create();
+    struct pm_device *d = cpu_with(1);
+    struct pm_config *c = NULL;
+    struct pm_experiment *e = opened(a, text, &c);
+    struct pm_variables *v = NULL;
+    struct pm_net_sizes *s = NULL;
+    const size_t before = e->nets_count;
+
+    (void)state;
+    ok(pm_variables_create(d, net(e, PM_USE_EVAL, 2, 0, 0), false, NULL, &v));
+    ok(pm_variables_allocate(v));
+    ok(pm_net_sizes_create(&(struct pm_net_sizes_options){
+        .e = e, .device = d, .variables = v, .use = PM_USE_EVAL, .batch = 2, .slots = 1 }, &s));
+    for (int size = 40; size > 33; size--) /* with 8 x 8, these are eight */
+        assert_true(allocations(s, size) > 0);
+    assert_int_equal(e->nets_count, before + 8);
+    for (int i = 0; i < 2; i++) /* at first it is recorded again, because the memory moved */
+        assert_true(allocations(s, 8) == 0 || i == 0);
+    assert_true(allocations(s, 20) > 0); /* removes 40 x 40 */
+    assert_int_equal(e->nets_count, before + 8);
+    for (int size = 39; size > 33; size--)
+        assert_int_equal(allocations(s, size), 0);
+    assert_int_equal(allocations(s, 8), 0);
+    assert_true(allocations(s, 40) > 0);
+    assert_int_equal(e->nets_count, before + 8);
+    pm_net_sizes_destroy(&s);
+    pm_variables_destroy(&v);
+    pm_experiment_close(&e);
+    pm_config_destroy(&c);
+    pm_device_close(&d);
+    pm_arena_destroy(&a);
+}
+
 /* Returns the number of steps over which the paths of a net are dropped more often. */
 static double drop_path_steps(const char *more)
 {
@@ -117,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(once),
         cmocka_unit_test(continued),
+        cmocka_unit_test(last_eight),
         cmocka_unit_test(drop_path_follows_the_run),
     };
 
