@@ -196,6 +196,31 @@ struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct p
     return best ? *best : *largest;
 }
 
+int pm_frame_fail_record(int code, const char *place, const struct pm_frame *list, int count,
+                         const struct pm_frame_need *record)
+{
+    const struct pm_frame need = record->frame, most = pm_frame_choose(list, count, need);
+
+    return pm_fail(code, "%s%s: the picture is %d x %d when resized, which no size of "
+                   "input.buckets holds; the largest is %d x %d: add [%d, %d] to input.buckets, or "
+                   "resize to less (input.max_dimension)", place, record->name, need.height,
+                   need.width, most.height, most.width, need.height, need.width);
+}
+
+int pm_frame_fail_pair(int code, const char *place, const struct pm_frame *list, int count,
+                       const struct pm_frame_need *tallest, const struct pm_frame_need *widest)
+{
+    const struct pm_frame need = { tallest->frame.height, widest->frame.width };
+    const struct pm_frame most = pm_frame_choose(list, count, need);
+
+    return pm_fail(code, "%sno size of input.buckets holds both %s, which is %d x %d when resized, "
+                   "and %s, which is %d x %d; the largest is %d x %d: add [%d, %d] to "
+                   "input.buckets, or set run.batch_size=1", place, tallest->name,
+                   tallest->frame.height, tallest->frame.width, widest->name,
+                   widest->frame.height, widest->frame.width, most.height, most.width, need.height,
+                   need.width);
+}
+
 void pm_group_batches_open(struct pm_group_batches *b, const struct pm_frame_groups *groups,
                            int batch)
 {

@@ -15,6 +15,19 @@ const struct pm_frame *pm_frame_find(const struct pm_frame *list, int count, str
  * count is at least 1. */
 struct pm_frame pm_frame_choose(const struct pm_frame *list, int count, struct pm_frame need);
 
+/* A record's name and the frame that it needs. */
+struct pm_frame_need {
+    const char *name; /* borrowed */
+    struct pm_frame frame;
+};
+/* Fails with `code` and a message that no frame of the list, input.buckets, holds the record.
+ * place: text before the sentence, "" or ending with ": ". count is at least 1. */
+int pm_frame_fail_record(int code, const char *place, const struct pm_frame *list, int count,
+                         const struct pm_frame_need *record);
+/* The same of two records of a batch: none holds both. */
+int pm_frame_fail_pair(int code, const char *place, const struct pm_frame *list, int count,
+                       const struct pm_frame_need *tallest, const struct pm_frame_need *widest);
+
 /* The batches of grouped records: every group has its own. */
 struct pm_group_batches {
     const struct pm_frame_groups *groups; /* borrowed */

@@ -52,42 +52,26 @@ static bool frame_needed(struct pm_loader *l, struct pm_loader_worker *w, uint64
     return false;
 }
 
-/* A record of a batch, by its name, and the frame that it needs. */
+/* A record of a batch and its name. */
 struct needed {
     char where[PM_SLOT_TEXT];
     struct pm_frame frame;
 };
 
-static void note_needed(struct needed *n, const struct pm_loader_worker *w, struct pm_frame frame)
+static struct pm_frame_need need_of(const struct needed *n)
 {
-    snprintf(n->where, sizeof n->where, "%s", w->where);
-    n->frame = frame;
-}
-
-/* Fails with the record that no frame holds. */
-static int fail_record(const struct pm_loader *l, const struct needed *n)
-{
-    const struct pm_frame most = pm_frame_choose(l->o.frames, l->o.frames_count, n->frame);
-
-    return pm_fail(PM_EDATA, "%s: the picture is %d x %d when resized, which no size of "
-                   "input.buckets holds; the largest is %d x %d: add [%d, %d] to input.buckets, or "
-                   "resize to less (input.max_dimension)", n->where, n->frame.height,
-                   n->frame.width, most.height, most.width, n->frame.height, n->frame.width);
+    return (struct pm_frame_need){ n->where, n->frame };
 }
 
 /* Fails with two records that no frame holds together. */
 static int fail_pair(const struct pm_loader *l, uint64_t step, const struct needed *tallest,
                      const struct needed *widest)
 {
-    const struct pm_frame need = { tallest->frame.height, widest->frame.width };
-    const struct pm_frame most = pm_frame_choose(l->o.frames, l->o.frames_count, need);
+    const struct pm_frame_need tall = need_of(tallest), wide = need_of(widest);
+    char place[64];
 
-    return pm_fail(PM_EDATA, "step %" PRIu64 ": no size of input.buckets holds both %s, which is "
-                   "%d x %d when resized, and %s, which is %d x %d; the largest is %d x %d: add "
-                   "[%d, %d] to input.buckets, or set run.batch_size=1", step, tallest->where,
-                   tallest->frame.height, tallest->frame.width, widest->where,
-                   widest->frame.height, widest->frame.width, most.height, most.width, need.height,
-                   need.width);
+    snprintf(place, sizeof place, "step %" PRIu64 ": ", step);
+    return pm_frame_fail_pair(PM_EDATA, place, l->o.frames, l->o.frames_count, &tall, &wide);
 }
 
 /* Explains why no frame holds the batch. The headers are read again, because names are needed only
@@ -99,9 +83,10 @@ static int fail_frame(struct pm_loader *l, struct pm_loader_worker *w, uint64_t 
     for (int g = 0; g < l->o.batch; g++) {
         if (!frame_needed(l, w, step, g - l->o.slice.first, &one.frame))
             continue;
-        note_needed(&one, w, one.frame);
+        snprintf(one.where, sizeof one.where, "%s", w->where);
+        const struct pm_frame_need need = need_of(&one);
         if (!pm_frame_find(l->o.frames, l->o.frames_count, one.frame))
-            return fail_record(l, &one);
+            return pm_frame_fail_record(PM_EDATA, "", l->o.frames, l->o.frames_count, &need);
         if (one.frame.height > tallest.frame.height)
             tallest = one;
         if (one.frame.width > widest.frame.width)

@@ -40,20 +40,24 @@ static size_t largest_outside(const struct sizes *s, const struct pm_frame *size
     return found;
 }
 
+/* The place of the list in the config. */
+static void place_of(const struct pm_check *k, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s: input.buckets: ", pm_config_source(k->config, "input.buckets"));
+}
+
 /* Every picture must fit into a size. */
 static int check_pictures(struct pm_check *k, const struct sizes *s)
 {
     const size_t i = largest_outside(s, s->e->frames, s->e->frames_count);
-    char name[512];
+    char name[512], place[512];
 
     if (i == s->groups.count)
         return PM_OK;
-    const struct pm_frame f = s->groups.list[i].frame;
-    return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds %s, which is %d x %d when "
-                   "resized; the largest size is %d x %d: add [%d, %d], or resize to less "
-                   "(input.max_dimension)", pm_config_source(k->config, "input.buckets"),
-                   name_of(s, i, name, sizeof name), f.height, f.width, s->e->frames[0].height,
-                   s->e->frames[0].width, f.height, f.width);
+    place_of(k, place, sizeof place);
+    return pm_frame_fail_record(PM_ECONFIG, place, s->e->frames, s->e->frames_count,
+                                &(struct pm_frame_need){ name_of(s, i, name, sizeof name),
+                                                         s->groups.list[i].frame });
 }
 
 /* Returns the frame of all pictures that fit into `most`, and sets the groups of the tallest and of
@@ -80,17 +84,17 @@ static int check_pairs(struct pm_check *k, const struct sizes *s)
 {
     size_t at[2] = { 0, 0 };
     const struct pm_frame all = union_in(s, (struct pm_frame){ INT_MAX, INT_MAX }, at);
-    char tallest[512], widest[512];
+    char tallest[512], widest[512], place[512];
 
     if (k->config->run.batch_size == 1 || !k->config->data.shuffle ||
         pm_frame_find(s->e->frames, s->e->frames_count, all))
         return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s: input.buckets: no size holds both %s and %s, if a batch has "
-                   "them; the largest size is %d x %d: add [%d, %d], or set run.batch_size=1",
-                   pm_config_source(k->config, "input.buckets"),
-                   name_of(s, at[0], tallest, sizeof tallest),
-                   name_of(s, at[1], widest, sizeof widest), s->e->frames[0].height,
-                   s->e->frames[0].width, all.height, all.width);
+    const struct pm_frame_need tall = { name_of(s, at[0], tallest, sizeof tallest),
+                                        s->groups.list[at[0]].frame };
+    const struct pm_frame_need wide = { name_of(s, at[1], widest, sizeof widest),
+                                        s->groups.list[at[1]].frame };
+    place_of(k, place, sizeof place);
+    return pm_frame_fail_pair(PM_ECONFIG, place, s->e->frames, s->e->frames_count, &tall, &wide);
 }
 
 /* Whether a batch of pictures that fit into this size can have it. all: of the tallest and the

@@ -55,12 +55,14 @@ static void all_entries(void **state)
 static void largest_entry(void **state)
 {
     (void)state;
-    check(run(NULL, "config check %s 'input.buckets=[48,64]'", in("net.json")), 2, "no size holds ",
-          "squares/shapes_train", ", which is 96 x 96 when resized", "add [96, 96]");
+    check(run(NULL, "config check %s 'input.buckets=[48,64]'", in("net.json")), 2,
+          "command line: input.buckets: ", "squares/shapes_train", ": the picture is "
+          "96 x 96 when resized, which no size of input.buckets holds; the largest is 64 x 64: "
+          "add [96, 96] to input.buckets");
     check(run(NULL, "config check %s 'input.buckets=[48,64]' 'input.min_dimensions=[96,48,64]'",
-              in("net.json")), 2, ", which is 96 x 96 when resized");
+              in("net.json")), 2, ": the picture is 96 x 96 when resized");
     check(run(NULL, "config check %s 'input.buckets=[48,64]' 'input.min_dimensions=[48,64,96]'",
-              in("net.json")), 2, ", which is 96 x 96 when resized");
+              in("net.json")), 2, ": the picture is 96 x 96 when resized");
     expect("'input.buckets=[48,64]' 'input.min_dimensions=[48,64]'", NULL);
     expect("'input.buckets=[48,64,96]' input.eval_size=80",
            "input.eval_size: evaluation pads pictures to 80 x 80 and fails at larger ones");

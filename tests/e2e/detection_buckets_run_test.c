@@ -230,11 +230,12 @@ static void checked(void **state)
     r = check_with("run.batch_size=1");
     assert_contains(r.out, "input.buckets: no batch has the size 96 x 96");
     check(r, 0);
-    check(check_with("'input.buckets=[64,[64,96]]'"), 2, "no size holds ",
-          "plates_train.tfrecord record ", ", which is 96 x 64 when resized; the largest size is "
-          "64 x 96: add [96, 64]");
-    check(check_with("'input.buckets=[64,[64,96],[96,64]]'"), 2, "no size holds both ",
-          "the largest size is 64 x 96: add [96, 96], or set run.batch_size=1");
+    check(check_with("'input.buckets=[64,[64,96]]'"), 2, "input.buckets: ",
+          "plates_train.tfrecord record ", ": the picture is 96 x 64 when resized, which no size "
+          "of input.buckets holds; the largest is 64 x 96: add [96, 64]");
+    check(check_with("'input.buckets=[64,[64,96],[96,64]]'"), 2,
+          "no size of input.buckets holds both ",
+          "the largest is 64 x 96: add [96, 96] to input.buckets, or set run.batch_size=1");
     r = check_with("'input.buckets=[64,[64,96],[96,64]]' run.batch_size=1");
     assert_contains(r.out, "input.eval_size: evaluation pads pictures to 64 x 96 and fails at "
                            "larger ones, such as ");
