@@ -21,11 +21,11 @@ def corners(centers, sizes):
 
 
 def grid_anchors(cells, sizes, stride, offset):
-    """Anchors of one map: `sizes` [A, 2] around the centre of each cell of a square map."""
-    at = torch.arange(cells) * stride + offset
-    y, x = torch.meshgrid(at, at, indexing="ij")
+    """Anchors of one map with `cells` [2] along its sides: `sizes` [A, 2] around the centre of each
+    cell."""
+    y, x = torch.meshgrid(*(torch.arange(n) * stride + offset for n in cells), indexing="ij")
     centers = torch.stack([y, x], -1)[:, :, None, :].expand(-1, -1, len(sizes), -1)
-    return corners(centers, sizes.expand(cells, cells, -1, -1)).reshape(-1, 4)
+    return corners(centers, sizes.expand(*cells, -1, -1)).reshape(-1, 4)
 
 
 def box_sizes(pairs):
@@ -40,7 +40,7 @@ def encode(boxes, anchors):
 
 
 def decode(codes, anchors):
-    anchor, center = anchors[:, 2:] - anchors[:, :2], (anchors[:, 2:] + anchors[:, :2]) / 2
+    anchor, center = anchors[..., 2:] - anchors[..., :2], (anchors[..., 2:] + anchors[..., :2]) / 2
     return corners(codes[..., :2] / 10 * anchor + center, torch.exp(codes[..., 2:] / 5) * anchor)
 
 
@@ -67,12 +67,14 @@ def ranks(labels):
 
 
 def detections(boxes, scores, threshold=1e-8, iou=0.6, per_class=100, most=100):
-    """Boxes, scores and classes of one picture, as TensorFlow's multiclass_non_max_suppression."""
+    """Boxes, scores and classes of one picture, as TensorFlow's multiclass_non_max_suppression.
+    boxes: [N, 4], or [N, C, 4] of each class."""
     anchor, label = (scores > threshold).nonzero(as_tuple=True)
     score = scores[anchor, label]
-    kept = batched_nms(boxes[anchor], score, label, iou)
+    boxes = boxes[anchor] if boxes.dim() == 2 else boxes[anchor, label]
+    kept = batched_nms(boxes, score, label, iou)
     kept = kept[ranks(label[kept]) < per_class]
-    clipped = boxes[anchor[kept]].clamp(0, 1)
+    clipped = boxes[kept].clamp(0, 1)
     area = (clipped[:, 2:] - clipped[:, :2]).prod(1) > 0
     return clipped[area][:most], score[kept][area][:most], label[kept][area][:most]
 
@@ -168,7 +170,7 @@ class SsdMobilenetV2(Detector):
         for scale, following in zip(scales[1:], scales[2:]):
             levels.append([(scale, ratio) for ratio in (1, 2, 0.5, 3, 0.3333)])
             levels[-1].append((math.sqrt(scale * following), 1))
-        return torch.cat([grid_anchors(n, box_sizes(pairs), 1 / n, 0.5 / n)
+        return torch.cat([grid_anchors((n, n), box_sizes(pairs), 1 / n, 0.5 / n)
                           for n, pairs in zip(cls.maps, levels)])
 
     @staticmethod
@@ -247,7 +249,8 @@ class SsdResnetV150Fpn(Detector):
             stride = 2**level
             pairs = [(4 * stride * 2 ** (i / 2), ratio) for ratio in (1, 2, 0.5) for i in range(2)]
             offset = stride / 2 if cls.size % stride == 0 else 0
-            out.append(grid_anchors(math.ceil(cls.size / stride), box_sizes(pairs), stride, offset))
+            cells = [math.ceil(cls.size / stride)] * 2
+            out.append(grid_anchors(cells, box_sizes(pairs), stride, offset))
         return torch.cat(out) / cls.size
 
     def conv(self, stride):

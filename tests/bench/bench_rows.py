@@ -6,13 +6,18 @@ class Row(NamedTuple):
     net: str  # model.name in Pumice
     batch: int
     classes: int
-    size: int
+    size: int  # height of a picture, and its width unless that is given
     channels: int = 3
+    width: int = 0
     module: str = "torch_net.Net"  # FILE.CLASS in PyTorch; torch_net makes it of Pumice's layers
     mode: str = "train"  # or "predict": net and outputs, without a loss
     weight_decay: float = 4e-5
     config: dict = {}  # config options in addition to those of every row
     jax: bool = False  # jax_net.py has all its layers
+
+    def sides(self):
+        """[height, width] of a picture"""
+        return [self.size, self.width or self.size]
 
 
 SEGMENTATION = {
@@ -44,6 +49,24 @@ SUPPRESSED = {"task": "detection", "model": {"post_processing": SUPPRESSION}}
 SSD = "bench_detectors.SsdMobilenetV2"
 FPN = "bench_detectors.SsdResnetV150Fpn"
 
+
+def two_stages(**model):
+    """Config of a detector in two stages that trains 32 regions of a picture. Batch norm is
+    trained: frozen at its initial statistics, the values would grow from layer to layer."""
+    return {
+        "task": "detection",
+        "model": {"batch_norm_train": True, **model},
+        "loss": {"proposal_sampler": {"batch_size": 32}},
+    }
+
+
+def two_stage_rows(net, module, **model):
+    """The rows of such a detector: training and prediction, two pictures of 256x320."""
+    row = Row(net, 2, 90, 256, width=320, module=f"bench_two_stages.{module}", weight_decay=0,
+              config=two_stages(**model))
+    return {net: row, f"predict_{net}": row._replace(mode="predict")}
+
+
 ROWS = {
     "lenet": Row("lenet", 128, 10, 28, 1, weight_decay=0, jax=True),
     "resnet_v1_50": Row("resnet_v1_50", 8, 1000, 224, weight_decay=1e-4, jax=True),
@@ -67,4 +90,6 @@ ROWS = {
     "predict_90_classes": Row(
         "ssd_mobilenet_v2", 8, 90, 300, module=SSD, mode="predict", config=SUPPRESSED
     ),
+    **two_stage_rows("faster_rcnn_resnet50", "FasterRcnnResnet50"),
+    **two_stage_rows("faster_rcnn_mobilenet_v1", "FasterRcnnMobilenetV1", depth_multiplier=0.5),
 }

@@ -36,7 +36,7 @@ def config_of(name, device, folder):
     path = os.path.join(folder, name + ".json")
     config = {
         "model": {"name": row.net, "num_classes": row.classes},
-        "input": {"size": row.size, "channels": row.channels},
+        "input": {"size": row.sides(), "channels": row.channels},
         "optim": {"name": "momentum", "momentum": 0.9, "weight_decay": row.weight_decay},
         "devices": [device],
         "schedule": {"policy": "fixed", "base_lr": 0.01},

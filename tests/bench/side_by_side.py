@@ -214,7 +214,7 @@ def summary(results):
 def torch_version(a):
     """Returns PyTorch's version and whether it has CUDA. Ends the program if a module is missing:
     detectors also need torchvision."""
-    detectors = any(ROWS[name].module.startswith("bench_detectors") for name in a.rows or ROWS)
+    detectors = any(not ROWS[name].module.startswith("torch_net.") for name in a.rows or ROWS)
     check = f"import torch{', torchvision' if detectors else ''}"
     check += "; print(torch.__version__, torch.cuda.is_available())"
     try:

@@ -42,7 +42,7 @@ def make(a, row):
     else:
         net = module(row.classes)
     net = net.to(a.device).to(memory_format=order)
-    images = torch.rand(row.batch, row.channels, row.size, row.size, device=a.device) * 2 - 1
+    images = torch.rand(row.batch, row.channels, *row.sides(), device=a.device) * 2 - 1
     images = images.contiguous(memory_format=order)
     if row.mode == "predict":
         return net, prediction(a, net.eval(), images)
