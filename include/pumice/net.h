@@ -54,10 +54,10 @@ struct pm_net {
      * searches these nodes first. A detector builds the layers of a classifier this way. Borrowed
      * while it is set; NULL: none. */
     const char *prefix;
-    /* While this is set, the named nets' batch norms count only the valid rows of their maps
-     * [n R, h, w, c]: the node is I32 [n], and the first valid_rows[i] rows of example i are valid.
-     * A frozen batch norm ignores it. Set it where a net reads the crops of a two-stage detector.
-     * Borrowed while it is set; NULL: all rows count. */
+    /* While this is set, the batch norms of named nets and layer lists count only the valid rows of
+     * their maps [n R, h, w, c]: the node is I32 [n], and the first valid_rows[i] rows of example i
+     * are valid. A frozen batch norm ignores it. Set it where a net reads the crops of a two-stage
+     * detector. Borrowed while it is set; NULL: all rows count. */
     struct pm_node *valid_rows;
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale. A net that builds a pyramid of several scales builds only this scale. */
@@ -217,6 +217,11 @@ const char *pm_net_refusal(const char *name);
  * where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);
+/* Builds a part of a net from such a list. Its first layer reads x, which the list calls `input`
+ * instead of "images". *out becomes the last layer's node. If net->prefix is set, layers may have
+ * names that occur outside of this scope, too. */
+int pm_net_part_from_json(struct pm_net *net, struct pm_node *x, const char *input,
+                          const struct cJSON *list, const char *where, struct pm_node **out);
 /* Returns a layer list that builds the same net again: every node except the inputs. Call it before
  * the task adds its losses. Freed with cJSON_Delete. */
 struct cJSON *pm_net_to_json(const struct pm_net *net);

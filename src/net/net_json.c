@@ -31,7 +31,8 @@ struct repeat {
 /* Reading position: the owner of the list and the input of the next layer. */
 struct reader {
     struct pm_net *net;
-    struct pm_node *images, *previous;
+    const char *input; /* the list's name of x */
+    struct pm_node *x, *previous;
     int first; /* first node of the list */
 };
 
@@ -118,6 +119,16 @@ static int find_output(struct pm_net *net, const char *name, const char *where, 
     return PM_OK;
 }
 
+/* Returns the name that a list gives a node: the prefix is left out. */
+static const char *name_in_list(const struct pm_net *net, const struct pm_node *n)
+{
+    const size_t length = net->prefix ? strlen(net->prefix) : 0;
+    const bool below = length && strncmp(n->name, net->prefix, length) == 0 &&
+                       n->name[length] == '/';
+
+    return below ? n->name + length + 1 : n->name;
+}
+
 /* Finds the node that member `key` names. */
 static int find_node(const struct reader *in, const char *name, const struct repeat *r,
                      const char *where, const char *key, struct pm_node **out)
@@ -129,8 +140,8 @@ static int find_node(const struct reader *in, const char *name, const struct rep
         *out = in->previous;
     else if (strcmp(name, "@input") == 0 && r)
         *out = r->input;
-    else if (strcmp(name, "images") == 0)
-        *out = in->images;
+    else if (strcmp(name, in->input) == 0)
+        *out = in->x;
     else
         *out = pm_net_find(net, name);
     if (!*out && (err = find_output(net, name, where, key, out)) < 0)
@@ -139,10 +150,10 @@ static int find_node(const struct reader *in, const char *name, const struct rep
         return PM_OK;
     if (strcmp(name, "@input") == 0)
         return pm_fail(PM_ECONFIG, "%s.%s: \"@input\" has a meaning only inside a repeat; use "
-                       "\"images\" or a layer's name", where, key);
+                       "\"%s\" or a layer's name", where, key, in->input);
     const char **names = pm_arena_alloc(net->arena, (size_t)net->count * sizeof *names);
     for (int i = 0; i < net->count; i++)
-        names[i] = net->nodes[i]->name;
+        names[i] = name_in_list(net, net->nodes[i]);
     return pm_fail(PM_ECONFIG, "%s.%s: there is no layer \"%s\" before this one%s", where, key,
                    name, hint(net->arena, name, names, (size_t)net->count));
 }
@@ -184,6 +195,20 @@ static const char *default_name(const struct reader *in, const struct pm_layer *
     return pm_arena_printf(net->arena, "%s_%d", layer->name, number);
 }
 
+/* Adds the number of valid rows to the inputs of a batch norm that counts only these. One that is
+ * frozen counts none. */
+static void add_valid_rows(const struct pm_net *net, const struct pm_layer *layer,
+                           const cJSON *item, struct pm_node *xs[PM_MAX_INPUTS], int *count)
+{
+    if (!net->valid_rows || strcmp(layer->name, "batch_norm") != 0 || *count == PM_MAX_INPUTS ||
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "frozen")))
+        return;
+    for (int i = 0; i < *count; i++)
+        if (xs[i] == net->valid_rows)
+            return;
+    xs[(*count)++] = net->valid_rows;
+}
+
 static int read_layer(struct reader *in, const cJSON *item, const struct repeat *r,
                       const char *where)
 {
@@ -202,12 +227,14 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     if (!name)
         name = default_name(in, layer);
     const struct pm_node *same = pm_net_find(net, name);
-    if (same && (!net->pass || same->index >= in->first)) /* not an earlier pass */
+    /* A pass and a prefix may use names of layers before the list again. */
+    if (same && ((!net->pass && !net->prefix) || same->index >= in->first))
         PM_TRY(pm_fail(PM_ECONFIG, "%s.name: \"%s\" is the name of an earlier layer%s", where, name,
                        r ? "; inside a repeat names contain its placeholder, %d" : ""));
     if (net->count >= MAX_NODES)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: more than %d layers", where, MAX_NODES));
     PM_TRY(find_inputs(in, cJSON_GetObjectItemCaseSensitive(item, "inputs"), r, where, xs, &count));
+    add_valid_rows(net, layer, item, xs, &count);
 
     PM_TRY(get_text(net->arena, item, "share", r, where, &share));
     if (share)
@@ -278,21 +305,31 @@ static int read_list(struct reader *in, const cJSON *list, const struct repeat *
     return PM_OK;
 }
 
-int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
-                     const char *where, struct pm_heads *heads)
+int pm_net_part_from_json(struct pm_net *net, struct pm_node *x, const char *input,
+                          const cJSON *list, const char *where, struct pm_node **out)
 {
-    struct reader in = { .net = net, .images = images, .previous = images,
+    struct reader in = { .net = net, .input = input, .x = x, .previous = x,
                          .first = net->count };
     const int err = net->error ? net->error : read_list(&in, list, NULL, where);
 
-    if (err < 0) {
+    if (err < 0)
         net->error = err;
+    *out = in.previous;
+    return err;
+}
+
+int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
+                     const char *where, struct pm_heads *heads)
+{
+    struct pm_node *last;
+    const int err = pm_net_part_from_json(net, images, "images", list, where, &last);
+
+    if (err < 0)
         return err;
-    }
     struct pm_node *named = pm_net_find(net, "logits");
 
     *heads = (struct pm_heads){ 0 };
-    pm_heads_add(net, heads, "logits", named ? named : in.previous);
+    pm_heads_add(net, heads, "logits", named ? named : last);
     return PM_OK;
 }
 

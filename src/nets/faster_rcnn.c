@@ -3,7 +3,9 @@
  * background. So it is a detector with one map and is built as one (ssd.h). The second stage is in
  * second_stage.c. Names and defaults are those of TensorFlow's Object Detection API
  * (meta_architectures/faster_rcnn_meta_arch.py). The classifier's last block, which the API builds
- * in the first stage, too, without ever training it there, is built in the second stage only. */
+ * in the first stage, too, without ever training it there, is built in the second stage only.
+ *
+ * Lists of layers can replace the classifier's layers in either stage (stage_lists.c). */
 #include "nets/second_stage.h"
 
 #define OPTIONS(decay, epsilon, crop, pool, ...)                                                   \
@@ -30,12 +32,20 @@
         PM_INT(pm_ssd_options, maxpool_stride, pool, 1, 64, "step of this pool"),                  \
         PM_JSON(pm_ssd_options, second_stage_box_predictor, PM_SECOND_HELP_PREDICTOR),             \
         PM_JSON(pm_ssd_options, hyperparams, PM_SSD_HELP_HYPERPARAMS),                             \
+        PM_JSON(pm_ssd_options, first_stage_layers,                                                \
+                "list of layers, as in model.layers, in the place of the classifier's layers up "  \
+                "to the map that the first stage reads; the anchors' default stride is that of "   \
+                "the list's last map"),                                                            \
+        PM_JSON(pm_ssd_options, second_stage_layers,                                               \
+                "list of layers in the place of the classifier's last ones: they read the crops "  \
+                "(named crops in inputs) or, with rfcn, the whole map; [] = none"),                \
         __VA_ARGS__                                                                                \
     }
 #define STRIDE                                                                                     \
     PM_INT(pm_ssd_options, first_stage_features_stride, 16, 8, 16,                                 \
            "size of the image divided by that of the map that the first stage reads: 16, or 8 "    \
-           "for finer maps of dilated layers; it is also the anchors' default stride")
+           "for finer maps of dilated layers; it is also the anchors' default stride; not used "   \
+           "with first_stage_layers")
 #define ANCHORS                                                                                    \
     "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
 #define HYPERPARAMS                                                                                \
@@ -56,22 +66,25 @@
 static const struct pm_object_default objects[] = OBJECTS(300);
 static const struct pm_object_default inception_resnet_objects[] = OBJECTS(100);
 
-struct pm_node *pm_pyramid_crops_map(const struct pm_ssd *s)
-{
-    const struct pm_extractor *e = s->form->extractor;
+#define FIRST "Conv" /* the convolution that reads the first stage's map */
 
-    return pm_pyramid_map(s, e->crops.name ? &e->crops : &e->maps[0]);
+struct pm_node *pm_first_stage_map(const struct pm_net *net)
+{
+    return pm_net_find(net, FIRST)->in[0];
 }
 
 void pm_pyramid_first_stage(struct pm_ssd *s)
 {
+    const struct pm_extractor *e = s->form->extractor;
+    struct pm_node *map =
+        s->listed ? s->listed : pm_pyramid_map(s, e->crops.name ? &e->crops : &e->maps[0]);
     const struct pm_unit u = {
-        .name = "Conv", .filters = s->o->first_stage_box_predictor_depth,
+        .name = FIRST, .filters = s->o->first_stage_box_predictor_depth,
         .kernel = s->o->first_stage_box_predictor_kernel_size,
         .rate = s->o->first_stage_atrous_rate, .activation = "relu6",
     };
 
-    s->maps[0] = pm_unit_build(s, &s->hyperparams, &u, pm_pyramid_crops_map(s));
+    s->maps[0] = pm_unit_build(s, &s->hyperparams, &u, map);
     s->count = 1;
 }
 
@@ -86,7 +99,8 @@ static bool stride_fits(struct pm_net *net, int stride)
 static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_node *images,
                   int num_classes, const struct pm_ssd_options *o, struct pm_heads *heads)
 {
-    if (stride_fits(net, o->first_stage_features_stride))
+    if (pm_stage_list_given(o->first_stage_layers) ||
+        stride_fits(net, o->first_stage_features_stride))
         pm_ssd_build(form, net, images, num_classes, o, heads);
 }
 

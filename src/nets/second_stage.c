@@ -6,7 +6,19 @@
 
 struct pm_node *pm_second_stage_map(const struct pm_second_stage *s)
 {
-    return pm_pyramid_crops_map(&s->ssd);
+    return pm_first_stage_map(s->ssd.net);
+}
+
+#define SCOPE "SecondStageFeatureExtractor"
+
+/* Builds second_stage_layers on x. An empty list has no layers. */
+static struct pm_node *listed(const struct pm_second_stage *s, struct pm_node *x)
+{
+    const cJSON *list = s->ssd.o->second_stage_layers;
+
+    return cJSON_IsArray(list) && !list->child
+               ? x
+               : pm_stage_list_build(s->ssd.net, SCOPE, "second_stage_layers", list, "crops", x);
 }
 
 struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct pm_node *x)
@@ -16,7 +28,9 @@ struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct
 
     if (net->error)
         return x;
-    net->prefix = "SecondStageFeatureExtractor";
+    if (pm_stage_list_given(s->ssd.o->second_stage_layers))
+        return listed(s, x);
+    net->prefix = SCOPE;
     x = s->ssd.form->extractor->second(net, x, &s->ssd.nets);
     net->prefix = NULL;
     pm_ssd_clear_decay(net, first);

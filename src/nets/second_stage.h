@@ -60,9 +60,13 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
 
 /* Beginning of the names of a predictor's layers. */
 #define PM_SECOND_SCOPE "SecondStageBoxPredictor/"
+/* Returns the map that the first stage of a built net reads: faster_rcnn.c. Works also after a
+ * quantisation has replaced the nodes before it. */
+struct pm_node *pm_first_stage_map(const struct pm_net *net);
 /* Returns the map of the first stage that regions are cropped from. */
 struct pm_node *pm_second_stage_map(const struct pm_second_stage *s);
-/* Builds the classifier's layers after this map on x, in the scope SecondStageFeatureExtractor. */
+/* Builds the classifier's layers after this map, or model.second_stage_layers, on x, in the scope
+ * SecondStageFeatureExtractor. */
 struct pm_node *pm_second_stage_features(const struct pm_second_stage *s, struct pm_node *x);
 /* Adds layer NAME that reads the map x and the regions: spec as in pm_net_add. */
 struct pm_node *pm_second_stage_crop(const struct pm_second_stage *s, const char *name,

@@ -31,6 +31,7 @@ struct pm_ssd_options {
     int first_stage_atrous_rate, first_stage_box_predictor_kernel_size,
         first_stage_box_predictor_depth;
     int first_stage_features_stride; /* 0: the extractor's own */
+    const struct cJSON *first_stage_layers, *second_stage_layers; /* NULL, null: the extractor's */
     int initial_crop_size, maxpool_kernel_size, maxpool_stride;
     const struct cJSON *second_stage_box_predictor; /* as box_predictor */
 };
@@ -120,6 +121,7 @@ struct pm_ssd {
     struct pm_hyperparams hyperparams;  /* of the pyramid */
     const char *scope;                  /* beginning of the pyramid's names, with its "/" */
     struct pm_node *images, *maps[PM_MAX_LEVELS], *anchors;
+    struct pm_node *listed;             /* map of first_stage_layers; NULL: of the extractor */
     int count;                          /* of maps */
     int columns;                        /* C: logits per anchor */
 };
@@ -182,11 +184,23 @@ void pm_pyramid_first_stage(struct pm_ssd *s); /* faster_rcnn.c */
 const char *pm_pyramid_scope(const struct pm_ssd *s);
 /* Returns the node of an extractor's map. */
 struct pm_node *pm_pyramid_map(const struct pm_ssd *s, const struct pm_extractor_map *m);
-/* Returns the map that the first stage of Faster R-CNN reads: faster_rcnn.c. */
-struct pm_node *pm_pyramid_crops_map(const struct pm_ssd *s);
 /* Returns coarse enlarged to fine's size by repeating pixels, plus fine. NAME is the enlarged map's
  * name, NAME/sum that of the sum. */
 struct pm_node *pm_pyramid_join(const struct pm_ssd *s, const char *name, struct pm_node *coarse,
                                 struct pm_node *fine);
+
+/* ---- stages as lists of layers (stage_lists.c) --------------------------------------------- */
+
+/* Whether an option is set: not missing and not null. */
+bool pm_stage_list_given(const struct cJSON *list);
+/* Builds the list, the value of model.KEY, on x, which it calls `input`, with names in this scope.
+ * Returns the last layer's map, of as many rows as x. Sets the net's error if the list is wrong. */
+struct pm_node *pm_stage_list_build(struct pm_net *net, const char *scope, const char *key,
+                                    const struct cJSON *list, const char *input,
+                                    struct pm_node *x);
+/* Finds the pixels between the rows and columns of the map that first_stage_layers makes of these
+ * images, by building the list for larger ones. Sets the net's error if it cannot. */
+void pm_stage_list_strides(struct pm_net *net, const struct cJSON *list,
+                           const struct pm_node *images, const struct pm_node *map, int stride[2]);
 
 #endif

@@ -56,6 +56,18 @@ void pm_ssd_clear_decay(struct pm_net *net, int first)
         net->vars[i]->regularize = false;
 }
 
+/* Builds the list of layers in the extractor's place, below its scope. */
+static bool extract_list(struct pm_ssd *s)
+{
+    const cJSON *list = s->o->first_stage_layers;
+
+    if (!pm_stage_list_given(list))
+        return false;
+    s->listed = pm_stage_list_build(s->net, pm_pyramid_scope(s), "first_stage_layers", list,
+                                    "images", s->images);
+    return true;
+}
+
 /* Builds the extractor, below its scope. */
 static void extract(struct pm_ssd *s)
 {
@@ -88,20 +100,31 @@ static void add_number(cJSON *object, const char *key, int value)
         cJSON_AddNumberToObject(object, key, value);
 }
 
+/* The strides of a grid that a config leaves open: those of the first stage's map. */
+static void add_strides(const struct pm_ssd *s, cJSON *object)
+{
+    const bool open = !cJSON_HasObjectItem(object, "height_stride") ||
+                      !cJSON_HasObjectItem(object, "width_stride");
+    int stride[2] = { s->o->first_stage_features_stride, s->o->first_stage_features_stride };
+
+    if (s->listed && open)
+        pm_stage_list_strides(s->net, s->o->first_stage_layers, s->images, s->listed, stride);
+    if (stride[0] > 0) {
+        add_number(object, "height_stride", stride[0]);
+        add_number(object, "width_stride", stride[1]);
+    }
+}
+
 /* Unless the config gives others, the anchors of a top-down pyramid have its levels, and those of a
  * first stage the stride of its map. */
 static void add_levels(const struct pm_ssd *s, const char *type, cJSON *object)
 {
-    const int stride = s->o->first_stage_features_stride;
-
     if (s->form->pyramid == PM_SSD_TOP_DOWN && strcmp(type, "multiscale") == 0) {
         add_number(object, "min_level", s->o->fpn_min_level);
         add_number(object, "max_level", s->o->fpn_max_level);
     }
-    if (stride > 0 && strcmp(type, "grid") == 0) {
-        add_number(object, "height_stride", stride);
-        add_number(object, "width_stride", stride);
-    }
+    if (s->form->pyramid == PM_SSD_FIRST_STAGE && strcmp(type, "grid") == 0)
+        add_strides(s, object);
 }
 
 static struct pm_node *add_anchors(struct pm_ssd *s)
@@ -226,7 +249,8 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
     s.nets.narrow_end = form->pyramid == PM_SSD_TOP_DOWN && o->use_depthwise;
     s.nets.short_end = form->pyramid == PM_SSD_POOLING || form->pyramid == PM_SSD_FIRST_STAGE;
     pm_hyperparams_read(net, s.hyperparams_json, "model.hyperparams", &s.hyperparams);
-    if (pm_nets_fits(net, form->name, images, form->least ? form->least : form->extractor->least))
+    if (!extract_list(&s) &&
+        pm_nets_fits(net, form->name, images, form->least ? form->least : form->extractor->least))
         extract(&s);
     if (!net->error)
         pyramids[form->pyramid](&s);

@@ -139,6 +139,8 @@ static void resolve(const struct pm_trainer *t, cJSON *tree)
     const char *known = name ? pm_net_preprocessing(name) : NULL;
 
     resolve_layers(member(tree, "model", "layers"), a);
+    resolve_layers(member(tree, "model", "first_stage_layers"), a);
+    resolve_layers(member(tree, "model", "second_stage_layers"), a);
     resolve_objects(c, tree, a);
     if (known)
         replace(tree, "input", "preprocessing", cJSON_CreateString(known));
