@@ -10,7 +10,7 @@ static const struct pm_check_finding *const rows[] = {
 #undef PM_CHECK_FINDING
 };
 
-void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
+cJSON *pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
                     const char *format, ...)
 {
     static const char *const names[] = { "note", "warning" };
@@ -26,6 +26,7 @@ void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key
     cJSON_AddStringToObject(o, "text", text.text);
     cJSON_AddItemToArray(k->list, o);
     pm_str_free(&text);
+    return o;
 }
 
 int pm_check_findings_run(struct pm_check *k)

@@ -13,6 +13,7 @@
 #include "experiment/experiment.h"
 
 struct cJSON;
+struct pm_published;
 
 /* What a row may look at. */
 struct pm_check {
@@ -26,10 +27,16 @@ struct pm_check {
 };
 enum pm_check_level { PM_CHECK_NOTE, PM_CHECK_WARNING };
 /* Adds a finding. key: the key to change, for programs that read the JSON. The text is one or more
- * whole sentences, without a newline at the end. */
+ * whole sentences, without a newline at the end. Returns the finding, to which members may be
+ * added; k->list owns it. */
 PM_PRINTF(4, 5)
-void pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
-                    const char *format, ...);
+struct cJSON *pm_check_add(struct pm_check *k, enum pm_check_level level, const char *key,
+                           const char *format, ...);
+/* Returns published weights that a new run on these pictures may start from, or NULL. Needs the
+ * data. */
+const struct pm_published *pm_check_published(const struct pm_check *k);
+/* Whether the row few_photos proposes a recipe for this training. Needs the data. */
+bool pm_check_few_photos(const struct pm_check *k);
 
 /* A row. */
 struct pm_check_finding {
