@@ -378,7 +378,8 @@ static void config_check(void **state)
     static const char proposal[] = "40 pictures are few: start from ImageNet's weights with "
                                    "init.checkpoint=imagenet (slim_mobilenet_v1_025, which is "
                                    "downloaded)";
-    static const char *const silent[] = { "input.size=32", "init.checkpoint=imagenet",
+    static const char *const silent[] = { "input.size=32", "model.depth_multiplier=0.5",
+                                          "init.checkpoint=imagenet",
                                           "model.name=resnet_v1_200", "data.make=shapes" };
     (void)state;
 
