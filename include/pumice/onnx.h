@@ -41,6 +41,7 @@ struct pm_onnx_attr {
     int64_t i;
     const char *s;                   /* also the text of a STRING; 0-ended copy */
     const struct pm_onnx_tensor *t;
+    struct pm_onnx_model *g;         /* GRAPH: owned by the model; NULL in one that was read */
     int count;                       /* of the lists */
     const float *floats;
     const int64_t *ints;
@@ -126,6 +127,10 @@ void pm_onnx_set_text(struct pm_onnx_model *m, struct pm_onnx_node *n, const cha
                       const char *v);
 void pm_onnx_set_ints(struct pm_onnx_model *m, struct pm_onnx_node *n, const char *name, int count,
                       const int64_t *v);
+/* Sets an operator's body: the nodes, initializers, inputs and outputs of another model. Takes
+ * ownership of that model. */
+void pm_onnx_set_graph(struct pm_onnx_model *m, struct pm_onnx_node *n, const char *name,
+                       struct pm_onnx_model *body);
 /* Adds an initializer. data is borrowed until the model is closed; NULL if the caller sets fill. */
 struct pm_onnx_tensor *pm_onnx_add_tensor(struct pm_onnx_model *m, const char *name,
                                           enum pm_dtype type, int rank, const int64_t *dim,

@@ -257,6 +257,88 @@ static void round_trip(void **state)
     pm_free(bytes);
 }
 
+/* Adds an input or an output to a graph: floats [size]. */
+static void put_value(struct pm_str *graph, unsigned field, const char *name, unsigned size)
+{
+    struct pm_str value = { 0 }, type = { 0 }, tensor = { 0 }, sizes = { 0 }, dim = { 0 };
+
+    put_int(&tensor, 1, 1);
+    put_int(&dim, 1, size);
+    put_inner(&sizes, 1, &dim);
+    put_inner(&tensor, 2, &sizes);
+    put_inner(&type, 1, &tensor);
+    put_text(&value, 1, name);
+    put_inner(&value, 2, &type);
+    put_inner(graph, field, &value);
+}
+
+/* The body adds the initializer "one" to its input. */
+static struct pm_str body_bytes(void)
+{
+    static const float one = 1;
+    struct pm_str graph = { 0 }, node = { 0 }, tensor = tensor_of("one", 1, 0, NULL);
+
+    put_text(&node, 1, "a");
+    put_text(&node, 1, "one");
+    put_text(&node, 2, "b");
+    put_text(&node, 3, "sum");
+    put_text(&node, 4, "Add");
+    put_inner(&graph, 1, &node);
+    put_text(&graph, 2, "each");
+    put_bytes(&tensor, 9, &one, sizeof one);
+    put_inner(&graph, 5, &tensor);
+    put_value(&graph, 11, "a", 2);
+    put_value(&graph, 12, "b", 2);
+    return graph;
+}
+
+static struct pm_onnx_model *make_body(void)
+{
+    static const float one = 1;
+    struct pm_onnx_model *body = pm_onnx_make("each");
+
+    pm_onnx_add(body, "Add", "sum", (const char *[]){ "a", "one", NULL },
+                (const char *[]){ "b", NULL });
+    pm_onnx_add_tensor(body, "one", PM_DTYPE_F32, 0, NULL, &one);
+    pm_onnx_add_input(body, "a", PM_DTYPE_F32, 1, (const int64_t[]){ 2 });
+    pm_onnx_add_output(body, "b", PM_DTYPE_F32, 1, (const int64_t[]){ 2 });
+    return body;
+}
+
+/* A body is in the file, field by field. A model that was read lacks it, so that it cannot be
+ * written again. */
+static void body(void **state)
+{
+    struct pm_onnx_model *m = pm_onnx_make("net"), *back = NULL;
+    struct pm_onnx_node *n = pm_onnx_add(m, "Scan", "scan", (const char *[]){ "x", NULL },
+                                         (const char *[]){ "y", NULL });
+    struct pm_str attr = { 0 }, graph = body_bytes();
+    char *bytes;
+    size_t size, at = 0;
+
+    (void)state;
+    pm_onnx_set_graph(m, n, "body", make_body());
+    pm_onnx_add_input(m, "x", PM_DTYPE_F32, 2, (const int64_t[]){ 3, 2 });
+    pm_onnx_add_output(m, "y", PM_DTYPE_F32, 2, (const int64_t[]){ 3, 2 });
+    assert_int_equal(pm_onnx_write(m, in_folder("body.onnx"), false, NULL), 0);
+    pm_onnx_close(&m);
+    put_text(&attr, 1, "body");
+    put_inner(&attr, 6, &graph);
+    put_int(&attr, 20, 5);
+    assert_int_equal(pm_file_read(in_folder("body.onnx"), &bytes, &size), 0);
+    while (at + attr.length <= size && memcmp(bytes + at, attr.text, attr.length) != 0)
+        at++;
+    assert_true(at + attr.length <= size);
+    pm_free(bytes);
+    pm_str_free(&attr);
+    assert_int_equal(pm_onnx_read(in_folder("body.onnx"), &back), 0);
+    assert_int_equal(back->nodes[0].attrs[0].type, PM_ONNX_GRAPH);
+    assert_int_equal(pm_onnx_write(back, in_folder("again.onnx"), false, NULL), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "node 'scan' (Scan): attribute 'body' has a kind that "
+                                            "Pumice does not write"));
+    pm_onnx_close(&back);
+}
+
 static void weights_beside(void **state)
 {
     struct pm_onnx_model *m = make_model(), *back = NULL;
@@ -453,7 +535,7 @@ static void as_a_file_of_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
+        cmocka_unit_test(round_trip), cmocka_unit_test(body),
         cmocka_unit_test(weights_beside),
         cmocka_unit_test(former_data_go),
         cmocka_unit_test(failed_write_keeps_the_former),

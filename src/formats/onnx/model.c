@@ -15,10 +15,18 @@ struct pm_onnx_model *pm_onnx_new(const char *path)
     return m;
 }
 
+static void close_bodies(struct pm_onnx_node *n)
+{
+    for (int i = 0; i < n->attr_count; i++)
+        pm_onnx_close(&n->attrs[i].g);
+}
+
 void pm_onnx_close(struct pm_onnx_model **m)
 {
     if (!*m)
         return;
+    for (size_t i = 0; i < (*m)->node_count; i++)
+        close_bodies(&(*m)->nodes[i]);
     if ((*m)->own) {
         pm_wire_close(&(*m)->own->file);
         for (struct pm_onnx_beside *b = (*m)->own->beside; b; b = b->next)
@@ -198,6 +206,12 @@ void pm_onnx_set_ints(struct pm_onnx_model *m, struct pm_onnx_node *n, const cha
 
     a->count = count;
     a->ints = pm_arena_copy(m->arena, v, (size_t)count * sizeof *v);
+}
+
+void pm_onnx_set_graph(struct pm_onnx_model *m, struct pm_onnx_node *n, const char *name,
+                       struct pm_onnx_model *body)
+{
+    add_attr(m, n, name, PM_ONNX_GRAPH)->g = body;
 }
 
 struct pm_onnx_tensor *pm_onnx_add_tensor(struct pm_onnx_model *m, const char *name,

@@ -88,6 +88,15 @@ out:
     return err;
 }
 
+static int unknown_kind(const struct pm_onnx_model *m, const struct pm_onnx_node *n,
+                        const struct pm_onnx_attr *a)
+{
+    return pm_fail(PM_EDATA, "%s: node '%.200s' (%s): attribute '%.200s' has a kind that Pumice "
+                   "does not write", m->path, n->name, n->op, a->name);
+}
+
+static int add_graph(struct pm_str *s, uint32_t number, const struct pm_onnx_model *g);
+
 static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struct pm_onnx_node *n,
                     const struct pm_onnx_attr *a)
 {
@@ -113,6 +122,11 @@ static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struc
                            m->path, n->name, n->op, a->name));
         PM_TRY(add_tensor(&message, ATTR_T, a->t));
         break;
+    case PM_ONNX_GRAPH:
+        if (!a->g)
+            PM_TRY(unknown_kind(m, n, a));
+        PM_TRY(add_graph(&message, ATTR_G, a->g));
+        break;
     case PM_ONNX_FLOATS:
         for (int i = 0; i < a->count; i++)
             add_float(&message, ATTR_FLOATS, a->floats[i]);
@@ -126,10 +140,7 @@ static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struc
             add_text(&message, ATTR_STRINGS, a->strings[i]);
         break;
     default:
-        PM_TRY(pm_fail(
-            PM_EDATA,
-            "%s: node '%.200s' (%s): attribute '%.200s' has a kind that Pumice does not write",
-            m->path, n->name, n->op, a->name));
+        PM_TRY(unknown_kind(m, n, a));
     }
     add_int(&message, ATTR_TYPE, a->type); /* our numbers are the format's */
     add_message(s, NODE_ATTR, &message);
@@ -176,6 +187,27 @@ static void add_value(struct pm_str *s, uint32_t number, const struct pm_onnx_va
     add_text(&message, VALUE_NAME, v->name);
     add_message(&message, VALUE_TYPE, &type);
     add_message(s, number, &message);
+}
+
+/* An operator's body. Its initializers are small. */
+static int add_graph(struct pm_str *s, uint32_t number, const struct pm_onnx_model *g)
+{
+    struct pm_str message = { 0 };
+    int err = PM_OK;
+
+    for (size_t i = 0; i < g->node_count; i++)
+        PM_TRY(add_node(&message, g, &g->nodes[i]));
+    add_text(&message, GRAPH_NAME, g->graph_name);
+    for (size_t i = 0; i < g->tensor_count; i++)
+        PM_TRY(add_tensor(&message, GRAPH_INITIALIZER, &g->tensors[i]));
+    for (size_t i = 0; i < g->input_count; i++)
+        add_value(&message, GRAPH_INPUT, &g->inputs[i]);
+    for (size_t i = 0; i < g->output_count; i++)
+        add_value(&message, GRAPH_OUTPUT, &g->outputs[i]);
+    add_message(s, number, &message);
+out:
+    pm_str_free(&message);
+    return err;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
