@@ -164,8 +164,6 @@ static const char *output_shape(struct pm_export *g, const struct pm_node *logit
 
     for (int i = 0; i < to.rank; i++)
         dim[pm_export_axis(to.rank, i)] = to.dim[i];
-    if (g->options.any_batch)
-        dim[0] = -1;
     *rank = to.rank;
     return map || s.rank < 2 ? x : pm_export_reshape(g, x, s, to);
 }
@@ -189,12 +187,26 @@ static const char *rename_node(struct pm_export *g, const struct pm_node *n, con
     return name;
 }
 
+/* Declares an output of the graph. dim: in the graph's order of axes. sizes: the last two axes are
+ * those of a picture of any size. */
+static void declare(struct pm_export *g, const char *name, enum pm_dtype type, int rank,
+                    const int64_t *dim, bool sizes)
+{
+    struct pm_onnx_value *v = pm_onnx_add_output(g->model, name, type, rank, dim);
+
+    if (g->options.any_batch)
+        v->dim[0] = -1, v->dim_name[0] = "N";
+    if (sizes) {
+        v->dim[rank - 2] = v->dim[rank - 1] = -1;
+        v->dim_name[rank - 2] = "H", v->dim_name[rank - 1] = "W";
+    }
+}
+
 /* Adds boxes as an output of their node's shape, in 0..1 of the picture. */
 static void add_boxes(struct pm_export *g, const struct pm_node *n)
 {
     const struct pm_shape s = n->out_shape;
     int64_t dim[PM_MAX_RANK];
-    struct pm_onnx_value *v;
     const char *x = g->value[n->index];
 
     g->node = n;
@@ -205,11 +217,7 @@ static void add_boxes(struct pm_export *g, const struct pm_node *n)
     rename_value(g, 0, x, n->name);
     for (int i = 0; i < s.rank; i++)
         dim[i] = s.dim[i];
-    if (g->options.any_batch)
-        dim[0] = -1;
-    v = pm_onnx_add_output(g->model, n->name, PM_DTYPE_F32, s.rank, dim);
-    if (g->options.any_batch)
-        v->dim_name[0] = "N";
+    declare(g, n->name, PM_DTYPE_F32, s.rank, dim, false);
 }
 
 /* Adds two outputs: the whole map as RawNAME, and the picture's part as NAME. */
@@ -217,10 +225,9 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_pla
 {
     const char *name = n->name, *raw = pm_arena_printf(g->model->arena, "Raw%s", name);
     const bool classes = n->out_type == PM_I32;
+    const struct pm_shape s = n->out_shape;
     const char *y, *whole;
     int64_t dim[PM_MAX_RANK];
-    struct pm_onnx_value *v;
-    const int h = n->out_shape.rank - 2;
 
     whole = rename_node(g, n, classes ? pm_export_name(g, "whole") : raw);
     if (classes) {
@@ -228,24 +235,14 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_pla
         pm_export_int(g, "to", 1);
         rename_value(g, 0, y, raw);
     }
-    y = pm_export_frame_out(g, whole, n->out_shape, classes);
+    y = pm_export_frame_out(g, whole, s, classes);
     if (places == PM_PLACES_LENGTHS)
         y = pm_export_frame_lengths(g, y);
     rename_value(g, 0, y, name);
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < n->out_shape.rank; i++)
-            dim[pm_export_axis(n->out_shape.rank, i)] = n->out_shape.dim[i];
-        if (g->options.any_batch)
-            dim[0] = -1;
-        if (k == 0)
-            dim[h] = dim[h + 1] = -1;
-        v = pm_onnx_add_output(g->model, k ? raw : name,
-                               classes && !k ? PM_DTYPE_I32 : PM_DTYPE_F32, n->out_shape.rank, dim);
-        if (g->options.any_batch)
-            v->dim_name[0] = "N";
-        if (k == 0)
-            v->dim_name[h] = "H", v->dim_name[h + 1] = "W";
-    }
+    for (int i = 0; i < s.rank; i++)
+        dim[pm_export_axis(s.rank, i)] = s.dim[i];
+    declare(g, name, classes ? PM_DTYPE_I32 : PM_DTYPE_F32, s.rank, dim, true);
+    declare(g, raw, PM_DTYPE_F32, s.rank, dim, false);
 }
 
 /* from: index of the node's first operator; 0: all operators are searched. */
@@ -255,7 +252,6 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
                        : g->options.probabilities ? "probabilities"
                                                   : "logits", *x;
     int64_t dim[PM_MAX_RANK];
-    struct pm_onnx_value *v;
     int rank;
 
     x = output_shape(g, logits, dim, &rank);
@@ -268,10 +264,7 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
     if (!is_made(g, from, x))
         x = pm_export_op(g, "Identity", PM_VALUES(x));
     rename_value(g, from, x, name);
-    v = pm_onnx_add_output(g->model, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32,
-                           rank, dim);
-    if (g->options.any_batch)
-        v->dim_name[0] = "N";
+    declare(g, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32, rank, dim, false);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------- */
