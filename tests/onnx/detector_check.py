@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
-from detectors import compare, run_model  # noqa: E402
+from detectors import compare, open_model, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs",
@@ -39,6 +39,7 @@ def check_padding(folder, files, config, options, shapes):
     import numpy as np
     model, cut = os.path.join(folder, "padded.onnx"), os.path.join(folder, "cut.png")
     pumice("export", *config, model, *options, "export.preprocessing=fold")
+    model = open_model(model)
     total = worst = 0
     for shape, file in ((s, f) for s in shapes for f in files[:3]):
         pixels = np.tile(read_png(file, 3), (4, 4, 1))[5:5 + shape[0], 3:3 + shape[1]]
@@ -73,7 +74,7 @@ def main():
         found = json.loads(pumice("predict", CONFIG, *files, *more, least, "--json").stdout)
         pumice("export", CONFIG, model, *more, least, "export.preprocessing=fold")
         pixels = np.stack([read_png(f, 3) for f in files]).astype("uint8")
-        count, boxes, scores, classes = run_model(model, pixels)
+        count, boxes, scores, classes = run_model(open_model(model), pixels)
         worst = total = 0
         for i, image in enumerate(found["images"]):
             n = int(count[i])

@@ -29,8 +29,12 @@ def compare(name, want, shape, boxes, scores, classes):
     return worst
 
 
+def open_model(file):
+    """Returns a model that run_model runs. The file may be replaced afterwards."""
+    import onnxruntime as ort
+    return ort.InferenceSession(file, providers=["CPUExecutionProvider"])
+
+
 def run_model(model, pixels, names=OUTPUTS):
     """Returns these outputs for pixels, uint8 [n, height, width, channels]."""
-    import onnxruntime as ort
-    net = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return net.run(names, {net.get_inputs()[0].name: pixels})
+    return model.run(names, {model.get_inputs()[0].name: pixels})

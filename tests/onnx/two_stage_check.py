@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import check, pumice  # noqa: E402
-from detectors import OUTPUTS, PIXELS, SCORE, compare, run_model  # noqa: E402
+from detectors import OUTPUTS, PIXELS, SCORE, compare, open_model, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 SIDE, CLASSES, PROPOSALS, DETECTIONS = 96, 4, 40, 60
@@ -86,7 +86,7 @@ class Detector:
     def export(self, options):
         model = os.path.join(self.folder, "model.onnx")
         pumice("export", self.config, model, *self.more, *options, "export.preprocessing=fold")
-        return model
+        return open_model(model)
 
 
 def check_outputs(what, detector, model, pixels):
