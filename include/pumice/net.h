@@ -163,6 +163,9 @@ enum pm_places {
     PM_PLACES_NONE,
     PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
     PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input */
+    /* Masks [n, h, w, D] in the boxes [n, D, 4] of the first output, which has PM_PLACES_BOXES. A
+     * model pastes them: uint8 [n, D, H, W] with 1 where a pixel's probability is above 0.5. */
+    PM_PLACES_MASKS,
 };
 /* Regions of the images that the second stage of a detector reads. */
 struct pm_regions {

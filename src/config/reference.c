@@ -343,6 +343,7 @@ const struct pm_reference pm_references[] = {
     KEY("export.frames", NULL, NULL, NULL),
     KEY("export.nms", NULL, NULL, NULL),
     KEY("export.proposals", NULL, NULL, NULL),
+    KEY("export.masks", NULL, NULL, NULL),
     { 0 },
 };
 

@@ -2,6 +2,7 @@
  * auxiliary head) are left out. The last operator of a node names its output after the node. */
 #include "onnx/export_graph.h"
 #include "onnx/export_frame.h"
+#include "onnx/export_paste.h"
 
 #include <math.h>
 #include <string.h>
@@ -220,6 +221,19 @@ static void add_boxes(struct pm_export *g, const struct pm_node *n)
     declare(g, n->name, PM_DTYPE_F32, s.rank, dim, false);
 }
 
+/* Adds the node's masks, pasted into the picture at the boxes of the first output. */
+static void add_pasted(struct pm_export *g, const struct pm_node *n, const char *boxes)
+{
+    const struct pm_shape s = n->out_shape, in = g->net->nodes[0]->out_shape;
+    const int64_t dim[] = { s.dim[0], s.dim[3], in.dim[1], in.dim[2] };
+    const char *x;
+
+    g->node = n;
+    x = rename_node(g, n, pm_export_name(g, "input"));
+    rename_value(g, 0, pm_export_paste(g, x, s, boxes), n->name);
+    declare(g, n->name, PM_DTYPE_U8, 4, dim, g->options.frame != NULL);
+}
+
 /* Adds two outputs: the whole map as RawNAME, and the picture's part as NAME. */
 static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_places places)
 {
@@ -311,6 +325,8 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
 
         if (places == PM_PLACES_BOXES)
             add_boxes(g, n);
+        else if (places == PM_PLACES_MASKS)
+            add_pasted(g, n, logits->name);
         else if (is_framed(g, n))
             add_framed(g, n, places);
         else
@@ -379,6 +395,8 @@ static bool same_attr(const struct pm_onnx_attr *a, const struct pm_onnx_attr *b
         return a->i == b->i;
     case PM_ONNX_STRING:
         return strcmp(a->s, b->s) == 0;
+    case PM_ONNX_GRAPH: /* depends on the shapes of the values that it gets */
+        return true;
     default: /* the only list type that is written */
         return memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) == 0;
     }

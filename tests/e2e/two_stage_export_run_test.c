@@ -111,9 +111,17 @@ static void other_nets(void **state)
                           "'{\"share_box_across_classes\":true}'", shared, PM_COUNT(lines));
 }
 
-/* Masks are cropped from the detected boxes, and keep their size in a model that pads pictures. */
+#define MASKS                                                                                      \
+    "export.checkpoint=none data.instance_masks=true "                                             \
+    "model.second_stage_box_predictor='{\"predict_instance_masks\":true,"                          \
+    "\"mask_prediction_conv_depth\":8,\"mask_height\":11,\"mask_width\":13}' "
+#define PAD "input.resizer=keep_aspect_ratio "
+
+/* Masks are cropped from the detected boxes, and keep their size in a model that pads pictures. If
+ * the model pastes them, they have the size of the picture. */
 static void masks(void **state)
 {
+    const char *pasted[7];
     static const char *const lines[] = {
         "output detection_boxes: float32 [N, 50, 4]", "output detection_scores: float32 [N, 50]",
         "output detection_classes: float32 [N, 50]",  "output num_detections: float32 [N]",
@@ -121,14 +129,23 @@ static void masks(void **state)
         "output raw_detection_boxes: float32 [N, 30, 4, 4]",
         "output raw_detection_scores: float32 [N, 30, 4]",
     };
-    static const char head[] =
-        "export.checkpoint=none data.instance_masks=true input.resizer=keep_aspect_ratio "
-        "model.second_stage_box_predictor='{\"predict_instance_masks\":true,"
-        "\"mask_prediction_conv_depth\":8,\"mask_height\":11,\"mask_width\":13}'";
 
     (void)state;
-    export("masks.onnx", head, lines, PM_COUNT(lines));
+    export("masks.onnx", MASKS PAD, lines, PM_COUNT(lines));
     assert_int_equal(operators(in("masks.onnx"), "GridSample"), 2);
+    assert_int_equal(operators(in("masks.onnx"), "Scan"), 0);
+    memcpy(pasted, lines, sizeof lines);
+    pasted[4] = "output detection_masks: uint8 [N, 50, H, W]";
+    export("pasted.onnx", MASKS PAD "export.masks=pasted", pasted, PM_COUNT(lines));
+    assert_int_equal(operators(in("pasted.onnx"), "Scan"), 1);
+    pasted[4] = "output detection_masks: uint8 [N, 50, 64, 64]";
+    export("pasted.onnx", MASKS "export.masks=pasted", pasted, PM_COUNT(lines));
+    check(run(NULL, "export %s %s " MASKS "export.masks=pasted export.nms=false", in("net.json"),
+              in("x.onnx")), 2,
+          "export.masks: pasted, but with export.nms=false the model has no detections, whose "
+          "masks it could paste: remove one of the two");
+    check(run(NULL, "export %s %s " MASKS "export.masks=boxed", in("net.json"), in("x.onnx")), 2,
+          "export.masks: \"boxed\" is not one of box|pasted");
 }
 
 /* The trial compares what follows the net's input, also if the model resizes pictures. */
@@ -176,6 +193,14 @@ static void refused(void **state)
               "loss.proposal_sampler=null export.checkpoint=none",
               in("net.json"), in("x.onnx")), 2,
           "export.proposals: true, but the net has no second stage: remove the key");
+    check(run(NULL, "export %s %s export.masks=pasted", in("net.json"), in("x.onnx")), 2,
+          "export.masks: pasted, but the net predicts no masks: remove the key, or set "
+          "predict_instance_masks=true in model.second_stage_box_predictor");
+    check(run(NULL, "export %s %s export.masks=pasted model.number_of_stages=1 "
+              "data.class_agnostic=true model.post_processing=null "
+              "loss.proposal_sampler=null export.checkpoint=none",
+              in("net.json"), in("x.onnx")), 2,
+          "export.masks: pasted, but the net predicts no masks");
     check(run(NULL, "export %s %s export.any_size=true", in("net.json"), in("x.onnx")), 2,
           "export.any_size: the net depends on the size of its input, first in anchors: remove the "
           "key");

@@ -2,7 +2,8 @@
 Faster R-CNN with boxes by class and with shared boxes, Mask R-CNN, and R-FCN. Each is trained for
 a few steps and exported with pixels as input. Pictures are given one at a time and three together,
 some without a detection, some or all without a proposal. With resizers that pad, pictures of other
-shapes are given to the model, which resizes and pads them itself.
+shapes are given to the model, which resizes and pads them itself. Masks are compared in boxes and
+pasted into the picture.
 
     python3 tests/onnx/two_stage_check.py PUMICE FOLDER
 
@@ -16,6 +17,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+import pasting  # noqa: E402
 from checks import check, pumice  # noqa: E402
 from detectors import OUTPUTS, PIXELS, SCORE, compare, open_model, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
@@ -74,7 +76,7 @@ class Detector:
     def __init__(self, folder, name, more, by_class):
         self.folder, self.name, self.by_class = folder, name, by_class
         self.masks = any("masks" in m for m in more)
-        self.pixels = 0  # of masks, compared so far
+        self.pixels = self.pasted = 0  # of masks, compared so far
         self.config = os.path.join(folder, "net.json")
         self.more = [f"data.folder={folder}/data", f"run.folder={folder}/{name}", *more]
         pumice("train", self.config, *self.more, proposals())
@@ -83,10 +85,18 @@ class Detector:
         text = pumice("predict", self.config, *files, *self.more, *options, "--json").stdout
         return [image["boxes"] for image in json.loads(text)["images"]]
 
-    def export(self, options):
+    def export_file(self, options):
         model = os.path.join(self.folder, "model.onnx")
         pumice("export", self.config, model, *self.more, *options, "export.preprocessing=fold")
-        return open_model(model)
+        return model
+
+    def export(self, options):
+        return open_model(self.export_file(options))
+
+    def export_both(self, options):
+        """Returns the model, and of nets with masks one that pastes them; else None."""
+        pasting = self.export([*options, "export.masks=pasted"]) if self.masks else None
+        return self.export([*options, "export.proposals=true"]), pasting
 
 
 def check_outputs(what, detector, model, pixels):
@@ -163,9 +173,10 @@ def pasted(mask, box, shape):
     return np.where(inside[0][:, None] & inside[1][None], value, np.nan)
 
 
-def check_masks(what, found, shape, boxes, scores, masks):
-    """Compares the masks that predict printed, except pixels within SCORE of the threshold. Returns
-    the number of compared pixels."""
+def check_masks(what, found, shape, boxes, scores, masks, pixels):
+    """Compares the masks that predict printed, except pixels within SCORE of the threshold, with
+    those of the model in boxes and with those that the model pastes. Returns the number of compared
+    pixels."""
     import numpy as np
     compared = 0
     for w in found:
@@ -176,20 +187,77 @@ def check_masks(what, found, shape, boxes, scores, masks):
         want, value = decoded(w["mask"]), pasted(masks[row], boxes[row].astype(float), shape)
         sure = np.abs(value - 0.5) > SCORE  # false where value is NaN
         check(((value > 0.5) == (want == 1))[sure].all(), f"{what}: the mask of {w['box']}")
+        check((pixels[row] == want)[sure].all(), f"{what}: the pasted mask of {w['box']}")
         compared += int(sure.sum())
     return compared
 
 
-def check_detections(what, detector, model, pixels, want):
+def check_pasted(what, boxes, masks, pixels, shape):
+    """Compares all pixels of pasted masks, except those within the rounding of a model. Returns
+    their number."""
+    import numpy as np
+    check(pixels.dtype == np.uint8 and pixels.shape == (*masks.shape[:2], *shape),
+          f"{what}: pasted masks are {pixels.dtype} {pixels.shape}")
+    compared = 0
+    for place in np.ndindex(masks.shape[:2]):
+        if not boxes[place].any():  # after the last detection
+            check(not pixels[place].any(), f"{what}: a mask without detection: {place}")
+            continue
+        want, sure = pasting.pixels_of(masks[place], boxes[place], shape)
+        wrong = np.argwhere(sure & (want != pixels[place]))
+        check(len(wrong) == 0, f"{what}: {len(wrong)} pixels of pasted mask {place}: {wrong[:3]}")
+        compared += int((sure & want).sum())
+    return compared
+
+
+def check_given(detector):
+    """Pastes masks that no net predicts: at the picture's borders, between pixels, thinner than a
+    pixel, outside, at the threshold; in pictures of any size. Returns the number of compared pixels
+    in masks."""
+    import numpy as np
+    boxes = np.array([
+        [0, 0, 1, 1], [0.1, 0.2, 0.63, 0.71], [0.5, 0, 1, 0.3], [0.2, 0.97, 0.9, 1],
+        [-0.3, -0.2, 0.4, 1.5], [0.013, 0.017, 0.511, 0.9], [0.4, 0.4, 0.404, 0.9],
+        [0.99, 0.1, 1, 0.9], [0, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], [0, 0, 1, 1], [0, 0, 1, 1],
+    ], "float32")
+    masks = np.random.default_rng(1).random((3, DETECTIONS, 11, 13)).astype("float32")
+    boxes = np.tile(boxes, (3, DETECTIONS // len(boxes), 1))
+    masks[:, 8::12] = 0
+    masks[:, 9::12] = np.round(masks[:, 9::12])
+    masks[:, 10::12] = 0.5
+    masks[:, 11::12] = np.nextafter(np.float32(0.5), np.float32(1))
+    compared = 0
+    for options, shapes in (([], [(SIDE, SIDE)]), (PADDING[0][0], [
+            (45, 70), (1, 40), (40, 1), (1, 1), (2, 3), (SIDE, SIDE)])):
+        part = open_model(pasting.part_of(detector.export_file(
+            [*ALL, *options, "export.masks=pasted"])))
+        pictures = part.get_inputs()[0].name
+        for shape, n in ((s, n) for s in shapes for n in (1, 3)):
+            pixels, = part.run(None, {pictures: np.zeros((n, *shape, 3), "uint8"),
+                                      "detection_boxes": boxes[:n],
+                                      "detection_masks:input": masks[:n]})
+            what = f"{detector.name}, {options[:1]}: given masks, {n} pictures {shape}"
+            compared += check_pasted(what, boxes[:n], masks[:n], pixels, shape)
+            check(pixels[:, 11].all() and not pixels[:, 10].any(), f"{what}: the threshold")
+    return compared
+
+
+def check_detections(what, detector, models, pixels, want):
+    """models: see Detector.export_both."""
+    model, pasting = models
     count, boxes, scores, classes, *masks = run_model(
         model, pixels, OUTPUTS + ["detection_masks"] * detector.masks)
+    if detector.masks:
+        other_boxes, in_picture = run_model(pasting, pixels, ["detection_boxes", "detection_masks"])
+        check((boxes == other_boxes).all(), f"{what}: boxes depend on export.masks")
+        detector.pasted += check_pasted(what, boxes, masks[0], in_picture, pixels.shape[1:3])
     worst, shape = 0, pixels.shape[1:3]
     for i, found in enumerate(want):
         n, name = int(count[i]), f"{what}, picture {i}"
         worst = max(worst, compare(name, found, shape, boxes[i, :n], scores[i, :n], classes[i, :n]))
         if detector.masks:
             detector.pixels += check_masks(name, found, shape, boxes[i, :n], scores[i, :n],
-                                           masks[0][i, :n])
+                                           masks[0][i, :n], in_picture[i])
     return worst, int(count.sum())
 
 
@@ -198,8 +266,7 @@ def check_batches(detector, files, options, what):
     picture."""
     import numpy as np
     pixels = np.stack([read_png(f, 3) for f in files]).astype("uint8")
-    want, model = detector.predict(files, options), detector.export(
-        [*options, "export.proposals=true"])
+    want, models = detector.predict(files, options), detector.export_both(options)
     worst = total = 0
     counts = []
     for size in (1, 3):
@@ -207,9 +274,9 @@ def check_batches(detector, files, options, what):
         for at in range(0, len(files) - size + 1, size):
             part = slice(at, at + size)
             name = f"{detector.name}, {what}, pictures {at} to {at + size - 1}"
-            off, found = check_detections(name, detector, model, pixels[part], want[part])
+            off, found = check_detections(name, detector, models, pixels[part], want[part])
             worst, total = max(worst, off), total + found
-            counts += check_outputs(name, detector, model, pixels[part])
+            counts += check_outputs(name, detector, models[0], pixels[part])
     return worst, total, counts
 
 
@@ -217,18 +284,17 @@ def check_padding(detector, files, options, shapes):
     """Compares pictures of other shapes, cut from and repeated by the drawn ones."""
     import numpy as np
     options = [*options, *ALL]
-    cut, model = os.path.join(detector.folder, "cut.png"), detector.export(
-        [*options, "export.proposals=true"])
+    cut, models = os.path.join(detector.folder, "cut.png"), detector.export_both(options)
     worst = total = 0
     for shape, file in ((s, f) for s in shapes for f in files[:3]):
         pixels = np.tile(read_png(file, 3), (4, 4, 1))[5:5 + shape[0], 3:3 + shape[1]]
         pixels = pixels.astype("uint8")[None]
         write_png(cut, pixels[0])
         what = f"{detector.name}, {options[0]}, {shape}"
-        off, found = check_detections(what, detector, model, pixels,
+        off, found = check_detections(what, detector, models, pixels,
                                       detector.predict([cut], options))
         worst, total = max(worst, off), total + found
-        check_outputs(what, detector, model, pixels)
+        check_outputs(what, detector, models[0], pixels)
     check(total >= 20, f"{detector.name}: {options}: {total} boxes: too few are compared")
     return worst, total
 
@@ -279,8 +345,11 @@ def check_net(folder, files, name, more, by_class):
               flush=True)
     check_raw(detector, files)
     if detector.masks:
-        print(f"{name}: {detector.pixels} pixels of masks are the same", flush=True)
-        check(detector.pixels > 10000, f"{name}: too few pixels of masks")
+        given = check_given(detector)
+        print(f"{name}: {detector.pixels} pixels of masks are the same, {detector.pasted} of "
+              f"pasted masks, {given} of given masks", flush=True)
+        check(min(detector.pixels, detector.pasted, given) > 10000,
+              f"{name}: too few pixels of masks")
 
 
 def main():

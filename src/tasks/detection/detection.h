@@ -130,7 +130,11 @@ struct pm_detection_eval {
     const struct cJSON *score_threshold;
     bool skip_unlabeled;
 };
-struct pm_detection_export { bool nms, pad, proposals; };
+enum { PM_DETECTION_MASKS_BOX, PM_DETECTION_MASKS_PASTED };
+struct pm_detection_export {
+    bool nms, pad, proposals;
+    int masks; /* PM_DETECTION_MASKS_... */
+};
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
@@ -511,7 +515,8 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * the last two. Two stages have raw boxes of R regions, [n, R, 4] or [n, R, classes, 4]; with
  * export.proposals also proposal_boxes [n, R, 4]; and num_proposals [n], the number of regions that
  * are not padding, with export.proposals or without export.nms. Nets that predict masks have
- * detection_masks [n, h, w, D] with export.nms, in the graph [n, D, h, w]. */
+ * detection_masks [n, h, w, D] with export.nms, in the graph [n, D, h, w], or with
+ * export.masks=pasted as pixels of the picture, uint8 [n, D, H, W]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

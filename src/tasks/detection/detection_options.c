@@ -229,6 +229,10 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_detection_export, proposals, false,
             "detection, faster_rcnn with two stages: also the outputs proposal_boxes and "
             "num_proposals, the boxes that the first stage gives to the second"),
+    PM_ENUM(pm_detection_export, masks, PM_DETECTION_MASKS_BOX, "box|pasted",
+            "detection, nets that predict masks: the output detection_masks has each mask in the "
+            "frame of its box, as probabilities (box), or as pixels 0 and 1 of the picture that "
+            "the model gets (pasted)"),
     { 0 },
 };
 
@@ -434,6 +438,10 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
     if (t->export.proposals && t->stages == 1)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true, but the net has no second stage: remove the key",
                        pm_detection_place(c, "export.proposals")));
+    if (t->export.masks == PM_DETECTION_MASKS_PASTED && !t->export.nms)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: pasted, but with export.nms=false the model has no "
+                       "detections, whose masks it could paste: remove one of the two",
+                       pm_detection_place(c, "export.masks")));
 out:
     return err;
 }
@@ -450,6 +458,9 @@ int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
     cJSON_AddStringToObject(object, "boxes",
                             "ymin, xmin, ymax, xmax in 0..1 of the picture that the model gets");
     cJSON_AddBoolToObject(object, "nms", t->export.nms);
+    if (t->mask_height > 0 && t->export.nms)
+        cJSON_AddStringToObject(object, "masks",
+                                t->export.masks == PM_DETECTION_MASKS_PASTED ? "pasted" : "box");
     pm_opts_dump(post, &t->post, cJSON_AddObjectToObject(object, "post_processing"), false);
     if (t->stages == 2)
         pm_opts_dump(post, &t->proposals, cJSON_AddObjectToObject(object, "proposals"), false);

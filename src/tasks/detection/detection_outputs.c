@@ -77,7 +77,8 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, const struc
                    pm_net_add(net, "num_detections", n->kept->out[PM_OUT_COUNT], "to_float"));
     }
     if (n->masks)
-        add_export(net, out, n->masks);
+        pm_outputs_add(net, out, n->masks, t->export.masks == PM_DETECTION_MASKS_PASTED
+                                               ? PM_PLACES_MASKS : PM_PLACES_NONE);
     pm_outputs_add(net, out, n->boxes, PM_PLACES_BOXES);
     add_export(net, out, n->scores);
     if (t->stages == 2)

@@ -104,6 +104,10 @@ static int check_masks(const struct pm_task *t)
                        "voc_masks, or set predict_instance_masks=true in "
                        "model.second_stage_box_predictor of a faster_rcnn net",
                        pm_detection_place(t->facts.config, "eval.metrics"));
+    if (t->export.masks == PM_DETECTION_MASKS_PASTED && t->mask_height == 0)
+        return pm_fail(PM_ECONFIG, "%s: pasted, but the net predicts no masks: remove the key, or "
+                       "set predict_instance_masks=true in model.second_stage_box_predictor of a "
+                       "faster_rcnn net", pm_detection_place(t->facts.config, "export.masks"));
     if (t->mask_height > 0 && !t->data.instance_masks)
         return pm_fail(PM_ECONFIG, "%s: false, but the net predicts masks: set it to true",
                        pm_detection_place(t->facts.config, "data.instance_masks"));
