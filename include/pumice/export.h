@@ -89,6 +89,11 @@ struct pm_onnx_model *pm_export_model(struct pm_export *g); /* metadata may be a
  * rank 4 is [n, c, h, w]. NULL if no output depends on n. An output with the node's name may be
  * another value, if it is reshaped or has places. */
 const char *pm_export_value(const struct pm_export *g, const struct pm_node *n);
+/* Values of the graph for an output with PM_PLACES_MASKS. A pixel's probability minus 0.5 is the
+ * product of a row and a column: rows [n, D, H, w] are the masks at the picture's height, minus
+ * 0.5, and columns [n, D, w, W] are the weights of their columns. Returns false if there is no such
+ * output. */
+bool pm_export_pasted(const struct pm_export *g, const char **rows, const char **columns);
 /* Returns NULL if both have the same operators, else the name of the first operator that differs.
  * Shows whether the graph of a net depends on the size for which it was built. */
 const char *pm_export_difference(const struct pm_export *a, const struct pm_export *b);

@@ -3,8 +3,13 @@
  *
  * The import does not know all layers that the export writes: suppression, the crops of a second
  * stage, and the choice of masks. A net is cut at these layers. What they read is compared. What
- * they compute is taken from the net, as an input of the parts of the model behind them. */
+ * they compute is taken from the net, as an input of the parts of the model behind them.
+ *
+ * Masks that the model pastes are tried with boxes and masks of their own, because the pictures of
+ * random numbers rarely show an object. The factors of the product are compared. The import does
+ * not know the operator Scan, which multiplies them. */
 #include "jobs/export_try.h"
+#include "jobs/export_try_masks.h"
 
 #include <pumice/import.h>
 #include <pumice/plan.h>
@@ -37,7 +42,8 @@ out:
 /* A node of the net and its values for the sample. */
 struct known {
     struct pm_node *node;
-    float *v; /* owned; NULL: not computed yet */
+    const char *value; /* in the model; NULL: pm_export_value */
+    float *v;          /* owned; NULL: not computed yet */
 };
 struct known_list {
     struct known *list;
@@ -275,8 +281,9 @@ static int read_part(const struct trial *t, const char *value, struct pm_net *re
     for (size_t i = 0; i < t->given.count; i++) {
         const struct pm_node *n = t->given.list[i].node;
 
-        given[count++] = (struct pm_import_given){ pm_export_value(t->graph, n),
-                                             pm_net_input(read, n->name, n->out_shape, PM_F32) };
+        given[count++] = (struct pm_import_given){
+            t->given.list[i].value ? t->given.list[i].value : pm_export_value(t->graph, n),
+            pm_net_input(read, n->name, n->out_shape, PM_F32) };
     }
     const int err = pm_import_net(t->import, read, images, &(struct pm_import_options){
         .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .given = given,
@@ -326,6 +333,69 @@ out:
     return err;
 }
 
+/* ---- pasted masks ------------------------------------------------------------------------- */
+
+static struct pm_node *masks_of(const struct trial *t)
+{
+    for (int i = 0; i < t->o->also_count; i++)
+        if (t->o->places && t->o->places[1 + i] == PM_PLACES_MASKS)
+            return pm_net_find(t->net, t->o->also[i]->name);
+    return NULL;
+}
+
+/* Compares a value of the file that depends on given boxes and masks. t->given: these. */
+static int compare_factor(const struct trial *t, const char *value, const float *expected,
+                          size_t count, double *difference)
+{
+    const char *names[] = { NULL, NULL };
+    struct pm_net *read = pm_net_create();
+    struct pm_heads heads = { 0 };
+    float *b = NULL;
+    int err = PM_OK;
+
+    PM_TRY(read_part(t, value, read, &heads));
+    names[0] = pm_heads_main(&heads)->name;
+    PM_TRY(answer(t, read, names, NULL, &t->given, &b));
+    const bool same = count == pm_shape_count(pm_heads_main(&heads)->out_shape);
+    const double off = same ? distance(expected, b, count) : INFINITY;
+
+    PM_DEBUG("export", "%s: differs by %.1e", value, off);
+    *difference = isnan(*difference) ? off : fmax(off, *difference);
+out:
+    pm_free(b);
+    pm_net_destroy(&read);
+    return err;
+}
+
+static int try_masks(const struct trial *of, struct pm_node *boxes, struct pm_node *masks,
+                     double *difference)
+{
+    const struct pm_shape in = of->net->nodes[0]->out_shape, s = masks->out_shape;
+    const struct pm_try_masks sample = { s, in.dim[1], in.dim[2] };
+    const size_t each = (size_t)s.dim[0] * (size_t)s.dim[2] * (size_t)s.dim[3];
+    float *v[] = { pm_malloc(pm_shape_count(boxes->out_shape) * sizeof **v),
+                   pm_malloc(pm_shape_count(s) * sizeof **v),
+                   pm_malloc(each * (size_t)sample.height * sizeof **v),
+                   pm_malloc(each * (size_t)sample.width * sizeof **v) };
+    struct known given[] = { { boxes, boxes->name, v[0] }, { masks, NULL, v[1] } };
+    struct trial t = *of;
+    const char *rows, *columns;
+    int err = PM_OK;
+
+    t.given = (struct known_list){ given, PM_COUNT(given), 0 };
+    pm_try_masks_fill(&sample, v[0], v[1]);
+    pm_try_masks_expect(&sample, v[0], v[1], v[2], v[3]);
+    pm_export_pasted(t.graph, &rows, &columns);
+    PM_TRY(compare_factor(&t, rows, v[2], each * (size_t)sample.height, difference));
+    PM_TRY(compare_factor(&t, columns, v[3], each * (size_t)sample.width, difference));
+out:
+    for (size_t i = 0; i < PM_COUNT(v); i++)
+        pm_free(v[i]);
+    return err;
+}
+
+/* ---- the trial ---------------------------------------------------------------------------- */
+
 /* Whether the model takes other pictures than the net: pixels, or pictures that it resizes. */
 static bool takes_others(const struct pm_export_options *o)
 {
@@ -349,6 +419,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(pm_import_open(t.file, &t.import));
     for (size_t k = 0; k < t.compared.count; k++)
         PM_TRY(compare(&t, &t.compared.list[k], t.compared.list[k].node == output, difference));
+    if (masks_of(&t))
+        PM_TRY(try_masks(&t, output, masks_of(&t), difference));
     if (*difference > bound)
         PM_TRY(pm_fail(PM_EFAIL,
                        "%s: the exported model's output for a sample differs from the net's by "

@@ -16,6 +16,8 @@
  *
  * If the model takes pixels or resizes pictures, what follows the net's input is compared of
  * detectors, and nothing of other nets. Nothing is compared if outputs are random (o->training).
+ * If the model pastes masks, the factors of their pixels are compared with the definition, for
+ * boxes and masks of random numbers (export_try_masks.h).
  *
  * values: of the checkpoint; NULL: the net's initial values, from seed. *difference: the largest
  * difference of a compared value divided by its largest number; NAN if nothing was compared, for

@@ -377,6 +377,13 @@ const char *pm_export_value(const struct pm_export *g, const struct pm_node *n)
     return g->value[n->index];
 }
 
+bool pm_export_pasted(const struct pm_export *g, const char **rows, const char **columns)
+{
+    *rows = g->pasted.rows;
+    *columns = g->pasted.columns;
+    return g->pasted.rows != NULL;
+}
+
 struct pm_onnx_model *pm_export_model(struct pm_export *g)
 {
     return g->model;

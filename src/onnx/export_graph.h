@@ -22,9 +22,7 @@ struct pm_export {
     bool *is_variable;           /* [variables] true if the variable has its initializer */
     const char *picture_size, *framed_size; /* height and width, also after resizing */
     const char *framed_part;     /* pm_export_frame_part; NULL: not made yet */
-    /* Of pasted masks: the rows of the masks at the picture's height, minus 0.5, [n, D, H, w], and
-     * the weights of their columns, [n, D, w, W]. The product is above 0 inside. NULL: none. */
-    struct { const char *rows, *columns; } pasted;
+    struct { const char *rows, *columns; } pasted; /* pm_export_pasted; NULL: none */
     float *cache;                /* owned: values of variable `cached`; -1: none */
     int cached;
     int error;                   /* the first error */

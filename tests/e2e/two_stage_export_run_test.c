@@ -121,6 +121,7 @@ static void other_nets(void **state)
  * the model pastes them, they have the size of the picture. */
 static void masks(void **state)
 {
+    struct result r;
     const char *pasted[7];
     static const char *const lines[] = {
         "output detection_boxes: float32 [N, 50, 4]", "output detection_scores: float32 [N, 50]",
@@ -138,6 +139,11 @@ static void masks(void **state)
     pasted[4] = "output detection_masks: uint8 [N, 50, H, W]";
     export("pasted.onnx", MASKS PAD "export.masks=pasted", pasted, PM_COUNT(lines));
     assert_int_equal(operators(in("pasted.onnx"), "Scan"), 1);
+    r = run(&(struct how){ .environment = "PM_LOG=export=debug" }, "export %s %s " MASKS PAD
+            "export.masks=pasted", in("net.json"), in("pasted.onnx"));
+    assert_contains(r.err, "detection_masks:MatMul: differs by "); /* rows, then columns */
+    assert_contains(r.err, "detection_masks:Mul_");
+    check(r, 0);
     pasted[4] = "output detection_masks: uint8 [N, 50, 64, 64]";
     export("pasted.onnx", MASKS "export.masks=pasted", pasted, PM_COUNT(lines));
     check(run(NULL, "export %s %s " MASKS "export.masks=pasted export.nms=false", in("net.json"),

@@ -7,8 +7,6 @@ once each. So the place errs by at most 4 u / extent, and after the multiplicati
 gaps between cells by at most 5 u gaps / extent. Neighbouring cells differ by at most 1, so the
 value errs by the sum of that for both axes; and by less than 10 u more, because weights of at most
 1, the difference to 0.5, products and sums are rounded."""
-import numpy as np
-
 U = 2.0 ** -24
 
 
@@ -17,6 +15,7 @@ class Axis:
     in cells, error of the place."""
 
     def __init__(self, size, cells, low, high):
+        import numpy as np
         at = np.arange(size) / (size - 1) if size > 1 else np.array([0.5])
         extent = high - low
         part = (at - low) / extent
@@ -31,6 +30,7 @@ class Axis:
 
 def pixels_of(mask, box, shape):
     """Returns the pixels of a mask in a picture, and whether each is certain for a model."""
+    import numpy as np
     low, high = (np.clip(box[k:k + 2].astype(float), 0, 1) for k in (0, 2))
     y, x = (Axis(*of) for of in zip(shape, mask.shape, low, high))
     top, left = y.place.astype(int)[:, None], x.place.astype(int)[None]
