@@ -25,14 +25,14 @@ struct pm_import_options {
                            is [n, h, w, classes], and other ranks above 2, whose node has the
                            elements in ONNX's order */
     int new_head;       /* replace the last layer by a new one with so many classes; 0 = keep it */
-    /* Values of the model that the caller computes: nodes of the net stand for them, and what leads
-     * to them is not converted. Nodes of rank 4 are [n, h, w, c] and stand for values [n, c, h, w];
-     * others keep their axes. */
-    const struct pm_import_given {
-        const char *name;
+    /* Values of the model at which the graph is cut. Nodes of the net stand for them, and what
+     * leads to them is not converted. Nodes of rank 4 are [n, h, w, c] and stand for values
+     * [n, c, h, w]; others keep their axes. A name that the model lacks is PM_ECONFIG. */
+    const struct pm_import_cut {
+        const char *name; /* of an input, or of a node's output */
         struct pm_node *node;
-    } *given;
-    int given_count;
+    } *cuts;
+    int cut_count;
 };
 
 int pm_import_open(const char *path, struct pm_import **out);

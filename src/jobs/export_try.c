@@ -270,26 +270,26 @@ static const char *value_of(const struct trial *t, const struct pm_node *n, bool
 static int read_part(const struct trial *t, const char *value, struct pm_net *read,
                      struct pm_heads *heads)
 {
-    struct pm_import_given *given = pm_calloc(t->given.count + 1, sizeof *given);
+    struct pm_import_cut *cuts = pm_calloc(t->given.count + 1, sizeof *cuts);
     struct pm_node *images =
         pm_net_input(read, "images", t->net->nodes[0]->out_shape, PM_F32);
     int count = 0;
 
     if (has_boxes(t->o)) /* the model may make them from other pictures */
-        given[count++] =
-            (struct pm_import_given){ pm_export_value(t->graph, t->net->nodes[0]), images };
+        cuts[count++] =
+            (struct pm_import_cut){ pm_export_value(t->graph, t->net->nodes[0]), images };
     for (size_t i = 0; i < t->given.count; i++) {
         const struct pm_node *n = t->given.list[i].node;
 
-        given[count++] = (struct pm_import_given){
+        cuts[count++] = (struct pm_import_cut){
             t->given.list[i].value ? t->given.list[i].value : pm_export_value(t->graph, n),
             pm_net_input(read, n->name, n->out_shape, PM_F32) };
     }
     const int err = pm_import_net(t->import, read, images, &(struct pm_import_options){
-        .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .given = given,
-        .given_count = count }, heads);
+        .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .cuts = cuts,
+        .cut_count = count }, heads);
 
-    pm_free(given);
+    pm_free(cuts);
     return err;
 }
 

@@ -1,5 +1,6 @@
 /* import: converts a whole model. This file finds the image input and the logits, and checks that
  * they fit the task. import_walk.c converts the nodes between them. */
+#include "onnx/export_nodes.h"
 #include "onnx/import_private.h"
 
 #include <string.h>
@@ -173,19 +174,32 @@ static void set_input(struct import *m, const char *name, struct pm_node *node, 
     v->view = view;
 }
 
-/* Puts the caller's nodes in the place of the values that it computes. */
-static void set_given(struct import *m)
+static bool is_input(const struct pm_onnx_model *model, const char *name)
 {
-    for (int i = 0; i < m->options->given_count; i++) {
-        const struct pm_import_given *g = &m->options->given[i];
-        const int rank = g->node->out_shape.rank, *of = g->node->out_shape.dim;
+    for (size_t i = 0; i < model->input_count; i++)
+        if (strcmp(model->inputs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Puts the caller's nodes in the place of the values at which the graph is cut. */
+static int set_cuts(struct import *m)
+{
+    for (int i = 0; i < m->options->cut_count; i++) {
+        const struct pm_import_cut *c = &m->options->cuts[i];
+        const int rank = c->node->out_shape.rank;
         int64_t dim[PM_MAX_RANK];
 
+        if (!is_input(m->model, c->name) && !producer(m->model, c->name))
+            return pm_fail(PM_ECONFIG, "%s: \"%s\" is not a value of the model, so the graph "
+                           "cannot be cut there: name an input, or a node's output",
+                           m->model->path, c->name);
         for (int k = 0; k < rank; k++)
-            dim[k] = of[rank != 4 || k == 0 ? k : k == 1 ? 3 : k - 1];
-        set_input(m, g->name, g->node, rank != 4 ? view_plain(rank, dim)
+            dim[pm_export_axis(rank, k)] = c->node->out_shape.dim[k];
+        set_input(m, c->name, c->node, rank != 4 ? view_plain(rank, dim)
                                                  : view_ordered(4, dim, "0231"));
     }
+    return PM_OK;
 }
 
 /* A net must have a layer: an input that is only reshaped is copied. */
@@ -224,7 +238,7 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
         if (inputs[k])
             set_input(m, in->name, inputs[k], view_plain(in->rank, in->dim));
     }
-    set_given(m);
+    PM_TRY(set_cuts(m));
     m->batch = m->model_batch = i->model->input_count && i->model->inputs[0].rank > 0
                                     ? i->model->inputs[0].dim[0] : 1;
     PM_TRY(build(m, name, &v));
@@ -411,7 +425,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     const int64_t dim[] = { s.dim[0], last ? s.dim[1] : s.dim[3], last ? s.dim[2] : s.dim[1],
                             last ? s.dim[3] : s.dim[2] };
     set_input(m, in->name, images, view_ordered(4, dim, last ? "0123" : "0231"));
-    set_given(m);
+    PM_TRY(set_cuts(m));
     m->batch = s.dim[0];
     m->model_batch = in->dim[0];
     PM_TRY(build(m, name, &v));

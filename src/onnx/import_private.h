@@ -29,7 +29,7 @@ struct value {
     const struct pm_onnx_node *maker; /* node that outputs it; NULL: an input or an initializer */
     const struct pm_onnx_node *reader; /* first reader; only needed nodes count */
     int readers;         /* number of node inputs that read it */
-    bool given;          /* the caller computes it (pm_import_options.given) */
+    bool is_cut;         /* a node of the caller stands for it (pm_import_options.cuts) */
     /* The result of its conversion. */
     enum value_kind kind;
     struct view view;

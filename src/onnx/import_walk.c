@@ -35,7 +35,7 @@ static void set_value(struct value *v, struct value what)
 {
     what.name = v->name, what.next = v->next;
     what.maker = v->maker, what.reader = v->reader, what.readers = v->readers;
-    what.given = v->given;
+    what.is_cut = v->is_cut;
     *v = what;
 }
 
@@ -190,7 +190,7 @@ static void need_inputs(struct import *m, const struct pm_onnx_node *n)
 
         if (!v)
             continue;
-        v->kind = v->given ? VALUE_ABSENT : VALUE_BROKEN;
+        v->kind = v->is_cut ? VALUE_ABSENT : VALUE_BROKEN;
         v->reader = n;
         v->readers++;
     }
@@ -201,9 +201,9 @@ void import_need(struct import *m, const char *name)
     bool *needed = pm_arena_alloc(m->arena, m->model->node_count + 1);
     struct value *wanted = import_value(m, name);
 
-    for (int i = 0; i < m->options->given_count; i++)
-        import_value(m, m->options->given[i].name)->given = true;
-    wanted->kind = wanted->given ? VALUE_ABSENT : VALUE_BROKEN;
+    for (int i = 0; i < m->options->cut_count; i++)
+        import_value(m, m->options->cuts[i].name)->is_cut = true;
+    wanted->kind = wanted->is_cut ? VALUE_ABSENT : VALUE_BROKEN;
     for (size_t i = m->model->node_count; i-- > 0;) {
         const struct pm_onnx_node *n = &m->model->nodes[i];
 

@@ -1,5 +1,5 @@
-/* An import that takes some values from the caller does not convert what leads to them, so that
- * unknown operators may stand there; and a Clip of constants is computed. */
+/* An import that is cut at a value does not convert what leads to it, so that unknown operators may
+ * stand there; the value must exist; and a Clip of constants is computed. */
 #include "import_common.h"
 #include "tasks/planned.h"
 
@@ -29,15 +29,17 @@ static struct pm_onnx_model *make_model(void)
     return m;
 }
 
-static int import(struct pm_import *i, struct pm_net *net, int given, struct pm_heads *heads)
+/* cuts: 1 to cut the graph at the value `name`, or 0. */
+static int import(struct pm_import *i, struct pm_net *net, int cuts, const char *name,
+                  struct pm_heads *heads)
 {
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(N, H, W, C), PM_F32);
-    const struct pm_import_given mid = {
-        "mid", pm_net_input(net, "middle", PM_SHAPE4(N, H, W, C), PM_F32)
+    const struct pm_import_cut cut = {
+        name, pm_net_input(net, "middle", PM_SHAPE4(N, H, W, C), PM_F32)
     };
 
     return pm_import_net(i, net, images, &(struct pm_import_options){
-        .any_shape = true, .given = &mid, .given_count = given }, heads);
+        .any_shape = true, .cuts = &cut, .cut_count = cuts }, heads);
 }
 
 static void unknown_operator(void **state)
@@ -48,7 +50,7 @@ static void unknown_operator(void **state)
 
     (void)state;
     ok(pm_import_open_model(make_model(), &i));
-    assert_int_equal(import(i, net, 0, &heads), PM_ECONFIG);
+    assert_int_equal(import(i, net, 0, "mid", &heads), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "\"u\" (Unknown): Pumice does not have this operator"));
     pm_net_destroy(&net);
     pm_import_close(&i);
@@ -64,7 +66,7 @@ static void from_there(void **state)
 
     (void)state;
     ok(pm_import_open_model(make_model(), &i));
-    ok(import(i, net, 1, &heads));
+    ok(import(i, net, 1, "mid", &heads));
     for (int k = 0; k < net->count; k++)
         assert_string_not_equal(net->nodes[k]->layer->name, "relu");
     struct planned p = planned(net, (const char *[]){ pm_heads_main(&heads)->name, NULL });
@@ -80,10 +82,32 @@ static void from_there(void **state)
     pm_import_close(&i);
 }
 
+/* An initializer is a value, but nothing leads to it. */
+static void absent(void **state)
+{
+    static const char *const names[] = { "middle", "c", "" };
+    struct pm_import *i = NULL;
+    struct pm_heads heads = { 0 };
+
+    (void)state;
+    ok(pm_import_open_model(make_model(), &i));
+    for (size_t k = 0; k < PM_COUNT(names); k++) {
+        struct pm_net *net = pm_net_create();
+        char text[160];
+
+        snprintf(text, sizeof text, "g: \"%s\" is not a value of the model, so the graph cannot be "
+                 "cut there: name an input, or a node's output", names[k]);
+        assert_int_equal(import(i, net, 1, names[k], &heads), PM_ECONFIG);
+        assert_string_equal(pm_error_text(), text);
+        pm_net_destroy(&net);
+    }
+    pm_import_close(&i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(unknown_operator),
-                                        cmocka_unit_test(from_there) };
+                                        cmocka_unit_test(from_there), cmocka_unit_test(absent) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
