@@ -45,21 +45,6 @@ struct pm_node *pm_second_stage_crop(const struct pm_second_stage *s, const char
                            spec);
 }
 
-static const struct pm_second_predictor_row *row_of(struct pm_net *net, const cJSON *object)
-{
-    static const struct pm_second_predictor_row *const rows[] = { &pm_second_predictor_mask_rcnn,
-                                                                  &pm_second_predictor_rfcn };
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
-
-    for (size_t i = 0; i < PM_COUNT(rows) && cJSON_IsString(type); i++)
-        if (strcmp(type->valuestring, rows[i]->type) == 0)
-            return rows[i];
-    if (!net->error)
-        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.type: must be "
-                             "\"mask_rcnn\" or \"rfcn\"");
-    return NULL;
-}
-
 /* Reads the settings of convolutions: the defaults with the members of `given`. */
 static void read_hyperparams(struct pm_net *net, const char *option, const char *defaults,
                              const cJSON *given, struct pm_hyperparams *out)
@@ -76,7 +61,10 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
                            const struct pm_regions *regions, int num_classes,
                            const struct pm_ssd_options *o, struct pm_heads *heads)
 {
+    static const struct pm_second_predictor_row *const rows[] = { &pm_second_predictor_mask_rcnn,
+                                                                  &pm_second_predictor_rfcn };
     static const char *const also[] = { "type", NULL };
+    const char *const types[] = { rows[0]->type, rows[1]->type };
     struct pm_second_predictor p = { 0 };
     struct pm_second_stage s = {
         .ssd = { .net = net, .form = form, .o = o, .nets = pm_ssd_nets(o) }, .regions = regions,
@@ -85,14 +73,14 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
     cJSON *defaults = cJSON_Parse("{\"type\": \"mask_rcnn\"}");
     cJSON *object = pm_ssd_merged(net, "second_stage_box_predictor", defaults,
                                   o->second_stage_box_predictor);
-    const struct pm_second_predictor_row *row = row_of(net, object);
+    const int type = pm_ssd_type(net, "second_stage_box_predictor", object, PM_COUNT(types), types);
 
     s.ssd.nets.override = form->override;
     if (!net->error)
-        net->error = pm_opts_parse(row->opts, object, also, &p, net->arena,
+        net->error = pm_opts_parse(rows[type]->opts, object, also, &p, net->arena,
                                    "model.second_stage_box_predictor");
     if (!net->error) {
-        read_hyperparams(net, "second_stage_box_predictor.hyperparams", row->hyperparams,
+        read_hyperparams(net, "second_stage_box_predictor.hyperparams", rows[type]->hyperparams,
                          p.hyperparams, &p.h);
         read_hyperparams(net, "second_stage_box_predictor.conv_hyperparams",
                          "{\"activation\": \"relu\", \"initializer\": \"truncated(0.01)\", "
@@ -100,7 +88,7 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
                          p.conv_hyperparams, &p.conv);
     }
     if (!net->error)
-        row->build(&s, &p);
+        rows[type]->build(&s, &p);
     cJSON_Delete(object);
     cJSON_Delete(defaults);
 }

@@ -137,6 +137,10 @@ void pm_ssd_build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
  * object. option: its name for messages. The caller frees it with cJSON_Delete. */
 struct cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const struct cJSON *defaults,
                             const struct cJSON *given);
+/* Returns the index of an object's "type" in the list types [count], or -1 after setting the net's
+ * error. option: the object's name for messages. */
+int pm_ssd_type(struct pm_net *net, const char *option, const struct cJSON *object, size_t count,
+                const char *const *types);
 /* Takes weight decay from the variables of the net from number `first` on: Faster R-CNN's
  * classifiers have none in either stage. */
 void pm_ssd_clear_decay(struct pm_net *net, int first);

@@ -48,6 +48,25 @@ cJSON *pm_ssd_merged(struct pm_net *net, const char *option, const cJSON *defaul
     return object;
 }
 
+int pm_ssd_type(struct pm_net *net, const char *option, const cJSON *object, size_t count,
+                const char *const *types)
+{
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
+    struct pm_str list = { 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        if (cJSON_IsString(type) && strcmp(type->valuestring, types[i]) == 0) {
+            pm_str_free(&list);
+            return (int)i;
+        }
+        pm_str_add(&list, "%s\"%s\"", i == 0 ? "" : i + 1 < count ? ", " : " or ", types[i]);
+    }
+    if (!net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.%s.type: must be %s", option, list.text);
+    pm_str_free(&list);
+    return -1;
+}
+
 /* ---- the parts ------------------------------------------------------------------------------- */
 
 void pm_ssd_clear_decay(struct pm_net *net, int first)
@@ -117,7 +136,7 @@ static void add_strides(const struct pm_ssd *s, cJSON *object)
 
 /* Unless the config gives others, the anchors of a top-down pyramid have its levels, and those of a
  * first stage the stride of its map. */
-static void add_levels(const struct pm_ssd *s, const char *type, cJSON *object)
+static void add_anchor_defaults(const struct pm_ssd *s, const char *type, cJSON *object)
 {
     if (s->form->pyramid == PM_SSD_TOP_DOWN && strcmp(type, "multiscale") == 0) {
         add_number(object, "min_level", s->o->fpn_min_level);
@@ -133,24 +152,17 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     struct pm_node *inputs[1 + PM_MAX_LEVELS] = { s->images }, *anchors = NULL;
     cJSON *defaults = cJSON_Parse(s->form->anchors);
     cJSON *object = pm_ssd_merged(s->net, "anchors", defaults, s->o->anchors);
-    cJSON *type = cJSON_DetachItemFromObjectCaseSensitive(object, "type");
-    const char *name = NULL;
+    const int type = pm_ssd_type(s->net, "anchors", object, PM_COUNT(types), types);
 
     for (int i = 0; i < s->count; i++)
         inputs[1 + i] = s->maps[i];
-    for (size_t i = 0; i < PM_COUNT(types) && cJSON_IsString(type); i++)
-        if (strcmp(type->valuestring, types[i]) == 0)
-            name = types[i];
-    if (name) {
-        add_levels(s, name, object);
+    if (type >= 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(object, "type");
+        add_anchor_defaults(s, types[type], object);
         anchors = pm_net_add_json(s->net, "anchors", inputs, 1 + s->count,
-                                  pm_arena_printf(s->net->arena, "%s_anchors", name), object, NULL,
-                                  "model.anchors");
-    } else if (!s->net->error) {
-        s->net->error = pm_fail(PM_ECONFIG, "model.anchors.type: must be \"ssd\", \"multiscale\", "
-                                "\"grid\" or \"flexible_grid\"");
+                                  pm_arena_printf(s->net->arena, "%s_anchors", types[type]),
+                                  object, NULL, "model.anchors");
     }
-    cJSON_Delete(type);
     cJSON_Delete(object);
     cJSON_Delete(defaults);
     return anchors;
@@ -165,37 +177,26 @@ static void check_clip_range(struct pm_net *net, const struct pm_predictor *p)
                              "numbers are needed, the least and the greatest, or none");
 }
 
-static const struct pm_predictor_row *predictor_of(struct pm_net *net, const cJSON *object)
+static void add_predictor(struct pm_ssd *s)
 {
     static const struct pm_predictor_row *const rows[] = { &pm_predictor_convolutional,
                                                            &pm_predictor_shared };
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
-
-    for (size_t i = 0; i < PM_COUNT(rows) && cJSON_IsString(type); i++)
-        if (strcmp(type->valuestring, rows[i]->type) == 0)
-            return rows[i];
-    if (!net->error)
-        net->error = pm_fail(PM_ECONFIG, "model.box_predictor.type: must be \"convolutional\" or "
-                             "\"weight_shared\"");
-    return NULL;
-}
-
-static void add_predictor(struct pm_ssd *s)
-{
     static const char *const also[] = { "type", NULL };
+    const char *const types[] = { rows[0]->type, rows[1]->type };
     struct pm_predictor p = { 0 };
     struct pm_net *net = s->net;
     cJSON *defaults = cJSON_Parse(s->form->box_predictor);
     cJSON *object = pm_ssd_merged(net, "box_predictor", defaults, s->o->box_predictor);
-    const struct pm_predictor_row *row = predictor_of(net, object);
+    const int type = pm_ssd_type(net, "box_predictor", object, PM_COUNT(types), types);
 
     if (!net->error)
-        net->error = pm_opts_parse(row->opts, object, also, &p, net->arena, "model.box_predictor");
+        net->error = pm_opts_parse(rows[type]->opts, object, also, &p, net->arena,
+                                   "model.box_predictor");
     cJSON *h = pm_ssd_merged(net, "box_predictor.hyperparams", s->hyperparams_json, p.hyperparams);
     pm_hyperparams_read(net, h, "model.box_predictor.hyperparams", &p.h);
     check_clip_range(net, &p);
     if (!net->error)
-        row->build(s, &p);
+        rows[type]->build(s, &p);
     cJSON_Delete(h);
     cJSON_Delete(object);
     cJSON_Delete(defaults);
