@@ -91,11 +91,6 @@ static int check_types(const struct pm_node *n)
     return PM_OK;
 }
 
-static bool is_shape(const struct pm_node *n, int input, struct pm_shape wanted)
-{
-    return pm_shape_equal(n->in[input]->out_shape, wanted);
-}
-
 static int check_rows(const struct pm_node *n)
 {
     const struct pm_box_coder coder = coder_of(n);
@@ -118,8 +113,8 @@ static int check_rows(const struct pm_node *n)
                                    "or, shared by all classes, %dx%d",
                        n->name, pm_shape_text(x, text[0]), pm_shape_text(z, text[1]), z.dim[0],
                        codes * (z.dim[1] - 1), z.dim[0], codes);
-    if (!is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])) ||
-        !is_shape(n, COUNT, PM_SHAPE1(b.dim[0])))
+    if (!pm_input_is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])) ||
+        !pm_input_is_shape(n, COUNT, PM_SHAPE1(b.dim[0])))
         return pm_fail(PM_ECONFIG, "%s: matches have shape %s and count %s; for boxes of %s they "
                                    "must be %dx%d and %d",
                        n->name, pm_shape_text(n->in[MATCHES]->out_shape, text[0]),

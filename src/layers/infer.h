@@ -7,6 +7,8 @@
 /* Fails with PM_ECONFIG and the input's name unless inputs first..last hold floats. Inputs that do
  * not exist are skipped. */
 int pm_need_floats(const struct pm_node *n, int first, int last);
+/* Whether the input has this shape. */
+bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted);
 /* Returns the number of the first input from `first` on that has this type; -1: there is none. For
  * optional inputs that differ in type. */
 int pm_optional_input(const struct pm_node *n, int first, enum pm_type type);

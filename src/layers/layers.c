@@ -46,6 +46,11 @@ int pm_need_floats(const struct pm_node *n, int first, int last)
     return PM_OK;
 }
 
+bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted)
+{
+    return pm_shape_equal(n->in[input]->out_shape, wanted);
+}
+
 int pm_optional_input(const struct pm_node *n, int first, enum pm_type type)
 {
     for (int i = first; i < n->inputs; i++)

@@ -336,11 +336,6 @@ static int check_types(const struct pm_node *n)
     return PM_OK;
 }
 
-static bool is_shape(const struct pm_node *n, int input, struct pm_shape wanted)
-{
-    return pm_shape_equal(n->in[input]->out_shape, wanted);
-}
-
 static int check_rows(const struct pm_node *n)
 {
     const struct pm_shape x = n->in[LOGITS]->out_shape, b = n->in[BOXES]->out_shape;
@@ -357,7 +352,7 @@ static int check_rows(const struct pm_node *n)
         return pm_fail(PM_ECONFIG, "%s: masks of %dx%d logits are larger than %dx%d. Make them "
                        "smaller", n->name, x.dim[1], x.dim[2], PM_CROP_MOST_SIDE,
                        PM_CROP_MOST_SIDE);
-    if (!is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])))
+    if (!pm_input_is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])))
         return pm_fail(PM_ECONFIG, "%s: matches have shape %s; for boxes of n x R x 4 they must be "
                        "%dx%d", n->name, pm_shape_text(n->in[MATCHES]->out_shape, text), b.dim[0],
                        b.dim[1]);
@@ -383,7 +378,7 @@ static int check_masks(const struct pm_node *n)
         return pm_fail(PM_ECONFIG, "%s: truth_masks of %s have more than 2^31 - 1 words. Make the "
                        "batch, the pictures or data.max_boxes smaller", n->name,
                        pm_shape_text(t, text));
-    if (!is_shape(n, WEIGHTS, PM_SHAPE2(images, t.dim[1])))
+    if (!pm_input_is_shape(n, WEIGHTS, PM_SHAPE2(images, t.dim[1])))
         return pm_fail(PM_ECONFIG, "%s: truth_mask_weights have shape %s instead of %dx%d. Give "
                        "one weight for each true mask", n->name,
                        pm_shape_text(n->in[WEIGHTS]->out_shape, text), images, t.dim[1]);
@@ -397,7 +392,7 @@ static int check_classes(const struct pm_node *n)
     const int c = n->in[LOGITS]->out_shape.dim[3];
     char text[64];
 
-    if (classes->out_type == PM_I32 ? is_shape(n, CLASSES, PM_SHAPE2(t.dim[0], t.dim[1]))
+    if (classes->out_type == PM_I32 ? pm_input_is_shape(n, CLASSES, PM_SHAPE2(t.dim[0], t.dim[1]))
                                     : k.rank == 3 && k.dim[0] == t.dim[0] &&
                                           k.dim[1] == t.dim[1] &&
                                           (c == 1 || k.dim[2] == c || k.dim[2] == c + 1))
