@@ -93,27 +93,12 @@ static void forward(struct pm_node *n, struct pm_calls *c)
             PM_BUFS(n->xs[LOGITS], n->xs[CLASSES], n->xs[COUNT], n->y));
 }
 
-/* Returns [n,D,1,1]: whether a detection's index is below the image's count. */
-static const char *valid(const struct pm_node *n, struct pm_export *g)
-{
-    const int count = n->in[CLASSES]->out_shape.dim[1];
-    const int64_t shape[] = { 1, count, 1, 1 }, column[] = { -1, 1, 1, 1 };
-    int32_t *number = pm_malloc((size_t)count * sizeof *number);
-    const char *order;
-
-    for (int i = 0; i < count; i++)
-        number[i] = i;
-    order = pm_export_tensor(g, "order", PM_DTYPE_I32, 4, shape, number);
-    pm_free(number);
-    return pm_export_op2(g, "Less", order, pm_export_view(g, pm_export_x(g, n, COUNT), 4, column));
-}
-
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_shape x = n->in[LOGITS]->out_shape;
     const int64_t column[] = { -1, 1, 1, 1 }, mask[] = { 1, 1, x.dim[1], x.dim[2] };
     const int64_t y[] = { -1, n->out_shape.dim[3], x.dim[1], x.dim[2] };
-    const char *of = pm_export_x(g, n, LOGITS), *index; /* [n D,C,h,w] in the graph */
+    const char *of = pm_export_x(g, n, LOGITS), *index, *valid; /* [n D,C,h,w] in the graph */
 
     if (x.dim[3] > 1) {
         index = pm_export_view(g, pm_export_x(g, n, CLASSES), 4, column);
@@ -122,7 +107,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         pm_export_int(g, "axis", 1);
     }
     of = pm_export_view(g, pm_export_op(g, "Sigmoid", PM_VALUES(of)), 4, y);
-    return pm_export_op(g, "Where", PM_VALUES(valid(n, g), of, pm_export_number(g, 0)));
+    valid = pm_export_below(g, pm_export_x(g, n, COUNT), 4, 1, n->out_shape.dim[3]);
+    return pm_export_op(g, "Where", PM_VALUES(valid, of, pm_export_number(g, 0)));
 }
 
 const struct pm_layer pm_layer_class_masks = {

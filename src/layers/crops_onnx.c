@@ -10,9 +10,7 @@ static const char *usable(const struct pm_node *n, struct pm_export *g, const ch
 {
     enum { FLOAT = 1 }; /* value of TensorProto.DataType */
     const int R = n->in[1]->out_shape.dim[1];
-    const int64_t shape[] = { 1, R, 1 }, axes[] = { 1, 2 };
-    const char *is, *order;
-    int32_t *number;
+    const char *is;
 
     is = pm_export_op2(g, "LessOrEqual", pm_export_op(g, "Abs", PM_VALUES(boxes)),
                        pm_export_number(g, CROP_MOST));
@@ -23,15 +21,7 @@ static const char *usable(const struct pm_node *n, struct pm_export *g, const ch
     is = pm_export_op2(g, "Greater", is, pm_export_number(g, 0));
     if (n->inputs < 3)
         return is;
-    number = pm_malloc((size_t)R * sizeof *number);
-    for (int i = 0; i < R; i++)
-        number[i] = i;
-    order = pm_export_tensor(g, "order", PM_DTYPE_I32, 3, shape, number);
-    pm_free(number);
-    order = pm_export_op2(
-        g, "Less", order,
-        pm_export_op2(g, "Unsqueeze", pm_export_x(g, n, 2), pm_export_integers(g, 2, axes)));
-    return pm_export_op2(g, "And", is, order);
+    return pm_export_op2(g, "And", is, pm_export_below(g, pm_export_x(g, n, 2), 3, 1, R));
 }
 
 struct samples { const char *place, *inside; }; /* [n,R,samples]; place in -1..1 of the map */

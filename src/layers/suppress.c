@@ -224,19 +224,11 @@ static const char *without_padding(const struct pm_node *n, struct pm_export *g,
                                    const char *scores)
 {
     const int count = count_input(n), boxes = n->in[0]->out_shape.dim[1];
-    const int64_t axes[] = { 1, 2 };
-    int64_t *place;
     const char *is;
 
     if (count < 0)
         return scores;
-    place = pm_malloc((size_t)boxes * sizeof *place);
-    for (int i = 0; i < boxes; i++)
-        place[i] = i;
-    is = pm_export_op2(g, "Less", pm_export_integers(g, boxes, place),
-                       pm_export_op2(g, "Unsqueeze", cast(g, pm_export_x(g, n, count), INT64),
-                                     pm_export_integers(g, 2, axes)));
-    pm_free(place);
+    is = pm_export_below(g, pm_export_x(g, n, count), 3, 2, boxes);
     return masked(g, is, scores, pm_export_number(g, LOWEST));
 }
 

@@ -384,6 +384,23 @@ const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape 
     return rest;
 }
 
+const char *pm_export_below(struct pm_export *g, const char *count, int rank, int axis, int size)
+{
+    int32_t *number = pm_malloc((size_t)size * sizeof *number);
+    int64_t dim[PM_MAX_RANK], column[PM_MAX_RANK];
+    const char *order;
+
+    for (int i = 0; i < size; i++)
+        number[i] = i;
+    for (int i = 0; i < rank; i++) {
+        dim[i] = i == axis ? size : 1;
+        column[i] = i == 0 ? -1 : 1;
+    }
+    order = pm_export_tensor(g, "order", PM_DTYPE_I32, rank, dim, number);
+    pm_free(number);
+    return pm_export_op2(g, "Less", order, pm_export_view(g, count, rank, column));
+}
+
 /* Whether NHWC and NCHW have the same memory order. */
 static bool is_flat(struct pm_shape s)
 {

@@ -78,6 +78,9 @@ int pm_export_axis(int rank, int axis);
 /* Returns a shape as integers with the graph's order of axes, for operators that take one. A
  * dynamic batch is read from the value x. */
 const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape s);
+/* Returns booleans of this rank: whether the index along `axis` is below the image's count. count:
+ * a value [n] of 32-bit integers. The first axis has size n, `axis` the given size, others 1. */
+const char *pm_export_below(struct pm_export *g, const char *count, int rank, int axis, int size);
 /* Reshapes a value from shape `from` to shape `to`. */
 const char *pm_export_reshape(struct pm_export *g, const char *x, struct pm_shape from,
                               struct pm_shape to);
