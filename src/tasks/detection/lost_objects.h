@@ -26,7 +26,8 @@ struct pm_unpack;
 struct pm_stages_picture {
     const struct pm_box_truth *truth;
     const struct pm_box *proposal;           /* those of the first stage */
-    const struct pm_box *box;                /* of the second stage: [proposals][boxes_each] */
+    const struct pm_box *box;                /* of the second stage: [proposals][boxes_each]; only
+                                              * those of the objects' classes are read */
     const float *score;                      /* of the second stage: [proposals][classes] */
     const struct pm_box_detection *detection;
     int truths, proposals, detections;
