@@ -309,7 +309,7 @@ struct pm_normal {
 struct pm_request {
     int image_height, image_width; /* pixels */
     bool train;
-    const struct pm_draws *draws; /* from draw below; NULL in evaluation */
+    const struct pm_draws *draws; /* made by pm_preprocessing.draw; NULL in evaluation */
     const struct pm_target *target;
     bool own_size; /* evaluation: the picture keeps its own size */
     uint32_t number; /* training: a random number of the example, for choices of `values` */

@@ -43,9 +43,9 @@
     }
 #define STRIDE                                                                                     \
     PM_INT(pm_ssd_options, first_stage_features_stride, 16, 8, 16,                                 \
-           "size of the image divided by that of the map that the first stage reads: 16, or 8 "    \
-           "for finer maps of dilated layers; it is also the anchors' default stride; not used "   \
-           "with first_stage_layers")
+           "pixels of the image for each cell of the map that the first stage reads: 16, or 8 "    \
+           "for a finer map of dilated layers; the anchors have the same stride by default; not "  \
+           "used with first_stage_layers")
 #define ANCHORS                                                                                    \
     "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
 #define HYPERPARAMS                                                                                \
