@@ -106,6 +106,22 @@ static void add_mask_loss(struct pm_net *net, const struct pm_verify_net *c)
         "%s %s", c->loss_layer, c->loss);
 }
 
+/* The boxes of an image are as many as the logits have heatmaps for it. */
+static void add_keypoint_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
+    const int n = c->images.dim[0];
+    struct pm_node *logits = pm_net_find(net, "logits");
+    const int rows = logits->out_shape.dim[0] / n, points = logits->out_shape.dim[3];
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){
+        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
+        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
+                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
+        add_input(net, "truth_keypoints", PM_SHAPE4(n, TRUTHS, points, 2), PM_F32,
+                  (struct pm_values){ .high = 1 }) }, 4, "%s %s", c->loss_layer, c->loss);
+}
+
 void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
 {
     static const struct {
@@ -115,6 +131,7 @@ void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struc
         { "detection_loss", add_detection_loss },
         { "box_classifier_loss", add_second_stage },
         { "mask_loss", add_mask_loss },
+        { "keypoint_loss", add_keypoint_loss },
     };
 
     for (size_t i = 0; i < PM_COUNT(of) && c->loss_layer; i++)

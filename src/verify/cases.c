@@ -221,6 +221,9 @@ static const struct pm_verify_net cases[] = {
     { "masks", PM_SHAPE4(2, 5, 7, 4), "width=37", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,4]}]", .loss_layer = "mask_loss" },
+    { "keypoints", PM_SHAPE4(2, 5, 7, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
+      "{'name':'logits','layer':'reshape','shape':[-1,5,7,3]}]", .loss_layer = "keypoint_loss" },
     { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
       ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
       "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
@@ -232,7 +235,8 @@ static const struct pm_verify_net cases[] = {
       "'max_classes_per_detection':2,'inputs':['d','s']},"
       "{'name':'each','layer':'suppress','inputs':['d','s']},"
       "{'name':'m','layer':'crop_and_resize','size':[2,3],'inputs':['images','each','each:3']},"
-      "{'name':'masks','layer':'class_masks','inputs':['m','each:2','each:3']}]",
+      "{'name':'masks','layer':'class_masks','inputs':['m','each:2','each:3']},"
+      "{'name':'points','layer':'heatmap_points','inputs':['m','each','each:3']}]",
       .forward_only = true },
     { "detections_twice", PM_SHAPE4(2, 6, 8, 4), "", false,
       "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"
