@@ -163,6 +163,7 @@ enum pm_places {
     PM_PLACES_NONE,
     PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
     PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input */
+    PM_PLACES_POINTS,  /* the last axis is a point: y, x in 0..1 of the input */
     /* Masks [n, h, w, D] in the boxes [n, D, 4] of the first output, which has PM_PLACES_BOXES. A
      * model pastes them: uint8 [n, D, H, W] with 1 where a pixel's probability is above 0.5. */
     PM_PLACES_MASKS,
@@ -171,6 +172,7 @@ enum pm_places {
 struct pm_regions {
     struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */
     struct pm_node *count; /* [batch] I32: valid boxes of each image; later ones are padding */
+    int keypoints;         /* of an object of the data; 0: none */
 };
 struct pm_net_row {
     const char *name, *help;

@@ -302,13 +302,14 @@ const struct pm_reference pm_references[] = {
     KEY("eval.flip", NULL, "add_flipped_images", NULL),
     KEY("eval.colormap", NULL, "colormap_type", NULL),
     KEY("eval.save_raw", NULL, "also_save_raw_predictions", NULL),
-    KEY("eval.metrics", NULL, NULL, "metrics_set, parameterized_metric"),
+    KEY("eval.metrics", NULL, NULL, "metrics_set"),
     KEY("eval.panoptic", NULL,
         "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, "
         "ignored_label, max_instances_per_category, intersection_offset, "
         "normalize_by_image_size, num_workers, print_digits",
         NULL),
     KEY("eval.recall_range", NULL, NULL, "recall_lower_bound, recall_upper_bound"),
+    KEY("eval.keypoint_sigmas", NULL, NULL, "parameterized_metric"),
     KEY("eval.keypoint_edges", NULL, NULL, "keypoint_edge"),
     KEY("eval.skip_unlabeled", NULL, NULL,
         "skip_predictions_for_unlabeled_class, image_classes_field_map_empty_to_ones"),

@@ -82,7 +82,7 @@ struct trial {
 static bool is_cut(const struct pm_node *n)
 {
     static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops",
-                                         "class_masks" };
+                                         "class_masks", "heatmap_points" };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(n->layer->name, names[i]) == 0)

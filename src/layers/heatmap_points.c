@@ -1,9 +1,9 @@
 /* heatmap_points: the keypoints of detected boxes, from their heatmaps. Inputs: logits
- * [n * D,h,w,K] for K keypoints of D boxes; boxes [n,D,4], corners ymin, xmin, ymax, xmax; count I32
- * [n], the number of valid boxes of each image. Outputs:
+ * [n * D,h,w,K] for K keypoints of D boxes; boxes [n,D,4], corners ymin, xmin, ymax, xmax; count
+ * I32 [n], the number of valid boxes of each image. Outputs:
  *
  *     0  keypoints [n,D,K,2]  y, x in the unit of the boxes; in ONNX's order of axes [n,2,D,K]
- *     1  scores [n,D,K]       the softmax of the heatmap at its largest value, above 0 and at most 1
+ *     1  scores [n,D,K]       softmax of the heatmap at its largest value, above 0, at most 1
  *
  * A keypoint is at the centre of the place with the largest value, the first of equal ones, when
  * h x w equal places divide the box: y = ymin + (row + 1/2) / h * (ymax - ymin), x likewise.

@@ -1,6 +1,7 @@
 /* second_predictor_mask_rcnn: crops the regions from the first stage's map and builds the rest of
  * the classifier on each crop. Its average gives codes and classes through fully connected layers;
- * the mask head (second_masks.c) reads the same features before the average. */
+ * the mask head (second_masks.c) and the keypoint head (second_keypoints.c) read the same features
+ * before the average. */
 #include "nets/second_stage.h"
 
 #include <string.h>
@@ -22,9 +23,20 @@ static const struct pm_opt opts[] = {
     PM_BOOL(pm_second_predictor, convolve_then_upsample_masks, false,
             "enlarge the features after the convolutions instead of before, by a whole factor: "
             "mask_height and mask_width are rounded down to a multiple of the features'"),
+    PM_BOOL(pm_second_predictor, predict_keypoints, false,
+            "predict the keypoints of each object, data.num_keypoints of them"),
+    PM_INT(pm_second_predictor, keypoint_heatmap_height, 56, 1, 1024,
+           "rows of a keypoint's heatmap"),
+    PM_INT(pm_second_predictor, keypoint_heatmap_width, 56, 1, 1024,
+           "columns of a keypoint's heatmap"),
+    PM_INT(pm_second_predictor, keypoint_prediction_num_conv_layers, 8, 0, 64,
+           "convolutions of the keypoint head, before the one that doubles the size"),
+    PM_INT(pm_second_predictor, keypoint_prediction_conv_depth, 512, 1, 1 << 16,
+           "channels of these convolutions"),
     PM_JSON(pm_second_predictor, hyperparams,
             "of the fully connected layers: \"initializer\" and \"regularize\""),
-    PM_JSON(pm_second_predictor, conv_hyperparams, "of the mask head: see model.hyperparams"),
+    PM_JSON(pm_second_predictor, conv_hyperparams,
+            "of the mask head and the keypoint head: see model.hyperparams"),
     { 0 },
 };
 
@@ -83,6 +95,8 @@ static void build(struct pm_second_stage *s, const struct pm_second_predictor *p
                  predict(s, p, PM_SECOND_SCOPE "ClassPredictor", s->classes + 1, x));
     if (p->predict_instance_masks)
         pm_second_stage_masks(s, p, features);
+    if (p->predict_keypoints)
+        pm_second_stage_keypoints(s, p, features);
     net->valid_rows = NULL;
 }
 

@@ -7,6 +7,8 @@
  *   box_codes    [n * R, C * 4], for each class its own, or [n * R, 4]
  *   box_classes  [n * R, C + 1]: logits; column 0 is the background
  *   box_masks    [n * R, height, width, C or 1]: logits of the object's pixels; only with masks
+ *   box_keypoints [n * R, height, width, K]: logits of the places of K keypoints; only with
+ *                keypoints
  *
  * A kind of predictor is a file with a row, named in the table of second_stage.c. */
 #ifndef PM_SECOND_STAGE_H
@@ -19,9 +21,11 @@
     "\"rfcn\", \"hyperparams\"}; mask_rcnn has \"use_dropout\", \"dropout_keep_probability\", "    \
     "\"share_box_across_classes\", \"predict_instance_masks\", \"mask_height\", \"mask_width\", "  \
     "\"mask_prediction_num_conv_layers\", \"mask_prediction_conv_depth\", "                        \
-    "\"masks_are_class_agnostic\", \"convolve_then_upsample_masks\", \"conv_hyperparams\"; rfcn "  \
-    "has \"num_spatial_bins_height\", \"num_spatial_bins_width\", \"depth\", \"crop_height\", "    \
-    "\"crop_width\"; missing members and null: the net's own"
+    "\"masks_are_class_agnostic\", \"convolve_then_upsample_masks\", \"predict_keypoints\", "      \
+    "\"keypoint_heatmap_height\", \"keypoint_heatmap_width\", "                                    \
+    "\"keypoint_prediction_num_conv_layers\", \"keypoint_prediction_conv_depth\", "                \
+    "\"conv_hyperparams\"; rfcn has \"num_spatial_bins_height\", \"num_spatial_bins_width\", "     \
+    "\"depth\", \"crop_height\", \"crop_width\"; missing members and null: the net's own"
 
 /* Options of all kinds; the table of a kind lists its own. */
 struct pm_second_predictor {
@@ -29,6 +33,9 @@ struct pm_second_predictor {
     float dropout_keep_probability;
     bool predict_instance_masks, masks_are_class_agnostic, convolve_then_upsample_masks;
     int mask_height, mask_width, mask_prediction_num_conv_layers, mask_prediction_conv_depth;
+    bool predict_keypoints;
+    int keypoint_heatmap_height, keypoint_heatmap_width, keypoint_prediction_num_conv_layers,
+        keypoint_prediction_conv_depth;
     int num_spatial_bins_height, num_spatial_bins_width, depth, crop_height, crop_width;
     const struct cJSON *hyperparams, *conv_hyperparams;
     struct pm_hyperparams h, conv;
@@ -74,5 +81,9 @@ struct pm_node *pm_second_stage_crop(const struct pm_second_stage *s, const char
 /* Builds the mask head on features [n * R, h, w, channels]: second_masks.c. */
 void pm_second_stage_masks(struct pm_second_stage *s, const struct pm_second_predictor *p,
                            struct pm_node *features);
+/* Builds the keypoint head on the same features: second_keypoints.c. Sets the net's error if the
+ * data has no keypoints. */
+void pm_second_stage_keypoints(struct pm_second_stage *s, const struct pm_second_predictor *p,
+                               struct pm_node *features);
 
 #endif

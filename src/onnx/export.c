@@ -203,8 +203,8 @@ static void declare(struct pm_export *g, const char *name, enum pm_dtype type, i
     }
 }
 
-/* Adds boxes as an output of their node's shape, in 0..1 of the picture. */
-static void add_boxes(struct pm_export *g, const struct pm_node *n)
+/* Adds boxes or points as an output of their node's shape, in 0..1 of the picture. */
+static void add_places(struct pm_export *g, const struct pm_node *n, enum pm_places places)
 {
     const struct pm_shape s = n->out_shape;
     int64_t dim[PM_MAX_RANK];
@@ -213,7 +213,7 @@ static void add_boxes(struct pm_export *g, const struct pm_node *n)
     g->node = n;
     if (s.rank == 4 || g->options.frame) {
         x = rename_node(g, n, pm_export_name(g, "input"));
-        x = pm_export_frame_boxes(g, pm_export_nhwc(g, x, s));
+        x = pm_export_frame_places(g, pm_export_nhwc(g, x, s), places == PM_PLACES_POINTS);
     }
     rename_value(g, 0, x, n->name);
     for (int i = 0; i < s.rank; i++)
@@ -323,8 +323,8 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
 
         const enum pm_places places = g->options.places ? g->options.places[i] : PM_PLACES_NONE;
 
-        if (places == PM_PLACES_BOXES)
-            add_boxes(g, n);
+        if (places == PM_PLACES_BOXES || places == PM_PLACES_POINTS)
+            add_places(g, n, places);
         else if (places == PM_PLACES_MASKS)
             add_pasted(g, n, logits->name);
         else if (is_framed(g, n))

@@ -202,10 +202,13 @@ const char *pm_export_frame_part(struct pm_export *g)
     return g->framed_part;
 }
 
-const char *pm_export_frame_boxes(struct pm_export *g, const char *x)
+const char *pm_export_frame_places(struct pm_export *g, const char *x, bool points)
 {
     const char *part = pm_export_frame_part(g);
 
+    if (part && points)
+        part = pm_export_op(g, "Slice", PM_VALUES(part, pm_export_integers(g, PM_INT64S(0)),
+                                                  pm_export_integers(g, PM_INT64S(2))));
     return part ? pm_export_op2(g, "Div", x, part) : x;
 }
 

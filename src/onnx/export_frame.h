@@ -15,8 +15,8 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
  * of layers, too. */
 const char *pm_export_frame_part(struct pm_export *g);
 /* Converts boxes, a value whose last axis is a box in 0..1 of the net's input, to 0..1 of the
- * picture. Without a frame they stay the same. */
-const char *pm_export_frame_boxes(struct pm_export *g, const char *x);
+ * picture; points: the last axis is a point y, x. Without a frame they stay the same. */
+const char *pm_export_frame_places(struct pm_export *g, const char *x, bool points);
 /* Converts a map of two channels from rows and columns of the net's input to those of the
  * picture. */
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x);

@@ -1,4 +1,4 @@
-/* draw_boxes: boxes with captions, masks and keypoints of objects.
+/* draw_boxes: boxes with captions, masks, keypoints and the lines between them.
  *
  * Everything is measured in units of the image's longer side, because people look at a photo that
  * is reduced to their screen. */
@@ -213,6 +213,26 @@ void pm_draw_mask(struct pm_image8 *im, const uint8_t *mask, int height, int wid
             pm_draw_area(im, y, x, 1, 1, c, border ? edge : fill);
         }
 #undef AT
+}
+
+void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
+                  struct pm_color c)
+{
+    const int thick = pm_draw_line_width(im);
+
+    if (!isfinite(y0) || !isfinite(x0) || !isfinite(y1) || !isfinite(x1))
+        return;
+    const int y = pixel(y0, im->height) - thick / 2, x = pixel(x0, im->width) - thick / 2;
+    const int dy = pixel(y1, im->height) - thick / 2 - y;
+    const int dx = pixel(x1, im->width) - thick / 2 - x;
+    const int steps = abs(dy) > abs(dx) ? abs(dy) : abs(dx);
+
+    for (int i = 0; i <= steps; i++) {
+        const double part = steps ? (double)i / steps : 0;
+
+        pm_draw_area(im, y + (int)lround(part * dy), x + (int)lround(part * dx), thick, thick, c,
+                     1);
+    }
 }
 
 void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, bool hollow)

@@ -148,8 +148,6 @@ static void messages(void **state)
           "t.json:1: export.scales: a quantised net (model.quantize_delay 5) evaluates a picture "
           "once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
-        { "{\"eval\": {\"keypoint_edges\": []}}",
-          "t.json:1: eval.keypoint_edges: there is no such key" },
         { "{\"eval\": {\"panoptic\": {}}}",
           "t.json:1: eval.panoptic: this key is for segmentation, but" },
 #define PANOPTIC(o) \

@@ -6,8 +6,8 @@ Keypoint R-CNN loss in double precision.
 
 torchvision divides by the keypoints of the whole batch. That is normalize_over=batch. For the mean
 over the pictures its loss is called once for each picture. A picture without a keypoint to learn
-has the loss 0. The gradient is autograd's. Numbers are those of torch_numbers.py, scaled by powers of
-two. The logits of case k are its first numbers, from n = k + 1 on; the test draws them again.
+has the loss 0. The gradient is autograd's. Numbers are those of torch_numbers.py, scaled by powers
+of two. The logits of case k are its first numbers, from n = k + 1 on; the test draws them again.
 Corners of boxes are whole 64ths and keypoints are whole 128ths, so many lie on a border of a box or
 of a place. The places of a box are multiples of a power of two there, so float32 finds them
 exactly."""

@@ -31,8 +31,8 @@ const struct pm_task_row pm_task_detection = {
     .unit = "boxes",
     .converters = "voc, coco, yolo, kitti, boxes, open_images, oxford_pets",
     .prediction = "the boxes above eval.score_threshold, by class; --json: every box in pixels of\n"
-                  "the picture, and its mask as COCO's run lengths, if the net predicts masks;\n"
-                  "NAME.png with the boxes, masks, names and scores\n",
+                  "the picture, and its mask as COCO's run lengths and its keypoints, if the net\n"
+                  "predicts them; NAME.png with the boxes, masks, keypoints, names and scores\n",
     .classes = pm_detection_classes,
     .open = pm_detection_open,
     .close = pm_detection_close,

@@ -89,7 +89,7 @@ struct pm_detection_proposal_sampler {
 };
 /* loss.second_stage: weights of its losses. */
 struct pm_detection_second_loss {
-    float classification_weight, localization_weight, mask_weight;
+    float classification_weight, localization_weight, mask_weight, keypoint_weight;
     float logit_scale;
 };
 /* model.anchors_outside: what happens to anchors that are not wholly inside the input. */
@@ -129,6 +129,8 @@ struct pm_detection_eval {
     struct pm_floats recall_range;
     const struct cJSON *score_threshold;
     bool skip_unlabeled;
+    struct pm_floats keypoint_sigmas; /* [data.num_keypoints]; empty: COCO's, if there are 17 */
+    const struct cJSON *keypoint_edges;
 };
 enum { PM_DETECTION_MASKS_BOX, PM_DETECTION_MASKS_PASTED };
 struct pm_detection_export {
@@ -180,12 +182,18 @@ struct pm_task {
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
+    int points;                       /* set by settle: keypoints of an object that the net
+                                       * predicts; 0: none */
+    bool point_scores;                /* set by settle: each of them has a score */
+    struct pm_floats sigmas;          /* eval.keypoint_sigmas */
+    const struct cJSON *edges;        /* eval.keypoint_edges, checked; NULL: COCO's, or none */
     int boxes_each;                   /* set by settle: boxes that the second stage gives for a
                                        * proposal: 1, or one for each class */
     /* Set by settle, per frame of training pictures; the first is the facts'. */
     struct pm_detection_anchors *anchors; /* owned */
     size_t anchors_count, anchors_capacity;
     atomic_uint_least64_t *crowded;   /* owned: training pictures so far with more than max_boxes */
+    struct pm_detection_seen *seen;   /* owned: training pictures so far (detection_points.h) */
 };
 
 /* "config.json:12: model.matcher": the place of a key, in the config's arena. */
@@ -290,9 +298,8 @@ int pm_detection_join(const struct pm_sampler *sampler, const struct pm_loader_r
 
 /* ---- true objects (detection_truths.c) ----------------------------------------------------- */
 
-/* True objects of one picture; host data of the loader. Evaluation: all with an area, in pixels of
- * the file. Training, only with data.num_keypoints: those of the fields' rows, in their order, in
- * pixels of the input; boxes are not clipped to it. */
+/* True objects of one picture of an evaluation, in pixels of the file: all with an area. Host data
+ * of the loader. */
 struct pm_detection_truths {
     int height, width;            /* of the upright picture */
     char *name, *file;            /* owned: its id and its file's name, or NULL */
@@ -302,7 +309,7 @@ struct pm_detection_truths {
     int verified_count;
     int points;                   /* data.num_keypoints */
     float *keypoints;             /* [count][points][2], owned: y, x; NAN: not labelled; or NULL */
-    struct pm_runs *runs;         /* evaluation: [record_objects], owned: the masks, those of the
+    struct pm_runs *runs;         /* [record_objects], owned: the masks, those of the
                                    * listed objects first; one without runs is not annotated; or
                                    * NULL */
     size_t record_objects;        /* with those that are not listed; 0 if runs is NULL */
@@ -316,10 +323,6 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
 /* The same, of a record that is not decoded yet. height, width: of its picture. */
 int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int height, int width,
                         const char *where, struct pm_detection_truths **out);
-/* Lists the objects from[count] of a placed training sample. */
-struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *placed,
-                                                       struct pm_frame frame, const size_t *from,
-                                                       size_t count);
 
 /* ---- samples (detection_samples.c) --------------------------------------------------------- */
 
@@ -332,9 +335,10 @@ struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *p
  * truth_masks U32 [M, height, words] follow, the masks of the true boxes in the input, packed by
  * data/mask_bits.h, and truth_mask_weights F32 [M]: the record's weight of the mask, or 0 if the
  * object is a crowd, has no mask, or its mask has no pixel in the input. Masks of rows without a
- * box are 0. If the preprocessing pads, the last field is windows F32 [4], in training and
- * evaluation: the part of the input that the picture fills, as ymin, xmin, ymax, xmax in 0..1. In
- * training it is the picture as input.augment leaves it. */
+ * box are 0. In training with data.num_keypoints truth_keypoints F32 [M, K, 2] follow: y, x in 0..1
+ * of the input; NaN: not labelled. If the preprocessing pads, the last field is windows F32 [4], in
+ * training and evaluation: the part of the input that the picture fills, as ymin, xmin, ymax, xmax
+ * in 0..1. In training it is the picture as input.augment leaves it. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
@@ -376,6 +380,9 @@ void pm_detection_write_masks(const struct pm_task *t, const struct pm_sample *p
  * the picture cannot be placed. */
 int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
                            const float *boxes, int count, struct pm_box *out);
+/* The same for points [count][2], in place: to 0..1 of the picture, not clipped. */
+int pm_detection_points_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                             float *points, int count);
 
 /* detection_targets.c */
 /* loss.random_example_sampler: of an example's negative anchors, keeps a random part and ignores
@@ -465,6 +472,7 @@ struct pm_node *pm_detection_propose(struct pm_net *net, const struct pm_detecti
 struct pm_detection_second {
     struct pm_node *codes, *classes; /* [n * R, 4 or 4 C], [n * R, C + 1] */
     struct pm_node *masks;           /* [n * R, h, w, C or 1]; NULL: none */
+    struct pm_node *keypoints;       /* [n * R, h, w, K]: heatmaps; NULL: none */
 };
 /* Builds the second stage and finds its heads. Sets the net's error if they do not fit the task. */
 void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *maker,
@@ -473,11 +481,17 @@ void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *ma
 /* Sets the members of t that depend on the second stage. PM_ECONFIG if it does not fit the task. */
 int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
                                const struct pm_net_maker *maker);
-/* Builds the second stage again over the detections of `kept`, and returns their masks [n, h, w, D]
- * as probabilities. */
-struct pm_node *pm_detection_masks(struct pm_net *net, const char *name,
-                                   const struct pm_net_maker *maker, const struct pm_task *t,
-                                   struct pm_node *kept);
+/* What a net predicts for its detections beside their boxes. */
+struct pm_detection_shapes {
+    struct pm_node *masks;     /* [n, h, w, D] as probabilities; NULL: none */
+    struct pm_node *keypoints; /* [n, D, K, 2]: y, x in 0..1 of the input; NULL: none */
+};
+/* Builds the second stage again over the detections of `kept`, if it predicts masks or keypoints,
+ * and adds the layers detection_masks and detection_keypoints. Scores [n, D, K] of the keypoints
+ * are the second output of that layer. */
+void pm_detection_shapes(struct pm_net *net, const struct pm_net_maker *maker,
+                         const struct pm_task *t, struct pm_node *kept,
+                         struct pm_detection_shapes *out);
 /* Adds the sampled proposals, the second stage over them, and its loss layers. */
 void pm_detection_train_second(struct pm_net *net, const struct pm_detection_heads *h,
                                const struct pm_net_maker *maker, const struct pm_task *t);
@@ -507,8 +521,9 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * With two stages EVAL has four outputs more: the proposals [n, R, 4] F32 and their number [n] I32;
  * the second stage's boxes for them before suppression, [n, R, 4] or [n, R, C, 4] F32, and their
  * scores [n, R, C] F32. Rows after that number are padding.
- * If the net predicts masks, the last output is masks [n, h, w, D] F32: the probability of each
- * pixel of a box.
+ * If the net predicts masks, masks [n, h, w, D] F32 follow: the probability of each pixel of a box.
+ * If it predicts keypoints, keypoints [n, D, K, 2] F32 follow, y and x in 0..1 of the input, and
+ * their scores [n, D, K], if they have some.
  * Outputs for EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4],
  * detection_scores [n, D], detection_classes [n, D] (from 1), num_detections [n],
  * raw_detection_boxes [n, N, 4], raw_detection_scores [n, N, classes]; with export.nms=false only
@@ -516,7 +531,9 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * export.proposals also proposal_boxes [n, R, 4]; and num_proposals [n], the number of regions that
  * are not padding, with export.proposals or without export.nms. Nets that predict masks have
  * detection_masks [n, h, w, D] with export.nms, in the graph [n, D, h, w], or with
- * export.masks=pasted as pixels of the picture, uint8 [n, D, H, W]. */
+ * export.masks=pasted as pixels of the picture, uint8 [n, D, H, W]. Nets that predict keypoints
+ * have detection_keypoints [n, D, K, 2] and, if they have scores, detection_keypoint_scores
+ * [n, D, K]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,
@@ -535,6 +552,9 @@ struct pm_detection_found {
     int count;
     struct pm_box_detection *list; /* [count], owned; with masks, if the net predicts them */
     struct pm_runs *masks;         /* [count], owned; NULL: none */
+    double *points;                /* [count][points][2], owned: y, x; NULL: none */
+    const float **point_scores;    /* [count], owned: the scores [points], in the outputs; NULL:
+                                    * they have none */
 };
 /* Reads the detections. Boxes in the padding have no area in the picture and are left out. A mask
  * is pasted into the picture as by TensorFlow's Object Detection API: pixels whose probability,
@@ -543,8 +563,8 @@ struct pm_detection_found {
 int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture *p,
                       struct pm_detection_found *out);
 void pm_detection_found_free(struct pm_detection_found *f);
-/* Index of the output masks for this use. The net must predict masks. */
-int pm_detection_masks_output(const struct pm_task *t, enum pm_use use);
+/* Index of the output masks, or, without masks, of keypoints, for this use. */
+int pm_detection_shapes_output(const struct pm_task *t, enum pm_use use);
 int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                          const struct pm_net_maker *maker, const struct pm_task *t,
                          enum pm_use use, struct pm_outputs *out);

@@ -5,7 +5,7 @@
  * is the bilinear mean of the four values of the mask around it; a pixel outside the box is not in
  * the object. */
 #include "data/coco_mask.h"
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <pumice/thread.h>
 
@@ -131,7 +131,7 @@ static void paste_all(const struct pm_task *t, const struct pm_detection_picture
     const size_t values = (size_t)t->mask_height * (size_t)t->mask_width * (size_t)most;
     struct pasting of = {
         p, f, row,
-        { (const float *)p->outputs[pm_detection_masks_output(t, p->use)] + (size_t)p->i * values,
+        { (const float *)p->outputs[pm_detection_shapes_output(t, p->use)] + (size_t)p->i * values,
           t->mask_height, t->mask_width, most },
     };
 
@@ -143,7 +143,7 @@ static void paste_all(const struct pm_task *t, const struct pm_detection_picture
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-int pm_detection_masks_output(const struct pm_task *t, enum pm_use use)
+int pm_detection_shapes_output(const struct pm_task *t, enum pm_use use)
 {
     return use == PM_USE_EVAL && t->stages == 2 ? PM_OUT_SECOND_SCORES + 1 : PM_OUT_COUNT + 1;
 }
@@ -169,6 +169,8 @@ int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture
         }
     if (t->mask_height > 0)
         paste_all(t, p, row, out);
+    if (t->points > 0)
+        PM_TRY(pm_detection_find_points(t, p, row, out));
 out:
     pm_free(pixels);
     pm_free(row);
@@ -180,6 +182,8 @@ void pm_detection_found_free(struct pm_detection_found *f)
     for (int k = 0; f->masks && k < f->count; k++)
         pm_runs_free(&f->masks[k]);
     pm_free(f->masks);
+    pm_free(f->points);
+    pm_free(f->point_scores);
     pm_free(f->list);
     *f = (struct pm_detection_found){ 0 };
 }

@@ -1,5 +1,5 @@
 /* detection_open: makes the task's object from the config and the data, and closes it. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 #include "tasks/record.h"
 
 static int check(const struct pm_task *t)
@@ -52,6 +52,7 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     t->facts = *facts;
     t->map = facts->data->box_labels;
     t->crowded = pm_calloc(1, sizeof *t->crowded);
+    t->seen = pm_calloc(1, sizeof *t->seen);
     PM_TRY(pm_detection_read_config(facts->config, t));
     PM_TRY(check(t));
     t->mirrored = pm_detection_mirrored(t);
@@ -73,6 +74,7 @@ void pm_detection_close(struct pm_task **t)
         pm_free((*t)->anchors);
         pm_free((*t)->best_scores);
         pm_free((*t)->crowded);
+        pm_free((*t)->seen);
         pm_free((*t)->mirrored);
     }
     pm_free(*t);

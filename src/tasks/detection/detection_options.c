@@ -1,6 +1,6 @@
 /* detection_options: the task's part of the config: options and checks of combinations. The
  * objects' keys have the names of TensorFlow's Object Detection API. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -35,8 +35,9 @@ const struct pm_opt pm_detection_data_opts[] = {
              "detection: leave boxes out of training if a side has fewer pixels of the picture "
              "file; 0 = none"),
     PM_INT(pm_detection_data, num_keypoints, 0, 0, 1000,
-           "detection: keypoints of an object that are read, checked and moved with the picture; "
-           "nets do not use them yet; 0 = none"),
+           "detection: keypoints of an object that are read, checked and moved with the picture; a "
+           "net that predicts keypoints (predict_keypoints in model.second_stage_box_predictor) "
+           "needs them; 0 = none"),
     PM_BOOL(pm_detection_data, instance_masks, false,
             "detection: read and check the masks of objects, and move them with the picture; a net "
             "that predicts masks (predict_instance_masks in model.second_stage_box_predictor) "
@@ -203,13 +204,20 @@ static const struct pm_opt eval[] = {
     PM_STRINGS(pm_detection_eval, metrics, "[\"coco\"]",
                "detection: sets of metrics: coco, voc (or weighted_voc, the same), open_images, "
                "open_images_challenge; coco_masks and voc_masks need a net that predicts masks; "
-               "coco_keypoints needs one that predicts keypoints, which no net does yet"),
+               "coco_keypoints needs one that predicts keypoints"),
     PM_FLOATS(pm_detection_eval, recall_range, "[0, 1]", 0, 1,
               "detection: lowest and highest recall of precision_at_recall, of the set voc"),
     PM_JSON(pm_detection_eval, score_threshold,
             "detection: predict and the report draw boxes with a score above this number of 0 to "
             "1; \"best\": in each class the score of the best F1 in the run's latest evaluation; "
             "null = 0.5"),
+    PM_FLOATS(pm_detection_eval, keypoint_sigmas, "[]", 1e-6, 100,
+              "detection: for coco_keypoints, how far apart annotators place each keypoint, in "
+              "shares of the square root of the object's area; [] = COCO's, for its 17 points of "
+              "a person"),
+    PM_JSON(pm_detection_eval, keypoint_edges,
+            "detection: lines that predict draws between keypoints, a list of pairs [from, to] "
+            "of their numbers from 0; null = COCO's for 17 keypoints, else none"),
     PM_BOOL(pm_detection_eval, skip_unlabeled, false,
             "detection: if a record lists absent classes (image/neg_category_ids), drop detections "
             "of classes that it neither lists nor annotates"),
@@ -368,12 +376,9 @@ static int read_sets(const struct pm_config *c, const struct pm_strings *names, 
             k++;
         if (k == PM_COUNT(known))
             return pm_fail(PM_ECONFIG, "%s: \"%s\" is none of coco, voc, weighted_voc, "
-                           "open_images, open_images_challenge, coco_masks, voc_masks",
+                           "open_images, open_images_challenge, coco_masks, voc_masks, "
+                           "coco_keypoints",
                            pm_detection_place(c, "eval.metrics"), names->v[i]);
-        if (known[k].set == PM_BOX_COCO_KEYPOINTS)
-            return pm_fail(PM_ECONFIG, "%s: %s needs a net that predicts keypoints, which no net "
-                           "does yet: remove it", pm_detection_place(c, "eval.metrics"),
-                           names->v[i]);
         *out |= (unsigned)known[k].set;
     }
     if (!*out)
@@ -396,6 +401,7 @@ static int read_eval(const struct pm_config *c, struct pm_task *t)
     t->recall[0] = (double)e.recall_range.v[0];
     t->recall[1] = (double)e.recall_range.v[1];
     t->skip_unlabeled = e.skip_unlabeled;
+    PM_TRY(pm_detection_read_points(c, &e, t));
     least = e.score_threshold;
     t->score_threshold = PM_DETECTION_SCORE;
     t->best_threshold = cJSON_IsString(least) && strcmp(least->valuestring, "best") == 0;

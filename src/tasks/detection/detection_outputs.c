@@ -9,7 +9,7 @@ struct nodes {
     struct pm_detection_heads h;
     struct pm_node *boxes, *scores; /* before suppression */
     struct pm_node *kept;           /* the detections */
-    struct pm_node *masks;          /* of these; NULL: the net predicts none */
+    struct pm_detection_shapes shapes; /* of these */
     struct pm_node *proposals;      /* of two stages: the layer suppress of the first */
     struct pm_detection_second second;
 };
@@ -76,9 +76,15 @@ static void add_exported(struct pm_net *net, struct pm_outputs *out, const struc
         add_export(net, out,
                    pm_net_add(net, "num_detections", n->kept->out[PM_OUT_COUNT], "to_float"));
     }
-    if (n->masks)
-        pm_outputs_add(net, out, n->masks, t->export.masks == PM_DETECTION_MASKS_PASTED
-                                               ? PM_PLACES_MASKS : PM_PLACES_NONE);
+    if (n->shapes.masks)
+        pm_outputs_add(net, out, n->shapes.masks,
+                       t->export.masks == PM_DETECTION_MASKS_PASTED ? PM_PLACES_MASKS
+                                                                    : PM_PLACES_NONE);
+    if (n->shapes.keypoints)
+        pm_outputs_add(net, out, n->shapes.keypoints, PM_PLACES_POINTS);
+    if (n->shapes.keypoints && t->point_scores)
+        add_export(net, out, pm_net_add(net, "detection_keypoint_scores",
+                                        n->shapes.keypoints->out[1], "reshape shape=[0,0,0]"));
     pm_outputs_add(net, out, n->boxes, PM_PLACES_BOXES);
     add_export(net, out, n->scores);
     if (t->stages == 2)
@@ -92,6 +98,18 @@ static void add_stages(struct pm_net *net, const struct nodes *n, struct pm_outp
     pm_outputs_add(net, out, n->proposals->out[PM_OUT_COUNT], PM_PLACES_NONE);
     pm_outputs_add(net, out, n->boxes, PM_PLACES_NONE);
     pm_outputs_add(net, out, n->scores, PM_PLACES_NONE);
+}
+
+/* Adds masks and keypoints, in the order of the outputs of EVAL and PREDICT. */
+static void add_shapes(struct pm_net *net, const struct pm_task *t,
+                       const struct pm_detection_shapes *s, struct pm_outputs *out)
+{
+    if (s->masks)
+        pm_outputs_add(net, out, s->masks, PM_PLACES_NONE);
+    if (s->keypoints)
+        pm_outputs_add(net, out, s->keypoints, PM_PLACES_NONE);
+    if (s->keypoints && t->point_scores)
+        pm_outputs_add(net, out, s->keypoints->out[1], PM_PLACES_NONE);
 }
 
 static void one_stage(struct pm_net *net, const struct pm_task *t, struct nodes *n)
@@ -110,8 +128,8 @@ static struct pm_node *two_stages(struct pm_net *net, const struct pm_net_maker 
     n->proposals = pm_detection_propose(net, &n->h, t, false, windows);
     if (net->error)
         return NULL;
-    regions = (struct pm_regions){ n->proposals->out[PM_OUT_BOXES],
-                                   n->proposals->out[PM_OUT_COUNT] };
+    regions = (struct pm_regions){ .boxes = n->proposals->out[PM_OUT_BOXES],
+                                   .count = n->proposals->out[PM_OUT_COUNT] };
     pm_detection_build_second(net, maker, t, &regions, &n->second);
     n->boxes = pm_detection_second_boxes(net, "raw_detection_boxes", t, &n->second, &regions);
     n->scores = pm_detection_second_scores(net, "raw_detection_scores", t, &n->second, &regions);
@@ -141,8 +159,8 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         n.kept = pm_detection_suppress(net, "detection_boxes", &t->post, n.boxes, n.scores,
                                        windows, count);
     PM_TRY(net->error);
-    if (n.kept && t->mask_height > 0)
-        n.masks = pm_detection_masks(net, "detection_masks", maker, t, n.kept);
+    if (n.kept)
+        pm_detection_shapes(net, maker, t, n.kept, &n.shapes);
     PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
         add_exported(net, out, t, &n);
@@ -152,8 +170,7 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
         pm_outputs_add(net, out, n.kept->out[k], PM_PLACES_NONE);
     if (use == PM_USE_EVAL && t->stages == 2)
         add_stages(net, &n, out);
-    if (n.masks)
-        pm_outputs_add(net, out, n.masks, PM_PLACES_NONE);
+    add_shapes(net, t, &n.shapes, out);
     if (use == PM_USE_EVAL)
         add_losses(net, &n, t, images->out_shape);
     err = net->error;

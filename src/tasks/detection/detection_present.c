@@ -2,7 +2,7 @@
  * pictures for TensorBoard. */
 #include "data/coco_mask.h"
 #include "tasks/class_detail.h"
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <cjson/cJSON.h>
 #include <pumice/draw.h>
@@ -43,6 +43,8 @@ static void add_json(const struct pm_task *t, const struct pm_detection_found *f
             cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * d->box.v[k]) / 100));
         if (d->mask)
             add_mask(d->mask, row);
+        if (d->points)
+            pm_detection_points_json(t, d, f->point_scores ? f->point_scores[i] : NULL, row);
         cJSON_AddItemToArray(list, row);
     }
 }
@@ -56,7 +58,7 @@ static void draw_mask(const struct pm_runs *mask, struct pm_color color, struct 
     pm_free(pixels);
 }
 
-/* Draws the boxes, and masks, with a score above the threshold. */
+/* Draws the boxes, masks and keypoints with a score above the threshold. */
 static void draw(const struct pm_task *t, const struct pm_detection_found *f,
                  const struct pm_image8 *picture, struct pm_image8 *out)
 {
@@ -76,8 +78,8 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
         snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, d->label, number),
                  100 * d->score);
         boxes[n].text = text[n];
-        /* With masks each object has a colour, so that neighbours of one class differ. */
-        boxes[n].color = pm_draw_color(d->mask ? n : (size_t)d->label);
+        /* With masks or keypoints each object has a colour, so neighbours of one class differ. */
+        boxes[n].color = pm_draw_color(d->mask || d->points ? n : (size_t)d->label);
         shown[n++] = d;
     }
     pm_draw_canvas(picture, 600, out);
@@ -85,6 +87,10 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
         if (shown[k]->mask)
             draw_mask(shown[k]->mask, boxes[k].color, out);
     pm_draw_boxes(out, boxes, n);
+    for (size_t k = n; k-- > 0;)
+        if (shown[k]->points)
+            pm_detection_draw_points(t, shown[k], picture->height, picture->width, boxes[k].color,
+                                     out);
     pm_free(boxes);
     pm_free(text);
     pm_free(shown);

@@ -4,7 +4,7 @@
  * input, else clipped. Anchors are matched here, in the loader's threads.
  * data.merge_multiple_label_boxes merges the boxes that are equal in the input, before the largest
  * are chosen, as TensorFlow's Object Detection API. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 #include "tasks/record.h"
 
 #include <pumice/trace.h>
@@ -43,6 +43,17 @@ static int after_truths(const struct pm_task *t)
     return pm_detection_has_normalizer(t) ? PM_FIELD_NORMALIZER + 1 : PM_FIELD_NORMALIZER;
 }
 
+/* Index of the field truth_keypoints of training, if it exists, and of the field after it. */
+static int after_masks(const struct pm_task *t)
+{
+    return after_truths(t) + (t->data.instance_masks ? 2 : 0);
+}
+
+static int after_points(const struct pm_task *t)
+{
+    return after_masks(t) + (t->data.num_keypoints > 0);
+}
+
 static void add_window(const struct pm_task *t, struct pm_field_list *out)
 {
     if (t->pads)
@@ -55,9 +66,9 @@ static void write_window(const struct pm_sampler *sampler, const struct pm_place
                          struct pm_frame frame, void *const *out)
 {
     const struct pm_task *t = sampler->task;
-    const int masks = sampler->train && t->data.instance_masks ? 2 : 0; /* their fields */
-    const int at = has_truths(t, sampler->train, frame) ? after_truths(t) + masks
-                                                        : PM_FIELD_BOXES;
+    const int at = !has_truths(t, sampler->train, frame) ? PM_FIELD_BOXES
+                   : sampler->train                      ? after_points(t)
+                                                         : after_truths(t);
 
     if (t->pads && sampler->train)
         pm_placed_filled(placed, out[at]);
@@ -93,6 +104,8 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
                                              .values = { 1, 2 } });
     if (train && t->data.instance_masks)
         pm_detection_mask_fields(t, frame, out);
+    if (train && t->data.num_keypoints)
+        pm_detection_points_field(t, out);
     add_window(t, out);
 }
 
@@ -371,8 +384,8 @@ static void write_members(const struct pm_task *t, const struct pm_sample *place
     if (t->data.instance_masks)
         pm_detection_write_masks(t, placed, r->frame, from, n, out[after_truths(t)],
                                  out[after_truths(t) + 1]);
-    if (r->host && placed->points)
-        *r->host = pm_detection_placed_truths(placed, r->frame, from, n);
+    if (t->data.num_keypoints)
+        pm_detection_write_points(t, placed, from, n, out[after_masks(t)]);
 }
 
 static void make_truths(const struct pm_sampler *sampler, const struct pm_sample *placed,
@@ -491,21 +504,48 @@ out:
 
 /* ---- back to the picture ----------------------------------------------------------------- */
 
-int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
-                           const float *boxes, int count, struct pm_box *out)
+/* Brings boxes of the input to 0..1 of the picture. */
+static int boxes_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                      float *boxes, int count)
 {
     const struct pm_task_facts *s = &t->facts;
     const struct pm_image8 picture = { height, width, s->channels, NULL };
     const struct pm_occasion o = { .height = frame.height, .width = frame.width,
                                    .channels = s->channels, .own_size = s->own_sizes,
                                    .where = "prediction" };
-    float *back = pm_malloc(((size_t)count * 4 + 1) * sizeof *back);
     struct pm_placed placed;
     int err = PM_OK;
 
     PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
+    pm_geometry_boxes_back(&placed.geometry, boxes, (size_t)count);
+out:
+    return err;
+}
+
+int pm_detection_points_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                             float *points, int count)
+{
+    float *boxes = pm_malloc(((size_t)count * 4 + 1) * sizeof *boxes); /* without area */
+    int err = PM_OK;
+
+    for (int i = 0; i < 4 * count; i++)
+        boxes[i] = points[i / 4 * 2 + i % 2];
+    PM_TRY(boxes_back(t, frame, height, width, boxes, count));
+    for (int i = 0; i < 2 * count; i++)
+        points[i] = boxes[i / 2 * 4 + i % 2];
+out:
+    pm_free(boxes);
+    return err;
+}
+
+int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                           const float *boxes, int count, struct pm_box *out)
+{
+    float *back = pm_malloc(((size_t)count * 4 + 1) * sizeof *back);
+    int err = PM_OK;
+
     memcpy(back, boxes, (size_t)count * 4 * sizeof *back);
-    pm_geometry_boxes_back(&placed.geometry, back, (size_t)count);
+    PM_TRY(boxes_back(t, frame, height, width, back, count));
     for (int i = 0; i < 4 * count; i++) {
         const double v = fmin(fmax((double)back[i], 0), 1); /* NaN: 0 */
 

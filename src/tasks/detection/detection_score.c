@@ -3,7 +3,7 @@
 #include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/box_report.h"
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 #include "tasks/detection/lost_objects.h"
 #include "tasks/record.h"
 #include "tasks/score_pack.h"
@@ -127,11 +127,14 @@ struct pm_score {
 struct pm_score *pm_detection_score_create(const struct pm_task *t)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
+    double *sigmas = pm_detection_sigmas(t);
 
     m->task = t;
     m->metrics = pm_box_metrics_create(&(struct pm_box_metrics_options){
         .classes = t->facts.num_classes, .recall_lower = t->recall[0],
-        .recall_upper = t->recall[1], .masks = t->mask_height > 0 });
+        .recall_upper = t->recall[1], .masks = t->mask_height > 0,
+        .points = t->points, .sigmas = sigmas });
+    pm_free(sigmas);
     if (t->stages == 2)
         m->lost = pm_lost_objects_create(t->facts.num_classes);
     m->samples = pm_calloc(PM_MAX_SAMPLES, sizeof *m->samples);
@@ -267,6 +270,7 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
     const struct pm_detection_picture of = { batch->frame, truths->height, truths->width, outputs,
                                              PM_USE_EVAL, i };
     struct pm_detection_found found = { 0 };
+    double *points = NULL;
     int count, err = PM_OK;
 
     PM_TRY(pm_detection_read(m->task, &of, &found));
@@ -275,12 +279,14 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
         PM_TRY(add_lost(m, batch, i, outputs, found.list, count));
     for (int k = 0; k < truths->count && truths->runs && m->task->mask_height > 0; k++)
         truths->truth[k].mask = truths->runs[k].count ? &truths->runs[k] : NULL;
+    points = pm_detection_true_points(m->task, batch->host[i]);
     pm_box_metrics_add(m->metrics, &(struct pm_box_picture){
         .record = batch->record[i], .name = truths->name, .file = truths->file,
         .truth = truths->truth, .detection = found.list, .truths = truths->count,
         .detections = count,
         .verified = truths->verified, .verified_count = truths->verified_count });
 out:
+    pm_free(points);
     pm_detection_found_free(&found);
     return err;
 }
@@ -305,9 +311,10 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "detection, %d classes%s%s%s", m->task->facts.num_classes,
+    pm_str_add(&text, "detection, %d classes%s%s, %d keypoints%s", m->task->facts.num_classes,
                m->task->skip_unlabeled ? ", skip_unlabeled" : "",
-               m->task->mask_height > 0 ? ", masks" : "", m->lost ? ", two stages" : "");
+               m->task->mask_height > 0 ? ", masks" : "", m->task->points,
+               m->lost ? ", two stages" : "");
     return text;
 }
 
@@ -415,6 +422,8 @@ int pm_detection_score_write(const struct pm_score *m, const char *folder)
     PM_TRY(write_results(m, folder, "detections.json", PM_BOX_RESULTS_BOXES));
     if (m->task->mask_height > 0)
         PM_TRY(write_results(m, folder, "detections_masks.json", PM_BOX_RESULTS_MASKS));
+    if (m->task->points > 0)
+        PM_TRY(write_results(m, folder, "detections_keypoints.json", PM_BOX_RESULTS_POINTS));
 out:
     return err;
 }

@@ -4,7 +4,7 @@
  * boxes. An evaluation uses all. No gradient passes through proposals.
  *
  * Training proposes no box from a pruned anchor; an evaluation clips the anchors instead. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <cjson/cJSON.h>
 
@@ -39,6 +39,13 @@ static int check_second(const struct pm_task *t, const struct pm_detection_secon
                        "with a background need %dx%d", s->classes->name,
                        pm_shape_text(s->classes->out_shape, text), rows, classes, rows,
                        classes + 1);
+    if (s->keypoints && (s->keypoints->out_shape.rank != 4 ||
+                         s->keypoints->out_shape.dim[0] != rows ||
+                         s->keypoints->out_shape.dim[3] != t->data.num_keypoints))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but heatmaps of %d keypoints "
+                       "(data.num_keypoints) of %d regions need %d x height x width x %d",
+                       s->keypoints->name, pm_shape_text(s->keypoints->out_shape, text),
+                       t->data.num_keypoints, rows, rows, t->data.num_keypoints);
     if (s->masks && (s->masks->out_shape.rank != 4 || s->masks->out_shape.dim[0] != rows ||
                      (s->masks->out_shape.dim[3] != 1 && s->masks->out_shape.dim[3] != classes)))
         return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but masks of %d regions need "
@@ -58,11 +65,13 @@ void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *ma
                                struct pm_detection_second *out)
 {
     struct pm_heads heads = { 0 };
+    struct pm_regions of = *regions;
 
     *out = (struct pm_detection_second){ 0 };
     if (net->error)
         return;
-    const int err = maker->second(maker->ctx, net, regions, &heads);
+    of.keypoints = t->data.num_keypoints;
+    const int err = maker->second(maker->ctx, net, &of, &heads);
 
     if (err < 0 && !net->error)
         net->error = err;
@@ -70,7 +79,8 @@ void pm_detection_build_second(struct pm_net *net, const struct pm_net_maker *ma
         return;
     *out = (struct pm_detection_second){ pm_heads_find(&heads, "box_codes"),
                                          pm_heads_find(&heads, "box_classes"),
-                                         pm_heads_find(&heads, "box_masks") };
+                                         pm_heads_find(&heads, "box_masks"),
+                                         pm_heads_find(&heads, "box_keypoints") };
     net->error = check_second(t, out, regions->boxes->out_shape.dim[0] *
                                           regions->boxes->out_shape.dim[1]);
 }
@@ -86,8 +96,9 @@ static int build_trial(const struct pm_task *t, struct pm_frame frame,
     int err = PM_OK;
 
     PM_TRY(maker->heads(maker->ctx, net, pm_net_input(net, "images", shape, PM_F32), &heads));
-    regions = (struct pm_regions){ pm_net_input(net, "regions", PM_SHAPE3(1, 1, 4), PM_F32),
-                                   pm_net_input(net, "regions_count", PM_SHAPE1(1), PM_I32) };
+    regions = (struct pm_regions){
+        .boxes = pm_net_input(net, "regions", PM_SHAPE3(1, 1, 4), PM_F32),
+        .count = pm_net_input(net, "regions_count", PM_SHAPE1(1), PM_I32) };
     pm_detection_build_second(net, maker, t, &regions, out);
     err = net->error;
 out:
@@ -129,30 +140,38 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
         t->mask_height = second.masks->out_shape.dim[1];
         t->mask_width = second.masks->out_shape.dim[2];
     }
+    if (second.keypoints) {
+        t->points = second.keypoints->out_shape.dim[3];
+        t->point_scores = true;
+    }
     PM_TRY(check_masks(t));
+    PM_TRY(pm_detection_check_points(t));
 out:
     pm_net_destroy(&net);
     return err;
 }
 
-struct pm_node *pm_detection_masks(struct pm_net *net, const char *name,
-                                   const struct pm_net_maker *maker, const struct pm_task *t,
-                                   struct pm_node *kept)
+void pm_detection_shapes(struct pm_net *net, const struct pm_net_maker *maker,
+                         const struct pm_task *t, struct pm_node *kept,
+                         struct pm_detection_shapes *out)
 {
+    struct pm_node *boxes = kept->out[PM_OUT_BOXES], *count = kept->out[PM_OUT_COUNT];
+    const struct pm_regions regions = { .boxes = boxes, .count = count };
     struct pm_detection_second second;
-    struct pm_regions regions;
 
-    if (net->error)
-        return kept;
-    regions = (struct pm_regions){ kept->out[PM_OUT_BOXES], kept->out[PM_OUT_COUNT] };
+    if (net->error || t->stages == 1 || (t->mask_height == 0 && t->points == 0))
+        return;
     net->pass = "detected";
     pm_detection_build_second(net, maker, t, &regions, &second);
     net->pass = NULL;
-    if (net->error)
-        return kept;
-    return pm_net_add_many(net, name,
-                           (struct pm_node *[]){ second.masks, kept->out[PM_OUT_CLASSES],
-                                                 kept->out[PM_OUT_COUNT] }, 3, "class_masks");
+    if (!net->error && second.masks)
+        out->masks = pm_net_add_many(net, "detection_masks",
+                                     (struct pm_node *[]){ second.masks, kept->out[PM_OUT_CLASSES],
+                                                           count }, 3, "class_masks");
+    if (!net->error && second.keypoints)
+        out->keypoints = pm_net_add_many(net, "detection_keypoints",
+                                         (struct pm_node *[]){ second.keypoints, boxes, count }, 3,
+                                         "heatmap_points");
 }
 
 /* ---- losses ------------------------------------------------------------------------------ */
@@ -198,6 +217,20 @@ static void add_mask_loss(struct pm_net *net, const struct pm_task *t, struct pm
                         t->loss.normalize_over == PM_NORMALIZE_CLONE ? "batch" : "image");
 }
 
+/* Adds the loss of the keypoints of sampled proposals. */
+static void add_keypoint_loss(struct pm_net *net, const struct pm_task *t, struct pm_node *sampled,
+                              struct pm_node *heatmaps)
+{
+    struct pm_node *in[] = { heatmaps, sampled->out[SAMPLED_BOXES], sampled->out[SAMPLED_MATCHES],
+                             pm_net_find(net, "truth_keypoints") };
+
+    if (!net->error)
+        pm_net_add_many(net, "keypoint_loss", in, PM_COUNT(in),
+                        "keypoint_loss weight=%.9g normalize_over=%s",
+                        (double)t->second_loss.keypoint_weight,
+                        t->loss.normalize_over == PM_NORMALIZE_CLONE ? "batch" : "image");
+}
+
 /* Adds the layer that finds the true boxes of proposals. draw: it samples them. */
 static struct pm_node *sample(struct pm_net *net, const struct pm_task *t, struct pm_node *kept,
                               bool draw)
@@ -226,11 +259,14 @@ void pm_detection_train_second(struct pm_net *net, const struct pm_detection_hea
     sampled = sample(net, t, kept, !t->miner.on);
     if (net->error)
         return;
-    regions = (struct pm_regions){ sampled->out[SAMPLED_BOXES], sampled->out[SAMPLED_COUNT] };
+    regions = (struct pm_regions){ .boxes = sampled->out[SAMPLED_BOXES],
+                                   .count = sampled->out[SAMPLED_COUNT] };
     pm_detection_build_second(net, maker, t, &regions, &second);
     add_loss(net, t, sampled, &second);
     if (second.masks)
         add_mask_loss(net, t, sampled, second.masks);
+    if (second.keypoints)
+        add_keypoint_loss(net, t, sampled, second.keypoints);
 }
 
 void pm_detection_evaluate_second(struct pm_net *net, const struct pm_task *t,

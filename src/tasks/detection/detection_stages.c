@@ -40,6 +40,8 @@ const struct pm_opt pm_detection_second_loss_opts[] = {
     PM_FLOAT(pm_detection_second_loss, localization_weight, 1, 0, 1e6,
              "weight of the loss of the boxes"),
     PM_FLOAT(pm_detection_second_loss, mask_weight, 1, 0, 1e6, "weight of the loss of the masks"),
+    PM_FLOAT(pm_detection_second_loss, keypoint_weight, 1, 0, 1e6,
+             "weight of the loss of the keypoints"),
     PM_FLOAT(pm_detection_second_loss, logit_scale, 1, 1e-6, 1e6, "divisor of the logits"),
     { 0 },
 };

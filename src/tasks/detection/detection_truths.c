@@ -1,6 +1,5 @@
-/* detection_truths: the true objects of a picture, which stay in host memory. Evaluation keeps
- * every object as the record has it, in pixels of the file. Training keeps the objects of the
- * fields, in pixels of the input, if they have keypoints, which are no fields. */
+/* detection_truths: the true objects of an evaluation's picture, which stay in host memory: every
+ * object as the record has it, in pixels of the file. */
 #include "data/coco_mask.h"
 #include "tasks/detection/detection.h"
 #include "tasks/record.h"
@@ -130,25 +129,4 @@ int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int
 out:
     pm_objects_free(&objects);
     return err;
-}
-
-struct pm_detection_truths *pm_detection_placed_truths(const struct pm_sample *placed,
-                                                       struct pm_frame frame, const size_t *from,
-                                                       size_t count)
-{
-    struct pm_detection_truths *out =
-        start(frame.height, frame.width, count, placed->points);
-    const size_t points = 2 * (size_t)out->points;
-
-    for (size_t n = 0; n < count; n++) {
-        const size_t i = from[n];
-
-        out->truth[n] = (struct pm_box_truth){ .area = (double)NAN,
-                                               .label = placed->labels[i] - 1 };
-        to_pixels(out, placed->boxes + 4 * i, &out->truth[n].box);
-        if (points)
-            points_to_pixels(out, placed->keypoints + points * i, out->keypoints + points * n);
-    }
-    out->count = (int)count;
-    return out;
 }

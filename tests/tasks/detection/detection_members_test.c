@@ -1,7 +1,7 @@
 /* Augmentations move the masks and keypoints of a record together with its boxes. Training finds
- * the masks in its fields and the keypoints in its host data. The host data of evaluation has both
- * unchanged. In these records the mask of an object is its box without the upper left quarter, and
- * its keypoints are the upper right and the lower left corner of the box. */
+ * both in its fields. The host data of evaluation has both unchanged. In these records the mask of
+ * an object is its box without the upper left quarter, and its keypoints are the upper right and
+ * the lower left corner of the box. */
 #include "data/coco_mask.h"
 #include "samples_common.h"
 
@@ -92,21 +92,20 @@ static void evaluation(void **state)
     tear_down(&s);
 }
 
-/* Compares row i of training's fields and host data with an object that was mirrored and then
- * resized. */
+/* Compares row i of training's fields with an object that was mirrored and then resized. */
 static void compare(const struct made *m, int i, int object, bool flip)
 {
-    const struct pm_detection_truths *t = m->truths;
     const int *b = boxes[object];
-    const float *p = t->keypoints + 2 * POINTS * i;
+    const float *p = m->keypoints[i][0];
     const double right = flip ? WIDTH - b[3] : b[3], left = flip ? WIDTH - b[1] : b[1];
 
-    assert_true(fabs((double)p[0] - (double)b[0] * SIDE / HEIGHT) < 1e-4);
-    assert_true(fabs((double)p[1] - right * SIDE / WIDTH) < 1e-4);
+    assert_true(fabs((double)p[0] - (double)b[0] / HEIGHT) < 1e-6);
+    assert_true(fabs((double)p[1] - right / WIDTH) < 1e-6);
     if (object == 1)
-        assert_true(isnan(p[2]));
+        assert_true(isnan(p[2]) && isnan(p[3]));
     else
-        assert_true(fabs((double)p[3] - left * SIDE / WIDTH) < 1e-4);
+        assert_true(fabs((double)p[2] - (double)b[2] / HEIGHT) < 1e-6 &&
+                    fabs((double)p[3] - left / WIDTH) < 1e-6);
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) { /* resized without half-pixel centres, as the picture */
             const int from_y = y * HEIGHT / SIDE, column = x * WIDTH / SIDE;
@@ -132,16 +131,13 @@ static void training(void **state)
         const bool flip = m.images[0] > 0; /* the white half is left */
 
         flips += flip;
-        assert_int_equal(m.truths->count, 2);
-        for (int i = 0; i < 2; i++) {
-            for (int k = 0; k < 4; k++)
-                assert_true(fabs(m.truths->truth[i].box.v[k] - (double)m.boxes[i][k] * SIDE) <
-                            1e-3);
+        assert_null(m.truths);
+        for (int i = 0; i < 2; i++)
             compare(&m, i, i, flip);
-        }
-        for (int i = 0; i < MOST; i++)
+        for (int i = 0; i < MOST; i++) {
             assert_true(m.mask_weights[i] == (i < 2 ? 1 : 0));
-        pm_detection_free_truths(m.truths);
+            assert_true(isnan(m.keypoints[i][0][0]) == (i >= 2));
+        }
     }
     assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
     pm_objects_free(&o);
@@ -171,9 +167,8 @@ static void names_of_the_map(void **state)
         const int *b = boxes[0], y = flip ? b[2] : b[0], x = flip ? WIDTH - b[1] : b[3];
 
         flips += flip;
-        assert_true(fabs((double)m.truths->keypoints[0] - (double)y * SIDE / HEIGHT) < 1e-4);
-        assert_true(fabs((double)m.truths->keypoints[1] - (double)x * SIDE / WIDTH) < 1e-4);
-        pm_detection_free_truths(m.truths);
+        assert_true(fabs((double)m.keypoints[0][0][0] - (double)y / HEIGHT) < 1e-6);
+        assert_true(fabs((double)m.keypoints[0][0][1] - (double)x / WIDTH) < 1e-6);
     }
     assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
     pm_objects_free(&o);
@@ -189,7 +184,7 @@ static bool is_empty(const uint32_t *mask)
     return true;
 }
 
-/* Masks and host data have the rows of the boxes: the largest objects, without those that an
+/* Masks and keypoints have the rows of the boxes: the largest objects, without those that an
  * augmentation drops. */
 static void rows_of_the_fields(void **state)
 {
@@ -203,19 +198,17 @@ static void rows_of_the_fields(void **state)
     (void)state;
     fill(a, false, &o);
     made(&s, true, &o, &m);
-    assert_int_equal(m.truths->count, 1);
-    assert_int_equal(m.truths->truth[0].label, m.classes[0]);
+    assert_true(m.weights[0] == 1 && m.weights[1] == 0);
     compare(&m, 0, 1, false);
     assert_true(m.mask_weights[0] == 1 && m.mask_weights[1] == 0 && is_empty(m.masks[1]));
-    pm_detection_free_truths(m.truths);
+    assert_true(isnan(m.keypoints[1][0][0]));
     o.has &= ~(unsigned)(PM_HAS_MASK | PM_HAS_KEYPOINTS); /* a record without them */
     memset(m.masks, 255, sizeof m.masks);
     made(&s, true, &o, &m);
-    assert_int_equal(m.truths->count, 1);
     for (int i = 0; i < MOST; i++)
-        assert_true(m.mask_weights[i] == 0 && is_empty(m.masks[i]));
-    assert_true(m.weights[0] == 1 && isnan(m.truths->keypoints[0]));
-    pm_detection_free_truths(m.truths);
+        assert_true(m.mask_weights[i] == 0 && is_empty(m.masks[i]) &&
+                    isnan(m.keypoints[i][0][0]));
+    assert_true(m.weights[0] == 1);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
     tear_down(&s);
@@ -241,14 +234,12 @@ static void weights_of_masks(void **state)
     set_weights(&o, 0.25f, 3);
     made(&s, true, &o, &m);
     assert_true(m.mask_weights[0] == 0.25f && m.mask_weights[1] == 3 && m.weights[1] == 1);
-    pm_detection_free_truths(m.truths);
     o.has |= PM_HAS_CROWD;
     o.item[1].is_crowd = true;
     o.item[0].mask = NULL, o.item[0].mask_size = 0; /* an object without a mask */
     made(&s, true, &o, &m);
     assert_true(m.mask_weights[0] == 0 && m.mask_weights[1] == 0 && m.weights[0] == 1);
     assert_true(is_empty(m.masks[0]) && !is_empty(m.masks[1]));
-    pm_detection_free_truths(m.truths);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
     tear_down(&s);
@@ -270,15 +261,14 @@ static void lost_pixels(void **state)
     made(&s, true, &o, &m);
     assert_true(m.mask_weights[0] == 0 && m.mask_weights[1] == 1 && m.weights[0] == 1);
     assert_true(is_empty(m.masks[0]) && !is_empty(m.masks[1]));
-    pm_detection_free_truths(m.truths);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
     tear_down(&s);
 }
 
-/* The fields and their order, with and without the normalizer, in an input whose width is no
- * multiple of 32. */
-static void fields_of_masks(void **state)
+/* The fields of masks and keypoints, and their order, with and without the normalizer, in an input
+ * whose width is no multiple of 32. */
+static void fields_of_members(void **state)
 {
     (void)state;
     for (int clone = 0; clone < 2; clone++) {
@@ -289,16 +279,19 @@ static void fields_of_masks(void **state)
         pm_detection_fields(s.e->task, true, (struct pm_frame){ 40, 65 }, &l);
         const struct pm_field *masks = &l.list[PM_FIELD_NORMALIZER + !clone];
 
-        assert_int_equal(l.count, PM_FIELD_NORMALIZER + !clone + 2);
+        assert_int_equal(l.count, PM_FIELD_NORMALIZER + !clone + 3);
         assert_string_equal(masks[0].name, "truth_masks");
         assert_string_equal(masks[1].name, "truth_mask_weights");
         assert_true(masks[0].type == PM_U32 &&
                     pm_shape_equal(masks[0].shape, PM_SHAPE3(MOST, 40, 3)));
         assert_true(masks[1].type == PM_F32 && pm_shape_equal(masks[1].shape, PM_SHAPE1(MOST)));
+        assert_string_equal(masks[2].name, "truth_keypoints");
+        assert_true(masks[2].type == PM_F32 &&
+                    pm_shape_equal(masks[2].shape, PM_SHAPE3(MOST, POINTS, 2)));
         l.count = 0;
         pm_detection_fields(s.e->task, false, (struct pm_frame){ 40, 65 }, &l);
         for (int i = 0; i < l.count; i++)
-            assert_null(strstr(l.list[i].name, "mask"));
+            assert_true(!strstr(l.list[i].name, "mask") && !strstr(l.list[i].name, "keypoints"));
         pm_free(l.list);
         tear_down(&s);
     }
@@ -314,7 +307,8 @@ static void made_without_normalizer(void **state)
     struct pm_sampler sampler = { s.e->task, true, s.e->task_row };
     struct pm_objects o;
     static struct made m;
-    void *out[] = { m.images, m.boxes, m.classes, m.weights, m.matches, m.masks, m.mask_weights };
+    void *out[] = { m.images,  m.boxes, m.classes,      m.weights,
+                    m.matches, m.masks, m.mask_weights, m.keypoints };
     uint8_t *data = NULL;
     size_t size = 0;
     void *host = NULL;
@@ -325,12 +319,11 @@ static void made_without_normalizer(void **state)
     assert_int_equal(s.e->task_row->make(&sampler, &(struct pm_loader_record){
         .bytes = data, .size = size, .where = "r", .frame = { SIDE, SIDE }, .host = &host }, out),
         PM_OK);
-    m.truths = host;
+    assert_null(host);
     for (int i = 0; i < 2; i++) {
         compare(&m, i, i, false);
         assert_true(m.mask_weights[i] == 1);
     }
-    pm_detection_free_truths(host);
     pm_free(data);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
@@ -403,8 +396,8 @@ static void refusals(void **state)
     tear_down(&other);
     assert_int_equal(open_setup(CONFIG("}, \"eval\": {\"metrics\": [\"coco_keypoints\"]}}"), "",
                                 &other), PM_ECONFIG);
-    assert_contains(pm_error_text(), "eval.metrics: coco_keypoints needs a net that predicts "
-                                     "keypoints");
+    assert_contains(pm_error_text(), "eval.metrics: the net predicts no keypoints: remove "
+                                     "coco_keypoints");
     tear_down(&other);
     pm_arena_destroy(&a);
 }
@@ -498,7 +491,7 @@ int main(void)
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
         cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(names_of_the_map),
         cmocka_unit_test(weights_of_masks), cmocka_unit_test(lost_pixels),
-        cmocka_unit_test(fields_of_masks), cmocka_unit_test(made_without_normalizer),
+        cmocka_unit_test(fields_of_members), cmocka_unit_test(made_without_normalizer),
         cmocka_unit_test(not_wanted),
         cmocka_unit_test(refusals), cmocka_unit_test(too_large),
         cmocka_unit_test(many_objects),

@@ -11,6 +11,7 @@ struct made {
     float targets[MOST][CLASSES]; /* instead of classes, if the field has floats */
     uint32_t masks[MOST][SIDE];   /* with data.instance_masks: a word for each row of pixels */
     float mask_weights[MOST];
+    float keypoints[MOST][2][2];  /* with data.num_keypoints=2 */
     struct pm_detection_truths *truths;
 };
 
@@ -20,8 +21,9 @@ static inline int make_step(const struct setup *s, bool train, const struct pm_o
     const struct pm_task_row *row = s->e->task_row;
     struct pm_sampler sampler = { s->e->task, train, row };
     const bool soft = s->e->train_fields.list[PM_FIELD_CLASSES].type == PM_F32;
+    /* The keypoints are the last field, after the masks if the data has these. */
     void *out[] = { m->images, m->boxes, soft ? (void *)m->targets : m->classes, m->weights,
-                    m->matches, &m->normalizer, m->masks, m->mask_weights };
+                    m->matches, &m->normalizer, m->masks, m->mask_weights, m->keypoints };
     uint8_t *data = NULL;
     size_t size = 0;
     void *host = NULL;

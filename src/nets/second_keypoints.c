@@ -1,0 +1,31 @@
+/* second_keypoints: the head of Mask R-CNN that predicts an object's keypoints, from the features
+ * of its region: convolutions, a transposed convolution that doubles the size and has a channel for
+ * each keypoint, and a bilinear resize to the size of the heatmaps. Names and defaults are those of
+ * the keypoint head of TensorFlow's Object Detection API. The last convolution has neither batch
+ * norm nor an activation, because its values are the logits of a softmax over places. */
+#include "nets/second_stage.h"
+
+void pm_second_stage_keypoints(struct pm_second_stage *s, const struct pm_second_predictor *p,
+                               struct pm_node *x)
+{
+    struct pm_net *net = s->ssd.net;
+
+    if (s->regions->keypoints == 0 && !net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.predict_keypoints: "
+                             "true, but objects have no keypoints: set data.num_keypoints to their "
+                             "number");
+    if (net->error)
+        return;
+    for (int i = 0; i < p->keypoint_prediction_num_conv_layers; i++)
+        x = pm_unit_build(&s->ssd, &p->conv, &(struct pm_unit){
+            .name = pm_arena_printf(net->arena, PM_SECOND_SCOPE "conv_%d", i + 1),
+            .filters = p->keypoint_prediction_conv_depth, .kernel = 3 }, x);
+    x = pm_net_add(net, PM_SECOND_SCOPE "deconv1", x,
+                   "conv2d_transpose filters=%d kernel=2 stride=2 weights_init=%s regularize=%s",
+                   s->regions->keypoints, p->conv.initializer,
+                   p->conv.regularize ? "true" : "false");
+    x = pm_net_add(net, PM_SECOND_SCOPE "upsample", x,
+                   "resize size=[%d,%d] method=bilinear coordinates=align_corners",
+                   p->keypoint_heatmap_height, p->keypoint_heatmap_width);
+    pm_heads_add(net, s->heads, "box_keypoints", x);
+}

@@ -1,0 +1,55 @@
+/* detection_points: the keypoints of objects in training, evaluation and prediction. K is
+ * data.num_keypoints; a net predicts all K of them (task->points) or none. Points are y, x. */
+#ifndef PM_DETECTION_POINTS_H
+#define PM_DETECTION_POINTS_H
+
+#include "tasks/detection/detection.h"
+
+#include <pumice/draw.h>
+
+/* Training pictures so far, of a net that predicts keypoints. */
+struct pm_detection_seen {
+    atomic_uint_least64_t pictures, labelled; /* labelled: those with a labelled keypoint */
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* Checks and sets t->sigmas and t->edges. t->data is set. PM_ECONFIG. */
+int pm_detection_read_points(const struct pm_config *c, const struct pm_detection_eval *e,
+                             struct pm_task *t);
+/* Checks that metrics of keypoints are possible, once t->points is known. PM_ECONFIG. */
+int pm_detection_check_points(const struct pm_task *t);
+/* Whether objects of the class have keypoints: those whose entry of the label map names some, or,
+ * if the label map names none at all, those of all classes. */
+bool pm_detection_has_points(const struct pm_task *t, int label);
+/* Returns pm_box_metrics_options.sigmas, [classes][points]. The caller frees it. */
+double *pm_detection_sigmas(const struct pm_task *t);
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* Adds the field truth_keypoints. */
+void pm_detection_points_field(const struct pm_task *t, struct pm_field_list *out);
+/* Writes the field: the keypoints of the objects from[count] of a placed training sample, in this
+ * order, then NAN. Warns once if no keypoint is labelled in the first pictures of the training. */
+void pm_detection_write_points(const struct pm_task *t, const struct pm_sample *placed,
+                               const size_t *from, size_t count, float *out);
+
+/* ---- evaluation and prediction --------------------------------------------------------------- */
+
+/* Sets the keypoints of the detections found->list, whose rows in the outputs are row[count].
+ * PM_EDATA as pm_detection_to_pixels. */
+int pm_detection_find_points(const struct pm_task *t, const struct pm_detection_picture *p,
+                             const int *row, struct pm_detection_found *found);
+/* Returns the true keypoints of an evaluation's picture, [count][points][2], and sets
+ * pm_box_truth.points. NULL: the net predicts none. The caller frees it. */
+double *pm_detection_true_points(const struct pm_task *t, struct pm_detection_truths *truths);
+/* Adds the member keypoints of a detection: [[y, x, score], ...] in pixels of the picture, without
+ * scores if there are none. */
+void pm_detection_points_json(const struct pm_task *t, const struct pm_box_detection *d,
+                              const float *scores, struct cJSON *row);
+/* Draws the keypoints of a detection in a picture of height x width pixels, and the lines between
+ * them. */
+void pm_detection_draw_points(const struct pm_task *t, const struct pm_box_detection *d, int height,
+                              int width, struct pm_color color, struct pm_image8 *out);
+
+#endif
