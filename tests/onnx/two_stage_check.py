@@ -1,9 +1,9 @@
 """Checks that onnxruntime finds the boxes that `pumice predict` finds with detectors of two stages:
-Faster R-CNN with boxes by class and with shared boxes, Mask R-CNN, and R-FCN. Each is trained for
-a few steps and exported with pixels as input. Pictures are given one at a time and three together,
-some without a detection, some or all without a proposal. With resizers that pad, pictures of other
-shapes are given to the model, which resizes and pads them itself. Masks are compared in boxes and
-pasted into the picture.
+Faster R-CNN with boxes by class and with shared boxes, Mask R-CNN, Keypoint R-CNN, and R-FCN. Each
+is trained for a few steps and exported with pixels as input. Pictures are given one at a time and
+three together, some without a detection, some or all without a proposal. With resizers that pad,
+pictures of other shapes are given to the model, which resizes and pads them itself. Masks are
+compared in boxes and pasted into the picture.
 
     python3 tests/onnx/two_stage_check.py PUMICE FOLDER
 
@@ -20,6 +20,7 @@ import packages  # noqa: E402
 import pasting  # noqa: E402
 from checks import check, pumice  # noqa: E402
 from detectors import OUTPUTS, PIXELS, SCORE, compare, open_model, run_model  # noqa: E402
+from keypoints import check_keypoints, check_keypoint_outputs  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 SIDE, CLASSES, PROPOSALS, DETECTIONS = 96, 4, 40, 60
@@ -47,6 +48,13 @@ NETS = [
     ("Mask R-CNN", [PREDICTOR + '{"predict_instance_masks":true,"mask_prediction_conv_depth":8,'
                                 '"mask_height":11,"mask_width":13}', "data.instance_masks=true"],
      True),
+    # The weights are not small, so the largest value of many heatmaps exceeds the others clearly.
+    ("Keypoint R-CNN", [PREDICTOR + '{"predict_keypoints":true,'
+                                    '"keypoint_prediction_num_conv_layers":2,'
+                                    '"keypoint_prediction_conv_depth":16,'
+                                    '"keypoint_heatmap_height":17,"keypoint_heatmap_width":19,'
+                                    '"conv_hyperparams":{"initializer":"truncated(0.3)"}}',
+                        "data.num_keypoints=3"], True),
     ("R-FCN", [PREDICTOR + '{"type":"rfcn","depth":16}'], True),
 ]
 # Resizers that pad; each with the shapes of pictures that fit into the input.
@@ -77,6 +85,8 @@ class Detector:
         self.folder, self.name, self.by_class = folder, name, by_class
         self.masks = any("masks" in m for m in more)
         self.pixels = self.pasted = 0  # of masks, compared so far
+        self.keypoints = any("keypoints" in m for m in more)
+        self.points = 0  # keypoints, compared so far
         self.config = os.path.join(folder, "net.json")
         self.more = [f"data.folder={folder}/data", f"run.folder={folder}/{name}", *more]
         pumice("train", self.config, *self.more, proposals())
@@ -135,6 +145,10 @@ def check_outputs(what, detector, model, pixels):
             c = int(count[i])
             check((masks[i, :c] > 0).all() and (masks[i, :c] < 1).all()
                   and not masks[i, c:].any(), f"{what}: picture {i}: masks")
+    if detector.keypoints:
+        points, values = run_model(model, pixels, ["detection_keypoints",
+                                                   "detection_keypoint_scores"])
+        check_keypoint_outputs(what, count, boxes, points, values)
     return [int(p) for p in number]
 
 
@@ -251,6 +265,8 @@ def check_detections(what, detector, models, pixels, want):
         other_boxes, in_picture = run_model(pasting, pixels, ["detection_boxes", "detection_masks"])
         check((boxes == other_boxes).all(), f"{what}: boxes depend on export.masks")
         detector.pasted += check_pasted(what, boxes, masks[0], in_picture, pixels.shape[1:3])
+    points = detector.keypoints and run_model(model, pixels, ["detection_keypoints",
+                                                              "detection_keypoint_scores"])
     worst, shape = 0, pixels.shape[1:3]
     for i, found in enumerate(want):
         n, name = int(count[i]), f"{what}, picture {i}"
@@ -258,6 +274,9 @@ def check_detections(what, detector, models, pixels, want):
         if detector.masks:
             detector.pixels += check_masks(name, found, shape, boxes[i, :n], scores[i, :n],
                                            masks[0][i, :n], in_picture[i])
+        if detector.keypoints:
+            detector.points += check_keypoints(name, found, shape, boxes[i, :n], scores[i, :n],
+                                               points[0][i, :n], points[1][i, :n])
     return worst, int(count.sum())
 
 
@@ -350,6 +369,9 @@ def check_net(folder, files, name, more, by_class):
               f"pasted masks, {given} of given masks", flush=True)
         check(min(detector.pixels, detector.pasted, given) > 10000,
               f"{name}: too few pixels of masks")
+    if detector.keypoints:
+        print(f"{name}: {detector.points} keypoints are the same", flush=True)
+        check(detector.points > 500, f"{name}: too few keypoints")
 
 
 def main():
