@@ -62,6 +62,9 @@ struct pm_net {
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale. A net that builds a pyramid of several scales builds only this scale. */
     struct pm_eval_scale eval_scale;
+    /* Set during a builder's call: keypoints that a detector with anchors codes together with each
+     * box, so a box has 4 + 2 * coded_keypoints codes. */
+    int coded_keypoints;
     int holders; /* number of holders besides the first owner */
 };
 

@@ -239,6 +239,8 @@ struct pm_task_row {
      * task may build another net with it. NULL: there are none. */
     int (*settle)(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
                   const struct pm_net_maker *maker);
+    /* Returns pm_net.coded_keypoints for the nets of this task. NULL: 0. */
+    int (*coded_keypoints)(const struct pm_task *t);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

@@ -11,6 +11,8 @@
 #include "jobs/export_try.h"
 #include "jobs/export_try_masks.h"
 
+#include "layers/anchors.h"
+
 #include <pumice/import.h>
 #include <pumice/plan.h>
 #include <pumice/rng.h>
@@ -82,7 +84,8 @@ struct trial {
 static bool is_cut(const struct pm_node *n)
 {
     static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops",
-                                         "class_masks", "heatmap_points" };
+                                         "class_masks", "heatmap_points",
+                                         "decode_keypoints" };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(n->layer->name, names[i]) == 0)
@@ -94,6 +97,13 @@ static bool is_cut(const struct pm_node *n)
 static const struct pm_node *layer_of(const struct pm_node *n)
 {
     return n->output ? n->in[0] : n;
+}
+
+/* Anchors, also clipped ones, follow from the size of the pictures alone: they are constants of the
+ * model. */
+static bool is_constant(const struct pm_node *n)
+{
+    return pm_is_anchors(n) || (n->inputs == 1 && is_constant(n->in[0]));
 }
 
 /* Lists the values to compare for this output: those that lead to it, and to the masks of
@@ -113,7 +123,8 @@ static void list_values(struct trial *t, struct pm_node *output)
 
         for (int k = 0; needed[i] && k < n->inputs; k++) {
             needed[n->in[k]->index] = true;
-            if (cut && n->in[k]->out_type == PM_F32 && !is_cut(layer_of(n->in[k])))
+            if (cut && n->in[k]->out_type == PM_F32 && !is_cut(layer_of(n->in[k])) &&
+                !is_constant(n->in[k]))
                 add_known(&t->compared, n->in[k]);
         }
         for (int k = 0; cut && k < n->outputs; k++)

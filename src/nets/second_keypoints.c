@@ -2,12 +2,29 @@
  * of its region: convolutions, a transposed convolution that doubles the size and has a channel for
  * each keypoint, and a bilinear resize to the size of the heatmaps. Names and defaults are those of
  * the keypoint head of TensorFlow's Object Detection API. The last convolution has neither batch
- * norm nor an activation, because its values are the logits of a softmax over places. */
+ * norm nor an activation, because its values are the logits of a softmax over places.
+ *
+ * If conv_hyperparams has no initializer, the weights are those of He et al. 2015, as in
+ * torchvision. With truncated(0.01), the mask head's default, the values of so many convolutions in
+ * a row become too small to learn: by a factor of 0.5 in each of 512 channels. */
 #include "nets/second_stage.h"
+
+#include <cjson/cJSON.h>
+
+static struct pm_hyperparams hyperparams_of(const struct pm_second_predictor *p)
+{
+    const cJSON *given = cJSON_GetObjectItemCaseSensitive(p->conv_hyperparams, "initializer");
+    struct pm_hyperparams h = p->conv;
+
+    if (!given || cJSON_IsNull(given))
+        h.initializer = "variance_scaling(2)";
+    return h;
+}
 
 void pm_second_stage_keypoints(struct pm_second_stage *s, const struct pm_second_predictor *p,
                                struct pm_node *x)
 {
+    const struct pm_hyperparams h = hyperparams_of(p);
     struct pm_net *net = s->ssd.net;
 
     if (s->regions->keypoints == 0 && !net->error)
@@ -17,13 +34,12 @@ void pm_second_stage_keypoints(struct pm_second_stage *s, const struct pm_second
     if (net->error)
         return;
     for (int i = 0; i < p->keypoint_prediction_num_conv_layers; i++)
-        x = pm_unit_build(&s->ssd, &p->conv, &(struct pm_unit){
+        x = pm_unit_build(&s->ssd, &h, &(struct pm_unit){
             .name = pm_arena_printf(net->arena, PM_SECOND_SCOPE "conv_%d", i + 1),
             .filters = p->keypoint_prediction_conv_depth, .kernel = 3 }, x);
     x = pm_net_add(net, PM_SECOND_SCOPE "deconv1", x,
                    "conv2d_transpose filters=%d kernel=2 stride=2 weights_init=%s regularize=%s",
-                   s->regions->keypoints, p->conv.initializer,
-                   p->conv.regularize ? "true" : "false");
+                   s->regions->keypoints, h.initializer, h.regularize ? "true" : "false");
     x = pm_net_add(net, PM_SECOND_SCOPE "upsample", x,
                    "resize size=[%d,%d] method=bilinear coordinates=align_corners",
                    p->keypoint_heatmap_height, p->keypoint_heatmap_width);

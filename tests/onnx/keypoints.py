@@ -6,8 +6,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from checks import check  # noqa: E402
 from detectors import PIXELS, SCORE  # noqa: E402
 
-# A softmax moves by at most a quarter of the difference of two logits. Exported values may differ by
-# 1e-4 of the largest (export_check.py): for logits of up to 20 that is 2 * 20 * 1e-4 / 4.
+# A softmax moves by at most a quarter of the difference of two logits. Exported values may differ
+# by 1e-4 of the largest (export_check.py): for logits of up to 20 that is 2 * 20 * 1e-4 / 4.
 POINT_SCORE = 1e-3
 
 

@@ -1,5 +1,5 @@
 /* detection: boxes with classes: the row of the task. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 #include "tasks/record.h"
 
 /* Appends "3 classes, 1917 anchors". */
@@ -48,6 +48,7 @@ const struct pm_task_row pm_task_detection = {
     .free_host = pm_detection_free_truths,
     .picture = picture,
     .settle = pm_detection_settle,
+    .coded_keypoints = pm_detection_coded_points,
     .find_heads = pm_detection_find_heads,
     .check_heads = pm_detection_check_heads,
     .add_loss = pm_detection_add_loss,

@@ -22,14 +22,13 @@
 enum pm_coder_type {
     PM_CODER_TYPE_AUTO, PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
     PM_CODER_TYPE_CORNERS,
-    PM_CODER_TYPE_KEYPOINT, /* refused: its 4 + 2 * num_keypoints codes need a net that predicts
-                             * keypoints */
+    PM_CODER_TYPE_KEYPOINT, /* 4 + 2 * num_keypoints codes; the first 4 as FASTER_RCNN */
 };
 struct pm_detection_coder {
     int type;           /* enum pm_coder_type; after opening never AUTO */
     float y_scale, x_scale, height_scale, width_scale, length_scale;
     float stddev;       /* after opening never NAN */
-    int num_keypoints;
+    int num_keypoints;  /* after opening data.num_keypoints with KEYPOINT */
 };
 /* model.post_processing */
 enum pm_score_converter {
@@ -426,6 +425,7 @@ struct pm_detection_heads {
     int levels;
     struct pm_node *boxes[PM_DETECTION_LEVELS], *classes[PM_DETECTION_LEVELS], *anchors;
     bool background;     /* column 0 of the classes is the background */
+    struct pm_node *points; /* set by pm_detection_split_codes */
 };
 /* detection_heads.c */
 void pm_detection_find_heads(struct pm_net *net, struct pm_heads *heads);
@@ -486,12 +486,12 @@ struct pm_detection_shapes {
     struct pm_node *masks;     /* [n, h, w, D] as probabilities; NULL: none */
     struct pm_node *keypoints; /* [n, D, K, 2]: y, x in 0..1 of the input; NULL: none */
 };
-/* Builds the second stage again over the detections of `kept`, if it predicts masks or keypoints,
- * and adds the layers detection_masks and detection_keypoints. Scores [n, D, K] of the keypoints
- * are the second output of that layer. */
+/* Adds the layers detection_masks and detection_keypoints for the detections of `kept`, if the net
+ * predicts these. For masks or keypoints of a second stage, builds it again over the detections;
+ * scores [n, D, K] of its keypoints are the second output of their layer. */
 void pm_detection_shapes(struct pm_net *net, const struct pm_net_maker *maker,
-                         const struct pm_task *t, struct pm_node *kept,
-                         struct pm_detection_shapes *out);
+                         const struct pm_task *t, const struct pm_detection_heads *h,
+                         struct pm_node *kept, struct pm_detection_shapes *out);
 /* Adds the sampled proposals, the second stage over them, and its loss layers. */
 void pm_detection_train_second(struct pm_net *net, const struct pm_detection_heads *h,
                                const struct pm_net_maker *maker, const struct pm_task *t);

@@ -11,20 +11,23 @@ const struct pm_opt pm_detection_coder_opts[] = {
             "faster_rcnn = centre and logarithms of the sides, relative to the anchor's sides; "
             "mean_stddev = distances of the corners; square = centre and one side; corners = "
             "distances of the corners relative to the anchor's sides, as in keras-retinanet; "
-            "keypoint needs a net that predicts keypoints, which this version does not have; auto "
-            "= corners for retinanet_50 and retinanet_101, faster_rcnn for other nets and lists "
-            "of layers"),
+            "keypoint = as faster_rcnn, and y and x of data.num_keypoints keypoints relative to "
+            "the anchor's centre and sides (nets with one stage); auto = corners for retinanet_50 "
+            "and retinanet_101, faster_rcnn for other nets and lists of layers"),
     PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
-             "faster_rcnn, square: factor of the centre's y"),
+             "faster_rcnn, keypoint, square: factor of y of the centre and of keypoints"),
     PM_FLOAT(pm_detection_coder, x_scale, 10, 1e-6, 1e6,
-             "faster_rcnn, square: factor of the centre's x"),
-    PM_FLOAT(pm_detection_coder, height_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the height"),
-    PM_FLOAT(pm_detection_coder, width_scale, 5, 1e-6, 1e6, "faster_rcnn: factor of the width"),
+             "faster_rcnn, keypoint, square: factor of x of the centre and of keypoints"),
+    PM_FLOAT(pm_detection_coder, height_scale, 5, 1e-6, 1e6,
+             "faster_rcnn, keypoint: factor of the height"),
+    PM_FLOAT(pm_detection_coder, width_scale, 5, 1e-6, 1e6,
+             "faster_rcnn, keypoint: factor of the width"),
     PM_FLOAT(pm_detection_coder, length_scale, 5, 1e-6, 1e6, "square: factor of the side"),
     PM_FLOAT(pm_detection_coder, stddev, NAN, 1e-6, 1e6,
              "mean_stddev, corners: divisor of the corners' distances; null = 0.01 for "
              "mean_stddev, 0.2 for corners"),
-    PM_INT(pm_detection_coder, num_keypoints, 0, 0, 1000, "keypoint: number of keypoints"),
+    PM_INT(pm_detection_coder, num_keypoints, 0, 0, 1000,
+           "keypoint: number of keypoints; 0 = data.num_keypoints, which it must equal"),
     { 0 },
 };
 
@@ -36,10 +39,6 @@ int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *objec
     int err = PM_OK;
 
     PM_TRY(pm_detection_read_object(c, "model.box_coder", object, pm_detection_coder_opts, out));
-    if (out->type == PM_CODER_TYPE_KEYPOINT)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.type: keypoint codes boxes together with their keypoints, "
-                       "and no net of this version predicts keypoints: use faster_rcnn, which "
-                       "codes the box alike", pm_detection_place(c, "model.box_coder")));
     if (out->type == PM_CODER_TYPE_AUTO) {
         if (own)
             PM_TRY(pm_opts_parse_text(pm_detection_coder_opts, own, &named, c->arena,
@@ -64,9 +63,10 @@ static cJSON *numbers(const float *v, int count)
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
 {
     const struct pm_detection_coder *c = &t->coder;
+    const float *all = (const float[]){ c->y_scale, c->x_scale, c->height_scale, c->width_scale };
     const struct { const char *name; int count; float scales[4]; } of[] = {
-        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { c->y_scale, c->x_scale,
-                                                            c->height_scale, c->width_scale } },
+        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { all[0], all[1], all[2], all[3] } },
+        [PM_CODER_TYPE_KEYPOINT] = { "faster_rcnn", 4, { all[0], all[1], all[2], all[3] } },
         [PM_CODER_TYPE_MEAN_STDDEV] = { "mean_stddev", 1, { c->stddev } },
         [PM_CODER_TYPE_SQUARE] = { "square", 3, { c->y_scale, c->x_scale, c->length_scale } },
         [PM_CODER_TYPE_CORNERS] = { "corners", 1, { c->stddev } },

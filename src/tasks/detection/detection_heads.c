@@ -30,7 +30,9 @@ int pm_detection_anchor_classes(const struct pm_task *t)
 
 int pm_detection_code_size(const struct pm_task *t)
 {
-    return t->coder.type == PM_CODER_TYPE_SQUARE ? 3 : 4;
+    return t->coder.type == PM_CODER_TYPE_SQUARE     ? 3
+           : t->coder.type == PM_CODER_TYPE_KEYPOINT ? 4 + 2 * t->coder.num_keypoints
+                                                     : 4;
 }
 
 static struct pm_node *head_of(const struct pm_heads *heads, const char *what, int level)

@@ -1,6 +1,6 @@
 /* detection_losses: the loss layer of anchors in training, and in evaluation where the truths are
  * fields. detection_second.c has those of a second stage. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -30,7 +30,13 @@ static void add_box_loss(const struct pm_task *t, struct cJSON *o)
                                          "weighted_giou" };
 
     cJSON_AddStringToObject(o, "localization", names[t->box_loss.type]);
-    cJSON_AddNumberToObject(o, "localization_weight", (double)t->box_loss.weight);
+    /* With keypoints the layer knows 4 of a box's codes. */
+    cJSON_AddNumberToObject(o, "localization_weight",
+                            (double)t->box_loss.weight *
+                                (t->coder.type == PM_CODER_TYPE_KEYPOINT &&
+                                         t->loss.normalize_loc_by_codesize
+                                     ? 4.0 / pm_detection_code_size(t)
+                                     : 1));
     cJSON_AddNumberToObject(o, "delta", (double)t->box_loss.delta);
 }
 
@@ -115,7 +121,9 @@ void pm_detection_add_loss(struct pm_net *net, const struct pm_heads *heads,
     if (net->error)
         return;
     pm_detection_sort_heads(t, heads, &h);
+    pm_detection_split_codes(net, t, &h);
     pm_detection_add_anchor_loss(net, &h, t);
+    pm_detection_add_code_loss(net, t, &h);
     if (t->stages == 2)
         pm_detection_train_second(net, &h, maker, t);
 }

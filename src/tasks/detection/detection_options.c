@@ -36,8 +36,8 @@ const struct pm_opt pm_detection_data_opts[] = {
              "file; 0 = none"),
     PM_INT(pm_detection_data, num_keypoints, 0, 0, 1000,
            "detection: keypoints of an object that are read, checked and moved with the picture; a "
-           "net that predicts keypoints (predict_keypoints in model.second_stage_box_predictor) "
-           "needs them; 0 = none"),
+           "net that predicts keypoints (predict_keypoints in model.second_stage_box_predictor, "
+           "or model.box_coder.type keypoint) needs them; 0 = none"),
     PM_BOOL(pm_detection_data, instance_masks, false,
             "detection: read and check the masks of objects, and move them with the picture; a net "
             "that predicts masks (predict_instance_masks in model.second_stage_box_predictor) "
@@ -439,6 +439,7 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
                        pm_detection_place(c, "data.multiclass_scores")));
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
+    PM_TRY(pm_detection_check_coded_points(c, t));
     PM_TRY(read_eval(c, t));
     PM_TRY(pm_config_read(c, "export", export, &t->export));
     if (t->export.proposals && t->stages == 1)

@@ -1,6 +1,6 @@
 /* detection_outputs: the outputs of evaluation, prediction and export, and the losses of an
  * evaluation. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include <string.h>
 
@@ -148,6 +148,7 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     PM_TRY(net->error);
     pm_detection_sort_heads(t, &heads, &n.h);
+    pm_detection_split_codes(net, t, &n.h);
     if (t->pads && use != PM_USE_EXPORT) /* an exported model finds the picture's part itself */
         windows = pm_net_input(net, "windows", PM_SHAPE2(images->out_shape.dim[0], 4), PM_F32);
     if (t->stages == 2)
@@ -160,7 +161,7 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
                                        windows, count);
     PM_TRY(net->error);
     if (n.kept)
-        pm_detection_shapes(net, maker, t, n.kept, &n.shapes);
+        pm_detection_shapes(net, maker, t, &n.h, n.kept, &n.shapes);
     PM_TRY(net->error);
     if (use == PM_USE_EXPORT) {
         add_exported(net, out, t, &n);

@@ -68,7 +68,8 @@ int pm_detection_check_points(const struct pm_task *t)
     if (t->points == 0)
         return pm_fail(PM_ECONFIG, "%s: the net predicts no keypoints: remove coco_keypoints, or "
                        "set predict_keypoints=true in model.second_stage_box_predictor of a "
-                       "faster_rcnn net", pm_detection_place(c, "eval.metrics"));
+                       "faster_rcnn net, or model.box_coder.type=keypoint of another one",
+                       pm_detection_place(c, "eval.metrics"));
     if (t->sigmas.count == 0 && t->points != PM_COCO_POINTS)
         return pm_fail(PM_ECONFIG, "%s: not set, but coco_keypoints needs a number for each of %d "
                        "keypoints: COCO's are known for its %d points of a person only, 0.05 each "
@@ -129,7 +130,7 @@ static void tell_unlabelled(const struct pm_task *t, bool labelled)
     if (n == FIRST_PICTURES && atomic_load(&t->seen->labelled) == 0)
         PM_WARN("data", "no object of the first %d training pictures has a labelled keypoint in "
                 "the input, so the net learns none: convert the data with keypoints, or remove "
-                "predict_keypoints", FIRST_PICTURES);
+                "the net's keypoints", FIRST_PICTURES);
 }
 
 void pm_detection_write_points(const struct pm_task *t, const struct pm_sample *placed,

@@ -19,6 +19,11 @@ int pm_detection_read_points(const struct pm_config *c, const struct pm_detectio
                              struct pm_task *t);
 /* Checks that metrics of keypoints are possible, once t->points is known. PM_ECONFIG. */
 int pm_detection_check_points(const struct pm_task *t);
+/* Checks model.box_coder.type keypoint and sets its num_keypoints. The other members of t are read.
+ * PM_ECONFIG. */
+int pm_detection_check_coded_points(const struct pm_config *c, struct pm_task *t);
+/* Hook of pm_task_row: keypoints that are coded with boxes. */
+int pm_detection_coded_points(const struct pm_task *t);
 /* Whether objects of the class have keypoints: those whose entry of the label map names some, or,
  * if the label map names none at all, those of all classes. */
 bool pm_detection_has_points(const struct pm_task *t, int label);
@@ -33,6 +38,20 @@ void pm_detection_points_field(const struct pm_task *t, struct pm_field_list *ou
  * order, then NAN. Warns once if no keypoint is labelled in the first pictures of the training. */
 void pm_detection_write_points(const struct pm_task *t, const struct pm_sample *placed,
                                const size_t *from, size_t count, float *out);
+
+/* ---- keypoints that are coded with boxes (detection_coded_points.c) ----------------- */
+
+/* Splits the codes of each level, if they have keypoints: h->boxes becomes maps of 4 codes of each
+ * anchor, h->points the codes [n, N, 2 K] of keypoints. Otherwise h->points is NULL. */
+void pm_detection_split_codes(struct pm_net *net, const struct pm_task *t,
+                              struct pm_detection_heads *h);
+/* Adds the loss of h->points to a net for training; nothing if it is NULL. */
+void pm_detection_add_code_loss(struct pm_net *net, const struct pm_task *t,
+                                const struct pm_detection_heads *h);
+/* Returns the layer detection_keypoints, [n, D, K, 2], of the detections `kept` (suppress). */
+struct pm_node *pm_detection_decode_points(struct pm_net *net, const struct pm_task *t,
+                                           const struct pm_detection_heads *h,
+                                           struct pm_node *kept);
 
 /* ---- evaluation and prediction --------------------------------------------------------------- */
 

@@ -144,6 +144,8 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
         t->points = second.keypoints->out_shape.dim[3];
         t->point_scores = true;
     }
+    if (t->coder.type == PM_CODER_TYPE_KEYPOINT)
+        t->points = t->coder.num_keypoints;
     PM_TRY(check_masks(t));
     PM_TRY(pm_detection_check_points(t));
 out:
@@ -152,13 +154,15 @@ out:
 }
 
 void pm_detection_shapes(struct pm_net *net, const struct pm_net_maker *maker,
-                         const struct pm_task *t, struct pm_node *kept,
-                         struct pm_detection_shapes *out)
+                         const struct pm_task *t, const struct pm_detection_heads *h,
+                         struct pm_node *kept, struct pm_detection_shapes *out)
 {
     struct pm_node *boxes = kept->out[PM_OUT_BOXES], *count = kept->out[PM_OUT_COUNT];
     const struct pm_regions regions = { .boxes = boxes, .count = count };
     struct pm_detection_second second;
 
+    if (h->points)
+        out->keypoints = pm_detection_decode_points(net, t, h, kept);
     if (net->error || t->stages == 1 || (t->mask_height == 0 && t->points == 0))
         return;
     net->pass = "detected";

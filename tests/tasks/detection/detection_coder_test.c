@@ -100,7 +100,8 @@ static void refused(void **state)
 
     (void)state;
     assert_int_equal(open_setup(text, "", &s), PM_ECONFIG);
-    assert_non_null(strstr(pm_error_text(), "model.box_coder.type: keypoint codes boxes"));
+    assert_non_null(strstr(pm_error_text(), "model.box_coder.type: keypoint needs the "
+                                            "number of keypoints"));
     tear_down(&s);
 }
 

@@ -1,0 +1,151 @@
+/* decode_keypoints: the keypoints of detections whose codes belong to anchors (keypoint_codes.h).
+ * Inputs: codes [n,N,2 K]; anchors [N,4]; chosen I32 [n,D], the anchor of each detection, and count
+ * I32 [n], their number: outputs 4 and 3 of suppress. Output: [n,D,K,2], y and x in the unit of the
+ * anchors, in ONNX's order of axes [n,2,D,K]; 0 after the last detection. For evaluation: there is
+ * no gradient. */
+#include "layers/infer.h"
+#include "layers/keypoint_codes.h"
+#include "onnx/export_nodes.h"
+
+enum { CODES, ANCHORS, CHOSEN, COUNT, INPUTS };
+enum { FLOAT = 1, INT64 = 7 }; /* values of TensorProto.DataType */
+
+struct decode_keypoints_cfg { struct pm_floats scales; };
+
+static const struct pm_opt opts[] = { PM_KEYPOINT_SCALES(decode_keypoints_cfg), { 0 } };
+
+/* Items: coordinates of all detections. */
+static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct decode_keypoints_params *p = a->params;
+    const size_t codes = 2 * (size_t)p->points, per = (size_t)p->per;
+    float *y = a->buf[4];
+
+    for (size_t i = begin; i < end; i++) {
+        const size_t row = i / codes, image = row / per;
+        const int chosen = ((const int *)a->buf[2])[row], axis = (int)(i % 2);
+
+        y[i] = 0;
+        if ((int)(row % per) >= ((const int *)a->buf[3])[image] || chosen < 0 ||
+            chosen >= p->anchors)
+            continue;
+        y[i] = pm_keypoint_decode(
+            ((const float *)a->buf[0])[(image * (size_t)p->anchors + (size_t)chosen) * codes +
+                                       i % codes],
+            (const float *)a->buf[1] + 4 * chosen, axis, axis ? p->sx : p->sy);
+    }
+}
+
+static double flops(const void *params, size_t count)
+{
+    (void)params;
+    return 6.0 * (double)count;
+}
+
+static const struct pm_kernel fwd = {
+    .name = "decode_keypoints", .bufs = "r:codes r:anchors r:chosen r:count w:y",
+    .params_size = sizeof(struct decode_keypoints_params), .cpu = fwd_cpu, .grain = 256,
+    .flops = flops,
+};
+
+static int infer(struct pm_node *n)
+{
+    const struct pm_shape x = n->in[CODES]->out_shape, d = n->in[CHOSEN]->out_shape;
+    char text[2][64];
+    int err = PM_OK;
+
+    PM_TRY(pm_need_floats(n, CODES, ANCHORS));
+    PM_TRY(pm_keypoint_scales_check(n, ((const struct decode_keypoints_cfg *)n->cfg)->scales));
+    if (n->in[CHOSEN]->out_type != PM_I32 || n->in[COUNT]->out_type != PM_I32)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: decode_keypoints needs int32 anchors of detections and "
+                       "counts as its last inputs, outputs 4 and 3 of suppress", n->name));
+    if (x.rank != 3 || x.dim[2] % 2 || d.rank != 2 || d.dim[0] != x.dim[0] ||
+        !pm_shape_equal(n->in[ANCHORS]->out_shape, PM_SHAPE2(x.dim[1], 4)) ||
+        !pm_shape_equal(n->in[COUNT]->out_shape, PM_SHAPE1(x.dim[0])))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of n x N x 2 K need anchors of N x 4, chosen ones of "
+                       "n x D and counts of n; the codes are %s, the chosen anchors %s", n->name,
+                       pm_shape_text(x, text[0]), pm_shape_text(d, text[1])));
+    n->out_shape = PM_SHAPE4(d.dim[0], d.dim[1], x.dim[2] / 2, 2);
+    n->out_rows = n->in[CHOSEN]->out_rows;
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct pm_floats scales = ((const struct decode_keypoints_cfg *)n->cfg)->scales;
+    const struct pm_shape x = n->xs[CODES].shape, d = n->xs[CHOSEN].shape;
+    const struct decode_keypoints_params p = {
+        .rows = d.dim[0] * d.dim[1], .per = d.dim[1], .anchors = x.dim[1],
+        .points = x.dim[2] / 2, .sy = scales.v[0], .sx = scales.v[1],
+    };
+
+    pm_call(c, &fwd, pm_count(n->y), &p,
+            PM_BUFS(n->xs[CODES], n->xs[ANCHORS], n->xs[CHOSEN], n->xs[COUNT], n->y));
+}
+
+/* ---- ONNX ------------------------------------------------------------------------------------ */
+
+static const char *cast(struct pm_export *g, const char *x, int type)
+{
+    x = pm_export_op(g, "Cast", PM_VALUES(x));
+    pm_export_int(g, "to", type);
+    return x;
+}
+
+static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
+{
+    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
+}
+
+/* Returns [n,D,1,1]: whether a detection's index is below the image's count. */
+static const char *valid(const struct pm_node *n, struct pm_export *g)
+{
+    const int found = n->out_shape.dim[1];
+    const int64_t shape[] = { 1, found, 1, 1 }, column[] = { -1, 1, 1, 1 };
+    int32_t *number = pm_malloc((size_t)found * sizeof *number);
+    const char *order;
+
+    for (int i = 0; i < found; i++)
+        number[i] = i;
+    order = pm_export_tensor(g, "order", PM_DTYPE_I32, 4, shape, number);
+    pm_free(number);
+    return pm_export_op2(g, "Less", order, pm_export_view(g, pm_export_x(g, n, COUNT), 4, column));
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct pm_floats scales = ((const struct decode_keypoints_cfg *)n->cfg)->scales;
+    const int64_t y[] = { -1, n->out_shape.dim[1], n->out_shape.dim[2], 2 }, two[] = { 2, 2 };
+    const char *chosen = cast(g, pm_export_x(g, n, CHOSEN), INT64), *codes, *anchors, *corner[2];
+    const char *side;
+
+    codes = pm_export_op2(g, "GatherND", pm_export_x(g, n, CODES), unsqueezed(g, chosen, 2));
+    pm_export_int(g, "batch_dims", 1);
+    codes = pm_export_view(g, codes, 4, y);
+    anchors = pm_export_op2(g, "Gather", pm_export_x(g, n, ANCHORS), chosen); /* [n,D,4] */
+    pm_export_int(g, "axis", 0);
+    pm_export_op_outputs(g, "Split",
+                         PM_VALUES(unsqueezed(g, anchors, 2), pm_export_integers(g, 2, two)), 2,
+                         corner);
+    pm_export_int(g, "axis", -1);
+    side = pm_export_op2(g, "Sub", corner[1], corner[0]);
+    codes = pm_export_op2(g, "Mul", pm_export_op2(g, "Div", codes,
+                                                  pm_export_numbers(g, 2, scales.v)), side);
+    codes = pm_export_op2(g, "Add", codes,
+                          pm_export_op2(g, "Add", corner[0],
+                                        pm_export_op2(g, "Div", side, pm_export_number(g, 2))));
+    codes = pm_export_op(g, "Where", PM_VALUES(valid(n, g), codes, pm_export_number(g, 0)));
+    codes = pm_export_op(g, "Transpose", PM_VALUES(codes));
+    pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));
+    return codes;
+}
+
+const struct pm_layer pm_layer_decode_keypoints = {
+    .name = "decode_keypoints",
+    .help = "keypoints of detections, from codes of anchors: inputs codes, anchors, chosen, count; "
+            "no gradient",
+    .opts = opts, .cfg_size = sizeof(struct decode_keypoints_cfg), .min_inputs = INPUTS,
+    .max_inputs = INPUTS, .infer = infer, .forward = forward, .onnx = onnx,
+};

@@ -1,0 +1,272 @@
+/* keypoint_code_loss: the loss of keypoints that a detector with anchors regresses together with
+ * its boxes (the keypoint box coder of TensorFlow's Object Detection API). detection_loss has the
+ * loss of the boxes. N: the anchors of all levels, M: the rows of an example's truth, K: keypoints
+ * of an object. Inputs:
+ *
+ *     codes            [n, N, 2 K]  y, x of each keypoint
+ *     anchors          [N, 4]       corners
+ *     matches          I32 [n, N]   row of the truth; -1: no object; -2: ignored
+ *     truth_keypoints  [n, M, K, 2] y, x in the unit of the anchors; NaN: not labelled
+ *     truth_weights    [n, M]
+ *     normalizer       [n], optional: as in detection_loss
+ *
+ * The loss of a matched anchor is the sum over its keypoints' codes of weighted_smooth_l1 or
+ * weighted_l2 (detection_loc.c) with the weight of its object; keypoint_codes.h states the codes.
+ * A keypoint that is not labelled has neither a loss nor a gradient. The sum over all anchors is
+ * divided as in detection_loss, with the same options. A match that does not exist gives NaN, so
+ * the step is rejected. */
+#include <math.h>
+
+#include <pumice/plan.h>
+
+#include "layers/detection_rows.h"
+#include "layers/infer.h"
+#include "layers/keypoint_codes.h"
+
+enum { SAVED_FACTORS };
+enum { CODES, ANCHORS, MATCHES, KEYPOINTS, WEIGHTS, NORMALIZER };
+#define NAMES                                                                                      \
+    "codes, anchors, matches, truth_keypoints, truth_weights and, optionally, normalizer"
+
+enum { SMOOTH_L1, L2 };
+struct keypoint_code_cfg {
+    int localization;
+    struct pm_floats scales;
+    float delta, weight;
+    bool normalize_by_matches, normalize_per_image;
+};
+
+static const struct pm_opt opts[] = {
+    PM_KEYPOINT_SCALES(keypoint_code_cfg),
+    PM_ENUM(keypoint_code_cfg, localization, SMOOTH_L1, "weighted_smooth_l1|weighted_l2",
+            "loss of codes"),
+    PM_FLOAT(keypoint_code_cfg, delta, 1, 1e-6, 1e6,
+             "weighted_smooth_l1: difference from which the loss is linear"),
+    PM_FLOAT(keypoint_code_cfg, weight, 1, 0, 1e6, "weight of the loss"),
+    PM_BOOL(keypoint_code_cfg, normalize_by_matches, true,
+            "without a normalizer: divide by the sum of the weights of matched boxes"),
+    PM_BOOL(keypoint_code_cfg, normalize_per_image, false,
+            "divide each image's loss by its own number of the normalizer, and take the mean of "
+            "the images"),
+    { 0 },
+};
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static float code_loss(const struct keypoint_code_params *p, float w, float d)
+{
+    const float size = fabsf(d);
+
+    if (p->l2)
+        return 0.5f * (w * d) * (w * d);
+    return w * (size <= p->delta ? 0.5f * d * d : p->delta * (size - 0.5f * p->delta));
+}
+
+static float code_slope(const struct keypoint_code_params *p, float w, float d)
+{
+    if (p->l2)
+        return w * w * d;
+    return w * (d > p->delta ? p->delta : d < -p->delta ? -p->delta : d);
+}
+
+/* The difference of code i of a row from its target; 0 if the keypoint is not labelled. */
+static float difference(const struct pm_args *a, size_t row, int g, int i)
+{
+    const struct keypoint_code_params *p = a->params;
+    const size_t per = (size_t)p->per, codes = 2 * (size_t)p->points;
+    const float *anchor = (const float *)a->buf[1] + 4 * (row % per);
+    const float v = ((const float *)a->buf[3])[(row / per * (size_t)p->m + (size_t)g) * codes +
+                                               (size_t)i];
+
+    if (!(fabsf(v) <= 1e30f)) /* also NaN */
+        return 0;
+    return ((const float *)a->buf[0])[row * codes + (size_t)i] -
+           pm_keypoint_encode(v, anchor, i % 2, i % 2 ? p->sx : p->sy);
+}
+
+static float weight_of(const struct pm_args *a, size_t row, int g)
+{
+    const struct keypoint_code_params *p = a->params;
+
+    return ((const float *)a->buf[4])[row / (size_t)p->per * (size_t)p->m + (size_t)g];
+}
+
+/* Items: rows. */
+static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct keypoint_code_params *p = a->params;
+    float *losses = a->buf[5];
+
+    for (size_t row = begin; row < end; row++) {
+        const int g = ((const int *)a->buf[2])[row];
+        float sum = g >= p->m || g < -2 ? NAN : 0;
+
+        for (int i = 0; i < 2 * p->points && g >= 0 && g < p->m; i++)
+            sum += code_loss(p, weight_of(a, row, g), difference(a, row, g, i));
+        losses[row] = sum;
+    }
+}
+
+static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct keypoint_code_params *p = a->params;
+    const float *factors = a->buf[5];
+    const struct pm_step *step = a->buf[6];
+    const size_t codes = 2 * (size_t)p->points;
+
+    for (size_t row = begin; row < end; row++) {
+        const int g = ((const int *)a->buf[2])[row];
+        const float f = factors[2 * (row / (size_t)p->per)] * step->loss_scale;
+        float *dcodes = (float *)a->buf[7] + row * codes;
+
+        for (int i = 0; i < 2 * p->points; i++)
+            dcodes[i] = f * (g >= 0 && g < p->m
+                                 ? code_slope(p, weight_of(a, row, g), difference(a, row, g, i))
+                                 : 0);
+    }
+}
+
+static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct keypoint_code_params *p = params;
+
+    (void)caps;
+    return level == 0 &&
+           pm_pick_elements("keypoint_code_loss_bwd", 64, 2 * count * (size_t)p->points, out);
+}
+
+static double flops(const void *params, size_t count)
+{
+    return 20.0 * (double)count * ((const struct keypoint_code_params *)params)->points;
+}
+
+static const struct pm_kernel fwd = {
+    .name = "keypoint_code_loss_fwd",
+    .bufs = "r:codes r:anchors r:matches r:keypoints r:weights w:losses",
+    .params_size = sizeof(struct keypoint_code_params), .cpu = fwd_cpu, .flops = flops,
+};
+static const struct pm_kernel bwd = {
+    .name = "keypoint_code_loss_bwd",
+    .bufs = "r:codes r:anchors r:matches r:keypoints r:weights r:factors r:step w:dcodes",
+    .inplace = "dcodes=codes", .params_size = sizeof(struct keypoint_code_params),
+    .cpu = bwd_cpu, .pick = bwd_pick, .flops = flops,
+};
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_types(const struct pm_node *n)
+{
+    for (int i = 0; i < n->inputs; i++) {
+        const enum pm_type type = n->in[i]->out_type, wanted = i == MATCHES ? PM_I32 : PM_F32;
+
+        if (type != wanted)
+            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must "
+                           "be " NAMES ", in this order", n->name, i, n->in[i]->name,
+                           pm_type_name(type), pm_type_name(wanted));
+    }
+    return PM_OK;
+}
+
+static int infer(struct pm_node *n)
+{
+    const struct keypoint_code_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->in[CODES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
+    char text[2][64];
+    int err = PM_OK;
+
+    PM_TRY(check_types(n));
+    PM_TRY(pm_keypoint_scales_check(n, cfg->scales));
+    if (x.rank != 3 || t.rank != 4 || t.dim[0] != x.dim[0] || t.dim[3] != 2 ||
+        x.dim[2] != 2 * t.dim[2])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes have shape %s and truth_keypoints %s: n x N x 2 K "
+                       "and n x M x K x 2 are needed", n->name, pm_shape_text(x, text[0]),
+                       pm_shape_text(t, text[1])));
+    if (!pm_shape_equal(n->in[ANCHORS]->out_shape, PM_SHAPE2(x.dim[1], 4)) ||
+        !pm_shape_equal(n->in[MATCHES]->out_shape, PM_SHAPE2(x.dim[0], x.dim[1])) ||
+        !pm_shape_equal(n->in[WEIGHTS]->out_shape, PM_SHAPE2(x.dim[0], t.dim[1])))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of %s need anchors of %dx4, matches of %dx%d and "
+                       "weights of %dx%d", n->name, pm_shape_text(x, text[0]), x.dim[1], x.dim[0],
+                       x.dim[1], x.dim[0], t.dim[1]));
+    if (n->inputs > NORMALIZER &&
+        pm_shape_count(n->in[NORMALIZER]->out_shape) != (size_t)x.dim[0])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
+                       "example, %d", n->name,
+                       pm_shape_text(n->in[NORMALIZER]->out_shape, text[0]), x.dim[0]));
+    if (cfg->normalize_per_image && n->inputs == NORMALIZER)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
+                       "is missing: add it as the last input, or remove the option", n->name));
+    n->out_shape = (struct pm_shape){ 0 };
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static struct keypoint_code_params params_of(const struct pm_node *n)
+{
+    const struct keypoint_code_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->xs[CODES].shape;
+
+    return (struct keypoint_code_params){
+        .rows = x.dim[0] * x.dim[1], .per = x.dim[1], .m = n->xs[KEYPOINTS].shape.dim[1],
+        .points = x.dim[2] / 2, .l2 = cfg->localization == L2, .sy = cfg->scales.v[0],
+        .sx = cfg->scales.v[1], .delta = cfg->delta,
+    };
+}
+
+/* Adds the losses. pm_detection_sum adds two kinds of them; the second counts nothing here. */
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct keypoint_code_cfg *cfg = n->cfg;
+    const struct keypoint_code_params p = params_of(n);
+    const int batch = p.rows / p.per;
+    const struct pm_tensor normalizer = n->inputs > NORMALIZER ? n->xs[NORMALIZER] : PM_NO_TENSOR;
+    const struct pm_tensor losses = pm_temp(c, PM_SHAPE2(batch, p.per), PM_F32);
+    const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE2(batch, 2), PM_F32);
+    const struct pm_tensor loss[2] = { pm_loss_scalar(c, n->name),
+                                       pm_temp(c, PM_SHAPE1(1), PM_F32) };
+    const struct pm_detection_truth t = { .anchors = n->xs[ANCHORS], .matches = n->xs[MATCHES],
+                                          .weights = n->xs[WEIGHTS] };
+    const float share = cfg->normalize_per_image ? pm_loss_share(c) / (float)batch
+                        : pm_has(normalizer)     ? 1
+                                                 : pm_loss_share(c);
+    const struct detection_sum_params s = {
+        .rows = p.rows, .anchors = p.per, .m = p.m,
+        .divisor = cfg->normalize_per_image    ? DETECTION_BY_IMAGE
+                   : pm_has(normalizer)        ? DETECTION_BY_FIRST
+                   : cfg->normalize_by_matches ? DETECTION_BY_MATCHES
+                                               : DETECTION_BY_NOTHING,
+        .loc_scale = cfg->weight * share,
+    };
+
+    pm_call(c, &fwd, (size_t)p.rows, &p,
+            PM_BUFS(n->xs[CODES], n->xs[ANCHORS], n->xs[MATCHES], n->xs[KEYPOINTS],
+                    n->xs[WEIGHTS], losses));
+    pm_detection_sum(c, &s, losses, losses, &t, normalizer, PM_NO_TENSOR, loss, factors);
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct keypoint_code_params p = params_of(n);
+
+    if (pm_has(n->dxs[CODES]))
+        pm_call(c, &bwd, (size_t)p.rows, &p,
+                PM_BUFS(n->xs[CODES], n->xs[ANCHORS], n->xs[MATCHES], n->xs[KEYPOINTS],
+                        n->xs[WEIGHTS], n->saved[SAVED_FACTORS], pm_step_tensor(c),
+                        n->dxs[CODES]));
+}
+
+const struct pm_layer pm_layer_keypoint_code_loss = {
+    .name = "keypoint_code_loss",
+    .help = "loss of keypoints that are regressed with boxes: inputs " NAMES,
+    .opts = opts,
+    .cfg_size = sizeof(struct keypoint_code_cfg),
+    .min_inputs = NORMALIZER,
+    .max_inputs = NORMALIZER + 1,
+    .loss = true,
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
