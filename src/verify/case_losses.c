@@ -122,6 +122,23 @@ static void add_keypoint_loss(struct pm_net *net, const struct pm_verify_net *c)
                   (struct pm_values){ .high = 1 }) }, 4, "%s %s", c->loss_layer, c->loss);
 }
 
+static void add_keypoint_code_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    const int n = c->images.dim[0];
+    struct pm_node *codes = pm_net_find(net, "codes");
+    const int anchors = codes->out_shape.dim[1], points = codes->out_shape.dim[2] / 2;
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){
+        codes, pm_net_find(net, "anchors"),
+        add_input(net, "matches", PM_SHAPE2(n, anchors), PM_I32,
+                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
+        add_input(net, "truth_keypoints", PM_SHAPE4(n, TRUTHS, points, 2), PM_F32,
+                  (struct pm_values){ .high = 1 }),
+        add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
+                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 5, "%s %s", c->loss_layer,
+        c->loss);
+}
+
 void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
 {
     static const struct {
@@ -132,6 +149,7 @@ void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struc
         { "box_classifier_loss", add_second_stage },
         { "mask_loss", add_mask_loss },
         { "keypoint_loss", add_keypoint_loss },
+        { "keypoint_code_loss", add_keypoint_code_loss },
     };
 
     for (size_t i = 0; i < PM_COUNT(of) && c->loss_layer; i++)

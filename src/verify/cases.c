@@ -21,6 +21,12 @@
     "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"           \
     "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}"
 
+/* Codes of two keypoints of each anchor of DETECTOR. */
+#define KEYPOINT_CODES                                                                             \
+    ",{'name':'codes_1','layer':'reshape','shape':[0,-1,4],'inputs':['boxes_1']},"                 \
+    "{'name':'codes_2','layer':'reshape','shape':[0,-1,4],'inputs':['boxes_2']},"                  \
+    "{'name':'codes','layer':'concat','axis':1,'inputs':['codes_1','codes_2']}"
+
 /* Every function of one number, on a, or on p if it needs positive numbers. */
 #define FUNCTIONS                                                                                  \
     "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"   \
@@ -224,6 +230,8 @@ static const struct pm_verify_net cases[] = {
     { "keypoints", PM_SHAPE4(2, 5, 7, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,3]}]", .loss_layer = "keypoint_loss" },
+    { "coded_keypoints", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR KEYPOINT_CODES "]",
+      .loss_layer = "keypoint_code_loss" },
     { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
       ",{'name':'d','layer':'decode_boxes','inputs':['boxes_1','boxes_2','anchors']},"
       "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
@@ -236,7 +244,9 @@ static const struct pm_verify_net cases[] = {
       "{'name':'each','layer':'suppress','inputs':['d','s']},"
       "{'name':'m','layer':'crop_and_resize','size':[2,3],'inputs':['images','each','each:3']},"
       "{'name':'masks','layer':'class_masks','inputs':['m','each:2','each:3']},"
-      "{'name':'points','layer':'heatmap_points','inputs':['m','each','each:3']}]",
+      "{'name':'points','layer':'heatmap_points','inputs':['m','each','each:3']}" KEYPOINT_CODES
+      ",{'name':'coded','layer':'decode_keypoints',"
+      "'inputs':['codes','anchors','each:4','each:3']}]",
       .forward_only = true },
     { "detections_twice", PM_SHAPE4(2, 6, 8, 4), "", false,
       "[{'name':'b','layer':'reshape','shape':[0,-1,4]},"

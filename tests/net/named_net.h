@@ -52,14 +52,16 @@ static inline struct pm_net *named_net(const char *name, int batch, int height, 
 
 /* Continues a net of named_net with its second stage, for `count` regions of each image. heads
  * receives that stage's heads. */
-static inline void named_second(struct pm_net *net, const char *name, int count, int classes,
-                                const char *options, struct pm_heads *heads)
+static inline void named_second_with(struct pm_net *net, const char *name, int count,
+                                     int keypoints, int classes, const char *options,
+                                     struct pm_heads *heads)
 {
     const struct pm_net_row *row = pm_net_row_find(name);
     const int batch = net->nodes[0]->out_shape.dim[0];
     const struct pm_regions regions = {
         .boxes = pm_net_input(net, "regions", PM_SHAPE3(batch, count, 4), PM_F32),
         .count = pm_net_input(net, "count", PM_SHAPE1(batch), PM_I32),
+        .keypoints = keypoints,
     };
     cJSON *json = options ? cJSON_Parse(options) : NULL;
     void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
@@ -68,6 +70,13 @@ static inline void named_second(struct pm_net *net, const char *name, int count,
     *heads = (struct pm_heads){ 0 };
     row->second(net, &regions, classes, cfg, heads);
     cJSON_Delete(json);
+}
+
+/* The same for data without keypoints. */
+static inline void named_second(struct pm_net *net, const char *name, int count, int classes,
+                                const char *options, struct pm_heads *heads)
+{
+    named_second_with(net, name, count, 0, classes, options, heads);
 }
 
 /* Adds labels, and a loss on each head. */

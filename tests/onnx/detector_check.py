@@ -1,6 +1,7 @@
 """Checks that onnxruntime finds the boxes that `pumice predict` finds: a detector is trained for a
 few steps and exported with pixels as input; all drawn pictures form one batch. With each resizer
-that pads, pictures of other shapes are given to the model, which resizes and pads them itself.
+that pads, pictures of other shapes are given to the model, which resizes and pads them itself. A
+second detector codes keypoints with its boxes.
 
     python3 tests/onnx/detector_check.py PUMICE FOLDER
 
@@ -15,7 +16,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
-from detectors import compare, open_model, run_model  # noqa: E402
+from detectors import OUTPUTS, PIXELS, compare, open_model, run_model  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs",
@@ -32,6 +33,15 @@ PADDING = [
      [(64, 50), (31, 45)]),
     (["input.resizer=pad_to_multiple"], [(64, 40), (31, 57)]),
 ]
+
+# A net that codes keypoints with its boxes. The drawn shapes have none, so they learn nothing.
+KEYPOINTS = {
+    "task": "detection",
+    "model": {"name": "ssd_mobilenet_v1", "depth_multiplier": 0.25,
+              "box_coder": {"type": "keypoint"}, "post_processing": {"score_threshold": 0.01}},
+    "input": {"size": SIDE, "augment": []}, "optim": {"name": "momentum"}, "devices": ["cpu"],
+    "schedule": {"policy": "fixed", "base_lr": 0.001}, "eval": {"every_steps": 0},
+}
 
 
 def check_padding(folder, files, config, options, shapes):
@@ -54,6 +64,38 @@ def check_padding(folder, files, config, options, shapes):
     if total < 20:
         fail(f"{options}: {total} boxes: too few are compared")
     return total, worst
+
+
+def check_keypoints(folder, files, data):
+    """Compares keypoints, which may lie outside of the picture. The second model pads pictures."""
+    import numpy as np
+    net, model, cut = (f"{folder}/keypoints.{end}" for end in ("json", "onnx", "png"))
+    total = 0
+    with open(net, "w") as f:
+        json.dump(KEYPOINTS | {"data": {"folder": data, "num_keypoints": 3},
+                               "run": {"folder": f"{folder}/keypoints", "steps": 10}}, f)
+    pumice("train", net)
+    for more in ([], PADDING[0][0]):
+        pumice("export", net, model, *more, "export.preprocessing=fold")
+        for file in files[:4]:
+            pixels = read_png(file, 3)[:SIDE - 24 if more else SIDE].astype("uint8")
+            write_png(cut, pixels)
+            want = json.loads(pumice("predict", net, cut, *more, "--json").stdout)
+            want = want["images"][0]["boxes"]
+            count, boxes, scores, classes, points = run_model(
+                model, pixels[None], OUTPUTS + ["detection_keypoints"])
+            n, shape = int(count[0]), pixels.shape[:2]
+            compare(file, want, shape, boxes[0, :n], scores[0, :n], classes[0, :n])
+            if points.shape != (1, boxes.shape[1], 3, 2) or points[0, n:].any():
+                fail(f"keypoints have shape {points.shape}, or values after the {n} detections")
+            for w in want:
+                off = np.abs(points[0, :n] * shape - np.array(w["keypoints"])).max(axis=(1, 2))
+                if off.min() > 2 * PIXELS:
+                    fail(f"{file}: keypoints of {w['box']} differ by {off.min()} pixels")
+            total += n
+    if total < 40:
+        fail(f"{total} boxes with keypoints: too few are compared")
+    print(f"{total} boxes have the same keypoints")
 
 
 def main():
@@ -87,6 +129,7 @@ def main():
         for options, shapes in PADDING:
             total, worst = check_padding(folder, files, [CONFIG, *more, least], options, shapes)
             print(f"{options}: {total} boxes: corners differ by {worst:.5f} pixels")
+        check_keypoints(folder, files, data)
 
 
 main()

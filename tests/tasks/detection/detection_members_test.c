@@ -8,6 +8,7 @@
 enum { HEIGHT = 48, WIDTH = 64, POINTS = 2, STEPS = 30 };
 
 #define DATA ", \"instance_masks\": true, \"num_keypoints\": 2"
+#define SWAP "{\"name\": \"random_flip\", \"keypoint_flip_permutation\": [1, 0]}"
 #define FLIP "{\"name\": \"random_flip\", \"keypoint_flip_permutation\": [0, 1]}"
 
 /* In pixels of the picture. */
@@ -138,6 +139,36 @@ static void training(void **state)
             assert_true(m.mask_weights[i] == (i < 2 ? 1 : 0));
             assert_true(isnan(m.keypoints[i][0][0]) == (i >= 2));
         }
+    }
+    assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
+    pm_objects_free(&o);
+    pm_arena_destroy(&a);
+    tear_down(&s);
+}
+
+/* A picture that is mirrored twice has its keypoints in the first order, at their first places; one
+ * that is mirrored once has the other order. */
+static void flipped_twice(void **state)
+{
+    struct setup s = set_up_data(
+        CONFIG(", \"augment\": [" SWAP ", " SWAP ", {\"name\": \"resize\"}]}}"), DATA);
+    struct pm_arena *a = pm_arena_create();
+    struct pm_objects o;
+    struct made m;
+    int flips = 0;
+
+    (void)state;
+    fill(a, false, &o);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
+        const bool flip = m.images[0] > 0; /* an odd number of times */
+        const int *b = boxes[0], right = flip ? WIDTH - b[3] : b[3];
+        const float *upper = m.keypoints[0][flip], *lower = m.keypoints[0][!flip];
+
+        flips += flip;
+        assert_true(fabs((double)upper[0] - (double)b[0] / HEIGHT) < 1e-6);
+        assert_true(fabs((double)upper[1] - (double)right / WIDTH) < 1e-6);
+        assert_true(fabs((double)lower[0] - (double)b[2] / HEIGHT) < 1e-6);
     }
     assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
     pm_objects_free(&o);
@@ -489,6 +520,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation), cmocka_unit_test(training),
+        cmocka_unit_test(flipped_twice),
         cmocka_unit_test(rows_of_the_fields), cmocka_unit_test(names_of_the_map),
         cmocka_unit_test(weights_of_masks), cmocka_unit_test(lost_pixels),
         cmocka_unit_test(fields_of_members), cmocka_unit_test(made_without_normalizer),
