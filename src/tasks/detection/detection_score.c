@@ -311,10 +311,11 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "detection, %d classes%s%s, %d keypoints%s", m->task->facts.num_classes,
+    pm_str_add(&text, "detection, %d classes%s%s%s", m->task->facts.num_classes,
                m->task->skip_unlabeled ? ", skip_unlabeled" : "",
-               m->task->mask_height > 0 ? ", masks" : "", m->task->points,
-               m->lost ? ", two stages" : "");
+               m->task->mask_height > 0 ? ", masks" : "", m->lost ? ", two stages" : "");
+    if (m->task->points > 0)
+        pm_str_add(&text, ", %d keypoints", m->task->points);
     return text;
 }
 
