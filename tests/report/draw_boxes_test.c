@@ -1,5 +1,5 @@
-/* Boxes with captions, masks and keypoints: everything stays inside the picture, small boxes are
- * not hidden by large ones, captions avoid each other, sizes grow with the picture. */
+/* Boxes with captions, masks, keypoints and lines: everything stays inside the picture, small boxes
+ * are not hidden by large ones, captions avoid each other, sizes grow with the picture. */
 #include <math.h>
 #include <pumice/draw.h>
 #include <setjmp.h>
@@ -68,6 +68,29 @@ static void small_boxes_stay_visible(void **state)
     assert_int_equal(count(&im, blue, NULL), count(&alone, blue, NULL));
     pm_image_free(&alone);
     pm_image_free(&im);
+}
+
+/* A line covers one pixel of each of its rows or columns, whichever are more; one that leaves the
+ * image is cut, and one without a length is a point. */
+static void lines(void **state)
+{
+    static const struct { double y0, x0, y1, x1; int pixels, rows; } of[] = {
+        { 0.1, 0.1, 0.1, 0.6, 101, 1 },  { 0.5, 0.6, 0.1, 0.6, 41, 41 },
+        { 0.1, 0.1, 0.5, 0.6, 101, 41 }, { 0.5, 0.5, 0.5, 0.5, 1, 1 },
+        { 0.5, -1, 0.5, 2, 200, 1 },     { 0.5, NAN, 0.5, 0.5, 0, 0 },
+        { 0.5, 0.5, INFINITY, 0.5, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(of); i++) {
+        struct pm_image8 im = blank(100, 200, 3);
+        int rows;
+
+        pm_draw_line(&im, of[i].y0, of[i].x0, of[i].y1, of[i].x1, red);
+        assert_int_equal(count(&im, red, &rows), of[i].pixels);
+        assert_int_equal(rows, of[i].rows);
+        pm_image_free(&im);
+    }
 }
 
 static void strange_boxes_are_harmless(void **state)
@@ -232,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outlines_are_exact),
         cmocka_unit_test(small_boxes_stay_visible),
+        cmocka_unit_test(lines),
         cmocka_unit_test(strange_boxes_are_harmless),
         cmocka_unit_test(boxes_without_an_area_are_seen),
         cmocka_unit_test(captions_avoid_each_other),
