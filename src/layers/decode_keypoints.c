@@ -60,8 +60,8 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: decode_keypoints needs int32 anchors of detections and "
                        "counts as its last inputs, outputs 4 and 3 of suppress", n->name));
     if (x.rank != 3 || x.dim[2] % 2 || d.rank != 2 || d.dim[0] != x.dim[0] ||
-        !pm_shape_equal(n->in[ANCHORS]->out_shape, PM_SHAPE2(x.dim[1], 4)) ||
-        !pm_shape_equal(n->in[COUNT]->out_shape, PM_SHAPE1(x.dim[0])))
+        !pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)) ||
+        !pm_input_is_shape(n, COUNT, PM_SHAPE1(x.dim[0])))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of n x N x 2 K need anchors of N x 4, chosen ones of "
                        "n x D and counts of n; the codes are %s, the chosen anchors %s", n->name,
                        pm_shape_text(x, text[0]), pm_shape_text(d, text[1])));
@@ -99,26 +99,12 @@ static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
     return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
 }
 
-/* Returns [n,D,1,1]: whether a detection's index is below the image's count. */
-static const char *valid(const struct pm_node *n, struct pm_export *g)
-{
-    const int found = n->out_shape.dim[1];
-    const int64_t shape[] = { 1, found, 1, 1 }, column[] = { -1, 1, 1, 1 };
-    int32_t *number = pm_malloc((size_t)found * sizeof *number);
-    const char *order;
-
-    for (int i = 0; i < found; i++)
-        number[i] = i;
-    order = pm_export_tensor(g, "order", PM_DTYPE_I32, 4, shape, number);
-    pm_free(number);
-    return pm_export_op2(g, "Less", order, pm_export_view(g, pm_export_x(g, n, COUNT), 4, column));
-}
-
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_floats scales = ((const struct decode_keypoints_cfg *)n->cfg)->scales;
     const int64_t y[] = { -1, n->out_shape.dim[1], n->out_shape.dim[2], 2 }, two[] = { 2, 2 };
     const char *chosen = cast(g, pm_export_x(g, n, CHOSEN), INT64), *codes, *anchors, *corner[2];
+    const char *is = pm_export_below(g, pm_export_x(g, n, COUNT), 4, 1, n->out_shape.dim[1]);
     const char *side;
 
     codes = pm_export_op2(g, "GatherND", pm_export_x(g, n, CODES), unsqueezed(g, chosen, 2));
@@ -136,7 +122,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     codes = pm_export_op2(g, "Add", codes,
                           pm_export_op2(g, "Add", corner[0],
                                         pm_export_op2(g, "Div", side, pm_export_number(g, 2))));
-    codes = pm_export_op(g, "Where", PM_VALUES(valid(n, g), codes, pm_export_number(g, 0)));
+    codes = pm_export_op(g, "Where", PM_VALUES(is, codes, pm_export_number(g, 0)));
     codes = pm_export_op(g, "Transpose", PM_VALUES(codes));
     pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));
     return codes;

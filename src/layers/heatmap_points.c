@@ -105,7 +105,7 @@ static int infer(struct pm_node *n)
                                    "the logits must be n D x height x width x K", n->name,
                        pm_shape_text(x, text[0]), pm_shape_text(b, text[1])));
     if (n->in[COUNT]->out_type != PM_I32 ||
-        !pm_shape_equal(n->in[COUNT]->out_shape, PM_SHAPE1(b.dim[0])))
+        !pm_input_is_shape(n, COUNT, PM_SHAPE1(b.dim[0])))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: count is %s of shape %s instead of int32 of shape %d: give "
                                    "the number of boxes of each image", n->name,
                        pm_type_name(n->in[COUNT]->out_type),
@@ -132,21 +132,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 }
 
 /* ---- ONNX ------------------------------------------------------------------------------------ */
-
-/* Returns [n,D,1]: whether a box's index is below the image's count. */
-static const char *valid(const struct pm_node *n, struct pm_export *g)
-{
-    const int boxes = n->out_shape.dim[1];
-    const int64_t shape[] = { 1, boxes, 1 }, column[] = { -1, 1, 1 };
-    int32_t *number = pm_malloc((size_t)boxes * sizeof *number);
-    const char *order;
-
-    for (int i = 0; i < boxes; i++)
-        number[i] = i;
-    order = pm_export_tensor(g, "order", PM_DTYPE_I32, 3, shape, number);
-    pm_free(number);
-    return pm_export_op2(g, "Less", order, pm_export_view(g, pm_export_x(g, n, COUNT), 3, column));
-}
 
 static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
 {
@@ -202,7 +187,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_shape x = n->in[LOGITS]->out_shape;
     const int64_t flat[] = { -1, n->out_shape.dim[1], x.dim[3], (int64_t)x.dim[1] * x.dim[2] };
-    const char *of = pm_export_view(g, pm_export_x(g, n, LOGITS), 4, flat), *is = valid(n, g);
+    const char *of = pm_export_view(g, pm_export_x(g, n, LOGITS), 4, flat);
+    const char *is = pm_export_below(g, pm_export_x(g, n, COUNT), 3, 1, n->out_shape.dim[1]);
     const char *zero = pm_export_number(g, 0), *place, *y;
 
     pm_export_output(g, n, 1,

@@ -182,9 +182,9 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: codes have shape %s and truth_keypoints %s: n x N x 2 K "
                        "and n x M x K x 2 are needed", n->name, pm_shape_text(x, text[0]),
                        pm_shape_text(t, text[1])));
-    if (!pm_shape_equal(n->in[ANCHORS]->out_shape, PM_SHAPE2(x.dim[1], 4)) ||
-        !pm_shape_equal(n->in[MATCHES]->out_shape, PM_SHAPE2(x.dim[0], x.dim[1])) ||
-        !pm_shape_equal(n->in[WEIGHTS]->out_shape, PM_SHAPE2(x.dim[0], t.dim[1])))
+    if (!pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)) ||
+        !pm_input_is_shape(n, MATCHES, PM_SHAPE2(x.dim[0], x.dim[1])) ||
+        !pm_input_is_shape(n, WEIGHTS, PM_SHAPE2(x.dim[0], t.dim[1])))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of %s need anchors of %dx4, matches of %dx%d and "
                        "weights of %dx%d", n->name, pm_shape_text(x, text[0]), x.dim[1], x.dim[0],
                        x.dim[1], x.dim[0], t.dim[1]));

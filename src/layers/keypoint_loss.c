@@ -314,7 +314,7 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x h x w x K. Give each "
                        "box a heatmap for each keypoint", n->name, pm_shape_text(x, text),
                        b.dim[0] * b.dim[1]));
-    if (!pm_shape_equal(m, PM_SHAPE2(b.dim[0], b.dim[1])))
+    if (!pm_input_is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: matches have shape %s; for boxes of n x R x 4 they must be "
                        "%dx%d", n->name, pm_shape_text(m, text), b.dim[0], b.dim[1]));
     if (t.rank != 4 || t.dim[0] != b.dim[0] || t.dim[2] != x.dim[3] || t.dim[3] != 2)

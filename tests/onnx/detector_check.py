@@ -77,13 +77,14 @@ def check_keypoints(folder, files, data):
     pumice("train", net)
     for more in ([], PADDING[0][0]):
         pumice("export", net, model, *more, "export.preprocessing=fold")
+        session = open_model(model)
         for file in files[:4]:
             pixels = read_png(file, 3)[:SIDE - 24 if more else SIDE].astype("uint8")
             write_png(cut, pixels)
             want = json.loads(pumice("predict", net, cut, *more, "--json").stdout)
             want = want["images"][0]["boxes"]
             count, boxes, scores, classes, points = run_model(
-                model, pixels[None], OUTPUTS + ["detection_keypoints"])
+                session, pixels[None], OUTPUTS + ["detection_keypoints"])
             n, shape = int(count[0]), pixels.shape[:2]
             compare(file, want, shape, boxes[0, :n], scores[0, :n], classes[0, :n])
             if points.shape != (1, boxes.shape[1], 3, 2) or points[0, n:].any():
