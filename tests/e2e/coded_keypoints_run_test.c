@@ -9,7 +9,7 @@
 static const char net[] =
     "{ \"task\": \"detection\", \"model\": { \"name\": \"ssd_mobilenet_v1\",\n"
     "    \"depth_multiplier\": 0.25, \"num_layers\": 2, \"batch_norm_decay\": 0.9,\n"
-    "    \"anchors\": { \"aspect_ratios\": [1], \"min_scale\": 0.3 },\n"
+    "    \"anchors\": { \"aspect_ratios\": [1], \"min_scale\": 0.3, \"max_scale\": 0.7 },\n"
     "    \"box_coder\": { \"type\": \"keypoint\" } },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2,\n"
     "            \"num_keypoints\": 4 },\n"
@@ -41,13 +41,16 @@ static void same_in_clones(void **state)
     assert_same_in_parts("", "model.batch_norm_train=false");
 }
 
+/* Trials with two seeds gave 0.98 and more for boxes, 0.95 and more for keypoints. Without
+ * normalize_loc_by_codesize the codes of keypoints outweigh the classes. */
 static void learns(void **state)
 {
     (void)state;
-    train("learns", "run.steps=500 run.batch_size=10 eval.every_steps=0 schedule.base_lr=0.05 "
-                    "schedule.policy=cosine input.augment=[] run.log_every_steps=50");
-    assert_true(eval_metric("learns", "map_50", "") >= 0.6);
-    assert_true(eval_metric("learns", "keypoint_map_50", "") >= 0.6);
+    train("learns", "run.steps=500 run.batch_size=10 eval.every_steps=0 schedule.base_lr=0.02 "
+                    "schedule.policy=cosine input.augment=[] run.log_every_steps=50 "
+                    "loss.normalize_loc_by_codesize=true");
+    assert_true(eval_metric("learns", "map_50", "") >= 0.7);
+    assert_true(eval_metric("learns", "keypoint_map_50", "") >= 0.7);
 }
 
 /* Keypoints are written without scores. */
