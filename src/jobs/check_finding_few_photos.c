@@ -1,22 +1,25 @@
-/* check_finding_few_photos: proposes a recipe for a detector that is trained on few photos. It
- * would learn them by heart. The recipe's parts are those of fine-tuning small sets:
+/* check_finding_few_photos: proposes a recipe for a detector that is trained on few photos, because
+ * it may overfit. The recipe's parts are those of fine-tuning small sets:
  *
  *   - start from weights that were learnt from many pictures, and keep their first layers, whose
  *     edges and textures all photos have (Yosinski et al. 2014);
  *   - a rate that falls to 0, so that the result does not depend on which photos came last;
- *   - small batches, which make more steps of the same number of photos;
+ *   - small batches, with which the same number of photos makes more steps;
  *   - no mosaics in the last steps, so that training ends with pictures as prediction sees them
  *     (Ge et al. 2021, YOLOX).
  *
- * Only what the config lacks is proposed, as JSON to copy. */
+ * Only what the config lacks is proposed, as JSON to copy. With a smaller batch, lengths in steps
+ * grow by the same factor, so that they mean as many photos as before. */
 #include "jobs/check_findings.h"
 
 #include "base/patterns.h"
 #include "checkpoints/published.h"
 #include "nets/first_blocks.h"
+#include "optim/schedule.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* MOST: photos that are few. BATCH: largest small batch. */
@@ -29,6 +32,8 @@ struct proposal {
     cJSON *json;            /* owned */
     const char *key;        /* the first part's; NULL: nothing is proposed */
     int batch;              /* of the config or of the proposal */
+    double stretch;         /* lengths in steps grow by this factor */
+    double rate;            /* learning rates shrink to this part; 1 or less */
     bool without;           /* there is no checkpoint to start from */
 };
 
@@ -109,7 +114,7 @@ static int propose_freeze(struct proposal *p, struct pm_arena *a)
         goto out;
     optim = propose(p, "optim", "optim.freeze",
                     "optim.freeze: the checkpoint's first layers find edges and textures, which\n"
-                    "  all photos have. Few photos would only make them worse.");
+                    "  all photos have. Layers that are not trained cannot overfit.");
     list = cJSON_AddArrayToObject(optim, "freeze");
     for (int i = 0; i < own->count; i++)
         cJSON_AddItemToArray(list, cJSON_CreateString(own->v[i]));
@@ -118,89 +123,273 @@ out:
     return err;
 }
 
-/* A smaller batch takes a smaller rate: with plain gradients in the same proportion (Goyal et al.
- * 2017). */
-static double propose_batch(struct proposal *p)
+/* Whether the entries of data.folders have batches. Their sum is then the batch. */
+static bool folders_have_batches(const struct pm_config *c)
+{
+    const cJSON *v;
+
+    cJSON_ArrayForEach(v, c->data.folders) {
+        const cJSON *batch = cJSON_GetObjectItemCaseSensitive(v, "batch");
+
+        if (cJSON_IsNumber(batch) && batch->valuedouble > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the config has the batch "auto". c->run.batch_size may already be the number that was
+ * found for this machine. */
+static bool is_auto(const struct pm_config *c)
+{
+    const cJSON *run = cJSON_GetObjectItemCaseSensitive(c->tree, "run");
+
+    return c->run.batch_size == PM_WORD ||
+           cJSON_IsString(cJSON_GetObjectItemCaseSensitive(run, "batch_size"));
+}
+
+/* Chooses the factors of steps and rates. Those of a config with the batch "auto" were not chosen
+ * for a batch, so they stay. Plain gradient steps take a rate in proportion to the batch (Goyal et
+ * al. 2017). For other optimizers there is no such rule. */
+static int choose_factors(struct proposal *p)
 {
     const struct pm_config *c = p->k->config;
-    const double rate = c->schedule.base_lr;
+    bool plain;
+    int err = PM_OK;
+
+    if (is_auto(c))
+        goto out;
+    PM_TRY(pm_check_plain_steps(c, &plain));
+    p->stretch = (double)c->run.batch_size / BATCH;
+    p->rate = plain ? 1 / p->stretch : 1;
+out:
+    return err;
+}
+
+/* Returns a length in steps of the proposal. */
+static double stretched(const struct proposal *p, double steps)
+{
+    return round(steps * p->stretch);
+}
+
+/* Returns a rate of the proposal, with three digits. */
+static double scaled(const struct proposal *p, double rate)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.3g", rate * p->rate);
+    return p->rate < 1 ? atof(text) : rate;
+}
+
+/* Whether the config has a number of steps that the proposal multiplies. */
+static bool has_steps(const struct proposal *p)
+{
+    const struct pm_config *c = p->k->config;
+    const struct pm_config_schedule *s = &c->schedule;
+
+    return p->stretch > 1 && (c->run.steps > 0 || s->warmup_steps > 0 || s->hold_steps > 0 ||
+                              s->decay_steps > 0 || s->boundaries.count > 0);
+}
+
+/* Appends what changes with the batch. */
+static void add_factors(struct proposal *p)
+{
+    if (has_steps(p))
+        pm_str_add(&p->reasons, "\n  Numbers of steps are multiplied by %.3g.", p->stretch);
+    if (p->rate < 1)
+        pm_str_add(&p->reasons, "%s%.3g.", has_steps(p) ? " Rates are divided by " :
+                                                         "\n  Rates are divided by ", p->stretch);
+}
+
+static int propose_batch(struct proposal *p)
+{
+    const struct pm_config *c = p->k->config;
     cJSON *run;
+    int err = PM_OK;
 
     p->batch = c->run.batch_size;
-    if ((c->run.batch_size != PM_WORD && c->run.batch_size <= BATCH) || c->devices_count > BATCH)
-        return rate;
-    run = propose(p, "run", "run.batch_size", "run.batch_size: small batches make more steps of "
-                  "as many photos. The rate\n  is smaller in the same proportion.");
+    if ((c->run.batch_size != PM_WORD && c->run.batch_size <= BATCH) ||
+        c->devices_count > BATCH || folders_have_batches(c))
+        goto out;
+    PM_TRY(choose_factors(p));
+    run = propose(p, "run", "run.batch_size",
+                  "run.batch_size: with small batches the same number of photos makes more steps.");
+    add_factors(p);
     cJSON_AddNumberToObject(run, "batch_size", p->batch = BATCH);
     if (c->run.micro_batches > 1)
         cJSON_AddNumberToObject(run, "micro_batches", 1);
-    return c->run.batch_size == PM_WORD ? rate : rate * BATCH / c->run.batch_size;
+    if (p->stretch > 1 && c->run.steps > 0)
+        cJSON_AddNumberToObject(run, "steps", stretched(p, (double)c->run.steps));
+out:
+    return err;
 }
 
-static void propose_schedule(struct proposal *p, double rate)
-{
-    const struct pm_config_schedule *s = &p->k->config->schedule;
-    cJSON *schedule = NULL;
-
-    if (s->policy != PM_POLICY_COSINE) {
-        schedule = propose(p, "schedule", "schedule.policy", "schedule.policy: a rate that falls "
-                           "to 0 lets the net settle; otherwise the\n  last photos count most.");
-        cJSON_AddStringToObject(schedule, "policy", "cosine");
-        cJSON_AddNumberToObject(schedule, "end_lr", 0);
-        if (s->boundaries.count)
-            cJSON_AddNullToObject(schedule, "boundaries");
-        if (s->rates.count)
-            cJSON_AddNullToObject(schedule, "rates");
-    }
-    if (rate < s->base_lr) {
-        if (!schedule)
-            schedule = cJSON_AddObjectToObject(p->json, "schedule");
-        cJSON_AddNumberToObject(schedule, "base_lr", rate);
-    }
-}
-
-/* The steps of a run with the proposed batch; 0: it has no end. */
-static double steps_of(const struct proposal *p)
+/* The steps of a run with this batch and this value of run.steps; 0: it has no end. */
+static double steps_with(const struct proposal *p, int batch, double steps)
 {
     const struct pm_config *c = p->k->config;
     const double pictures = (double)pm_dataset_get_info(p->k->e->train)->count;
-    const double steps = c->run.steps == PM_UNSET ? 0 : (double)c->run.steps;
 
-    if (isnan(c->run.epochs))
+    if (isnan(c->run.epochs) || batch < 1)
         return steps;
-    const double of_epochs = floor(pictures * c->run.epochs / p->batch);
+    const double of_epochs = floor(pictures * c->run.epochs / batch);
     return steps > 0 ? fmin(steps, of_epochs) : of_epochs;
 }
 
-/* Nine tenths of the steps may have mosaics. */
+/* run.steps, or 0 if it sets no end. */
+static double own_steps(const struct proposal *p)
+{
+    return fmax(0, (double)p->k->config->run.steps);
+}
+
+/* The steps of a run with the proposal; 0: it has no end. */
+static double steps_of(const struct proposal *p)
+{
+    return steps_with(p, p->batch, stretched(p, own_steps(p)));
+}
+
+/* Makes a schedule for a run of this many steps with this batch. */
+static int make_schedule(const struct proposal *p, const struct pm_config_schedule *s, int batch,
+                         double steps, struct pm_schedule *out)
+{
+    return pm_schedule_make(s, (size_t)pm_dataset_get_info(p->k->e->train)->count,
+                            batch < 1 ? 1 : batch, p->k->config->devices_count, (int64_t)steps,
+                            out);
+}
+
+/* Whether the config's rate ends at a hundredth of its largest value or below. A schedule that
+ * training refuses does not. */
+static bool ends_near_zero(const struct proposal *p)
+{
+    const struct pm_config *c = p->k->config;
+    const double steps = steps_with(p, c->run.batch_size, own_steps(p));
+    struct pm_schedule s;
+
+    return make_schedule(p, &c->schedule, c->run.batch_size, steps, &s) == PM_OK &&
+           (double)pm_schedule_rate(&s, (int64_t)steps) <=
+               0.01 * pm_check_largest_rate(&c->schedule) * (1 + 1e-6);
+}
+
+/* Whether cosine over the whole run, with the config's warm-up, fits the run. */
+static bool cosine_fits(const struct proposal *p)
+{
+    struct pm_config_schedule s = p->k->config->schedule;
+    struct pm_schedule made;
+
+    s.policy = PM_POLICY_COSINE;
+    s.decay_steps = 0;
+    s.min_lr = 0;
+    s.warmup_steps = (int64_t)stretched(p, (double)s.warmup_steps);
+    s.hold_steps = (int64_t)stretched(p, (double)s.hold_steps);
+    return steps_of(p) > 0 && make_schedule(p, &s, p->batch, steps_of(p), &made) == PM_OK;
+}
+
+/* Proposes cosine over the whole run. Takes back what belongs to other policies. */
+static void propose_cosine(struct proposal *p)
+{
+    const struct pm_config_schedule *s = &p->k->config->schedule;
+    cJSON *schedule = propose(p, "schedule", "schedule.policy", "schedule.policy: the rate falls "
+                              "to 0, so that the result depends less on which\n  photos came "
+                              "last.");
+
+    cJSON_AddStringToObject(schedule, "policy", "cosine");
+    cJSON_AddNumberToObject(schedule, "end_lr", 0);
+    if (s->decay_steps > 0)
+        cJSON_AddNumberToObject(schedule, "decay_steps", 0);
+    if (s->min_lr > 0)
+        cJSON_AddNumberToObject(schedule, "min_lr", 0);
+    if (s->boundaries.count)
+        cJSON_AddNullToObject(schedule, "boundaries");
+    if (s->rates.count)
+        cJSON_AddNullToObject(schedule, "rates");
+}
+
+/* Adds the numbers of the schedule that change with the batch. Those that the proposal has already
+ * stay. */
+static void adapt_schedule(const struct proposal *p)
+{
+    const struct pm_config_schedule *s = &p->k->config->schedule;
+    const bool ends = s->policy == PM_POLICY_POLYNOMIAL || s->policy == PM_POLICY_COSINE;
+    const struct { const char *key; double own, adapted; } numbers[] = {
+        { "base_lr", s->base_lr, scaled(p, s->base_lr) },
+        { "end_lr", s->end_lr, ends ? scaled(p, s->end_lr) : s->end_lr },
+        { "min_lr", s->min_lr, scaled(p, s->min_lr) },
+        { "warmup_lr", s->warmup_lr, scaled(p, s->warmup_lr) },
+        { "decay_steps", (double)s->decay_steps, stretched(p, (double)s->decay_steps) },
+        { "warmup_steps", (double)s->warmup_steps, stretched(p, (double)s->warmup_steps) },
+        { "hold_steps", (double)s->hold_steps, stretched(p, (double)s->hold_steps) },
+    };
+    cJSON *schedule = cJSON_GetObjectItem(p->json, "schedule"), *own = cJSON_CreateObject(), *list;
+
+    for (size_t i = 0; i < PM_COUNT(numbers); i++)
+        if (numbers[i].own != numbers[i].adapted && !cJSON_HasObjectItem(schedule, numbers[i].key))
+            cJSON_AddNumberToObject(own, numbers[i].key, numbers[i].adapted);
+    if (p->stretch > 1 && s->boundaries.count && !cJSON_HasObjectItem(schedule, "boundaries")) {
+        list = cJSON_AddArrayToObject(own, "boundaries");
+        for (int i = 0; i < s->boundaries.count; i++)
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(stretched(p, s->boundaries.v[i])));
+    }
+    if (p->rate < 1 && s->rates.count && !cJSON_HasObjectItem(schedule, "rates")) {
+        list = cJSON_AddArrayToObject(own, "rates");
+        for (int i = 0; i < s->rates.count; i++)
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(scaled(p, (double)s->rates.v[i])));
+    }
+    if (own->child && !schedule)
+        schedule = cJSON_AddObjectToObject(p->json, "schedule");
+    for (cJSON *v; (v = cJSON_DetachItemFromArray(own, 0));)
+        cJSON_AddItemToObject(schedule, v->string, v);
+    cJSON_Delete(own);
+}
+
+static void propose_schedule(struct proposal *p)
+{
+    if (!ends_near_zero(p) && cosine_fits(p))
+        propose_cosine(p);
+    adapt_schedule(p);
+}
+
+/* The steps that have mosaics: those of the config, or nine tenths if mosaics would not end.
+ * *proposed becomes true in the second case. */
+static double mosaic_steps(const struct proposal *p, const cJSON *row, bool *proposed)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(row, "until_steps");
+    const double own = cJSON_IsNumber(v) ? stretched(p, v->valuedouble) : 0, steps = steps_of(p);
+
+    if (steps < 2 || (own > 0 && own < steps))
+        return own;
+    *proposed = true;
+    return ceil(steps * 0.9);
+}
+
+/* Proposes input.augment if until_steps of a mosaic changes. */
 static void propose_last_steps(struct proposal *p)
 {
-    const cJSON *rows = p->k->config->input.augment, *row;
-    const double steps = steps_of(p), last = ceil(steps * 0.9);
-    cJSON *list = NULL;
-    int i = 0;
+    cJSON *list = cJSON_Duplicate(p->k->config->input.augment, true), *row, *input;
+    bool proposed = false, changed = false;
 
-    if (steps < 2)
-        return; /* without an end */
-    cJSON_ArrayForEach(row, rows) {
+    cJSON_ArrayForEach(row, list) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "name"));
-        const cJSON *until = cJSON_GetObjectItemCaseSensitive(row, "until_steps");
-        const double own = cJSON_IsNumber(until) ? until->valuedouble : 0;
 
-        if (name && strcmp(name, "mosaic") == 0 && (own <= 0 || own >= steps)) {
-            if (!list)
-                list = cJSON_Duplicate(rows, true);
-            cJSON *copy = cJSON_GetArrayItem(list, i);
-            cJSON_DeleteItemFromObjectCaseSensitive(copy, "until_steps");
-            cJSON_AddNumberToObject(copy, "until_steps", last);
-        }
-        i++;
+        if (!name || strcmp(name, "mosaic") != 0)
+            continue;
+        const cJSON *v = cJSON_GetObjectItemCaseSensitive(row, "until_steps");
+        const double own = cJSON_IsNumber(v) ? v->valuedouble : 0;
+        const double until = mosaic_steps(p, row, &proposed);
+
+        if (until == own)
+            continue;
+        changed = true;
+        cJSON_DeleteItemFromObjectCaseSensitive(row, "until_steps");
+        cJSON_AddNumberToObject(row, "until_steps", until);
     }
-    if (list)
-        cJSON_AddItemToObject(
-            propose(p, "input", "input.augment", "until_steps of mosaic: the last tenth of the "
-                    "%.0f steps then sees pictures as\n  prediction does.", steps),
-            "augment", list);
+    if (proposed)
+        propose(p, "input", "input.augment", "until_steps of mosaic: the last tenth of the %.0f "
+                "steps has no mosaics, as\n  prediction has none.", steps_of(p));
+    input = cJSON_GetObjectItem(p->json, "input");
+    if (changed)
+        cJSON_AddItemToObject(input ? input : cJSON_AddObjectToObject(p->json, "input"), "augment",
+                              list);
+    else
+        cJSON_Delete(list);
 }
 
 /* ---- the finding --------------------------------------------------------------------------- */
@@ -212,8 +401,8 @@ static void add(const struct proposal *p, uint64_t pictures)
                                   "too.\n";
     char *text = pm_json_print(p->json);
     cJSON *found = pm_check_add(p->k, PM_CHECK_NOTE, p->key,
-                                "%llu training pictures are few for a detector, which may learn "
-                                "them by heart.\nThese settings often find more objects in other "
+                                "%llu training pictures are few for a detector: it may overfit.\n"
+                                "These settings often find more objects in other "
                                 "pictures:%s\n%sThe same as JSON, to copy into the config:\n%s",
                                 (unsigned long long)pictures, p->reasons.text,
                                 p->without ? without : "", text);
@@ -234,7 +423,7 @@ static int check_few_photos(struct pm_check *k)
 {
     const struct pm_config *c = k->config;
     struct pm_arena *a = pm_arena_create();
-    struct proposal p = { .k = k, .json = cJSON_CreateObject() };
+    struct proposal p = { .k = k, .json = cJSON_CreateObject(), .stretch = 1, .rate = 1 };
     int err = PM_OK;
 
     if (!pm_check_few_photos(k) ||
@@ -242,7 +431,8 @@ static int check_few_photos(struct pm_check *k)
         goto out;
     if (propose_checkpoint(&p))
         PM_TRY(propose_freeze(&p, a));
-    propose_schedule(&p, propose_batch(&p));
+    PM_TRY(propose_batch(&p));
+    propose_schedule(&p);
     propose_last_steps(&p);
     if (p.key)
         add(&p, pm_dataset_get_info(k->e->train)->count);

@@ -65,8 +65,7 @@ static double usual_rate(const struct pm_config *c, const cJSON *all, bool *plai
     return 0;
 }
 
-/* Returns the schedule's largest rate. */
-static double largest_rate(const struct pm_config_schedule *s)
+double pm_check_largest_rate(const struct pm_config_schedule *s)
 {
     double most = s->base_lr;
 
@@ -75,20 +74,40 @@ static double largest_rate(const struct pm_config_schedule *s)
     return most;
 }
 
-static int check_rate(struct pm_check *k)
+/* Finds the usual rate of the config's optimizer with its options, as usual_rate does. */
+static int read_usual(const struct pm_config *c, double *usual, bool *plain)
 {
-    const struct pm_config *c = k->config;
     const struct pm_optimizer *o = pm_optimizer_find(c->optim.name);
     void *cfg = pm_calloc(1, o->cfg_size + 1);
     cJSON *all = cJSON_CreateObject();
-    const double rate = largest_rate(&c->schedule);
-    bool plain;
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "optim", o->opts, cfg));
     if (o->opts)
         pm_opts_dump(o->opts, cfg, all, false);
-    const double usual = usual_rate(c, all, &plain);
+    *usual = usual_rate(c, all, plain);
+out:
+    cJSON_Delete(all);
+    pm_free(cfg);
+    return err;
+}
+
+int pm_check_plain_steps(const struct pm_config *c, bool *plain)
+{
+    double usual;
+
+    return read_usual(c, &usual, plain);
+}
+
+static int check_rate(struct pm_check *k)
+{
+    const struct pm_config *c = k->config;
+    const double rate = pm_check_largest_rate(&c->schedule);
+    double usual;
+    bool plain;
+    int err = PM_OK;
+
+    PM_TRY(read_usual(c, &usual, &plain));
     const double scale = plain ? fmax(1, c->run.batch_size / 256.0) : 1;
 
     if (usual > 0 && (rate >= 100 * usual * scale * (1 - 1e-9) || rate <= 1e-4 * usual))
@@ -97,8 +116,6 @@ static int check_rate(struct pm_check *k)
                        "rate is about %.2g; fine-tuning uses down to %.2g",
                        rate, rate > usual ? "large" : "small", c->optim.name, usual, usual / 100);
 out:
-    cJSON_Delete(all);
-    pm_free(cfg);
     return err;
 }
 const struct pm_check_finding pm_check_finding_rate = { false, check_rate };

@@ -37,6 +37,12 @@ struct cJSON *pm_check_add(struct pm_check *k, enum pm_check_level level, const 
 const struct pm_published *pm_check_published(const struct pm_check *k);
 /* Whether the row few_photos proposes a recipe for this training. Needs the data. */
 bool pm_check_few_photos(const struct pm_check *k);
+/* Finds whether the optimizer's steps are gradients times the rate, with momentum or without: those
+ * of sgd and momentum, and of others whose epsilon is so large that they do not divide. Fails with
+ * PM_ECONFIG if its options are wrong. */
+int pm_check_plain_steps(const struct pm_config *c, bool *plain);
+/* Returns the schedule's largest rate. */
+double pm_check_largest_rate(const struct pm_config_schedule *s);
 
 /* A row. */
 struct pm_check_finding {

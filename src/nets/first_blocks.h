@@ -1,6 +1,6 @@
 /* first_blocks: the first layers of the classifiers that detectors are built on. Their weights,
  * learnt from many pictures, find edges and simple textures, which all photos have. With few photos
- * they are better left as they are. */
+ * they are better not trained. */
 #ifndef PM_FIRST_BLOCKS_H
 #define PM_FIRST_BLOCKS_H
 
