@@ -226,8 +226,8 @@ const char *pm_net_refusal(const char *name);
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);
 /* Builds a part of a net from such a list. Its first layer reads x, which the list calls `input`
- * instead of "images". *out becomes the last layer's node. If net->prefix is set, layers may have
- * names that occur outside of this scope, too. */
+ * instead of "images". No layer may have this name. *out becomes the last layer's node. If
+ * net->prefix is set, layers may have names that occur outside of this scope, too. */
 int pm_net_part_from_json(struct pm_net *net, struct pm_node *x, const char *input,
                           const struct cJSON *list, const char *where, struct pm_node **out);
 /* Returns a layer list that builds the same net again: every node except the inputs. Call it before

@@ -24,6 +24,19 @@ struct pm_import_options pm_experiment_import_options(const struct pm_experiment
                                        .new_head = m->onnx_new_head ? e->facts.num_classes : 0 };
 }
 
+/* If the last error is about a list of layers of a stage, puts the list's place before it. */
+static bool place_in_list(const struct pm_experiment *e, int err)
+{
+    static const char *const lists[] = { "model.first_stage_layers", "model.second_stage_layers" };
+
+    for (size_t i = 0; i < PM_COUNT(lists); i++)
+        if (strncmp(pm_error_text(), lists[i], strlen(lists[i])) == 0) {
+            pm_fail(err, "%s: %s", pm_config_source(e->config, lists[i]), pm_error_text());
+            return true;
+        }
+    return false;
+}
+
 /* Builds a named net. If a layer does not fit, the message names the size of the input. */
 static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
                         struct pm_heads *heads)
@@ -34,7 +47,7 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
         e->task_row->coded_keypoints ? e->task_row->coded_keypoints(e->task) : 0;
     e->net_row->build(net, images, e->facts.num_classes, e->net_cfg, heads);
     net->coded_keypoints = 0;
-    if (net->error)
+    if (net->error && !place_in_list(e, net->error))
         pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s",
                 pm_config_source(e->config, "model.name"), e->net_row->name,
                 pm_shape_text(images->out_shape, input), pm_error_text());
@@ -82,7 +95,7 @@ static int build_second(void *ctx, struct pm_net *net, const struct pm_regions *
         PM_TRY(pm_fail(PM_ECONFIG, "%s: the net has no second stage: choose a faster_rcnn net as "
                        "model.name", e->config->path));
     e->net_row->second(net, regions, e->facts.num_classes, e->net_cfg, heads);
-    if (net->error)
+    if (net->error && !place_in_list(e, net->error))
         pm_fail(net->error, "%s: model.name: \"%s\", second stage: %s",
                 pm_config_source(e->config, "model.name"), e->net_row->name, pm_error_text());
     PM_TRY(net->error);

@@ -151,11 +151,13 @@ static int find_node(const struct reader *in, const char *name, const struct rep
     if (strcmp(name, "@input") == 0)
         return pm_fail(PM_ECONFIG, "%s.%s: \"@input\" has a meaning only inside a repeat; use "
                        "\"%s\" or a layer's name", where, key, in->input);
-    const char **names = pm_arena_alloc(net->arena, (size_t)net->count * sizeof *names);
-    for (int i = 0; i < net->count; i++)
+    const size_t count = (size_t)net->count;
+    const char **names = pm_arena_alloc(net->arena, (count + 1) * sizeof *names);
+    for (size_t i = 0; i < count; i++)
         names[i] = name_in_list(net, net->nodes[i]);
+    names[count] = in->input;
     return pm_fail(PM_ECONFIG, "%s.%s: there is no layer \"%s\" before this one%s", where, key,
-                   name, hint(net->arena, name, names, (size_t)net->count));
+                   name, hint(net->arena, name, names, count + 1));
 }
 
 static int find_inputs(const struct reader *in, const cJSON *v, const struct repeat *r,
@@ -226,6 +228,9 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     PM_TRY(get_text(net->arena, item, "name", r, where, &name));
     if (!name)
         name = default_name(in, layer);
+    if (strcmp(name, in->input) == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.name: \"%s\" is the name of the list's input: choose "
+                       "another", where, name));
     const struct pm_node *same = pm_net_find(net, name);
     /* A pass and a prefix may use names of layers before the list again. */
     if (same && ((!net->pass && !net->prefix) || same->index >= in->first))

@@ -203,9 +203,10 @@ bool pm_stage_list_given(const struct cJSON *list);
 struct pm_node *pm_stage_list_build(struct pm_net *net, const char *scope, const char *key,
                                     const struct cJSON *list, const char *input,
                                     struct pm_node *x);
-/* Finds the pixels between the rows and columns of the map that first_stage_layers makes of these
- * images, by building the list for larger ones. Sets the net's error if it cannot. */
-void pm_stage_list_strides(struct pm_net *net, const struct cJSON *list,
-                           const struct pm_node *images, const struct pm_node *map, int stride[2]);
+/* Returns the pixels between the rows (axis 0) or columns (1) of the map that first_stage_layers
+ * makes of these images in this scope, found by building the list for larger ones. Returns 0 and
+ * sets the net's error if they cannot be found. */
+int pm_stage_list_stride(struct pm_net *net, const char *scope, const struct cJSON *list,
+                         const struct pm_node *images, const struct pm_node *map, int axis);
 
 #endif

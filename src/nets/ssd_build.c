@@ -122,15 +122,18 @@ static void add_number(cJSON *object, const char *key, int value)
 /* The strides of a grid that a config leaves open: those of the first stage's map. */
 static void add_strides(const struct pm_ssd *s, cJSON *object)
 {
-    const bool open = !cJSON_HasObjectItem(object, "height_stride") ||
-                      !cJSON_HasObjectItem(object, "width_stride");
-    int stride[2] = { s->o->first_stage_features_stride, s->o->first_stage_features_stride };
+    static const char *const keys[] = { "height_stride", "width_stride" };
 
-    if (s->listed && open)
-        pm_stage_list_strides(s->net, s->o->first_stage_layers, s->images, s->listed, stride);
-    if (stride[0] > 0) {
-        add_number(object, "height_stride", stride[0]);
-        add_number(object, "width_stride", stride[1]);
+    for (int axis = 0; axis < 2; axis++) {
+        int stride = s->o->first_stage_features_stride;
+
+        if (cJSON_HasObjectItem(object, keys[axis]))
+            continue;
+        if (s->listed)
+            stride = pm_stage_list_stride(s->net, pm_pyramid_scope(s), s->o->first_stage_layers,
+                                          s->images, s->listed, axis);
+        if (stride > 0)
+            add_number(object, keys[axis], stride);
     }
 }
 

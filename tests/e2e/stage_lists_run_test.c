@@ -161,10 +161,13 @@ static void refused(void **state)
 {
     (void)state;
     check(run(NULL, "train %s run.folder=%s model.second_stage_layers.0.filter=3", in("net.json"),
-              in("bad")), 2, "rcnn.json:1: model.name: \"faster_rcnn_mobilenet_v1\", second "
-          "stage: model.second_stage_layers[0].filter: unknown key, did you mean 'filters'?");
+              in("bad")), 2, "net.json:7: model.second_stage_layers[0].filter: unknown key, "
+          "did you mean 'filters'?");
     check(run(NULL, "train %s run.folder=%s model.first_stage_layers=[]", in("net.json"),
-              in("bad")), 2, "model.first_stage_layers: must be a list of at least one layer");
+              in("bad")), 2, "command line: model.first_stage_layers: must be a list of at least "
+          "one layer");
+    check(run(NULL, "train %s run.folder=%s model.first_stage_layers.0.filter=3", in("net.json"),
+              in("bad")), 2, "net.json:2: model.first_stage_layers[0].filter: unknown key");
 }
 
 int main(void)

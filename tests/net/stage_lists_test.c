@@ -220,6 +220,48 @@ static void quantized(void **state)
     }
 }
 
+#define RESIZE "{\"layer\": \"resize\", \"size\": [12, 12]}"
+
+/* A list that fits the config's image, but not the larger ones that show the stride: the message
+ * has the layer, with its name in the list. */
+static void one_size(void **state)
+{
+    struct pm_net *net = both(
+        MOBILENET, 96, "{\"first_stage_layers\": [{\"name\": \"small\", \"layer\": \"conv2d\", "
+        "\"filters\": 3, \"stride\": 8}, " RESIZE ", {\"layer\": \"add\", \"inputs\": "
+        "[\"small\", \"@previous\"]}]}");
+
+    (void)state;
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_contains(pm_error_text(), "because the layers do not fit larger images: set "
+                    "height_stride in model.anchors (model.first_stage_layers[2]");
+    pm_net_destroy(&net);
+}
+
+/* 6720 pixels more give 14 cells with a stride of 480, and sometimes also with one of 512.
+ * 961 * 2^-23 = 1.1e-4 pixels is the rounding, as in strides(). */
+static void large_strides(void **state)
+{
+    static const char options[] =
+        "{\"first_stage_layers\": [{\"layer\": \"conv2d\", \"filters\": 4, \"kernel\": 1, "
+        "\"stride\": 32}, {\"layer\": \"max_pool\", \"kernel\": 1, \"stride\": %d}], "
+        "\"second_stage_layers\": []}";
+    char text[512];
+    struct pm_net *net;
+
+    (void)state;
+    snprintf(text, sizeof text, options, 15);
+    net = both_right(MOBILENET, 961, text);
+    assert_float_equal(stride_of(net, 0, 961), 480, 2e-4);
+    pm_net_destroy(&net);
+    snprintf(text, sizeof text, options, 16);
+    net = both(MOBILENET, 1000, text);
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_contains(pm_error_text(), "6720 pixels more give 16 cells instead of 2: set "
+                    "height_stride in model.anchors");
+    pm_net_destroy(&net);
+}
+
 static void refused(void **state)
 {
     static const struct { const char *options, *message; } bad[] = {
@@ -230,15 +272,17 @@ static void refused(void **state)
         { "{\"second_stage_layers\": {}}",
           "model.second_stage_layers: must be a list of at least one layer" },
         { "{\"first_stage_layers\": [{\"layer\": \"flatten\"}]}",
-          "model.first_stage_layers: the last layer gives 2x27648, but a map [2, height, width, "
-          "channels] is needed" },
+          "model.first_stage_layers: the last layer gives 2x27648 of float32, but a map [2, "
+          "height, width, channels] of float32 is needed: end the list with a layer that gives "
+          "a map" },
         { "{" MAP ", \"second_stage_layers\": [{\"layer\": \"global_pool\"}, "
           "{\"layer\": \"flatten\"}]}",
-          "model.second_stage_layers: the last layer gives 6x6, but a map [6, height, width, "
-          "channels] is needed" },
+          "model.second_stage_layers: the last layer gives 6x6 of float32, but a map [6, height, "
+          "width, channels] of float32 is needed" },
         { "{" MAP ", \"second_stage_layers\": [{\"layer\": \"conv2d\", \"filters\": 4}, "
           "{\"layer\": \"conv2d\", \"filters\": 4, \"inputs\": \"crop\"}]}",
-          "model.second_stage_layers[1].inputs: there is no layer \"crop\" before this one" },
+          "model.second_stage_layers[1].inputs: there is no layer \"crop\" before this one "
+          "(nearest is \"crops\")" },
         { "{" MAP ", \"second_stage_layers\": [{\"name\": \"first\", \"layer\": \"conv2d\", "
           "\"filters\": 4}, {\"layer\": \"conv2d\", \"filters\": 4, \"inputs\": \"firts\"}]}",
           "there is no layer \"firts\" before this one (nearest is \"first\")" },
@@ -249,13 +293,20 @@ static void refused(void **state)
         { "{" MAP ", \"second_stage_layers\": [{\"name\": \"a\", \"layer\": \"relu\"}, "
           "{\"name\": \"a\", \"layer\": \"relu\"}]}",
           "model.second_stage_layers[1].name: \"a\" is the name of an earlier layer" },
-        { "{\"first_stage_layers\": [{\"layer\": \"resize\", \"size\": [12, 12]}]}",
-          "model.first_stage_layers: the number of pixels between the rows of the map is not "
-          "known" },
+        { "{" MAP ", \"second_stage_layers\": [{\"name\": \"crops\", \"layer\": \"relu\"}]}",
+          "model.second_stage_layers[0].name: \"crops\" is the name of the list's input" },
+        { "{\"first_stage_layers\": [{\"name\": \"images\", \"layer\": \"relu\"}]}",
+          "model.first_stage_layers[0].name: \"images\" is the name of the list's input" },
+        { "{\"first_stage_layers\": [" RESIZE "]}",
+          "the rows of the map is not known: 6720 pixels more give 12 cells instead of 12: set "
+          "height_stride in model.anchors" },
+        { "{\"first_stage_layers\": [" RESIZE "], \"anchors\": {\"height_stride\": 8}}",
+          "the columns of the map is not known: 6720 pixels more give 12 cells instead of 12: set "
+          "width_stride in model.anchors" },
         { "{\"first_stage_layers\": [{\"layer\": \"conv2d\", \"filters\": 4, \"stride\": "
           "[2, 11]}]}",
-          "the columns of the map is not known, because the layers need images of one size or "
-          "have an unusual stride: set width_stride in model.anchors" },
+          "the columns of the map is not known: 6720 pixels more give 620 cells instead of 9: set "
+          "width_stride in model.anchors" },
     };
 
     (void)state;
@@ -273,7 +324,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_named), cmocka_unit_test(strides), cmocka_unit_test(inputs),
-        cmocka_unit_test(quantized),     cmocka_unit_test(refused),
+        cmocka_unit_test(quantized),     cmocka_unit_test(one_size),
+        cmocka_unit_test(large_strides), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
