@@ -378,6 +378,19 @@ out:
     return err;
 }
 
+/* most: the largest difference that is allowed. */
+static int check_difference(const struct trial *t, double difference, double most)
+{
+    if (!(difference > most))
+        return PM_OK;
+    return pm_fail(PM_EFAIL,
+                   "%s: the exported model's output for a sample differs from the net's by "
+                   "%.1e of the largest value; at most %.1e is allowed. The file was not "
+                   "written. The export of one of the net's layers is wrong: report it with "
+                   "the config. eval and predict are not affected",
+                   t->name, difference, most);
+}
+
 static int try_masks(const struct trial *of, struct pm_node *boxes, struct pm_node *masks,
                      double *difference)
 {
@@ -391,14 +404,17 @@ static int try_masks(const struct trial *of, struct pm_node *boxes, struct pm_no
     struct known given[] = { { boxes, boxes->name, v[0] }, { masks, NULL, v[1] } };
     struct trial t = *of;
     const char *rows, *columns;
+    double off = NAN;
     int err = PM_OK;
 
     t.given = (struct known_list){ given, PM_COUNT(given), 0 };
     pm_try_masks_fill(&sample, v[0], v[1]);
     pm_try_masks_expect(&sample, v[0], v[1], v[2], v[3]);
     pm_export_pasted(t.graph, &rows, &columns);
-    PM_TRY(compare_factor(&t, rows, v[2], each * (size_t)sample.height, difference));
-    PM_TRY(compare_factor(&t, columns, v[3], each * (size_t)sample.width, difference));
+    PM_TRY(compare_factor(&t, rows, v[2], each * (size_t)sample.height, &off));
+    PM_TRY(compare_factor(&t, columns, v[3], each * (size_t)sample.width, &off));
+    PM_TRY(check_difference(&t, off, fmax(bound, pm_try_masks_bound(&sample))));
+    *difference = isnan(*difference) ? off : fmax(off, *difference);
 out:
     for (size_t i = 0; i < PM_COUNT(v); i++)
         pm_free(v[i]);
@@ -430,15 +446,9 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(pm_import_open(t.file, &t.import));
     for (size_t k = 0; k < t.compared.count; k++)
         PM_TRY(compare(&t, &t.compared.list[k], t.compared.list[k].node == output, difference));
+    PM_TRY(check_difference(&t, *difference, bound));
     if (masks_of(&t))
         PM_TRY(try_masks(&t, output, masks_of(&t), difference));
-    if (*difference > bound)
-        PM_TRY(pm_fail(PM_EFAIL,
-                       "%s: the exported model's output for a sample differs from the net's by "
-                       "%.1e of the largest value; at most %.1e is allowed. The file was not "
-                       "written. The export of one of the net's layers is wrong: report it with "
-                       "the config. eval and predict are not affected",
-                       name, *difference, bound));
 out:
     free_known(&t.compared);
     free_known(&t.given);

@@ -22,7 +22,8 @@
  * values: of the checkpoint; NULL: the net's initial values, from seed. *difference: the largest
  * difference of a compared value divided by its largest number; NAN if nothing was compared, for
  * example because the file holds an operator that the import does not support. PM_EFAIL if it
- * exceeds 1e-4 or if the net's own output is not finite. */
+ * exceeds 1e-4, or with pasted masks of more than 125 cells a side the bound of pm_try_masks_bound,
+ * or if the net's own output is not finite. */
 int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
                   const struct pm_export *graph, const struct pm_export_options *o,
                   const struct pm_match *values, uint64_t seed, double *difference);

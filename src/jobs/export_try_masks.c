@@ -6,15 +6,24 @@
 
 #include <math.h>
 
+#define LEAST_SIDE 0.75
+
 /* Returns a place in the middle between two pixels of `size`, at most an eighth of the axis after
- * the first, or 0. */
+ * the first, or 0: (size / 8 - 0.5) / (size - 1) is below 1/8. */
 static double near_border(struct pm_rng *r, int size)
 {
     const int most = size / 8;
 
     return most < 1 || pm_rng_uniform(r) < 0.25
                ? 0
-               : (pm_rng_int(r, 0, most) + 0.5) / (size > 1 ? size - 1 : 1);
+               : (pm_rng_int(r, 0, most - 1) + 0.5) / (size > 1 ? size - 1 : 1);
+}
+
+double pm_try_masks_bound(const struct pm_try_masks *t)
+{
+    const int cells = t->masks.dim[1] > t->masks.dim[2] ? t->masks.dim[1] : t->masks.dim[2];
+
+    return (10 * (cells - 1) / LEAST_SIDE + 20) * ldexp(1, -24);
 }
 
 void pm_try_masks_fill(const struct pm_try_masks *t, float *boxes, float *masks)

@@ -1,5 +1,6 @@
 """The pixels of pasted masks in double precision, and how far an exported model, which computes
-with 32-bit floats, may differ from them; and the part of a model that pastes masks.
+with 32-bit floats, may differ from them; the function of docs/onnx.md that pastes masks; and the
+part of a model that pastes them.
 
 With u = 2^-24, a pixel's place in the box is (at - low) / (high - low). The place `at` in the
 picture is a rounded quotient of at most 1. The difference, the extent, and the quotient are rounded
@@ -7,6 +8,10 @@ once each. So the place errs by at most 4 u / extent, and after the multiplicati
 gaps between cells by at most 5 u gaps / extent. Neighbouring cells differ by at most 1, so the
 value errs by the sum of that for both axes; and by less than 10 u more, because weights of at most
 1, the difference to 0.5, products and sums are rounded."""
+import os
+import re
+
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/onnx.md")
 U = 2.0 ** -24
 
 
@@ -42,6 +47,16 @@ def pixels_of(mask, box, shape):
     # A mask on one side of the threshold stays there, whatever the weights are.
     clear = (abs(value) > y.error + x.error + 10 * U) | (mask.min() > 0) | (mask.max() <= 0)
     return inside & (value > 0), y.sure[:, None] & x.sure[None] & (clear | ~inside)
+
+
+def documented():
+    """Returns the function paste of docs/onnx.md."""
+    import numpy
+    with open(PAGE, encoding="utf-8") as f:
+        block, = re.findall(r"^```python\n(def paste\(.*?)^```$", f.read(), re.M | re.S)
+    names = {"numpy": numpy}
+    exec(block, names)
+    return names["paste"]
 
 
 def part_of(file):

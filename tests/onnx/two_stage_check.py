@@ -105,8 +105,8 @@ class Detector:
 
     def export_both(self, options):
         """Returns the model, and of nets with masks one that pastes them; else None."""
-        pasting = self.export([*options, "export.masks=pasted"]) if self.masks else None
-        return self.export([*options, "export.proposals=true"]), pasting
+        paster = self.export([*options, "export.masks=pasted"]) if self.masks else None
+        return self.export([*options, "export.proposals=true"]), paster
 
 
 def check_outputs(what, detector, model, pixels):
@@ -207,19 +207,24 @@ def check_masks(what, found, shape, boxes, scores, masks, pixels):
 
 
 def check_pasted(what, boxes, masks, pixels, shape):
-    """Compares all pixels of pasted masks, except those within the rounding of a model. Returns
-    their number."""
+    """Compares all pixels of pasted masks, and those of the function in docs/onnx.md, except those
+    within the rounding of a model. Returns their number."""
     import numpy as np
+    paste = pasting.documented()
     check(pixels.dtype == np.uint8 and pixels.shape == (*masks.shape[:2], *shape),
           f"{what}: pasted masks are {pixels.dtype} {pixels.shape}")
     compared = 0
     for place in np.ndindex(masks.shape[:2]):
+        with np.errstate(divide="raise", invalid="raise"):
+            own = paste(masks[place], boxes[place].clip(0, 1), *shape)
         if not boxes[place].any():  # after the last detection
-            check(not pixels[place].any(), f"{what}: a mask without detection: {place}")
+            check(not pixels[place].any() and not own.any(),
+                  f"{what}: a mask without detection: {place}")
             continue
         want, sure = pasting.pixels_of(masks[place], boxes[place], shape)
         wrong = np.argwhere(sure & (want != pixels[place]))
         check(len(wrong) == 0, f"{what}: {len(wrong)} pixels of pasted mask {place}: {wrong[:3]}")
+        check((want == own)[sure].all(), f"{what}: docs/onnx.md pastes mask {place} differently")
         compared += int((sure & want).sum())
     return compared
 
@@ -258,11 +263,11 @@ def check_given(detector):
 
 def check_detections(what, detector, models, pixels, want):
     """models: see Detector.export_both."""
-    model, pasting = models
+    model, paster = models
     count, boxes, scores, classes, *masks = run_model(
         model, pixels, OUTPUTS + ["detection_masks"] * detector.masks)
     if detector.masks:
-        other_boxes, in_picture = run_model(pasting, pixels, ["detection_boxes", "detection_masks"])
+        other_boxes, in_picture = run_model(paster, pixels, ["detection_boxes", "detection_masks"])
         check((boxes == other_boxes).all(), f"{what}: boxes depend on export.masks")
         detector.pasted += check_pasted(what, boxes, masks[0], in_picture, pixels.shape[1:3])
     points = detector.keypoints and run_model(model, pixels, ["detection_keypoints",
