@@ -1,6 +1,7 @@
 """Pumice's detectors as PyTorch modules for the side-by-side benchmark, with their losses, mining
 of hard examples and suppression, written with torchvision's operators where these exist. Layers,
-shapes, anchors and trained parameters are those of src/nets/ssd.c; padding as in bench_nets.py.
+shapes, anchors and trained parameters are those of src/nets/ssd_build.c and its neighbours; padding
+as in bench_nets.py.
 
 Boxes are ymin, xmin, ymax, xmax in 0..1 of the picture, N anchors of a picture, M true boxes."""
 import math

@@ -1,7 +1,8 @@
 """Pumice's detectors in two stages (src/nets/faster_rcnn.c) as PyTorch modules for the side-by-side
-benchmark, with the layers between the stages and all losses, written with torchvision's operators
-where these exist. Layers, shapes, anchors and trained parameters are Pumice's, as are the initial
-values: in prediction these decide how many scores are above the threshold.
+benchmark, with the layers between the stages and the losses (loss() names a difference), written
+with torchvision's operators where these exist. Layers, shapes, anchors and trained parameters are
+Pumice's, as are the initial values: in prediction these decide how many scores are above the
+threshold.
 
 Boxes are ymin, xmin, ymax, xmax in 0..1 of the picture; N anchors and R regions of a picture, M
 true boxes, H and W sides of the map."""
@@ -16,6 +17,7 @@ from bench_nets import Bottleneck, norm
 STRIDE, CROP = 16, 14
 SCALES, RATIOS = (64, 128, 256, 512), (0.5, 1, 2)
 PROPOSALS, PROPOSAL_IOU = 300, 0.7
+DETECTIONS = 300  # of a picture: model.post_processing of these nets
 ROWS, POSITIVES, MATCHED_IOU = 32, 8, 0.5  # of the regions that train the second stage
 
 
@@ -100,6 +102,10 @@ class TwoStages(Detector):
                 logits.reshape(*boxes.shape[:2], self.classes + 1))
 
     def loss(self, maps, matches, boxes, classes, weights, normalizer):
+        """The four losses of both stages. All anchors count, by random matches, as in Pumice's
+        benchmark: Pumice's loader, which draws some of them, is not measured. One weight differs:
+        here a matched anchor has its box's weight in the classification loss of the first stage,
+        in Pumice 1."""
         features, codes, logits = maps
         regions, counts = self.propose(codes[:, self.inside], logits[:, self.inside],
                                        self.anchors[self.inside])
@@ -119,7 +125,7 @@ class TwoStages(Detector):
         regions, counts = self.propose(codes, logits, self.anchors.clamp(0, 1))
         codes, logits = self.regions(features, regions)
         scores = logits.softmax(-1)[..., 1:]
-        return [detections(decode(x[:k], box[:k, None]), s[:k], 0)
+        return [detections(decode(x[:k], box[:k, None]), s[:k], 0, most=DETECTIONS)
                 for x, box, s, k in zip(codes, regions, scores, counts)]
 
 
