@@ -29,6 +29,15 @@ static const char net[] =
 
 enum { SIDE = 96 }; /* of the pictures */
 
+/* Rounding may exchange two proposals of nearly equal scores. Then the sampler draws others, and
+ * the loss differs. So the first stage is not trained: its proposals have the same bits in all
+ * parts. second_stage_run_test trains both stages. */
+static void in_parts(void **state)
+{
+    (void)state;
+    assert_same_in_parts("", "'optim.trainable=[\"SecondStage\"]'");
+}
+
 static int make_data(void **state)
 {
     (void)state;
@@ -205,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
-        cmocka_unit_test(same_in_parts),    cmocka_unit_test(learns),
+        cmocka_unit_test(in_parts),         cmocka_unit_test(learns),
         cmocka_unit_test(predicted),        cmocka_unit_test(results),
         cmocka_unit_test(nothing_to_learn), cmocka_unit_test(refused),
     };

@@ -19,6 +19,16 @@ static struct pm_net *with_head(const char *predictor, int keypoints, struct pm_
     return net;
 }
 
+/* fan: the one that the initializer divides by. */
+static void expect_initial(struct pm_net *net, const char *name, enum pm_init_kind kind, int fan)
+{
+    const struct pm_variable *v = net_variable(net, name);
+
+    assert_int_equal(v->init.kind, kind);
+    assert_float_equal(v->init.a, 2, 0);
+    assert_int_equal(kind == PM_INIT_VARIANCE_FAN_OUT ? v->fan_out : v->fan_in, fan);
+}
+
 #define HEAD "\"predict_keypoints\": true"
 
 /* 9,437,696 parameters of a convolution from 2,048 to 512 channels, 2,359,808 of each of seven from
@@ -46,8 +56,12 @@ static void default_head(void **state)
     expect_shape(net, "SecondStageBoxPredictor/deconv1", PM_SHAPE4(2 * ROWS, 14, 14, KEYPOINTS));
     assert_true(pm_shape_equal(pm_heads_find(&heads, "box_keypoints")->out_shape,
                                PM_SHAPE4(2 * ROWS, 56, 56, KEYPOINTS)));
-    assert_int_equal(net_variable(net, "SecondStageBoxPredictor/conv_1/weights")->init.kind,
-                     PM_INIT_VARIANCE_SCALING);
+    expect_initial(net, "SecondStageBoxPredictor/conv_1/weights", PM_INIT_VARIANCE_SCALING,
+                   3 * 3 * 2048);
+    expect_initial(net, "SecondStageBoxPredictor/conv_8/weights", PM_INIT_VARIANCE_SCALING,
+                   3 * 3 * 512);
+    expect_initial(net, "SecondStageBoxPredictor/deconv1/weights", PM_INIT_VARIANCE_FAN_OUT,
+                   2 * 2 * 512);
     pm_net_destroy(&net);
 }
 
@@ -69,10 +83,14 @@ static void other_heads(void **state)
     assert_non_null(pm_heads_find(&heads, "box_masks"));
     assert_int_equal(net_variable(net, "SecondStageBoxPredictor/conv_1/weights")->init.kind,
                      PM_INIT_TRUNCATED);
+    assert_int_equal(net_variable(net, "SecondStageBoxPredictor/deconv1/weights")->init.kind,
+                     PM_INIT_TRUNCATED);
     pm_net_destroy(&net);
     net = with_head(HEAD ", \"keypoint_prediction_num_conv_layers\": 0", 1, &heads);
     assert_int_equal(net->error, PM_OK);
     expect_sized(net, "SecondStageBoxPredictor/deconv1/weights", PM_SHAPE4(2, 2, 1, 2048));
+    expect_initial(net, "SecondStageBoxPredictor/deconv1/weights", PM_INIT_VARIANCE_FAN_OUT,
+                   2 * 2 * 2048);
     pm_net_destroy(&net);
 }
 
