@@ -198,9 +198,15 @@ static void refused(void **state)
     refuse("eval.keypoint_sigmas=[]", "eval.keypoint_sigmas: not set, but coco_keypoints needs a "
                                       "number for each of 4 keypoints");
     refuse("eval.keypoint_sigmas=[1,1,1]", "eval.keypoint_sigmas: 3 numbers, but there are 4");
-    refuse("'eval.keypoint_edges=[[0,4]]'", "eval.keypoint_edges: a list of pairs [from, to] of "
-                                            "keypoints 0..3");
-    refuse("'eval.keypoint_edges=[0,1]'", "eval.keypoint_edges: a list of pairs");
+    refuse("'eval.keypoint_edges=[[0,3],[2,1],[0,4]]'",
+           "eval.keypoint_edges[2]: [0,4] is not a pair of keypoints 0..3 (data.num_keypoints). "
+           "Write a list of pairs [from, to]");
+    refuse("'eval.keypoint_edges=[0,1]'", "eval.keypoint_edges[0]: 0 is not a pair of keypoints");
+    refuse("'eval.keypoint_edges=[[0,1,2]]'", "eval.keypoint_edges[0]: [0,1,2] is not a pair");
+    refuse("'eval.keypoint_edges=[[1,2],[-1,0.5]]'",
+           "eval.keypoint_edges[1]: [-1,0.5] is not a pair");
+    refuse("'eval.keypoint_edges=\"all\"'",
+           "eval.keypoint_edges: \"all\" is not a list of pairs of keypoints 0..3");
     refuse("model.second_stage_box_predictor.predict_keypoints=false",
            "eval.metrics: the net predicts no keypoints: remove coco_keypoints");
     refuse("input.augment='[{\"name\":\"random_flip\"},{\"name\":\"resize\"}]'",

@@ -1,12 +1,12 @@
 /* detection_points: options, fields, results and drawings of keypoints. */
 #include "tasks/detection/detection_points.h"
 
+#include "config/config_changes.h"
 #include "tasks/detection/box_shapes.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
-
 
 /* ---- options ----------------------------------------------------------------------------- */
 
@@ -24,19 +24,43 @@ static bool is_index(const cJSON *v, int points)
            v->valuedouble < points;
 }
 
+static bool is_edge(const cJSON *edge, int points)
+{
+    return cJSON_IsArray(edge) && cJSON_GetArraySize(edge) == 2 &&
+           is_index(cJSON_GetArrayItem(edge, 0), points) &&
+           is_index(cJSON_GetArrayItem(edge, 1), points);
+}
+
+/* Refuses a value of eval.keypoint_edges. i: the index of the wrong pair; -1: the whole value. */
+static int refuse_edge(const struct pm_config *c, int i, const cJSON *value, int points)
+{
+    struct pm_str text = { 0 };
+    char place[16] = "";
+    int err;
+
+    if (i >= 0)
+        snprintf(place, sizeof place, "[%d]", i);
+    pm_config_value_text(value, &text);
+    err = pm_fail(PM_ECONFIG, "%s%s: %s is not a %s of keypoints 0..%d (data.num_keypoints). Write "
+                  "a list of pairs [from, to], as in [[0, 1], [0, 2]]",
+                  pm_detection_place(c, "eval.keypoint_edges"), place, text.text,
+                  i >= 0 ? "pair" : "list of pairs", points - 1);
+    pm_str_free(&text);
+    return err;
+}
+
 static int check_edges(const struct pm_config *c, const cJSON *edges, int points)
 {
     const cJSON *edge;
-    bool right = cJSON_IsArray(edges);
+    int i = 0;
 
-    cJSON_ArrayForEach(edge, edges)
-        right &= cJSON_IsArray(edge) && cJSON_GetArraySize(edge) == 2 &&
-                 is_index(cJSON_GetArrayItem(edge, 0), points) &&
-                 is_index(cJSON_GetArrayItem(edge, 1), points);
-    if (edges && !right)
-        return pm_fail(PM_ECONFIG, "%s: a list of pairs [from, to] of keypoints 0..%d "
-                       "(data.num_keypoints) is needed, as in [[0, 1], [0, 2]]",
-                       pm_detection_place(c, "eval.keypoint_edges"), points - 1);
+    if (edges && !cJSON_IsArray(edges))
+        return refuse_edge(c, -1, edges, points);
+    cJSON_ArrayForEach(edge, edges) {
+        if (!is_edge(edge, points))
+            return refuse_edge(c, i, edge, points);
+        i++;
+    }
     return PM_OK;
 }
 
