@@ -117,8 +117,10 @@ static void refused(void **state)
            "model.box_coder.type: keypoint needs the number of keypoints");
     refuse("model.box_coder.num_keypoints=3", "model.box_coder.num_keypoints: 3, but "
                                               "data.num_keypoints is 4");
-    refuse("loss.localization.type=weighted_giou", "loss.localization.type: losses of decoded "
-                                                   "boxes do not know keypoints");
+    refuse("loss.localization.type=weighted_iou",
+           "loss.localization.type: weighted_iou compares decoded boxes, which have no keypoints");
+    refuse("loss.localization.type=weighted_giou",
+           "loss.localization.type: weighted_giou compares decoded boxes");
     refuse("loss.hard_example_miner={} loss.classification.type=weighted_sigmoid",
            "loss.hard_example_miner: not together with model.box_coder.type=keypoint");
     refuse("model.box_coder.type=faster_rcnn", "eval.metrics: the net predicts no keypoints");

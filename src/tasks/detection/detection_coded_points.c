@@ -13,10 +13,11 @@ int pm_detection_coded_points(const struct pm_task *t)
 
 static int check_losses(const struct pm_config *c, const struct pm_task *t)
 {
-    if (t->box_loss.type != PM_BOX_SMOOTH_L1 && t->box_loss.type != PM_BOX_L2)
-        return pm_fail(PM_ECONFIG, "%s.type: losses of decoded boxes do not know keypoints "
+    if (t->box_loss.type == PM_BOX_IOU || t->box_loss.type == PM_BOX_GIOU)
+        return pm_fail(PM_ECONFIG, "%s.type: %s compares decoded boxes, which have no keypoints "
                        "(model.box_coder.type=keypoint): choose weighted_smooth_l1 or weighted_l2",
-                       pm_detection_place(c, "loss.localization"));
+                       pm_detection_place(c, "loss.localization"),
+                       t->box_loss.type == PM_BOX_IOU ? "weighted_iou" : "weighted_giou");
     if (t->miner.on)
         return pm_fail(PM_ECONFIG, "%s: not together with model.box_coder.type=keypoint, because "
                        "the miner does not choose the anchors of keypoints: remove the key",
