@@ -74,22 +74,10 @@ static struct pm_box_coder coder_of(const struct pm_node *n)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_types(const struct pm_node *n)
-{
-    for (int i = 0; i < n->inputs; i++) {
-        const enum pm_type type = n->in[i]->out_type;
-        const bool whole = i == MATCHES || i == COUNT;
-
-        if (type != (whole ? PM_I32 : PM_F32) && !(i == TRUTH_CLASSES && type == PM_I32))
-            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must "
-                                       "be %s, in this order", n->name, i, n->in[i]->name,
-                           pm_type_name(type),
-                           whole                ? "int32"
-                           : i == TRUTH_CLASSES ? "float32 or int32"
-                                                : "float32", NAMES);
-    }
-    return PM_OK;
-}
+static const enum pm_type types[] = {
+    [CODES] = PM_F32, [LOGITS] = PM_F32,      [BOXES] = PM_F32,         [MATCHES] = PM_I32,
+    [COUNT] = PM_I32, [TRUTH_BOXES] = PM_F32, [TRUTH_CLASSES] = PM_F32, [TRUTH_WEIGHTS] = PM_F32,
+};
 
 static int check_rows(const struct pm_node *n)
 {
@@ -130,7 +118,7 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
-    PM_TRY(check_types(n));
+    PM_TRY(pm_need_types(n, types, TRUTH_CLASSES, NAMES));
     PM_TRY(check_rows(n));
     PM_TRY(pm_detection_check_truth(n, TRUTH_BOXES, n->in[BOXES]->out_shape.dim[0],
                                     n->in[LOGITS]->out_shape.dim[1], true));

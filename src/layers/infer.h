@@ -7,6 +7,11 @@
 /* Fails with PM_ECONFIG and the input's name unless inputs first..last hold floats. Inputs that do
  * not exist are skipped. */
 int pm_need_floats(const struct pm_node *n, int first, int last);
+/* Fails with PM_ECONFIG and the input's name unless each input holds its type of types[n->inputs].
+ * Input `either` may hold float32 or int32; -1: none may. names: those of all inputs, for the
+ * message. */
+int pm_need_types(const struct pm_node *n, const enum pm_type *types, int either,
+                  const char *names);
 /* Whether the input has this shape. */
 bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted);
 /* Returns the number of the first input from `first` on that has this type; -1: there is none. For

@@ -155,18 +155,10 @@ static const struct pm_kernel bwd = {
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_types(const struct pm_node *n)
-{
-    for (int i = 0; i < n->inputs; i++) {
-        const enum pm_type type = n->in[i]->out_type, wanted = i == MATCHES ? PM_I32 : PM_F32;
-
-        if (type != wanted)
-            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must "
-                           "be " NAMES ", in this order", n->name, i, n->in[i]->name,
-                           pm_type_name(type), pm_type_name(wanted));
-    }
-    return PM_OK;
-}
+static const enum pm_type types[] = {
+    [CODES] = PM_F32,     [ANCHORS] = PM_F32, [MATCHES] = PM_I32,
+    [KEYPOINTS] = PM_F32, [WEIGHTS] = PM_F32, [NORMALIZER] = PM_F32,
+};
 
 static int infer(struct pm_node *n)
 {
@@ -175,7 +167,7 @@ static int infer(struct pm_node *n)
     char text[2][64];
     int err = PM_OK;
 
-    PM_TRY(check_types(n));
+    PM_TRY(pm_need_types(n, types, -1, NAMES));
     PM_TRY(pm_keypoint_scales_check(n, cfg->scales));
     if (x.rank != 3 || t.rank != 4 || t.dim[0] != x.dim[0] || t.dim[3] != 2 ||
         x.dim[2] != 2 * t.dim[2])

@@ -286,18 +286,9 @@ static const struct pm_kernel sum = {
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_types(const struct pm_node *n)
-{
-    for (int i = 0; i < n->inputs; i++) {
-        const enum pm_type type = n->in[i]->out_type, wanted = i == MATCHES ? PM_I32 : PM_F32;
-
-        if (type != wanted)
-            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must "
-                           "be " NAMES ", in this order", n->name, i, n->in[i]->name,
-                           pm_type_name(type), pm_type_name(wanted));
-    }
-    return PM_OK;
-}
+static const enum pm_type types[] = {
+    [LOGITS] = PM_F32, [BOXES] = PM_F32, [MATCHES] = PM_I32, [KEYPOINTS] = PM_F32,
+};
 
 static int infer(struct pm_node *n)
 {
@@ -306,7 +297,7 @@ static int infer(struct pm_node *n)
     char text[64];
     int err = PM_OK;
 
-    PM_TRY(check_types(n));
+    PM_TRY(pm_need_types(n, types, -1, NAMES));
     if (b.rank != 3 || b.dim[2] != 4)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
                        "of R boxes for each of n images", n->name, pm_shape_text(b, text)));

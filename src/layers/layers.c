@@ -46,6 +46,21 @@ int pm_need_floats(const struct pm_node *n, int first, int last)
     return PM_OK;
 }
 
+int pm_need_types(const struct pm_node *n, const enum pm_type *types, int either,
+                  const char *names)
+{
+    for (int i = 0; i < n->inputs; i++) {
+        const enum pm_type type = n->in[i]->out_type;
+
+        if (type == types[i] || (i == either && (type == PM_F32 || type == PM_I32)))
+            continue;
+        return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s. The inputs must be "
+                       "%s, in this order", n->name, i, n->in[i]->name, pm_type_name(type),
+                       i == either ? "float32 or int32" : pm_type_name(types[i]), names);
+    }
+    return PM_OK;
+}
+
 bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted)
 {
     return pm_shape_equal(n->in[input]->out_shape, wanted);

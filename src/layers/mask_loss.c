@@ -317,24 +317,10 @@ static const struct pm_kernel sum = {
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_types(const struct pm_node *n)
-{
-    static const enum pm_type types[] = {
-        [LOGITS] = PM_F32, [BOXES] = PM_F32,   [MATCHES] = PM_I32,
-        [MASKS] = PM_U32,  [CLASSES] = PM_I32, [WEIGHTS] = PM_F32,
-    };
-
-    for (int i = 0; i < n->inputs; i++) {
-        const enum pm_type type = n->in[i]->out_type;
-
-        if (type != types[i] && !(i == CLASSES && type == PM_F32))
-            return pm_fail(PM_ECONFIG, "%s: input %d, %s, holds %s instead of %s%s. The inputs "
-                           "must be %s, in this order", n->name, i, n->in[i]->name,
-                           pm_type_name(type), i == CLASSES ? "float32 or " : "",
-                           pm_type_name(types[i]), NAMES);
-    }
-    return PM_OK;
-}
+static const enum pm_type types[] = {
+    [LOGITS] = PM_F32, [BOXES] = PM_F32,   [MATCHES] = PM_I32,
+    [MASKS] = PM_U32,  [CLASSES] = PM_I32, [WEIGHTS] = PM_F32,
+};
 
 static int check_rows(const struct pm_node *n)
 {
@@ -407,7 +393,7 @@ static int infer(struct pm_node *n)
 {
     int err = PM_OK;
 
-    PM_TRY(check_types(n));
+    PM_TRY(pm_need_types(n, types, CLASSES, NAMES));
     PM_TRY(check_rows(n));
     PM_TRY(check_masks(n));
     PM_TRY(check_classes(n));
