@@ -110,14 +110,12 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
-    enum { INT32 = 6 }; /* values of TensorProto.DataType; ArgMax gives int64 */
     const int rank = n->in[0]->out_shape.rank;
     const char *y = pm_export_op(g, "ArgMax", PM_VALUES(pm_export_x(g, n, 0)));
 
     pm_export_int(g, "axis", pm_export_axis(rank, rank - 1));
     pm_export_int(g, "keepdims", 0);
-    y = pm_export_op(g, "Cast", PM_VALUES(y));
-    pm_export_int(g, "to", INT32);
+    y = pm_export_cast(g, y, PM_EXPORT_INT32); /* ArgMax gives int64 */
     return rank == 5 ? pm_export_nchw(g, y, n->out_shape) : y;
 }
 

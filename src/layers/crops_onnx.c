@@ -8,14 +8,12 @@
 /* Returns [n,R,1]: whether the box is valid and its corners are numbers. */
 static const char *usable(const struct pm_node *n, struct pm_export *g, const char *boxes)
 {
-    enum { FLOAT = 1 }; /* value of TensorProto.DataType */
     const int R = n->in[1]->out_shape.dim[1];
     const char *is;
 
     is = pm_export_op2(g, "LessOrEqual", pm_export_op(g, "Abs", PM_VALUES(boxes)),
                        pm_export_number(g, CROP_MOST));
-    is = pm_export_op(g, "Cast", PM_VALUES(is));
-    pm_export_int(g, "to", FLOAT);
+    is = pm_export_cast(g, is, PM_EXPORT_FLOAT);
     is = pm_export_op(g, "ReduceMin", PM_VALUES(is));
     pm_export_ints(g, "axes", PM_INT64S(-1));
     is = pm_export_op2(g, "Greater", is, pm_export_number(g, 0));

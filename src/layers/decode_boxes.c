@@ -275,13 +275,13 @@ static const char *rows_onnx(const struct pm_node *n, struct pm_export *g, int s
                              const char **boxes)
 {
     const struct pm_shape b = n->in[1]->out_shape, y = n->out_shape;
-    const int64_t shape[] = { -1, b.dim[1], y.dim[2], size }, axis = 2;
+    const int64_t shape[] = { -1, b.dim[1], y.dim[2], size };
     const char *codes = pm_export_x(g, n, 0);
 
     if (y.rank == 3)
         return pm_export_op2(g, "Reshape", codes,
                              pm_export_integers(g, PM_INT64S(-1, b.dim[1], size)));
-    *boxes = pm_export_op2(g, "Unsqueeze", *boxes, pm_export_integers(g, 1, &axis));
+    *boxes = pm_export_unsqueeze(g, *boxes, 2);
     return pm_export_op2(g, "Reshape", codes, pm_export_integers(g, 4, shape));
 }
 

@@ -8,7 +8,6 @@
 #include "onnx/export_nodes.h"
 
 enum { CODES, ANCHORS, CHOSEN, COUNT, INPUTS };
-enum { FLOAT = 1, INT64 = 7 }; /* values of TensorProto.DataType */
 
 struct decode_keypoints_cfg { struct pm_floats scales; };
 
@@ -87,34 +86,23 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- ONNX ------------------------------------------------------------------------------------ */
 
-static const char *cast(struct pm_export *g, const char *x, int type)
-{
-    x = pm_export_op(g, "Cast", PM_VALUES(x));
-    pm_export_int(g, "to", type);
-    return x;
-}
-
-static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
-{
-    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
-}
-
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_floats scales = ((const struct decode_keypoints_cfg *)n->cfg)->scales;
     const int64_t y[] = { -1, n->out_shape.dim[1], n->out_shape.dim[2], 2 }, two[] = { 2, 2 };
-    const char *chosen = cast(g, pm_export_x(g, n, CHOSEN), INT64), *codes, *anchors, *corner[2];
+    const char *chosen = pm_export_cast(g, pm_export_x(g, n, CHOSEN), PM_EXPORT_INT64);
     const char *is = pm_export_below(g, pm_export_x(g, n, COUNT), 4, 1, n->out_shape.dim[1]);
-    const char *side;
+    const char *codes, *anchors, *corner[2], *side;
 
-    codes = pm_export_op2(g, "GatherND", pm_export_x(g, n, CODES), unsqueezed(g, chosen, 2));
+    codes = pm_export_op2(g, "GatherND", pm_export_x(g, n, CODES),
+                          pm_export_unsqueeze(g, chosen, 2));
     pm_export_int(g, "batch_dims", 1);
     codes = pm_export_view(g, codes, 4, y);
     anchors = pm_export_op2(g, "Gather", pm_export_x(g, n, ANCHORS), chosen); /* [n,D,4] */
     pm_export_int(g, "axis", 0);
     pm_export_op_outputs(g, "Split",
-                         PM_VALUES(unsqueezed(g, anchors, 2), pm_export_integers(g, 2, two)), 2,
-                         corner);
+                         PM_VALUES(pm_export_unsqueeze(g, anchors, 2),
+                                   pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
     side = pm_export_op2(g, "Sub", corner[1], corner[0]);
     codes = pm_export_op2(g, "Mul", pm_export_op2(g, "Div", codes,

@@ -133,11 +133,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- ONNX ------------------------------------------------------------------------------------ */
 
-static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
-{
-    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
-}
-
 /* The softmax of each heatmap of x [n,D,K,h w] at its largest value: [n,D,K]. */
 static const char *scores_onnx(struct pm_export *g, const char *x)
 {
@@ -154,10 +149,8 @@ static const char *scores_onnx(struct pm_export *g, const char *x)
 /* Row or column of the places [n,D,K] as floats [n,D,K,1]. */
 static const char *cells(struct pm_export *g, const char *op, const char *place, int64_t w)
 {
-    place = pm_export_op(g, "Cast", PM_VALUES(pm_export_op2(g, op, place,
-                                                            pm_export_integers(g, 1, &w))));
-    pm_export_int(g, "to", 1); /* TensorProto.FLOAT */
-    return unsqueezed(g, place, 3);
+    place = pm_export_op2(g, op, place, pm_export_integers(g, 1, &w));
+    return pm_export_unsqueeze(g, pm_export_cast(g, place, PM_EXPORT_FLOAT), 3);
 }
 
 /* The keypoints [n,D,K,2] of places [n,D,K]. */
@@ -177,9 +170,9 @@ static const char *points_onnx(const struct pm_node *n, struct pm_export *g, con
                          PM_VALUES(pm_export_x(g, n, BOXES), pm_export_integers(g, 2, two)), 2,
                          corner);
     pm_export_int(g, "axis", -1);
-    low = unsqueezed(g, corner[0], 2);
+    low = pm_export_unsqueeze(g, corner[0], 2);
     at = pm_export_op2(g, "Mul", at,
-                       pm_export_op2(g, "Sub", unsqueezed(g, corner[1], 2), low));
+                       pm_export_op2(g, "Sub", pm_export_unsqueeze(g, corner[1], 2), low));
     return pm_export_op2(g, "Add", at, low);
 }
 
@@ -196,7 +189,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     place = pm_export_op(g, "ArgMax", PM_VALUES(of));
     pm_export_int(g, "axis", 3);
     pm_export_int(g, "keepdims", 0);
-    y = pm_export_op(g, "Where", PM_VALUES(unsqueezed(g, is, 3), points_onnx(n, g, place), zero));
+    y = pm_export_op(g, "Where", PM_VALUES(pm_export_unsqueeze(g, is, 3),
+                                           points_onnx(n, g, place), zero));
     y = pm_export_op(g, "Transpose", PM_VALUES(y));
     pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));
     return y;

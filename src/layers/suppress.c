@@ -187,25 +187,11 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 #define LOWEST (-3.4e38f)
 
-enum { FLOAT = 1, INT32 = 6, INT64 = 7 }; /* values of TensorProto.DataType */
-
-static const char *cast(struct pm_export *g, const char *x, int type)
-{
-    x = pm_export_op(g, "Cast", PM_VALUES(x));
-    pm_export_int(g, "to", type);
-    return x;
-}
-
 static const char *swapped(struct pm_export *g, const char *x)
 {
     x = pm_export_op(g, "Transpose", PM_VALUES(x));
     pm_export_ints(g, "perm", PM_INT64S(0, 2, 1));
     return x;
-}
-
-static const char *unsqueezed(struct pm_export *g, const char *x, int64_t axis)
-{
-    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
 }
 
 static const char *integer(struct pm_export *g, int64_t v)
@@ -282,7 +268,7 @@ static void window_corners(const struct pm_node *n, struct pm_export *g, const c
     const char *corner[2];
 
     pm_export_op_outputs(g, "Split",
-                         PM_VALUES(unsqueezed(g, pm_export_x(g, n, windows_input(n)), 1),
+                         PM_VALUES(pm_export_unsqueeze(g, pm_export_x(g, n, windows_input(n)), 1),
                                    pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
     for (int k = 0; k < 2; k++) {
@@ -312,7 +298,7 @@ static const char *have_area(struct pm_export *g, const char *boxes)
 
     pm_export_op_outputs(g, "Split", PM_VALUES(boxes, pm_export_integers(g, 2, two)), 2, corner);
     pm_export_int(g, "axis", -1);
-    above = cast(g, pm_export_op2(g, "Greater", corner[1], corner[0]), FLOAT);
+    above = pm_export_cast(g, pm_export_op2(g, "Greater", corner[1], corner[0]), PM_EXPORT_FLOAT);
     above = pm_export_op(g, "ReduceMin", PM_VALUES(above));
     pm_export_ints(g, "axes", PM_INT64S(-1));
     return swapped(g, pm_export_op2(g, "Greater", above, pm_export_number(g, 0)));
@@ -381,22 +367,24 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     pm_export_op_outputs(g, "TopK", PM_VALUES(y, integer(g, rows)), 2, top);
     is = pm_export_op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
     anchor = pm_export_op2(g, "Mod", top[1], integer(g, boxes));
-    y = pm_export_op2(g, "GatherND", clipped, unsqueezed(g, by_class(n) ? top[1] : anchor, 2));
+    y = pm_export_op2(g, "GatherND", clipped,
+                      pm_export_unsqueeze(g, by_class(n) ? top[1] : anchor, 2));
     pm_export_int(g, "batch_dims", 1);
     if (windows && cfg->change_coordinate_frame)
         y = pm_export_op2(g, "Div", pm_export_op2(g, "Sub", y, corner[0]),
                           pm_export_op2(g, "Sub", corner[1], corner[0]));
-    y = padded(n, g, masked(g, unsqueezed(g, is, 2), y, pm_export_number(g, 0)), 3, rows);
+    y = padded(n, g, masked(g, pm_export_unsqueeze(g, is, 2), y, pm_export_number(g, 0)), 3, rows);
 
     top[0] = masked(g, is, top[0], pm_export_number(g, 0));
     pm_export_output(g, n, 1, padded(n, g, top[0], 2, rows));
     top[1] = masked(g, is, classes_of(n, g, top[1], anchor), integer(g, 0));
-    pm_export_output(g, n, 2, padded(n, g, cast(g, top[1], INT32), 2, rows));
+    pm_export_output(g, n, 2, padded(n, g, pm_export_cast(g, top[1], PM_EXPORT_INT32), 2, rows));
     anchor = masked(g, is, anchor, integer(g, 0));
-    pm_export_output(g, n, 4, padded(n, g, cast(g, anchor, INT32), 2, rows));
-    is = pm_export_op2(g, "ReduceSum", cast(g, is, INT64), pm_export_integers(g, 1, &axis));
+    pm_export_output(g, n, 4, padded(n, g, pm_export_cast(g, anchor, PM_EXPORT_INT32), 2, rows));
+    is = pm_export_op2(g, "ReduceSum", pm_export_cast(g, is, PM_EXPORT_INT64),
+                       pm_export_integers(g, 1, &axis));
     pm_export_int(g, "keepdims", 0);
-    pm_export_output(g, n, 3, cast(g, is, INT32));
+    pm_export_output(g, n, 3, pm_export_cast(g, is, PM_EXPORT_INT32));
     return y;
 }
 

@@ -45,11 +45,9 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
-    enum { FLOAT = 1 }; /* of TensorProto.DataType */
     const float add = ((const struct to_float_cfg *)n->cfg)->add;
-    const char *y = pm_export_op(g, "Cast", PM_VALUES(pm_export_x(g, n, 0)));
+    const char *y = pm_export_cast(g, pm_export_x(g, n, 0), PM_EXPORT_FLOAT);
 
-    pm_export_int(g, "to", FLOAT);
     return add == 0 ? y : pm_export_op(g, "Add", PM_VALUES(y, pm_export_number(g, add)));
 }
 

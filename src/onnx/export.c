@@ -59,8 +59,7 @@ static const char *from_pixels(struct pm_export *g, const char *x, struct pm_sha
     const int c = s.dim[3];
     float factor[4], shift[4];
 
-    x = pm_export_op(g, "Cast", PM_VALUES(x));
-    pm_export_int(g, "to", 1);
+    x = pm_export_cast(g, x, PM_EXPORT_FLOAT);
     x = pm_export_nchw(g, x, s);
     if (p->own) {
         const float least = 1 / sqrtf((float)s.dim[1] * (float)s.dim[2] * (float)c);
@@ -245,8 +244,7 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_pla
 
     whole = rename_node(g, n, classes ? pm_export_name(g, "whole") : raw);
     if (classes) {
-        y = pm_export_op(g, "Cast", PM_VALUES(whole));
-        pm_export_int(g, "to", 1);
+        y = pm_export_cast(g, whole, PM_EXPORT_FLOAT);
         rename_value(g, 0, y, raw);
     }
     y = pm_export_frame_out(g, whole, s, classes);

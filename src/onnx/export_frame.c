@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-enum { FLOAT = 1, INT64 = 7 };
 
 bool pm_export_frame_resizes(const struct pm_export_frame *f)
 {
@@ -18,13 +17,6 @@ static const char *shape_of(struct pm_export *g, const char *x, int first, int l
     x = pm_export_op(g, "Shape", PM_VALUES(x));
     pm_export_int(g, "start", first);
     pm_export_int(g, "end", last);
-    return x;
-}
-
-static const char *cast(struct pm_export *g, const char *x, int type)
-{
-    x = pm_export_op(g, "Cast", PM_VALUES(x));
-    pm_export_int(g, "to", type);
     return x;
 }
 
@@ -96,11 +88,12 @@ static const char *by_threshold(struct pm_export *g, const char *sides)
 static const char *resized_size(struct pm_export *g, struct pm_shape s)
 {
     const struct pm_export_frame *f = g->options.frame;
-    const char *sides = cast(g, g->picture_size, FLOAT), *up, *over;
+    const char *sides = pm_export_cast(g, g->picture_size, PM_EXPORT_FLOAT), *up, *over;
 
     if (f->rule != PM_FRAME_RANGE) {
         up = f->rule == PM_FRAME_RATIO ? by_ratio(g, sides, s) : by_threshold(g, sides);
-        return cast(g, pm_export_op2(g, "Max", up, pm_export_number(g, 1)), INT64);
+        return pm_export_cast(g, pm_export_op2(g, "Max", up, pm_export_number(g, 1)),
+                              PM_EXPORT_INT64);
     }
     up = scaled(g, sides, "ReduceMin", f->min);
     const int most = f->max && f->factor ? f->max - (f->max - 1) % f->factor : f->max;
@@ -110,7 +103,7 @@ static const char *resized_size(struct pm_export *g, struct pm_shape s)
                                                     pm_export_number(g, (float)most)));
         up = pm_export_op(g, "Where", PM_VALUES(over, scaled(g, sides, "ReduceMax", most), up));
     }
-    up = cast(g, up, INT64);
+    up = pm_export_cast(g, up, PM_EXPORT_INT64);
     if (f->factor)
         up = to_factor(g, up, f->factor);
     if (f->square) {
@@ -196,7 +189,8 @@ const char *pm_export_frame_part(struct pm_export *g)
 
     if (!g->options.frame || g->framed_part)
         return g->framed_part;
-    part = pm_export_op2(g, "Div", cast(g, g->framed_size, FLOAT), pm_export_numbers(g, 2, input));
+    part = pm_export_op2(g, "Div", pm_export_cast(g, g->framed_size, PM_EXPORT_FLOAT),
+                         pm_export_numbers(g, 2, input));
     g->framed_part = pm_export_op2(g, "Concat", part, part);
     pm_export_int(g, "axis", 0);
     return g->framed_part;
@@ -218,8 +212,8 @@ const char *pm_export_frame_lengths(struct pm_export *g, const char *x)
 
     if (!pm_export_frame_resizes(g->options.frame))
         return x;
-    factor = pm_export_op(g, "Div", PM_VALUES(cast(g, g->picture_size, FLOAT),
-                                              cast(g, g->framed_size, FLOAT)));
+    factor = pm_export_op(g, "Div", PM_VALUES(pm_export_cast(g, g->picture_size, PM_EXPORT_FLOAT),
+                                              pm_export_cast(g, g->framed_size, PM_EXPORT_FLOAT)));
     shape = pm_export_integers(g, PM_INT64S(1, 2, 1, 1));
     return pm_export_op(g, "Mul",
                         PM_VALUES(x, pm_export_op(g, "Reshape", PM_VALUES(factor, shape))));

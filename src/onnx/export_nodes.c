@@ -64,6 +64,18 @@ const char *pm_export_op2(struct pm_export *g, const char *op, const char *a, co
     return pm_export_op(g, op, PM_VALUES(a, b));
 }
 
+const char *pm_export_cast(struct pm_export *g, const char *x, enum pm_export_type type)
+{
+    x = pm_export_op(g, "Cast", PM_VALUES(x));
+    pm_export_int(g, "to", type);
+    return x;
+}
+
+const char *pm_export_unsqueeze(struct pm_export *g, const char *x, int64_t axis)
+{
+    return pm_export_op2(g, "Unsqueeze", x, pm_export_integers(g, 1, &axis));
+}
+
 const char *pm_export_view(struct pm_export *g, const char *x, int rank, const int64_t *dim)
 {
     return pm_export_op2(g, "Reshape", x, pm_export_integers(g, rank, dim));

@@ -22,6 +22,13 @@ const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int 
 const char *pm_export_op(struct pm_export *g, const char *op, const char *const *in);
 /* The same for an operator with two inputs. */
 const char *pm_export_op2(struct pm_export *g, const char *op, const char *a, const char *b);
+/* Appends Cast. Types by their numbers in ONNX's TensorProto.DataType. */
+enum pm_export_type {
+    PM_EXPORT_FLOAT = 1, PM_EXPORT_UINT8 = 2, PM_EXPORT_INT32 = 6, PM_EXPORT_INT64 = 7
+};
+const char *pm_export_cast(struct pm_export *g, const char *x, enum pm_export_type type);
+/* Appends Unsqueeze: inserts an axis of size 1. */
+const char *pm_export_unsqueeze(struct pm_export *g, const char *x, int64_t axis);
 /* Appends Reshape to these constant sizes, in the graph's order of axes; 0 keeps the input's size,
  * one -1 is inferred. */
 const char *pm_export_view(struct pm_export *g, const char *x, int rank, const int64_t *dim);

@@ -12,7 +12,6 @@
  * one mask is in memory as floats. onnxruntime writes each result to its place in the output. */
 #include "onnx/export_paste.h"
 
-enum { FLOAT = 1, UINT8 = 2 }; /* values of TensorProto.DataType */
 
 static const char *number(struct pm_export *g, float v)
 {
@@ -30,8 +29,7 @@ static const char *any_places(struct pm_export *g, int axis)
                                      pm_export_tensor(g, "axis", PM_DTYPE_I64, 0, NULL, &index));
     const char *lone, *at;
 
-    size = pm_export_op(g, "Cast", PM_VALUES(size));
-    pm_export_int(g, "to", FLOAT);
+    size = pm_export_cast(g, size, PM_EXPORT_FLOAT);
     lone = pm_export_op2(g, "Max", pm_export_op2(g, "Sub", number(g, 2), size), number(g, 0));
     at = pm_export_op(g, "Range", PM_VALUES(number(g, 0), size, number(g, 1)));
     at = pm_export_op2(g, "Add", at, pm_export_op2(g, "Mul", lone, number(g, 0.5f)));
@@ -139,7 +137,7 @@ static struct pm_onnx_model *detection_body(struct pm_export *g, const struct si
     pm_onnx_add(m, "MatMul", product, PM_VALUES(name[0], name[1]), PM_VALUES(product));
     pm_onnx_add(m, "Greater", above, PM_VALUES(product, none), PM_VALUES(above));
     cast = pm_onnx_add(m, "Cast", name[2], PM_VALUES(above), PM_VALUES(name[2]));
-    pm_onnx_set_int(m, cast, "to", UINT8);
+    pm_onnx_set_int(m, cast, "to", PM_EXPORT_UINT8);
     return m;
 }
 
