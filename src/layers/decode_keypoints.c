@@ -8,6 +8,7 @@
 #include "onnx/export_nodes.h"
 
 enum { CODES, ANCHORS, CHOSEN, COUNT, INPUTS };
+#define NAMES "codes, anchors, chosen, count"
 
 struct decode_keypoints_cfg { struct pm_floats scales; };
 
@@ -47,24 +48,42 @@ static const struct pm_kernel fwd = {
     .flops = flops,
 };
 
+static const enum pm_type types[] = {
+    [CODES] = PM_F32, [ANCHORS] = PM_F32, [CHOSEN] = PM_I32, [COUNT] = PM_I32,
+};
+
+static int check_shapes(const struct pm_node *n)
+{
+    const struct pm_shape x = n->in[CODES]->out_shape, a = n->in[ANCHORS]->out_shape;
+    const struct pm_shape d = n->in[CHOSEN]->out_shape, count = n->in[COUNT]->out_shape;
+    char text[64];
+
+    if (x.rank != 3 || x.dim[2] % 2)
+        return pm_fail(PM_ECONFIG, "%s: codes have shape %s instead of n x N x 2 K. Give each of N "
+                       "anchors y and x of K keypoints", n->name, pm_shape_text(x, text));
+    if (!pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)))
+        return pm_fail(PM_ECONFIG, "%s: anchors have shape %s; for codes of n x N x 2 K they must "
+                       "be %dx4", n->name, pm_shape_text(a, text), x.dim[1]);
+    if (d.rank != 2 || d.dim[0] != x.dim[0])
+        return pm_fail(PM_ECONFIG, "%s: chosen anchors have shape %s instead of %d x D. Give D "
+                       "anchors for each image, output 4 of suppress", n->name,
+                       pm_shape_text(d, text), x.dim[0]);
+    if (!pm_input_is_shape(n, COUNT, PM_SHAPE1(x.dim[0])))
+        return pm_fail(PM_ECONFIG, "%s: count has shape %s instead of %d. Give the number of "
+                       "chosen anchors of each image, output 3 of suppress", n->name,
+                       pm_shape_text(count, text), x.dim[0]);
+    return PM_OK;
+}
+
 static int infer(struct pm_node *n)
 {
-    const struct pm_shape x = n->in[CODES]->out_shape, d = n->in[CHOSEN]->out_shape;
-    char text[2][64];
+    const struct pm_shape d = n->in[CHOSEN]->out_shape;
     int err = PM_OK;
 
-    PM_TRY(pm_need_floats(n, CODES, ANCHORS));
+    PM_TRY(pm_need_types(n, types, -1, NAMES));
     PM_TRY(pm_keypoint_scales_check(n, ((const struct decode_keypoints_cfg *)n->cfg)->scales));
-    if (n->in[CHOSEN]->out_type != PM_I32 || n->in[COUNT]->out_type != PM_I32)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: decode_keypoints needs int32 anchors of detections and "
-                       "counts as its last inputs, outputs 4 and 3 of suppress", n->name));
-    if (x.rank != 3 || x.dim[2] % 2 || d.rank != 2 || d.dim[0] != x.dim[0] ||
-        !pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)) ||
-        !pm_input_is_shape(n, COUNT, PM_SHAPE1(x.dim[0])))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of n x N x 2 K need anchors of N x 4, chosen ones of "
-                       "n x D and counts of n; the codes are %s, the chosen anchors %s", n->name,
-                       pm_shape_text(x, text[0]), pm_shape_text(d, text[1])));
-    n->out_shape = PM_SHAPE4(d.dim[0], d.dim[1], x.dim[2] / 2, 2);
+    PM_TRY(check_shapes(n));
+    n->out_shape = PM_SHAPE4(d.dim[0], d.dim[1], n->in[CODES]->out_shape.dim[2] / 2, 2);
     n->out_rows = n->in[CHOSEN]->out_rows;
     n->out_type = PM_F32;
 out:
@@ -118,8 +137,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_decode_keypoints = {
     .name = "decode_keypoints",
-    .help = "keypoints of detections, from codes of anchors: inputs codes, anchors, chosen, count; "
-            "no gradient",
+    .help = "keypoints of detections, from codes of anchors: inputs " NAMES "; no gradient",
     .opts = opts, .cfg_size = sizeof(struct decode_keypoints_cfg), .min_inputs = INPUTS,
     .max_inputs = INPUTS, .infer = infer, .forward = forward, .onnx = onnx,
 };

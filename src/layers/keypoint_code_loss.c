@@ -160,34 +160,62 @@ static const enum pm_type types[] = {
     [KEYPOINTS] = PM_F32, [WEIGHTS] = PM_F32, [NORMALIZER] = PM_F32,
 };
 
+static int check_truth(const struct pm_node *n)
+{
+    const struct pm_shape x = n->in[CODES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
+    char text[64];
+
+    if (x.rank != 3 || x.dim[2] % 2)
+        return pm_fail(PM_ECONFIG, "%s: codes have shape %s instead of n x N x 2 K. Give each of N "
+                       "anchors y and x of K keypoints", n->name, pm_shape_text(x, text));
+    if (t.rank != 4 || t.dim[0] != x.dim[0] || 2 * t.dim[2] != x.dim[2] || t.dim[3] != 2)
+        return pm_fail(PM_ECONFIG, "%s: truth_keypoints have shape %s instead of %d x M x %d x 2. "
+                       "Give each true object y and x of %d keypoints", n->name,
+                       pm_shape_text(t, text), x.dim[0], x.dim[2] / 2, x.dim[2] / 2);
+    return PM_OK;
+}
+
+/* Checks an input of two axes. */
+static int check_matrix(const struct pm_node *n, int input, const char *name, int rows, int columns)
+{
+    char text[64];
+
+    if (pm_input_is_shape(n, input, PM_SHAPE2(rows, columns)))
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: %s have shape %s; for these codes and truth_keypoints they "
+                   "must be %dx%d", n->name, name, pm_shape_text(n->in[input]->out_shape, text),
+                   rows, columns);
+}
+
+static int check_normalizer(const struct pm_node *n)
+{
+    const int examples = n->in[CODES]->out_shape.dim[0];
+    char text[64];
+
+    if (n->inputs > NORMALIZER &&
+        pm_shape_count(n->in[NORMALIZER]->out_shape) != (size_t)examples)
+        return pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
+                       "example, %d", n->name,
+                       pm_shape_text(n->in[NORMALIZER]->out_shape, text), examples);
+    if (((const struct keypoint_code_cfg *)n->cfg)->normalize_per_image &&
+        n->inputs == NORMALIZER)
+        return pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
+                       "is missing: add it as the last input, or remove the option", n->name);
+    return PM_OK;
+}
+
 static int infer(struct pm_node *n)
 {
-    const struct keypoint_code_cfg *cfg = n->cfg;
-    const struct pm_shape x = n->in[CODES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
-    char text[2][64];
+    const int *x = n->in[CODES]->out_shape.dim;
     int err = PM_OK;
 
     PM_TRY(pm_need_types(n, types, -1, NAMES));
-    PM_TRY(pm_keypoint_scales_check(n, cfg->scales));
-    if (x.rank != 3 || t.rank != 4 || t.dim[0] != x.dim[0] || t.dim[3] != 2 ||
-        x.dim[2] != 2 * t.dim[2])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes have shape %s and truth_keypoints %s: n x N x 2 K "
-                       "and n x M x K x 2 are needed", n->name, pm_shape_text(x, text[0]),
-                       pm_shape_text(t, text[1])));
-    if (!pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)) ||
-        !pm_input_is_shape(n, MATCHES, PM_SHAPE2(x.dim[0], x.dim[1])) ||
-        !pm_input_is_shape(n, WEIGHTS, PM_SHAPE2(x.dim[0], t.dim[1])))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: codes of %s need anchors of %dx4, matches of %dx%d and "
-                       "weights of %dx%d", n->name, pm_shape_text(x, text[0]), x.dim[1], x.dim[0],
-                       x.dim[1], x.dim[0], t.dim[1]));
-    if (n->inputs > NORMALIZER &&
-        pm_shape_count(n->in[NORMALIZER]->out_shape) != (size_t)x.dim[0])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
-                       "example, %d", n->name,
-                       pm_shape_text(n->in[NORMALIZER]->out_shape, text[0]), x.dim[0]));
-    if (cfg->normalize_per_image && n->inputs == NORMALIZER)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
-                       "is missing: add it as the last input, or remove the option", n->name));
+    PM_TRY(pm_keypoint_scales_check(n, ((const struct keypoint_code_cfg *)n->cfg)->scales));
+    PM_TRY(check_truth(n));
+    PM_TRY(check_matrix(n, ANCHORS, "anchors", x[1], 4));
+    PM_TRY(check_matrix(n, MATCHES, "matches", x[0], x[1]));
+    PM_TRY(check_matrix(n, WEIGHTS, "truth_weights", x[0], n->in[KEYPOINTS]->out_shape.dim[1]));
+    PM_TRY(check_normalizer(n));
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
 out:
