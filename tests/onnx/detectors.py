@@ -29,6 +29,16 @@ def compare(name, want, shape, boxes, scores, classes):
     return worst
 
 
+def row_of(w, shape, boxes, scores, classes):
+    """Returns the row of w, a detection that predict printed. None: another row of the same class
+    is as near, so the row is not known."""
+    import numpy as np
+    off = np.abs(boxes * (2 * shape) - w["box"]).max(axis=1) + np.abs(scores - w["score"])
+    off = np.where(classes == w["label"], off, np.inf)
+    row = int(off.argmin())
+    return None if (off < off[row] + PIXELS + SCORE).sum() > 1 else row
+
+
 def open_model(file):
     """Returns a model that run_model runs. The file may be replaced afterwards."""
     import onnxruntime as ort

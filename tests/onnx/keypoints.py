@@ -4,7 +4,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import check  # noqa: E402
-from detectors import PIXELS, SCORE  # noqa: E402
+from detectors import PIXELS, row_of  # noqa: E402
 
 # A softmax moves by at most a quarter of the difference of two logits. Exported values may differ
 # by 1e-4 of the largest (export_check.py): for logits of up to 20 that is 2 * 20 * 1e-4 / 4.
@@ -25,7 +25,7 @@ def check_keypoint_outputs(what, count, boxes, points, scores):
         check(not points[i, c:].any() and not scores[i, c:].any(), f"{what}: picture {i}: padding")
 
 
-def check_keypoints(what, found, shape, boxes, scores, points, values):
+def check_keypoints(what, found, shape, boxes, scores, classes, points, values):
     """Compares the keypoints of the detections of a picture; predict rounds to 0.01 pixel. Where a
     heatmap has several places that are alike, rounding chooses between them; above a softmax of a
     half there is only one. Returns the number of these keypoints. found: the boxes that predict
@@ -33,9 +33,8 @@ def check_keypoints(what, found, shape, boxes, scores, points, values):
     import numpy as np
     compared = 0
     for w in found:
-        off = np.abs(boxes * (2 * shape) - w["box"]).max(axis=1) + np.abs(scores - w["score"])
-        row = int(off.argmin())
-        if (off < off[row] + PIXELS + SCORE).sum() > 1:  # two detections are alike
+        row = row_of(w, shape, boxes, scores, classes)
+        if row is None:
             continue
         want = np.array(w["keypoints"])
         sure = want[:, 2] > 0.5 + POINT_SCORE

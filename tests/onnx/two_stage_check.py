@@ -281,7 +281,7 @@ def check_detections(what, detector, models, pixels, want):
                                            masks[0][i, :n], in_picture[i])
         if detector.keypoints:
             detector.points += check_keypoints(name, found, shape, boxes[i, :n], scores[i, :n],
-                                               points[0][i, :n], points[1][i, :n])
+                                               classes[i, :n], points[0][i, :n], points[1][i, :n])
     return worst, int(count.sum())
 
 
