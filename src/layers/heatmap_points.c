@@ -33,23 +33,13 @@ static int place_of(const float *x, int count, size_t stride)
     return place;
 }
 
-/* Returns the softmax at a place. */
-static float softmax_at(const float *x, int count, size_t stride, int place)
-{
-    float sum = 0;
-
-    for (int i = 0; i < count; i++)
-        sum += pm_expf(x[(size_t)i * stride] - x[(size_t)place * stride]);
-    return 1 / sum;
-}
-
 static float part_of(float low, float high, int cell, int cells)
 {
     return ((float)cell + 0.5f) / (float)cells * (high - low) + low;
 }
 
 /* Items: keypoints of all boxes. */
-static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct heatmap_points_params *p = a->params;
     const size_t points = (size_t)p->points, places = (size_t)p->h * (size_t)p->w;
@@ -67,7 +57,7 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         place = place_of(x, (int)places, points);
         y[2 * i] = part_of(box[0], box[2], place / p->w, p->h);
         y[2 * i + 1] = part_of(box[1], box[3], place % p->w, p->w);
-        scores[i] = softmax_at(x, (int)places, points, place);
+        scores[i] = 1 / pm_exp_sum(x, (int)places, points, x[(size_t)place * points]);
     }
 }
 

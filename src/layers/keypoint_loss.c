@@ -110,24 +110,6 @@ PM_INLINE float most_of(const float *x, int count, size_t stride)
     return most;
 }
 
-/* Returns the sum of exp(x - most). */
-PM_INLINE float sum_of(const float *x, int count, size_t stride, float most)
-{
-    float e[PIECE], sum = 0;
-
-    for (int first = 0; first < count; first += PIECE) {
-        const int n = count - first < PIECE ? count - first : PIECE;
-
-        for (int i = 0; i < n; i++)
-            e[i] = x[(size_t)(first + i) * stride] - most;
-        PM_SIMD
-        for (int i = 0; i < n; i++)
-            e[i] = pm_expf(e[i]);
-        sum += pm_row_sum(e, n);
-    }
-    return sum;
-}
-
 /* Items: rows. */
 PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
@@ -144,7 +126,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
             if (target >= 0) {
                 const float most = most_of(x, places, points);
-                const float log_sum = logf(sum_of(x, places, points, most));
+                const float log_sum = logf(pm_exp_sum(x, places, points, most));
 
                 loss = most - x[(size_t)target * points] + log_sum;
                 lse = most + log_sum;

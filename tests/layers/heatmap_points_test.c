@@ -62,10 +62,12 @@ static const struct check_case cases[] = {
     { "heatmap_points", "4x2x2x2 1x4x4@0..1 i32:1@4..4" },       /* only valid ones */
     { "heatmap_points", "~6x9x8x3 2x3x4@0..1 i32:2@2..3" },      /* equal values */
     { "heatmap_points", "2x17x13x5@-30..30 1x2x4@0..1 i32:1@2..2" },
+    { "heatmap_points", "1x256x256x1@-1..1 1x1x4@0..1 i32:1@1..1" },
+    { "heatmap_points", "2x300x260x3@-1..1 1x2x4@0..1 i32:1@2..2" },
     { "heatmap_points", "300x56x56x17@-6..6 3x100x4@0..1 i32:3@50..100", .large = true },
     { "heatmap_points", "1200x5x3x57@-6..6 4x300x4@0..1 i32:4@0..300", .large = true },
     { 0 },
 };
-/* The softmax is a quotient by a sum of up to 221 terms. The additions round by at most one unit
- * each, and a term and the quotient have less than 10. */
+/* The softmax is a quotient by a sum of up to 78,000 terms. pm_exp_sum adds each of them with at
+ * most 145 roundings of one unit each, and a term and the quotient have less than 10. */
 const struct pm_layer_test pm_test_heatmap_points = { cases, heatmap_points, .ulps = 230 };
