@@ -25,10 +25,11 @@ int part_of(float v, float low, float high, int n)
     if (!(side > 0.0 && side <= 1e30 && v >= low && v <= high))
         return NONE;
     int k = min(int(at / side), n - 1);
+    precise float edge = float(k) * side;
 
-    while (k > 0 && float(k) * side > at)
+    for (; k > 0 && edge > at; edge = float(k) * side)
         k--;
-    while (k + 1 < n && float(k + 1) * side <= at)
+    for (edge = float(k + 1) * side; k + 1 < n && edge <= at; edge = float(k + 1) * side)
         k++;
     return k;
 }
