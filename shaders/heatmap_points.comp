@@ -13,7 +13,7 @@ layout(push_constant, scalar) uniform Push {
     heatmap_points_params p;
 };
 
-float part_of(float low, float high, uint cell, int cells)
+float bin_centre(float low, float high, uint cell, int cells)
 {
     return (float(cell) + 0.5) / float(cells) * (high - low) + low;
 }
@@ -33,9 +33,9 @@ void main()
             most = max(most, x.v[first + i * points]);
         most = group_max(most);
         for (uint i = gl_LocalInvocationID.x; i < places; i += 64) {
-            float v = x.v[first + i * points];
+            float v = x.v[first + i * points], away = v - most;
 
-            sum += exp(v - most);
+            sum += isnan(away) ? away : exp(away); /* some drivers' exp(NaN) is infinity */
             place = v == most ? min(place, float(i)) : place;
         }
         sum = group_sum(sum);
@@ -43,8 +43,9 @@ void main()
 
         if (gl_LocalInvocationID.x == 0) {
             uint at = uint(place);
-            float line = part_of(boxes.v[4 * row], boxes.v[4 * row + 2], at / uint(p.w), p.h);
-            float column = part_of(boxes.v[4 * row + 1], boxes.v[4 * row + 3], at % uint(p.w), p.w);
+            float line = bin_centre(boxes.v[4 * row], boxes.v[4 * row + 2], at / uint(p.w), p.h);
+            float column =
+                bin_centre(boxes.v[4 * row + 1], boxes.v[4 * row + 3], at % uint(p.w), p.w);
 
             y.v[2 * number] = valid ? line : 0.0;
             y.v[2 * number + 1] = valid ? column : 0.0;

@@ -17,8 +17,8 @@ layout(push_constant, scalar) uniform Push {
 const int NONE = -1, UNKNOWN = -2; /* targets */
 const int PADDING = -2;            /* a match */
 
-/* Which of n equal parts of low..high has v. Twin of part_of() in src/layers/keypoint_loss.c. */
-int part_of(float v, float low, float high, int n)
+/* Which of n equal parts of low..high has v. Twin of bin_of() in src/layers/keypoint_loss.c. */
+int bin_of(float v, float low, float high, int n)
 {
     precise float side = high - low, at = (v - low) * float(n);
 
@@ -40,8 +40,8 @@ int target_of(uint row, uint k)
     int g = matches.v[row];
     uint truth = row / uint(p.per) * uint(p.m) + uint(clamp(g, 0, p.m - 1));
     uint at = 2 * (truth * uint(p.points) + k);
-    int y = part_of(keypoints.v[at], boxes.v[4 * row], boxes.v[4 * row + 2], p.h);
-    int x = part_of(keypoints.v[at + 1], boxes.v[4 * row + 1], boxes.v[4 * row + 3], p.w);
+    int y = bin_of(keypoints.v[at], boxes.v[4 * row], boxes.v[4 * row + 2], p.h);
+    int x = bin_of(keypoints.v[at + 1], boxes.v[4 * row + 1], boxes.v[4 * row + 3], p.w);
 
     if (g < PADDING || g >= p.m)
         return UNKNOWN;

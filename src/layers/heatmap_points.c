@@ -9,7 +9,9 @@
  * h x w equal places divide the box: y = ymin + (row + 1/2) / h * (ymax - ymin), x likewise.
  * torchvision's heatmaps_to_keypoints has the same rule after it has resized the heatmap to the
  * box's pixels; nothing is resized here, so the result does not depend on the picture's size. Both
- * outputs are 0 after the last valid box. For evaluation: there is no gradient. */
+ * outputs are 0 after the last valid box. A heatmap with NaN or +infinity has the score NaN; its
+ * keypoint is then at the centre of any of its places, and devices may choose different ones. For
+ * evaluation: there is no gradient. */
 #include "heatmap_points.params.h"
 #include "layers/infer.h"
 #include "layers/vmath.h"
@@ -33,7 +35,8 @@ static int place_of(const float *x, int count, size_t stride)
     return place;
 }
 
-static float part_of(float low, float high, int cell, int cells)
+/* Returns the centre of one of `cells` equal parts of low..high. */
+static float bin_centre(float low, float high, int cell, int cells)
 {
     return ((float)cell + 0.5f) / (float)cells * (high - low) + low;
 }
@@ -55,8 +58,8 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         if ((int)(row % per) >= ((const int *)a->buf[2])[row / per])
             continue;
         place = place_of(x, (int)places, points);
-        y[2 * i] = part_of(box[0], box[2], place / p->w, p->h);
-        y[2 * i + 1] = part_of(box[1], box[3], place % p->w, p->w);
+        y[2 * i] = bin_centre(box[0], box[2], place / p->w, p->h);
+        y[2 * i + 1] = bin_centre(box[1], box[3], place % p->w, p->w);
         scores[i] = 1 / pm_exp_sum(x, (int)places, points, x[(size_t)place * points]);
     }
 }

@@ -18,6 +18,9 @@
  *     matches          I32 [n, R]      row of the truth; -1: background; -2: padding
  *     truth_keypoints  [n, M, K, 2]    y, x in the unit of the boxes; NaN: not labelled
  *
+ * The weights of objects do not scale this loss: a labelled keypoint of a matched object counts
+ * fully.
+ *
  * The target of a keypoint (y, x) of the matched object is the place that has it when h x w equal
  * places divide the box: row floor((y - ymin) * h / (ymax - ymin)), column likewise. A keypoint on
  * the far side of the box is in the last place. Keypoints outside the box, keypoints that are not
@@ -25,8 +28,10 @@
  * they cost nothing and have no gradient. A match that does not exist gives NaN, so the step is
  * rejected. There is no gradient through boxes.
  *
- * A place follows from comparisons of rounded products, not from a quotient, so all devices choose
- * the same one. */
+ * A place follows from comparisons of products: row k has the keypoint if
+ * k * (ymax - ymin) <= (y - ymin) * h < (k + 1) * (ymax - ymin). All devices round products alike.
+ * They may round quotients differently; then floor() of a keypoint at the border of two places
+ * would give different places. */
 #include <pumice/plan.h>
 
 #include "layers/infer.h"
@@ -57,7 +62,7 @@ enum target { NONE = -1, UNKNOWN = -2 }; /* in the place of a target */
 enum { PADDING = -2 };                   /* a match */
 
 /* Returns which of n equal parts of low..high has v, or NONE. Every comparison is false for NaN. */
-static int part_of(float v, float low, float high, int n)
+static int bin_of(float v, float low, float high, int n)
 {
     const float side = high - low, at = (v - low) * (float)n;
     int k;
@@ -88,8 +93,8 @@ static int target_of(const struct pm_args *a, size_t row, int k)
         return NONE;
     point = (const float *)a->buf[3] +
             2 * ((row / (size_t)p->per * (size_t)p->m + (size_t)g) * (size_t)p->points + (size_t)k);
-    y = part_of(point[0], box[0], box[2], p->h);
-    x = part_of(point[1], box[1], box[3], p->w);
+    y = bin_of(point[0], box[0], box[2], p->h);
+    x = bin_of(point[1], box[1], box[3], p->w);
     return y < 0 || x < 0 ? NONE : y * p->w + x;
 }
 

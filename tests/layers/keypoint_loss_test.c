@@ -6,7 +6,7 @@ enum { LOGITS, BOXES, MATCHES, KEYPOINTS };
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Which of n equal parts of low..high has v; -1: none. */
-static int part_of(double v, double low, double high, int n)
+static int bin_of(double v, double low, double high, int n)
 {
     if (!(high > low && high - low <= 1e30) || !(v >= low && v <= high))
         return -1;
@@ -26,8 +26,8 @@ static int place_of(const struct ref *r, int row, int k)
         return -1;
     point = r->in[KEYPOINTS].v +
             2 * ((size_t)(row / r->in[BOXES].shape.dim[1] * t[1] + match) * t[2] + k);
-    line = part_of(point[0], b[0], b[2], x[1]);
-    column = part_of(point[1], b[1], b[3], x[2]);
+    line = bin_of(point[0], b[0], b[2], x[1]);
+    column = bin_of(point[1], b[1], b[3], x[2]);
     return line < 0 || column < 0 ? -1 : line * x[2] + column;
 }
 

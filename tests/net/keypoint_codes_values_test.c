@@ -1,6 +1,6 @@
-/* keypoint_code_loss and decode_keypoints on the CPU and every device, on values that random inputs
- * never hold: matches and chosen anchors that do not exist, and codes that are no numbers. Also
- * what these layers and heatmap_points refuse. */
+/* keypoint_code_loss, decode_keypoints and heatmap_points on the CPU and every device, on values
+ * that random inputs never hold: matches and chosen anchors that do not exist, codes and logits
+ * that are no numbers. Also what these layers refuse. */
 #include <limits.h>
 
 #include <pumice/plan.h>
@@ -119,51 +119,92 @@ static void no_numbers(struct pm_device *d)
     expect_nan(d, &bad);
 }
 
-/* ---- decode_keypoints ------------------------------------------------------------------------ */
+/* ---- decode_keypoints and heatmap_points ----------------------------------------------------- */
+
+/* Adds the layer y, whose input i is in[i] with the values `from`. Copies its outputs. */
+struct given { struct pm_shape shape; enum pm_type type; const void *from; size_t size; };
+
+static void evaluate(struct pm_device *d, const char *layer, const struct given *in, int inputs,
+                     float *y, float *scores)
+{
+    static const char *const outputs[] = { "y", "y:1", NULL }, *const one[] = { "y", NULL };
+    static const char *const names[] = { "in0", "in1", "in2", "in3" };
+    struct pm_net *net = pm_net_create();
+    struct pm_node *nodes[PM_COUNT(names)], *n;
+    struct pm_variables *v = NULL;
+    struct pm_plan *p = NULL;
+
+    for (int i = 0; i < inputs; i++)
+        nodes[i] = pm_net_input(net, names[i], in[i].shape, in[i].type);
+    n = pm_net_add_many(net, "y", nodes, inputs, "%s", layer);
+    ok(net->error);
+    ok(pm_variables_create(d, net, false, NULL, &v));
+    ok(pm_plan_create(net, d, v, &(struct pm_plan_options){
+        .outputs = scores ? outputs : one, .slots = 1, .loss_share = 1 }, &p));
+    ok(pm_plan_load(p));
+    for (int i = 0; i < inputs; i++)
+        give(p, names[i], in[i].from, in[i].size);
+    ok(pm_plan_submit(p, 0));
+    ok(pm_plan_wait(p, 0));
+    memcpy(y, pm_plan_output(p, 0, "y", 0), pm_shape_count(n->out_shape) * sizeof *y);
+    if (scores)
+        memcpy(scores, pm_plan_output(p, 0, "y:1", 0),
+               pm_shape_count(n->out_shape) / 2 * sizeof *scores);
+    pm_plan_destroy(&p);
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+}
 
 /* Keypoints of chosen anchors that do not exist are 0, also if their codes are no numbers. */
 static void chosen_anchors(struct pm_device *d)
 {
     enum { CHOSEN = 5 };
-    static const char *const outputs[] = { "y", NULL };
     static const int chosen[CHOSEN] = { -1, 1, ANCHORS, INT_MAX, INT_MIN }, count = CHOSEN;
     static const float codes[ANCHORS][CODES] = { { NAN, NAN, NAN, NAN },
                                                  { 2.5f, -5, 10, 0 },
                                                  { NAN, NAN, NAN, NAN } };
     /* In the anchor 0.5, 0, 1, 0.25. */
     static const float want[CODES] = { 0.875f, 0, 1.25f, 0.125f };
-    struct pm_net *net = pm_net_create();
-    struct pm_node *in[] = {
-        pm_net_input(net, "codes", PM_SHAPE3(1, ANCHORS, CODES), PM_F32),
-        pm_net_input(net, "anchors", PM_SHAPE2(ANCHORS, 4), PM_F32),
-        pm_net_input(net, "chosen", PM_SHAPE2(1, CHOSEN), PM_I32),
-        pm_net_input(net, "count", PM_SHAPE1(1), PM_I32),
-    };
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
-    const float *y;
+    const struct given in[] = { { PM_SHAPE3(1, ANCHORS, CODES), PM_F32, codes, sizeof codes },
+                                { PM_SHAPE2(ANCHORS, 4), PM_F32, anchors, sizeof anchors },
+                                { PM_SHAPE2(1, CHOSEN), PM_I32, chosen, sizeof chosen },
+                                { PM_SHAPE1(1), PM_I32, &count, sizeof count } };
+    float y[CHOSEN * CODES];
 
-    pm_net_add_many(net, "y", in, PM_COUNT(in), "decode_keypoints");
-    ok(net->error);
-    ok(pm_variables_create(d, net, false, NULL, &v));
-    ok(pm_plan_create(net, d, v, &(struct pm_plan_options){ .outputs = outputs, .slots = 1,
-                                                            .loss_share = 1 }, &p));
-    ok(pm_plan_load(p));
-    give(p, "codes", codes, sizeof codes);
-    give(p, "anchors", anchors, sizeof anchors);
-    give(p, "chosen", chosen, sizeof chosen);
-    give(p, "count", &count, sizeof count);
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-    y = pm_plan_output(p, 0, "y", 0);
+    evaluate(d, "decode_keypoints", in, PM_COUNT(in), y, NULL);
     for (int i = 0; i < CHOSEN * CODES; i++)
         if (i / CODES != 1)
             assert_true(y[i] == 0);
         else /* the quotient has up to 2.5 units of 2^-23, the rest three roundings of at most 2 */
             assert_float_equal(y[i], want[i % CODES], 0x1p-20);
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+}
+
+/* A heatmap with a value that is no number has the score NaN, and its keypoint is the centre of a
+ * place. Others do not change. */
+static void heatmaps_without_numbers(struct pm_device *d)
+{
+    enum { BOXES = 5, PLACES = 2 * 4 };
+    static const float boxes[BOXES][4] = { { 0, 0, 1, 1 }, { 0, 0, 1, 1 }, { 0, 0, 1, 1 },
+                                           { 0, 0, 1, 1 }, { 0, 0, 1, 1 } };
+    static const float logits[BOXES][PLACES] = {
+        { NAN, 1, 2, 3, 4, 5, 6, 7 },        { 0, 1, 2, 3, 4, 5, NAN, 7 },
+        { 0, 1, 2, 3, 4, INFINITY, 6, 7 },   { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN },
+        { 0, 0, 0, 0, 0, 100, 0, -INFINITY },
+    };
+    static const int count = BOXES;
+    const struct given in[] = { { PM_SHAPE4(BOXES, 2, 4, 1), PM_F32, logits, sizeof logits },
+                                { PM_SHAPE3(1, BOXES, 4), PM_F32, boxes, sizeof boxes },
+                                { PM_SHAPE1(1), PM_I32, &count, sizeof count } };
+    float y[BOXES][2], scores[BOXES];
+
+    evaluate(d, "heatmap_points", in, PM_COUNT(in), y[0], scores);
+    for (int i = 0; i < BOXES; i++) {
+        assert_true(y[i][0] == 0.25f || y[i][0] == 0.75f);
+        assert_true(fmodf(y[i][1], 0.25f) == 0.125f && y[i][1] > 0 && y[i][1] < 1);
+        assert_true(isnan(scores[i]) == (i < BOXES - 1));
+    }
+    assert_true(y[BOXES - 1][0] == 0.75f && y[BOXES - 1][1] == 0.375f);
+    assert_true(scores[BOXES - 1] == 1); /* e^-100 is less than half a unit */
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -301,13 +342,18 @@ static void heatmap_refusals(void **state)
 ON_EVERY_DEVICE(codes_without_a_target)
 ON_EVERY_DEVICE(no_numbers)
 ON_EVERY_DEVICE(chosen_anchors)
+ON_EVERY_DEVICE(heatmaps_without_numbers)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes_without_a_target), cmocka_unit_test(test_no_numbers),
-        cmocka_unit_test(test_chosen_anchors),         cmocka_unit_test(loss_refusals),
-        cmocka_unit_test(decode_refusals),             cmocka_unit_test(heatmap_refusals),
+        cmocka_unit_test(test_codes_without_a_target),
+        cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_chosen_anchors),
+        cmocka_unit_test(test_heatmaps_without_numbers),
+        cmocka_unit_test(loss_refusals),
+        cmocka_unit_test(decode_refusals),
+        cmocka_unit_test(heatmap_refusals),
     };
 
     use_software_drivers();
