@@ -62,8 +62,8 @@ void pm_draw_mask(struct pm_image8 *im, const uint8_t *mask, int height, int wid
 /* Draws a disc around y, x (0..1 spans the image) with a dark rim; hollow: a ring. Nothing if y or
  * x is not finite. */
 void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, bool hollow);
-/* Draws a line of this width between two points (0..1 spans the image). Nothing if a number is not
- * finite. */
+/* Draws a line of this width between two points (0..1 spans the image); points may lie outside.
+ * Nothing if a number is not finite. */
 void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
                   struct pm_color c);
 /* Copies `in` to RGB, enlarged by the smallest whole factor that makes its longer side at least

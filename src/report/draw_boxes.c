@@ -215,16 +215,46 @@ void pm_draw_mask(struct pm_image8 *im, const uint8_t *mask, int height, int wid
 #undef AT
 }
 
+/* Cuts the line end[0] .. end[1] where it leaves -1..2, the range of pixel(), on an axis. Returns
+ * false if no part is left. */
+static bool cut_line(double end[2][2])
+{
+    const double from[2] = { end[0][0], end[0][1] };
+    const double way[2] = { end[1][0] - from[0], end[1][1] - from[1] };
+    double first = 0, last = 1; /* parts of the way */
+
+    for (int k = 0; k < 2; k++) {
+        if (way[k] == 0) {
+            if (from[k] < -1 || from[k] > 2)
+                return false;
+            continue;
+        }
+        const double a = (-1 - from[k]) / way[k], b = (2 - from[k]) / way[k];
+
+        first = fmax(first, fmin(a, b));
+        last = fmin(last, fmax(a, b));
+    }
+    for (int k = 0; k < 2; k++) {
+        if (last < 1)
+            end[1][k] = from[k] + last * way[k];
+        if (first > 0)
+            end[0][k] = from[k] + first * way[k];
+    }
+    return first <= last;
+}
+
 void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
                   struct pm_color c)
 {
     const int thick = pm_draw_line_width(im);
+    double end[2][2] = { { y0, x0 }, { y1, x1 } };
 
-    if (!isfinite(y0) || !isfinite(x0) || !isfinite(y1) || !isfinite(x1))
+    if (!isfinite(y0) || !isfinite(x0) || !isfinite(y1) || !isfinite(x1) || !cut_line(end))
         return;
-    const int y = pixel(y0, im->height) - thick / 2, x = pixel(x0, im->width) - thick / 2;
-    const int dy = pixel(y1, im->height) - thick / 2 - y;
-    const int dx = pixel(x1, im->width) - thick / 2 - x;
+    const int y = pixel(end[0][0], im->height) - thick / 2;
+    const int x = pixel(end[0][1], im->width) - thick / 2;
+    const int dy = pixel(end[1][0], im->height) - thick / 2 - y;
+    const int dx = pixel(end[1][1], im->width) - thick / 2 - x;
     const int steps = abs(dy) > abs(dx) ? abs(dy) : abs(dx);
 
     for (int i = 0; i <= steps; i++) {

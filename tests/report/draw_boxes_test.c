@@ -71,7 +71,7 @@ static void small_boxes_stay_visible(void **state)
 }
 
 /* A line covers one pixel of each of its rows or columns, whichever are more; one that leaves the
- * image is cut, and one without a length is a point. */
+ * image is cut there and keeps its direction, and one without a length is a point. */
 static void lines(void **state)
 {
     static const struct { double y0, x0, y1, x1; int pixels, rows; } of[] = {
@@ -79,6 +79,10 @@ static void lines(void **state)
         { 0.1, 0.1, 0.5, 0.6, 101, 41 }, { 0.5, 0.5, 0.5, 0.5, 1, 1 },
         { 0.5, -1, 0.5, 2, 200, 1 },     { 0.5, NAN, 0.5, 0.5, 0, 0 },
         { 0.5, 0.5, INFINITY, 0.5, 0, 0 },
+        { 0.5, 0.5, 10.5, 20.5, 100, 26 }, /* 1 row in 4 columns: from row 50 to row 75 */
+        { 20.5, -39.5, 0.5, 0.5, 101, 26 }, { 0.5, 0.5, 0.5, 1e30, 100, 1 },
+        { -9, 0.3, 0.9, 1.5, 0, 0 },       /* it passes above and to the right */
+        { 0.5, -3, 0.5, -2, 0, 0 },         { 5, 0.5, 5, 0.5, 0, 0 },
     };
 
     (void)state;
