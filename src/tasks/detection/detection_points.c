@@ -167,8 +167,8 @@ void pm_detection_write_points(const struct pm_task *t, const struct pm_sample *
         out[i] = NAN;
     for (size_t n = 0; n < count && placed->points; n++)
         memcpy(out + each * n, placed->keypoints + each * from[n], each * sizeof *out);
-    for (size_t i = 0; i < count * each; i++)
-        labelled |= out[i] >= 0 && out[i] <= 1; /* false for NAN */
+    for (size_t i = 0; i < count * each; i += 2) /* comparisons are false for NAN */
+        labelled |= out[i] >= 0 && out[i] <= 1 && out[i + 1] >= 0 && out[i + 1] <= 1;
     if (t->points)
         tell_unlabelled(t, labelled);
 }

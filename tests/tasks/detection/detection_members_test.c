@@ -4,6 +4,7 @@
  * the lower left corner of the box. */
 #include "data/coco_mask.h"
 #include "samples_common.h"
+#include "tasks/detection/detection_points.h"
 
 enum { HEIGHT = 48, WIDTH = 64, POINTS = 2, STEPS = 30 };
 
@@ -516,6 +517,32 @@ static void too_large(void **state)
     tear_down(&s);
 }
 
+/* A keypoint is in the input if both of its coordinates are. */
+static void keypoints_in_the_input(void **state)
+{
+    static const struct { float points[2][2]; bool inside; } of[] = {
+        { { { 0.5f, 1.5f }, { -0.5f, 0.5f } }, false }, { { { 0, 1 }, { NAN, NAN } }, true },
+        { { { NAN, NAN }, { NAN, NAN } }, false },      { { { 2, 2 }, { 0.5f, 0.25f } }, true },
+        { { { 0.5f, NAN }, { NAN, 0.5f } }, false },
+    };
+    struct pm_detection_seen seen = { 0 };
+    struct pm_task t = { .points = 2, .seen = &seen };
+    uint64_t labelled = 0;
+
+    (void)state;
+    t.data.num_keypoints = 2, t.data.max_boxes = 3;
+    for (size_t i = 0; i < PM_COUNT(of); i++) {
+        const struct pm_sample placed = { .keypoints = of[i].points[0], .points = 2 };
+        const size_t from = 0;
+        float out[3][2][2];
+
+        pm_detection_write_points(&t, &placed, &from, 1, out[0][0]);
+        labelled += of[i].inside;
+        assert_int_equal(atomic_load(&seen.pictures), i + 1);
+        assert_int_equal(atomic_load(&seen.labelled), labelled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,7 +553,7 @@ int main(void)
         cmocka_unit_test(fields_of_members), cmocka_unit_test(made_without_normalizer),
         cmocka_unit_test(not_wanted),
         cmocka_unit_test(refusals), cmocka_unit_test(too_large),
-        cmocka_unit_test(many_objects),
+        cmocka_unit_test(many_objects), cmocka_unit_test(keypoints_in_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
