@@ -5,8 +5,3 @@ struct keypoint_loss_params {
     int m;
     int h, w, points;
 };
-struct keypoint_loss_sum_params {
-    int images, per; /* per: keypoints of the boxes of an example */
-    int together;    /* 1: one divisor for all examples */
-    float scale;
-};

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push {
     OutF32 losses;
     OutI32 target;
     OutF32 lse;
+    OutF32 used; /* 1: the keypoint has a target */
     keypoint_loss_params p;
 };
 const int NONE = -1, UNKNOWN = -2; /* targets */
@@ -72,6 +73,7 @@ void main()
             losses.v[number] = at >= 0 ? most - x + sum : bad;
             target.v[number] = at;
             lse.v[number] = at >= 0 ? most + sum : 0.0;
+            used.v[number] = at >= 0 ? 1.0 : 0.0;
         }
     } while (pm_next_row(number) < uint(p.rows) * points);
 }

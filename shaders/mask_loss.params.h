@@ -7,9 +7,3 @@ struct mask_loss_params {
     int labels;    /* targets of a true object; 0: it has a class instead */
     int mask_h, mask_w, words;
 };
-struct mask_loss_sum_params {
-    int images, per;
-    int together; /* 1: one divisor for all examples */
-    float pixels; /* h w */
-    float scale;
-};

@@ -35,6 +35,7 @@
 #include <pumice/plan.h>
 
 #include "layers/infer.h"
+#include "layers/region_loss.h"
 #include "layers/vmath.h"
 #include "keypoint_loss.params.h"
 
@@ -139,6 +140,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
             ((float *)a->buf[4])[at] = loss;
             ((int32_t *)a->buf[5])[at] = target;
             ((float *)a->buf[6])[at] = lse;
+            ((float *)a->buf[7])[at] = target >= 0;
         }
 }
 
@@ -215,7 +217,7 @@ static double flops(const void *params, size_t count)
 
 static const struct pm_kernel fwd = {
     .name = "keypoint_loss_fwd",
-    .bufs = "r:logits r:boxes r:matches r:keypoints w:losses w:target w:lse",
+    .bufs = "r:logits r:boxes r:matches r:keypoints w:losses w:target w:lse w:used",
     .params_size = sizeof(struct keypoint_loss_params), .cpu = fwd_cpu, .grain = 1,
     .pick = fwd_pick, .flops = flops,
 };
@@ -223,52 +225,6 @@ static const struct pm_kernel bwd = {
     .name = "keypoint_loss_bwd", .bufs = "r:logits r:target r:lse r:factors r:step w:dlogits",
     .inplace = "dlogits=logits", .params_size = sizeof(struct keypoint_loss_params),
     .cpu = bwd_cpu, .grain = 1, .pick = bwd_pick, .flops = flops,
-};
-
-/* ---- the sum --------------------------------------------------------------------------------- */
-
-static float factor_of(const struct keypoint_loss_sum_params *p, int keypoints)
-{
-    return p->scale / (float)(keypoints > 1 ? keypoints : 1);
-}
-
-static void sum_cpu(const struct pm_args *a)
-{
-    const struct keypoint_loss_sum_params *p = a->params;
-    const float *losses = a->buf[0];
-    const int32_t *target = a->buf[1];
-    float *factors = a->buf[3], total = 0, all_losses = 0;
-    int all = 0;
-
-    for (int i = 0; i < p->images; i++, losses += p->per, target += p->per) {
-        const float loss = pm_row_sum(losses, p->per);
-        int count = 0;
-
-        for (int k = 0; k < p->per; k++)
-            count += target[k] >= 0;
-        all_losses += loss, all += count;
-        factors[i] = factor_of(p, count);
-        total += loss * factors[i];
-    }
-    if (p->together)
-        total = all_losses * factor_of(p, all);
-    const float bad = isfinite(total) ? 0 : NAN;
-
-    for (int i = 0; i < p->images; i++)
-        factors[i] = (p->together ? factor_of(p, all) : factors[i]) + bad;
-    *(float *)a->buf[2] = total + bad;
-}
-
-static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                     struct pm_picks *out)
-{
-    (void)caps, (void)params, (void)count;
-    return level == 0 && pm_pick_elements("keypoint_loss_sum", 64, 64, out);
-}
-
-static const struct pm_kernel sum = {
-    .name = "keypoint_loss_sum", .bufs = "r:losses r:target w:loss w:factors",
-    .params_size = sizeof(struct keypoint_loss_sum_params), .cpu_all = sum_cpu, .pick = sum_pick,
 };
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -323,21 +279,20 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct keypoint_loss_params p = params_of(n);
     const int images = p.rows / p.per;
     const bool together = cfg->normalize_over == BY_BATCH;
-    const struct keypoint_loss_sum_params s = {
-        .images = images, .per = p.per * p.points, .together = together,
+    const struct region_loss_sum_params s = {
+        .images = images, .per = p.per * p.points, .together = together, .pixels = 1,
         .scale = cfg->weight * pm_loss_share(c) / (together ? 1 : (float)images),
     };
     const struct pm_shape each = PM_SHAPE2(p.rows, p.points);
-    const struct pm_tensor losses = pm_temp(c, each, PM_F32);
+    const struct pm_tensor losses = pm_temp(c, each, PM_F32), used = pm_temp(c, each, PM_F32);
     const struct pm_tensor target = pm_save(c, n, SAVED_TARGET, each, PM_I32);
     const struct pm_tensor lse = pm_save(c, n, SAVED_LSE, each, PM_F32);
     const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE1(images), PM_F32);
 
     pm_call(c, &fwd, (size_t)p.rows, &p,
             PM_BUFS(n->xs[LOGITS], n->xs[BOXES], n->xs[MATCHES], n->xs[KEYPOINTS], losses, target,
-                    lse));
-    pm_call(c, &sum, (size_t)p.rows, &s,
-            PM_BUFS(losses, target, pm_loss_scalar(c, n->name), factors));
+                    lse, used));
+    pm_region_loss_sum(c, &s, losses, used, pm_loss_scalar(c, n->name), factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

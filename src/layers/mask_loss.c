@@ -35,6 +35,7 @@
 #include "layers/crops.h"
 #include "layers/detection_rows.h"
 #include "layers/infer.h"
+#include "layers/region_loss.h"
 #include "layers/vmath.h"
 #include "mask_loss.params.h"
 
@@ -274,47 +275,6 @@ static const struct pm_kernel bwd = {
     .grain = 1, .pick = bwd_pick, .flops = flops,
 };
 
-/* ---- the sum --------------------------------------------------------------------------------- */
-
-static float factor_of(const struct mask_loss_sum_params *p, float weights)
-{
-    return p->scale / fmaxf(weights * p->pixels, 1);
-}
-
-static void sum_cpu(const struct pm_args *a)
-{
-    const struct mask_loss_sum_params *p = a->params;
-    const float *losses = a->buf[0], *used = a->buf[1];
-    float *factors = a->buf[3], total = 0, all_losses = 0, all_weights = 0;
-
-    for (int i = 0; i < p->images; i++, losses += p->per, used += p->per) {
-        const float loss = pm_row_sum(losses, p->per), weights = pm_row_sum(used, p->per);
-
-        all_losses += loss, all_weights += weights;
-        factors[i] = factor_of(p, weights);
-        total += loss * factors[i];
-    }
-    if (p->together)
-        total = all_losses * factor_of(p, all_weights);
-    const float bad = isfinite(total) ? 0 : NAN;
-
-    for (int i = 0; i < p->images; i++)
-        factors[i] = (p->together ? factor_of(p, all_weights) : factors[i]) + bad;
-    *(float *)a->buf[2] = total + bad;
-}
-
-static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                     struct pm_picks *out)
-{
-    (void)caps, (void)params, (void)count;
-    return level == 0 && pm_pick_elements("mask_loss_sum", 64, 64, out);
-}
-
-static const struct pm_kernel sum = {
-    .name = "mask_loss_sum", .bufs = "r:losses r:used w:loss w:factors",
-    .params_size = sizeof(struct mask_loss_sum_params), .cpu_all = sum_cpu, .pick = sum_pick,
-};
-
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static const enum pm_type types[] = {
@@ -434,7 +394,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct mask_loss_cfg *cfg = n->cfg;
     const struct mask_loss_params p = params_of(n);
     const int images = p.rows / p.per;
-    const struct mask_loss_sum_params s = {
+    const struct region_loss_sum_params s = {
         .images = images, .per = p.per, .together = cfg->normalize_over == BY_BATCH,
         .pixels = (float)p.h * (float)p.w,
         .scale = cfg->weight * pm_loss_share(c) /
@@ -449,8 +409,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &fwd, (size_t)p.rows, &p,
             PM_BUFS(n->xs[LOGITS], n->xs[MATCHES], n->xs[CLASSES], n->xs[MASKS], n->xs[WEIGHTS],
                     n->saved[0], n->saved[1], losses, used, channel));
-    pm_call(c, &sum, (size_t)p.rows, &s,
-            PM_BUFS(losses, used, pm_loss_scalar(c, n->name), factors));
+    pm_region_loss_sum(c, &s, losses, used, pm_loss_scalar(c, n->name), factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

@@ -2,31 +2,28 @@
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
 #include "lib/reduce.glsl"
-#include "keypoint_loss.params.h"
+#include "region_loss.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
     InF32 losses;
-    InI32 target;
+    InF32 used;
     OutF32 loss;
     OutF32 factors;
-    keypoint_loss_sum_params p;
+    region_loss_sum_params p;
 };
 
-float factor_of(float keypoints)
+float factor_of(float weights)
 {
-    return p.scale / max(keypoints, 1.0);
+    return p.scale / max(weights * p.pixels, 1.0);
 }
 
-/* The sum of an example's losses, and the number of its keypoints with a target. */
+/* The sums of an example's losses and weights. */
 vec2 image_sums(uint image)
 {
     vec2 own = vec2(0.0);
 
-    for (uint i = gl_LocalInvocationID.x; i < uint(p.per); i += 64) {
-        uint at = image * uint(p.per) + i;
-
-        own += vec2(losses.v[at], target.v[at] >= 0 ? 1.0 : 0.0);
-    }
+    for (uint i = gl_LocalInvocationID.x; i < uint(p.per); i += 64)
+        own += vec2(losses.v[image * uint(p.per) + i], used.v[image * uint(p.per) + i]);
     return vec2(group_sum(own.x), group_sum(own.y));
 }
 
