@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
 #include "lib/step.glsl"
+#include "detection_loss.params.h"
 #include "keypoint_codes.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -16,11 +17,6 @@ layout(push_constant, scalar) uniform Push {
     keypoint_code_params p;
 };
 #include "lib/keypoint_code_loss.glsl"
-
-float code_slope(float w, float d)
-{
-    return p.l2 != 0 ? w * w * d : w * clamp(d, -p.delta, p.delta);
-}
 
 /* One code per lane. */
 void main()

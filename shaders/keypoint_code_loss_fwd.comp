@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"
+#include "detection_loss.params.h"
 #include "keypoint_codes.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
@@ -13,15 +14,6 @@ layout(push_constant, scalar) uniform Push {
     keypoint_code_params p;
 };
 #include "lib/keypoint_code_loss.glsl"
-
-float code_loss(float w, float d)
-{
-    float size = abs(d);
-
-    if (p.l2 != 0)
-        return 0.5 * (w * d) * (w * d);
-    return w * (size <= p.delta ? 0.5 * d * d : p.delta * (size - 0.5 * p.delta));
-}
 
 void main()
 {

@@ -2,7 +2,7 @@
  * with `points` keypoints. decode_keypoints: rows are those of the chosen anchors. */
 struct keypoint_code_params {
     int rows, per, m, points;
-    int l2;       /* 1: half the squares; 0: Huber's loss */
+    int kind;     /* DETECTION_SMOOTH_L1 or DETECTION_L2 of detection_loss.params.h */
     float sy, sx; /* scales of the codes */
     float delta;
 };

@@ -1,24 +1,7 @@
-/* The losses of codes. d is the code minus its target, w the weight of the anchor. */
+/* Shared by both passes of detection_loc, after their push block. */
 #include "lib/box_coder.glsl"
+#include "lib/code_loss.glsl"
 #include "lib/detection_loss.glsl"
-
-float code_loss(float w, float d)
-{
-    if (p.kind == DETECTION_L2)
-        return 0.5 * (w * d) * (w * d);
-    if (p.kind == DETECTION_L1)
-        return w * abs(d);
-    return w * (abs(d) <= p.delta ? 0.5 * d * d : p.delta * (abs(d) - 0.5 * p.delta));
-}
-
-float code_slope(float w, float d)
-{
-    if (p.kind == DETECTION_L2)
-        return w * w * d;
-    if (p.kind == DETECTION_L1)
-        return w * sign(d);
-    return w * clamp(d, -p.delta, p.delta);
-}
 
 /* The loss of box b and truth t without weight, and its gradient by b's corners. */
 float overlap_loss(vec4 b, vec4 t, out vec4 slope)

@@ -1,4 +1,5 @@
 /* Shared by both passes of keypoint_code_loss, after its push block. */
+#include "lib/code_loss.glsl"
 #include "lib/keypoint_codes.glsl"
 
 /* The difference of code i of a row from its target; 0 if the keypoint is not labelled. */

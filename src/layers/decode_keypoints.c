@@ -58,9 +58,6 @@ static int check_shapes(const struct pm_node *n)
     const struct pm_shape d = n->in[CHOSEN]->out_shape, count = n->in[COUNT]->out_shape;
     char text[64];
 
-    if (x.rank != 3 || x.dim[2] % 2)
-        return pm_fail(PM_ECONFIG, "%s: codes have shape %s instead of n x N x 2 K. Give each of N "
-                       "anchors y and x of K keypoints", n->name, pm_shape_text(x, text));
     if (!pm_input_is_shape(n, ANCHORS, PM_SHAPE2(x.dim[1], 4)))
         return pm_fail(PM_ECONFIG, "%s: anchors have shape %s; for codes of n x N x 2 K they must "
                        "be %dx4", n->name, pm_shape_text(a, text), x.dim[1]);
@@ -81,7 +78,7 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_need_types(n, types, -1, NAMES));
-    PM_TRY(pm_keypoint_scales_check(n, ((const struct decode_keypoints_cfg *)n->cfg)->scales));
+    PM_TRY(pm_keypoint_codes_check(n, ((const struct decode_keypoints_cfg *)n->cfg)->scales));
     PM_TRY(check_shapes(n));
     n->out_shape = PM_SHAPE4(d.dim[0], d.dim[1], n->in[CODES]->out_shape.dim[2] / 2, 2);
     n->out_rows = n->in[CHOSEN]->out_rows;

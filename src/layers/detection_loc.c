@@ -22,26 +22,6 @@ static struct pm_box_coder coder_of(const struct detection_loc_params *p)
     return (struct pm_box_coder){ p->coder, { p->s0, p->s1, p->s2, p->s3 } };
 }
 
-static float code_loss(const struct detection_loc_params *p, float w, float d)
-{
-    const float size = fabsf(d);
-
-    switch (p->kind) {
-    case DETECTION_L2: return 0.5f * (w * d) * (w * d);
-    case DETECTION_L1: return w * size;
-    default: return w * (size <= p->delta ? 0.5f * d * d : p->delta * (size - 0.5f * p->delta));
-    }
-}
-
-static float code_slope(const struct detection_loc_params *p, float w, float d)
-{
-    switch (p->kind) {
-    case DETECTION_L2: return w * w * d;
-    case DETECTION_L1: return w * ((float)(d > 0) - (float)(d < 0));
-    default: return w * (d > p->delta ? p->delta : d < -p->delta ? -p->delta : d);
-    }
-}
-
 static float larger(float a, float b) { return a > b ? a : b; }
 static float smaller(float a, float b) { return a < b ? a : b; }
 
@@ -147,7 +127,8 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
             const float w = target_of(a, row, g, target);
 
             for (int i = 0; i < p->codes; i++)
-                sum += code_loss(p, w, difference(codes[row * (size_t)p->codes + i], target[i]));
+                sum += pm_code_loss(p->kind, p->delta, w,
+                                    difference(codes[row * (size_t)p->codes + i], target[i]));
         }
         losses[row] = sum;
     }
@@ -180,7 +161,9 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
             w = target_of(a, row, g, target);
         for (int i = 0; i < p->codes; i++)
             dcodes[at + i] =
-                keep * (g < 0 ? 0 : code_slope(p, w, difference(codes[at + i], target[i])));
+                keep * (g < 0 ? 0
+                              : pm_code_slope(p->kind, p->delta, w,
+                                              difference(codes[at + i], target[i])));
     }
 }
 

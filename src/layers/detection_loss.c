@@ -235,11 +235,8 @@ static int check_truth(const struct pm_node *n)
                        n->name, columns));
     PM_TRY(pm_detection_check_truth(n, 2 * levels_of(n) + BOXES, batch, columns,
                                     cfg->background));
-    if (n->inputs > 2 * levels_of(n) + NORMALIZER &&
-        pm_shape_count(other(n, NORMALIZER)->out_shape) != (size_t)batch)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
-                                   "example, %d",
-                       n->name, pm_shape_text(other(n, NORMALIZER)->out_shape, text), batch));
+    PM_TRY(pm_detection_check_normalizer(n, 2 * levels_of(n) + NORMALIZER, batch,
+                                         cfg->normalize_per_image));
 out:
     return err;
 }
@@ -275,10 +272,6 @@ static int infer(struct pm_node *n)
                                    "hard_example_miner, because both lower the weight of easy "
                                    "anchors: remove one of them", n->name));
     PM_TRY(check_count(n));
-    if (cfg->normalize_per_image && n->inputs == 2 * levels_of(n) + NORMALIZER)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
-                                   "is missing: add it as the last input, or remove the option",
-                       n->name));
     PM_TRY(check_types(n));
     PM_TRY(check_maps(n));
     PM_TRY(check_truth(n));
@@ -428,16 +421,12 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_tensor loc = level_losses(n, c, false), cls = level_losses(n, c, true);
     const int batch = t.boxes.shape.dim[0];
     const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE2(batch, 2), PM_F32);
-    const float share = cfg->normalize_per_image ? pm_loss_share(c) / (float)batch
-                        : pm_has(normalizer)     ? 1
-                                                 : pm_loss_share(c);
+    const int divisor = pm_detection_divisor(cfg->normalize_per_image, pm_has(normalizer),
+                                             cfg->normalize_by_matches);
+    const float share = pm_detection_share(c, divisor, batch);
     const struct detection_sum_params p = {
         .rows = (int)pm_count(t.matches), .anchors = t.anchors.shape.dim[0],
-        .m = t.boxes.shape.dim[1],
-        .divisor = cfg->normalize_per_image    ? DETECTION_BY_IMAGE
-                   : pm_has(normalizer)        ? DETECTION_BY_FIRST
-                   : cfg->normalize_by_matches ? DETECTION_BY_MATCHES
-                                               : DETECTION_BY_NOTHING,
+        .m = t.boxes.shape.dim[1], .divisor = divisor,
         .loc_scale = cfg->localization_weight * share /
                      (float)(cfg->normalize_loc_by_codesize ? pm_box_coder_size(&coder) : 1),
         .cls_scale = cfg->classification_weight * share,

@@ -7,6 +7,8 @@
 
 #include <pumice/layer.h>
 
+#include <math.h>
+
 #include "detection_loss.params.h"
 
 /* The ground truth of a batch of n examples; see detection_loss.c. */
@@ -24,6 +26,33 @@ struct pm_detection_truth {
  * line that names the node. */
 int pm_detection_check_truth(const struct pm_node *n, int first, int images, int columns,
                              bool background);
+/* Checks a loss's last input, the optional normalizer: one number for each example. input: its
+ * number. per_image: the option normalize_per_image, which needs it. Returns PM_ECONFIG with one
+ * line that names the node. */
+int pm_detection_check_normalizer(const struct pm_node *n, int input, int examples,
+                                  bool per_image);
+
+/* The loss of a code and its gradient: the first kinds of detection_loc.c. d: the code minus its
+ * target, w: the weight of the matched box. Twin: shaders/lib/code_loss.glsl. */
+static inline float pm_code_loss(int kind, float delta, float w, float d)
+{
+    const float size = fabsf(d);
+
+    switch (kind) {
+    case DETECTION_L2: return 0.5f * (w * d) * (w * d);
+    case DETECTION_L1: return w * size;
+    default: return w * (size <= delta ? 0.5f * d * d : delta * (size - 0.5f * delta));
+    }
+}
+
+static inline float pm_code_slope(int kind, float delta, float w, float d)
+{
+    switch (kind) {
+    case DETECTION_L2: return w * w * d;
+    case DETECTION_L1: return w * ((float)(d > 0) - (float)(d < 0));
+    default: return w * (d > delta ? delta : d < -delta ? -delta : d);
+    }
+}
 
 /* The localization losses of a level's anchors: losses [n, per], not yet divided. */
 void pm_detection_loc(struct pm_calls *c, const struct detection_loc_params *p,
@@ -87,6 +116,13 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
                       const struct pm_detection_truth *t, struct pm_tensor normalizer,
                       struct pm_tensor kept, const struct pm_tensor loss[2],
                       struct pm_tensor factors);
+/* The divisor of the sums, DETECTION_BY_..., of a loss with the options normalize_per_image and
+ * normalize_by_matches. normalizer: whether it has this input. */
+int pm_detection_divisor(bool per_image, bool normalizer, bool by_matches);
+/* The factor of the sums with this divisor, before the loss's weight. It is this plan's share of the
+ * batch, for DETECTION_BY_IMAGE divided by the number of examples, those of this plan. For
+ * DETECTION_BY_FIRST it is 1, because the normalizer is a number of the whole batch. */
+float pm_detection_share(const struct pm_calls *c, int divisor, int examples);
 /* Makes an output of the plan, NAME/which F32 [examples]: a number of each example. */
 struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,
                                    int examples);

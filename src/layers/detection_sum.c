@@ -124,6 +124,21 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
                     loss[1], factors));
 }
 
+int pm_detection_divisor(bool per_image, bool normalizer, bool by_matches)
+{
+    return per_image    ? DETECTION_BY_IMAGE
+           : normalizer ? DETECTION_BY_FIRST
+           : by_matches ? DETECTION_BY_MATCHES
+                        : DETECTION_BY_NOTHING;
+}
+
+float pm_detection_share(const struct pm_calls *c, int divisor, int examples)
+{
+    return divisor == DETECTION_BY_IMAGE   ? pm_loss_share(c) / (float)examples
+           : divisor == DETECTION_BY_FIRST ? 1
+                                           : pm_loss_share(c);
+}
+
 struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,
                                    int examples)
 {

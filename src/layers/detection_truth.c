@@ -36,3 +36,18 @@ int pm_detection_check_truth(const struct pm_node *n, int first, int images, int
                        images, m, images, m, targets, targets);
     return PM_OK;
 }
+
+int pm_detection_check_normalizer(const struct pm_node *n, int input, int examples, bool per_image)
+{
+    char text[64];
+
+    if (n->inputs > input && pm_shape_count(n->in[input]->out_shape) != (size_t)examples)
+        return pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
+                                   "example, %d", n->name,
+                       pm_shape_text(n->in[input]->out_shape, text), examples);
+    if (n->inputs == input && per_image)
+        return pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
+                                   "is missing: add it as the last input, or remove the option",
+                       n->name);
+    return PM_OK;
+}

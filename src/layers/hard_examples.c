@@ -3,7 +3,6 @@
  * multiply-add, so that all devices order anchors alike. */
 #include "layers/hard_examples.h"
 
-
 #include <string.h>
 
 #include "hard_examples.params.h"

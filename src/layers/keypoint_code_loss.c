@@ -28,7 +28,6 @@ enum { CODES, ANCHORS, MATCHES, KEYPOINTS, WEIGHTS, NORMALIZER };
 #define NAMES                                                                                      \
     "codes, anchors, matches, truth_keypoints, truth_weights and, optionally, normalizer"
 
-enum { SMOOTH_L1, L2 };
 struct keypoint_code_cfg {
     int localization;
     struct pm_floats scales;
@@ -38,8 +37,8 @@ struct keypoint_code_cfg {
 
 static const struct pm_opt opts[] = {
     PM_KEYPOINT_SCALES(keypoint_code_cfg),
-    PM_ENUM(keypoint_code_cfg, localization, SMOOTH_L1, "weighted_smooth_l1|weighted_l2",
-            "loss of codes"),
+    PM_ENUM(keypoint_code_cfg, localization, DETECTION_SMOOTH_L1,
+            "weighted_smooth_l1|weighted_l2", "loss of codes"),
     PM_FLOAT(keypoint_code_cfg, delta, 1, 1e-6, 1e6,
              "weighted_smooth_l1: difference from which the loss is linear"),
     PM_FLOAT(keypoint_code_cfg, weight, 1, 0, 1e6, "weight of the loss"),
@@ -52,22 +51,6 @@ static const struct pm_opt opts[] = {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
-
-static float code_loss(const struct keypoint_code_params *p, float w, float d)
-{
-    const float size = fabsf(d);
-
-    if (p->l2)
-        return 0.5f * (w * d) * (w * d);
-    return w * (size <= p->delta ? 0.5f * d * d : p->delta * (size - 0.5f * p->delta));
-}
-
-static float code_slope(const struct keypoint_code_params *p, float w, float d)
-{
-    if (p->l2)
-        return w * w * d;
-    return w * (d > p->delta ? p->delta : d < -p->delta ? -p->delta : d);
-}
 
 /* The difference of code i of a row from its target; 0 if the keypoint is not labelled. */
 static float difference(const struct pm_args *a, size_t row, int g, int i)
@@ -102,7 +85,8 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         float sum = g >= p->m || g < -2 ? NAN : 0;
 
         for (int i = 0; i < 2 * p->points && g >= 0 && g < p->m; i++)
-            sum += code_loss(p, weight_of(a, row, g), difference(a, row, g, i));
+            sum += pm_code_loss(p->kind, p->delta, weight_of(a, row, g),
+                                difference(a, row, g, i));
         losses[row] = sum;
     }
 }
@@ -121,7 +105,8 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
         for (int i = 0; i < 2 * p->points; i++)
             dcodes[i] = f * (g >= 0 && g < p->m
-                                 ? code_slope(p, weight_of(a, row, g), difference(a, row, g, i))
+                                 ? pm_code_slope(p->kind, p->delta, weight_of(a, row, g),
+                                                 difference(a, row, g, i))
                                  : 0);
     }
 }
@@ -165,9 +150,6 @@ static int check_truth(const struct pm_node *n)
     const struct pm_shape x = n->in[CODES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
     char text[64];
 
-    if (x.rank != 3 || x.dim[2] % 2)
-        return pm_fail(PM_ECONFIG, "%s: codes have shape %s instead of n x N x 2 K. Give each of N "
-                       "anchors y and x of K keypoints", n->name, pm_shape_text(x, text));
     if (t.rank != 4 || t.dim[0] != x.dim[0] || 2 * t.dim[2] != x.dim[2] || t.dim[3] != 2)
         return pm_fail(PM_ECONFIG, "%s: truth_keypoints have shape %s instead of %d x M x %d x 2. "
                        "Give each true object y and x of %d keypoints", n->name,
@@ -187,35 +169,19 @@ static int check_matrix(const struct pm_node *n, int input, const char *name, in
                    rows, columns);
 }
 
-static int check_normalizer(const struct pm_node *n)
-{
-    const int examples = n->in[CODES]->out_shape.dim[0];
-    char text[64];
-
-    if (n->inputs > NORMALIZER &&
-        pm_shape_count(n->in[NORMALIZER]->out_shape) != (size_t)examples)
-        return pm_fail(PM_ECONFIG, "%s: the normalizer has shape %s; there must be one number per "
-                       "example, %d", n->name,
-                       pm_shape_text(n->in[NORMALIZER]->out_shape, text), examples);
-    if (((const struct keypoint_code_cfg *)n->cfg)->normalize_per_image &&
-        n->inputs == NORMALIZER)
-        return pm_fail(PM_ECONFIG, "%s: normalize_per_image divides by the input normalizer, which "
-                       "is missing: add it as the last input, or remove the option", n->name);
-    return PM_OK;
-}
-
 static int infer(struct pm_node *n)
 {
+    const struct keypoint_code_cfg *cfg = n->cfg;
     const int *x = n->in[CODES]->out_shape.dim;
     int err = PM_OK;
 
     PM_TRY(pm_need_types(n, types, -1, NAMES));
-    PM_TRY(pm_keypoint_scales_check(n, ((const struct keypoint_code_cfg *)n->cfg)->scales));
+    PM_TRY(pm_keypoint_codes_check(n, cfg->scales));
     PM_TRY(check_truth(n));
     PM_TRY(check_matrix(n, ANCHORS, "anchors", x[1], 4));
     PM_TRY(check_matrix(n, MATCHES, "matches", x[0], x[1]));
     PM_TRY(check_matrix(n, WEIGHTS, "truth_weights", x[0], n->in[KEYPOINTS]->out_shape.dim[1]));
-    PM_TRY(check_normalizer(n));
+    PM_TRY(pm_detection_check_normalizer(n, NORMALIZER, x[0], cfg->normalize_per_image));
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
 out:
@@ -231,7 +197,7 @@ static struct keypoint_code_params params_of(const struct pm_node *n)
 
     return (struct keypoint_code_params){
         .rows = x.dim[0] * x.dim[1], .per = x.dim[1], .m = n->xs[KEYPOINTS].shape.dim[1],
-        .points = x.dim[2] / 2, .l2 = cfg->localization == L2, .sy = cfg->scales.v[0],
+        .points = x.dim[2] / 2, .kind = cfg->localization, .sy = cfg->scales.v[0],
         .sx = cfg->scales.v[1], .delta = cfg->delta,
     };
 }
@@ -249,16 +215,11 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                                        pm_temp(c, PM_SHAPE1(1), PM_F32) };
     const struct pm_detection_truth t = { .anchors = n->xs[ANCHORS], .matches = n->xs[MATCHES],
                                           .weights = n->xs[WEIGHTS] };
-    const float share = cfg->normalize_per_image ? pm_loss_share(c) / (float)batch
-                        : pm_has(normalizer)     ? 1
-                                                 : pm_loss_share(c);
+    const int divisor = pm_detection_divisor(cfg->normalize_per_image, pm_has(normalizer),
+                                             cfg->normalize_by_matches);
     const struct detection_sum_params s = {
-        .rows = p.rows, .anchors = p.per, .m = p.m,
-        .divisor = cfg->normalize_per_image    ? DETECTION_BY_IMAGE
-                   : pm_has(normalizer)        ? DETECTION_BY_FIRST
-                   : cfg->normalize_by_matches ? DETECTION_BY_MATCHES
-                                               : DETECTION_BY_NOTHING,
-        .loc_scale = cfg->weight * share,
+        .rows = p.rows, .anchors = p.per, .m = p.m, .divisor = divisor,
+        .loc_scale = cfg->weight * pm_detection_share(c, divisor, batch),
     };
 
     pm_call(c, &fwd, (size_t)p.rows, &p,

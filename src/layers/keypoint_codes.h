@@ -32,12 +32,20 @@ static inline float pm_keypoint_decode(float code, const float anchor[4], int ax
     return code / scale * side + (anchor[axis] + side / 2);
 }
 
-/* Checks the option scales. Returns PM_ECONFIG with one line that names the node. */
-static inline int pm_keypoint_scales_check(const struct pm_node *n, struct pm_floats scales)
+/* Checks the option scales and input 0, the codes. Returns PM_ECONFIG with one line that names the
+ * node. */
+static inline int pm_keypoint_codes_check(const struct pm_node *n, struct pm_floats scales)
 {
-    return scales.count == 2 ? PM_OK
-                             : pm_fail(PM_ECONFIG, "%s: scales has %d numbers instead of 2, y and "
-                                       "x", n->name, scales.count);
+    const struct pm_shape x = n->in[0]->out_shape;
+    char text[64];
+
+    if (scales.count != 2)
+        return pm_fail(PM_ECONFIG, "%s: scales has %d numbers instead of 2, y and x", n->name,
+                       scales.count);
+    if (x.rank != 3 || x.dim[2] % 2)
+        return pm_fail(PM_ECONFIG, "%s: codes have shape %s instead of n x N x 2 K. Give each of N "
+                       "anchors y and x of K keypoints", n->name, pm_shape_text(x, text));
+    return PM_OK;
 }
 
 #endif
