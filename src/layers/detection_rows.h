@@ -119,9 +119,9 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
 /* The divisor of the sums, DETECTION_BY_..., of a loss with the options normalize_per_image and
  * normalize_by_matches. normalizer: whether it has this input. */
 int pm_detection_divisor(bool per_image, bool normalizer, bool by_matches);
-/* The factor of the sums with this divisor, before the loss's weight. It is this plan's share of the
- * batch, for DETECTION_BY_IMAGE divided by the number of examples, those of this plan. For
- * DETECTION_BY_FIRST it is 1, because the normalizer is a number of the whole batch. */
+/* The factor of the sums with this divisor, before the loss's weight: this plan's share of the
+ * batch. For DETECTION_BY_IMAGE it is divided by `examples`, the number of this plan's examples.
+ * For DETECTION_BY_FIRST it is 1, because the normalizer is a number of the whole batch. */
 float pm_detection_share(const struct pm_calls *c, int divisor, int examples);
 /* Makes an output of the plan, NAME/which F32 [examples]: a number of each example. */
 struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,

@@ -18,6 +18,7 @@
 #include "onnx/export_nodes.h"
 
 enum { LOGITS, BOXES, COUNT, INPUTS };
+#define NAMES "logits, boxes, count"
 enum { MOST_PLACES = 1 << 24 }; /* the shader counts places in floats */
 
 static const struct pm_opt no_opts[] = { { 0 } };
@@ -86,23 +87,20 @@ static const struct pm_kernel fwd = {
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
+static const enum pm_type types[] = { [LOGITS] = PM_F32, [BOXES] = PM_F32, [COUNT] = PM_I32 };
+
 static int infer(struct pm_node *n)
 {
     const struct pm_shape x = n->in[LOGITS]->out_shape, b = n->in[BOXES]->out_shape;
-    char text[2][64];
+    char text[64];
     int err = PM_OK;
 
-    PM_TRY(pm_need_floats(n, LOGITS, BOXES));
-    if (x.rank != 4 || b.rank != 3 || b.dim[2] != 4 || x.dim[0] != b.dim[0] * b.dim[1])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: logits have shape %s and boxes %s: for boxes of n x D x 4 "
-                                   "the logits must be n D x height x width x K", n->name,
-                       pm_shape_text(x, text[0]), pm_shape_text(b, text[1])));
-    if (n->in[COUNT]->out_type != PM_I32 ||
-        !pm_input_is_shape(n, COUNT, PM_SHAPE1(b.dim[0])))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: count is %s of shape %s instead of int32 of shape %d: give "
-                                   "the number of boxes of each image", n->name,
-                       pm_type_name(n->in[COUNT]->out_type),
-                       pm_shape_text(n->in[COUNT]->out_shape, text[0]), b.dim[0]));
+    PM_TRY(pm_need_types(n, types, -1, NAMES));
+    PM_TRY(pm_need_box_maps(n, "K", "a heatmap for each keypoint"));
+    if (!pm_input_is_shape(n, COUNT, PM_SHAPE1(b.dim[0])))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: count has shape %s instead of %d: give the number of "
+                                   "boxes of each image", n->name,
+                       pm_shape_text(n->in[COUNT]->out_shape, text), b.dim[0]));
     if ((int64_t)x.dim[1] * x.dim[2] > MOST_PLACES)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: heatmaps of %dx%d have more than %d places: make them "
                                    "smaller", n->name, x.dim[1], x.dim[2], MOST_PLACES));
@@ -191,8 +189,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_heatmap_points = {
     .name = "heatmap_points",
-    .help = "keypoints of detected boxes: inputs logits, boxes, count; outputs keypoints, scores; "
-            "no gradient",
+    .help = "keypoints of detected boxes: inputs " NAMES "; outputs keypoints, scores; no gradient",
     .opts = no_opts, .cfg_size = 4, .min_inputs = INPUTS, .max_inputs = INPUTS, .infer = infer,
     .forward = forward, .onnx = onnx,
 };

@@ -14,6 +14,13 @@ int pm_need_types(const struct pm_node *n, const enum pm_type *types, int either
                   const char *names);
 /* Whether the input has this shape. */
 bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted);
+/* Checks inputs 0 and 1: maps [n * R, h, w, numbers] of R boxes [n, R, 4] of each image. Messages
+ * call the maps logits, their numbers `numbers`, and what each box needs `need`. Returns PM_ECONFIG
+ * with one line. */
+int pm_need_box_maps(const struct pm_node *n, const char *numbers, const char *need);
+/* Checks the input truth_keypoints, number `input`: [images, M, keypoints, 2]. Returns PM_ECONFIG
+ * with one line. */
+int pm_need_keypoints(const struct pm_node *n, int input, int images, int keypoints);
 /* Returns the number of the first input from `first` on that has this type; -1: there is none. For
  * optional inputs that differ in type. */
 int pm_optional_input(const struct pm_node *n, int first, enum pm_type type);

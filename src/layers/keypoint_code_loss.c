@@ -145,18 +145,6 @@ static const enum pm_type types[] = {
     [KEYPOINTS] = PM_F32, [WEIGHTS] = PM_F32, [NORMALIZER] = PM_F32,
 };
 
-static int check_truth(const struct pm_node *n)
-{
-    const struct pm_shape x = n->in[CODES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
-    char text[64];
-
-    if (t.rank != 4 || t.dim[0] != x.dim[0] || 2 * t.dim[2] != x.dim[2] || t.dim[3] != 2)
-        return pm_fail(PM_ECONFIG, "%s: truth_keypoints have shape %s instead of %d x M x %d x 2. "
-                       "Give each true object y and x of %d keypoints", n->name,
-                       pm_shape_text(t, text), x.dim[0], x.dim[2] / 2, x.dim[2] / 2);
-    return PM_OK;
-}
-
 /* Checks an input of two axes. */
 static int check_matrix(const struct pm_node *n, int input, const char *name, int rows, int columns)
 {
@@ -177,7 +165,7 @@ static int infer(struct pm_node *n)
 
     PM_TRY(pm_need_types(n, types, -1, NAMES));
     PM_TRY(pm_keypoint_codes_check(n, cfg->scales));
-    PM_TRY(check_truth(n));
+    PM_TRY(pm_need_keypoints(n, KEYPOINTS, x[0], x[2] / 2));
     PM_TRY(check_matrix(n, ANCHORS, "anchors", x[1], 4));
     PM_TRY(check_matrix(n, MATCHES, "matches", x[0], x[1]));
     PM_TRY(check_matrix(n, WEIGHTS, "truth_weights", x[0], n->in[KEYPOINTS]->out_shape.dim[1]));

@@ -235,26 +235,12 @@ static const enum pm_type types[] = {
 
 static int infer(struct pm_node *n)
 {
-    const struct pm_shape x = n->in[LOGITS]->out_shape, b = n->in[BOXES]->out_shape;
-    const struct pm_shape m = n->in[MATCHES]->out_shape, t = n->in[KEYPOINTS]->out_shape;
-    char text[64];
     int err = PM_OK;
 
     PM_TRY(pm_need_types(n, types, -1, NAMES));
-    if (b.rank != 3 || b.dim[2] != 4)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
-                       "of R boxes for each of n images", n->name, pm_shape_text(b, text)));
-    if (x.rank != 4 || x.dim[0] != b.dim[0] * b.dim[1])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x h x w x K. Give each "
-                       "box a heatmap for each keypoint", n->name, pm_shape_text(x, text),
-                       b.dim[0] * b.dim[1]));
-    if (!pm_input_is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: matches have shape %s; for boxes of n x R x 4 they must be "
-                       "%dx%d", n->name, pm_shape_text(m, text), b.dim[0], b.dim[1]));
-    if (t.rank != 4 || t.dim[0] != b.dim[0] || t.dim[2] != x.dim[3] || t.dim[3] != 2)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: truth_keypoints have shape %s instead of %d x M x %d x 2. "
-                       "Give each true object y and x of %d keypoints", n->name,
-                       pm_shape_text(t, text), b.dim[0], x.dim[3], x.dim[3]));
+    PM_TRY(pm_region_loss_check(n, "K", "a heatmap for each keypoint"));
+    PM_TRY(pm_need_keypoints(n, KEYPOINTS, n->in[BOXES]->out_shape.dim[0],
+                             n->in[LOGITS]->out_shape.dim[3]));
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
 out:
@@ -278,10 +264,9 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct keypoint_loss_cfg *cfg = n->cfg;
     const struct keypoint_loss_params p = params_of(n);
     const int images = p.rows / p.per;
-    const bool together = cfg->normalize_over == BY_BATCH;
     const struct region_loss_sum_params s = {
-        .images = images, .per = p.per * p.points, .together = together, .pixels = 1,
-        .scale = cfg->weight * pm_loss_share(c) / (together ? 1 : (float)images),
+        .images = images, .per = p.per * p.points, .together = cfg->normalize_over == BY_BATCH,
+        .pixels = 1,
     };
     const struct pm_shape each = PM_SHAPE2(p.rows, p.points);
     const struct pm_tensor losses = pm_temp(c, each, PM_F32), used = pm_temp(c, each, PM_F32);
@@ -292,7 +277,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &fwd, (size_t)p.rows, &p,
             PM_BUFS(n->xs[LOGITS], n->xs[BOXES], n->xs[MATCHES], n->xs[KEYPOINTS], losses, target,
                     lse, used));
-    pm_region_loss_sum(c, &s, losses, used, pm_loss_scalar(c, n->name), factors);
+    pm_region_loss_sum(c, s, cfg->weight, losses, used, pm_loss_scalar(c, n->name), factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

@@ -66,6 +66,33 @@ bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wante
     return pm_shape_equal(n->in[input]->out_shape, wanted);
 }
 
+int pm_need_box_maps(const struct pm_node *n, const char *numbers, const char *need)
+{
+    const struct pm_shape x = n->in[0]->out_shape, b = n->in[1]->out_shape;
+    char text[64];
+
+    if (b.rank != 3 || b.dim[2] != 4)
+        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
+                       "of R boxes for each of n images", n->name, pm_shape_text(b, text));
+    if (x.rank != 4 || x.dim[0] != b.dim[0] * b.dim[1])
+        return pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x h x w x %s. Give each "
+                       "box %s", n->name, pm_shape_text(x, text), b.dim[0] * b.dim[1], numbers,
+                       need);
+    return PM_OK;
+}
+
+int pm_need_keypoints(const struct pm_node *n, int input, int images, int keypoints)
+{
+    const struct pm_shape t = n->in[input]->out_shape;
+    char text[64];
+
+    if (t.rank != 4 || t.dim[0] != images || t.dim[2] != keypoints || t.dim[3] != 2)
+        return pm_fail(PM_ECONFIG, "%s: truth_keypoints have shape %s instead of %d x M x %d x 2. "
+                       "Give each true object y and x of %d keypoints", n->name,
+                       pm_shape_text(t, text), images, keypoints, keypoints);
+    return PM_OK;
+}
+
 int pm_optional_input(const struct pm_node *n, int first, enum pm_type type)
 {
     for (int i = first; i < n->inputs; i++)

@@ -282,27 +282,17 @@ static const enum pm_type types[] = {
     [MASKS] = PM_U32,  [CLASSES] = PM_I32, [WEIGHTS] = PM_F32,
 };
 
-static int check_rows(const struct pm_node *n)
+static int check_logits(const struct pm_node *n)
 {
-    const struct pm_shape x = n->in[LOGITS]->out_shape, b = n->in[BOXES]->out_shape;
-    char text[64];
+    const int *x = n->in[LOGITS]->out_shape.dim;
+    int err = PM_OK;
 
-    if (b.rank != 3 || b.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
-                       "of R boxes for each of n images", n->name, pm_shape_text(b, text));
-    if (x.rank != 4 || x.dim[0] != b.dim[0] * b.dim[1])
-        return pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x h x w x C. Give each "
-                       "box a map of one logit for each class, or of one logit",
-                       n->name, pm_shape_text(x, text), b.dim[0] * b.dim[1]);
-    if (x.dim[1] > PM_CROP_MOST_SIDE || x.dim[2] > PM_CROP_MOST_SIDE)
-        return pm_fail(PM_ECONFIG, "%s: masks of %dx%d logits are larger than %dx%d. Make them "
-                       "smaller", n->name, x.dim[1], x.dim[2], PM_CROP_MOST_SIDE,
-                       PM_CROP_MOST_SIDE);
-    if (!pm_input_is_shape(n, MATCHES, PM_SHAPE2(b.dim[0], b.dim[1])))
-        return pm_fail(PM_ECONFIG, "%s: matches have shape %s; for boxes of n x R x 4 they must be "
-                       "%dx%d", n->name, pm_shape_text(n->in[MATCHES]->out_shape, text), b.dim[0],
-                       b.dim[1]);
-    return PM_OK;
+    PM_TRY(pm_region_loss_check(n, "C", "a map of one logit for each class, or of one logit"));
+    if (x[1] > PM_CROP_MOST_SIDE || x[2] > PM_CROP_MOST_SIDE)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: masks of %dx%d logits are larger than %dx%d. Make them "
+                       "smaller", n->name, x[1], x[2], PM_CROP_MOST_SIDE, PM_CROP_MOST_SIDE));
+out:
+    return err;
 }
 
 static int check_masks(const struct pm_node *n)
@@ -354,7 +344,7 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_need_types(n, types, CLASSES, NAMES));
-    PM_TRY(check_rows(n));
+    PM_TRY(check_logits(n));
     PM_TRY(check_masks(n));
     PM_TRY(check_classes(n));
     n->out_shape = (struct pm_shape){ 0 };
@@ -397,8 +387,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct region_loss_sum_params s = {
         .images = images, .per = p.per, .together = cfg->normalize_over == BY_BATCH,
         .pixels = (float)p.h * (float)p.w,
-        .scale = cfg->weight * pm_loss_share(c) /
-                 (cfg->normalize_over == BY_BATCH ? 1 : (float)images),
     };
     const struct pm_tensor losses = pm_temp(c, PM_SHAPE1(p.rows), PM_F32);
     const struct pm_tensor factors = pm_save(c, n, SAVED_FACTORS, PM_SHAPE1(images), PM_F32);
@@ -409,7 +397,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &fwd, (size_t)p.rows, &p,
             PM_BUFS(n->xs[LOGITS], n->xs[MATCHES], n->xs[CLASSES], n->xs[MASKS], n->xs[WEIGHTS],
                     n->saved[0], n->saved[1], losses, used, channel));
-    pm_region_loss_sum(c, &s, losses, used, pm_loss_scalar(c, n->name), factors);
+    pm_region_loss_sum(c, s, cfg->weight, losses, used, pm_loss_scalar(c, n->name), factors);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)

@@ -1,8 +1,9 @@
-/* region_loss: sums of the losses of regions. */
+/* region_loss: the checks and the sum that losses of regions share. */
 #include "layers/region_loss.h"
 
 #include <math.h>
 
+#include "layers/infer.h"
 #include "layers/vmath.h"
 
 static float factor_of(const struct region_loss_sum_params *p, float weights)
@@ -44,9 +45,25 @@ static const struct pm_kernel sum = {
     .params_size = sizeof(struct region_loss_sum_params), .cpu_all = sum_cpu, .pick = sum_pick,
 };
 
-void pm_region_loss_sum(struct pm_calls *c, const struct region_loss_sum_params *p,
+int pm_region_loss_check(const struct pm_node *n, const char *numbers, const char *need)
+{
+    const struct pm_shape b = n->in[1]->out_shape;
+    char text[64];
+    int err = PM_OK;
+
+    PM_TRY(pm_need_box_maps(n, numbers, need));
+    if (!pm_input_is_shape(n, 2, PM_SHAPE2(b.dim[0], b.dim[1])))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: matches have shape %s; for boxes of n x R x 4 they must be "
+                       "%dx%d", n->name, pm_shape_text(n->in[2]->out_shape, text), b.dim[0],
+                       b.dim[1]));
+out:
+    return err;
+}
+
+void pm_region_loss_sum(struct pm_calls *c, struct region_loss_sum_params p, float weight,
                         struct pm_tensor losses, struct pm_tensor used, struct pm_tensor loss,
                         struct pm_tensor factors)
 {
-    pm_call(c, &sum, (size_t)p->images * (size_t)p->per, p, PM_BUFS(losses, used, loss, factors));
+    p.scale = weight * pm_loss_share(c) / (p.together ? 1 : (float)p.images);
+    pm_call(c, &sum, (size_t)p.images * (size_t)p.per, &p, PM_BUFS(losses, used, loss, factors));
 }

@@ -211,7 +211,7 @@ static void heatmaps_without_numbers(struct pm_device *d)
 
 enum { MOST_INPUTS = 6 };
 struct layer {
-    const char *name, *order; /* order: in the message about types; NULL: another message */
+    const char *name, *order; /* order: in the message about types */
     int inputs;
     struct pm_shape shape[MOST_INPUTS];
     enum pm_type type[MOST_INPUTS];
@@ -232,7 +232,8 @@ static const struct layer decode = {
     { S3(2, 9, 6), S2(9, 4), S2(2, 5), S1(2) }, { PM_F32, PM_F32, PM_I32, PM_I32 },
 };
 static const struct layer heatmaps = {
-    "heatmap_points", NULL, 3, { S4(18, 8, 7, 3), S3(2, 9, 4), S1(2) }, { PM_F32, PM_F32, PM_I32 },
+    "heatmap_points", "The inputs must be logits, boxes, count, in this order", 3,
+    { S4(18, 8, 7, 3), S3(2, 9, 4), S1(2) }, { PM_F32, PM_F32, PM_I32 },
 };
 
 struct wrong {
@@ -275,7 +276,7 @@ static void refuse(const struct layer *l, const struct wrong *list, size_t count
     for (size_t i = 0; i < count; i++)
         expect_refused(with(l, &list[i], -1), l, list[i].text);
     for (int i = 0; i < l->inputs; i++)
-        expect_refused(with(l, NULL, i), l, l->order ? l->order : "uint8");
+        expect_refused(with(l, NULL, i), l, l->order);
 }
 
 static void loss_refusals(void **state)
@@ -326,13 +327,15 @@ static void decode_refusals(void **state)
 static void heatmap_refusals(void **state)
 {
     static const struct wrong list[] = {
-        { 0, S4(17, 8, 7, 3), "", "logits have shape 17x8x7x3 and boxes 2x9x4" },
-        { 0, S3(18, 56, 3), "", "logits have shape 18x56x3 and boxes 2x9x4" },
+        { 0, S4(17, 8, 7, 3), "", "logits have shape 17x8x7x3 instead of 18 x h x w x K. Give each "
+                                  "box a heatmap for each keypoint" },
+        { 0, S3(18, 56, 3), "", "logits have shape 18x56x3 instead of 18 x h x w x K" },
         { 0, S4(18, 4097, 4096, 3), "", "heatmaps of 4097x4096 have more than 16777216 places" },
-        { 1, S3(2, 9, 5), "", "logits have shape 18x8x7x3 and boxes 2x9x5" },
-        { 1, S2(18, 4), "", "logits have shape 18x8x7x3 and boxes 18x4" },
-        { 2, S1(3), "", "count is int32 of shape 3 instead of int32 of shape 2" },
-        { 2, S2(2, 1), "", "count is int32 of shape 2x1 instead of int32 of shape 2" },
+        { 1, S3(2, 9, 5), "", "boxes have shape 2x9x5 instead of n x R x 4" },
+        { 1, S2(18, 4), "", "boxes have shape 18x4 instead of n x R x 4" },
+        { 1, S3(2, 8, 4), "", "logits have shape 18x8x7x3 instead of 16 x h x w x K" },
+        { 2, S1(3), "", "count has shape 3 instead of 2" },
+        { 2, S2(2, 1), "", "count has shape 2x1 instead of 2" },
     };
 
     (void)state;
