@@ -6,6 +6,7 @@
 #include <pumice/plan.h>
 
 #include "device/every_device.h"
+#include "refused_layers.h"
 
 enum { ANCHORS = 3, TRUTHS = 2, POINTS = 2, CODES = 2 * POINTS };
 
@@ -209,18 +210,6 @@ static void heatmaps_without_numbers(struct pm_device *d)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-enum { MOST_INPUTS = 6 };
-struct layer {
-    const char *name, *order; /* order: in the message about types */
-    int inputs;
-    struct pm_shape shape[MOST_INPUTS];
-    enum pm_type type[MOST_INPUTS];
-};
-
-#define S1(a) { 1, { a } }
-#define S2(a, b) { 2, { a, b } }
-#define S3(a, b, c) { 3, { a, b, c } }
-#define S4(a, b, c, d) { 4, { a, b, c, d } }
 /* Two images of 9 anchors or boxes, 4 objects of 3 keypoints. */
 static const struct layer loss = {
     "keypoint_code_loss", "The inputs must be codes, anchors, matches, truth_keypoints,", 6,
@@ -235,49 +224,6 @@ static const struct layer heatmaps = {
     "heatmap_points", "The inputs must be logits, boxes, count, in this order", 3,
     { S4(18, 8, 7, 3), S3(2, 9, 4), S1(2) }, { PM_F32, PM_F32, PM_I32 },
 };
-
-struct wrong {
-    int input;
-    struct pm_shape shape;
-    const char *options, *text;
-};
-
-/* Adds the layer, with another input or another type of input number `other`. */
-static struct pm_net *with(const struct layer *l, const struct wrong *w, int other)
-{
-    struct pm_net *net = pm_net_create();
-    struct pm_node *in[MOST_INPUTS];
-
-    for (int i = 0; i < l->inputs; i++) {
-        char name[8];
-
-        snprintf(name, sizeof name, "in%d", i);
-        in[i] = pm_net_input(net, name, w && w->input == i ? w->shape : l->shape[i],
-                             i == other ? PM_U8 : l->type[i]);
-    }
-    pm_net_add_many(net, "y", in, l->inputs, "%s %s", l->name, w ? w->options : "");
-    return net;
-}
-
-static void expect_refused(struct pm_net *net, const struct layer *l, const char *text)
-{
-    if (net->error != PM_ECONFIG || !strstr(pm_error_text(), text) || !pm_is_line(pm_error_text()))
-        fail_msg("%s: expected '%s', not %d, '%s'", l->name, text, net->error, pm_error_text());
-    pm_net_destroy(&net);
-}
-
-/* Also checks that the layer takes its inputs unless they are changed. */
-static void refuse(const struct layer *l, const struct wrong *list, size_t count)
-{
-    struct pm_net *net = with(l, NULL, -1);
-
-    ok(net->error);
-    pm_net_destroy(&net);
-    for (size_t i = 0; i < count; i++)
-        expect_refused(with(l, &list[i], -1), l, list[i].text);
-    for (int i = 0; i < l->inputs; i++)
-        expect_refused(with(l, NULL, i), l, l->order);
-}
 
 static void loss_refusals(void **state)
 {
