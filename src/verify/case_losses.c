@@ -24,6 +24,10 @@ static void add_loss(struct pm_net *net, const struct pm_verify_net *c, struct p
 }
 
 enum { TRUTHS = 3 };
+static const struct pm_values box_values = { .high = 1, .pattern = PM_PATTERN_BOXES };
+static const struct pm_values match_values = { .low = -2, .high = TRUTHS - 1 };
+static const struct pm_values class_values = { .high = CLASSES - 1 };
+static const struct pm_values weight_values = { .low = 0.5, .high = 2 };
 
 static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm_shape shape,
                                  enum pm_type type, struct pm_values values)
@@ -37,12 +41,9 @@ static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm
 /* Adds the true boxes, their classes and their weights, for n pictures. */
 static void add_truth(struct pm_net *net, int n, struct pm_node *out[3])
 {
-    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32,
-                       (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
-    out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
-                       (struct pm_values){ .high = CLASSES - 1 });
-    out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
-                       (struct pm_values){ .low = 0.5, .high = 2 });
+    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32, box_values);
+    out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32, class_values);
+    out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32, weight_values);
 }
 
 static void add_detection_loss(struct pm_net *net, const struct pm_verify_net *c)
@@ -55,7 +56,7 @@ static void add_detection_loss(struct pm_net *net, const struct pm_verify_net *c
     for (size_t i = 0; i < PM_COUNT(maps); i++)
         in[i] = pm_net_find(net, maps[i]);
     in[5] = add_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32,
-                      (struct pm_values){ .low = -2, .high = TRUTHS - 1 });
+                      match_values);
     add_truth(net, n, in + 6);
     pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
 }
@@ -67,8 +68,7 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
     const int n = c->images.dim[0];
     struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
     struct pm_node *proposals =
-        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32,
-                  (struct pm_values){ .high = 1, .pattern = PM_PATTERN_BOXES });
+        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32, box_values);
     struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
                                       (struct pm_values){ .low = 20, .high = PROPOSALS });
 
@@ -85,41 +85,44 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
                     "%s %s", c->loss_layer, c->loss);
 }
 
-/* The boxes of an image are as many as the logits have maps for it. */
-static void add_mask_loss(struct pm_net *net, const struct pm_verify_net *c)
+/* Sets the inputs logits, boxes and matches. An image has as many boxes as the logits have maps for
+ * it. */
+static void add_regions(struct pm_net *net, int n, struct pm_node *in[3])
 {
-    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
-    const struct pm_values any = { .low = INT32_MIN, .high = INT32_MAX };
-    const int n = c->images.dim[0];
-    struct pm_node *logits = pm_net_find(net, "logits");
-    const int rows = logits->out_shape.dim[0] / n;
+    in[0] = pm_net_find(net, "logits");
+    const int boxes = in[0]->out_shape.dim[0] / n;
 
-    pm_net_add_many(net, "loss", (struct pm_node *[]){
-        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
-        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
-                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
-        add_input(net, "truth_masks", PM_SHAPE4(n, TRUTHS, 9, 2), PM_U32, any),
-        add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32,
-                  (struct pm_values){ .high = CLASSES - 1 }),
-        add_input(net, "truth_mask_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
-                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 6,
-        "%s %s", c->loss_layer, c->loss);
+    in[1] = add_input(net, "boxes", PM_SHAPE3(n, boxes, 4), PM_F32, box_values);
+    in[2] = add_input(net, "matches", PM_SHAPE2(n, boxes), PM_I32, match_values);
 }
 
-/* The boxes of an image are as many as the logits have heatmaps for it. */
+static void add_mask_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    const struct pm_values any = { .low = INT32_MIN, .high = INT32_MAX };
+    const int n = c->images.dim[0];
+    struct pm_node *in[6];
+
+    add_regions(net, n, in);
+    in[3] = add_input(net, "truth_masks", PM_SHAPE4(n, TRUTHS, 9, 2), PM_U32, any);
+    in[4] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32, class_values);
+    in[5] = add_input(net, "truth_mask_weights", PM_SHAPE2(n, TRUTHS), PM_F32, weight_values);
+    pm_net_add_many(net, "loss", in, 6, "%s %s", c->loss_layer, c->loss);
+}
+
+static struct pm_node *add_keypoints(struct pm_net *net, int n, int points)
+{
+    return add_input(net, "truth_keypoints", PM_SHAPE4(n, TRUTHS, points, 2), PM_F32,
+                     (struct pm_values){ .high = 1 });
+}
+
 static void add_keypoint_loss(struct pm_net *net, const struct pm_verify_net *c)
 {
-    const struct pm_values boxes = { .high = 1, .pattern = PM_PATTERN_BOXES };
     const int n = c->images.dim[0];
-    struct pm_node *logits = pm_net_find(net, "logits");
-    const int rows = logits->out_shape.dim[0] / n, points = logits->out_shape.dim[3];
+    struct pm_node *in[4];
 
-    pm_net_add_many(net, "loss", (struct pm_node *[]){
-        logits, add_input(net, "boxes", PM_SHAPE3(n, rows, 4), PM_F32, boxes),
-        add_input(net, "matches", PM_SHAPE2(n, rows), PM_I32,
-                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
-        add_input(net, "truth_keypoints", PM_SHAPE4(n, TRUTHS, points, 2), PM_F32,
-                  (struct pm_values){ .high = 1 }) }, 4, "%s %s", c->loss_layer, c->loss);
+    add_regions(net, n, in);
+    in[3] = add_keypoints(net, n, in[0]->out_shape.dim[3]);
+    pm_net_add_many(net, "loss", in, 4, "%s %s", c->loss_layer, c->loss);
 }
 
 static void add_keypoint_code_loss(struct pm_net *net, const struct pm_verify_net *c)
@@ -130,13 +133,10 @@ static void add_keypoint_code_loss(struct pm_net *net, const struct pm_verify_ne
 
     pm_net_add_many(net, "loss", (struct pm_node *[]){
         codes, pm_net_find(net, "anchors"),
-        add_input(net, "matches", PM_SHAPE2(n, anchors), PM_I32,
-                  (struct pm_values){ .low = -2, .high = TRUTHS - 1 }),
-        add_input(net, "truth_keypoints", PM_SHAPE4(n, TRUTHS, points, 2), PM_F32,
-                  (struct pm_values){ .high = 1 }),
-        add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32,
-                  (struct pm_values){ .low = 0.5, .high = 2 }) }, 5, "%s %s", c->loss_layer,
-        c->loss);
+        add_input(net, "matches", PM_SHAPE2(n, anchors), PM_I32, match_values),
+        add_keypoints(net, n, points),
+        add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32, weight_values) }, 5,
+        "%s %s", c->loss_layer, c->loss);
 }
 
 void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)

@@ -1,6 +1,6 @@
-/* The keypoint head of two-stage nets: its variables, their initial weights, the sizes of its maps,
- * and what it refuses. Its figures are computed by hand: the Object Detection API has no recipe
- * with this head. */
+/* The keypoint head of two-stage nets: its variables, their initial weights, the sizes of its maps
+ * and its error messages. The expected numbers are computed by hand, because no recipe of the
+ * Object Detection API has this head. */
 #include "named_net.h"
 
 #include <pumice/layer.h>
