@@ -175,7 +175,7 @@ enum pm_places {
 struct pm_regions {
     struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */
     struct pm_node *count; /* [batch] I32: valid boxes of each image; later ones are padding */
-    int keypoints;         /* of an object of the data; 0: none */
+    int keypoints;         /* number of keypoints of each object; 0: objects have none */
 };
 struct pm_net_row {
     const char *name, *help;

@@ -127,7 +127,8 @@ float pm_detection_share(const struct pm_calls *c, int divisor, int examples);
 struct pm_tensor pm_example_output(const struct pm_node *n, struct pm_calls *c, const char *which,
                                    int examples);
 /* Whether an example does not exist: the first weight of its true boxes [n, M] is below 0. The last
- * batch of an evaluation may have such examples. Twins: is_absent() in shaders. */
+ * batch of an evaluation may have such examples. Twins: is_absent() in lib/detection_sum.glsl and
+ * is_candidate() in sample_proposals.comp, both in shaders/. */
 static inline bool pm_example_is_absent(const float *weights, int m, size_t example)
 {
     return weights[example * (size_t)m] < 0;

@@ -11,14 +11,11 @@ of two. The logits of case k are its first numbers, from n = k + 1 on; the test 
 Corners of boxes are whole 64ths and keypoints are whole 128ths, so many lie on a border of a box or
 of a place. The places of a box are multiples of a power of two there, so float32 finds them
 exactly."""
-import json
-import os
-
 import torch
 import torchvision
 from torchvision.models.detection.roi_heads import keypointrcnn_loss
 
-from torch_numbers import Numbers
+from torch_numbers import Numbers, flat, weighted, write
 
 IMAGES, ROWS, TRUTHS = 3, 6, 3
 # Options of the layer, side of the heatmaps, and keypoints of an object. torchvision's are squares.
@@ -65,9 +62,7 @@ def case(index, options, side, count):
         losses = [keypointrcnn_loss(maps[i], [rois[i]], [truths[i]], [rows[i]])
                   for i in range(IMAGES) if len(rows[i])]
         total = sum(losses) / IMAGES
-    for word in options.split():
-        if word.startswith("weight="):
-            total = total * float(word[7:])
+    total = weighted(total, options)
     total.backward()
     y_x = points.masked_fill(visible[..., None] == 0, -1)  # -1: not labelled
     return {"options": options, "side": side, "keypoints": count, "boxes": flat(box),
@@ -75,19 +70,11 @@ def case(index, options, side, count):
             "loss": total.item(), "gradient": flat(logits.grad)}
 
 
-def flat(v):
-    return [float(f"{x:.9g}") if x else 0 for x in v.detach().flatten().tolist()]
-
-
 def main():
     torch.set_default_dtype(torch.float64)
-    head = {"made_by": f"torchvision {torchvision.__version__.split('a')[0]}", "images": IMAGES,
-            "rows": ROWS, "truths": TRUTHS, "cases": [case(i, *c) for i, c in enumerate(CASES)]}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keypoint_losses.json")
-    with open(path, "w") as f:
-        f.write(json.dumps(head, separators=(",", ":")).replace('{"options"', '\n{"options"') +
-                "\n")
-    print(f"{len(CASES)} cases, {os.path.getsize(path) / 1e3:.0f} kB")
+    head = {"images": IMAGES, "rows": ROWS, "truths": TRUTHS}
+    cases = [case(i, *c) for i, c in enumerate(CASES)]
+    write("keypoint_losses.json", "torchvision", torchvision.__version__, head, cases)
 
 
 if __name__ == "__main__":

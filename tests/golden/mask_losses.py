@@ -10,13 +10,10 @@ those of torch_numbers.py, scaled by powers of two. The logits of case k are its
 n = k + 1 on; the test draws them again. Corners of boxes are whole 64ths, so a sample lies on the
 mask's border or at least 1/400 of a pixel from it. A mask is written as text, a line of 0 and 1 for
 each row."""
-import json
-import os
-
 import torch
 import torch.nn.functional as F
 
-from torch_numbers import Numbers
+from torch_numbers import Numbers, flat, weighted, write
 
 IMAGES, ROWS, TRUTHS, CLASSES = 2, 6, 3, 3
 # Options of the layer, height and width of the masks, of the logits, and channels.
@@ -88,9 +85,7 @@ def case(index, options, mask_size, size, channels):
         total = sum(losses) / max(sum(pixels), 1)
     else:
         total = sum(l / max(p, 1) for l, p in zip(losses, pixels)) / IMAGES
-    for word in options.split():
-        if word.startswith("weight="):
-            total = total * float(word[7:])
+    total = weighted(total, options)
     total.backward()
     lines = ["".join(str(int(v)) for v in row) for row in masks.reshape(-1, mask_size[1])]
     return {"options": options, "height": h, "width": w, "channels": channels,
@@ -100,18 +95,10 @@ def case(index, options, mask_size, size, channels):
             "loss": total.item(), "gradient": flat(logits.grad)}
 
 
-def flat(v):
-    return [float(f"{x:.9g}") if x else 0 for x in v.detach().flatten().tolist()]
-
-
 def main():
-    head = {"made_by": f"PyTorch {torch.__version__.split('+')[0]}", "images": IMAGES, "rows": ROWS,
-            "truths": TRUTHS, "cases": [case(i, *c) for i, c in enumerate(CASES)]}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mask_losses.json")
-    with open(path, "w") as f:
-        f.write(json.dumps(head, separators=(",", ":")).replace('{"options"', '\n{"options"') +
-                "\n")
-    print(f"{len(CASES)} cases, {os.path.getsize(path) / 1e3:.0f} kB")
+    head = {"images": IMAGES, "rows": ROWS, "truths": TRUTHS}
+    cases = [case(i, *c) for i, c in enumerate(CASES)]
+    write("mask_losses.json", "PyTorch", torch.__version__, head, cases)
 
 
 if __name__ == "__main__":
