@@ -93,11 +93,7 @@ static const struct pm_opt opts[] = {
     PM_BOOL(detection_cfg, encode_background_as_zeros, false,
             "the target of unmatched anchors is 0 in all columns, also in the background's"),
     PM_FLOAT(detection_cfg, negative_class_weight, 1, 0, 1e6, "weight of unmatched anchors"),
-    PM_BOOL(detection_cfg, normalize_by_matches, true,
-            "without a normalizer: divide by the sum of the weights of matched boxes"),
-    PM_BOOL(detection_cfg, normalize_per_image, false,
-            "divide each image's losses by its own number of the normalizer, and take the mean of "
-            "the images"),
+    PM_DETECTION_DIVISOR_OPTIONS(detection_cfg),
     PM_BOOL(detection_cfg, normalize_loc_by_codesize, false,
             "divide the localization loss by the number of codes of a box"),
     PM_BOOL(detection_cfg, hard_example_miner, false,

@@ -116,8 +116,15 @@ void pm_detection_sum(struct pm_calls *c, const struct detection_sum_params *p,
                       const struct pm_detection_truth *t, struct pm_tensor normalizer,
                       struct pm_tensor kept, const struct pm_tensor loss[2],
                       struct pm_tensor factors);
-/* The divisor of the sums, DETECTION_BY_..., of a loss with the options normalize_per_image and
- * normalize_by_matches. normalizer: whether it has this input. */
+/* Options of a loss that is divided by pm_detection_divisor. */
+#define PM_DETECTION_DIVISOR_OPTIONS(tag)                                                          \
+    PM_BOOL(tag, normalize_by_matches, true,                                                       \
+            "without a normalizer: divide by the sum of the weights of matched boxes"),            \
+        PM_BOOL(tag, normalize_per_image, false,                                                   \
+                "divide each image's losses by its own number of the normalizer, and take the "    \
+                "mean of the images")
+/* The divisor of the sums, DETECTION_BY_..., for these options. normalizer: whether the loss has
+ * this input. */
 int pm_detection_divisor(bool per_image, bool normalizer, bool by_matches);
 /* The factor of the sums with this divisor, before the loss's weight: this plan's share of the
  * batch. For DETECTION_BY_IMAGE it is divided by `examples`, the number of this plan's examples.

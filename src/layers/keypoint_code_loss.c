@@ -42,11 +42,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(keypoint_code_cfg, delta, 1, 1e-6, 1e6,
              "weighted_smooth_l1: difference from which the loss is linear"),
     PM_FLOAT(keypoint_code_cfg, weight, 1, 0, 1e6, "weight of the loss"),
-    PM_BOOL(keypoint_code_cfg, normalize_by_matches, true,
-            "without a normalizer: divide by the sum of the weights of matched boxes"),
-    PM_BOOL(keypoint_code_cfg, normalize_per_image, false,
-            "divide each image's loss by its own number of the normalizer, and take the mean of "
-            "the images"),
+    PM_DETECTION_DIVISOR_OPTIONS(keypoint_code_cfg),
     { 0 },
 };
 
