@@ -9,7 +9,7 @@
 static const char net[] =
     "{ \"base\": [\"rcnn.json\"], \"model\": { \"number_of_stages\": 1 },\n"
     "  \"data\": { \"class_agnostic\": true } }\n";
-enum { CELLS = 6 * 6, ANCHORS = 4 * CELLS }; /* four anchors are not inside the input */
+enum { CELLS = 6 * 6, ANCHORS = 4 * CELLS }; /* 52 anchors are inside the input */
 
 static int make_data(void **state)
 {
