@@ -94,20 +94,23 @@ static void evaluation(void **state)
     tear_down(&s);
 }
 
+/* The keypoint has this place in the picture, before it is mirrored and resized. */
+static void assert_at(const float *point, int y, int x, bool flip)
+{
+    assert_true(fabs((double)point[0] - (double)y / HEIGHT) < 1e-6);
+    assert_true(fabs((double)point[1] - (double)(flip ? WIDTH - x : x) / WIDTH) < 1e-6);
+}
+
 /* Compares row i of training's fields with an object that was mirrored and then resized. */
 static void compare(const struct made *m, int i, int object, bool flip)
 {
     const int *b = boxes[object];
-    const float *p = m->keypoints[i][0];
-    const double right = flip ? WIDTH - b[3] : b[3], left = flip ? WIDTH - b[1] : b[1];
 
-    assert_true(fabs((double)p[0] - (double)b[0] / HEIGHT) < 1e-6);
-    assert_true(fabs((double)p[1] - right / WIDTH) < 1e-6);
+    assert_at(m->keypoints[i][0], b[0], b[3], flip);
     if (object == 1)
-        assert_true(isnan(p[2]) && isnan(p[3]));
+        assert_true(isnan(m->keypoints[i][1][0]) && isnan(m->keypoints[i][1][1]));
     else
-        assert_true(fabs((double)p[2] - (double)b[2] / HEIGHT) < 1e-6 &&
-                    fabs((double)p[3] - left / WIDTH) < 1e-6);
+        assert_at(m->keypoints[i][1], b[2], b[1], flip);
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) { /* resized without half-pixel centres, as the picture */
             const int from_y = y * HEIGHT / SIDE, column = x * WIDTH / SIDE;
@@ -117,74 +120,69 @@ static void compare(const struct made *m, int i, int object, bool flip)
         }
 }
 
-static void training(void **state)
+/* Makes a training sample of the objects in each step and compares it. flip: the picture is
+ * mirrored an odd number of times. Frees the setup. */
+static void in_steps(struct setup s, void (*compare_sample)(const struct made *m, bool flip))
 {
-    struct setup s =
-        set_up_data(CONFIG(", \"augment\": [" FLIP ", {\"name\": \"resize\"}]}}"), DATA);
     struct pm_arena *a = pm_arena_create();
     struct pm_objects o;
     struct made m;
     int flips = 0;
 
-    (void)state;
     fill(a, false, &o);
     for (uint64_t step = 0; step < STEPS; step++) {
         assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
         const bool flip = m.images[0] > 0; /* the white half is left */
 
         flips += flip;
-        assert_null(m.truths);
-        for (int i = 0; i < 2; i++)
-            compare(&m, i, i, flip);
-        for (int i = 0; i < MOST; i++) {
-            assert_true(m.mask_weights[i] == (i < 2 ? 1 : 0));
-            assert_true(isnan(m.keypoints[i][0][0]) == (i >= 2));
-        }
+        compare_sample(&m, flip);
     }
     assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
     pm_objects_free(&o);
     pm_arena_destroy(&a);
     tear_down(&s);
+}
+
+static void compare_fields(const struct made *m, bool flip)
+{
+    assert_null(m->truths);
+    for (int i = 0; i < 2; i++)
+        compare(m, i, i, flip);
+    for (int i = 0; i < MOST; i++) {
+        assert_true(m->mask_weights[i] == (i < 2 ? 1 : 0));
+        assert_true(isnan(m->keypoints[i][0][0]) == (i >= 2));
+    }
+}
+
+static void training(void **state)
+{
+    (void)state;
+    in_steps(set_up_data(CONFIG(", \"augment\": [" FLIP ", {\"name\": \"resize\"}]}}"), DATA),
+             compare_fields);
+}
+
+/* The keypoints of an object are in their order, or have changed places if it is mirrored. */
+static void compare_order(const struct made *m, bool flip)
+{
+    const int *b = boxes[0];
+
+    assert_at(m->keypoints[0][flip], b[0], b[3], flip);
+    assert_at(m->keypoints[0][!flip], b[2], b[1], flip);
 }
 
 /* A picture that is mirrored twice has its keypoints in the first order, at their first places; one
  * that is mirrored once has the other order. */
 static void flipped_twice(void **state)
 {
-    struct setup s = set_up_data(
-        CONFIG(", \"augment\": [" SWAP ", " SWAP ", {\"name\": \"resize\"}]}}"), DATA);
-    struct pm_arena *a = pm_arena_create();
-    struct pm_objects o;
-    struct made m;
-    int flips = 0;
-
     (void)state;
-    fill(a, false, &o);
-    for (uint64_t step = 0; step < STEPS; step++) {
-        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
-        const bool flip = m.images[0] > 0; /* an odd number of times */
-        const int *b = boxes[0], right = flip ? WIDTH - b[3] : b[3];
-        const float *upper = m.keypoints[0][flip], *lower = m.keypoints[0][!flip];
-
-        flips += flip;
-        assert_true(fabs((double)upper[0] - (double)b[0] / HEIGHT) < 1e-6);
-        assert_true(fabs((double)upper[1] - (double)right / WIDTH) < 1e-6);
-        assert_true(fabs((double)lower[0] - (double)b[2] / HEIGHT) < 1e-6);
-    }
-    assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
-    pm_objects_free(&o);
-    pm_arena_destroy(&a);
-    tear_down(&s);
+    in_steps(set_up_data(CONFIG(", \"augment\": [" SWAP ", " SWAP ", {\"name\": \"resize\"}]}}"),
+                         DATA), compare_order);
 }
 
 /* If dataset.json has no permutation, keypoints change places by their names in the label map. */
 static void names_of_the_map(void **state)
 {
     const char *before = setup_map;
-    struct pm_arena *a = pm_arena_create();
-    struct pm_objects o;
-    struct made m;
-    int flips = 0;
 
     (void)state;
     setup_map = "item { name: 'cat' id: 1 } item { name: 'cow' id: 4 } item { name: 'dog' id: 2\n"
@@ -192,20 +190,7 @@ static void names_of_the_map(void **state)
     struct setup s = set_up_data(CONFIG(", \"augment\": [{\"name\": \"random_flip\"},"
                                         " {\"name\": \"resize\"}]}}"), DATA);
     setup_map = before;
-    fill(a, false, &o);
-    for (uint64_t step = 0; step < STEPS; step++) {
-        assert_int_equal(make_step(&s, true, &o, step, &m), PM_OK);
-        const bool flip = m.images[0] > 0;
-        const int *b = boxes[0], y = flip ? b[2] : b[0], x = flip ? WIDTH - b[1] : b[3];
-
-        flips += flip;
-        assert_true(fabs((double)m.keypoints[0][0][0] - (double)y / HEIGHT) < 1e-6);
-        assert_true(fabs((double)m.keypoints[0][0][1] - (double)x / WIDTH) < 1e-6);
-    }
-    assert_in_range(flips, STEPS / 5, STEPS * 4 / 5);
-    pm_objects_free(&o);
-    pm_arena_destroy(&a);
-    tear_down(&s);
+    in_steps(s, compare_order);
 }
 
 static bool is_empty(const uint32_t *mask)
