@@ -2,8 +2,8 @@
  * with keypoints: training that is killed ends with the same bits; clones of any shares and
  * micro-batches learn what one does; a net that learns finds keypoints, which evaluation counts and
  * prediction writes; training without anything to learn; the exported file; what is refused. */
-#include "e2e/interrupted.h"
 #include "e2e/keypoint_shapes.h"
+#include "e2e/learnt.h"
 
 /* Maps of 6x6 and 3x3 with two anchors in a cell. A box has 4 + 2 * 4 codes. */
 static const char net[] =
@@ -56,24 +56,16 @@ static void learns(void **state)
 /* Keypoints are written without scores. */
 static void predicted(void **state)
 {
-    struct result r;
-    cJSON *report, *found;
+    cJSON *image = predict_learnt();
     const cJSON *points;
 
     (void)state;
-    check(run(NULL, "dataset inspect %s/shapes_train_00000-of-00001.tfrecord --records 1 "
-              "--pictures %s", in("data"), in("pictures")), 0);
-    r = run(NULL, "predict %s run.folder=%s %s --json", in("net.json"), in("learns"),
-            in("pictures"));
-    report = json_of(&r);
-    found = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0);
-    points = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(found, "boxes"), 0),
+    points = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(image, "boxes"), 0),
                                  "keypoints");
     assert_int_equal(cJSON_GetArraySize(points), SHAPE_POINTS);
     for (int k = 0; k < SHAPE_POINTS; k++)
         assert_int_equal(cJSON_GetArraySize(cJSON_GetArrayItem(points, k)), 2);
-    cJSON_Delete(report);
-    check(r, 0);
+    cJSON_Delete(image);
 }
 
 static void exported(void **state)

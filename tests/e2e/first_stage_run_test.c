@@ -1,7 +1,7 @@
 /* The first stage of Faster R-CNN by the program, on drawn shapes of one class: training that is
  * killed or loses a device ends with the same bits; clones of any shares and micro-batches learn
  * what one does; evaluation, prediction and export find boxes of the class "object". */
-#include "e2e/interrupted.h"
+#include "e2e/learnt.h"
 #include "e2e/small_rcnn.h"
 
 #include <pumice/onnx.h>
@@ -39,11 +39,7 @@ static void learns(void **state)
     cJSON *report;
 
     (void)state;
-    train("learns", "run.steps=400 run.batch_size=10 eval.every_steps=0 "
-                    "model.batch_norm_train=true model.batch_norm_decay=0.9 schedule.base_lr=0.1 "
-                    "schedule.policy=cosine "
-                    "input.augment=[] run.log_every_steps=50");
-    assert_true(eval_metric("learns", "map_50", "") >= 0.6);
+    train_learns("");
     report = eval_report("learns", "");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "per_class")), 1);
     cJSON_Delete(report);

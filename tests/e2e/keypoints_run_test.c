@@ -2,11 +2,10 @@
  * the same bits; clones of any shares and micro-batches learn what one does; a net that learns
  * finds keypoints, which evaluation counts and prediction writes and draws; training without
  * anything to learn; and what is refused. */
-#include "e2e/interrupted.h"
 #include "e2e/keypoint_shapes.h"
+#include "e2e/learnt.h"
 #include "e2e/small_rcnn.h"
 
-#include <pumice/data.h>
 #include <pumice/draw.h>
 
 static const char net[] =
@@ -32,7 +31,7 @@ enum { SIDE = 96 }; /* of the pictures */
 /* All proposals train the second stage: those of the 52 anchors inside the input. */
 enum { INSIDE = 52 };
 #define ALL_PROPOSALS                                                                              \
-    "model.proposals='{\"max_proposals\":52,\"iou_threshold\":1}' "                                 \
+    "model.proposals='{\"max_proposals\":52,\"iou_threshold\":1}' "                                \
     "loss.proposal_sampler='{\"batch_size\":52,\"positive_fraction\":1}'"
 
 /* Rounding may exchange two proposals of nearly equal scores. Then others are suppressed, left out
@@ -67,24 +66,9 @@ static int make_data(void **state)
 static void learns(void **state)
 {
     (void)state;
-    train("learns", "run.steps=400 run.batch_size=10 eval.every_steps=0 "
-                    "model.batch_norm_train=true model.batch_norm_decay=0.9 schedule.base_lr=0.1 "
-                    "schedule.policy=cosine input.augment=[] run.log_every_steps=50");
+    train_learns("");
     assert_true(logged("learns", 400, "keypoint_loss") < 2);
-    assert_true(eval_metric("learns", "map_50", "") >= 0.6);
     assert_true(eval_metric("learns", "keypoint_map_50", "") >= 0.6);
-}
-
-static struct pm_image8 picture(const char *path)
-{
-    struct pm_image8 im;
-    char *data = NULL;
-    size_t size;
-
-    if (pm_file_read(path, &data, &size) < 0 || pm_image_decode(data, size, 3, 0, path, &im) < 0)
-        fail_msg("%s", pm_error_text());
-    pm_free(data);
-    return im;
 }
 
 static double item(const cJSON *list, int i)
@@ -134,26 +118,17 @@ static int check_points(const cJSON *row, const struct pm_image8 *drawing)
 
 static void predicted(void **state)
 {
-    struct result r;
-    struct pm_image8 drawing;
-    cJSON *report, *found, *row;
+    cJSON *image = predict_learnt(), *row;
+    struct pm_image8 drawing = read_picture(in("drawn/" LEARNT_PICTURE));
     int count = 0;
 
     (void)state;
-    check(run(NULL, "dataset inspect %s/shapes_train_00000-of-00001.tfrecord --records 1 "
-              "--pictures %s", in("data"), in("pictures")), 0);
-    r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("learns"),
-            in("pictures"), in("drawn"));
-    report = json_of(&r);
-    found = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "images"), 0);
-    drawing = picture(in("drawn/shapes_train_00000-of-00001.tfrecord_00000.png"));
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(found, "boxes"))
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "boxes"))
         if (cJSON_GetNumberValue(cJSON_GetObjectItem(row, "score")) > 0.3 && count == 0)
             count += check_points(row, &drawing);
     assert_int_equal(count, 1);
     pm_image_free(&drawing);
-    cJSON_Delete(report);
-    check(r, 0);
+    cJSON_Delete(image);
 }
 
 /* The file of an evaluation has COCO's form. */
