@@ -70,7 +70,7 @@ void pm_detection_split_codes(struct pm_net *net, const struct pm_task *t,
     struct pm_node *points[PM_DETECTION_LEVELS];
 
     h->points = NULL;
-    if (t->coder.type != PM_CODER_TYPE_KEYPOINT || net->error)
+    if (!pm_detection_coded_points(t) || net->error)
         return;
     for (int l = 0; l < h->levels; l++)
         points[l] = split_level(net, t, h, l);

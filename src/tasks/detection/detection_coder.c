@@ -63,15 +63,16 @@ static cJSON *numbers(const float *v, int count)
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options)
 {
     const struct pm_detection_coder *c = &t->coder;
-    const float *all = (const float[]){ c->y_scale, c->x_scale, c->height_scale, c->width_scale };
     const struct { const char *name; int count; float scales[4]; } of[] = {
-        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { all[0], all[1], all[2], all[3] } },
-        [PM_CODER_TYPE_KEYPOINT] = { "faster_rcnn", 4, { all[0], all[1], all[2], all[3] } },
+        [PM_CODER_TYPE_FASTER_RCNN] = { "faster_rcnn", 4, { c->y_scale, c->x_scale,
+                                                            c->height_scale, c->width_scale } },
         [PM_CODER_TYPE_MEAN_STDDEV] = { "mean_stddev", 1, { c->stddev } },
         [PM_CODER_TYPE_SQUARE] = { "square", 3, { c->y_scale, c->x_scale, c->length_scale } },
         [PM_CODER_TYPE_CORNERS] = { "corners", 1, { c->stddev } },
     };
+    /* Layers of boxes get the four codes of a box without those of its keypoints. */
+    const int type = c->type == PM_CODER_TYPE_KEYPOINT ? PM_CODER_TYPE_FASTER_RCNN : c->type;
 
-    cJSON_AddStringToObject(options, "coder", of[c->type].name);
-    cJSON_AddItemToObject(options, "coder_scales", numbers(of[c->type].scales, of[c->type].count));
+    cJSON_AddStringToObject(options, "coder", of[type].name);
+    cJSON_AddItemToObject(options, "coder_scales", numbers(of[type].scales, of[type].count));
 }

@@ -1,7 +1,7 @@
 /* detection_heads: the heads of a net: boxes_1, classes_1, boxes_2, ..., the codes and logits of
  * each level, and anchors. A map's channels are ordered by anchor of the cell, then by
  * component. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_points.h"
 
 #include "layers/anchors.h"
 
@@ -30,9 +30,7 @@ int pm_detection_anchor_classes(const struct pm_task *t)
 
 int pm_detection_code_size(const struct pm_task *t)
 {
-    return t->coder.type == PM_CODER_TYPE_SQUARE     ? 3
-           : t->coder.type == PM_CODER_TYPE_KEYPOINT ? 4 + 2 * t->coder.num_keypoints
-                                                     : 4;
+    return t->coder.type == PM_CODER_TYPE_SQUARE ? 3 : 4 + 2 * pm_detection_coded_points(t);
 }
 
 static struct pm_node *head_of(const struct pm_heads *heads, const char *what, int level)

@@ -29,14 +29,13 @@ static void add_box_loss(const struct pm_task *t, struct cJSON *o)
     static const char *const names[] = { "weighted_smooth_l1", "weighted_l2", "weighted_iou",
                                          "weighted_giou" };
 
+    double weight = (double)t->box_loss.weight;
+
+    /* The layer divides by the four codes that it gets. With keypoints a box has more. */
+    if (pm_detection_coded_points(t) && t->loss.normalize_loc_by_codesize)
+        weight *= 4.0 / pm_detection_code_size(t);
     cJSON_AddStringToObject(o, "localization", names[t->box_loss.type]);
-    /* With keypoints the layer knows 4 of a box's codes. */
-    cJSON_AddNumberToObject(o, "localization_weight",
-                            (double)t->box_loss.weight *
-                                (t->coder.type == PM_CODER_TYPE_KEYPOINT &&
-                                         t->loss.normalize_loc_by_codesize
-                                     ? 4.0 / pm_detection_code_size(t)
-                                     : 1));
+    cJSON_AddNumberToObject(o, "localization_weight", weight);
     cJSON_AddNumberToObject(o, "delta", (double)t->box_loss.delta);
 }
 

@@ -96,9 +96,10 @@ int pm_detection_check_points(const struct pm_task *t)
                        pm_detection_place(c, "eval.metrics"));
     if (t->sigmas.count == 0 && t->points != PM_COCO_POINTS)
         return pm_fail(PM_ECONFIG, "%s: not set, but coco_keypoints needs a number for each of %d "
-                       "keypoints: COCO's are known for its %d points of a person only, 0.05 each "
-                       "is usual for others", pm_detection_place(c, "eval.keypoint_sigmas"),
-                       t->points, PM_COCO_POINTS);
+                       "keypoints. COCO defines them only for its %d points of a person. Write "
+                       "%d numbers; 0.05 each is usual",
+                       pm_detection_place(c, "eval.keypoint_sigmas"), t->points, PM_COCO_POINTS,
+                       t->points);
     return PM_OK;
 }
 

@@ -187,8 +187,8 @@ struct stage_boxes {
     struct pm_box *second;    /* [valid][boxes_each], owned; zeros for classes without an object */
 };
 
-/* Lists the boxes of a row that are compared: those of the classes that have an object, of up to
- * 90; or the only one. Returns their number. */
+/* Lists the indices of a proposal's boxes that are compared: the classes that have an object in the
+ * picture, which are few, or 0 if the classes share a box. Returns their number. */
 static int list_classes(const struct pm_detection_truths *truths, int each, int *classes)
 {
     int count = 0;

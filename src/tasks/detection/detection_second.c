@@ -132,6 +132,7 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
     struct pm_net *net = pm_net_create();
     int err = PM_OK;
 
+    t->points = pm_detection_coded_points(t);
     if (t->stages == 2) {
         PM_TRY(build_trial(t, frame, maker, net, &second));
         t->boxes_each = second.codes->out_shape.dim[1] / pm_detection_code_size(t);
@@ -144,8 +145,6 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
         t->points = second.keypoints->out_shape.dim[3];
         t->point_scores = true;
     }
-    if (t->coder.type == PM_CODER_TYPE_KEYPOINT)
-        t->points = t->coder.num_keypoints;
     PM_TRY(check_masks(t));
     PM_TRY(pm_detection_check_points(t));
 out:
