@@ -17,16 +17,12 @@ static const char net[] =
 
 static int make(void **state)
 {
-    struct pm_str text = { 0 };
-
     (void)state;
     if (make_world(false) < 0)
         return -1;
     check(run(NULL, "dataset make shapes %s size=40 train=2 validation=1 test=2", in("squares")),
           0);
-    pm_str_add(&text, net, folder, folder);
-    put_text(in("net.json"), text.text);
-    pm_str_free(&text);
+    put_net(net);
     return 0;
 }
 

@@ -31,10 +31,8 @@ static void train_frozen(const char *name, const char *more)
 static int begin(void **state)
 {
     (void)state;
-    if (make_world(false) < 0)
+    if (make_shapes(net, 96, 40, 4) < 0)
         return -1;
-    check(run(NULL, "dataset make shapes %s size=96 train=40 validation=2 test=4", in("data")), 0);
-    put_net(net);
     train("source", "run.steps=150");
     return 0;
 }
