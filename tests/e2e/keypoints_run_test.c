@@ -28,27 +28,11 @@ static const char net[] =
 
 enum { SIDE = 96 }; /* of the pictures */
 
-/* All proposals train the second stage: those of the 52 anchors inside the input. */
-enum { INSIDE = 52 };
-#define ALL_PROPOSALS                                                                              \
-    "model.proposals='{\"max_proposals\":52,\"iou_threshold\":1}' "                                \
-    "loss.proposal_sampler='{\"batch_size\":52,\"positive_fraction\":1}'"
-
-/* Rounding may exchange two proposals of nearly equal scores. Then others are suppressed, left out
- * or drawn by the sampler, and the loss differs. So these three are tested with a first stage that
- * is not trained, whose proposals have the same bits in all parts, and the training of both stages
- * with all proposals, whose order does not matter. */
 static void in_parts(void **state)
 {
     (void)state;
-    assert_same_in_parts("second_", "'optim.trainable=[\"SecondStage\"]'");
-    assert_same_in_parts("both_", ALL_PROPOSALS);
-    for (int step = 1; step <= 10; step++) {
-        const double objects = logged("both_one", step, "positive_proposals");
-
-        assert_true(objects > 0 && logged("both_one", step, "keypoint_loss") > 0);
-        assert_true(fabs(objects + logged("both_one", step, "negative_proposals") - INSIDE) < 1e-9);
-    }
+    assert_rcnn_in_parts("");
+    assert_true(logged("both_one", 10, "keypoint_loss") > 0);
 }
 
 static int make_data(void **state)

@@ -22,6 +22,13 @@ static const char net[] =
 
 enum { SIDE = 96 }; /* of the pictures */
 
+static void in_parts(void **state)
+{
+    (void)state;
+    assert_rcnn_in_parts("");
+    assert_true(logged("both_one", 10, "mask_loss") > 0);
+}
+
 static int make_data(void **state)
 {
     (void)state;
@@ -111,7 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
-        cmocka_unit_test(same_in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
+        cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
         cmocka_unit_test(refused),
     };
 

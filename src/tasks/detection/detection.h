@@ -131,6 +131,7 @@ struct pm_detection_eval {
     struct pm_floats keypoint_sigmas; /* [data.num_keypoints]; empty: COCO's, if there are 17 */
     const struct cJSON *keypoint_edges;
 };
+/* export.masks: the output has a mask in the frame of its box, or as pixels of the picture. */
 enum { PM_DETECTION_MASKS_BOX, PM_DETECTION_MASKS_PASTED };
 struct pm_detection_export {
     bool nms, pad, proposals;

@@ -1,7 +1,7 @@
 /* detection_coded_points: keypoints that a detector with one stage regresses together with its
  * boxes, as the keypoint box coder of TensorFlow's Object Detection API. A box has 4 + 2 K codes.
- * The net's maps are split: the layers of boxes get the first four codes of each anchor, and layers
- * of their own the others. */
+ * The net's maps are split: layers of boxes get the first four codes of each anchor, and layers of
+ * keypoints get the others. */
 #include "tasks/detection/detection_points.h"
 
 enum { OUT_ANCHORS = 4 }; /* output of suppress */

@@ -134,7 +134,7 @@ double *pm_detection_sigmas(const struct pm_task *t)
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* So many pictures of a training are read before a missing keypoint is reported. */
+/* If none of the first pictures of a training has a labelled keypoint, this is reported. */
 enum { FIRST_PICTURES = 64 };
 
 void pm_detection_points_field(const struct pm_task *t, struct pm_field_list *out)

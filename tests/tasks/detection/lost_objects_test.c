@@ -345,9 +345,8 @@ static void from_outputs(void **state)
 }
 
 /* The second picture has a right detection of score 0.25, the first a wrong one of 0.125. The best
- * F1 is that of detections above 0.1875, half way between them. The second
- * proposal of the first picture has the object's box, with a score below, at and above this
- * threshold. */
+ * F1 is that of detections above 0.1875, half way between them. The second proposal of the first
+ * picture has the object's box, with a score below, at and above this threshold. */
 static void best_threshold(void **state)
 {
     static const struct { float score; double rejected, suppressed; } cases[] = {
