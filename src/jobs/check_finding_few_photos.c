@@ -8,9 +8,9 @@
  *   - no mosaics in the last steps, so that training ends with pictures as prediction sees them
  *     (Ge et al. 2021, YOLOX).
  *
- * Only what the config lacks is proposed, as JSON to copy. With a smaller batch, lengths in steps
- * grow by the same factor, so that they mean as many photos as before. */
+ * Only what the config lacks is proposed, as JSON to copy. */
 #include "jobs/check_findings.h"
+#include "jobs/smaller_batch.h"
 
 #include "base/patterns.h"
 #include "checkpoints/published.h"
@@ -19,7 +19,6 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* MOST: photos that are few. BATCH: largest small batch. */
@@ -32,17 +31,23 @@ struct proposal {
     cJSON *json;            /* owned */
     const char *key;        /* the first part's; NULL: nothing is proposed */
     int batch;              /* of the config or of the proposal */
-    double stretch;         /* lengths in steps grow by this factor */
-    double rate;            /* learning rates shrink to this part; 1 or less */
+    struct pm_smaller_batch factors; /* from the config's batch to the proposal's */
     bool without;           /* there is no checkpoint to start from */
 };
+
+/* Returns a section of the JSON. Adds it if it is missing. */
+static cJSON *section_of(const struct proposal *p, const char *name)
+{
+    cJSON *section = cJSON_GetObjectItem(p->json, name);
+
+    return section ? section : cJSON_AddObjectToObject(p->json, name);
+}
 
 /* Adds a part. Returns the section of the JSON that it is in. */
 PM_PRINTF(4, 5)
 static cJSON *propose(struct proposal *p, const char *section, const char *key,
                       const char *format, ...)
 {
-    cJSON *object = cJSON_GetObjectItem(p->json, section);
     va_list ap;
 
     pm_str_add(&p->reasons, "\n- ");
@@ -51,26 +56,24 @@ static cJSON *propose(struct proposal *p, const char *section, const char *key,
     va_end(ap);
     if (!p->key)
         p->key = key;
-    return object ? object : cJSON_AddObjectToObject(p->json, section);
+    return section_of(p, section);
 }
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
-/* Returns whether training starts from a checkpoint, of the config or of the proposal. */
-static bool propose_checkpoint(struct proposal *p)
+static void propose_checkpoint(struct proposal *p)
 {
     const struct pm_config *c = p->k->config;
     const struct pm_published *published = pm_check_published(p->k);
 
     p->without = !c->init.checkpoint && !published;
     if (c->init.checkpoint || !published)
-        return !p->without;
+        return;
     cJSON_AddStringToObject(
         propose(p, "init", "init.checkpoint",
                 "init.checkpoint: weights that were learnt from ImageNet's pictures (%s, which\n"
                 "  is downloaded) already find the parts of objects.", published->name),
-        "checkpoint", "imagenet");
-    return true;
+        "checkpoint", PM_PUBLISHED_IMAGENET);
 }
 
 /* Finds the net's stem and first block. *out stays NULL if they are not known, or none of their
@@ -137,67 +140,10 @@ static bool folders_have_batches(const struct pm_config *c)
     return false;
 }
 
-/* Whether the config has the batch "auto". c->run.batch_size may already be the number that was
- * found for this machine. */
-static bool is_auto(const struct pm_config *c)
-{
-    const cJSON *run = cJSON_GetObjectItemCaseSensitive(c->tree, "run");
-
-    return c->run.batch_size == PM_WORD ||
-           cJSON_IsString(cJSON_GetObjectItemCaseSensitive(run, "batch_size"));
-}
-
-/* Chooses the factors of steps and rates. Those of a config with the batch "auto" were not chosen
- * for a batch, so they stay. Plain gradient steps take a rate in proportion to the batch (Goyal et
- * al. 2017). For other optimizers there is no such rule. */
-static int choose_factors(struct proposal *p)
-{
-    const struct pm_config *c = p->k->config;
-    bool plain;
-    int err = PM_OK;
-
-    if (is_auto(c))
-        goto out;
-    PM_TRY(pm_check_plain_steps(c, &plain));
-    p->stretch = (double)c->run.batch_size / BATCH;
-    p->rate = plain ? 1 / p->stretch : 1;
-out:
-    return err;
-}
-
 /* Returns a length in steps of the proposal. */
 static double stretched(const struct proposal *p, double steps)
 {
-    return round(steps * p->stretch);
-}
-
-/* Returns a rate of the proposal, with three digits. */
-static double scaled(const struct proposal *p, double rate)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.3g", rate * p->rate);
-    return p->rate < 1 ? atof(text) : rate;
-}
-
-/* Whether the config has a number of steps that the proposal multiplies. */
-static bool has_steps(const struct proposal *p)
-{
-    const struct pm_config *c = p->k->config;
-    const struct pm_config_schedule *s = &c->schedule;
-
-    return p->stretch > 1 && (c->run.steps > 0 || s->warmup_steps > 0 || s->hold_steps > 0 ||
-                              s->decay_steps > 0 || s->boundaries.count > 0);
-}
-
-/* Appends what changes with the batch. */
-static void add_factors(struct proposal *p)
-{
-    if (has_steps(p))
-        pm_str_add(&p->reasons, "\n  Numbers of steps are multiplied by %.3g.", p->stretch);
-    if (p->rate < 1)
-        pm_str_add(&p->reasons, "%s%.3g.", has_steps(p) ? " Rates are divided by " :
-                                                         "\n  Rates are divided by ", p->stretch);
+    return pm_smaller_batch_steps(&p->factors, steps);
 }
 
 static int propose_batch(struct proposal *p)
@@ -210,14 +156,14 @@ static int propose_batch(struct proposal *p)
     if ((c->run.batch_size != PM_WORD && c->run.batch_size <= BATCH) ||
         c->devices_count > BATCH || folders_have_batches(c))
         goto out;
-    PM_TRY(choose_factors(p));
+    PM_TRY(pm_smaller_batch_of(c, BATCH, &p->factors));
     run = propose(p, "run", "run.batch_size",
                   "run.batch_size: with small batches the same number of photos makes more steps.");
-    add_factors(p);
+    pm_smaller_batch_describe(&p->factors, c, &p->reasons);
     cJSON_AddNumberToObject(run, "batch_size", p->batch = BATCH);
     if (c->run.micro_batches > 1)
         cJSON_AddNumberToObject(run, "micro_batches", 1);
-    if (p->stretch > 1 && c->run.steps > 0)
+    if (p->factors.steps > 1 && c->run.steps > 0)
         cJSON_AddNumberToObject(run, "steps", stretched(p, (double)c->run.steps));
 out:
     return err;
@@ -303,59 +249,21 @@ static void propose_cosine(struct proposal *p)
         cJSON_AddNullToObject(schedule, "rates");
 }
 
-/* Adds the numbers of the schedule that change with the batch. Those that the proposal has already
- * stay. */
-static void adapt_schedule(const struct proposal *p)
-{
-    const struct pm_config_schedule *s = &p->k->config->schedule;
-    const bool ends = s->policy == PM_POLICY_POLYNOMIAL || s->policy == PM_POLICY_COSINE;
-    const struct { const char *key; double own, adapted; } numbers[] = {
-        { "base_lr", s->base_lr, scaled(p, s->base_lr) },
-        { "end_lr", s->end_lr, ends ? scaled(p, s->end_lr) : s->end_lr },
-        { "min_lr", s->min_lr, scaled(p, s->min_lr) },
-        { "warmup_lr", s->warmup_lr, scaled(p, s->warmup_lr) },
-        { "decay_steps", (double)s->decay_steps, stretched(p, (double)s->decay_steps) },
-        { "warmup_steps", (double)s->warmup_steps, stretched(p, (double)s->warmup_steps) },
-        { "hold_steps", (double)s->hold_steps, stretched(p, (double)s->hold_steps) },
-    };
-    cJSON *schedule = cJSON_GetObjectItem(p->json, "schedule"), *own = cJSON_CreateObject(), *list;
-
-    for (size_t i = 0; i < PM_COUNT(numbers); i++)
-        if (numbers[i].own != numbers[i].adapted && !cJSON_HasObjectItem(schedule, numbers[i].key))
-            cJSON_AddNumberToObject(own, numbers[i].key, numbers[i].adapted);
-    if (p->stretch > 1 && s->boundaries.count && !cJSON_HasObjectItem(schedule, "boundaries")) {
-        list = cJSON_AddArrayToObject(own, "boundaries");
-        for (int i = 0; i < s->boundaries.count; i++)
-            cJSON_AddItemToArray(list, cJSON_CreateNumber(stretched(p, s->boundaries.v[i])));
-    }
-    if (p->rate < 1 && s->rates.count && !cJSON_HasObjectItem(schedule, "rates")) {
-        list = cJSON_AddArrayToObject(own, "rates");
-        for (int i = 0; i < s->rates.count; i++)
-            cJSON_AddItemToArray(list, cJSON_CreateNumber(scaled(p, (double)s->rates.v[i])));
-    }
-    if (own->child && !schedule)
-        schedule = cJSON_AddObjectToObject(p->json, "schedule");
-    for (cJSON *v; (v = cJSON_DetachItemFromArray(own, 0));)
-        cJSON_AddItemToObject(schedule, v->string, v);
-    cJSON_Delete(own);
-}
-
 static void propose_schedule(struct proposal *p)
 {
     if (!ends_near_zero(p) && cosine_fits(p))
         propose_cosine(p);
-    adapt_schedule(p);
+    pm_smaller_batch_schedule(&p->factors, &p->k->config->schedule, p->json);
 }
 
 /* The steps that have mosaics: those of the config, or nine tenths if mosaics would not end.
- * *proposed becomes true in the second case. */
-static double mosaic_steps(const struct proposal *p, const cJSON *row, bool *proposed)
+ * *proposed becomes true in the second case. until: of the config; 0: mosaics do not end. */
+static double mosaic_steps(const struct proposal *p, double until, bool *proposed)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(row, "until_steps");
-    const double own = cJSON_IsNumber(v) ? stretched(p, v->valuedouble) : 0, steps = steps_of(p);
+    const double adapted = stretched(p, until), steps = steps_of(p);
 
-    if (steps < 2 || (own > 0 && own < steps))
-        return own;
+    if (steps < 2 || (adapted > 0 && adapted < steps))
+        return adapted;
     *proposed = true;
     return ceil(steps * 0.9);
 }
@@ -363,7 +271,7 @@ static double mosaic_steps(const struct proposal *p, const cJSON *row, bool *pro
 /* Proposes input.augment if until_steps of a mosaic changes. */
 static void propose_last_steps(struct proposal *p)
 {
-    cJSON *list = cJSON_Duplicate(p->k->config->input.augment, true), *row, *input;
+    cJSON *list = cJSON_Duplicate(p->k->config->input.augment, true), *row;
     bool proposed = false, changed = false;
 
     cJSON_ArrayForEach(row, list) {
@@ -373,7 +281,7 @@ static void propose_last_steps(struct proposal *p)
             continue;
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(row, "until_steps");
         const double own = cJSON_IsNumber(v) ? v->valuedouble : 0;
-        const double until = mosaic_steps(p, row, &proposed);
+        const double until = mosaic_steps(p, own, &proposed);
 
         if (until == own)
             continue;
@@ -384,10 +292,8 @@ static void propose_last_steps(struct proposal *p)
     if (proposed)
         propose(p, "input", "input.augment", "until_steps of mosaic: the last tenth of the %.0f "
                 "steps has no mosaics, as\n  prediction has none.", steps_of(p));
-    input = cJSON_GetObjectItem(p->json, "input");
     if (changed)
-        cJSON_AddItemToObject(input ? input : cJSON_AddObjectToObject(p->json, "input"), "augment",
-                              list);
+        cJSON_AddItemToObject(section_of(p, "input"), "augment", list);
     else
         cJSON_Delete(list);
 }
@@ -423,13 +329,15 @@ static int check_few_photos(struct pm_check *k)
 {
     const struct pm_config *c = k->config;
     struct pm_arena *a = pm_arena_create();
-    struct proposal p = { .k = k, .json = cJSON_CreateObject(), .stretch = 1, .rate = 1 };
+    struct proposal p = { .k = k, .json = cJSON_CreateObject(),
+                          .factors = PM_SAME_BATCH };
     int err = PM_OK;
 
     if (!pm_check_few_photos(k) ||
         (c->run.folder && pm_checkpoint_newest_step(c->run.folder) >= 0)) /* it has begun */
         goto out;
-    if (propose_checkpoint(&p))
+    propose_checkpoint(&p);
+    if (!p.without)
         PM_TRY(propose_freeze(&p, a));
     PM_TRY(propose_batch(&p));
     propose_schedule(&p);
