@@ -304,16 +304,33 @@ static int read_part(const struct trial *t, const char *value, struct pm_net *re
     return err;
 }
 
+/* Compares the values that a part of the file computes with the expected ones. *difference becomes
+ * at least theirs. read, heads: from read_part. */
+static int compare_part(const struct trial *t, struct pm_net *read, const struct pm_heads *heads,
+                        const char *name, const float *expected, size_t count, double *difference)
+{
+    const struct pm_node *last = pm_heads_main(heads);
+    const char *names[] = { last->name, NULL };
+    float *v = NULL;
+    double off;
+    int err = PM_OK;
+
+    PM_TRY(answer(t, read, names, NULL, &t->given, &v));
+    off = count == pm_shape_count(last->out_shape) ? distance(expected, v, count) : INFINITY;
+    PM_DEBUG("export", "%s: differs by %.1e", name, off);
+    *difference = isnan(*difference) ? off : fmax(off, *difference);
+out:
+    pm_free(v);
+    return err;
+}
+
 /* Compares the values of a node with the model's. *difference stays unchanged if the import does
- * not know an operator that leads to it, else it becomes at least the value's. */
+ * not know an operator that leads to it. */
 static int compare(struct trial *t, struct known *a, bool output, double *difference)
 {
-    const char *names[] = { NULL, NULL };
     const size_t count = pm_shape_count(a->node->out_shape);
     struct pm_net *read = pm_net_create();
     struct pm_heads heads = { 0 };
-    float *b = NULL;
-    double off;
     int err = PM_OK;
 
     err = read_part(t, value_of(t, a->node, output), read, &heads);
@@ -326,20 +343,14 @@ static int compare(struct trial *t, struct known *a, bool output, double *differ
     PM_TRY(err);
     if (!a->v)
         PM_TRY(compute_known(t));
-    names[0] = pm_heads_main(&heads)->name;
-    PM_TRY(answer(t, read, names, NULL, &t->given, &b));
     if (t->o->probabilities && !t->o->also_count) {
         const int rows = t->net->nodes[0]->out_shape.dim[0];
 
         softmax(a->v, rows, count / (size_t)rows);
     }
     PM_TRY(check_finite(t, a->v, count));
-    off = count == pm_shape_count(pm_heads_main(&heads)->out_shape) ? distance(a->v, b, count)
-                                                                    : INFINITY;
-    PM_DEBUG("export", "%s: differs by %.1e", a->node->name, off);
-    *difference = isnan(*difference) || off > *difference ? off : *difference;
+    PM_TRY(compare_part(t, read, &heads, a->node->name, a->v, count, difference));
 out:
-    pm_free(b);
     pm_net_destroy(&read);
     return err;
 }
@@ -358,22 +369,13 @@ static struct pm_node *masks_of(const struct trial *t)
 static int compare_factor(const struct trial *t, const char *value, const float *expected,
                           size_t count, double *difference)
 {
-    const char *names[] = { NULL, NULL };
     struct pm_net *read = pm_net_create();
     struct pm_heads heads = { 0 };
-    float *b = NULL;
     int err = PM_OK;
 
     PM_TRY(read_part(t, value, read, &heads));
-    names[0] = pm_heads_main(&heads)->name;
-    PM_TRY(answer(t, read, names, NULL, &t->given, &b));
-    const bool same = count == pm_shape_count(pm_heads_main(&heads)->out_shape);
-    const double off = same ? distance(expected, b, count) : INFINITY;
-
-    PM_DEBUG("export", "%s: differs by %.1e", value, off);
-    *difference = isnan(*difference) ? off : fmax(off, *difference);
+    PM_TRY(compare_part(t, read, &heads, value, expected, count, difference));
 out:
-    pm_free(b);
     pm_net_destroy(&read);
     return err;
 }
