@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-
 bool pm_export_frame_resizes(const struct pm_export_frame *f)
 {
     return f->rule != PM_FRAME_RANGE || f->min;

@@ -12,7 +12,6 @@
  * one mask is in memory as floats. onnxruntime writes each result to its place in the output. */
 #include "onnx/export_paste.h"
 
-
 static const char *number(struct pm_export *g, float v)
 {
     return pm_export_number(g, v);
@@ -77,7 +76,7 @@ static const char *inside(struct pm_export *g, const char *part)
 static const char *weights(struct pm_export *g, const char *part, int cells, bool columns)
 {
     const int64_t axis = columns ? 2 : 3, down[] = { cells, 1 }, along[] = { 1, cells };
-    const char *axes = pm_export_integers(g, 1, &axis), *is = inside(g, part), *hat;
+    const char *is = inside(g, part), *hat;
     float *cell = pm_malloc((size_t)cells * sizeof *cell);
 
     for (int i = 0; i < cells; i++)
@@ -85,10 +84,10 @@ static const char *weights(struct pm_export *g, const char *part, int cells, boo
     hat = pm_export_view(g, pm_export_numbers(g, cells, cell), 2, columns ? down : along);
     pm_free(cell);
     part = pm_export_op2(g, "Mul", part, number(g, (float)(cells - 1)));
-    hat = pm_export_op2(g, "Sub", pm_export_op2(g, "Unsqueeze", part, axes), hat);
+    hat = pm_export_op2(g, "Sub", pm_export_unsqueeze(g, part, axis), hat);
     hat = pm_export_op2(g, "Sub", number(g, 1), pm_export_op(g, "Abs", PM_VALUES(hat)));
     hat = pm_export_op2(g, "Max", hat, number(g, 0));
-    return pm_export_op2(g, "Mul", hat, pm_export_op2(g, "Unsqueeze", is, axes));
+    return pm_export_op2(g, "Mul", hat, pm_export_unsqueeze(g, is, axis));
 }
 
 /* ---- pasting ------------------------------------------------------------------------------- */
