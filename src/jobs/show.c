@@ -8,7 +8,6 @@
 #include "observers/summaries.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
 
 /* Adds the memory and the counts for each size of pictures. */
 static int describe_frames(const struct pm_clones *clones, int i, struct cJSON *list)
@@ -186,22 +185,13 @@ out:
     return err;
 }
 
-static bool has_variable(const struct pm_net *net, const char *name)
-{
-    for (int i = 0; i < net->var_count; i++)
-        if (strcmp(net->vars[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Returns how many numbers training changes in the net's variables, without those that the net
- * `known`, if not NULL, has, too. */
-static int64_t trainable(const struct pm_net *net, const struct pm_net *known)
+/* Returns how many numbers training changes in the net's variables. */
+static int64_t trainable(const struct pm_net *net)
 {
     int64_t count = 0;
 
     for (int i = 0; i < net->var_count; i++)
-        if (net->vars[i]->trainable && !(known && has_variable(known, net->vars[i]->name)))
+        if (net->vars[i]->trainable)
             count += (int64_t)pm_shape_count(net->vars[i]->shape);
     return count;
 }
@@ -215,11 +205,9 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     e->plain = true; /* the list omits quantisation, because the config adds it again */
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_HEADS, 1, 0, 0 }, &net, NULL));
-    *trainable_parameters = trainable(net, NULL);
-    if (e->net_row && e->net_row->second) {
+    if (e->net_row && e->net_row->second)
         PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_PREDICT, 1, 0, 0 }, &whole, NULL));
-        *trainable_parameters += trainable(whole, net);
-    }
+    *trainable_parameters = trainable(whole ? whole : net);
     *out = pm_net_to_json(net);
 out:
     pm_net_destroy(&whole);
