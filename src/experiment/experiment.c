@@ -14,25 +14,37 @@
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* Computes the number of steps: whole batches only, as many as the epochs hold. The original
- * trainers drop the remainder, too. */
+/* Returns the steps of run.epochs: whole batches only, as many as the epochs hold. The original
+ * trainers drop the remainder, too. 0: the key is not set. */
+static int64_t steps_of_epochs(const struct pm_experiment *e, int batch)
+{
+    const double epochs = e->config->run.epochs;
+
+    return isnan(epochs) ? 0
+                         : (int64_t)((double)pm_dataset_get_info(e->train)->count * epochs / batch);
+}
+
+int64_t pm_experiment_steps(const struct pm_experiment *e, int batch, int64_t steps)
+{
+    const int64_t of_epochs = steps_of_epochs(e, batch);
+
+    return of_epochs > 0 && (steps == 0 || of_epochs < steps) ? of_epochs : steps;
+}
+
 static int resolve_steps(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
 
     if (!e->train || isnan(c->run.epochs))
         return PM_OK;
-    const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
-    const int64_t steps = (int64_t)((double)examples * c->run.epochs / c->run.batch_size);
-    if (steps < 1)
+    e->epochs_steps = steps_of_epochs(e, c->run.batch_size);
+    if (e->epochs_steps < 1)
         return pm_fail(PM_ECONFIG,
                        "%s: run.epochs: %g epochs of %lld examples are less than one batch of "
                        "run.batch_size %d: raise run.epochs or lower run.batch_size",
-                       pm_config_source(c, "run.epochs"), c->run.epochs, (long long)examples,
-                       c->run.batch_size);
-    e->epochs_steps = steps;
-    if (e->steps == 0 || steps < e->steps)
-        e->steps = steps;
+                       pm_config_source(c, "run.epochs"), c->run.epochs,
+                       (long long)pm_dataset_get_info(e->train)->count, c->run.batch_size);
+    e->steps = pm_experiment_steps(e, c->run.batch_size, e->steps);
     return PM_OK;
 }
 

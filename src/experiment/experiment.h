@@ -72,6 +72,9 @@ int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkp
  * set. */
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
+/* Returns the steps of a run with this batch and this value of run.steps, or fewer by run.epochs;
+ * 0 = until stopped. The training split is open. */
+int64_t pm_experiment_steps(const struct pm_experiment *e, int batch, int64_t steps);
 
 /* Finds the split to evaluate: data.eval_split, or if it is not set the first of validation, val,
  * test and val_fine that data.folder has, which is logged. PM_EDATA if the folder has none of them;

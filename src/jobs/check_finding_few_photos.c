@@ -153,8 +153,7 @@ static int propose_batch(struct proposal *p)
     int err = PM_OK;
 
     p->batch = c->run.batch_size;
-    if ((c->run.batch_size != PM_WORD && c->run.batch_size <= BATCH) ||
-        c->devices_count > BATCH || folders_have_batches(c))
+    if (c->run.batch_size <= BATCH || c->devices_count > BATCH || folders_have_batches(c))
         goto out;
     PM_TRY(pm_smaller_batch_of(c, BATCH, &p->factors));
     run = propose(p, "run", "run.batch_size",
@@ -169,37 +168,21 @@ out:
     return err;
 }
 
-/* The steps of a run with this batch and this value of run.steps; 0: it has no end. */
-static double steps_with(const struct proposal *p, int batch, double steps)
-{
-    const struct pm_config *c = p->k->config;
-    const double pictures = (double)pm_dataset_get_info(p->k->e->train)->count;
-
-    if (isnan(c->run.epochs) || batch < 1)
-        return steps;
-    const double of_epochs = floor(pictures * c->run.epochs / batch);
-    return steps > 0 ? fmin(steps, of_epochs) : of_epochs;
-}
-
-/* run.steps, or 0 if it sets no end. */
-static double own_steps(const struct proposal *p)
-{
-    return fmax(0, (double)p->k->config->run.steps);
-}
-
 /* The steps of a run with the proposal; 0: it has no end. */
-static double steps_of(const struct proposal *p)
+static int64_t steps_of(const struct proposal *p)
 {
-    return steps_with(p, p->batch, stretched(p, own_steps(p)));
+    const int64_t own = p->k->config->run.steps;
+
+    return pm_experiment_steps(p->k->e, p->batch,
+                               own == PM_UNSET ? 0 : (int64_t)stretched(p, (double)own));
 }
 
 /* Makes a schedule for a run of this many steps with this batch. */
 static int make_schedule(const struct proposal *p, const struct pm_config_schedule *s, int batch,
-                         double steps, struct pm_schedule *out)
+                         int64_t steps, struct pm_schedule *out)
 {
-    return pm_schedule_make(s, (size_t)pm_dataset_get_info(p->k->e->train)->count,
-                            batch < 1 ? 1 : batch, p->k->config->devices_count, (int64_t)steps,
-                            out);
+    return pm_schedule_make(s, (size_t)pm_dataset_get_info(p->k->e->train)->count, batch,
+                            p->k->config->devices_count, steps, out);
 }
 
 /* Whether the config's rate ends at a hundredth of its largest value or below. A schedule that
@@ -207,11 +190,11 @@ static int make_schedule(const struct proposal *p, const struct pm_config_schedu
 static bool ends_near_zero(const struct proposal *p)
 {
     const struct pm_config *c = p->k->config;
-    const double steps = steps_with(p, c->run.batch_size, own_steps(p));
+    const int64_t steps = p->k->e->steps;
     struct pm_schedule s;
 
     return make_schedule(p, &c->schedule, c->run.batch_size, steps, &s) == PM_OK &&
-           (double)pm_schedule_rate(&s, (int64_t)steps) <=
+           (double)pm_schedule_rate(&s, steps) <=
                0.01 * pm_check_largest_rate(&c->schedule) * (1 + 1e-6);
 }
 
@@ -260,7 +243,7 @@ static void propose_schedule(struct proposal *p)
  * *proposed becomes true in the second case. until: of the config; 0: mosaics do not end. */
 static double mosaic_steps(const struct proposal *p, double until, bool *proposed)
 {
-    const double adapted = stretched(p, until), steps = steps_of(p);
+    const double adapted = stretched(p, until), steps = (double)steps_of(p);
 
     if (steps < 2 || (adapted > 0 && adapted < steps))
         return adapted;
@@ -290,8 +273,8 @@ static void propose_last_steps(struct proposal *p)
         cJSON_AddNumberToObject(row, "until_steps", until);
     }
     if (proposed)
-        propose(p, "input", "input.augment", "until_steps of mosaic: the last tenth of the %.0f "
-                "steps has no mosaics, as\n  prediction has none.", steps_of(p));
+        propose(p, "input", "input.augment", "until_steps of mosaic: the last tenth of the %lld "
+                "steps has no mosaics, as\n  prediction has none.", (long long)steps_of(p));
     if (changed)
         cJSON_AddItemToObject(section_of(p, "input"), "augment", list);
     else

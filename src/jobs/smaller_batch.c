@@ -5,13 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* c->run.batch_size may already be the number that was found for this machine. */
+/* c->run.batch_size is already the number that was found for this machine. */
 static bool is_auto(const struct pm_config *c)
 {
     const cJSON *run = cJSON_GetObjectItemCaseSensitive(c->tree, "run");
 
-    return c->run.batch_size == PM_WORD ||
-           cJSON_IsString(cJSON_GetObjectItemCaseSensitive(run, "batch_size"));
+    return cJSON_IsString(cJSON_GetObjectItemCaseSensitive(run, "batch_size"));
 }
 
 int pm_smaller_batch_of(const struct pm_config *c, int batch, struct pm_smaller_batch *out)
