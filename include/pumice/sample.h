@@ -288,8 +288,8 @@ struct pm_framing {
 struct pm_normal {
     const char *fit, *interpolation;
     bool own;
-    int choices;  /* training draws the size by one of this many equally likely choices, in the
-                   * order of its list; 0: it has one size */
+    int choices;  /* number of sizes from which training draws, all equally likely, in the order
+                   * of the preprocessing's list; 0: there is one size */
     int multiple; /* pictures of their own size are padded to multiples of this; 0: not padded */
     float mean[4], std[4];
     bool padded;  /* smaller pictures are allowed; pad and range are then exact */

@@ -115,8 +115,9 @@ char *pm_convert_pipeline_markdown(void);
 /* Whether a pipeline config has a field with this name. "message.field" is looked up by its last
  * part. */
 bool pm_convert_pipeline_has(const char *name);
-/* The config's net as a layer list (cJSON_Delete frees it): of a detector in two stages the first
- * one. trainable_parameters: how many numbers training changes, in all stages. */
+/* Makes a layer list of the config's net, which cJSON_Delete frees. The list of a detector with two
+ * stages has only the first stage. trainable_parameters: how many numbers training changes, in all
+ * stages. */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 
 /* Verifies every kernel of the program: the cases of verify.h and all optimizers. progress receives

@@ -22,7 +22,7 @@ const struct pm_check_finding pm_check_finding_imagenet = { false, check_imagene
  * includes it for detectors. */
 enum { MANY = 10000, SMALLEST = 64 };
 
-/* Whether an option of the net changes the layers that published weights are of. */
+/* Whether an option changes the net's layers, so that published weights do not fit. */
 static bool is_changed(const struct pm_config *c)
 {
     static const char *const keys[] = { "depth_multiplier", "first_stage_layers",
