@@ -92,11 +92,12 @@ static inline bool has_mpirun(void)
 }
 
 /* Starts a long run, and waits until it trains. more: further arguments. Returns the process of
- * mpirun. */
+ * mpirun. When a process ends, mpirun kills the others after 2 s, which is too short on a busy
+ * machine: they save a checkpoint. So it waits longer, as with `pumice launch`. */
 static inline pid_t start_long(const char *name, int ranks, const char *more)
 {
     static char arguments[8192];
-    const struct how how = { .environment = launcher(ranks, "") };
+    const struct how how = { .environment = launcher(ranks, "--mca odls_base_sigkill_timeout 5") };
     pid_t pid;
 
     snprintf(arguments, sizeof arguments,
