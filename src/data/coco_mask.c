@@ -350,6 +350,40 @@ struct pm_runs pm_runs_copy(struct pm_arena *a, const struct pm_runs *from)
                              .count = from->count, .capacity = from->count };
 }
 
+/* Appends pixels inside the object after a gap; *done: pixels so far. */
+static void push_inside(struct pm_runs *r, uint64_t from, uint64_t count, uint64_t *done)
+{
+    if (from == *done && r->count > 0) {
+        r->run[r->count - 1] += (uint32_t)count;
+    } else {
+        push(r, (uint32_t)(from - *done));
+        push(r, (uint32_t)count);
+    }
+    *done = from + count;
+}
+
+void pm_runs_move(const struct pm_runs *r, int y, int x, int height, int width,
+                  struct pm_runs *out)
+{
+    const uint64_t rows = (uint64_t)r->height, pixels = (uint64_t)height * (uint64_t)width;
+    uint64_t done = 0, begin = 0;
+
+    *out = (struct pm_runs){ .height = height, .width = width };
+    for (size_t i = 0; i < r->count; begin += r->run[i++]) {
+        const uint64_t end = begin + r->run[i];
+
+        for (uint64_t at = begin, n; i % 2 && at < end; at += n) { /* column by column */
+            const uint64_t row = at % rows;
+
+            n = end - at < rows - row ? end - at : rows - row;
+            push_inside(out, ((uint64_t)x + at / rows) * (uint64_t)height + (uint64_t)y + row, n,
+                        &done);
+        }
+    }
+    if (done < pixels)
+        push(out, (uint32_t)(pixels - done));
+}
+
 /* Fills a few columns at a time: runs go down a column, the pixels are stored by rows. */
 void pm_runs_decode(const struct pm_runs *r, uint8_t *pixels)
 {

@@ -38,6 +38,10 @@ int pm_runs_text(const char *text, int height, int width, const char *where, str
 void pm_runs_print(const struct pm_runs *r, struct pm_str *out);
 /* Adds b's pixels to a's. Both have the same size. */
 void pm_runs_unite(struct pm_runs *a, const struct pm_runs *b);
+/* Fills *out with the mask in a larger picture of height x width pixels, whose pixel y, x is the
+ * first one of r. The caller frees *out. */
+void pm_runs_move(const struct pm_runs *r, int y, int x, int height, int width,
+                  struct pm_runs *out);
 /* Encodes pixels [height][width], row by row; values above 0 are inside. */
 void pm_runs_encode(const uint8_t *pixels, int height, int width, struct pm_runs *out);
 /* Returns a copy whose runs are in the arena. */

@@ -389,6 +389,41 @@ static void many_large_masks(void **state)
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
+/* A mask in a larger picture has the same pixels at another place. */
+static void moved_masks(void **state)
+{
+    enum { HEIGHT = 5, WIDTH = 7, MORE = 3 };
+    static const char *const pictures[] = {
+        "...................................", "###################################",
+        "#......#......#......#......#......", "......#.....#.....#.....#.....#....",
+        "..###....#.#...###.#.....#.....####",
+    };
+
+    (void)state;
+    for (size_t k = 0; k < PM_COUNT(pictures); k++)
+        for (int y = 0; y <= MORE; y++)
+            for (int x = 0; x <= MORE; x++) {
+                enum { H = HEIGHT + MORE, W = WIDTH + MORE };
+                uint8_t in[HEIGHT * WIDTH], want[H * W] = { 0 }, got[H * W];
+                struct pm_runs small, large, own;
+
+                for (int i = 0; i < HEIGHT * WIDTH; i++) {
+                    in[i] = pictures[k][i] == '#';
+                    want[(y + i / WIDTH) * W + x + i % WIDTH] = in[i];
+                }
+                pm_runs_encode(in, HEIGHT, WIDTH, &small);
+                pm_runs_move(&small, y, x, H, W, &large);
+                pm_runs_decode(&large, got);
+                assert_memory_equal(got, want, sizeof want);
+                pm_runs_encode(want, H, W, &own); /* no run is cut in two */
+                assert_true(large.count >= own.count - 1 && large.count <= own.count);
+                assert_memory_equal(large.run, own.run, large.count * sizeof *own.run);
+                pm_runs_free(&small);
+                pm_runs_free(&large);
+                pm_runs_free(&own);
+            }
+}
+
 static void bad_texts(void **state)
 {
     static const struct {
@@ -464,7 +499,8 @@ int main(void)
         cmocka_unit_test(random_masks), cmocka_unit_test(random_overlaps),
         cmocka_unit_test(real_masks),   cmocka_unit_test(bad_texts),
         cmocka_unit_test(bad_sizes),    cmocka_unit_test(odd_polygons),
-        cmocka_unit_test(large_masks),  cmocka_unit_test(many_large_masks),
+        cmocka_unit_test(moved_masks),  cmocka_unit_test(large_masks),
+        cmocka_unit_test(many_large_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
