@@ -148,6 +148,10 @@ struct pm_task_export {
 
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
+/* Predictions of the tiles of one photo; opaque, owned by its maker. */
+struct pm_tiled;
+struct pm_tiling; /* the types of tiles are internal: data/picture_tiles.h */
+struct pm_tile_grid;
 
 /* How `pumice dataset inspect` shows a task's own parts of a record. It works for any task of the
  * config. */
@@ -314,6 +318,21 @@ struct pm_task_row {
     int (*present)(const struct pm_task *t, struct pm_frame frame, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_drawings *drawings);
+    /* Prediction on photos that are cut into tiles. NULL: the task does not cut photos; then the
+     * other hooks of tiles are not called. Sets how it cuts them; sides of 0: it does not.
+     * PM_ECONFIG. */
+    int (*tiling)(const struct pm_task *t, struct pm_tiling *out);
+    /* Begins a photo; the grid is copied. destroy: frees it, accepts NULL in *p. */
+    struct pm_tiled *(*tiled_create)(const struct pm_task *t, const struct pm_tile_grid *grid);
+    void (*tiled_destroy)(struct pm_tiled **p);
+    /* Adds the prediction of a tile. Tiles come in ascending order. frame, outputs: as for
+     * present(), for a picture of the tile's size. */
+    int (*tiled_add)(struct pm_tiled *p, struct pm_frame frame, const void *const *outputs,
+                     size_t tile);
+    /* After the last tile: writes the photo's prediction as present() does. where: the photo's name
+     * for messages. */
+    int (*tiled_present)(struct pm_tiled *p, const char *where, const struct pm_image8 *picture,
+                         struct cJSON *object, struct pm_drawings *drawings);
     /* Appends a prediction, the object that present() filled, to the line that `pumice predict`
      * prints. NULL: prints nothing. */
     void (*print)(const struct cJSON *object, struct pm_str *out);

@@ -325,6 +325,10 @@ const struct pm_reference pm_references[] = {
         "retain_original_image_additional_channels"),
     KEY("eval.score_threshold", NULL, NULL, "min_score_threshold"),
 
+    /* ---- predict ---- */
+    KEY("predict.tile", NULL, NULL, NULL),
+    KEY("predict.overlap", NULL, NULL, NULL),
+
     /* ---- export ---- */
     KEY("export.file", NULL, "export_path", "export_path"),
     KEY("export.checkpoint", NULL, NULL, NULL),

@@ -312,6 +312,11 @@ static const struct pm_opt eval[] = {
     { 0 },
 };
 
+/* All keys are tasks' own. */
+static const struct pm_opt predict[] = {
+    { 0 },
+};
+
 static const struct pm_opt export[] = {
     PM_STRING(pm_config_export, file, NULL, "ONNX file to write; null = model.onnx in run.folder"),
     PM_ENUM(pm_config_export, checkpoint, PM_EXPORT_CHECKPOINT_EVAL, "eval|none",
@@ -374,6 +379,7 @@ const struct pm_config_section pm_config_sections[] = {
     { SECTION(init, "pretrained checkpoint and trainable variables") },
     { SECTION(run, "the training run") },
     { SECTION(eval, "evaluation") },
+    { .name = "predict", .help = "prediction", .opts = predict },
     { .name = "export", .help = "export to ONNX", .opts = export,
       .offset = offsetof(struct pm_config, exporting) },
     { 0 },

@@ -3,8 +3,8 @@
  * finds keypoints, which evaluation counts and prediction writes and draws; training without
  * anything to learn; and what is refused. */
 #include "e2e/keypoint_shapes.h"
-#include "e2e/learnt.h"
 #include "e2e/small_rcnn.h"
+#include "e2e/tile_pictures.h"
 
 #include <pumice/draw.h>
 
@@ -115,6 +115,29 @@ static void predicted(void **state)
     cJSON_Delete(image);
 }
 
+static void same_points(const cJSON *one, const cJSON *pair, int x)
+{
+    const cJSON *a = cJSON_GetObjectItem(one, "keypoints");
+    const cJSON *b = cJSON_GetObjectItem(pair, "keypoints");
+
+    assert_int_equal(cJSON_GetArraySize(a), SHAPE_POINTS);
+    assert_int_equal(cJSON_GetArraySize(b), SHAPE_POINTS);
+    for (int k = 0; k < SHAPE_POINTS; k++) {
+        const cJSON *from = cJSON_GetArrayItem(a, k), *to = cJSON_GetArrayItem(b, k);
+
+        assert_float_equal(item(to, 0), item(from, 0), 1e-9);
+        assert_float_equal(item(to, 1), item(from, 1) + x, 1e-9);
+        assert_float_equal(item(to, 2), item(from, 2), 1e-9); /* the score */
+    }
+}
+
+/* The keypoints of tiles are at their place in the photo. */
+static void in_tiles(void **state)
+{
+    (void)state;
+    compare_pair(SIDE, same_points);
+}
+
 /* The file of an evaluation has COCO's form. */
 static void results(void **state)
 {
@@ -194,8 +217,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
         cmocka_unit_test(in_parts),         cmocka_unit_test(learns),
-        cmocka_unit_test(predicted),        cmocka_unit_test(results),
-        cmocka_unit_test(nothing_to_learn), cmocka_unit_test(refused),
+        cmocka_unit_test(predicted),        cmocka_unit_test(in_tiles),
+        cmocka_unit_test(results),          cmocka_unit_test(nothing_to_learn),
+        cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

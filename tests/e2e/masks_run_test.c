@@ -2,8 +2,8 @@
  * the same bits; clones of any shares and micro-batches learn what one does; a net that learns
  * finds masks, which evaluation counts and prediction writes and paints. */
 #include "data/coco_mask.h"
-#include "e2e/learnt.h"
 #include "e2e/small_rcnn.h"
+#include "e2e/tile_pictures.h"
 
 static const char net[] =
     "{ \"base\": [\"rcnn.json\"], \"model\": {\n"
@@ -105,6 +105,36 @@ static void predicted(void **state)
     cJSON_Delete(image);
 }
 
+/* Decodes a row's mask in a picture of SIDE x width pixels. */
+static void mask_of(const cJSON *row, int width, uint8_t *out)
+{
+    const cJSON *mask = cJSON_GetObjectItem(row, "mask");
+    struct pm_runs runs = { 0 };
+
+    assert_int_equal(pm_runs_text(cJSON_GetStringValue(cJSON_GetObjectItem(mask, "counts")), SIDE,
+                                  width, "mask", &runs), PM_OK);
+    pm_runs_decode(&runs, out);
+    pm_runs_free(&runs);
+}
+
+static void same_mask(const cJSON *one, const cJSON *pair, int x)
+{
+    uint8_t a[SIDE * SIDE], b[SIDE * 2 * SIDE], moved[SIDE * 2 * SIDE] = { 0 };
+
+    mask_of(one, SIDE, a);
+    mask_of(pair, 2 * SIDE, b);
+    for (int y = 0; y < SIDE; y++)
+        memcpy(moved + y * 2 * SIDE + x, a + y * SIDE, SIDE);
+    assert_memory_equal(b, moved, sizeof moved);
+}
+
+/* The masks of tiles are at their place in the photo. */
+static void in_tiles(void **state)
+{
+    (void)state;
+    compare_pair(SIDE, same_mask);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -119,7 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
         cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(in_tiles), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

@@ -1,5 +1,6 @@
 /* detection: boxes with classes: the row of the task. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_tiles.h"
 #include "tasks/record.h"
 
 /* Appends "3 classes, 1917 anchors". */
@@ -32,7 +33,8 @@ const struct pm_task_row pm_task_detection = {
     .converters = "voc, coco, yolo, kitti, boxes, open_images, oxford_pets",
     .prediction = "the boxes above eval.score_threshold, by class; --json: every box in pixels of\n"
                   "the picture, and its mask as COCO's run lengths and its keypoints, if the net\n"
-                  "predicts them; NAME.png with the boxes, masks, keypoints, names and scores\n",
+                  "predicts them; NAME.png with the boxes, masks, keypoints, names and scores.\n"
+                  "predict.tile cuts large photos into tiles and merges their detections\n",
     .classes = pm_detection_classes,
     .open = pm_detection_open,
     .close = pm_detection_close,
@@ -69,6 +71,11 @@ const struct pm_task_row pm_task_detection = {
     .score_sample = pm_detection_score_sample,
     .paint = pm_detection_paint,
     .present = pm_detection_present,
+    .tiling = pm_detection_tiling,
+    .tiled_create = pm_detection_tiled_create,
+    .tiled_destroy = pm_detection_tiled_destroy,
+    .tiled_add = pm_detection_tiled_add,
+    .tiled_present = pm_detection_tiled_present,
     .print = pm_detection_print,
     .check_data = pm_detection_check_data,
     .record_classes = pm_detection_record_classes,

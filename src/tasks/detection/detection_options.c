@@ -1,6 +1,7 @@
 /* detection_options: the task's part of the config: options and checks of combinations. The
  * objects' keys have the names of TensorFlow's Object Detection API. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_tiles.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -255,7 +256,7 @@ const struct pm_task_section pm_detection_sections[] = {
     { "loss.minibatch_sampler", pm_detection_minibatch_opts },
     { "loss.proposal_sampler", pm_detection_proposal_sampler_opts },
     { "loss.second_stage", pm_detection_second_loss_opts },
-    { "eval", eval }, { "export", export }, { 0 },
+    { "eval", eval }, { "predict", pm_detection_predict_opts }, { "export", export }, { 0 },
 };
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -456,8 +457,10 @@ out:
 int pm_detection_check_config(const struct pm_config *c)
 {
     struct pm_task t = { .data = { 0 } };
+    struct pm_tiling tiling;
+    const int err = pm_detection_read_tiling(c, &tiling);
 
-    return pm_detection_read_config(c, &t);
+    return err < 0 ? err : pm_detection_read_config(c, &t);
 }
 
 int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)

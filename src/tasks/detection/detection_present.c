@@ -3,6 +3,7 @@
 #include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_tiles.h"
 
 #include <cjson/cJSON.h>
 #include <pumice/draw.h>
@@ -96,21 +97,33 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
     pm_free(shown);
 }
 
+int pm_detection_show(const struct pm_task *t, const struct pm_detection_found *found,
+                      const struct pm_image8 *picture, struct cJSON *object,
+                      struct pm_drawings *drawings)
+{
+    const int size[] = { picture->height, picture->width };
+    int err = PM_OK;
+
+    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray(size, 2));
+    PM_TRY(pm_detection_add_threshold(t, object));
+    add_json(t, found, object);
+    if (drawings)
+        draw(t, found, picture, pm_drawings_add(drawings, ""));
+out:
+    return err;
+}
+
 int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
                          const void *const *outputs, const struct pm_image8 *picture,
                          struct cJSON *object, struct pm_drawings *drawings)
 {
-    const int height = picture->height, width = picture->width;
-    const struct pm_detection_picture of = { frame, height, width, outputs, PM_USE_PREDICT, 0 };
+    const struct pm_detection_picture of = { frame, picture->height, picture->width, outputs,
+                                             PM_USE_PREDICT, 0 };
     struct pm_detection_found f = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_detection_read(t, &of, &f));
-    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
-    PM_TRY(pm_detection_add_threshold(t, object));
-    add_json(t, &f, object);
-    if (drawings)
-        draw(t, &f, picture, pm_drawings_add(drawings, ""));
+    PM_TRY(pm_detection_show(t, &f, picture, object, drawings));
 out:
     pm_detection_found_free(&f);
     return err;
