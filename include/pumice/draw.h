@@ -66,6 +66,16 @@ void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, 
  * Nothing if a number is not finite. */
 void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
                   struct pm_color c);
+/* The same functions for a large image that people look at part by part: lines and letters have the
+ * width for an image whose longer side is `side` pixels. 0: that of the image, as above. */
+void pm_draw_boxes_at(struct pm_image8 *im, int side, const struct pm_marked_box *boxes,
+                      size_t count);
+void pm_draw_mask_at(struct pm_image8 *im, int side, const uint8_t *mask, int height, int width,
+                     struct pm_color c);
+void pm_draw_point_at(struct pm_image8 *im, int side, double y, double x, struct pm_color c,
+                      bool hollow);
+void pm_draw_line_at(struct pm_image8 *im, int side, double y0, double x0, double y1, double x1,
+                     struct pm_color c);
 /* Copies `in` to RGB, enlarged by the smallest whole factor that makes its longer side at least
  * `least` pixels. Free out with pm_image_free. */
 void pm_draw_canvas(const struct pm_image8 *in, int least, struct pm_image8 *out);

@@ -1,7 +1,7 @@
 /* draw_boxes: boxes with captions, masks, keypoints and the lines between them.
  *
  * Everything is measured in units of the image's longer side, because people look at a photo that
- * is reduced to their screen. */
+ * is reduced to their screen; or of `side` pixels, if they look at parts of it. */
 #include <math.h>
 #include <pumice/draw.h>
 #include <stdlib.h>
@@ -9,22 +9,23 @@
 
 /* Image pixels per pixel of a letter or of a line. */
 enum { LETTER_SIDE = 640, LINE_SIDE = 400 };
-/* Captions avoid so many earlier ones: more boxes cannot be read anyway. */
-enum { MOST_AVOIDED = 500 };
+/* Captions avoid so many earlier ones. With more the time would grow with the square. */
+enum { MOST_AVOIDED = 4000 };
 
 static const struct pm_color black = { 0, 0, 0 };
 
-static int units(const struct pm_image8 *im, int side)
+/* side: 0 is the image's longer one. */
+static int units(const struct pm_image8 *im, int side, int unit)
 {
     const int longer = im->height > im->width ? im->height : im->width;
-    const int n = (longer + side / 2) / side;
+    const int n = ((side ? side : longer) + unit / 2) / unit;
 
     return n > 1 ? n : 1;
 }
 
 int pm_draw_line_width(const struct pm_image8 *im)
 {
-    return units(im, LINE_SIDE);
+    return units(im, 0, LINE_SIDE);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------- */
@@ -88,10 +89,11 @@ static int compare_areas(const void *x, const void *y)
     return a->index > b->index ? -1 : a->index < b->index;
 }
 
-static void draw_outlines(struct pm_image8 *im, const struct pm_marked_box *boxes, size_t count)
+static void draw_outlines(struct pm_image8 *im, int side, const struct pm_marked_box *boxes,
+                          size_t count)
 {
     struct order *order = pm_calloc(count + 1, sizeof *order);
-    const int thick = pm_draw_line_width(im);
+    const int thick = units(im, side, LINE_SIDE);
     struct pixels p;
     size_t n = 0;
 
@@ -165,9 +167,10 @@ static void cut(const char *text, int scale, int width, char *buf, size_t size, 
     *out = pm_draw_text_width(buf, scale) + margin;
 }
 
-static void draw_captions(struct pm_image8 *im, const struct pm_marked_box *boxes, size_t count)
+static void draw_captions(struct pm_image8 *im, int side, const struct pm_marked_box *boxes,
+                          size_t count)
 {
-    const int scale = units(im, LETTER_SIDE);
+    const int scale = units(im, side, LETTER_SIDE);
     const int height = pm_draw_text_height(scale) + 3 * scale;
     struct pixels *taken = pm_calloc(MOST_AVOIDED, sizeof *taken), p;
     size_t n = 0;
@@ -187,10 +190,16 @@ static void draw_captions(struct pm_image8 *im, const struct pm_marked_box *boxe
     pm_free(taken);
 }
 
+void pm_draw_boxes_at(struct pm_image8 *im, int side, const struct pm_marked_box *boxes,
+                      size_t count)
+{
+    draw_outlines(im, side, boxes, count);
+    draw_captions(im, side, boxes, count);
+}
+
 void pm_draw_boxes(struct pm_image8 *im, const struct pm_marked_box *boxes, size_t count)
 {
-    draw_outlines(im, boxes, count);
-    draw_captions(im, boxes, count);
+    pm_draw_boxes_at(im, 0, boxes, count);
 }
 
 /* ---- masks and keypoints --------------------------------------------------------------- */
@@ -198,7 +207,13 @@ void pm_draw_boxes(struct pm_image8 *im, const struct pm_marked_box *boxes, size
 void pm_draw_mask(struct pm_image8 *im, const uint8_t *mask, int height, int width,
                   struct pm_color c)
 {
-    const int rim = (pm_draw_line_width(im) + 1) / 2;
+    pm_draw_mask_at(im, 0, mask, height, width, c);
+}
+
+void pm_draw_mask_at(struct pm_image8 *im, int side, const uint8_t *mask, int height, int width,
+                     struct pm_color c)
+{
+    const int rim = (units(im, side, LINE_SIDE) + 1) / 2;
     const double fill = 0.35, edge = 0.9;
 
 #define AT(y, x) mask[(size_t)((int64_t)(y) * height / im->height) * (size_t)width + \
@@ -246,7 +261,13 @@ static bool cut_line(double end[2][2])
 void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
                   struct pm_color c)
 {
-    const int thick = pm_draw_line_width(im);
+    pm_draw_line_at(im, 0, y0, x0, y1, x1, c);
+}
+
+void pm_draw_line_at(struct pm_image8 *im, int side, double y0, double x0, double y1, double x1,
+                     struct pm_color c)
+{
+    const int thick = units(im, side, LINE_SIDE);
     double end[2][2] = { { y0, x0 }, { y1, x1 } };
 
     if (!isfinite(y0) || !isfinite(x0) || !isfinite(y1) || !isfinite(x1) || !cut_line(end))
@@ -267,7 +288,13 @@ void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double 
 
 void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, bool hollow)
 {
-    const int line = pm_draw_line_width(im), radius = 2 * line + 1, rim = (line + 1) / 2;
+    pm_draw_point_at(im, 0, y, x, c, hollow);
+}
+
+void pm_draw_point_at(struct pm_image8 *im, int side, double y, double x, struct pm_color c,
+                      bool hollow)
+{
+    const int line = units(im, side, LINE_SIDE), radius = 2 * line + 1, rim = (line + 1) / 2;
 
     if (!isfinite(y) || !isfinite(x))
         return;

@@ -183,6 +183,42 @@ static void sizes_grow_with_the_picture(void **state)
     assert_int_equal(pm_draw_line_width(&photo), 10);
 }
 
+enum { PART_SIDE = 1200 };
+
+static void draw_all(struct pm_image8 *im, int side)
+{
+    static const uint8_t mask[4] = { 1, 0, 0, 0 };
+    struct pm_marked_box one = box(0.6f, 0.6f, 0.9f, 0.9f, red);
+
+    one.text = "a name";
+    pm_draw_boxes_at(im, side, &one, 1);
+    pm_draw_point_at(im, side, 0.2, 0.8, red, false);
+    pm_draw_line_at(im, side, 0.55, 0.55, 0.55, 0.95, red);
+    pm_draw_mask_at(im, side, mask, 2, 2, (struct pm_color){ 255, 255, 255 });
+}
+
+/* Parts of a large image have the lines and letters of a small one; without a side, or with the
+ * image's own, those of the image. */
+static void sizes_of_parts(void **state)
+{
+    struct pm_image8 own = blank(PART_SIDE, PART_SIDE, 3), part = blank(PART_SIDE, PART_SIDE, 3);
+    struct pm_image8 same = blank(PART_SIDE, PART_SIDE, 3);
+    const size_t bytes = (size_t)3 * PART_SIDE * PART_SIDE;
+
+    (void)state;
+    draw_all(&own, 0);
+    draw_all(&same, PART_SIDE);
+    draw_all(&part, 400);
+    assert_memory_equal(own.pixels, same.pixels, bytes);
+    assert_int_equal(pm_draw_line_width(&own), 3);
+    /* The outline and the line are a third as wide, the label and the disc have less area. */
+    assert_true(count(&part, red, NULL) * 2 < count(&own, red, NULL));
+    assert_true(count(&part, red, NULL) > 4 * PART_SIDE * 3 / 10);
+    pm_image_free(&own);
+    pm_image_free(&same);
+    pm_image_free(&part);
+}
+
 static void crowds_are_dashed(void **state)
 {
     struct pm_image8 whole = blank(200, 200, 3), dashed = blank(200, 200, 3);
@@ -264,7 +300,7 @@ int main(void)
         cmocka_unit_test(boxes_without_an_area_are_seen),
         cmocka_unit_test(captions_avoid_each_other),
         cmocka_unit_test(captions_stay_inside),
-        cmocka_unit_test(sizes_grow_with_the_picture),
+        cmocka_unit_test(sizes_grow_with_the_picture), cmocka_unit_test(sizes_of_parts),
         cmocka_unit_test(crowds_are_dashed),
         cmocka_unit_test(masks_tint_their_pixels),
         cmocka_unit_test(hidden_points_are_rings),

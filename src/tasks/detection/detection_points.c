@@ -253,7 +253,7 @@ void pm_detection_points_json(const struct pm_task *t, const struct pm_box_detec
 
 struct picture {
     const double *points;
-    int height, width;
+    int height, width, side;
     struct pm_color color;
     struct pm_image8 *out;
 };
@@ -262,14 +262,15 @@ static void draw_edge(const struct picture *p, int from, int to)
 {
     const double *a = p->points + 2 * from, *b = p->points + 2 * to;
 
-    pm_draw_line(p->out, a[0] / p->height, a[1] / p->width, b[0] / p->height, b[1] / p->width,
-                 p->color);
+    pm_draw_line_at(p->out, p->side, a[0] / p->height, a[1] / p->width, b[0] / p->height,
+                    b[1] / p->width, p->color);
 }
 
 void pm_detection_draw_points(const struct pm_task *t, const struct pm_box_detection *d, int height,
-                              int width, struct pm_color color, struct pm_image8 *out)
+                              int width, int side, struct pm_color color,
+                              struct pm_image8 *out)
 {
-    const struct picture p = { d->points, height, width, color, out };
+    const struct picture p = { d->points, height, width, side, color, out };
     const cJSON *edge;
 
     cJSON_ArrayForEach(edge, t->edges)
@@ -277,6 +278,6 @@ void pm_detection_draw_points(const struct pm_task *t, const struct pm_box_detec
     for (size_t i = 0; i < PM_COUNT(coco_edges) && !t->edges && t->points == PM_COCO_POINTS; i++)
         draw_edge(&p, coco_edges[i][0], coco_edges[i][1]);
     for (int k = 0; k < t->points; k++)
-        pm_draw_point(out, d->points[2 * k] / height, d->points[2 * k + 1] / width,
-                      pm_draw_color((size_t)k), false);
+        pm_draw_point_at(out, side, d->points[2 * k] / height, d->points[2 * k + 1] / width,
+                         pm_draw_color((size_t)k), false);
 }

@@ -67,8 +67,9 @@ double *pm_detection_true_points(const struct pm_task *t, struct pm_detection_tr
 void pm_detection_points_json(const struct pm_task *t, const struct pm_box_detection *d,
                               const float *scores, struct cJSON *row);
 /* Draws the keypoints of a detection in a picture of height x width pixels, and the lines between
- * them. */
+ * them. side: as for pm_draw_point_at, in pixels of out. */
 void pm_detection_draw_points(const struct pm_task *t, const struct pm_box_detection *d, int height,
-                              int width, struct pm_color color, struct pm_image8 *out);
+                              int width, int side, struct pm_color color,
+                              struct pm_image8 *out);
 
 #endif

@@ -50,18 +50,20 @@ static void add_json(const struct pm_task *t, const struct pm_detection_found *f
     }
 }
 
-static void draw_mask(const struct pm_runs *mask, struct pm_color color, struct pm_image8 *out)
+static void draw_mask(const struct pm_runs *mask, int side, struct pm_color color,
+                      struct pm_image8 *out)
 {
     uint8_t *pixels = pm_malloc((size_t)mask->height * (size_t)mask->width);
 
     pm_runs_decode(mask, pixels);
-    pm_draw_mask(out, pixels, mask->height, mask->width, color);
+    pm_draw_mask_at(out, side, pixels, mask->height, mask->width, color);
     pm_free(pixels);
 }
 
-/* Draws the boxes, masks and keypoints with a score above the threshold. */
+/* Draws the boxes, masks and keypoints with a score above the threshold. side: as for
+ * pm_draw_boxes_at, in pixels of the picture. */
 static void draw(const struct pm_task *t, const struct pm_detection_found *f,
-                 const struct pm_image8 *picture, struct pm_image8 *out)
+                 const struct pm_image8 *picture, int side, struct pm_image8 *out)
 {
     struct pm_marked_box *boxes = pm_calloc((size_t)f->count + 1, sizeof *boxes);
     char (*text)[256] = pm_calloc((size_t)f->count + 1, sizeof *text);
@@ -84,21 +86,22 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
         shown[n++] = d;
     }
     pm_draw_canvas(picture, 600, out);
+    side *= out->width / picture->width;
     for (size_t k = n; k-- > 0;) /* the best last, on top */
         if (shown[k]->mask)
-            draw_mask(shown[k]->mask, boxes[k].color, out);
-    pm_draw_boxes(out, boxes, n);
+            draw_mask(shown[k]->mask, side, boxes[k].color, out);
+    pm_draw_boxes_at(out, side, boxes, n);
     for (size_t k = n; k-- > 0;)
         if (shown[k]->points)
-            pm_detection_draw_points(t, shown[k], picture->height, picture->width, boxes[k].color,
-                                     out);
+            pm_detection_draw_points(t, shown[k], picture->height, picture->width, side,
+                                     boxes[k].color, out);
     pm_free(boxes);
     pm_free(text);
     pm_free(shown);
 }
 
 int pm_detection_show(const struct pm_task *t, const struct pm_detection_found *found,
-                      const struct pm_image8 *picture, struct cJSON *object,
+                      const struct pm_image8 *picture, int side, struct cJSON *object,
                       struct pm_drawings *drawings)
 {
     const int size[] = { picture->height, picture->width };
@@ -108,7 +111,7 @@ int pm_detection_show(const struct pm_task *t, const struct pm_detection_found *
     PM_TRY(pm_detection_add_threshold(t, object));
     add_json(t, found, object);
     if (drawings)
-        draw(t, found, picture, pm_drawings_add(drawings, ""));
+        draw(t, found, picture, side, pm_drawings_add(drawings, ""));
 out:
     return err;
 }
@@ -123,7 +126,7 @@ int pm_detection_present(const struct pm_task *t, struct pm_frame frame,
     int err = PM_OK;
 
     PM_TRY(pm_detection_read(t, &of, &f));
-    PM_TRY(pm_detection_show(t, &f, picture, object, drawings));
+    PM_TRY(pm_detection_show(t, &f, picture, 0, object, drawings));
 out:
     pm_detection_found_free(&f);
     return err;

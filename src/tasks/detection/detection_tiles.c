@@ -233,6 +233,7 @@ int pm_detection_tiled_present(struct pm_tiled *p, const char *where,
                                const struct pm_image8 *picture, struct cJSON *object,
                                struct pm_drawings *drawings)
 {
+    const int *side = p->grid.side;
     size_t *kept = pm_malloc((p->count + 1) * sizeof *kept), over;
     const size_t count = merge(p, kept, &over);
     struct pm_detection_found found;
@@ -245,7 +246,8 @@ int pm_detection_tiled_present(struct pm_tiled *p, const char *where,
                 p->t->post.max_detections_per_class, p->t->post.max_total_detections);
     choose(p, kept, count, &found);
     cJSON_AddNumberToObject(object, "tiles", (double)pm_tile_count(&p->grid));
-    err = pm_detection_show(p->t, &found, picture, object, drawings);
+    err = pm_detection_show(p->t, &found, picture, side[0] > side[1] ? side[0] : side[1], object,
+                            drawings);
     pm_free(found.list);
     pm_free(found.point_scores);
     pm_free(kept);

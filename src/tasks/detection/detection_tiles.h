@@ -21,9 +21,10 @@ int pm_detection_tiled_present(struct pm_tiled *p, const char *where,
                                struct pm_drawings *drawings);
 
 /* detection_present.c: writes and draws the detections of a picture, sorted by falling score, as
- * pm_detection_present does. */
+ * pm_detection_present does. side: longer side of the parts that people look at, as for
+ * pm_draw_boxes_at, in pixels of the picture; 0: they look at the whole. */
 int pm_detection_show(const struct pm_task *t, const struct pm_detection_found *found,
-                      const struct pm_image8 *picture, struct cJSON *object,
+                      const struct pm_image8 *picture, int side, struct cJSON *object,
                       struct pm_drawings *drawings);
 
 #endif
