@@ -32,18 +32,19 @@ static bool has_foreign(const char *text)
     return false;
 }
 
-/* Takes the font; false: the built-in letters. Once per process, a text that they cannot show is
+/* Takes the font; NULL: the built-in letters. Once per process, a text that they cannot show is
  * reported. */
-static bool take_font(const char *text, int scale)
+static struct pm_font *take_font(const char *text, int scale)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     const char *why;
+    struct pm_font *font = pm_font_take(em * scale, &why);
 
-    if (pm_font_take(em * scale, &why))
-        return true;
+    if (font)
+        return font;
     if (has_foreign(text) && !atomic_flag_test_and_set(&warned))
         PM_WARN("draw", "letters beyond ASCII, as in \"%s\", are drawn as frames: %s", text, why);
-    return false;
+    return NULL;
 }
 
 /* ---- built-in letters -------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ static void draw_glyph(struct pm_image8 *im, int y, int x, int scale, struct pm_
 /* Returns the bytes of the longest beginning of at most `most` pixels, and its width. */
 static size_t measure(const char *text, int scale, int most, int *width)
 {
-    const bool font = take_font(text, scale);
+    struct pm_font *font = take_font(text, scale);
     const char *at = text, *end = text;
     int x = 0;
 
@@ -88,7 +89,7 @@ static size_t measure(const char *text, int scale, int most, int *width)
         if (font) {
             struct pm_letter letter;
 
-            pm_font_letter(next_code(&at), false, &letter);
+            pm_font_letter(font, next_code(&at), false, &letter);
             right = x += letter.advance;
         } else {
             next_glyph(&at);
@@ -143,7 +144,9 @@ static void draw_letter(struct pm_image8 *im, int base, int x, struct pm_color c
 void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
                   const char *text)
 {
-    if (!take_font(text, scale)) {
+    struct pm_font *font = take_font(text, scale);
+
+    if (!font) {
         for (; *text && x < im->width; x += CELL * scale)
             draw_glyph(im, y, x, scale, c, next_glyph(&text));
         return;
@@ -151,7 +154,7 @@ void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color
     while (*text && x < im->width) {
         struct pm_letter letter;
 
-        pm_font_letter(next_code(&text), true, &letter);
+        pm_font_letter(font, next_code(&text), true, &letter);
         draw_letter(im, y + 7 * scale, x, c, &letter);
         x += letter.advance;
     }
