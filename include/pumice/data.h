@@ -508,6 +508,19 @@ struct pm_download_options {
 /* name: mnist, cifar10, flowers, visualwakewords. PM_ECONFIG for other names; the message lists the
  * names. A repeated call does not fetch finished archives again. */
 int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o);
+/* dataset make: one row per kind of drawn data, src/data/make/, listed in makers.def. */
+struct pm_maker {
+    const char *name, *help; /* one line, no full stop */
+    const struct pm_opt *opts;
+    size_t cfg_size;
+    int (*make)(const void *cfg, const char *dst); /* errors as pm_making_create */
+};
+const struct pm_maker *const *pm_makers(size_t *count);
+/* PM_ECONFIG if no kind has this name; the message lists the names. */
+int pm_maker_find(const char *name, const struct pm_maker **out);
+/* Draws a data folder at dst, which must not exist. options: "train=100 seed=1". PM_ECONFIG for an
+ * unknown kind or option. */
+int pm_dataset_make(const char *kind, const char *dst, const char *options);
 /* Makes the built-in data set of drawn shapes, with train / validation / test pictures of size x
  * size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,

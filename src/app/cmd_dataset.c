@@ -55,34 +55,17 @@ out:
     return err;
 }
 
-struct make_cfg {
-    int size, train, validation, test;
-    int64_t seed;
-};
-
-static const struct pm_opt make_opts[] = {
-    PM_INT(make_cfg, size, 64, 16, 1024, "height and width in pixels"),
-    PM_INT(make_cfg, train, 4000, 1, 100000000, "pictures of the split train"),
-    PM_INT(make_cfg, validation, 500, 0, 100000000, "pictures of the split validation"),
-    PM_INT(make_cfg, test, 500, 0, 100000000, "pictures of the split test"),
-    PM_INT64(make_cfg, seed, 0, 0, 9007199254740992, "of the drawings"),
-    { 0 },
-};
-
 static int make(const struct app_args *args, struct pm_arena *a, struct app_globals *g)
 {
     int err = PM_OK;
     const char *options = NULL;
-    struct make_cfg m;
 
-    if (args->words_count < 2 || strcmp(args->words[0], "shapes") != 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset make needs shapes DST, as in pumice "
+    if (args->words_count < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset make needs KIND DST, as in pumice "
                                    "dataset make shapes data/shapes"));
     PM_TRY(app_options(args, "dataset", 2, a, &options));
-    PM_TRY(pm_opts_parse_text(make_opts, options, &m, a, "dataset make shapes"));
     app_catch_signals(on_signal);
-    PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
-                          (size_t)m.test, (uint64_t)m.seed));
+    PM_TRY(pm_dataset_make(args->words[0], args->words[1], options));
     PM_TRY(print_made(args->words[1], a, g));
 out:
     return err;
@@ -185,7 +168,7 @@ const struct pm_command pm_command_dataset = {
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
              "                        [--max-megabytes N] [option=value ...]\n"
-             "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
+             "make KIND DST [option=value ...]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER]\n"
              "                        [--boxes FOLDER] [--check]",
     .details =
@@ -202,8 +185,8 @@ const struct pm_command pm_command_dataset = {
         "  --raw FOLDER      folder for the archives (DST.download)\n"
         "  --keep-archives   keeps the archives after the conversion\n"
         "  --max-megabytes N limit for an archive whose size is not known, with --sums (40000)\n"
-        "make shapes draws the built-in data: discs, boxes, triangles and rings with labels,\n"
-        "label maps, instances and boxes.\n"
+        "make draws data: shapes, with labels, label maps, instances and boxes. 'pumice dataset\n"
+        "make --help' explains the options.\n"
         "inspect prints the splits, their sizes and the keys of the first records.\n"
         "  --records N       number of records to print per split\n"
         "  --pictures FOLDER writes the pictures of these records as files\n"

@@ -34,6 +34,20 @@ int pm_utf8_next(const char *from, size_t length, uint32_t *code)
     return 0;
 }
 
+void pm_utf8_add(struct pm_str *s, uint32_t code)
+{
+    if (code < 0x80)
+        pm_str_add(s, "%c", (int)code);
+    else if (code < 0x800)
+        pm_str_add(s, "%c%c", (int)(0xc0 | code >> 6), (int)(0x80 | (code & 0x3f)));
+    else if (code < 0x10000)
+        pm_str_add(s, "%c%c%c", (int)(0xe0 | code >> 12), (int)(0x80 | (code >> 6 & 0x3f)),
+                   (int)(0x80 | (code & 0x3f)));
+    else
+        pm_str_add(s, "%c%c%c%c", (int)(0xf0 | code >> 18), (int)(0x80 | (code >> 12 & 0x3f)),
+                   (int)(0x80 | (code >> 6 & 0x3f)), (int)(0x80 | (code & 0x3f)));
+}
+
 /* Whether it is a control character (C0, DEL, C1) or a line separator. */
 static bool breaks_line(uint32_t code)
 {

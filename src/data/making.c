@@ -85,8 +85,9 @@ static void log_counts(const struct pm_making *m)
     }
     const int classes = m->num_classes ? m->num_classes : m->boxes.count;
 
-    PM_INFO("data", "%s: %s; %d %s", m->dst, text.text, classes,
-            pm_plural(classes, "class", "classes"));
+    if (classes > 0)
+        pm_str_add(&text, "; %d %s", classes, pm_plural(classes, "class", "classes"));
+    PM_INFO("data", "%s: %s", m->dst, text.text);
     pm_str_free(&text);
 }
 

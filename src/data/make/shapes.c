@@ -16,14 +16,12 @@
 
 #include <pumice/data.h>
 
+#include "data/make/ground.h"
+
 enum { DISC, BOX, TRIANGLE, RING, CLASSES, MOST_OBJECTS = 3, LEAST_SIZE = 16, MOST_SIZE = 1024 };
 
 static const char *const names[CLASSES] = { "disc", "box", "triangle", "ring" };
 static const char *const map_names[CLASSES + 1] = { "ground", "disc", "box", "triangle", "ring" };
-
-struct colour {
-    float c[3];
-};
 
 struct shape {
     int kind, edges;
@@ -32,7 +30,7 @@ struct shape {
     float stretch_x, stretch_y; /* disc, ring: stretch of the axes */
     float turn_cos, turn_sin;
     float nx[4], ny[4], d[4];    /* box, triangle: half planes nx * x + ny * y <= d */
-    struct colour colour, other; /* gradient from one side to the other */
+    struct pm_colour colour, other; /* gradient from one side to the other */
 };
 
 struct object {
@@ -44,94 +42,6 @@ struct split {
     uint64_t seed;
     int size;
 };
-
-static float uniform(struct pm_rng *r, float lo, float hi)
-{
-    return lo + (float)pm_rng_uniform(r) * (hi - lo);
-}
-
-static float clamp01(float v)
-{
-    return v < 0 ? 0 : v > 1 ? 1 : v;
-}
-
-static struct colour random_colour(struct pm_rng *r)
-{
-    struct colour out;
-    for (int c = 0; c < 3; c++)
-        out.c[c] = uniform(r, 0, 1);
-    return out;
-}
-
-static float apart(struct colour a, struct colour b)
-{
-    float sum = 0;
-    for (int c = 0; c < 3; c++)
-        sum += (a.c[c] - b.c[c]) * (a.c[c] - b.c[c]);
-    return sqrtf(sum);
-}
-
-/* ---- the ground ----------------------------------------------------------------------------- */
-
-enum { GRID = 9 };
-
-struct ground {
-    int kind; /* 0 noise only, 1 stripes, 2 checks */
-    struct colour a, b;
-    float noise[GRID][GRID], cells; /* soft noise; number of cells per side */
-    float wave_x, wave_y, phase, strength, grain;
-};
-
-static struct ground random_ground(struct pm_rng *r, int size)
-{
-    struct ground g = { .kind = (int)pm_rng_int(r, 0, 2), .a = random_colour(r) };
-    const float angle = uniform(r, 0, 6.2831853f), period = uniform(r, 0.08f, 0.35f) * (float)size;
-
-    g.b = g.a;
-    for (int c = 0; c < 3; c++)
-        g.b.c[c] = clamp01(g.a.c[c] + uniform(r, -0.35f, 0.35f));
-    g.cells = (float)pm_rng_int(r, 2, GRID - 1);
-    for (int y = 0; y < GRID; y++)
-        for (int x = 0; x < GRID; x++)
-            g.noise[y][x] = uniform(r, 0, 1);
-    g.wave_x = cosf(angle) * 6.2831853f / period;
-    g.wave_y = sinf(angle) * 6.2831853f / period;
-    g.phase = uniform(r, 0, 6.2831853f);
-    g.strength = uniform(r, 0.3f, 0.9f);
-    g.grain = uniform(r, 0, 0.06f);
-    return g;
-}
-
-static float soft_noise(const struct ground *g, float x, float y)
-{
-    const int i = (int)x, j = (int)y;
-    float fx = x - (float)i, fy = y - (float)j;
-
-    fx = fx * fx * (3 - 2 * fx);
-    fy = fy * fy * (3 - 2 * fy);
-    const float top = g->noise[j][i] + (g->noise[j][i + 1] - g->noise[j][i]) * fx;
-    const float bottom = g->noise[j + 1][i] + (g->noise[j + 1][i + 1] - g->noise[j + 1][i]) * fx;
-    return top + (bottom - top) * fy;
-}
-
-static void draw_ground(const struct ground *g, struct pm_rng *r, int size, float *rgb)
-{
-    for (int y = 0; y < size; y++)
-        for (int x = 0; x < size; x++, rgb += 3) {
-            const float fx = (float)x * g->cells / (float)size;
-            const float fy = (float)y * g->cells / (float)size;
-            float t = soft_noise(g, fx, fy);
-            const float u = (float)x * g->wave_x + (float)y * g->wave_y + g->phase;
-            const float v = (float)y * g->wave_x - (float)x * g->wave_y + g->phase;
-            if (g->kind == 1)
-                t += g->strength * (0.5f + 0.5f * sinf(u) - t);
-            else if (g->kind == 2)
-                t += g->strength * (0.5f + 0.5f * clamp01(4 * sinf(u) * sinf(v) + 0.5f) - t);
-            const float grain = g->grain * (float)(pm_rng_uniform(r) - 0.5);
-            for (int c = 0; c < 3; c++)
-                rgb[c] = g->a.c[c] + (g->b.c[c] - g->a.c[c]) * t + grain;
-        }
-}
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
@@ -151,15 +61,15 @@ static void polygon(struct shape *s, const float (*corner)[2], int count)
 static void random_corners(struct pm_rng *r, struct shape *s)
 {
     float corner[4][2], angle[4];
-    const float turn = uniform(r, 0, 6.2831853f);
+    const float turn = pm_draw_uniform(r, 0, 6.2831853f);
 
     if (s->kind == BOX) {
-        const float half = uniform(r, 0.55f, 1.0f); /* half the angle between two corners */
+        const float half = pm_draw_uniform(r, 0.55f, 1.0f); /* half the angle between two corners */
         const float angles[4] = { half, 3.1415927f - half, 3.1415927f + half, -half };
         memcpy(angle, angles, sizeof angle);
     } else {
         for (int i = 0; i < 3; i++)
-            angle[i] = 2.0943951f * (float)i + uniform(r, -0.3f, 0.3f);
+            angle[i] = 2.0943951f * (float)i + pm_draw_uniform(r, -0.3f, 0.3f);
     }
     const int count = s->kind == BOX ? 4 : 3;
     for (int i = 0; i < count; i++) {
@@ -169,26 +79,27 @@ static void random_corners(struct pm_rng *r, struct shape *s)
     polygon(s, corner, count);
 }
 
-static struct shape random_shape(struct pm_rng *r, int kind, float radius, const struct ground *g)
+static struct shape random_shape(struct pm_rng *r, int kind, float radius,
+                                 const struct pm_ground *g)
 {
     struct shape s = { .kind = kind, .radius = radius };
-    const float turn = uniform(r, 0, 6.2831853f), flat = uniform(r, 0.75f, 1);
+    const float turn = pm_draw_uniform(r, 0, 6.2831853f), flat = pm_draw_uniform(r, 0.75f, 1);
 
     s.turn_cos = cosf(turn);
     s.turn_sin = sinf(turn);
     s.stretch_x = 1;
     s.stretch_y = flat;
-    s.hole = radius * uniform(r, 0.12f, 0.22f);
+    s.hole = radius * pm_draw_uniform(r, 0.12f, 0.22f);
     random_corners(r, &s);
     /* Draws a colour that differs from both background colours. After 64 tries, the last one is
      * used. */
     for (int i = 0; i < 64; i++) {
-        s.colour = random_colour(r);
-        if (apart(s.colour, g->a) > 0.45f && apart(s.colour, g->b) > 0.45f)
+        s.colour = pm_colour_random(r);
+        if (pm_colour_apart(s.colour, g->a) > 0.45f && pm_colour_apart(s.colour, g->b) > 0.45f)
             break;
     }
     for (int c = 0; c < 3; c++)
-        s.other.c[c] = clamp01(s.colour.c[c] + uniform(r, -0.15f, 0.15f));
+        s.other.c[c] = pm_clamp01(s.colour.c[c] + pm_draw_uniform(r, -0.15f, 0.15f));
     return s;
 }
 
@@ -220,9 +131,9 @@ static struct object draw_shape(const struct shape *s, int size, float *rgb, uin
     for (int y = 0; y < size; y++)
         for (int x = 0; x < size; x++) {
             const float dx = (float)x + 0.5f - s->x, dy = (float)y + 0.5f - s->y;
-            const float cover = clamp01(0.5f - distance(s, dx, dy));
+            const float cover = pm_clamp01(0.5f - distance(s, dx, dy));
             const float t =
-                clamp01(0.5f + 0.5f * (dx * s->turn_cos + dy * s->turn_sin) / s->radius);
+                pm_clamp01(0.5f + 0.5f * (dx * s->turn_cos + dy * s->turn_sin) / s->radius);
             float *p = rgb + 3 * (y * size + x);
             if (cover == 0)
                 continue;
@@ -242,17 +153,17 @@ static struct object draw_shape(const struct shape *s, int size, float *rgb, uin
 }
 
 /* Places up to `wanted` shapes, at least one, whose circles do not touch. */
-static int place(struct pm_rng *r, int kind, int wanted, int size, const struct ground *g,
+static int place(struct pm_rng *r, int kind, int wanted, int size, const struct pm_ground *g,
                  struct shape *out)
 {
     int count = 0;
 
     for (int tries = 0; count < wanted && tries < 40; tries++) {
         const float most = wanted == 1 ? 0.42f : wanted == 2 ? 0.27f : 0.22f;
-        const float radius = uniform(r, 0.15f, most) * (float)size;
+        const float radius = pm_draw_uniform(r, 0.15f, most) * (float)size;
         struct shape s = random_shape(r, kind, radius, g);
-        s.x = uniform(r, radius, (float)size - radius);
-        s.y = uniform(r, radius, (float)size - radius);
+        s.x = pm_draw_uniform(r, radius, (float)size - radius);
+        s.y = pm_draw_uniform(r, radius, (float)size - radius);
         bool free = true;
         for (int i = 0; i < count; i++)
             free &= hypotf(s.x - out[i].x, s.y - out[i].y) > s.radius + out[i].radius + 1;
@@ -338,7 +249,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     struct pm_rng r = pm_rng_make(s->seed, pm_hash(s->name), (uint32_t)size, (uint32_t)i);
     const int kind = (int)pm_rng_int(&r, 0, CLASSES - 1);
     const int wanted = (int)pm_rng_int(&r, 1, MOST_OBJECTS);
-    const struct ground g = random_ground(&r, size);
+    const struct pm_ground g = pm_ground_random(&r, size);
     struct shape shape[MOST_OBJECTS];
     struct object object[MOST_OBJECTS];
     const int64_t label = kind, side = size;
@@ -346,12 +257,12 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     uint8_t *picture = pm_malloc((size_t)pixels * 3), *mask = pm_calloc((size_t)pixels, 1);
     char name[64];
 
-    draw_ground(&g, &r, size, rgb);
+    pm_ground_draw(&g, &r, size, size, rgb);
     const int count = place(&r, kind, wanted, size, &g, shape);
     for (int k = 0; k < count; k++)
         object[k] = draw_shape(&shape[k], size, rgb, mask, (uint8_t)(k + 1));
     for (int k = 0; k < 3 * pixels; k++)
-        picture[k] = (uint8_t)(clamp01(rgb[k]) * 255 + 0.5f);
+        picture[k] = (uint8_t)(pm_clamp01(rgb[k]) * 255 + 0.5f);
     snprintf(name, sizeof name, "%s_%06zu.png", s->name, i);
     PM_TRY(add_png(b, "image/encoded", picture, size, 3));
     pm_example_add_bytes(b, "image/format", "png", 3);
@@ -400,3 +311,33 @@ out:
     pm_making_destroy(&m);
     return err;
 }
+
+/* ---- dataset make shapes -------------------------------------------------------------------- */
+
+struct shapes_cfg {
+    int size, train, validation, test;
+    int64_t seed;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(shapes_cfg, size, 64, LEAST_SIZE, MOST_SIZE, "height and width in pixels"),
+    PM_INT(shapes_cfg, train, 4000, 1, 100000000, "pictures of the split train"),
+    PM_INT(shapes_cfg, validation, 500, 0, 100000000, "pictures of the split validation"),
+    PM_INT(shapes_cfg, test, 500, 0, 100000000, "pictures of the split test"),
+    PM_INT64(shapes_cfg, seed, 0, 0, 9007199254740992, "of the drawings"),
+    { 0 },
+};
+
+static int make(const void *options, const char *dst)
+{
+    const struct shapes_cfg *o = options;
+
+    return pm_shapes_make(dst, o->size, (size_t)o->train, (size_t)o->validation, (size_t)o->test,
+                          (uint64_t)o->seed);
+}
+
+const struct pm_maker pm_maker_shapes = {
+    .name = "shapes",
+    .help = "discs, boxes, triangles and rings with labels, label maps, instances and boxes",
+    .opts = opts, .cfg_size = sizeof(struct shapes_cfg), .make = make,
+};
