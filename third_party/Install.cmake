@@ -80,7 +80,8 @@ predicts and exports ONNX models.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0-openmp, libvulkan1")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
     "libcurl4, libarchive13, libxml2, libyaml-0-2, libwebp7, libwebpdemux2, libtiff6, libheif1, \
-libfreetype6, fonts-dejavu-core, ca-certificates, mesa-vulkan-drivers, \
+libfreetype6, fonts-dejavu-core, libutf8proc2 | libutf8proc3, ca-certificates, \
+mesa-vulkan-drivers, \
 ocl-icd-libopencl1 | libopencl1")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libpumice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
