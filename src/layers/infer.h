@@ -12,6 +12,8 @@ int pm_need_floats(const struct pm_node *n, int first, int last);
  * message. */
 int pm_need_types(const struct pm_node *n, const enum pm_type *types, int either,
                   const char *names);
+/* Whether the shape is that of sequences: [n, t, c], or [n, 1, t, c] as a map of one row. */
+bool pm_is_sequence(struct pm_shape s);
 /* Whether the input has this shape. */
 bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted);
 /* Checks inputs 0 and 1: maps [n * R, h, w, numbers] of R boxes [n, R, 4] of each image. Messages

@@ -61,6 +61,11 @@ int pm_need_types(const struct pm_node *n, const enum pm_type *types, int either
     return PM_OK;
 }
 
+bool pm_is_sequence(struct pm_shape s)
+{
+    return s.rank == 3 || (s.rank == 4 && s.dim[1] == 1);
+}
+
 bool pm_input_is_shape(const struct pm_node *n, int input, struct pm_shape wanted)
 {
     return pm_shape_equal(n->in[input]->out_shape, wanted);

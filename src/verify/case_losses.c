@@ -139,6 +139,23 @@ static void add_keypoint_code_loss(struct pm_net *net, const struct pm_verify_ne
         "%s %s", c->loss_layer, c->loss);
 }
 
+/* The logits are those of sequences. */
+static void add_ctc_loss(struct pm_net *net, const struct pm_verify_net *c)
+{
+    enum { SYMBOLS = 3 };
+    struct pm_node *logits = pm_net_find(net, "logits");
+    const struct pm_shape x = logits->out_shape;
+    const struct pm_values length_values = { .low = 0, .high = SYMBOLS };
+    const struct pm_values step_values = { .low = SYMBOLS - 1, .high = x.dim[x.rank - 2] };
+    const struct pm_shape each = PM_SHAPE1(x.dim[0]);
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){
+        logits, add_input(net, "labels", PM_SHAPE2(x.dim[0], SYMBOLS), PM_I32, class_values),
+        add_input(net, "label_lengths", each, PM_I32, length_values),
+        add_input(net, "lengths", each, PM_I32, step_values) }, 4, "%s %s", c->loss_layer,
+        c->loss);
+}
+
 void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
 {
     static const struct {
@@ -150,6 +167,7 @@ void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struc
         { "mask_loss", add_mask_loss },
         { "keypoint_loss", add_keypoint_loss },
         { "keypoint_code_loss", add_keypoint_code_loss },
+        { "ctc_loss", add_ctc_loss },
     };
 
     for (size_t i = 0; i < PM_COUNT(of) && c->loss_layer; i++)

@@ -230,6 +230,8 @@ static const struct pm_verify_net cases[] = {
     { "keypoints", PM_SHAPE4(2, 5, 7, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,3]}]", .loss_layer = "keypoint_loss" },
+    { "texts", PM_SHAPE4(3, 1, 9, 5), "", false,
+      "[{'name':'logits','layer':'conv2d','filters':6,'kernel':1}]", .loss_layer = "ctc_loss" },
     { "coded_keypoints", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR KEYPOINT_CODES "]",
       .loss_layer = "keypoint_code_loss" },
     { "detections", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR
