@@ -230,6 +230,12 @@ static const struct pm_verify_net cases[] = {
     { "keypoints", PM_SHAPE4(2, 5, 7, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,3]}]", .loss_layer = "keypoint_loss" },
+    { "sequences", PM_SHAPE4(5, 4, 6, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':[4,1],'padding':'valid'},"
+      "{'name':'b','layer':'lstm','units':7},"
+      "{'name':'c','layer':'lstm','units':66,'direction':'backward','inputs':['a']},"
+      "{'name':'d','layer':'concat','inputs':['b','c']},"
+      "{'name':'e','layer':'conv2d','filters':5,'kernel':1}]" },
     { "texts", PM_SHAPE4(3, 1, 9, 5), "", false,
       "[{'name':'logits','layer':'conv2d','filters':6,'kernel':1}]", .loss_layer = "ctc_loss" },
     { "coded_keypoints", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR KEYPOINT_CODES "]",
