@@ -38,5 +38,7 @@ struct pm_letters {
 int pm_letters_read(const char *text, size_t size, bool lower, const char *where,
                     struct pm_letters *out);
 void pm_letters_free(struct pm_letters *l);
+/* Appends them as UTF-8. */
+void pm_letters_text(const struct pm_letters *l, struct pm_str *out);
 
 #endif

@@ -102,3 +102,9 @@ void pm_letters_free(struct pm_letters *l)
     pm_free(l->code);
     *l = (struct pm_letters){ 0 };
 }
+
+void pm_letters_text(const struct pm_letters *l, struct pm_str *out)
+{
+    for (int i = 0; i < l->count; i++)
+        pm_utf8_add(out, l->code[i]);
+}

@@ -1,0 +1,90 @@
+/* crnn: convolutions, then recurrent layers over the columns, for text recognition (Shi et al., "An
+ * End-to-End Trainable Neural Network for Image-based Sequence Recognition", 2015). Convolutions
+ * and pools are those of crnn_net in the text recognition fork of TensorFlow's Object Detection
+ * API. Pictures of 32 rows become one row, with a step for every four columns. Two bidirectional
+ * LSTM layers follow, each with a dense layer as in the fork's encoder; the last gives the
+ * logits. */
+#include "nets/nets.h"
+
+static const struct pm_opt opts[] = {
+    PM_NETS_DEPTH(1, 8), PM_NETS_BATCH_NORM(0.99, 0.001), PM_NETS_INIT, { 0 },
+};
+
+static int width(const struct pm_nets_options *o, int filters)
+{
+    const int scaled = (int)(filters * o->depth_multiplier + 0.5);
+
+    return scaled < o->min_depth ? o->min_depth : scaled;
+}
+
+static struct pm_node *conv(struct pm_net *net, const struct pm_nets_options *o, const char *name,
+                            struct pm_node *x, int filters, const char *kernel,
+                            const char *padding)
+{
+    const char *scope = pm_arena_printf(net->arena, "CRNN/Convnet/%s", name);
+
+    x = pm_net_add(net, scope, x, "conv2d filters=%d kernel=%s padding=%s weights_init=%s",
+                   width(o, filters), kernel, padding, pm_nets_init(net, o, "variance_scaling(2)"));
+    return pm_net_add(net, pm_arena_printf(net->arena, "%s/BatchNorm", scope), x,
+                      "batch_norm decay=%.17g epsilon=%.9g activation=relu",
+                      o->batch_norm_decay, (double)o->batch_norm_epsilon);
+}
+
+static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node *x,
+                            const char *stride)
+{
+    return pm_net_add(net, pm_arena_printf(net->arena, "CRNN/Convnet/%s", name), x,
+                      "max_pool kernel=2 stride=%s padding=same", stride);
+}
+
+/* Both directions of a recurrent layer, joined. */
+static struct pm_node *both(struct pm_net *net, const struct pm_nets_options *o, const char *scope,
+                            struct pm_node *x)
+{
+    static const char *const directions[] = { "forward", "backward" };
+    struct pm_node *half[2];
+
+    for (int k = 0; k < 2; k++)
+        half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
+                             "lstm units=%d direction=%s", width(o, 256), directions[k]);
+    return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
+                           "concat");
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
+                  struct pm_heads *heads)
+{
+    const struct pm_nets_options *o = options;
+    struct pm_node *x = images;
+
+    if (images->out_shape.dim[1] != 32) {
+        net->error = pm_fail(PM_ECONFIG, "model crnn: pictures have %d rows, but it reads pictures "
+                             "of 32: set input.size to [32, WIDTH]", images->out_shape.dim[1]);
+        return;
+    }
+    x = pool(net, "pool1", conv(net, o, "conv1", x, 64, "3", "same"), "2");
+    x = pool(net, "pool2", conv(net, o, "conv2", x, 128, "3", "same"), "2");
+    x = conv(net, o, "conv3", x, 256, "3", "same");
+    x = conv(net, o, "conv4", x, 256, "3", "same");
+    x = pool(net, "pool3", x, "[2,1]");
+    x = conv(net, o, "conv5", x, 512, "3", "same");
+    x = conv(net, o, "conv6", x, 512, "3", "same");
+    x = pool(net, "pool4", x, "[2,1]");
+    x = conv(net, o, "conv7", x, 512, "[2,1]", "valid");
+    x = both(net, o, "CRNN/BidirectionalRnn_0", x);
+    x = pm_net_add(net, "CRNN/BidirectionalRnn_0/fc", x, "conv2d filters=%d kernel=1 bias=true "
+                   "activation=relu", width(o, 256));
+    x = both(net, o, "CRNN/BidirectionalRnn_1", x);
+    pm_heads_add(net, heads, "logits",
+                 pm_net_add(net, "CRNN/logits", x, "conv2d filters=%d kernel=1 bias=true "
+                            "weights_init=%s", num_classes, pm_nets_logits_init(net, o, "xavier")));
+}
+
+const struct pm_net_row pm_net_row_crnn = {
+    .name = "crnn", .help = "reads words: convolutions and two bidirectional LSTM layers, for "
+                            "pictures of 32 rows",
+    .task = "recognition",
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
+    .default_size = 32, .default_channels = 3, .preprocessing = "ssd", .weight_decay = 0,
+    .build = build,
+};

@@ -1,0 +1,94 @@
+/* recognition: this task's object, for its source files and its tests. A picture shows one text,
+ * which the net reads as a sequence of symbols. Rules: the text recognition fork of TensorFlow's
+ * Object Detection API; connectionist temporal classification (CTC), Graves et al. 2006. */
+#ifndef PM_RECOGNITION_H
+#define PM_RECOGNITION_H
+
+#include <pumice/task.h>
+
+#include "tasks/recognition/charset.h"
+#include "tasks/recognition/word_distance.h"
+
+/* ---- the object -------------------------------------------------------------------------- */
+
+/* Options of the config's section `data` that recognition adds. */
+struct pm_recognition_data {
+    const char *charset;
+    bool lower_case;
+    int unk_label;
+    int max_num_steps;
+};
+struct pm_recognition_reported; /* what was reported; it has a lock */
+struct pm_task {
+    struct pm_task_facts facts;
+    struct pm_recognition_data data;
+    const struct pm_charset *charset; /* in the arena */
+    struct pm_arena *arena;           /* owned */
+    struct pm_recognition_reported *reported; /* owned */
+    int steps; /* of the net; set by settle */
+};
+/* The net has a class for each letter, and the blank as the last one. */
+static inline int pm_recognition_blank(const struct pm_task *t)
+{
+    return t->charset->count;
+}
+
+/* ---- samples: recognition_samples.c ------------------------------------------------------ */
+
+/* Order of a batch's fields. */
+enum { PM_RECOGNITION_IMAGES, PM_RECOGNITION_LABELS, PM_RECOGNITION_LENGTHS };
+
+/* What evaluation keeps of a record, as the loader's host data. */
+struct pm_recognition_truth {
+    struct pm_letters text;
+    struct pm_letters *lexicon; /* of image/lexicon; NULL: none */
+    int words;                  /* of the lexicon */
+};
+void pm_recognition_truth_free(void *truth); /* accepts NULL */
+
+struct pm_recognition_reported *pm_recognition_reported_create(void);
+void pm_recognition_reported_destroy(struct pm_recognition_reported **r);
+/* Writes the symbols of a text into out[data.max_num_steps] and returns their number. Letters that
+ * the charset lacks become data.unk_label, or are left out, and each is reported once; longer texts
+ * are cut, which is reported once. where: the record. Thread-safe. */
+int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *text,
+                           const char *where, int32_t *out);
+void pm_recognition_fields(const struct pm_task *t, bool train, struct pm_frame frame,
+                           struct pm_field_list *out);
+int pm_recognition_make(void *sampler, const struct pm_loader_record *r, void *const *out);
+/* Reads image/transcript. PM_EDATA if it is missing or not UTF-8. */
+int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, const char *where,
+                        struct pm_letters *out);
+
+/* ---- what a net reads: recognition_read.c ------------------------------------------------ */
+
+/* The text of the logits [steps][classes]: the class with the largest logit at each step, without
+ * repetitions and blanks. The lowest class counts if several are equal. score: the probability of
+ * this path, 0..1; NaN, and no text, if a logit is not finite. Free the letters. */
+void pm_recognition_read(const struct pm_task *t, const float *logits, int steps,
+                         struct pm_letters *out, double *score);
+/* Draws the picture with what was read below it, and the true text unless it is NULL. Free out. */
+void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
+                         struct pm_image8 *out);
+/* Returns the number of steps of these logits, [n, t, classes] or [n, 1, t, classes]; 0: they have
+ * another shape. */
+int pm_recognition_steps(const struct pm_task *t, struct pm_shape logits);
+
+/* ---- metrics: recognition_score.c -------------------------------------------------------- */
+
+extern const struct pm_metric_kind pm_recognition_metrics[];
+void pm_recognition_list_metrics(const struct pm_task *t, struct pm_metric_list *out);
+struct pm_score *pm_recognition_score_create(const struct pm_task *t);
+void pm_recognition_score_destroy(struct pm_score **m);
+int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
+                             const void *const *outputs, double loss);
+void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out);
+int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t size);
+void pm_recognition_score_report(const struct pm_score *m, struct cJSON *object);
+void pm_recognition_score_detail(const struct pm_score *m, struct cJSON *object);
+int pm_recognition_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
+int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *record,
+                                size_t size, const char *where, struct cJSON *object,
+                                struct pm_drawings *drawings);
+
+#endif

@@ -1,0 +1,67 @@
+/* recognition_read: the text that a net's logits stand for, and its picture. */
+#include "tasks/recognition/recognition.h"
+
+#include <math.h>
+
+#include <pumice/draw.h>
+
+int pm_recognition_steps(const struct pm_task *t, struct pm_shape s)
+{
+    if (s.rank < 3 || s.dim[s.rank - 1] != t->facts.num_classes)
+        return 0;
+    return s.rank == 3 ? s.dim[1] : s.rank == 4 && s.dim[1] == 1 ? s.dim[2] : 0;
+}
+
+/* Returns the class with the largest logit, or -1 if a logit is not finite. *share: its
+ * probability. */
+static int best_class(const float *z, int classes, double *share)
+{
+    int best = 0;
+    double sum = 0;
+
+    for (int c = 0; c < classes; c++) {
+        if (!isfinite(z[c]))
+            return -1;
+        best = z[c] > z[best] ? c : best;
+    }
+    for (int c = 0; c < classes; c++)
+        sum += exp((double)z[c] - z[best]);
+    *share = 1 / sum;
+    return best;
+}
+
+void pm_recognition_read(const struct pm_task *t, const float *logits, int steps,
+                         struct pm_letters *out, double *score)
+{
+    int before = pm_recognition_blank(t);
+
+    *out = (struct pm_letters){ .code = pm_malloc(((size_t)steps + 1) * sizeof *out->code) };
+    *score = 1;
+    for (int i = 0; i < steps; i++) {
+        double share;
+        const int best = best_class(logits + (size_t)i * (size_t)t->facts.num_classes,
+                                    t->facts.num_classes, &share);
+
+        if (best < 0) {
+            out->count = 0;
+            *score = NAN;
+            return;
+        }
+        *score *= share;
+        if (best != before && best != pm_recognition_blank(t))
+            out->code[out->count++] = t->charset->letters[best];
+        before = best;
+    }
+}
+
+void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
+                         struct pm_image8 *out)
+{
+    struct pm_str title = { 0 };
+
+    pm_str_add(&title, "%s", *read ? read : "(nothing)");
+    if (truth)
+        pm_str_add(&title, "  (%s)", truth);
+    pm_draw_picture(picture, title.text, NULL, 0, out);
+    pm_str_free(&title);
+}

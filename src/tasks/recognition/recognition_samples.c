@@ -1,0 +1,220 @@
+/* recognition_samples: from records to the fields of a batch. */
+#include "tasks/recognition/recognition.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <pumice/trace.h>
+
+#include "tasks/record.h"
+
+/* ---- reports ----------------------------------------------------------------------------- */
+
+enum { MOST_REPORTED = 100 }; /* letters; more of them are not reported */
+struct pm_recognition_reported {
+    pthread_mutex_t lock;
+    uint32_t letter[MOST_REPORTED];
+    int count;
+    bool cut;
+};
+
+struct pm_recognition_reported *pm_recognition_reported_create(void)
+{
+    struct pm_recognition_reported *r = pm_calloc(1, sizeof *r);
+
+    pthread_mutex_init(&r->lock, NULL);
+    return r;
+}
+
+void pm_recognition_reported_destroy(struct pm_recognition_reported **r)
+{
+    if (*r)
+        pthread_mutex_destroy(&(*r)->lock);
+    pm_free(*r);
+    *r = NULL;
+}
+
+/* Warns about a letter that the charset lacks, once. */
+static void report_letter(const struct pm_task *t, uint32_t letter, const char *where)
+{
+    struct pm_recognition_reported *r = t->reported;
+    struct pm_str text = { 0 };
+    bool known = false;
+
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->count; i++)
+        known |= r->letter[i] == letter;
+    known |= r->count == MOST_REPORTED;
+    if (!known)
+        r->letter[r->count++] = letter;
+    pthread_mutex_unlock(&r->lock);
+    if (known)
+        return;
+    pm_utf8_add(&text, letter);
+    if (t->data.unk_label >= 0) {
+        pm_str_add(&text, "\", as ");
+        pm_utf8_add(&text, t->charset->letters[t->data.unk_label]);
+        PM_WARN("data", "%s: the charset lacks the letter \"%s is learnt in its place "
+                "(data.unk_label): set data.charset, or data.unk_label=-1 to leave it out", where,
+                text.text);
+    } else {
+        PM_WARN("data", "%s: the charset lacks the letter \"%s\", which is left out: set "
+                "data.charset", where, text.text);
+    }
+    pm_str_free(&text);
+}
+
+/* Warns about the first text that is cut. */
+static void report_cut(const struct pm_task *t, int count, const char *where)
+{
+    struct pm_recognition_reported *r = t->reported;
+    bool known;
+
+    pthread_mutex_lock(&r->lock);
+    known = r->cut;
+    r->cut = true;
+    pthread_mutex_unlock(&r->lock);
+    if (!known)
+        PM_WARN("data", "%s: the text has %d letters, more than data.max_num_steps, %d: training "
+                "cuts it, and others like it", where, count, t->data.max_num_steps);
+}
+
+int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *text,
+                           const char *where, int32_t *out)
+{
+    int count = 0;
+
+    for (int i = 0; i < text->count; i++) {
+        int symbol = pm_charset_find(t->charset, text->code[i]);
+
+        if (symbol < 0) {
+            report_letter(t, text->code[i], where);
+            symbol = t->data.unk_label;
+        }
+        if (symbol < 0)
+            continue;
+        if (count == t->data.max_num_steps) {
+            report_cut(t, text->count, where);
+            break;
+        }
+        out[count++] = symbol;
+    }
+    return count;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, const char *where,
+                        struct pm_letters *out)
+{
+    const uint8_t *text;
+    size_t size;
+    int err = PM_OK, found;
+    char key[256];
+
+    found = pm_example_bytes(e, "image/transcript", &text, &size);
+    PM_TRY(found);
+    err = PM_OK;
+    if (found == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: the record has no image/transcript", where));
+    snprintf(key, sizeof key, "%s: image/transcript", where);
+    PM_TRY(pm_letters_read((const char *)text, size, t->data.lower_case, key, out));
+out:
+    return err;
+}
+
+/* Reads the words of image/lexicon, which tabs separate. */
+static int read_lexicon(const struct pm_task *t, const struct pm_example *e, const char *where,
+                        struct pm_recognition_truth *out)
+{
+    const uint8_t *text;
+    size_t size, begin = 0;
+    int err = PM_OK, most = 1;
+    const int found = pm_example_bytes(e, "image/lexicon", &text, &size);
+    char key[256];
+
+    if (found <= 0 || size == 0)
+        return found < 0 ? found : PM_OK;
+    snprintf(key, sizeof key, "%s: image/lexicon", where);
+    for (size_t i = 0; i < size; i++)
+        most += text[i] == '\t';
+    out->lexicon = pm_calloc((size_t)most, sizeof *out->lexicon);
+    for (size_t i = 0; i <= size; i++) {
+        if (i < size && text[i] != '\t')
+            continue;
+        if (i > begin) {
+            PM_TRY(pm_letters_read((const char *)text + begin, i - begin, t->data.lower_case, key,
+                                   &out->lexicon[out->words]));
+            out->words++;
+        }
+        begin = i + 1;
+    }
+out:
+    return err;
+}
+
+void pm_recognition_truth_free(void *truth)
+{
+    struct pm_recognition_truth *h = truth;
+
+    if (!h)
+        return;
+    pm_letters_free(&h->text);
+    for (int i = 0; i < h->words; i++)
+        pm_letters_free(&h->lexicon[i]);
+    pm_free(h->lexicon);
+    pm_free(h);
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+void pm_recognition_fields(const struct pm_task *t, bool train, struct pm_frame frame,
+                           struct pm_field_list *out)
+{
+    const int most = t->data.max_num_steps;
+
+    (void)train;
+    pm_field_add(out, pm_record_images(&t->facts, frame));
+    pm_field_add(out, (struct pm_field){ "labels", PM_I32, PM_SHAPE1(most),
+                                         .values.high = t->charset->count - 1 });
+    pm_field_add(out, (struct pm_field){ "label_lengths", PM_I32, { 0 }, .absent = -1,
+                                         .values.high = most });
+}
+
+int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const *out)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_task *t = sampler->task;
+    struct pm_recognition_truth *truth = pm_calloc(1, sizeof *truth);
+    struct pm_image8 im = { 0 };
+    struct pm_sample sample = { .picture = &im };
+    struct pm_example *e = NULL;
+    struct pm_placed placed;
+    double begun = pm_trace_now();
+    int err = PM_OK;
+
+    PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
+    PM_TRY(pm_record_damage(pm_recognition_text(t, e, r->where, &truth->text)));
+    PM_TRY(pm_record_damage(read_lexicon(t, e, r->where, truth)));
+    memset(out[PM_RECOGNITION_LABELS], 0,
+           (size_t)t->data.max_num_steps * sizeof(int32_t));
+    *(int32_t *)out[PM_RECOGNITION_LENGTHS] =
+        pm_recognition_symbols(t, &truth->text, r->where, out[PM_RECOGNITION_LABELS]);
+    PM_TRY(pm_record_damage(pm_record_open_image(
+        &t->facts, sampler->train, e,
+        t->facts.channels == 1 ? PM_GREY_OR_COLOR : t->facts.channels, r, &im)));
+    pm_trace_here("decode", begun);
+    begun = pm_trace_now();
+    PM_TRY(pm_record_place(&t->facts, sampler->train, &sample, r, &placed));
+    PM_TRY(pm_record_input(e, &placed, &im, out[PM_RECOGNITION_IMAGES]));
+    pm_trace_here("preprocess", begun);
+    if (r->host && !sampler->train) {
+        *r->host = truth;
+        truth = NULL;
+    }
+out:
+    pm_recognition_truth_free(truth);
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+    return err;
+}

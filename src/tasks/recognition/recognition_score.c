@@ -1,0 +1,282 @@
+/* recognition_score: the metrics of an evaluation. A text is right if it equals the true one:
+ * word_accuracy compares digits and Latin letters only, as lower-case letters, as the original
+ * program; exact_accuracy compares all. edit_distance is Levenshtein's distance over the length of
+ * the true text, or over 1 if it is empty. */
+#include "tasks/recognition/recognition.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+#include "tasks/record.h"
+#include "tasks/score_pack.h"
+
+enum metric { WORD, EXACT, EDIT_MEAN, EDIT_SUM, LEXICON, LOSS };
+const struct pm_metric_kind pm_recognition_metrics[] = {
+    { "word_accuracy", true, "eval/WordAccuracy", "a charset without letters beyond ASCII" },
+    { "exact_accuracy", true, NULL, NULL },
+    { "edit_distance", false, NULL, NULL },
+    { "total_edit_distance", false, "eval/TotalEditDistance", NULL },
+    { "lexicon_accuracy", true, NULL, NULL },
+    { "loss", false, "losses/loss", NULL }, /* in training's chart */
+    { 0 },
+};
+
+static bool is_ascii(const struct pm_charset *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->letters[i] >= 128)
+            return false;
+    return true;
+}
+
+void pm_recognition_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
+{
+    for (int i = is_ascii(t->charset) ? WORD : EXACT; i <= LOSS; i++) {
+        PM_GROW(out->list, out->count, out->capacity);
+        out->list[out->count++] = &pm_recognition_metrics[i];
+    }
+}
+
+/* ---- sums -------------------------------------------------------------------------------- */
+
+/* A picture for the report. */
+struct shown {
+    uint64_t record;
+    double distance; /* edit distance over the length */
+    char *truth, *text; /* owned */
+    double score;
+};
+struct pm_score {
+    const struct pm_task *task; /* borrowed */
+    uint64_t count, right, exact, lexicons, in_lexicon;
+    struct pm_score_sum distance, loss;
+    struct shown worst[PM_MAX_SAMPLES]; /* sorted: worse ones first, then by record */
+    int shown;
+};
+
+struct pm_score *pm_recognition_score_create(const struct pm_task *t)
+{
+    struct pm_score *m = pm_calloc(1, sizeof *m);
+
+    m->task = t;
+    return m;
+}
+
+static void free_shown(struct shown *s)
+{
+    pm_free(s->truth);
+    pm_free(s->text);
+}
+
+void pm_recognition_score_destroy(struct pm_score **m)
+{
+    if (*m) {
+        for (int i = 0; i < (*m)->shown; i++)
+            free_shown(&(*m)->worst[i]);
+        pm_score_sum_free(&(*m)->distance);
+        pm_score_sum_free(&(*m)->loss);
+    }
+    pm_free(*m);
+    *m = NULL;
+}
+
+static bool is_before(const struct shown *a, const struct shown *b)
+{
+    return a->distance != b->distance ? a->distance > b->distance : a->record < b->record;
+}
+
+/* Takes the picture, which is freed if enough others come before it. */
+static void add_shown(struct pm_score *m, struct shown s)
+{
+    int at = m->shown;
+
+    while (at > 0 && is_before(&s, &m->worst[at - 1]))
+        at--;
+    if (at == PM_MAX_SAMPLES) {
+        free_shown(&s);
+        return;
+    }
+    if (m->shown == PM_MAX_SAMPLES)
+        free_shown(&m->worst[--m->shown]);
+    memmove(m->worst + at + 1, m->worst + at, (size_t)(m->shown - at) * sizeof *m->worst);
+    m->worst[at] = s;
+    m->shown++;
+}
+
+static bool are_equal_stripped(const struct pm_letters *a, const struct pm_letters *b)
+{
+    struct pm_letters copy[2];
+    bool equal;
+
+    for (int i = 0; i < 2; i++) {
+        const struct pm_letters *from = i ? b : a;
+
+        copy[i].count = from->count;
+        copy[i].code = pm_malloc(((size_t)from->count + 1) * sizeof *from->code);
+        memcpy(copy[i].code, from->code, (size_t)from->count * sizeof *from->code);
+        pm_letters_strip(&copy[i]);
+    }
+    equal = pm_letters_equal(&copy[0], &copy[1]);
+    pm_letters_free(&copy[0]);
+    pm_letters_free(&copy[1]);
+    return equal;
+}
+
+static void add_example(struct pm_score *m, const float *logits,
+                        const struct pm_recognition_truth *truth, uint64_t record)
+{
+    struct pm_letters text;
+    struct pm_str written[2] = { { 0 } };
+    double score, distance;
+
+    pm_recognition_read(m->task, logits, m->task->steps, &text, &score);
+    distance = (double)pm_edit_distance(&text, &truth->text) /
+               (truth->text.count > 0 ? truth->text.count : 1);
+    m->count++;
+    if (isfinite(score)) { /* else nothing was read, also if the true text is empty */
+        m->right += are_equal_stripped(&text, &truth->text);
+        m->exact += pm_letters_equal(&text, &truth->text);
+    }
+    pm_score_sum_add(&m->distance, distance);
+    if (truth->words > 0) {
+        const int near = pm_nearest_word(&text, truth->lexicon, truth->words);
+
+        m->lexicons++;
+        m->in_lexicon += isfinite(score) && are_equal_stripped(&truth->lexicon[near],
+                                                               &truth->text);
+    }
+    pm_letters_text(&truth->text, &written[0]);
+    pm_letters_text(&text, &written[1]);
+    add_shown(m, (struct shown){ record, distance,
+                                 written[0].text ? written[0].text : pm_strdup(""),
+                                 written[1].text ? written[1].text : pm_strdup(""), score });
+    pm_letters_free(&text);
+}
+
+int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
+                             const void *const *outputs, double loss)
+{
+    const size_t size = (size_t)m->task->steps * (size_t)m->task->facts.num_classes;
+    const float *logits = outputs[0];
+
+    for (int i = 0; i < batch->valid; i++)
+        add_example(m, logits + (size_t)i * size, batch->host[i],
+                    batch->record ? batch->record[i] : m->count);
+    /* The layer divides the sum by all examples of the batch, also those that do not exist. */
+    pm_score_sum_add(&m->loss, loss * batch->examples);
+    return PM_OK;
+}
+
+/* ---- packs ------------------------------------------------------------------------------- */
+
+static struct pm_str describe_pack(const struct pm_score *m)
+{
+    struct pm_str text = { 0 };
+
+    pm_str_add(&text, "recognition, %s, lower_case %d", m->task->data.charset,
+               m->task->data.lower_case);
+    return text;
+}
+
+void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out)
+{
+    const size_t begin = pm_score_pack_begin(out, describe_pack(m));
+
+    pm_pack_int(out, m->count);
+    pm_pack_int(out, m->right);
+    pm_pack_int(out, m->exact);
+    pm_pack_int(out, m->lexicons);
+    pm_pack_int(out, m->in_lexicon);
+    pm_score_sum_pack(&m->distance, out);
+    pm_score_sum_pack(&m->loss, out);
+    pm_pack_int(out, (uint64_t)m->shown);
+    for (int i = 0; i < m->shown; i++) {
+        pm_pack_int(out, m->worst[i].record);
+        pm_pack_double(out, m->worst[i].distance);
+        pm_pack_double(out, m->worst[i].score);
+        pm_pack_text(out, m->worst[i].truth);
+        pm_pack_text(out, m->worst[i].text);
+    }
+    pm_score_pack_end(out, begin);
+}
+
+int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t size)
+{
+    enum { LEAST = 5 * sizeof(uint64_t) }; /* bytes of a picture */
+    struct pm_unpack u;
+    int err = PM_OK;
+
+    PM_TRY(pm_score_unpack_begin(&u, bytes, size, describe_pack(m)));
+    m->count += pm_unpack_int(&u);
+    m->right += pm_unpack_int(&u);
+    m->exact += pm_unpack_int(&u);
+    m->lexicons += pm_unpack_int(&u);
+    m->in_lexicon += pm_unpack_int(&u);
+    pm_score_sum_merge(&m->distance, &u);
+    pm_score_sum_merge(&m->loss, &u);
+    for (size_t n = pm_unpack_count(&u, LEAST); n > 0 && !u.damaged; n--) {
+        struct shown s = { .record = pm_unpack_int(&u) };
+
+        s.distance = pm_unpack_double(&u);
+        s.score = pm_unpack_double(&u);
+        s.truth = pm_unpack_text(&u);
+        s.text = pm_unpack_text(&u);
+        if (u.damaged || !s.truth || !s.text) {
+            free_shown(&s);
+            u.damaged = true;
+            break;
+        }
+        add_shown(m, s);
+    }
+    PM_TRY(pm_score_unpack_end(&u));
+out:
+    return err;
+}
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+void pm_recognition_score_report(const struct pm_score *m, struct cJSON *object)
+{
+    const double n = (double)m->count;
+
+    /* cJSON writes null for a number that is not finite: without examples. */
+    if (is_ascii(m->task->charset))
+        cJSON_AddNumberToObject(object, "word_accuracy", (double)m->right / n);
+    cJSON_AddNumberToObject(object, "exact_accuracy", (double)m->exact / n);
+    cJSON_AddNumberToObject(object, "edit_distance", m->distance.value / n);
+    cJSON_AddNumberToObject(object, "total_edit_distance", m->distance.value);
+    cJSON_AddNumberToObject(object, "lexicon_accuracy",
+                            (double)m->in_lexicon / (double)m->lexicons);
+    cJSON_AddNumberToObject(object, "loss", m->loss.value / n);
+}
+
+void pm_recognition_score_detail(const struct pm_score *m, struct cJSON *object)
+{
+    (void)m;
+    cJSON_AddStringToObject(object, "of", "texts");
+}
+
+int pm_recognition_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
+{
+    for (int i = 0; i < m->shown; i++)
+        records[i] = m->worst[i].record;
+    return m->shown;
+}
+
+int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *record,
+                                size_t size, const char *where, struct cJSON *object,
+                                struct pm_drawings *drawings)
+{
+    const struct shown *s = &m->worst[i];
+
+    if (i >= m->shown)
+        return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
+    cJSON_AddStringToObject(object, "truth", s->truth);
+    cJSON_AddStringToObject(object, "text", s->text);
+    cJSON_AddNumberToObject(object, "edit_distance", s->distance);
+    cJSON_AddNumberToObject(object, "probability", s->score);
+    cJSON_AddBoolToObject(object, "right", s->distance == 0);
+    return pm_record_picture(&m->task->facts, record, size, where,
+                             pm_drawings_add(drawings, "image"));
+}

@@ -1,0 +1,239 @@
+/* Text recognition by the program, on drawn words: training that is killed, or loses its device,
+ * ends with the same bits; clones of any shares and micro-batches learn what one does; the CPU and
+ * Vulkan learn the same; a net that learns reads the words of its training, which evaluation
+ * counts, prediction prints and the report shows. */
+#include "e2e/interrupted.h"
+
+/* A picture has 10 steps. A recurrent layer reads them in one direction. */
+static const char net[] =
+    "{ \"task\": \"recognition\", \"model\": { \"layers\": [\n"
+    "    { \"name\": \"c1\", \"layer\": \"conv2d\", \"filters\": 16 },\n"
+    "    { \"name\": \"b1\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
+    "      \"decay\": 0.9 },\n"
+    "    { \"name\": \"p1\", \"layer\": \"max_pool\", \"kernel\": 2, \"stride\": 2 },\n"
+    "    { \"name\": \"c2\", \"layer\": \"conv2d\", \"filters\": 32 },\n"
+    "    { \"name\": \"b2\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
+    "      \"decay\": 0.9 },\n"
+    "    { \"name\": \"p2\", \"layer\": \"max_pool\", \"kernel\": 2, \"stride\": 2 },\n"
+    "    { \"name\": \"c3\", \"layer\": \"conv2d\", \"filters\": 48, \"kernel\": [4, 3],\n"
+    "      \"padding\": \"valid\" },\n"
+    "    { \"name\": \"b3\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
+    "      \"decay\": 0.9 },\n"
+    "    { \"name\": \"r1\", \"layer\": \"lstm\", \"units\": 32 },\n"
+    "    { \"name\": \"both\", \"layer\": \"concat\", \"inputs\": [\"r1\", \"b3\"] },\n"
+    "    { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"validation\", \"threads\": 1,\n"
+    "            \"charset\": \"%s/letters.txt\", \"max_num_steps\": 4 },\n"
+    "  \"input\": { \"preprocessing\": \"ssd\", \"size\": [16, 48] },\n"
+    "  \"optim\": { \"name\": \"adam\", \"clip_norm\": 10, \"moving_average_decay\": 0.9 },\n"
+    "  \"schedule\": { \"base_lr\": 0.003 }, \"devices\": [\"cpu\"],\n"
+    "  \"run\": { \"steps\": 16, \"batch_size\": 6, \"save_every_steps\": 4,\n"
+    "           \"log_every_steps\": 1 },\n"
+    "  \"eval\": { \"every_steps\": 8, \"batch_size\": 4 } }\n";
+
+/* Without batch norm, whose statistics depend on the parts. */
+static void in_parts(void **state)
+{
+    (void)state;
+    assert_same_in_parts("", "'model.layers.1={\"name\":\"b1\",\"layer\":\"relu\"}' "
+                         "'model.layers.4={\"name\":\"b2\",\"layer\":\"relu\"}' "
+                         "'model.layers.7={\"name\":\"b3\",\"layer\":\"relu\"}'");
+}
+
+static int make_data(void **state)
+{
+    (void)state;
+    if (make_world(false) < 0)
+        return -1;
+    check(run(NULL, "dataset make words %s letters=abcd most=3 height=16 train=20 validation=7 "
+              "test=3", in("data")), 0);
+    put_text(in("letters.txt"), "a\nb\nc\nd\n");
+    put_net(net);
+    return 0;
+}
+
+/* The words of the training split: FOLDER/words/NAME.png and its text. Reads the records as
+ * `dataset inspect` writes them. */
+static void inspect(const char *split, char text[][8], int count)
+{
+    static const char part[] = "image/transcript";
+    struct result r = run(NULL, "dataset inspect %s/words_%s_00000-of-00001.tfrecord --records %d "
+                          "--pictures %s", in("data"), split, count, in("words"));
+    const char *at = r.out;
+
+    for (int i = 0; i < count; i++) {
+        at = strstr(at, part);
+        assert_non_null(at);
+        assert_int_equal(sscanf(at, "image/transcript bytes 1 \"%7[a-d]\"", text[i]), 1);
+        at += strlen(part);
+    }
+    check(r, 0);
+}
+
+/* Reads the words of the training split after 900 steps; a trial read all of them after 600. */
+static void learns(void **state)
+{
+    cJSON *report;
+
+    (void)state;
+    train("learns", "run.steps=900 run.batch_size=10 eval.every_steps=0 schedule.base_lr=0.02 "
+          "schedule.policy=cosine run.log_every_steps=100");
+    report = eval_report("learns", "data.eval_split=train");
+    const cJSON *metrics = cJSON_GetObjectItem(report, "metrics");
+
+    assert_true(number_of(metrics, "exact_accuracy") >= 0.9);
+    assert_true(number_of(metrics, "word_accuracy") >= number_of(metrics, "exact_accuracy"));
+    assert_true(number_of(metrics, "edit_distance") <= 0.1);
+    assert_true(fabs(number_of(metrics, "total_edit_distance") -
+                     20 * number_of(metrics, "edit_distance")) < 1e-9);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(metrics, "lexicon_accuracy")));
+    assert_true(logged("learns", 900, "loss") < 1);
+    assert_true(logged("learns", 900, "impossible_texts") == 0);
+    cJSON_Delete(report);
+}
+
+/* Prediction of picture files reads the words of the records, and draws them. */
+static void predicted(void **state)
+{
+    char truth[20][8];
+    struct result r;
+    cJSON *report, *image;
+    int right = 0, count = 0;
+
+    (void)state;
+    inspect("train", truth, 20);
+    r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("learns"),
+            in("words"), in("drawn"));
+    report = json_of(&r);
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
+    {
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(image, "text"));
+        const double score = number_of(image, "score");
+
+        assert_non_null(text);
+        assert_true(score > 0 && score <= 1);
+        right += strcmp(text, truth[count++]) == 0;
+    }
+    assert_int_equal(count, 20);
+    assert_true(right >= 18);
+    assert_true(pm_file_exists(in("drawn/words_train_00000-of-00001.tfrecord_00000.png")));
+    cJSON_Delete(report);
+    check(r, 0);
+    r = run(NULL, "predict %s run.folder=%s %s", in("net.json"), in("learns"),
+            in("words/words_train_00000-of-00001.tfrecord_00000.png"));
+    assert_contains(r.out, truth[0]);
+    check(r, 0);
+}
+
+/* The worst words of the evaluation are in its report. */
+static void reported(void **state)
+{
+    char *text;
+    cJSON *evaluation, *samples, *sample;
+    double before = INFINITY;
+
+    (void)state;
+    train("short", "");
+    text = get_text(in("short/evaluation.json"));
+    evaluation = cJSON_Parse(text);
+    samples = cJSON_GetObjectItem(evaluation, "samples");
+    assert_int_equal(cJSON_GetArraySize(samples), 7);
+    cJSON_ArrayForEach(sample, samples)
+    {
+        const double distance = number_of(sample, "edit_distance");
+
+        assert_true(distance <= before);
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(sample, "right")) == (distance == 0));
+        before = distance;
+    }
+    const char *truth = cJSON_GetStringValue(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(samples, 0), "truth"));
+    char *page = get_text(in("short/report.html"));
+    char part[64];
+
+    snprintf(part, sizeof part, "<dt>is</dt><dd>%s</dd>", truth);
+    assert_contains(page, part);
+    pm_free(page);
+    pm_free(text);
+    cJSON_Delete(evaluation);
+}
+
+/* A trained net goes on with Vulkan as with the CPU. The bound is that of assert_same_in_parts. */
+static void gpu(void **state)
+{
+    static const char *const devices[] = { "cpu", "vulkan:0" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(devices); i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "'devices=[\"%s\"]' init.checkpoint=%s init.load_all=true "
+                 "run.steps=3 eval.every_steps=0 schedule.base_lr=0.001", devices[i],
+                 in("learns"));
+        train(i == 0 ? "host" : "gpu", text);
+    }
+    same_losses("host", "gpu", 1, 3, 1e-5);
+}
+
+/* The exported model is compared with the net before the file is kept; its notes say how to read
+ * the logits. */
+static void exported(void **state)
+{
+    char *bytes;
+    size_t size;
+
+    (void)state;
+    check(run(NULL, "export %s run.folder=%s %s", in("net.json"), in("learns"), in("words.onnx")),
+          0);
+    assert_int_equal(pm_file_read(in("words.onnx"), &bytes, &size), PM_OK);
+    assert_non_null(memmem(bytes, size, "\"letters\": \"abcd\"", 17));
+    pm_free(bytes);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+#define REFUSED(code, text, options)                                                               \
+    check(run(NULL, "train %s run.folder=%s " options, in("net.json"), in("bad")), code, text)
+    REFUSED(2, "data.charset: \"greek\" is neither lowercase", "data.charset=greek");
+    REFUSED(2, "data.unk_label: 4 is outside -1..3: the charset has 4 letters", "data.unk_label=4");
+    REFUSED(2, "model.num_classes: 4, but data.charset has 4 letters", "model.num_classes=4");
+    REFUSED(2, "input.eval_size: 16 x 64, but recognition needs the size of the training, 16 x 48",
+            "input.eval_size=[16,64]");
+    REFUSED(2, "logits, gives 1x1x10x5, but reading needs [pictures, steps, 37]",
+            "data.charset=lowercase");
+#undef REFUSED
+    /* Records without a text. */
+    check(run(NULL, "dataset make shapes %s size=16 train=8 validation=2 test=2", in("shapes")), 0);
+    check(run(NULL, "train %s run.folder=%s data.folder=%s", in("net.json"), in("bad"),
+              in("shapes")), 3, "the record has no image/transcript");
+}
+
+/* Letters beyond the charset and long texts are reported once each; training goes on. */
+static void odd_words(void **state)
+{
+    struct result r;
+
+    (void)state;
+    put_text(in("list.txt"), "xyx\nab\nabcabc\n");
+    check(run(NULL, "dataset make words %s words=%s height=16 train=20 validation=7 test=0",
+              in("odd"), in("list.txt")), 0);
+    r = run(NULL, "train %s run.folder=%s data.folder=%s run.steps=8", in("net.json"),
+            in("odd_run"), in("odd"));
+    assert_int_equal(count_text(r.err, "the charset lacks the letter \"x\""), 1);
+    assert_int_equal(count_text(r.err, "the charset lacks the letter \"y\""), 1);
+    assert_int_equal(count_text(r.err, "more than data.max_num_steps, 4"), 1);
+    check(r, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
+        cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
+        cmocka_unit_test(reported), cmocka_unit_test(gpu), cmocka_unit_test(exported),
+        cmocka_unit_test(refused), cmocka_unit_test(odd_words),
+    };
+
+    return cmocka_run_group_tests(tests, make_data, drop_world);
+}
