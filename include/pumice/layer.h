@@ -25,6 +25,9 @@ enum pm_init_kind {
     PM_INIT_VARIANCE_SCALING, /* truncated normal, stddev sqrt(1.3 * a / fan_in), a = 2 */
     PM_INIT_VARIANCE_FAN_OUT, /* the same over fan_out */
     PM_INIT_VARIANCE_UNIFORM, /* uniform +-sqrt(3 a / fan_in) */
+    /* a times a random matrix of orthonormal columns or, if it is wider than high, rows. The matrix
+     * is [all axes but the last][the last]. TensorFlow's orthogonal_initializer; a = 1 */
+    PM_INIT_ORTHOGONAL,
     PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read */
 };
 struct pm_init {
@@ -36,7 +39,7 @@ struct pm_init {
     const void *from;
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
- * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)". */
+ * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)", "orthogonal(1)". */
 int pm_init_parse(const char *text, struct pm_init *out, const char *where);
 
 struct pm_variable {

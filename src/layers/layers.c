@@ -126,6 +126,7 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
         { "variance_scaling", PM_INIT_VARIANCE_SCALING, 2 },
         { "variance_scaling_fan_out", PM_INIT_VARIANCE_FAN_OUT, 2 },
         { "variance_scaling_uniform", PM_INIT_VARIANCE_UNIFORM, 1 },
+        { "orthogonal", PM_INIT_ORTHOGONAL, 1 },
     };
     size_t length = strcspn(text, "(");
 
@@ -151,6 +152,7 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
     return pm_fail(PM_ECONFIG,
                    "%s: '%s' is not an initializer (constant(a), truncated(stddev), "
                    "normal(stddev), xavier, variance_scaling(factor), "
-                   "variance_scaling_fan_out(factor), variance_scaling_uniform(factor))",
+                   "variance_scaling_fan_out(factor), variance_scaling_uniform(factor), "
+                   "orthogonal(factor))",
                    where, text);
 }

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "net/orthonormal.h"
+
 enum { ALIGNMENT = 256 };
 
 static size_t round_up(size_t n)
@@ -111,6 +113,26 @@ void pm_variables_destroy(struct pm_variables **v)
 
 /* ---- initial values ----------------------------------------------------------------------- */
 
+/* Fills the matrix of PM_INIT_ORTHOGONAL. */
+static void draw_orthogonal(const struct pm_variable *v, struct pm_rng *r, float *out)
+{
+    const size_t count = pm_shape_count(v->shape);
+    const size_t columns = v->shape.rank ? (size_t)v->shape.dim[v->shape.rank - 1] : 1;
+    const size_t rows = count / columns;
+    const bool wide = columns > rows;
+    const size_t vectors = wide ? rows : columns, length = wide ? columns : rows;
+    double *all = pm_malloc(count * sizeof *all);
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = pm_rng_normal(r);
+    pm_orthonormalise(all, vectors, length);
+    for (size_t i = 0; i < vectors; i++)
+        for (size_t k = 0; k < length; k++)
+            out[wide ? i * columns + k : k * columns + i] =
+                (float)(v->init.a * all[i * length + k]);
+    pm_free(all);
+}
+
 int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
 {
     struct pm_rng r = pm_rng_make(seed, pm_hash(v->name), 0, 0);
@@ -119,6 +141,10 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
 
     if (v->init.kind == PM_INIT_GIVEN)
         return v->init.read(v->init.from, 0, count, out);
+    if (v->init.kind == PM_INIT_ORTHOGONAL) {
+        draw_orthogonal(v, &r, out);
+        return PM_OK;
+    }
     for (size_t i = 0; i < count; i++)
         switch (v->init.kind) {
         case PM_INIT_CONSTANT:
@@ -142,6 +168,7 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
         case PM_INIT_VARIANCE_UNIFORM:
             out[i] = (float)(sqrt(3 * a / in) * (2 * pm_rng_uniform(&r) - 1));
             break;
+        case PM_INIT_ORTHOGONAL:
         case PM_INIT_GIVEN:
             break;
         }

@@ -21,6 +21,8 @@ static void test_init_text(void **state)
         { "variance_scaling_fan_out(2)", PM_INIT_VARIANCE_FAN_OUT, 2 },
         { "variance_scaling_uniform(0.5)", PM_INIT_VARIANCE_UNIFORM, 0.5f },
         { "variance_scaling_uniform", PM_INIT_VARIANCE_UNIFORM, 1 },
+        { "orthogonal", PM_INIT_ORTHOGONAL, 1 },
+        { "orthogonal(0.5)", PM_INIT_ORTHOGONAL, 0.5f },
     };
     static const char *const bad[] = { "", "xavie", "normal", "normal()", "normal(1", "normal(1)x",
                                        "normal(-1)", "normal(nan)", "truncated(1e9)", "(1)" };
