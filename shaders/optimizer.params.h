@@ -11,7 +11,7 @@ struct optimizer_rmsprop_params {
     int count;
     float decay, momentum, epsilon;
 };
-struct optimizer_adam_params {
+struct optimizer_adam_params { /* also nadam */
     int count;
     float beta1, beta2, epsilon;
 };

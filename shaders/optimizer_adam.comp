@@ -4,6 +4,12 @@
 #include "lib/step.glsl"
 #include "optimizer.params.h"
 
+/* NADAM: the step looks ahead along the mean (src/optim/optimizer_nadam.c). */
+#ifdef NADAM
+#define DIRECTION(mean, x) (p.beta1 * (mean) + (1.0 - p.beta1) * (x))
+#else
+#define DIRECTION(mean, x) (mean)
+#endif
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
 layout(push_constant, scalar) uniform Push {
     InF32 g;
@@ -33,6 +39,6 @@ void main()
 
         m.v[i] = mean;
         v.v[i] = square;
-        w.v[i] -= alpha * mean / (sqrt(square) + p.epsilon);
+        w.v[i] -= alpha * DIRECTION(mean, x) / (sqrt(square) + p.epsilon);
     }
 }

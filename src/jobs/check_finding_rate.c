@@ -13,9 +13,9 @@
  *
  * - Plain gradient steps: 0.2. Momentum m adds up about 1 / (1 - m) gradients, so the rate is
  *   divided by that sum: 0.02 for 0.9. Slim's and DeepLab's recipes have 0.007 to 0.1.
- * - rmsprop, adam, adamw divide the gradient by its root mean square, so a step is about as large
- *   as the rate: 0.001 (Kingma and Ba 2015). With an epsilon of 0.001 or more, which is above the
- *   usual root mean square of gradients, the division does nothing: their steps are then plain
+ * - rmsprop, adam, nadam, adamw divide the gradient by its root mean square, so a step is about as
+ *   large as the rate: 0.001 (Kingma and Ba 2015). With an epsilon of 0.001 or more, which is above
+ *   the usual root mean square of gradients, the division does nothing: their steps are then plain
  *   gradient steps. TensorFlow's recipes for RMSProp use epsilon 1.
  * - lamb's step is the rate times the weights' norm: 0.01 (You et al. 2020).
  * - adagrad and ftrl divide by the root of a sum that grows: 0.05. adadelta's own unit is 1 (Zeiler
@@ -37,9 +37,9 @@ static const struct {
 } rows[] = {
     { "sgd", PLAIN, true, false },     { "momentum", PLAIN, true, false },
     { "rmsprop", 0.001, false, true }, { "adam", 0.001, false, true },
-    { "adamw", 0.001, false, true },   { "lamb", 0.01, false, false },
-    { "adagrad", 0.05, false, false }, { "ftrl", 0.05, false, false },
-    { "adadelta", 1, false, false },
+    { "adamw", 0.001, false, true },   { "nadam", 0.001, false, true },
+    { "lamb", 0.01, false, false },    { "adagrad", 0.05, false, false },
+    { "ftrl", 0.05, false, false },    { "adadelta", 1, false, false },
 };
 
 /* Returns a number among the optimizer's options, or `without`. */

@@ -197,6 +197,7 @@ static void optimizers(void **state)
         { "sgd", "0.1" },     { "momentum", "0.05" }, { "momentum", "0.0001" },
         { "rmsprop", "0.045" }, { "rmsprop optim.epsilon=1e-8 optim.momentum=0", "0.0001" },
         { "adam", "0.05" },   { "adam optim.epsilon=1e-8", "1e-5" }, { "adamw", "0.001" },
+        { "nadam", "0.001" },
         { "lamb", "0.005" },  { "adagrad", "0.01" }, { "adadelta", "0.01" }, { "ftrl", "0.1" },
     };
     char text[256];

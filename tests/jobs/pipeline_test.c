@@ -416,6 +416,15 @@ static void augmentation(void **state)
         "\"max_padded_size_ratio\":[2,3]}]},{\"name\":\"resize\",\"method\":\"nearest\"}]");
 }
 
+static void optimizers(void **state)
+{
+    (void)state;
+    converted("train_config { optimizer { use_moving_average: false nadam_optimizer {\n"
+              "  learning_rate { constant_learning_rate { learning_rate: 0.25 } } } } }");
+    has("optim", "{\"moving_average_decay\":0,\"name\":\"nadam\"}");
+    has("schedule", "{\"policy\":\"fixed\",\"base_lr\":0.25}");
+}
+
 static void rates(void **state)
 {
     (void)state;
@@ -556,6 +565,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(padding, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stages_weight_decay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(augmentation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(optimizers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(notes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes, set_up, tear_down),

@@ -1,7 +1,7 @@
 /* Optimizers against vectors of two steps, computed independently in double precision, on the
  * CPU and on every Vulkan device. Clipping, weight decay, freezing and the finite flag are
- * compared with values worked out by hand. adamw, lamb and a centered rmsprop are also compared
- * with references in double precision over layers of several thousand weights. */
+ * compared with values worked out by hand. nadam, adamw, lamb and a centered rmsprop are also
+ * compared with references in double precision over layers of several thousand weights. */
 #include "optim/optimizer.h"
 
 #include <pumice/rng.h>
@@ -133,6 +133,10 @@ static const struct vector {
     { "ftrl", "power=-0.75", .499324948, .547895388, 1e-6 },
     { "adam", "epsilon=1", .998443472, .997981011, 3e-6 },
     { "adam", "epsilon=1e-8", .900000063, .873366374, 3e-6 },
+    /* TensorFlow's ResourceApplyAdam with use_nesterov, in double precision. Its first step is 1.9
+     * times adam's, and so is the tolerance. */
+    { "nadam", "epsilon=1", .997042597, .997204458, 6e-6 },
+    { "nadam", "epsilon=1e-8", .81000012, .819321911, 6e-6 },
 };
 
 static void test_vectors(void **state)
@@ -293,6 +297,19 @@ static void adamw_reference(struct reference *r, const float *g, int t)
         r->w[i] = keep * r->w[i] - alpha * r->m[i] / (sqrt(r->v[i]) + tiny);
 }
 
+static void nadam_reference(struct reference *r, const float *g, int t)
+{
+    double alpha = rate * sqrt(1 - pow(beta2, t)) / (1 - pow(beta1, t));
+
+    for (size_t i = 0; i < r->count; i++) {
+        double x = g[i] + (r->regularized && !r->frozen ? lambda * r->w[i] : 0);
+
+        r->m[i] = beta1 * r->m[i] + (1 - beta1) * x;
+        r->v[i] = beta2 * r->v[i] + (1 - beta2) * x * x;
+        r->w[i] -= alpha * (beta1 * r->m[i] + (1 - beta1) * x) / (sqrt(r->v[i]) + tiny);
+    }
+}
+
 static void lamb_reference(struct reference *r, const float *g, int t)
 {
     double decay = r->regularized && !r->frozen ? lambda : 0, ww = 0, uu = 0, trust = 1;
@@ -426,6 +443,7 @@ static void test_references(void **state)
         if (!devices[d].usable)
             continue;
         check_reference(&devices[d], "adamw", "epsilon=1e-6", adamw_reference);
+        check_reference(&devices[d], "nadam", "epsilon=1e-6", nadam_reference);
         check_reference(&devices[d], "lamb", "", lamb_reference);
         check_reference(&devices[d], "rmsprop",
                         "decay=0.9 momentum=0.5 epsilon=1e-6 centered=true", centered_reference);

@@ -46,6 +46,7 @@ PM_PIPELINE_CALL(optimizer_name)
 {
     const char *const name = strcmp(row->field, "rms_prop_optimizer") == 0 ? "rmsprop"
                              : strcmp(row->field, "adam_optimizer") == 0   ? "adam"
+                             : strcmp(row->field, "nadam_optimizer") == 0  ? "nadam"
                                                                            : "momentum";
     int err = PM_OK;
 
