@@ -25,9 +25,8 @@ static struct pm_node *conv(struct pm_net *net, const struct pm_nets_options *o,
 
     x = pm_net_add(net, scope, x, "conv2d filters=%d kernel=%s padding=%s weights_init=%s",
                    width(o, filters), kernel, padding, pm_nets_init(net, o, "variance_scaling(2)"));
-    return pm_net_add(net, pm_arena_printf(net->arena, "%s/BatchNorm", scope), x,
-                      "batch_norm decay=%.17g epsilon=%.9g activation=relu",
-                      o->batch_norm_decay, (double)o->batch_norm_epsilon);
+    return pm_nets_batch_norm(net, o, pm_arena_printf(net->arena, "%s/BatchNorm", scope), x, NULL,
+                              "activation=relu");
 }
 
 static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node *x,
