@@ -23,7 +23,7 @@ void main()
     low = -group_max(-low);
     high = group_max(high);
     if (lane == 0) {
-        range.v[0] = low;
-        range.v[1] = high;
+        range.v[0] = p.below > 0.0 ? min(low, -(high * p.below)) : low;
+        range.v[1] = p.below > 0.0 ? max(high, -(low * p.above)) : high;
     }
 }

@@ -27,6 +27,8 @@
 /* x is split into `chunks` of equal length (the last may be shorter), by its count alone. */
 struct quant_range_params {
     int count, chunks;
+    float below; /* above 0: the range is symmetric, its least number is at most -below max */
+    float above; /* 1 / below: its greatest number is at least -above min */
 };
 struct quant_track_params {
     float rate;    /* 1 - decay */
@@ -48,9 +50,11 @@ struct quant_fold_bwd_params {
 };
 struct quant_center_params {
     int k;
+    int freeze; /* above 0: steps after this one use the moving averages; the first step is 1 */
 };
 struct quant_sums_params {
     int k;
     int accumulate;  /* 1: add to dgamma instead of writing it */
     float inv_count; /* 1 / rows */
+    int freeze;      /* as in quant_center_params */
 };

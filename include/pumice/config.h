@@ -103,6 +103,8 @@ struct pm_config_model {
     const char *onnx_logits;    /* name of the logits in the ONNX model; NULL = its output */
     bool onnx_new_head;         /* a fresh last layer, for other classes */
     int quantize_delay;         /* first step with fake quantisation, from 1; -1: none */
+    int quantize_freeze_steps;  /* batch norm is frozen after this step; 0: never */
+    bool quantize_symmetric;    /* ranges reach as far below 0 as above it */
 };
 
 enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };

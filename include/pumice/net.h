@@ -106,6 +106,11 @@ const char *pm_net_scope(const struct pm_net *net, const char *name);
 /* ---- quantisation-aware training ---------------------------------------------------------- */
 
 struct pm_heads;
+struct pm_quantization {
+    int delay;        /* first training step (from 1) that rounds; 0: the first */
+    int freeze_steps; /* folded batch norms are frozen in steps after this one; 0: never */
+    bool symmetric;   /* ranges reach as far below 0 as above it */
+};
 /* Rewrites the nodes from index `first` on, which are the net of these heads, for
  * quantisation-aware training: the 8-bit arithmetic of the deployed net is simulated, as
  * TensorFlow's contrib.quantize does. heads are then the rewritten net's heads. This works for any
@@ -117,9 +122,11 @@ struct pm_heads;
  *     layer of its own. Without an activation and before a sum it is CONV/conv_quant. It is also
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
- * Everything else computes with floats as before. delay: as in the layers' option. Returns
- * PM_ECONFIG if the net cannot be quantised, for example because a batch norm counts valid rows. */
-int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads);
+ * Nodes that share a convolution's weights, like a detector's heads of several levels, have a fold
+ * and ranges each. Everything else computes with floats as before. Returns PM_ECONFIG if the net
+ * cannot be quantised, for example because a batch norm counts valid rows. */
+int pm_net_quantize(struct pm_net *net, int first, const struct pm_quantization *how,
+                    struct pm_heads *heads);
 
 /* ---- named nets ------------------------------------------------------------------------ */
 

@@ -46,6 +46,15 @@ static int check_model(const struct pm_config *c)
 /* Quantised training has one clone and whole batches, as in the originals. */
 static int check_quantized(const struct pm_config *c)
 {
+    const char *unused = c->model.quantize_freeze_steps > 0 ? "model.quantize_freeze_steps"
+                         : c->model.quantize_symmetric      ? "model.quantize_symmetric"
+                                                            : NULL;
+
+    if (c->model.quantize_delay < 0 && unused)
+        return pm_fail(PM_ECONFIG,
+                       "%s %s: it is set, but the net is not quantised in training: set "
+                       "model.quantize_delay to 0 or more, or remove the key",
+                       pm_config_place(c, unused), unused);
     if (c->model.quantize_delay < 0)
         return PM_OK;
     if (c->devices_count > 1)

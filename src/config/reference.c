@@ -88,6 +88,8 @@ const struct pm_reference pm_references[] = {
     KEY("model.edge_classes", NULL, "edge_class_num", NULL),
     KEY("model.hyperparams", NULL, NULL, "conv_hyperparams, fc_hyperparams"),
     KEY("model.quantize_delay", NULL, "quantize_delay_step", "graph_rewriter.quantization"),
+    KEY("model.quantize_freeze_steps", NULL, NULL, NULL),
+    KEY("model.quantize_symmetric", NULL, NULL, "quantization.symmetric"),
 
     /* ---- data ---- */
     KEY("data.folder", NULL, "dataset_dir, dataset",

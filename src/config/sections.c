@@ -21,6 +21,12 @@ static const struct pm_opt model[] = {
     PM_INT(pm_config_model, quantize_delay, -1, -1, 1 << 30,
            "quantisation-aware training: first step (from 1) that rounds weights and activations "
            "to 8 bits; ranges are tracked from step 1; 0 = from the start, -1 = off"),
+    PM_INT(pm_config_model, quantize_freeze_steps, 0, 0, 1 << 30,
+           "quantisation-aware training: steps that normalise with the statistics of the batch; "
+           "afterwards folded batch norms are frozen: they use their moving averages, which stay; "
+           "0 = all steps"),
+    PM_BOOL(pm_config_model, quantize_symmetric, false,
+            "quantisation-aware training: every range reaches as far below 0 as above it"),
     { 0 },
 };
 

@@ -53,13 +53,24 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
                 pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
+/* Quantises the nodes from index `first` on if the config says so. */
+static int quantize(const struct pm_experiment *e, struct pm_net *net, int first,
+                    struct pm_heads *heads)
+{
+    const struct pm_config_model *m = &e->config->model;
+    const struct pm_quantization how = { m->quantize_delay, m->quantize_freeze_steps,
+                                         m->quantize_symmetric };
+
+    return how.delay >= 0 && !e->plain ? pm_net_quantize(net, first, &how, heads) : PM_OK;
+}
+
 /* Implements pm_net_maker.heads. */
 static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images,
                        struct pm_heads *heads)
 {
     struct pm_experiment *e = ctx;
     const struct pm_import_options onnx = pm_experiment_import_options(e);
-    const int first = net->count, delay = e->config->model.quantize_delay;
+    const int first = net->count;
     int err = PM_OK;
 
     if (e->net_row)
@@ -74,8 +85,8 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images,
     if (!e->net_row && !e->onnx && e->task_row->find_heads)
         e->task_row->find_heads(net, heads);
     err = e->task_row->check_heads(e->task, heads, images->out_shape.dim[0]);
-    if (err == PM_OK && delay >= 0 && !e->plain)
-        err = pm_net_quantize(net, first, delay, heads);
+    if (err == PM_OK)
+        err = quantize(e, net, first, heads);
     if (err < 0)
         PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
 out:
@@ -87,7 +98,7 @@ static int build_second(void *ctx, struct pm_net *net, const struct pm_regions *
                         struct pm_heads *heads)
 {
     struct pm_experiment *e = ctx;
-    const int first = net->count, delay = e->config->model.quantize_delay;
+    const int first = net->count;
     int err = PM_OK;
 
     PM_TRY(net->error);
@@ -99,8 +110,7 @@ static int build_second(void *ctx, struct pm_net *net, const struct pm_regions *
         pm_fail(net->error, "%s: model.name: \"%s\", second stage: %s",
                 pm_config_source(e->config, "model.name"), e->net_row->name, pm_error_text());
     PM_TRY(net->error);
-    if (delay >= 0 && !e->plain)
-        PM_TRY(pm_net_quantize(net, first, delay, heads));
+    PM_TRY(quantize(e, net, first, heads));
 out:
     return err;
 }

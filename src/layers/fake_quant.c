@@ -17,6 +17,7 @@ struct fake_quant_cfg {
     double decay;
     float min, max;
     int delay;
+    bool symmetric;
 };
 
 extern const struct pm_layer pm_layer_fake_quant;
@@ -27,6 +28,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(fake_quant_cfg, max, 6, 0, 1e6, "initial upper end of the range"),
     PM_INT(fake_quant_cfg, delay, 0, 0, 1 << 30,
            "first training step (from 1) that quantises; 0: the first"),
+    PM_BOOL(fake_quant_cfg, symmetric, false, "the range reaches as far below 0 as above"),
     { 0 },
 };
 
@@ -71,7 +73,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     if (n->train) {
         const struct quant_track_params p = { (float)(1 - cfg->decay), (float)-log(cfg->decay) };
-        const struct pm_tensor range = pm_quant_range(c, n->x);
+        const struct pm_tensor range = pm_quant_range(c, n->x, cfg->symmetric, false);
 
         low = pm_save(c, n, STATE, PM_SHAPE1(STATE_SIZE), PM_F32);
         high = PM_NO_TENSOR;

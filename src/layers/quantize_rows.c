@@ -63,6 +63,12 @@ static void range_cpu(const struct pm_args *a)
         range[0] = part[2 * i] < range[0] ? part[2 * i] : range[0];
         range[1] = part[2 * i + 1] > range[1] ? part[2 * i + 1] : range[1];
     }
+    if (p->below > 0) {
+        const float low = -(range[1] * p->below), high = -(range[0] * p->above);
+
+        range[0] = low < range[0] ? low : range[0];
+        range[1] = high > range[1] ? high : range[1];
+    }
 }
 
 static bool range_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -232,14 +238,27 @@ static void fold_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
+/* Whether the moving averages replace the batch's statistics in this step; without a step: no. */
+static bool is_frozen(const void *step, int freeze)
+{
+    return step && (int)((const struct pm_step *)step)->step + 1 > freeze;
+}
+
 static void center_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
+    const struct quant_center_params *p = a->params;
     const float *mean = a->buf[0], *gamma = a->buf[1], *moving_rstd = a->buf[2], *rstd = a->buf[3];
-    float *center = a->buf[4], *scale = a->buf[5];
+    const float *moving_mean = a->buf[4], *variance = a->buf[5];
+    const bool frozen = is_frozen(a->buf[6], p->freeze);
+    float *center = a->buf[7], *scale = a->buf[8], *kept = a->buf[9];
 
     for (size_t k = begin; k < end; k++) {
-        center[k] = mean[k] * (gamma ? gamma[k] : 1) * moving_rstd[k];
-        scale[k] = rstd ? rstd[k] / moving_rstd[k] : 1;
+        const float m = frozen ? moving_mean[k] : mean[k];
+
+        center[k] = m * (gamma ? gamma[k] : 1) * moving_rstd[k];
+        scale[k] = rstd && !frozen ? rstd[k] / moving_rstd[k] : 1;
+        if (kept)
+            kept[k] = frozen ? -1 : variance[k];
     }
 }
 
@@ -247,17 +266,18 @@ static void sums_cpu(const struct pm_args *args, size_t begin, size_t end)
 {
     const struct quant_sums_params *p = args->params;
     const float *sums = args->buf[0], *mean = args->buf[1], *rstd = args->buf[2];
-    const float *gamma = args->buf[3];
-    float *p0 = args->buf[4], *q = args->buf[5], *dgamma = args->buf[6];
+    const float *gamma = args->buf[3], *moving_mean = args->buf[4], *moving_rstd = args->buf[5];
+    const bool frozen = is_frozen(args->buf[6], p->freeze);
+    float *p0 = args->buf[7], *q = args->buf[8], *dgamma = args->buf[9];
 
     for (size_t k = begin; k < end; k++) {
         const float a = sums[k], b = sums[(size_t)p->k + k], r = rstd[k],
                     factor = gamma ? gamma[k] : 1;
-        const float gradient = -(a * mean[k] * r);
+        const float gradient = -(frozen ? a * moving_mean[k] * moving_rstd[k] : a * mean[k] * r);
 
         if (p0) {
-            p0[k] = -(a * factor * r * p->inv_count);
-            q[k] = -(b * r * r * p->inv_count);
+            p0[k] = frozen ? 0 : -(a * factor * r * p->inv_count);
+            q[k] = frozen ? 0 : -(b * r * r * p->inv_count);
         }
         if (dgamma)
             dgamma[k] = p->accumulate ? dgamma[k] + gradient : gradient;
@@ -323,13 +343,15 @@ const struct pm_kernel pm_row_quant_fold_bwd = {
 };
 const struct pm_kernel pm_row_quant_center = {
     .name = "quant_center",
-    .bufs = "r:mean r?:gamma r:moving_rstd r?:rstd w:center w:scale",
+    .bufs = "r:mean r?:gamma r:moving_rstd r?:rstd r?:moving_mean r?:variance r?:step w:center "
+            "w:scale w?:kept",
     .params_size = sizeof(struct quant_center_params),
     .cpu = center_cpu,
 };
 const struct pm_kernel pm_row_quant_sums = {
     .name = "quant_sums",
-    .bufs = "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma",
+    .bufs = "r:sums r:mean r:rstd r?:gamma r?:moving_mean r?:moving_rstd r?:step w?:p w?:q "
+            "u?:dgamma",
     .params_size = sizeof(struct quant_sums_params),
     .cpu = sums_cpu,
     .accumulate = offsetof(struct quant_sums_params, accumulate) + 1,
@@ -337,10 +359,16 @@ const struct pm_kernel pm_row_quant_sums = {
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x)
+struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x, bool symmetric, bool narrow)
 {
     const size_t count = pm_count(x), chunks = pm_ceil_div(count, 8192);
-    const struct quant_range_params p = { (int)count, chunks > 1024 ? 1024 : (int)chunks };
+    /* A range of 256 steps has 128 below 0 and 127 above it. */
+    const struct quant_range_params p = {
+        .count = (int)count,
+        .chunks = chunks > 1024 ? 1024 : (int)chunks,
+        .below = !symmetric ? 0 : narrow ? 1 : 128.0f / 127,
+        .above = !symmetric ? 0 : narrow ? 1 : 127.0f / 128,
+    };
     const struct pm_tensor range = pm_temp(c, PM_SHAPE1(2), PM_F32);
 
     pm_call(c, &pm_row_quant_range, count, &p, PM_BUFS(x, PM_NO_TENSOR, range));

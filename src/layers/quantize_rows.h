@@ -12,7 +12,8 @@
 
 #include "quantize.params.h"
 
-/* range [2]: min(x, 0) and max(x, 0) over all of x. "r:x t:part w:range" */
+/* range [2]: min(x, 0) and max(x, 0) over all of x, if symmetric widened at one end, so that 0 is
+ * its middle step. "r:x t:part w:range" */
 extern const struct pm_kernel pm_row_quant_range;
 /* Advances the range's averages by a step. Each is divided by 1 - decay^steps, so that the initial
  * 0 has no weight.
@@ -32,15 +33,21 @@ extern const struct pm_kernel pm_row_quant_fold;
 /* dw += d gamma rstd, terms = d w rstd; the sums of terms over the rows are dgamma.
  * "r:d r:w r?:gamma r?:rstd u?:dw w?:terms" */
 extern const struct pm_kernel pm_row_quant_fold_bwd;
-/* center = mean gamma moving_rstd, scale = rstd / moving_rstd or 1.
- * "r:mean r?:gamma r:moving_rstd r?:rstd w:center w:scale" */
+/* center = mean gamma moving_rstd, scale = rstd / moving_rstd or 1, kept = variance. In steps after
+ * `freeze`, which needs moving_mean, variance and step: center = moving_mean gamma moving_rstd,
+ * scale = 1, kept = -1, with which pm_moving_average keeps its averages.
+ * "r:mean r?:gamma r:moving_rstd r?:rstd r?:moving_mean r?:variance r?:step w:center w:scale
+ * w?:kept" */
 extern const struct pm_kernel pm_row_quant_center;
 /* With sums = A, B of pm_row_batch_norm_sums: p = -A gamma rstd / n, q = -B rstd^2 / n,
- * dgamma += -A mean rstd. "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma" */
+ * dgamma += -A mean rstd. In steps after `freeze`: p = q = 0, dgamma += -A moving_mean moving_rstd.
+ * "r:sums r:mean r:rstd r?:gamma r?:moving_mean r?:moving_rstd r?:step w?:p w?:q u?:dgamma" */
 extern const struct pm_kernel pm_row_quant_sums;
 
-/* Append calls: the range of x; the grid of a range; x rounded to the grid. */
-struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x);
+/* Append calls: the range of x; the grid of a range; x rounded to the grid. narrow: the range has
+ * 255 steps. */
+struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x, bool symmetric,
+                                bool narrow);
 struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct pm_tensor high,
                                bool narrow, int delay);
 void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,

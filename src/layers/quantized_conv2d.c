@@ -13,7 +13,8 @@
  *
  * Gradients flow through both convolutions, and through the rounding as if it did not exist. The
  * weights' range is that of the step's folded weights. It is narrow (255 values) and is stored for
- * evaluation. Variables: weights, biases; then beta, gamma, moving_mean, moving_variance of
+ * evaluation. In steps after `freeze`, training computes as with frozen.
+ * Variables: weights, biases; then beta, gamma, moving_mean, moving_variance of
  * "SCOPE/BatchNorm"; then weights_quant/min and max. */
 #include "layers/quantized_conv2d.h"
 
@@ -49,6 +50,9 @@ static const struct pm_opt opts[] = {
                                          "change"),
     PM_INT(pm_quantized, delay, 0, 0, 1 << 30,
            "first training step (from 1) that quantises; 0: the first"),
+    PM_INT(pm_quantized, freeze, 0, 0, 1 << 30,
+           "batch norm is frozen in steps after this one; 0: never"),
+    PM_BOOL(pm_quantized, symmetric, false, "the weights' range reaches as far below 0 as above"),
     { 0 },
 };
 
@@ -236,7 +240,7 @@ static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct 
                 PM_BUFS(n->w[0], at(n->w, w.gamma), n->saved[MOVING_RSTD], folded));
     }
     if (n->train)
-        low = pm_quant_range(c, folded), high = PM_NO_TENSOR;
+        low = pm_quant_range(c, folded, cfg->symmetric, true), high = PM_NO_TENSOR;
     n->saved[FOLDED] = folded;
     n->saved[RANGE] = low;
     n->saved[GRID] = pm_quant_grid(c, low, high, true, n->train ? cfg->delay : 0);
@@ -251,8 +255,10 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
     const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct pm_shape channels = PM_SHAPE1(p->k);
     const bool batch = batch_statistics(n);
-    struct pm_tensor mean = n->w[w.mean], rstd = PM_NO_TENSOR;
-    const struct quant_center_params q = { p->k };
+    const bool freezes = batch && cfg->freeze > 0;
+    const struct pm_tensor none = PM_NO_TENSOR;
+    struct pm_tensor mean = n->w[w.mean], rstd = none, variance = none;
+    const struct quant_center_params q = { p->k, cfg->freeze };
 
     if (batch) {
         const int rows = rows_of(p);
@@ -267,15 +273,18 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
         pm_conv_call(c, fwd_row(n), p, n->x, n->w[0], n->saved[PLAIN]);
         mean = pm_save(c, n, MEAN, channels, PM_F32);
         rstd = pm_save(c, n, RSTD, channels, PM_F32);
+        variance = freezes ? pm_temp(c, channels, PM_F32)
+                           : pm_save(c, n, VARIANCE, channels, PM_F32);
         pm_call(c, &pm_row_batch_norm_stats, pm_count(n->y), &s,
-                PM_BUFS(n->saved[PLAIN], PM_NO_TENSOR, PM_NO_TENSOR, mean, rstd,
-                        pm_save(c, n, VARIANCE, channels, PM_F32)));
+                PM_BUFS(n->saved[PLAIN], none, none, mean, rstd, variance));
     }
     pm_save(c, n, CENTER, channels, PM_F32);
     pm_save(c, n, SCALE, channels, PM_F32);
     pm_call(c, &pm_row_quant_center, (size_t)p->k, &q,
-            PM_BUFS(mean, at(n->w, w.gamma), n->saved[MOVING_RSTD], rstd, n->saved[CENTER],
-                    n->saved[SCALE]));
+            PM_BUFS(mean, at(n->w, w.gamma), n->saved[MOVING_RSTD], rstd,
+                    freezes ? n->w[w.mean] : none, freezes ? variance : none,
+                    freezes ? pm_step_tensor(c) : none, n->saved[CENTER], n->saved[SCALE],
+                    freezes ? pm_save(c, n, VARIANCE, channels, PM_F32) : none));
 }
 
 static struct batch_norm_params apply_params(const struct pm_node *n, const struct conv2d_params *p)
@@ -351,13 +360,14 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
 {
     const struct pm_quantized *cfg = n->cfg;
     const struct pm_quantized_places w = pm_quantized_places(cfg);
-    const bool batch = batch_statistics(n);
+    const bool batch = batch_statistics(n), freezes = batch && cfg->freeze > 0;
     const struct pm_tensor dgamma = at(n->dw, w.gamma);
     const struct pm_shape channels = PM_SHAPE1(p->k);
     const struct pm_tensor none = PM_NO_TENSOR;
     const struct quant_sums_params s = {
         .k = p->k,
         .inv_count = 1.0f / (float)rows_of(p),
+        .freeze = cfg->freeze,
     };
     const struct batch_norm_params a = { .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE };
 
@@ -368,7 +378,9 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
     const struct pm_tensor p0 = batch ? pm_temp(c, channels, PM_F32) : none;
     const struct pm_tensor q = batch ? pm_temp(c, channels, PM_F32) : none;
     pm_call(c, &pm_row_quant_sums, (size_t)p->k, &s,
-            PM_BUFS(sums, mean, rstd, at(n->w, w.gamma), p0, q, dgamma));
+            PM_BUFS(sums, mean, rstd, at(n->w, w.gamma), freezes ? n->w[w.mean] : none,
+                    freezes ? n->saved[MOVING_RSTD] : none, freezes ? pm_step_tensor(c) : none, p0,
+                    q, dgamma));
     if (!batch)
         return none;
     const struct pm_tensor dplain = pm_temp(c, n->y.shape, PM_F32);

@@ -15,7 +15,8 @@ struct pm_quantized {
     bool batch_norm, scale, center, frozen;
     double decay;
     float epsilon;
-    int moving_variance;
+    int moving_variance, freeze;
+    bool symmetric;
 };
 
 /* Indices in n->w, -1 if absent. They are the same in n->dw. */

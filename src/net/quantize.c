@@ -19,7 +19,8 @@ struct rewriting {
     struct pm_net *net;
     struct pm_node **old; /* [count] owned copy of the net's node list */
     struct place *at;     /* [count] owned */
-    int count, delay;
+    int count;
+    const struct pm_quantization *how;
 };
 
 /* ---- kinds of nodes -------------------------------------------------------------------------- */
@@ -123,7 +124,9 @@ static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
     } else if (is(conv, "depthwise_conv2d")) {
         cJSON_AddNumberToObject(o, "filters", 0);
     }
-    cJSON_AddNumberToObject(o, "delay", r->delay);
+    cJSON_AddNumberToObject(o, "delay", r->how->delay);
+    cJSON_AddNumberToObject(o, "freeze", r->how->freeze_steps);
+    cJSON_AddBoolToObject(o, "symmetric", r->how->symmetric);
     if (norm) {
         cJSON_AddTrueToObject(o, "batch_norm");
         for (size_t i = 0; i < PM_COUNT(taken); i++)
@@ -169,7 +172,8 @@ static void round_it(struct rewriting *r, struct place *p, const char *name)
 {
     const bool act = strlen(name) > 9 && strcmp(name + strlen(name) - 9, "act_quant") == 0;
 
-    p->now = pm_net_add(r->net, name, p->now, "fake_quant min=%d delay=%d", act ? 0 : -6, r->delay);
+    p->now = pm_net_add(r->net, name, p->now, "fake_quant min=%d delay=%d symmetric=%s",
+                        act ? 0 : -6, r->how->delay, r->how->symmetric ? "true" : "false");
     p->rounded = true;
 }
 
@@ -322,9 +326,10 @@ static int check(const struct pm_net *net, int first, const struct pm_heads *hea
     return net->error;
 }
 
-int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads)
+int pm_net_quantize(struct pm_net *net, int first, const struct pm_quantization *how,
+                    struct pm_heads *heads)
 {
-    struct rewriting r = { .net = net, .count = net->count, .delay = delay };
+    struct rewriting r = { .net = net, .count = net->count, .how = how };
     int err = PM_OK, convolutions = 0;
 
     PM_TRY(check(net, first, heads));

@@ -139,6 +139,13 @@ static void messages(void **state)
         { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"run\": {\"micro_batches\": "
           "2}}",
           "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_freeze_steps\": -1}}",
+          "model.quantize_freeze_steps: -1 is outside 0..1073741824" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_freeze_steps\": 9}}",
+          "t.json:1: model.quantize_freeze_steps: it is set, but the net is not quantised in "
+          "training: set model.quantize_delay to 0 or more" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_symmetric\": true}}",
+          "t.json:1: model.quantize_symmetric: it is set, but the net is not quantised" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
           "\"eval\": {\"flip\": true}}",
           "t.json:1: eval.flip: a quantised net (model.quantize_delay 0) evaluates a picture "

@@ -48,6 +48,31 @@ WEIGHTS = {
 }
 
 
+def add_norm(v, scope, k, r):
+    """Adds the variables of a batch norm of k channels."""
+    v[scope + "/beta"] = r.rand(k)
+    v[scope + "/gamma"] = 0.5 + r.rand(k)
+    v[scope + "/moving_mean"] = r.randn(k) * 0.2
+    v[scope + "/moving_variance"] = 0.5 + r.rand(k)
+
+
+def add_ranges(v, acts, signed, weights, r):
+    """Adds ranges of values, as after 20 steps, and of weights. signed: ranges with negative
+    values."""
+    for name in acts:
+        steps = 20
+        for end, value in (("min", -0.2 if name in signed else 0), ("max", 2 + r.rand())):
+            v[f"{name}/{name}/{end}/local_step"] = steps
+            v[f"{name}/{name}/{end}/biased"] = value * (1 - DECAY**steps)
+            v[f"{name}/{end}"] = value
+    for layer in weights:
+        v[layer + "/weights_quant/min"], v[layer + "/weights_quant/max"] = -0.8, 0.9
+
+
+def as_floats(t):
+    return np.asarray(t, np.float32).astype(np.float64)
+
+
 def start(seed):
     """Variables and inputs as float32 numbers."""
     r = np.random.RandomState(seed)
@@ -55,21 +80,10 @@ def start(seed):
          "c/weights": r.randn(1, 1, 4, 4) * 0.6, "e/weights": r.randn(1, 1, 4, 5) * 0.6,
          "logits/weights": r.randn(5 * 9, CLASSES) * 0.3, "logits/biases": r.randn(CLASSES) * 0.2}
     for layer, k in (("a", 4), ("b", 4), ("c", 4), ("e", 5)):
-        v[layer + "/BatchNorm/beta"] = r.rand(k)
-        v[layer + "/BatchNorm/gamma"] = 0.5 + r.rand(k)
-        v[layer + "/BatchNorm/moving_mean"] = r.randn(k) * 0.2
-        v[layer + "/BatchNorm/moving_variance"] = 0.5 + r.rand(k)
-    for name in ACTS: # state as after 20 steps
-        steps = 20
-        for end, value in (("min", -0.2 if name[0] in "cdl" else 0), ("max", 2 + r.rand())):
-            v[f"{name}/{name}/{end}/local_step"] = steps
-            v[f"{name}/{name}/{end}/biased"] = value * (1 - DECAY**steps)
-            v[f"{name}/{end}"] = value
-    for layer in WEIGHTS:
-        v[layer + "/weights_quant/min"], v[layer + "/weights_quant/max"] = -0.8, 0.9
+        add_norm(v, layer + "/BatchNorm", k, r)
+    add_ranges(v, ACTS, [a for a in ACTS if a[0] in "cdl"], WEIGHTS, r)
     x = r.randn(3, 6, 6, 3)
-    v = {k: np.asarray(t, np.float32).astype(np.float64) for k, t in v.items()}
-    return v, x.astype(np.float32).astype(np.float64), r.randint(0, CLASSES, 3)
+    return {k: as_floats(t) for k, t in v.items()}, as_floats(x), r.randint(0, CLASSES, 3)
 
 
 class Step:
@@ -122,13 +136,15 @@ class Step:
             self.after |= {layer + "/weights_quant/min": low, layer + "/weights_quant/max": high}
         return self.rounded(w, low, high, True)
 
-    def convolution(self, layer, x, conv):
+    def convolution(self, layer, x, conv, weights=None, scope=None):
+        """weights: name of the variable if another layer has it; scope: of the batch norm."""
+        weights = weights or f"{layer}/{WEIGHTS[layer]}"
+        scope = scope or layer + "/BatchNorm"
         norm = {
-            k: self.v[f"{layer}/BatchNorm/{k}"]
-            for k in ("beta", "gamma", "moving_mean", "moving_variance")
+            k: self.v[f"{scope}/{k}"] for k in ("beta", "gamma", "moving_mean", "moving_variance")
         }
-        w = self.v[f"{layer}/{WEIGHTS[layer]}"]
-        shape = w.shape[2:] if layer == "b" else [w.shape[3]]
+        w = self.v[weights]
+        shape = w.shape[2:] if "depthwise" in weights else [w.shape[3]]
         moving = tf.sqrt(norm["moving_variance"] + EPSILON)
         folded = self.weights(layer, w * tf.reshape(norm["gamma"] / moving, shape))
         if not self.train:
@@ -137,7 +153,7 @@ class Step:
         mean, variance = tf.nn.moments(plain, [0, 1, 2])
         n = float(np.prod(plain.shape[:3]))
         for k, value in (("moving_mean", mean), ("moving_variance", variance * n / (n - 1))):
-            self.after[f"{layer}/BatchNorm/{k}"] = norm[k] * BN_DECAY + value * (1 - BN_DECAY)
+            self.after[f"{scope}/{k}"] = norm[k] * BN_DECAY + value * (1 - BN_DECAY)
         batch = tf.sqrt(variance + EPSILON)
         return conv(x, folded) * (moving / batch) + norm["beta"] - mean * norm["gamma"] / batch
 
@@ -166,16 +182,16 @@ def is_trained(name):
     return name.endswith(("weights", "biases", "beta", "gamma"))
 
 
-def run(seed):
-    v, images, labels = start(seed)
-    step = Step(v, True)
+def run(seed, begin, kind):
+    v, images, labels = begin(seed)
+    step = kind(v, True)
     trained = {k: t for k, t in step.v.items() if is_trained(k)}
     with tf.GradientTape() as tape:
         tape.watch(list(trained.values()))
         logits = step.logits(tf.constant(images))
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     gradients = dict(zip(trained, tape.gradient(loss, list(trained.values()))))
-    evaluated = Step(v, False)
+    evaluated = kind(v, False)
     out = evaluated.logits(tf.constant(images))
     return min(step.margin, evaluated.margin), {
         "images": images, "labels": labels, "variables": v, "logits": logits, "loss": loss,
@@ -205,21 +221,23 @@ def short(t):
     return [float(f"{x:.9g}") for x in np.asarray(t, np.float64).reshape(-1)]
 
 
-def main():
-    check_average()
-    best, seed = max((run(s)[0], s) for s in range(300))
-    margin, out = run(seed)
+def write(name, layers, begin, kind, seeds):
+    """Writes the file of this name with the best of these seeds."""
+    best, seed = max((run(s, begin, kind)[0], s) for s in range(seeds))
+    margin, out = run(seed, begin, kind)
     print(f"seed {seed}, {margin:.1e} of a step away from the nearest middle")
     head = {
         "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}",
         "seed": seed,
-        "layers": LAYERS,
+        "layers": layers,
     }
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantized_step.json")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     with open(path, "w") as f:
         f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(t if k in head else short(t))}"
                                    for k, t in {**head, **out}.items()) + "\n}\n")
     print(path, os.path.getsize(path), "bytes")
 
 
-main()
+if __name__ == "__main__":
+    check_average()
+    write("quantized_step.json", LAYERS, start, Step, 300)

@@ -480,6 +480,19 @@ static void notes(void **state)
     assert_int_equal(cJSON_GetArraySize(p.notes), 1); /* without effect: no second note */
 }
 
+static void quantization(void **state)
+{
+    (void)state;
+    converted("graph_rewriter { quantization { } }");
+    has("model.quantize_delay", "500000");
+    assert_null(pm_pipeline_get(&p, "model.quantize_symmetric"));
+    converted("graph_rewriter { quantization { delay: 48000 weight_bits: 8 activation_bits: 8\n"
+              "  symmetric: true } }");
+    has("model.quantize_delay", "48000");
+    has("model.quantize_symmetric", "true");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 0);
+}
+
 static void refused(const char *text, int code, const char *wanted)
 {
     if (pm_pipeline_text(&p, "p.config", text) != code || !strstr(pm_error_text(), wanted))
@@ -515,6 +528,12 @@ static void mistakes(void **state)
             "second_stage_classification_loss: '{' is needed");
     refused("model { faster_rcnn { clip_anchors_to_image: 2 } }", PM_EDATA,
             "true or false is needed");
+    refused("graph_rewriter { quantization { weight_bits: 8\n activation_bits: 16 } }", PM_EDATA,
+            "p.config:2: activation_bits: 16: training rounds to 8 bits only: set it to 8");
+    refused("graph_rewriter { quantization { weight_bits: 4 } }", PM_EDATA,
+            "p.config:1: weight_bits: 4: training rounds to 8 bits only: set it to 8");
+    refused("graph_rewriter { quantization { weight_bits: x } }", PM_EDATA,
+            "a whole number is needed");
     refused("model { ssd", PM_EDATA, "p.config:1: expected '{' or ':'");
 }
 
@@ -568,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(optimizers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(notes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quantization, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(real, set_up, tear_down),

@@ -70,6 +70,18 @@ static bool is_on(const struct ref *r)
     return !r->train || CHECK_STEP + 1 >= ref_number(r, "delay", 0);
 }
 
+/* Widens a symmetric range so that 0 is its middle step: as many steps lie below it as above, or,
+ * if the range has all 256 steps, one more. */
+static void widen(const struct ref *r, double below, double *low, double *high)
+{
+    const double from = *low;
+
+    if (!ref_says(r, "symmetric", "true", "false"))
+        return;
+    *low = fmin(*low, -*high * below);
+    *high = fmax(*high, -from / below);
+}
+
 /* ---- fake_quant ------------------------------------------------------------------------------ */
 
 enum { MIN, MAX, MIN_BIASED, MAX_BIASED, MIN_STEPS, MAX_STEPS };
@@ -106,6 +118,7 @@ static void fake_quant(struct ref *r)
     const double *base = first.v[0];
     for (size_t i = 0; i < x.count; i++)
         low = fmin(low, base[i]), high = fmax(high, base[i]);
+    widen(r, 128.0 / 127, &low, &high);
     low = r->train ? follow(r, 0, low) : r->var[MIN].v[0];
     high = r->train ? follow(r, 1, high) : r->var[MAX].v[0];
     const struct stairs s = stairs_of(low, high, false);
@@ -126,6 +139,10 @@ static const struct check_case fake_quant_cases[] = {
     { "fake_quant delay=4", "2x3x4x4@-5..1", true, RANGE }, /* this step is the fourth */
     { "fake_quant delay=5", "2x3x4x4", true, RANGE },       /* not quantised yet */
     { "fake_quant min=-6 delay=1000", "7x9", true, RANGE },
+    { "fake_quant symmetric=true", "4x3x3x5@-1..3", true, RANGE },
+    { "fake_quant symmetric=true", "4x3x3x5@-5..1", true, RANGE },
+    { "fake_quant symmetric=true", "2x4x5x8@0..7", true, RANGE },
+    { "fake_quant", "3x4x5@0..0", true, "min@0..0 max@0..0 biased@0..0 local_step@8..12" },
     { "fake_quant", "3x5x5x4@-4.7..5", false, RANGE },
     { "fake_quant", "9x7", false, "min@-3..-1 max@0..0" },
     { "fake_quant", "5x7", false, "min@0..0 max@0..0" },
@@ -240,6 +257,7 @@ static void round_weights(struct ref *r, const struct conv *v, const struct vars
         base[i] = first.v[0][i] * (gamma ? first.v[1][k] : 1) * rstd;
         low = fmin(low, base[i]), high = fmax(high, base[i]);
     }
+    widen(r, 1, &low, &high);
     if (r->train) {
         for (int i = 0; i < 2; i++) {
             ref_update(r, at->min + i);
@@ -289,7 +307,10 @@ static void quantized_conv2d(struct ref *r)
     const struct ref_array *x = &r->in[0];
     const size_t all = (size_t)v.n * v.h * v.w * v.k, weights = r->var[0].count;
     const double epsilon = ref_number(r, "epsilon", 1e-3);
-    const bool batch = r->train && at.mean >= 0 && !ref_says(r, "frozen", "true", "false");
+    const double freeze = ref_number(r, "freeze", 0);
+    const bool frozen =
+        ref_says(r, "frozen", "true", "false") || (freeze > 0 && CHECK_STEP + 1 > freeze);
+    const bool batch = r->train && at.mean >= 0 && !frozen;
     double *w = malloc((2 * weights + 4 * all + 1) * sizeof *w), *risk = w + weights;
     double *z = risk + weights, *mag = z + all, *plain = mag + all, *other = plain + all, most = 0;
 
@@ -346,6 +367,14 @@ static const struct check_case quantized_conv2d_cases[] = {
       "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=6 activation=relu delay=9", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=6 flat=true delay=9", "5x2x3", true, NORM },
+    /* Frozen after a step: this one is the fourth. */
+    { "quantized_conv2d filters=4 bias=false batch_norm=true freeze=3 delay=9", "2x4x5x3", true,
+      NORM },
+    { "quantized_conv2d filters=0 bias=false batch_norm=true freeze=3 activation=relu6", "2x4x5x6",
+      true, NORM },
+    { "quantized_conv2d filters=4 bias=false batch_norm=true freeze=4 delay=9", "2x4x5x3", true,
+      NORM },
+    { "quantized_conv2d filters=4 bias=false batch_norm=true freeze=1", "2x4x4x3", false, EVAL },
     /* Rounded. */
     { "quantized_conv2d filters=4 bias=false batch_norm=true", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=5 kernel=1 bias=false batch_norm=true activation=relu delay=4",
@@ -358,6 +387,11 @@ static const struct check_case quantized_conv2d_cases[] = {
     { "quantized_conv2d filters=4 kernel=1 activation=relu", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=6 flat=true bias=false batch_norm=true", "7x2x3", true, NORM },
     { "quantized_conv2d filters=6 flat=true", "5x7", true, NORM },
+    { "quantized_conv2d filters=6 flat=true symmetric=true", "5x7", true, NORM },
+    { "quantized_conv2d filters=4 bias=false batch_norm=true symmetric=true", "2x4x5x3", true,
+      NORM },
+    /* All weights are 0: nothing of the range is left. */
+    { "quantized_conv2d filters=4 kernel=1", "2x4x5x3", true, "weights@0..0" },
     { "quantized_conv2d filters=4 bias=false batch_norm=true", "2x4x5x3", false, EVAL },
     { "quantized_conv2d filters=6 kernel=1 activation=relu6", "2x4x5x3", false,
       "min@-0.7..-0.6 max@0.5..0.9" },

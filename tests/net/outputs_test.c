@@ -127,7 +127,7 @@ static void quantised(void **state)
     struct pm_heads heads = { 0 };
     struct pm_net *net = list_net(splits, 2, 6, 5, &heads);
 
-    check(pm_net_quantize(net, 1, 0, &heads));
+    check(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads));
     for (int i = 0; i < net->count; i++)
         for (int k = 0; k < net->nodes[i]->inputs; k++)
             assert_true(net->nodes[i]->in[k]->index < i);

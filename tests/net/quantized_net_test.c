@@ -1,6 +1,7 @@
 /* The nets that pm_net_quantize makes, and the values that their nodes compute: a training step
- * and an evaluation compared with TensorFlow's rounding (tests/golden/quantized_step.py), on the
- * CPU and every Vulkan device. Before the delay is over, a step equals that of the original net. */
+ * and an evaluation compared with TensorFlow's rounding (tests/golden/quantized_step.py, and for
+ * heads with shared weights quantized_heads.py), on the CPU and every Vulkan device. Before the
+ * delay is over, a step equals that of the original net. */
 #include "base/golden_file.h"
 #include "base/unit.h"
 
@@ -58,7 +59,7 @@ static void check_places(const char *layers, const char *want, const char *logit
     cJSON *list = parse(layers);
     struct pm_net *net = build(list, PM_SHAPE4(2, 8, 8, 3), &heads);
 
-    if (pm_net_quantize(net, 1, 0, &heads) < 0)
+    if (pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads) < 0)
         fail_msg("%s", pm_error_text());
     describe(net, &got);
     assert_string_equal(got.text, want);
@@ -150,7 +151,7 @@ static void passed_on(void **state)
         parsed = parse(list.text);
         net = build(parsed, PM_SHAPE4(2, 8, 8, 3), &heads);
         assert_true(pm_net_find(net, "p")->layer->copies_values);
-        assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
+        assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_OK);
         assert_string_equal(pm_heads_main(&heads)->name, "s/add_quant");
         pm_net_destroy(&net);
         cJSON_Delete(parsed);
@@ -162,6 +163,83 @@ static void passed_on(void **state)
         assert_true(layers[i]->copies_values || !layers[i]->view);
     }
     assert_int_equal(passing, PM_COUNT(middle));
+}
+
+/* Heads that share weights: a batch norm of each level is folded into weights of its own, which
+ * have their own range. All other variables are those of the original net. */
+static void shared_weights(void **state)
+{
+    static const char layers[] =
+        "[{'name':'a','layer':'conv2d','filters':4,'stride':2},"
+        "{'name':'b','layer':'conv2d','filters':4,'stride':2},"
+        "{'name':'c','layer':'conv2d','filters':4,'kernel':1,'inputs':['a']},"
+        "{'name':'up','layer':'resize','size':4,'method':'nearest','inputs':['b']},"
+        "{'name':'p','layer':'add','inputs':['up','c']},"
+        "{'name':'t1','layer':'conv2d','filters':4,'bias':false,'inputs':['p']},"
+        "{'name':'n1','layer':'batch_norm','activation':'relu6'},"
+        "{'name':'boxes_1','layer':'conv2d','filters':8},"
+        "{'name':'t2','layer':'conv2d','filters':4,'bias':false,'inputs':['b'],'share':'t1'},"
+        "{'name':'n2','layer':'batch_norm','activation':'relu6'},"
+        "{'name':'boxes_2','layer':'conv2d','filters':8,'share':'boxes_1'}]";
+    struct pm_heads heads = { 0 };
+    cJSON *list = parse(layers);
+    struct pm_net *net = build(list, PM_SHAPE4(2, 8, 8, 3), &heads);
+    const int before = net->var_count;
+    const struct pm_node *one, *two;
+
+    (void)state;
+    check_places(layers,
+                 "a quantized_conv2d(images); a/act_quant fake_quant(a); "
+                 "b quantized_conv2d(a/act_quant); b/act_quant fake_quant(b); "
+                 "c quantized_conv2d(a/act_quant); c/conv_quant fake_quant(c); "
+                 "up resize(b/act_quant); p add(up,c/conv_quant); p/add_quant fake_quant(p); "
+                 "t1 quantized_conv2d(p/add_quant); t1/act_quant fake_quant(t1); "
+                 "boxes_1 quantized_conv2d(t1/act_quant); boxes_1/act_quant fake_quant(boxes_1); "
+                 "t2 quantized_conv2d(b/act_quant); t2/act_quant fake_quant(t2); "
+                 "boxes_2 quantized_conv2d(t2/act_quant); boxes_2/act_quant fake_quant(boxes_2)",
+                 "boxes_2/act_quant");
+    assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_OK);
+    one = pm_net_find(net, "t1"), two = pm_net_find(net, "t2");
+    assert_int_equal(one->vars[0], two->vars[0]);
+    for (int k = 1; k < one->var_count; k++)
+        assert_int_not_equal(one->vars[k], two->vars[k]);
+    assert_string_equal(net->vars[one->vars[3]]->name, "n1/moving_mean");
+    assert_string_equal(net->vars[two->vars[3]]->name, "n2/moving_mean");
+    assert_string_equal(net->vars[two->vars[5]]->name, "t2/weights_quant/min");
+    one = pm_net_find(net, "boxes_1"), two = pm_net_find(net, "boxes_2");
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(one->vars[k], two->vars[k]);
+    /* Seven ranges of weights with two variables, eight of values with six. */
+    assert_int_equal(net->var_count, before + 7 * 2 + 8 * 6);
+    pm_net_destroy(&net);
+    cJSON_Delete(list);
+}
+
+/* Options of the whole net reach its layers. */
+static void options_reach_layers(void **state)
+{
+    const struct pm_quantization how = { .delay = 7, .freeze_steps = 9, .symmetric = true };
+    struct pm_heads heads = { 0 };
+    cJSON *list = parse("[{'name':'a','layer':'conv2d','bias':false},"
+                        "{'name':'n','layer':'batch_norm'}]"), *o = cJSON_CreateObject();
+    struct pm_net *net = build(list, PM_SHAPE4(2, 8, 8, 3), &heads);
+    const struct pm_node *a, *q;
+
+    (void)state;
+    assert_int_equal(pm_net_quantize(net, 1, &how, &heads), PM_OK);
+    a = pm_net_find(net, "a"), q = pm_net_find(net, "a/act_quant");
+    pm_opts_dump(a->layer->opts, a->cfg, o, false);
+    assert_true(cJSON_GetObjectItem(o, "freeze")->valuedouble == 9);
+    for (int k = 0; k < 2; k++) {
+        assert_true(cJSON_GetObjectItem(o, "delay")->valuedouble == 7);
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(o, "symmetric")));
+        cJSON_Delete(o);
+        o = cJSON_CreateObject();
+        pm_opts_dump(q->layer->opts, q->cfg, o, false);
+    }
+    cJSON_Delete(o);
+    pm_net_destroy(&net);
+    cJSON_Delete(list);
 }
 
 /* The slope of leaky_relu moves to the sum, too. */
@@ -176,7 +254,7 @@ static void slope_of_a_residual(void **state)
     const struct pm_node *n;
 
     (void)state;
-    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
+    assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_OK);
     n = pm_net_find(net, "n");
     pm_opts_dump(n->layer->opts, n->cfg, o, false);
     assert_string_equal(n->layer->name, "add");
@@ -193,12 +271,12 @@ static void refusals(void **state)
     struct pm_net *net = build(list, PM_SHAPE4(1, 4, 4, 3), &heads);
 
     (void)state;
-    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
+    assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_ECONFIG);
     assert_contains(pm_error_text(), "no convolution or product whose weights could be quantised");
     for (int i = 0; i < 2; i++)
         pm_heads_add_loss_only(net, &heads, "scale_logits", pm_heads_main(&heads), PM_HEAD_SCALE,
                                1);
-    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
+    assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_ECONFIG);
     assert_contains(pm_error_text(), "2 scales");
     pm_net_destroy(&net);
     cJSON_Delete(list);
@@ -231,7 +309,7 @@ static void named_nets(void **state)
                              net->nodes[k]->layer->name) != NULL;
         const struct pm_shape logits = pm_heads_main(&heads)->out_shape;
         const int variables = net->var_count;
-        if (pm_net_quantize(net, 1, 100, &heads) < 0)
+        if (pm_net_quantize(net, 1, &(struct pm_quantization){ .delay = 100 }, &heads) < 0)
             fail_msg("%s: %s", row->name, pm_error_text());
         for (int k = 0; k < net->count; k++) {
             assert_string_not_equal(net->nodes[k]->layer->name, "conv2d");
@@ -287,16 +365,35 @@ static void fill_variables(const cJSON *g, struct pm_variables *v)
     }
 }
 
-/* delay < 0: runs the original net. */
-static void run(struct pm_device *d, const cJSON *g, bool train, int delay, struct step *s)
+/* The golden's pictures: three with three channels. */
+static struct pm_shape shape_of(const cJSON *g)
 {
+    const int count = cJSON_GetArraySize(cJSON_GetObjectItem(g, "images"));
+    const int side = (int)sqrt(count / 9.0);
+
+    assert_int_equal(9 * side * side, count);
+    return PM_SHAPE4(3, side, side, 3);
+}
+
+static size_t logits_of(const cJSON *g)
+{
+    return (size_t)cJSON_GetArraySize(cJSON_GetObjectItem(g, "logits"));
+}
+
+/* Runs an evaluation or step number `step` of training, from 0. delay < 0: of the original net. */
+static void run(struct pm_device *d, const cJSON *g, bool train, int delay, uint32_t step,
+                struct step *s)
+{
+    const struct pm_shape shape = shape_of(g);
+    const size_t count = pm_shape_count(shape);
     struct pm_heads heads = { 0 };
     const char *outputs[2] = { 0 };
 
-    *s = (struct step){ .net = build(cJSON_GetObjectItem(g, "layers"), PM_SHAPE4(3, 6, 6, 3),
-                                     &heads) };
+    *s = (struct step){ .net = build(cJSON_GetObjectItem(g, "layers"), shape, &heads) };
     if (delay >= 0)
-        assert_int_equal(pm_net_quantize(s->net, 1, delay, &heads), PM_OK);
+        assert_int_equal(pm_net_quantize(s->net, 1, &(struct pm_quantization){ .delay = delay },
+                                         &heads),
+                         PM_OK);
     outputs[0] = s->logits = pm_heads_main(&heads)->name;
     if (train)
         pm_net_add_many(s->net, "loss",
@@ -319,11 +416,11 @@ static void run(struct pm_device *d, const cJSON *g, bool train, int delay, stru
     fill_variables(g, s->variables);
     if (pm_plan_create(s->net, d, s->variables, &o, &s->plan) || pm_plan_load(s->plan))
         fail_msg("%s", pm_error_text());
-    float *images = numbers(g, "images", 3 * 6 * 6 * 3), *labels = numbers(g, "labels", 3);
-    memcpy(pm_plan_input(s->plan, 0, "images", 0), images, 3 * 6 * 6 * 3 * sizeof *images);
+    float *images = numbers(g, "images", count), *labels = numbers(g, "labels", 3);
+    memcpy(pm_plan_input(s->plan, 0, "images", 0), images, count * sizeof *images);
     for (int i = 0; train && i < 3; i++)
         ((int32_t *)pm_plan_input(s->plan, 0, "labels", 0))[i] = (int32_t)labels[i];
-    *pm_plan_step(s->plan, 0) = (struct pm_step){ .loss_scale = 1 };
+    *pm_plan_step(s->plan, 0) = (struct pm_step){ .step = step, .loss_scale = 1 };
     assert_int_equal(pm_plan_submit(s->plan, 0), PM_OK);
     assert_int_equal(pm_plan_wait(s->plan, 0), PM_OK);
     pm_free(images);
@@ -367,14 +464,15 @@ static void value_of(const struct step *s, int i, bool gradient, float *out)
                      PM_OK);
 }
 
-static void check_step(struct pm_device *d, const cJSON *g)
+/* Compares a step that rounds with the golden. */
+static void check_step(struct pm_device *d, const cJSON *g, int delay, uint32_t step)
 {
     struct step s;
     int compared = 0;
 
-    run(d, g, true, 0, &s);
+    run(d, g, true, delay, step, &s);
     const float loss = (float)pm_plan_loss(s.plan, 0);
-    compare_to(g, "logits", pm_plan_output(s.plan, 0, s.logits, 0), 12);
+    compare_to(g, "logits", pm_plan_output(s.plan, 0, s.logits, 0), logits_of(g));
     compare_to(g, "loss", &loss, 1);
     for (int i = 0; i < s.variables->count; i++) {
         const struct pm_variable *v = &s.variables->list[i];
@@ -388,23 +486,29 @@ static void check_step(struct pm_device *d, const cJSON *g)
     }
     assert_int_equal(compared, cJSON_GetArraySize(cJSON_GetObjectItem(g, "variables")));
     end(&s);
-    run(d, g, false, 0, &s);
-    compare_to(g, "evaluated", pm_plan_output(s.plan, 0, s.logits, 0), 12);
+}
+
+static void check_evaluation(struct pm_device *d, const cJSON *g)
+{
+    struct step s;
+
+    run(d, g, false, 0, 0, &s);
+    compare_to(g, "evaluated", pm_plan_output(s.plan, 0, s.logits, 0), logits_of(g));
     end(&s);
 }
 
 /* Before rounding begins, a step equals that of the original net, except for rounding in another
  * order of operations. The ranges are already updated. */
-static void check_before_delay(struct pm_device *d, const cJSON *g)
+static void check_before_delay(struct pm_device *d, const cJSON *g, int delay, uint32_t step)
 {
     struct step plain, before;
     int same = 0, range;
     float moved, start;
 
-    run(d, g, true, -1, &plain);
-    run(d, g, true, 1000, &before);
+    run(d, g, true, -1, step, &plain);
+    run(d, g, true, delay, step, &before);
     compare("logits", pm_plan_output(before.plan, 0, before.logits, 0),
-            pm_plan_output(plain.plan, 0, plain.logits, 0), 12);
+            pm_plan_output(plain.plan, 0, plain.logits, 0), logits_of(g));
     for (int i = 0; i < plain.variables->count; i++) {
         const struct pm_variable *v = &plain.variables->list[i];
         const size_t count = pm_shape_count(v->shape);
@@ -427,13 +531,13 @@ static void check_before_delay(struct pm_device *d, const cJSON *g)
     end(&before);
 }
 
-static void steps(void **state)
+/* Rounding begins with step number `delay`, counted from 1, on all devices. */
+static void check_golden(const char *file)
 {
     struct pm_device_info *list = NULL;
-    cJSON *g = read_golden("quantized_step.json");
+    cJSON *g = read_golden(file);
     size_t count;
 
-    (void)state;
     assert_int_equal(pm_device_list(&list, &count), PM_OK);
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++) {
@@ -442,12 +546,28 @@ static void steps(void **state)
         if (pm_device_open(&list[i], &(struct pm_device_options){ 0 }, &d) < 0)
             fail_msg("%s", pm_error_text());
         print_message("on %s\n", list[i].name);
-        check_step(d, g);
-        check_before_delay(d, g);
+        check_step(d, g, 0, 0);
+        check_step(d, g, 5, 4);
+        check_before_delay(d, g, 5, 3);
+        check_before_delay(d, g, 1000, 0);
+        check_evaluation(d, g);
         pm_device_close(&d);
     }
     pm_free(list);
     cJSON_Delete(g);
+}
+
+static void steps(void **state)
+{
+    (void)state;
+    check_golden("quantized_step.json");
+}
+
+/* A tower and a box head read two maps of a feature pyramid with the same weights. */
+static void shared_heads(void **state)
+{
+    (void)state;
+    check_golden("quantized_heads.json");
 }
 
 int main(void)
@@ -455,10 +575,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
         cmocka_unit_test(passed_on),
+        cmocka_unit_test(shared_weights),
+        cmocka_unit_test(options_reach_layers),
         cmocka_unit_test(slope_of_a_residual),
         cmocka_unit_test(refusals),
         cmocka_unit_test(named_nets),
         cmocka_unit_test(steps),
+        cmocka_unit_test(shared_heads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,13 +209,14 @@ static void quantized(void **state)
         struct pm_net *net = named_net(MOBILENET, 2, 96, 96, 5, options[i], &heads);
         int after;
 
-        assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
+        assert_int_equal(pm_net_quantize(net, 1, &(struct pm_quantization){ 0 }, &heads), PM_OK);
         after = net->count;
         named_second(net, MOBILENET, 3, 5, options[i], &heads);
         assert_int_equal(net->error, PM_OK);
         assert_ptr_equal(pm_net_find(net, "SecondStageCrops")->in[0],
                          pm_net_find(net, "Conv")->in[0]);
-        assert_int_equal(pm_net_quantize(net, after, 0, &heads), PM_OK);
+        assert_int_equal(pm_net_quantize(net, after, &(struct pm_quantization){ 0 }, &heads),
+                     PM_OK);
         pm_net_destroy(&net);
     }
 }

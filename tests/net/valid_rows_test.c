@@ -483,7 +483,7 @@ static void quantised(void **state)
                         "batch_norm");
     pm_heads_add(net, &heads, "logits", x);
     ok(net->error);
-    assert_int_equal(pm_net_quantize(net, 2, 0, &heads), PM_ECONFIG);
+    assert_int_equal(pm_net_quantize(net, 2, &(struct pm_quantization){ 0 }, &heads), PM_ECONFIG);
     assert_contains(pm_error_text(), "norm counts only valid rows");
     pm_net_destroy(&net);
 }

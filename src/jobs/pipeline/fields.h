@@ -129,6 +129,7 @@ PM_PIPELINE_CALL(weight_decay);
 PM_PIPELINE_CALL(initializer);
 PM_PIPELINE_CALL(freeze_batchnorm);
 PM_PIPELINE_CALL(batch_norm_train);
+PM_PIPELINE_CALL(quantize_bits);
 PM_PIPELINE_CALL(clip_range);
 PM_PIPELINE_CALL(train_reader);
 PM_PIPELINE_CALL(eval_reader);

@@ -271,6 +271,22 @@ out:
     return err;
 }
 
+/* weight_bits, activation_bits of quantised training. */
+PM_PIPELINE_CALL(quantize_bits)
+{
+    cJSON *bits = NULL;
+    int err = PM_OK;
+
+    (void)object;
+    PM_TRY(pm_pipeline_value(p, row->type, f, &bits));
+    if (bits->valuedouble != 8)
+        PM_TRY(pm_pipeline_fail(p, f, "%.0f: training rounds to 8 bits only: set it to 8, or "
+                                "remove graph_rewriter to train with floats", bits->valuedouble));
+out:
+    cJSON_Delete(bits);
+    return err;
+}
+
 /* box_encodings_clip_range: a list of its two numbers. */
 PM_PIPELINE_CALL(clip_range)
 {
