@@ -22,6 +22,6 @@ void main()
     for (uint i = pm_first(); i < uint(p.count) / 4u; i += pm_stride()) {
         vec4 a = average.v[i];
 
-        average.v[i] = a - rate * (a - w.v[i]);
+        average.v[i] = p.copy != 0 ? w.v[i] : a - rate * (a - w.v[i]);
     }
 }

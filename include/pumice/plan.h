@@ -25,6 +25,7 @@ struct pm_variables {
     int count;
     size_t *offset;           /* bytes in the block */
     size_t trainable_bytes;   /* the block's first part; a multiple of 256 */
+    size_t late_at;           /* where the late variables begin, the last part; or `bytes` */
     size_t bytes;
     size_t gradient_bytes;    /* trainable_bytes, or 0 without training */
     size_t average_bytes;     /* bytes, or 0 if no averages are kept */

@@ -1,6 +1,6 @@
 /* variables: named weights, slots and gradients of one device. Trainable variables come first in
- * the block. So gradients and slots need room for trainable variables only, and an update is one
- * call over each block. Each variable starts at a multiple of 256 bytes. */
+ * the block, late ones last. So gradients and slots need room for trainable variables only, and an
+ * update is one call over each block. Each variable starts at a multiple of 256 bytes. */
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 
@@ -25,15 +25,19 @@ static void lay_out(struct pm_variables *v)
 {
     size_t at = 0;
 
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 3; pass++) {
         for (int i = 0; i < v->count; i++) {
-            if (v->list[i].trainable != (pass == 0))
+            const struct pm_variable *x = &v->list[i];
+
+            if (pass != (x->trainable ? 0 : x->late ? 2 : 1))
                 continue;
             v->offset[i] = at;
             at += round_up(bytes_of(&v->list[i]));
         }
         if (pass == 0)
             v->trainable_bytes = at;
+        else if (pass == 1)
+            v->late_at = at;
     }
     v->bytes = at;
 }

@@ -13,6 +13,7 @@
 PM_CLONES
 static void update_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
+    const struct averages_update_params *p = a->params;
     const struct pm_step *step = a->buf[1];
     const float *restrict w = a->buf[2];
     float *restrict average = a->buf[3];
@@ -21,7 +22,7 @@ static void update_cpu(const struct pm_args *a, size_t begin, size_t end)
     if (*(const uint32_t *)a->buf[0] == 0)
         return;
     for (size_t i = begin; i < end; i++)
-        average[i] -= rate * (average[i] - w[i]);
+        average[i] = p->copy ? w[i] : average[i] - rate * (average[i] - w[i]);
 }
 
 static bool update_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -43,17 +44,25 @@ static const struct pm_kernel row = {
     .pick = update_pick,
 };
 
-void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag)
+static void append(struct pm_calls *c, size_t from, size_t to, bool copy, struct pm_tensor flag)
 {
-    struct averages_update_params p = { .count = (int)((to - from) / sizeof(float)) };
+    struct averages_update_params p = { .count = (int)((to - from) / sizeof(float)), .copy = copy };
 
-    assert(pm_calls_variables(c)->average_bytes >= to);
-    if (from == to)
+    if (from >= to)
         return;
     pm_calls_label(c, "moving averages");
     pm_call(c, &row, (size_t)p.count, &p,
             PM_BUFS(flag, pm_step_tensor(c), pm_calls_values_part(c, from, to),
                     pm_calls_averages_part(c, from, to)));
+}
+
+void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag)
+{
+    const size_t late = pm_calls_variables(c)->late_at;
+
+    assert(pm_calls_variables(c)->average_bytes >= to);
+    append(c, from, to < late ? to : late, false, flag);
+    append(c, from > late ? from : late, to, true, flag);
 }
 
 float pm_averages_decay(const struct pm_config_optim *c, uint64_t step)

@@ -1,7 +1,8 @@
 /* averages: moving averages of the variables, as in TensorFlow's ExponentialMovingAverage. Every
  * variable has one, trained or not. Batch norm's moving mean and variance also have one (so they
- * are averaged twice, as in Slim). The averages use the values after a step's update, in its last
- * call. Their name in checkpoints is "VARIABLE/ExponentialMovingAverage".
+ * are averaged twice, as in Slim). That of a late variable is its value: the ranges of a quantised
+ * net are averages that begin without a value. The averages use the values after a step's update,
+ * in its last call. Their name in checkpoints is "VARIABLE/ExponentialMovingAverage".
  *
  * A run's averages begin with the values that training begins with. TensorFlow's begin with the
  * initial values, even if a warm start replaces these before the first step. With the ramp this
