@@ -20,7 +20,7 @@ static size_t range_scratch(const void *params, int buf)
 
 PM_CLONES static void range_chunks(void *ctx, size_t begin, size_t end)
 {
-    enum { LANES = 16 };
+    enum { LANES = 64 }; /* GCC unrolls a loop over fewer, and then does not vectorise it */
     const struct pm_args *a = ctx;
     const struct quant_range_params *p = a->params;
     const size_t count = (size_t)p->count;
@@ -209,32 +209,56 @@ static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t coun
 
 /* ---- folded batch norm --------------------------------------------------------------------- */
 
-static void fold_cpu(const struct pm_args *a, size_t begin, size_t end)
+/* Returns how many weights from number i on, before `end`, are of one row: of channels i % k .. */
+static size_t rest_of_row(size_t i, size_t end, size_t k)
+{
+    const size_t rest = k - i % k;
+
+    return rest < end - i ? rest : end - i;
+}
+
+PM_CLONES static void fold_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct quant_fold_params *p = a->params;
-    const float *w = a->buf[0], *gamma = a->buf[1], *rstd = a->buf[2];
-    float *folded = a->buf[3];
+    const size_t channels = (size_t)p->k;
 
-    for (size_t i = begin, k = begin % (size_t)p->k; i < end; i++) {
-        folded[i] = w[i] * (gamma ? rstd[k] * gamma[k] : rstd[k]);
-        k = k + 1 == (size_t)p->k ? 0 : k + 1;
+    for (size_t i = begin, n; i < end; i += n) {
+        const float *w = (const float *)a->buf[0] + i, *gamma = a->buf[1];
+        const float *rstd = (const float *)a->buf[2] + i % channels;
+        float *folded = (float *)a->buf[3] + i;
+
+        n = rest_of_row(i, end, channels);
+        gamma = gamma ? gamma + i % channels : NULL;
+        PM_SIMD
+        for (size_t k = 0; k < n; k++)
+            folded[k] = w[k] * (gamma ? rstd[k] * gamma[k] : rstd[k]);
     }
 }
 
-static void fold_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+PM_CLONES static void fold_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct quant_fold_bwd_params *p = a->params;
-    const float *d = a->buf[0], *w = a->buf[1], *gamma = a->buf[2], *rstd = a->buf[3];
-    float *dw = a->buf[4], *terms = a->buf[5];
+    const size_t channels = (size_t)p->k;
 
-    for (size_t i = begin, k = begin % (size_t)p->k; i < end; i++) {
-        const float r = rstd ? rstd[k] : 1, gradient = d[i] * (gamma ? r * gamma[k] : r);
+    for (size_t i = begin, n; i < end; i += n) {
+        const float *d = (const float *)a->buf[0] + i, *w = (const float *)a->buf[1] + i;
+        const float *gamma = a->buf[2], *rstd = a->buf[3];
+        float *dw = a->buf[4], *terms = a->buf[5];
 
-        if (dw)
-            dw[i] = p->accumulate ? dw[i] + gradient : gradient;
-        if (terms)
-            terms[i] = d[i] * w[i] * r;
-        k = k + 1 == (size_t)p->k ? 0 : k + 1;
+        n = rest_of_row(i, end, channels);
+        gamma = gamma ? gamma + i % channels : NULL;
+        rstd = rstd ? rstd + i % channels : NULL;
+        dw = dw ? dw + i : NULL;
+        terms = terms ? terms + i : NULL;
+        PM_SIMD
+        for (size_t k = 0; k < n; k++) {
+            const float r = rstd ? rstd[k] : 1, gradient = d[k] * (gamma ? r * gamma[k] : r);
+
+            if (dw)
+                dw[k] = p->accumulate ? dw[k] + gradient : gradient;
+            if (terms)
+                terms[k] = d[k] * w[k] * r;
+        }
     }
 }
 
