@@ -5,7 +5,7 @@ struct decode_boxes_params {
     int anchors;
     int first2, first3, first4, first5, first6, first7;
     int kind;        /* PM_CODER_... */
-    float s0, s1, s2, s3;
+    float s0, s1, s2, s3, s4;
     float low, high; /* codes are limited to this range */
 };
 
@@ -14,7 +14,7 @@ struct decode_box_rows_params {
     int rows;        /* boxes of y: rows of codes * classes */
     int classes;
     int kind;        /* PM_CODER_... */
-    float s0, s1, s2, s3;
+    float s0, s1, s2, s3, s4;
     float low, high; /* codes are limited to this range */
 };
 

@@ -23,24 +23,24 @@ layout(push_constant, scalar) uniform Push {
 void main()
 {
     for (uint row = pm_first(); row < uint(p.rows); row += pm_stride()) {
-        uint place = detection_place(row), at = row * uint(p.codes);
+        uint place = detection_place(row), at = row * uint(CODES);
         int g = matches.v[place];
         float scale = factors.v[2 * (row / uint(p.per))] * step.loss_scale;
         float keep = HAS_KEPT ? kept.v[place] * scale : scale;
-        vec4 target = vec4(0.0);
+        float target[5] = float[5](0.0, 0.0, 0.0, 0.0, 0.0);
         float w = 0.0;
 
         if (g >= 0 && g < p.m && p.kind >= DETECTION_IOU) {
             box_loss(row, g, target);
-            for (int i = 0; i < p.codes; i++)
+            for (int i = 0; i < CODES; i++)
                 dcodes.v[at + uint(i)] = keep * target[i];
             continue;
         }
         if (g >= 0 && g < p.m) {
             w = weights.v[detection_truth(row, g)];
-            target = target_codes(row, g);
+            target_codes(row, g, target);
         }
-        for (int i = 0; i < p.codes; i++)
+        for (int i = 0; i < CODES; i++)
             dcodes.v[at + uint(i)] =
                 keep * (g < 0 ? 0.0
                               : code_slope(w, code_difference(codes.v[at + uint(i)], target[i])));

@@ -24,16 +24,17 @@ void main()
         if (g >= p.m || g < MATCH_IGNORED) {
             sum = uintBitsToFloat(0x7fc00000u);
         } else if (g >= 0 && p.kind >= DETECTION_IOU) {
-            vec4 dcode;
+            float dcode[5];
 
             sum = box_loss(row, g, dcode);
         } else if (g >= 0) {
             float w = weights.v[detection_truth(row, g)];
-            vec4 target = target_codes(row, g);
+            float target[5];
 
-            for (int i = 0; i < p.codes; i++)
+            target_codes(row, g, target);
+            for (int i = 0; i < CODES; i++)
                 sum += code_loss(
-                    w, code_difference(codes.v[row * uint(p.codes) + uint(i)], target[i]));
+                    w, code_difference(codes.v[row * uint(CODES) + uint(i)], target[i]));
         }
         losses.v[row] = sum;
     }

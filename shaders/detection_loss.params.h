@@ -13,8 +13,8 @@ struct detection_loc_params {
     int rows, per, first, anchors, m;
     int own;             /* 1: each example has its own anchors; 0: they are the same for all */
     int kind;
-    int coder, codes;    /* box_coder.params.h; codes of a box */
-    float s0, s1, s2, s3; /* scales of the coder */
+    int coder;           /* box_coder.params.h */
+    float s0, s1, s2, s3, s4; /* scales of the coder */
     float delta;         /* smooth_l1 */
 };
 

@@ -5,6 +5,49 @@
 
 #include "box_coder.params.h"
 
+#ifdef ROTATED
+/* cy, cx, h, w and angle of a rotated box; or its five codes. */
+struct RotatedBox {
+    vec4 v;
+    float angle;
+};
+
+/* Cosine and sine. */
+vec2 box_direction(float angle)
+{
+    float k = floor(angle * (1.0 / PM_QUARTER_TURN) + 0.5), quarter = k - 4.0 * floor(k / 4.0);
+    precise float r = angle - k * PM_QUARTER_HIGH - k * PM_QUARTER_MIDDLE - k * PM_QUARTER_LOW;
+    float z = r * r;
+    float sine = r + r * z * (-1.0 / 6.0 + z * (1.0 / 120.0 + z * (-1.0 / 5040.0 +
+                                                                  z * (1.0 / 362880.0))));
+    float cosine = 1.0 + z * (-0.5 + z * (1.0 / 24.0 + z * (-1.0 / 720.0 + z * (1.0 / 40320.0 -
+                                                                           z / 3628800.0))));
+    bool odd = quarter == 1.0 || quarter == 3.0;
+
+    return vec2((quarter == 1.0 || quarter == 2.0 ? -1.0 : 1.0) * (odd ? sine : cosine),
+                (quarter >= 2.0 ? -1.0 : 1.0) * (odd ? cosine : sine));
+}
+
+float box_turn(RotatedBox box, RotatedBox anchor)
+{
+    float turn = box.angle - anchor.angle;
+    bool square = abs(box.v.z - box.v.w) <= PM_BOX_SQUARE * max(box.v.z, box.v.w);
+
+    return square ? turn - PM_QUARTER_TURN * floor(turn * (1.0 / PM_QUARTER_TURN) + 0.5) : turn;
+}
+
+RotatedBox box_encode_rotated(vec4 s, float s4, RotatedBox box, RotatedBox anchor)
+{
+    vec2 cs = box_direction(anchor.angle), d = box.v.xy - anchor.v.xy;
+    vec2 size = anchor.v.zw + PM_BOX_EPSILON;
+
+    return RotatedBox(vec4((cs.x * d.x - cs.y * d.y) / size.x * s.x,
+                           (cs.x * d.y + cs.y * d.x) / size.y * s.y,
+                           log((box.v.zw + PM_BOX_EPSILON) / size) * s.zw),
+                      box_turn(box, anchor) / PM_QUARTER_TURN * s4);
+}
+#endif
+
 /* Centre y, x and sides h, w of a box of corners. */
 vec4 box_middle_of(vec4 box)
 {
@@ -37,6 +80,19 @@ float box_grow(float v)
 {
     return exp(v > PM_BOX_MOST_LOG ? PM_BOX_MOST_LOG : v);
 }
+
+#ifdef ROTATED
+RotatedBox box_decode_rotated(vec4 s, float s4, RotatedBox code, RotatedBox anchor)
+{
+    vec2 cs = box_direction(anchor.angle), d = code.v.xy / s.xy * anchor.v.zw;
+
+    return RotatedBox(vec4(anchor.v.x + (cs.x * d.x + cs.y * d.y),
+                           anchor.v.y + (cs.x * d.y - cs.y * d.x),
+                           box_grow(code.v.z / s.z) * anchor.v.z,
+                           box_grow(code.v.w / s.w) * anchor.v.w),
+                      anchor.angle + code.angle / s4 * PM_QUARTER_TURN);
+}
+#endif
 
 /* The corners of a code. */
 vec4 box_decode(int kind, vec4 s, vec4 code, vec4 anchor)

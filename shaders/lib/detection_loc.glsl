@@ -3,6 +3,41 @@
 #include "lib/code_loss.glsl"
 #include "lib/detection_loss.glsl"
 
+#ifdef ROTATED
+#define CODES 5 /* of a box */
+
+RotatedBox anchor_of(uint row)
+{
+    uint a = 5 * (p.own != 0 ? row : uint(p.first) + row % uint(p.per));
+
+    return RotatedBox(vec4(anchors.v[a], anchors.v[a + 1], anchors.v[a + 2], anchors.v[a + 3]),
+                      anchors.v[a + 4]);
+}
+
+/* The codes of the true box g that a level's row is matched with. */
+void target_codes(uint row, int g, out float target[5])
+{
+    uint b = 5 * detection_truth(row, g);
+    RotatedBox truth = RotatedBox(vec4(boxes.v[b], boxes.v[b + 1], boxes.v[b + 2], boxes.v[b + 3]),
+                                  boxes.v[b + 4]);
+    RotatedBox code =
+        box_encode_rotated(vec4(p.s0, p.s1, p.s2, p.s3), p.s4, truth, anchor_of(row));
+
+    for (int i = 0; i < 4; i++)
+        target[i] = code.v[i];
+    target[4] = code.angle;
+}
+
+/* No loss compares decoded rotated boxes. */
+float box_loss(uint row, int g, out float dcode[5])
+{
+    for (int i = 0; i < 5; i++)
+        dcode[i] = 0.0;
+    return 0.0;
+}
+#else
+#define CODES (p.coder == PM_CODER_SQUARE ? 3 : 4)
+
 /* The loss of box b and truth t without weight, and its gradient by b's corners. */
 float overlap_loss(vec4 b, vec4 t, out vec4 slope)
 {
@@ -45,24 +80,33 @@ vec4 truth_of(uint row, int g)
 }
 
 /* The loss of a row that is matched with box g, and the gradient of its codes. */
-float box_loss(uint row, int g, out vec4 dcode)
+float box_loss(uint row, int g, out float dcode[5])
 {
-    uint at = row * uint(p.codes);
+    uint at = row * uint(CODES);
     vec4 s = vec4(p.s0, p.s1, p.s2, p.s3), anchor = anchor_of(row), slope;
     vec4 code = vec4(codes.v[at], codes.v[at + 1], codes.v[at + 2],
-                     p.codes > 3 ? codes.v[at + 3] : 0.0);
+                     CODES > 3 ? codes.v[at + 3] : 0.0);
     vec4 box = box_decode(p.coder, s, code, anchor);
     float w = weights.v[detection_truth(row, g)], loss = overlap_loss(box, truth_of(row, g), slope);
 
-    dcode = box_decode_back(p.coder, s, code, anchor, box, slope) * w;
+    slope = box_decode_back(p.coder, s, code, anchor, box, slope) * w;
+    for (int i = 0; i < 4; i++)
+        dcode[i] = slope[i];
+    dcode[4] = 0.0;
     return w * loss;
 }
 
 /* The codes of the true box g that a level's row is matched with. */
-vec4 target_codes(uint row, int g)
+void target_codes(uint row, int g, out float target[5])
 {
-    return box_encode(p.coder, vec4(p.s0, p.s1, p.s2, p.s3), truth_of(row, g), anchor_of(row));
+    vec4 code =
+        box_encode(p.coder, vec4(p.s0, p.s1, p.s2, p.s3), truth_of(row, g), anchor_of(row));
+
+    for (int i = 0; i < 4; i++)
+        target[i] = code[i];
+    target[4] = 0.0;
 }
+#endif
 
 /* The difference from a target; 0 if the target is NaN. */
 float code_difference(float code, float target)

@@ -26,9 +26,19 @@ int pm_anchors_per_cell(const struct pm_node *n, int level)
     return a ? a->level[level - 1].count : 1;
 }
 
+int pm_anchors_numbers(const struct pm_node *n)
+{
+    return n->out_shape.dim[1];
+}
+
 static float *write_cell(const struct pm_anchor_level *l, double y, double x, float *out)
 {
-    for (int i = 0; i < l->count; i++, out += 4) {
+    for (int i = 0; i < l->count && l->angle; i++, out += 5) {
+        out[0] = (float)y, out[1] = (float)x;
+        out[2] = (float)l->size[i][0], out[3] = (float)l->size[i][1];
+        out[4] = l->angle[i];
+    }
+    for (int i = 0; i < l->count && !l->angle; i++, out += 4) {
         const double h = l->size[i][0] / 2, w = l->size[i][1] / 2;
 
         out[0] = (float)(y - h);
@@ -115,23 +125,45 @@ void pm_anchors_normalize(struct pm_node *n)
     }
 }
 
-int pm_anchors_infer(struct pm_node *n)
+/* Gives each anchor of a level all angles, and both axes the unit of y. */
+static void turn_level(struct pm_node *n, struct pm_anchor_level *l, struct pm_floats angles,
+                       double width)
 {
-    const struct pm_anchor_levels *a = n->cfg;
+    double (*const size)[2] = l->size;
+    const int sizes = l->count;
+
+    l->count = sizes * angles.count;
+    l->size = pm_arena_alloc(n->net->arena, ((size_t)l->count + 1) * sizeof *l->size);
+    l->angle = pm_arena_alloc(n->net->arena, ((size_t)l->count + 1) * sizeof *l->angle);
+    for (int i = 0; i < l->count; i++) {
+        l->size[i][0] = size[i / angles.count][0];
+        l->size[i][1] = size[i / angles.count][1] * width;
+        l->angle[i] = angles.v[i % angles.count];
+    }
+    l->stride[1] *= width;
+    l->offset[1] *= width;
+}
+
+int pm_anchors_infer(struct pm_node *n, struct pm_floats angles, bool normalized)
+{
+    struct pm_anchor_levels *a = n->cfg;
+    const int *side = &n->in[0]->out_shape.dim[1];
     int64_t count = 0;
 
     for (int k = 0; k < a->count; k++) {
-        const struct pm_anchor_level *l = &a->level[k];
+        struct pm_anchor_level *l = &a->level[k];
 
         if (l->count < 1)
             return pm_fail(PM_ECONFIG, "%s: map %d has no anchors; give scales and aspect_ratios",
                            n->name, k + 1);
+        if (angles.count)
+            turn_level(n, l, angles, normalized ? (double)side[1] / side[0] : 1);
         count += (int64_t)l->grid[0] * l->grid[1] * l->count;
     }
-    if (count > INT32_MAX / 4)
+    if (count > INT32_MAX / 5)
         return pm_fail(PM_ECONFIG, "%s: %lld anchors are more than 2^29; make the input smaller",
                        n->name, (long long)count);
-    n->out_shape = PM_SHAPE2((int)count, 4);
+    n->out_shape = PM_SHAPE2((int)count, angles.count ? 5 : 4);
     n->out_type = PM_F32;
     n->out_rows = 0;
     return PM_OK;
@@ -148,7 +180,7 @@ void pm_anchors_forward(struct pm_node *n, struct pm_calls *c)
 
 const char *pm_anchors_onnx(const struct pm_node *n, struct pm_export *g)
 {
-    const int64_t dim[] = { n->out_shape.dim[0], 4 };
+    const int64_t dim[] = { n->out_shape.dim[0], n->out_shape.dim[1] };
     float *v = pm_malloc(pm_shape_count(n->out_shape) * sizeof *v);
     const char *name;
 

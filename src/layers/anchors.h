@@ -6,7 +6,14 @@
  * which only the sizes matter. Output: [N,4] F32, a box each: ymin, xmin, ymax, xmax in 0..1 of the
  * images (pixels with normalize_coordinates=false), not clipped. The order is level, then row, then
  * column, then anchor of the cell; channel of a predictor = anchor of the cell * code size +
- * component. The output is a constant of the plan: no call writes it, and its rows belong to no
+ * component.
+ *
+ * With the option angles, boxes are rotated: [N,5], cy, cx, h, w, angle in radians, clockwise on
+ * the screen. A cell has each of its anchors at all angles, the angle fastest. Both axes then have
+ * the same unit, the height of the images (pixels with normalize_coordinates=false); so x is in
+ * 0..width / height.
+ *
+ * The output is a constant of the plan: no call writes it, and its rows belong to no
  * example (out_rows 0). */
 #ifndef PUMICE_ANCHORS_H
 #define PUMICE_ANCHORS_H
@@ -22,6 +29,7 @@ struct pm_anchor_level {
     double offset[2];    /* centre of the first cell: y, x */
     int count;           /* anchors of a cell */
     double (*size)[2];   /* [count]: height and width */
+    float *angle;        /* [count]; NULL: upright boxes */
 };
 /* The first member of each anchor layer's option struct. infer() fills it, in the net's arena. */
 struct pm_anchor_levels {
@@ -36,14 +44,20 @@ const struct pm_anchor_levels *pm_anchors_levels(const struct pm_node *n);
 /* Returns the number of anchors of a cell. level: 1 to L, as in the names of heads. Returns 1 if
  * the net has an error, so builders need no check. */
 int pm_anchors_per_cell(const struct pm_node *n, int level);
-/* Writes the anchors, [N][4]. The net must have no error. Thread-safe. */
+/* Numbers of a box: 4, or 5 for rotated ones. */
+int pm_anchors_numbers(const struct pm_node *n);
+/* Writes the anchors, [N][4] or [N][5]. The net must have no error. Thread-safe. */
 void pm_anchors_write(const struct pm_node *n, float *out);
 
 /* ---- for the layers ------------------------------------------------------------------------ */
 
+/* The option `angles`. */
+#define PM_ANGLES_OPTION(tag)                                                                      \
+    PM_FLOATS(tag, angles, "[]", -7, 7,                                                            \
+              "rotated boxes: angles of each anchor in radians, clockwise; []: upright boxes")
 /* The rest of infer(): checks inputs and counts, and sets the output. The levels' fields other than
- * grid must be set. */
-int pm_anchors_infer(struct pm_node *n);
+ * grid must be set. normalized: y is in 0..1 of the images' height, and x of their width. */
+int pm_anchors_infer(struct pm_node *n, struct pm_floats angles, bool normalized);
 /* Begins infer(): sets count and the levels' grids from the inputs. */
 int pm_anchors_begin(struct pm_node *n);
 /* Makes room for the sizes of `count` anchors of a cell of level k (from 0). */

@@ -84,13 +84,14 @@ static int check_rows(const struct pm_node *n)
     const struct pm_box_coder coder = coder_of(n);
     const struct pm_shape x = n->in[CODES]->out_shape, z = n->in[LOGITS]->out_shape;
     const struct pm_shape b = n->in[BOXES]->out_shape;
-    const int codes = pm_box_coder_size(&coder);
+    const int codes = pm_box_coder_size(&coder), numbers = pm_box_coder_numbers(&coder);
     char text[3][64];
 
-    if (b.rank != 3 || b.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x 4. Give the corners "
-                                   "of R boxes for each of n images", n->name,
-                       pm_shape_text(b, text[0]));
+    if (b.rank != 3 || b.dim[2] != numbers)
+        return pm_fail(PM_ECONFIG, "%s: boxes have shape %s instead of n x R x %d. Give %s of R "
+                                   "boxes for each of n images", n->name,
+                       pm_shape_text(b, text[0]), numbers,
+                       numbers == 5 ? "cy, cx, h, w, angle" : "the corners");
     if (z.rank != 2 || z.dim[1] < 2 || z.dim[0] != b.dim[0] * b.dim[1])
         return pm_fail(PM_ECONFIG, "%s: logits have shape %s instead of %d x (C + 1), with at "
                                    "least one class and the background",
@@ -118,10 +119,14 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
+    if (coder.kind == PM_CODER_ROTATED && cfg->hard_example_miner)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: hard_example_miner is not available for rotated boxes",
+                       n->name));
     PM_TRY(pm_need_types(n, types, TRUTH_CLASSES, NAMES));
     PM_TRY(check_rows(n));
     PM_TRY(pm_detection_check_truth(n, TRUTH_BOXES, n->in[BOXES]->out_shape.dim[0],
-                                    n->in[LOGITS]->out_shape.dim[1], true));
+                                    pm_box_coder_numbers(&coder), n->in[LOGITS]->out_shape.dim[1],
+                                    true));
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
 out:
@@ -153,8 +158,8 @@ static struct detection_loc_params loc_params(const struct pm_node *n)
     return (struct detection_loc_params){
         .rows = n->xs[LOGITS].shape.dim[0], .per = per, .anchors = per, .own = 1,
         .m = n->xs[TRUTH_BOXES].shape.dim[1], .kind = DETECTION_SMOOTH_L1, .coder = coder.kind,
-        .codes = pm_box_coder_size(&coder), .s0 = coder.scales[0], .s1 = coder.scales[1],
-        .s2 = coder.scales[2], .s3 = coder.scales[3], .delta = 1,
+        .s0 = coder.scales[0], .s1 = coder.scales[1],
+        .s2 = coder.scales[2], .s3 = coder.scales[3], .s4 = coder.scales[4], .delta = 1,
     };
 }
 

@@ -2,6 +2,8 @@
  * to L [n,h,w,A * code size], then the anchors [N,4]. Output: [n,N,4], ymin, xmin, ymax, xmax in
  * the anchors' unit; box_coder.h has the formulas. For evaluation: there is no gradient.
  *
+ * With coder=rotated a box and an anchor are five numbers, cy, cx, h, w, angle, instead of four.
+ *
  * Second stages have anchors of each picture. Inputs then: codes of K classes [n * R,K * code size]
  * and boxes [n,R,4]. Output: [n,R,K,4], or [n,R,4] if K is 1. */
 #include <pumice/net.h>
@@ -31,18 +33,19 @@ PM_INLINE void decode_one(const struct pm_box_coder *coder, float low, float hig
                           const float *anchor, float *y)
 {
     const int size = pm_box_coder_size(coder);
-    float code[4];
+    float code[5];
 
     for (int k = 0; k < size; k++)
         code[k] = x[k] < low ? low : x[k] > high ? high : x[k];
-    pm_box_decode(coder, code, anchor, y);
+    pm_box_decode_any(coder, code, anchor, y);
 }
 
 static void decode_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct decode_boxes_params *p = a->params;
-    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3 } };
+    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3, p->s4 } };
     const size_t size = (size_t)pm_box_coder_size(&coder), anchors = (size_t)p->anchors;
+    const size_t numbers = (size_t)pm_box_coder_numbers(&coder);
     const int first[] = { 0, p->first2, p->first3, p->first4, p->first5, p->first6, p->first7,
                           p->anchors };
     float *y = a->buf[8];
@@ -57,7 +60,7 @@ static void decode_cpu(const struct pm_args *a, size_t begin, size_t end)
                           (size_t)(anchor - first[level]);
 
         decode_one(&coder, p->low, p->high, (const float *)a->buf[1 + level] + at * size,
-                   (const float *)a->buf[0] + 4 * (size_t)anchor, y + 4 * i);
+                   (const float *)a->buf[0] + numbers * (size_t)anchor, y + numbers * i);
     }
 }
 
@@ -74,23 +77,36 @@ static const struct pm_kernel decode = {
     .flops = decode_flops,
 };
 
+static const struct pm_kernel decode_rotated = {
+    .name = "decode_rotated",
+    .bufs = "r:anchors r:x1 r?:x2 r?:x3 r?:x4 r?:x5 r?:x6 r?:x7 w:y",
+    .params_size = sizeof(struct decode_boxes_params), .cpu = decode_cpu, .grain = 256,
+    .flops = decode_flops,
+};
+
 /* ---- boxes of each picture ------------------------------------------------------------------- */
 
 static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct decode_box_rows_params *p = a->params;
-    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3 } };
+    const struct pm_box_coder coder = { p->kind, { p->s0, p->s1, p->s2, p->s3, p->s4 } };
     const size_t size = (size_t)pm_box_coder_size(&coder);
+    const size_t numbers = (size_t)pm_box_coder_numbers(&coder);
     const float *boxes = a->buf[0], *codes = a->buf[1];
     float *y = a->buf[2];
 
     for (size_t i = begin; i < end; i++)
         decode_one(&coder, p->low, p->high, codes + i * size,
-                   boxes + i / (size_t)p->classes * 4, y + 4 * i);
+                   boxes + i / (size_t)p->classes * numbers, y + numbers * i);
 }
 
 static const struct pm_kernel decode_rows = {
     .name = "decode_box_rows", .bufs = "r:boxes r:codes w:y",
+    .params_size = sizeof(struct decode_box_rows_params), .cpu = rows_cpu, .grain = 256,
+    .flops = decode_flops,
+};
+static const struct pm_kernel rotated_rows = {
+    .name = "decode_rotated_rows", .bufs = "r:boxes r:codes w:y",
     .params_size = sizeof(struct decode_box_rows_params), .cpu = rows_cpu, .grain = 256,
     .flops = decode_flops,
 };
@@ -101,20 +117,20 @@ static bool has_rows(const struct pm_node *n)
     return n->in[0]->out_shape.rank == 2;
 }
 
-static int infer_rows(struct pm_node *n, int size)
+static int infer_rows(struct pm_node *n, int size, int numbers)
 {
     const struct pm_shape codes = n->in[0]->out_shape, boxes = n->in[1]->out_shape;
     char text[2][64];
 
-    if (n->inputs != 2 || boxes.rank != 3 || boxes.dim[2] != 4 || codes.dim[1] % size ||
+    if (n->inputs != 2 || boxes.rank != 3 || boxes.dim[2] != numbers || codes.dim[1] % size ||
         codes.dim[0] != boxes.dim[0] * boxes.dim[1])
-        return pm_fail(PM_ECONFIG, "%s: codes of %s need one more input, boxes of n x R x 4 with "
+        return pm_fail(PM_ECONFIG, "%s: codes of %s need one more input, boxes of n x R x %d with "
                        "n R = %d, and a multiple of %d codes in a row; the second input is %s",
-                       n->name, pm_shape_text(codes, text[0]), codes.dim[0], size,
+                       n->name, pm_shape_text(codes, text[0]), numbers, codes.dim[0], size,
                        pm_shape_text(boxes, text[1]));
     n->out_shape = codes.dim[1] == size ? boxes
                                         : PM_SHAPE4(boxes.dim[0], boxes.dim[1],
-                                                    codes.dim[1] / size, 4);
+                                                    codes.dim[1] / size, numbers);
     n->out_type = PM_F32;
     return pm_need_floats(n, 0, 1);
 }
@@ -123,12 +139,15 @@ static void forward_rows(struct pm_node *n, struct pm_calls *c, const struct pm_
                          float low, float high)
 {
     const struct decode_box_rows_params p = {
-        .rows = (int)(pm_count(n->y) / 4), .classes = (int)(pm_count(n->y) / pm_count(n->xs[1])),
+        .rows = (int)(pm_count(n->y) / (size_t)pm_box_coder_numbers(coder)),
+        .classes = (int)(pm_count(n->y) / pm_count(n->xs[1])),
         .kind = coder->kind, .s0 = coder->scales[0], .s1 = coder->scales[1],
-        .s2 = coder->scales[2], .s3 = coder->scales[3], .low = low, .high = high,
+        .s2 = coder->scales[2], .s3 = coder->scales[3], .s4 = coder->scales[4], .low = low,
+        .high = high,
     };
 
-    pm_call(c, &decode_rows, (size_t)p.rows, &p, PM_BUFS(n->xs[1], n->x, n->y));
+    pm_call(c, coder->kind == PM_CODER_ROTATED ? &rotated_rows : &decode_rows, (size_t)p.rows, &p,
+            PM_BUFS(n->xs[1], n->x, n->y));
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */
@@ -144,16 +163,17 @@ static int infer(struct pm_node *n)
     char text[64];
 
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
+    const int numbers = pm_box_coder_numbers(&coder);
     if (range.count && (range.count != 2 || range.v[0] > range.v[1]))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: box_encodings_clip_range must be two numbers, the least "
                        "and the greatest code, or []", n->name));
     if (has_rows(n))
-        return infer_rows(n, pm_box_coder_size(&coder));
+        return infer_rows(n, pm_box_coder_size(&coder), numbers);
     PM_TRY(pm_levels_read(n, 0, levels, pm_box_coder_size(&coder), first));
-    if (anchors.rank != 2 || anchors.dim[1] != 4 || anchors.dim[0] != first[levels])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: its last input must be the anchors of its maps, %dx4, not "
-                       "%s", n->name, first[levels], pm_shape_text(anchors, text)));
-    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[levels], 4);
+    if (anchors.rank != 2 || anchors.dim[1] != numbers || anchors.dim[0] != first[levels])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: its last input must be the anchors of its maps, %dx%d, "
+                       "not %s", n->name, first[levels], numbers, pm_shape_text(anchors, text)));
+    n->out_shape = PM_SHAPE3(n->in[0]->out_shape.dim[0], first[levels], numbers);
     n->out_type = PM_F32;
 out:
     return err;
@@ -172,14 +192,14 @@ void pm_decode_boxes(struct pm_calls *c, const struct pm_box_coder *coder, float
         first[k + 1] = first[k] + (k < levels ? (int)pm_count(x[k]) / images / size : 0);
     }
     const struct decode_boxes_params p = {
-        .rows = (int)(pm_count(y) / 4), .anchors = first[levels],
+        .rows = images * first[levels], .anchors = first[levels],
         .first2 = first[1], .first3 = first[2], .first4 = first[3], .first5 = first[4],
         .first6 = first[5], .first7 = first[6], .kind = coder->kind, .s0 = coder->scales[0],
         .s1 = coder->scales[1], .s2 = coder->scales[2], .s3 = coder->scales[3],
-        .low = low, .high = high,
+        .s4 = coder->scales[4], .low = low, .high = high,
     };
 
-    pm_call(c, &decode, (size_t)p.rows, &p,
+    pm_call(c, coder->kind == PM_CODER_ROTATED ? &decode_rotated : &decode, (size_t)p.rows, &p,
             PM_BUFS(anchors, x[0], x[1], x[2], x[3], x[4], x[5], x[6], y));
 }
 
@@ -243,6 +263,35 @@ static const char *decoded_corners(struct pm_export *g, const struct pm_box_code
     return pm_export_op2(g, "Add", codes, anchors);
 }
 
+/* Splits the five numbers of rotated boxes, or their codes, into 2, 2 and 1. */
+static void parts(struct pm_export *g, const char *x, const char *out[3])
+{
+    const int64_t size[] = { 2, 2, 1 };
+
+    pm_export_op_outputs(g, "Split", PM_VALUES(x, pm_export_integers(g, 3, size)), 3, out);
+    pm_export_int(g, "axis", -1);
+}
+
+static const char *decoded_rotated(struct pm_export *g, const struct pm_box_coder *coder,
+                                   const char *codes, const char *anchors)
+{
+    const char *a[3], *code[3], *d[2], *c, *s, *y, *x, *sides;
+
+    parts(g, anchors, a);
+    parts(g, codes, code);
+    code[0] = pm_export_op2(g, "Div", code[0], pm_export_numbers(g, 2, coder->scales));
+    halves(g, pm_export_op2(g, "Mul", code[0], a[1]), 1, 1, d);
+    c = pm_export_op(g, "Cos", PM_VALUES(a[2]));
+    s = pm_export_op(g, "Sin", PM_VALUES(a[2]));
+    y = pm_export_op2(g, "Add", pm_export_op2(g, "Mul", c, d[0]), pm_export_op2(g, "Mul", s, d[1]));
+    x = pm_export_op2(g, "Sub", pm_export_op2(g, "Mul", c, d[1]), pm_export_op2(g, "Mul", s, d[0]));
+    sides = grown(g, code[1], pm_export_numbers(g, 2, coder->scales + 2), a[1]);
+    code[2] = pm_export_op2(g, "Mul", code[2],
+                            pm_export_number(g, PM_QUARTER_TURN / coder->scales[4]));
+    return joined(g, joined(g, pm_export_op2(g, "Add", a[0], joined(g, y, x)), sides),
+                  pm_export_op2(g, "Add", a[2], code[2]));
+}
+
 static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder, const char *codes,
                            const char *anchors)
 {
@@ -251,6 +300,8 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
 
     if (coder->kind == PM_CODER_MEAN_STDDEV || coder->kind == PM_CODER_CORNERS)
         return decoded_corners(g, coder, codes, anchors);
+    if (coder->kind == PM_CODER_ROTATED)
+        return decoded_rotated(g, coder, codes, anchors);
     halves(g, anchors, 2, 2, corner);
     halves(g, codes, 2, square ? 1 : 2, code);
     side = pm_export_op2(g, "Sub", corner[1], corner[0]);

@@ -11,15 +11,24 @@
  *
  * The first three are summed over the codes. The last two compare the decoded box with the matched
  * one. (TensorFlow's SSD passes them codes, which are no boxes.) The loss is 0 without a match.
- * The box is encoded here, so targets need no memory. A target that is NaN gives no loss and no
- * gradient. A match that is not a row of the truth, -1 or -2 gives NaN. */
+ * Rotated boxes have the first three only. The box is encoded here, so targets need no memory. A
+ * target that is NaN gives no loss and no gradient. A match that is not a row of the truth, -1 or
+ * -2 gives NaN. */
 #include "layers/detection_rows.h"
 
 #include "layers/box_coder.h"
 
 static struct pm_box_coder coder_of(const struct detection_loc_params *p)
 {
-    return (struct pm_box_coder){ p->coder, { p->s0, p->s1, p->s2, p->s3 } };
+    return (struct pm_box_coder){ p->coder, { p->s0, p->s1, p->s2, p->s3, p->s4 } };
+}
+
+/* Codes of a box. */
+static int codes_of(const struct detection_loc_params *p)
+{
+    const struct pm_box_coder coder = coder_of(p);
+
+    return pm_box_coder_size(&coder);
 }
 
 static float larger(float a, float b) { return a > b ? a : b; }
@@ -60,7 +69,8 @@ static const float *anchor_of(const struct pm_args *a, size_t row)
     const struct detection_loc_params *p = a->params;
 
     return (const float *)a->buf[1] +
-           4 * (p->own ? row : (size_t)p->first + row % (size_t)p->per);
+           (p->coder == PM_CODER_ROTATED ? 5 : 4) *
+               (p->own ? row : (size_t)p->first + row % (size_t)p->per);
 }
 
 /* The loss of a row that is matched with box g, and the gradient of its codes. */
@@ -69,7 +79,7 @@ static float box_loss(const struct pm_args *a, size_t row, int g, float dcode[4]
     const struct detection_loc_params *p = a->params;
     const struct pm_box_coder coder = coder_of(p);
     const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
-    const float *code = (const float *)a->buf[0] + row * (size_t)p->codes;
+    const float *code = (const float *)a->buf[0] + row * (size_t)codes_of(p);
     const float *anchor = anchor_of(a, row);
     const float w = ((const float *)a->buf[4])[truth];
     float box[4], slope[4];
@@ -78,7 +88,7 @@ static float box_loss(const struct pm_args *a, size_t row, int g, float dcode[4]
     const float loss = overlap_loss(p->kind, box, (const float *)a->buf[3] + 4 * truth, slope);
 
     pm_box_decode_back(&coder, code, anchor, box, slope, dcode);
-    for (int i = 0; i < p->codes; i++)
+    for (int i = 0; i < codes_of(p); i++)
         dcode[i] *= w;
     return w * loss;
 }
@@ -97,27 +107,29 @@ static size_t place_of(const struct detection_loc_params *p, size_t row)
 }
 
 /* Fills the target codes of a row that is matched with box g. Returns the box's weight. */
-static float target_of(const struct pm_args *a, size_t row, int g, float target[4])
+static float target_of(const struct pm_args *a, size_t row, int g, float target[5])
 {
     const struct detection_loc_params *p = a->params;
     const struct pm_box_coder coder = coder_of(p);
     const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
+    const size_t numbers = (size_t)pm_box_coder_numbers(&coder);
     const float *boxes = a->buf[3], *weights = a->buf[4];
 
-    pm_box_encode(&coder, boxes + 4 * truth, anchor_of(a, row), target);
+    pm_box_encode_any(&coder, boxes + numbers * truth, anchor_of(a, row), target);
     return weights[truth];
 }
 
 static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct detection_loc_params *p = a->params;
+    const int size = codes_of(p);
     const float *codes = a->buf[0];
     const int *matches = a->buf[2];
     float *losses = a->buf[5];
 
     for (size_t row = begin; row < end; row++) {
         const int g = matches[place_of(p, row)];
-        float target[4] = { 0 }, sum = 0;
+        float target[5] = { 0 }, sum = 0;
 
         if (g >= p->m || g < -2) {
             sum = NAN;
@@ -126,9 +138,9 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         } else if (g >= 0) {
             const float w = target_of(a, row, g, target);
 
-            for (int i = 0; i < p->codes; i++)
+            for (int i = 0; i < size; i++)
                 sum += pm_code_loss(p->kind, p->delta, w,
-                                    difference(codes[row * (size_t)p->codes + i], target[i]));
+                                    difference(codes[row * (size_t)size + i], target[i]));
         }
         losses[row] = sum;
     }
@@ -137,29 +149,30 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct detection_loc_params *p = a->params;
+    const int size = codes_of(p);
     const float *codes = a->buf[0], *kept = a->buf[5], *factors = a->buf[6];
     const int *matches = a->buf[2];
     const struct pm_step *step = a->buf[7];
     float *dcodes = a->buf[8];
 
     for (size_t row = begin; row < end; row++) {
-        const size_t place = place_of(p, row), at = row * (size_t)p->codes;
+        const size_t place = place_of(p, row), at = row * (size_t)size;
         const int g = matches[place];
         const float scale = factors[2 * (row / (size_t)p->per)] * step->loss_scale;
         const float keep = kept ? kept[place] * scale : scale;
-        float target[4] = { 0 }, w = 0;
+        float target[5] = { 0 }, w = 0;
 
         if (g >= 0 && g < p->m && p->kind >= DETECTION_IOU) {
             float dcode[4] = { 0 };
 
             box_loss(a, row, g, dcode);
-            for (int i = 0; i < p->codes; i++)
+            for (int i = 0; i < size; i++)
                 dcodes[at + i] = keep * dcode[i];
             continue;
         }
         if (g >= 0 && g < p->m)
             w = target_of(a, row, g, target);
-        for (int i = 0; i < p->codes; i++)
+        for (int i = 0; i < size; i++)
             dcodes[at + i] =
                 keep * (g < 0 ? 0
                               : pm_code_slope(p->kind, p->delta, w,
@@ -171,7 +184,7 @@ static double flops(const void *params, size_t count)
 {
     const struct detection_loc_params *p = params;
 
-    return 12.0 * p->codes * (double)count;
+    return 12.0 * codes_of(p) * (double)count;
 }
 
 static const struct pm_kernel fwd = {
@@ -186,11 +199,23 @@ static const struct pm_kernel bwd = {
     .flops = flops,
 };
 
+static const struct pm_kernel rotated_fwd = {
+    .name = "rotated_loc_fwd",
+    .bufs = "r:codes r:anchors r:matches r:boxes r:weights w:losses",
+    .params_size = sizeof(struct detection_loc_params), .cpu = fwd_cpu, .flops = flops,
+};
+static const struct pm_kernel rotated_bwd = {
+    .name = "rotated_loc_bwd",
+    .bufs = "r:codes r:anchors r:matches r:boxes r:weights r?:kept r:factors r:step w:dcodes",
+    .inplace = "dcodes=codes", .params_size = sizeof(struct detection_loc_params), .cpu = bwd_cpu,
+    .flops = flops,
+};
+
 void pm_detection_loc(struct pm_calls *c, const struct detection_loc_params *p,
                       struct pm_tensor codes, const struct pm_detection_truth *t,
                       struct pm_tensor losses)
 {
-    pm_call(c, &fwd, (size_t)p->rows, p,
+    pm_call(c, p->coder == PM_CODER_ROTATED ? &rotated_fwd : &fwd, (size_t)p->rows, p,
             PM_BUFS(codes, t->anchors, t->matches, t->boxes, t->weights, losses));
 }
 
@@ -199,7 +224,7 @@ void pm_detection_loc_back(struct pm_calls *c, const struct detection_loc_params
                            struct pm_tensor kept, struct pm_tensor factors,
                            struct pm_tensor dcodes)
 {
-    pm_call(c, &bwd, (size_t)p->rows, p,
+    pm_call(c, p->coder == PM_CODER_ROTATED ? &rotated_bwd : &bwd, (size_t)p->rows, p,
             PM_BUFS(codes, t->anchors, t->matches, t->boxes, t->weights, kept, factors,
                     pm_step_tensor(c), dcodes));
 }

@@ -17,6 +17,8 @@
  *     normalizer     [n], optional   divisor of the whole batch, the same number in each example;
  *                                    with normalize_per_image: divisor of the example, above 0
  *
+ * With coder=rotated, anchors and true boxes are cy, cx, h, w, angle: [N, 5] and [n, M, 5].
+ *
  * With a normalizer, the losses of the parts of a batch add up to that of the whole batch. Without
  * it, the divisor is max(sum of the weights of matched boxes, 1) of this plan's examples, or 1, and
  * the losses are multiplied by the share of the whole batch that these examples represent. With
@@ -184,6 +186,7 @@ static int check_maps(const struct pm_node *n)
 {
     const struct pm_box_coder coder = coder_of(n);
     const int codes = pm_box_coder_size(&coder), levels = levels_of(n);
+    const int numbers = pm_box_coder_numbers(&coder);
     int anchors = 0;
 
     for (int i = 0; i < levels; i++) {
@@ -201,11 +204,11 @@ static int check_maps(const struct pm_node *n)
         anchors += per_level(n, i);
     }
     const struct pm_shape given = other(n, ANCHORS)->out_shape;
-    if (given.rank != 2 || given.dim[0] != anchors || given.dim[1] != 4) {
+    if (given.rank != 2 || given.dim[0] != anchors || given.dim[1] != numbers) {
         char text[64];
 
-        return pm_fail(PM_ECONFIG, "%s: anchors have shape %s, but the maps need %dx4", n->name,
-                       pm_shape_text(given, text), anchors);
+        return pm_fail(PM_ECONFIG, "%s: anchors have shape %s, but the maps need %dx%d", n->name,
+                       pm_shape_text(given, text), anchors, numbers);
     }
     return PM_OK;
 }
@@ -216,6 +219,7 @@ static int check_truth(const struct pm_node *n)
     const int batch = n->in[0]->out_shape.dim[0], anchors = other(n, ANCHORS)->out_shape.dim[0];
     const struct pm_node *matches = other(n, MATCHES);
     const int columns = columns_of(n);
+    const struct pm_box_coder coder = coder_of(n);
     int err = PM_OK;
     char text[64];
 
@@ -229,8 +233,8 @@ static int check_truth(const struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: an anchor has %d score, which is the background's: there "
                                    "must be a class, or set background to false",
                        n->name, columns));
-    PM_TRY(pm_detection_check_truth(n, 2 * levels_of(n) + BOXES, batch, columns,
-                                    cfg->background));
+    PM_TRY(pm_detection_check_truth(n, 2 * levels_of(n) + BOXES, batch,
+                                    pm_box_coder_numbers(&coder), columns, cfg->background));
     PM_TRY(pm_detection_check_normalizer(n, 2 * levels_of(n) + NORMALIZER, batch,
                                          cfg->normalize_per_image));
 out:
@@ -260,6 +264,13 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
+    if (coder.kind == PM_CODER_ROTATED && cfg->localization >= DETECTION_IOU)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: weighted_iou and weighted_giou compare upright boxes: with "
+                                   "coder=rotated choose weighted_smooth_l1, weighted_l2 or l1",
+                       n->name));
+    if (coder.kind == PM_CODER_ROTATED && cfg->hard_example_miner)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: hard_example_miner is not available for rotated boxes",
+                       n->name));
     if (cfg->classification == BOOTSTRAPPED && isnan(cfg->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: bootstrapped_sigmoid needs alpha, the part of the target "
                                    "that the label has, 0..1", n->name));
@@ -308,8 +319,9 @@ static struct detection_loc_params loc_params(const struct pm_node *n, int level
     return (struct detection_loc_params){
         .rows = n->xs[0].shape.dim[0] * per, .per = per, .first = first_of(n, level),
         .anchors = t.anchors.shape.dim[0], .m = t.boxes.shape.dim[1], .kind = cfg->localization,
-        .coder = coder.kind, .codes = pm_box_coder_size(&coder), .s0 = coder.scales[0],
-        .s1 = coder.scales[1], .s2 = coder.scales[2], .s3 = coder.scales[3], .delta = cfg->delta,
+        .coder = coder.kind, .s0 = coder.scales[0],
+        .s1 = coder.scales[1], .s2 = coder.scales[2], .s3 = coder.scales[3],
+        .s4 = coder.scales[4], .delta = cfg->delta,
     };
 }
 
@@ -399,7 +411,8 @@ static void mine(struct pm_node *n, struct pm_calls *c, struct pm_tensor loc, st
         .most = cfg->num_hard_examples, .iou_threshold = cfg->iou_threshold,
         .ratio = cfg->max_negatives_per_positive, .min_negatives = cfg->min_negatives_per_image,
     };
-    const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, 4), PM_F32);
+    const struct pm_tensor boxes = pm_temp(c, PM_SHAPE3(batch, anchors, t.anchors.shape.dim[1]),
+                                           PM_F32);
     const struct pm_mined out = pm_mined_make(c, n, SAVED_KEPT, batch, anchors);
 
     pm_decode_boxes(c, &coder, -INFINITY, INFINITY, levels_of(n), n->xs, t.anchors, boxes);

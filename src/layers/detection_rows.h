@@ -13,19 +13,19 @@
 
 /* The ground truth of a batch of n examples; see detection_loss.c. */
 struct pm_detection_truth {
-    struct pm_tensor anchors;  /* [N, 4]; [n, N, 4] if params.own is 1 */
+    struct pm_tensor anchors;  /* [N, 4]; [n, N, 4] if params.own is 1. Rotated boxes: 5, not 4 */
     struct pm_tensor matches;  /* I32 [n, N] */
-    struct pm_tensor boxes;    /* [n, M, 4] */
+    struct pm_tensor boxes;    /* [n, M, 4] or [n, M, 5] */
     struct pm_tensor classes;  /* I32 [n, M] or F32 [n, M, labels] */
     struct pm_tensor weights;  /* [n, M] */
 };
 
 /* Checks a loss's inputs `first` to first + 2: the true boxes, their classes and their weights, in
- * the shapes above, with n = images. columns: scores of an anchor. Soft classes have as many
- * targets, or, with a background, one less. Types have been checked. Returns PM_ECONFIG with one
- * line that names the node. */
-int pm_detection_check_truth(const struct pm_node *n, int first, int images, int columns,
-                             bool background);
+ * the shapes above, with n = images. numbers: of a box, 4 or 5. columns: scores of an anchor. Soft
+ * classes have as many targets, or, with a background, one less. Types have been checked. Returns
+ * PM_ECONFIG with one line that names the node. */
+int pm_detection_check_truth(const struct pm_node *n, int first, int images, int numbers,
+                             int columns, bool background);
 /* Checks a loss's last input, the optional normalizer: one number for each example. input: its
  * number. per_image: the option normalize_per_image, which needs it. Returns PM_ECONFIG with one
  * line that names the node. */

@@ -9,8 +9,8 @@ static bool is_shape(const struct pm_node *n, struct pm_shape wanted)
     return pm_shape_equal(n->out_shape, wanted);
 }
 
-int pm_detection_check_truth(const struct pm_node *n, int first, int images, int columns,
-                             bool background)
+int pm_detection_check_truth(const struct pm_node *n, int first, int images, int numbers,
+                             int columns, bool background)
 {
     const struct pm_node *boxes = n->in[first], *classes = n->in[first + 1];
     const struct pm_node *weights = n->in[first + 2];
@@ -18,10 +18,11 @@ int pm_detection_check_truth(const struct pm_node *n, int first, int images, int
     const int m = b.rank > 1 ? b.dim[1] : 0, targets = columns - background;
     char text[64];
 
-    if (!is_shape(boxes, PM_SHAPE3(images, m, 4)))
-        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx4. Give the "
-                                   "corners of M true boxes for each of %d images", n->name,
-                       pm_shape_text(b, text), images, images);
+    if (!is_shape(boxes, PM_SHAPE3(images, m, numbers)))
+        return pm_fail(PM_ECONFIG, "%s: truth_boxes have shape %s instead of %dxMx%d. Give the "
+                                   "%s of M true boxes for each of %d images", n->name,
+                       pm_shape_text(b, text), images, numbers,
+                       numbers == 5 ? "cy, cx, h, w, angle" : "corners", images);
     if (!is_shape(weights, PM_SHAPE2(images, m)))
         return pm_fail(PM_ECONFIG, "%s: truth_weights have shape %s instead of %dx%d. Give one "
                                    "weight for each true box", n->name,

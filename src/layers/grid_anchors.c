@@ -22,7 +22,7 @@ struct multiscale_cfg {
     struct pm_anchor_levels levels; /* first; not an option */
     int min_level, max_level, scales_per_octave, first_center;
     float anchor_scale;
-    struct pm_floats aspect_ratios;
+    struct pm_floats aspect_ratios, angles;
     bool normalize_coordinates;
 };
 
@@ -39,6 +39,7 @@ static const struct pm_opt multiscale_opts[] = {
               "width over height of the anchors"),
     PM_INT(multiscale_cfg, scales_per_octave, 2, 1, 64,
            "number of sizes from a level's smallest to twice that"),
+    PM_ANGLES_OPTION(multiscale_cfg),
     NORMALIZE_OPTION(multiscale_cfg),
     PM_ENUM(multiscale_cfg, first_center, DIVISIBLE, "divisible|half",
             "centre of the first cell; divisible: half a stride if the stride divides the side of "
@@ -76,7 +77,7 @@ static int multiscale_infer(struct pm_node *n)
     }
     if (cfg->normalize_coordinates)
         pm_anchors_normalize(n);
-    PM_TRY(pm_anchors_infer(n));
+    PM_TRY(pm_anchors_infer(n, cfg->angles, cfg->normalize_coordinates));
 out:
     return err;
 }
@@ -94,7 +95,7 @@ const struct pm_layer pm_layer_multiscale_anchors = {
 struct grid_cfg {
     struct pm_anchor_levels levels; /* first; not an option */
     float height, width, height_stride, width_stride, height_offset, width_offset;
-    struct pm_floats scales, aspect_ratios;
+    struct pm_floats scales, aspect_ratios, angles;
     bool normalize_coordinates;
 };
 
@@ -108,6 +109,7 @@ static const struct pm_opt grid_opts[] = {
     PM_FLOATS(grid_cfg, scales, "[]", 1e-4, 1e4, "factors on height and width; required"),
     PM_FLOATS(grid_cfg, aspect_ratios, "[]", 1e-3, 1000,
               "width over height of the anchors; required"),
+    PM_ANGLES_OPTION(grid_cfg),
     NORMALIZE_OPTION(grid_cfg),
     { 0 },
 };
@@ -128,7 +130,7 @@ static int grid_infer(struct pm_node *n)
     l->offset[0] = cfg->height_offset, l->offset[1] = cfg->width_offset;
     if (cfg->normalize_coordinates)
         pm_anchors_normalize(n);
-    PM_TRY(pm_anchors_infer(n));
+    PM_TRY(pm_anchors_infer(n, cfg->angles, cfg->normalize_coordinates));
 out:
     return err;
 }
@@ -143,7 +145,7 @@ const struct pm_layer pm_layer_grid_anchors = {
 
 struct flexible_cfg {
     struct pm_anchor_levels levels; /* first; not an option */
-    struct pm_floats base_sizes, aspect_ratios, height_stride, width_stride, height_offset,
+    struct pm_floats base_sizes, aspect_ratios, angles, height_stride, width_stride, height_offset,
         width_offset;
     struct pm_ints anchors_per_cell;
     bool normalize_coordinates;
@@ -162,6 +164,7 @@ static const struct pm_opt flexible_opts[] = {
               "y of the first centre in pixels, per map; [] is 0"),
     PM_FLOATS(flexible_cfg, width_offset, "[]", -1e6, 1e6,
               "x of the first centre in pixels, per map; [] is 0"),
+    PM_ANGLES_OPTION(flexible_cfg),
     NORMALIZE_OPTION(flexible_cfg),
     { 0 },
 };
@@ -213,7 +216,7 @@ static int flexible_infer(struct pm_node *n)
     }
     if (cfg->normalize_coordinates)
         pm_anchors_normalize(n);
-    PM_TRY(pm_anchors_infer(n));
+    PM_TRY(pm_anchors_infer(n, cfg->angles, cfg->normalize_coordinates));
 out:
     return err;
 }

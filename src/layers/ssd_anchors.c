@@ -15,7 +15,7 @@ struct ssd_anchors_cfg {
     float min_scale, max_scale, interpolated_scale_aspect_ratio;
     float base_anchor_height, base_anchor_width;
     bool reduce_boxes_in_lowest_layer;
-    struct pm_floats scales, aspect_ratios, height_stride, width_stride, height_offset,
+    struct pm_floats scales, aspect_ratios, angles, height_stride, width_stride, height_offset,
         width_offset;
 };
 
@@ -34,6 +34,7 @@ static const struct pm_opt opts[] = {
             "the first map has 3 fixed anchors a cell: scale 0.1, ratios 2 and 0.5"),
     PM_FLOAT(ssd_anchors_cfg, base_anchor_height, 1, 1e-4, 1e4, "factor on all heights"),
     PM_FLOAT(ssd_anchors_cfg, base_anchor_width, 1, 1e-4, 1e4, "factor on all widths"),
+    PM_ANGLES_OPTION(ssd_anchors_cfg),
     PM_FLOATS(ssd_anchors_cfg, height_stride, "[]", 0, 1e6,
               "pixels between centres along y, per map; [] divides the image evenly"),
     PM_FLOATS(ssd_anchors_cfg, width_stride, "[]", 0, 1e6,
@@ -133,7 +134,7 @@ static int infer(struct pm_node *n)
     for (int k = 0; k < maps; k++)
         make_sizes(n, k);
     PM_TRY(make_centers(n));
-    PM_TRY(pm_anchors_infer(n));
+    PM_TRY(pm_anchors_infer(n, cfg->angles, true));
 out:
     return err;
 }

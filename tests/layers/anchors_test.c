@@ -7,13 +7,43 @@ struct centers {
     double first[2], step[2]; /* y, x in pixels */
 };
 
+/* The same for rotated boxes: the anchor at each angle. The unit is the images' height. */
+static void put_rotated(struct ref *r, size_t begin, int k, int per_cell, int anchor,
+                        struct centers at, double height, double width, int angles,
+                        const double *angle)
+{
+    const int *d = r->in[k].shape.dim;
+    const double unit =
+        ref_says(r, "normalize_coordinates", "false", "true") ? 1 : r->in[0].shape.dim[1];
+
+    for (int cell = 0; cell < d[1] * d[2]; cell++)
+        for (int i = 0; i < angles; i++) {
+            const size_t row =
+                begin / 4 * (size_t)angles + ((size_t)cell * per_cell + anchor) * angles + i;
+            const double y = at.first[0] + cell / d[2] * at.step[0];
+            const double x = at.first[1] + cell % d[2] * at.step[1];
+            const double box[] = { y / unit, x / unit, height / unit, width / unit,
+                                   (float)angle[i] };
+
+            memcpy(&r->y.v[5 * row], box, sizeof box);
+            for (int n = 0; n < 5; n++)
+                r->y.mag[5 * row + n] = fabs(box[n]);
+        }
+}
+
 /* Writes the box of one anchor of every cell of map k (from 1), whose anchors are `per_cell`. */
 static void put(struct ref *r, size_t begin, int k, int per_cell, int anchor, struct centers at,
                 double height, double width)
 {
     const int *d = r->in[k].shape.dim;
+    double angle[8];
+    const int angles = ref_numbers(r, "angles", angle, 8);
     const bool pixels = ref_says(r, "normalize_coordinates", "false", "true");
 
+    if (angles) {
+        put_rotated(r, begin, k, per_cell, anchor, at, height, width, angles, angle);
+        return;
+    }
     for (int cell = 0; cell < d[1] * d[2]; cell++) {
         double *v = &r->y.v[begin + 4 * ((size_t)cell * per_cell + anchor)];
 
@@ -36,11 +66,13 @@ static size_t cells(const struct ref *r, int k)
 
 static void room(struct ref *r, const int *per_cell)
 {
+    double angle[8];
+    const int angles = ref_numbers(r, "angles", angle, 8);
     size_t count = 0;
 
     for (int k = 1; k < r->inputs; k++)
-        count += cells(r, k) * per_cell[k];
-    ref_output(r, PM_SHAPE2((int)count, 4));
+        count += cells(r, k) * per_cell[k] * (angles ? angles : 1);
+    ref_output(r, PM_SHAPE2((int)count, angles ? 5 : 4));
 }
 
 /* Reads the k-th number (from 1) of a list. Returns false if it has none. */
@@ -198,10 +230,16 @@ static const struct check_case ssd_cases[] = {
       "base_anchor_width=2", "1x64x32x3 1x4x4x1 1x2x2x1" },
     { "ssd_anchors height_stride=[16,32] width_stride=[8,16] height_offset=[-4,3] "
       "width_offset=[0,1]", "1x64x32x3 1x4x4x1 1x2x2x1" },
+    { "ssd_anchors angles=[0,0.7853982,1.5707964]", "2x128x96x3 2x16x12x8 2x8x6x2 2x4x3x5" },
+    { "ssd_anchors angles=[-0.1] height_stride=[16,32] width_stride=[8,16] base_anchor_width=2",
+      "1x64x32x3 1x4x4x1 1x2x2x1" },
     { "ssd_anchors min_scale=0.5 max_scale=0.25 num_layers=1", "1x64x64x3 1x4x4x1" },
     { 0 },
 };
+#define ANGLES "angles=[-1.5707964,-1.0471976,-0.52359879,0,0.52359879,1.0471976,1.5707964] "
 static const struct check_case multiscale_cases[] = {
+    { "multiscale_anchors min_level=3 max_level=5 angles=[0,0.785398]",
+      "2x100x72x3 2x13x9x1 2x7x5x1 2x4x3x1" },
     { "multiscale_anchors", "1x320x320x3 1x40x40x1 1x20x20x1 1x10x10x1 1x5x5x1 1x3x3x1" },
     { "multiscale_anchors min_level=3 max_level=5", "2x100x72x3 2x13x9x1 2x7x5x1 2x4x3x1" },
     { "multiscale_anchors min_level=3 max_level=5 first_center=half scales_per_octave=3 "
@@ -211,12 +249,19 @@ static const struct check_case multiscale_cases[] = {
     { 0 },
 };
 static const struct check_case grid_cases[] = {
+    /* RBox-CNN's 84 anchors of a cell. */
+    { "grid_anchors " ANGLES "scales=[0.25,0.5,0.75,1] aspect_ratios=[3,5,7]",
+      "1x160x240x3 1x10x15x8" },
+    { "grid_anchors scales=[1] aspect_ratios=[4] height=32 width=48 angles=[0.5] "
+      "normalize_coordinates=false", "1x32x64x3 1x4x8x1" },
     { "grid_anchors scales=[0.25,0.5,1,2] aspect_ratios=[0.5,1,2]", "1x160x240x3 1x10x15x8" },
     { "grid_anchors scales=[1] aspect_ratios=[4] height=32 width=48 height_stride=8 width_stride=4 "
       "height_offset=4 width_offset=-2 normalize_coordinates=false", "1x32x32x3 1x4x8x1" },
     { 0 },
 };
 static const struct check_case flexible_cases[] = {
+    { "flexible_grid_anchors base_sizes=[16,32] aspect_ratios=[1,3] height_stride=[16,32] "
+      "width_stride=[16,32] angles=[-0.5,0,0.5]", "1x32x64x3 1x2x4x1 1x1x2x1" },
     { "flexible_grid_anchors base_sizes=[16,32,64] aspect_ratios=[1,2,0.5] anchors_per_cell=[2,1] "
       "height_stride=[16,32] width_stride=[8,16] height_offset=[8,16]  width_offset=[4,8]",
       "1x64x32x3 1x4x4x1 1x2x2x1" },

@@ -14,7 +14,9 @@ static struct detection detection_here(const struct ref *r)
 
     return (struct detection){
         .batch = b.dim[0], .anchors = b.dim[1], .m = r->in[TRUTH_BOXES].shape.dim[1],
-        .codes = ref_says(r, "coder", "square", "") ? 3 : 4,
+        .codes = ref_says(r, "coder", "square", "")    ? 3
+                 : ref_says(r, "coder", "rotated", "") ? 5
+                                                        : 4,
         .columns = r->in[LOGITS].shape.dim[1], .labels = t.rank == 3 ? t.dim[2] : 0,
         .background = 1, .anchors_in = BOXES, .matches = MATCHES, .boxes = TRUTH_BOXES,
         .classes = TRUTH_CLASSES, .weights = TRUTH_WEIGHTS,
@@ -42,7 +44,7 @@ static void one_box(const struct ref *r, const struct detection *d, int row,
     const int image = row / d->anchors, g = detection_match(r, d, image, row % d->anchors);
     const double *x = r->in[LOGITS].v + row * d->columns, s = ref_number(r, "logit_scale", 1);
     const double w = detection_weight(r, d, image, g);
-    double z[MOST_COLUMNS], code[4], size[4], sum = 0;
+    double z[MOST_COLUMNS], code[5], size[5], sum = 0;
 
     *out = (struct anchor_loss){ 0 };
     detection_targets(r, d, image, g, z);
@@ -141,9 +143,9 @@ static void box_classifier_loss(struct ref *r)
 static void arrange(const struct check_case *c, int inputs, int input, struct pm_shape shape,
                     float *v)
 {
-    (void)c, (void)inputs;
+    (void)inputs;
     if (input == BOXES || input == TRUTH_BOXES)
-        detection_boxes(shape, v);
+        (strstr(c->options, "coder=rotated") ? detection_rotated : detection_boxes)(shape, v);
     for (size_t i = 0; input == TRUTH_WEIGHTS && i < pm_shape_count(shape); i++)
         if (i % (size_t)shape.dim[1] > 0)
             v[i] = fabsf(v[i]);
@@ -181,6 +183,10 @@ static const struct check_case cases[] = {
     { LOSS " coder=corners", SHARED MATCHED TRUTH, GRADIENT },
     { LOSS " coder=square coder_scales=[4,3,2]", "14x9 14x4@-4..4 2x7x4@0..1 " MATCHED TRUTH,
       GRADIENT },
+    { LOSS " coder=rotated", "14x15 14x4@-4..4 2x7x5@0..1 i32:2x7@-2..3 i32:2@0..7 2x4x5@0..1 "
+      TRUTH, GRADIENT },
+    { LOSS " coder=rotated", "14x5 14x4@-4..4 2x7x5@0..1 i32:2x7@-2..3 i32:2@0..7 2x4x5@0..1 "
+      TRUTH, GRADIENT },
     { LOSS, "6x4 6x131@-4..4 2x3x4@0..1 i32:2x3@-2..1 i32:2@1..3 2x2x4@0..1 i32:2x2@0..129 "
       "2x2@0.5..1", GRADIENT },                                    /* many classes */
     { MINED, BY_CLASS MATCHED TRUTH, GRADIENT },

@@ -87,7 +87,7 @@ static void one_anchor(const struct ref *r, const struct detection *d, int image
                        struct anchor_loss *out)
 {
     const int g = detection_match(r, d, image, anchor);
-    double z[MOST_COLUMNS], code[4], size[4];
+    double z[MOST_COLUMNS], code[5], size[5];
     const double *x = detection_scores(r, d, image, anchor);
     const double w = detection_weight(r, d, image, g), v = detection_class_weight(r, d, image, g);
 
@@ -231,15 +231,16 @@ static void arrange(const struct check_case *c, int inputs, int input, struct pm
 {
     const int first = (inputs - 5) / 2 * 2;
 
-    (void)c;
     if (input == first || input == first + 2)
-        detection_boxes(shape, v);
+        (strstr(c->options, "coder=rotated") ? detection_rotated : detection_boxes)(shape, v);
 }
 
 /* Two levels of 3x3 and 1x2 cells, 2 anchors a cell: 22 anchors. A map has 8 codes a cell and
  * scores of 4 columns; 3 true boxes. */
 #define MAPS "2x3x3x8 2x1x2x8 2x3x3x8@-4..4 2x1x2x8@-4..4 22x4@0..1 "
 #define TRUTH "2x3x4@0..1 i32:2x3@0..2 2x3@0.5..2"
+#define ROTATED_MAPS "2x3x3x10 2x1x2x10 2x3x3x8@-4..4 2x1x2x8@-4..4 22x5@0..1 "
+#define ROTATED_TRUTH "2x3x5@0..1 i32:2x3@0..2 2x3@0.5..2"
 #define MATCHED "i32:2x22@-2..2 "
 #define LOSS "detection_loss"
 #define MINED LOSS " hard_example_miner=true"
@@ -268,6 +269,11 @@ static const struct check_case cases[] = {
     { LOSS " localization=weighted_iou coder=corners", MAPS MATCHED TRUTH, GRADIENT },
     { LOSS " localization=weighted_giou coder=corners coder_scales=[0.05]", MAPS MATCHED TRUTH,
       GRADIENT },
+    { LOSS " coder=rotated", ROTATED_MAPS MATCHED ROTATED_TRUTH, GRADIENT },
+    { LOSS " coder=rotated coder_scales=[2,3,4,5,1.5] localization=weighted_l2",
+      ROTATED_MAPS MATCHED ROTATED_TRUTH, GRADIENT },
+    { LOSS " coder=rotated localization=l1 normalize_loc_by_codesize=true",
+      ROTATED_MAPS "i32:2x22@0..2 " ROTATED_TRUTH, GRADIENT },
     { LOSS " coder=square coder_scales=[4,3,2]",
       "2x3x3x6 2x1x2x6 2x3x3x8 2x1x2x8 22x4@0..1 " MATCHED TRUTH, GRADIENT },
     { LOSS, MAPS MATCHED TRUTH " 2@7..7", GRADIENT },                 /* a normalizer */
@@ -343,6 +349,8 @@ static const struct check_case cases[] = {
       "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546 "
       "1917x4@0..1 i32:8x1917@-1..0 8x4x4@0..1 i32:8x4@0..89 8x4@1..1", .train = true,
       .no_gradient = ~4095u, .large = true },
+    { LOSS " coder=rotated", "4x20x20x420 4x20x20x336 33600x5@0..1 i32:4x33600@-2..3 4x4x5@0..1 "
+      "i32:4x4@0..2 4x4@1..1", .train = true, .no_gradient = ~3u, .large = true },
     { LOSS " classification=weighted_sigmoid_focal alpha=0.25 background=false",
       "1x80x80x24 1x40x40x24 1x80x80x540 1x40x40x540 48000x4@0..1 i32:48000@-2..3 1x4x4@0..1 "
       "i32:1x4@0..89 1x4@1..1", .train = true, .no_gradient = ~15u, .large = true },

@@ -21,7 +21,9 @@ static inline struct detection detection_of(const struct ref *r)
         .levels = levels, .batch = r->in[0].shape.dim[0], .anchors = r->in[at].shape.dim[0],
         .m = r->in[at + 2].shape.dim[1], .anchors_in = at, .matches = at + 1, .boxes = at + 2,
         .classes = at + 3, .weights = at + 4, .normalizer = r->inputs > at + 5 ? at + 5 : -1,
-        .codes = ref_says(r, "coder", "square", "") ? 3 : 4,
+        .codes = ref_says(r, "coder", "square", "")    ? 3
+                 : ref_says(r, "coder", "rotated", "") ? 5
+                                                        : 4,
         .background = ref_says(r, "background", "false", "true") ? 0 : 1,
     };
 
@@ -95,14 +97,43 @@ static inline void detection_targets(const struct ref *r, const struct detection
                                             : k[i - (d->columns - d->labels)];
 }
 
+/* The angles of squares are those nearest to the anchor's, a quarter of a turn from each other. */
+static inline void detection_encode_rotated(const struct ref *r, const struct detection *d,
+                                            int image, int g, int anchor, double code[5],
+                                            double size[5])
+{
+    const double *a = r->in[d->anchors_in].v + 5 * anchor;
+    const double *b = r->in[d->boxes].v + 5 * (image * d->m + g), e = 1e-8, quarter = acos(0);
+    const double dy = b[0] - a[0], dx = b[1] - a[1], c = cos(a[4]), sine = sin(a[4]);
+    double s[5] = { 10, 10, 5, 5, 5 }, turn = b[4] - a[4];
+
+    ref_numbers(r, "coder_scales", s, 5);
+    if (fabs(b[2] - b[3]) < 1e-3 * fmax(b[2], b[3]))
+        turn = remainder(turn, quarter);
+    code[0] = s[0] * (c * dy - sine * dx) / (a[2] + e);
+    code[1] = s[1] * (c * dx + sine * dy) / (a[3] + e);
+    code[2] = s[2] * log((b[2] + e) / (a[2] + e));
+    code[3] = s[3] * log((b[3] + e) / (a[3] + e));
+    code[4] = s[4] * turn / quarter;
+    for (int i = 0; i < 2; i++) /* a sine has an error of 3 units, a centre one of 2 */
+        size[i] = s[i] * 4 * (fabs(dy) + fabs(dx) + 1) / a[2 + i];
+    for (int i = 2; i < 4; i++)
+        size[i] = fabs(code[i]) + 4 * s[i];
+    size[4] = s[4] * (fabs(a[4]) + fabs(b[4]) + 1);
+}
+
 /* The code of true box g, and the size of its rounding errors. */
 static inline void detection_encode(const struct ref *r, const struct detection *d, int image,
-                                    int g, int anchor, double code[4], double size[4])
+                                    int g, int anchor, double code[5], double size[5])
 {
     const double *a = r->in[d->anchors_in].v + 4 * anchor;
     const double *b = r->in[d->boxes].v + 4 * (image * d->m + g), e = 1e-8;
     double s[4] = { 10, 10, 5, 5 };
 
+    if (d->codes == 5) {
+        detection_encode_rotated(r, d, image, g, anchor, code, size);
+        return;
+    }
     if (ref_says(r, "coder", "mean_stddev", "")) {
         ref_numbers(r, "coder_scales", s, 4);
         for (int i = 0; i < 4; i++)
@@ -178,6 +209,16 @@ static inline void detection_boxes(struct pm_shape shape, float *v)
         v[i] *= 0.6f, v[i + 1] *= 0.6f;
         v[i + 2] = v[i] + 0.15f + 0.25f * v[i + 2];
         v[i + 3] = v[i + 1] + 0.15f + 0.25f * v[i + 3];
+    }
+}
+
+/* The same for cy, cx, h, w, angle in -1.5..1.5; every third box is a square. */
+static inline void detection_rotated(struct pm_shape shape, float *v)
+{
+    for (size_t i = 0; i < pm_shape_count(shape); i += 5) {
+        v[i + 2] = 0.15f + 0.25f * v[i + 2];
+        v[i + 3] = i % 3 ? 0.15f + 0.25f * v[i + 3] : v[i + 2];
+        v[i + 4] = 3 * v[i + 4] - 1.5f;
     }
 }
 

@@ -31,12 +31,38 @@ static size_t all_anchors(const struct ref *r, int maps, int size)
     return count;
 }
 
+static bool is_rotated(const struct ref *r)
+{
+    return ref_says(r, "coder", "rotated", "faster_rcnn");
+}
+
+/* Codes are along the anchor's sides. */
+static void decode_rotated(const struct ref *r, const double *code, const double *a, double *box)
+{
+    double s[5] = { 10, 10, 5, 5, 5 }, c[5], range[2] = { -INFINITY, INFINITY };
+    const double cosine = cos(a[4]), sine = sin(a[4]);
+
+    ref_numbers(r, "box_encodings_clip_range", range, 2);
+    ref_numbers(r, "coder_scales", s, 5);
+    for (int i = 0; i < 5; i++)
+        c[i] = fmin(fmax(code[i], range[0]), range[1]) / s[i];
+    box[0] = a[0] + cosine * c[0] * a[2] + sine * c[1] * a[3];
+    box[1] = a[1] - sine * c[0] * a[2] + cosine * c[1] * a[3];
+    box[2] = exp(c[2]) * a[2];
+    box[3] = exp(c[3]) * a[3];
+    box[4] = a[4] + c[4] * acos(0);
+}
+
 static void decode_one(const struct ref *r, const double *code, const double *anchor, double *box)
 {
     double s[4] = { 10, 10, 5, 5 }, c[4], range[2] = { -INFINITY, INFINITY };
     const double side[] = { anchor[2] - anchor[0], anchor[3] - anchor[1] };
     const bool square = ref_says(r, "coder", "square", "faster_rcnn");
 
+    if (is_rotated(r)) {
+        decode_rotated(r, code, anchor, box);
+        return;
+    }
     ref_numbers(r, "box_encodings_clip_range", range, 2);
     for (int i = 0; i < (square ? 3 : 4); i++)
         c[i] = fmin(fmax(code[i], range[0]), range[1]);
@@ -69,6 +95,13 @@ static void box_magnitudes(struct ref *r, size_t row, const double *anchor)
 {
     const double *y = &r->y.v[4 * row];
 
+    if (is_rotated(r)) { /* a product of a code and a side, and a sine's error of 3 units */
+        y = &r->y.v[5 * row];
+        for (int i = 0; i < 5; i++)
+            r->y.mag[5 * row + i] = fabs(y[i]) + fabs(anchor[i]) + (i < 2 ? fabs(anchor[2]) +
+                                                                        fabs(anchor[3]) : 0);
+        return;
+    }
     for (int i = 0; i < 4; i++)
         r->y.mag[4 * row + i] = fabs(y[i % 2]) + fabs(y[2 + i % 2]) + fabs(anchor[i % 2]) +
                                 fabs(anchor[2 + i % 2]);
@@ -79,19 +112,23 @@ static void decode_rows(struct ref *r, int size)
 {
     const struct pm_shape boxes = r->in[1].shape;
     const int classes = r->in[0].shape.dim[1] / size;
+    const size_t numbers = is_rotated(r) ? 5 : 4;
 
-    ref_output(r, classes == 1 ? boxes : PM_SHAPE4(boxes.dim[0], boxes.dim[1], classes, 4));
-    for (size_t row = 0; row < r->y.count / 4; row++) {
-        const double *anchor = &r->in[1].v[row / (size_t)classes * 4];
+    ref_output(r, classes == 1 ? boxes : PM_SHAPE4(boxes.dim[0], boxes.dim[1], classes,
+                                                   (int)numbers));
+    for (size_t row = 0; row < r->y.count / numbers; row++) {
+        const double *anchor = &r->in[1].v[row / (size_t)classes * numbers];
 
-        decode_one(r, &r->in[0].v[row * (size_t)size], anchor, &r->y.v[4 * row]);
+        decode_one(r, &r->in[0].v[row * (size_t)size], anchor, &r->y.v[numbers * row]);
         box_magnitudes(r, row, anchor);
     }
 }
 
 static void decode_boxes(struct ref *r)
 {
-    const int maps = r->inputs - 1, size = ref_says(r, "coder", "square", "faster_rcnn") ? 3 : 4;
+    const size_t numbers = is_rotated(r) ? 5 : 4;
+    const int maps = r->inputs - 1;
+    const int size = ref_says(r, "coder", "square", "faster_rcnn") ? 3 : (int)numbers;
     const size_t anchors = all_anchors(r, maps, size);
     const int images = r->in[0].shape.dim[0];
 
@@ -99,12 +136,12 @@ static void decode_boxes(struct ref *r)
         decode_rows(r, size);
         return;
     }
-    ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, 4 } });
+    ref_output(r, (struct pm_shape){ 3, { images, (int)anchors, (int)numbers } });
     for (size_t row = 0; row < (size_t)images * anchors; row++) {
-        const double *anchor = &r->in[maps].v[4 * (row % anchors)];
+        const double *anchor = &r->in[maps].v[numbers * (row % anchors)];
 
         decode_one(r, numbers_of(r, maps, size, (int)(row / anchors), row % anchors), anchor,
-                   &r->y.v[4 * row]);
+                   &r->y.v[numbers * row]);
         box_magnitudes(r, row, anchor);
     }
 }
@@ -125,6 +162,13 @@ static const struct check_case decode_cases[] = {
     { "decode_boxes coder=mean_stddev", "8x20 4x2x4@0..1" },
     { "decode_boxes coder=square", "6x6 3x2x4@0..1" },
     { "decode_boxes coder=corners coder_scales=[0.5]", "7x12 7x1x4@0..1" },
+    { "decode_boxes coder=rotated", "2x3x4x10 2x2x2x15 36x5@0.1..2" },
+    { "decode_boxes coder=rotated coder_scales=[2,3,4,5,1.5] box_encodings_clip_range=[-1,0.5]",
+      "1x2x2x5 4x5@-9..9" },
+    { "decode_boxes coder=rotated", "10x15 2x5x5@0.1..1" },
+    { "decode_boxes coder=rotated", "6x5 3x2x5@-2..2" },
+    { "decode_boxes coder=rotated", "2400x450 8x300x5@0..1", .large = true },
+    { "decode_boxes coder=rotated", "8x20x20x420 33600x5@0..1", .large = true },
     { "decode_boxes", "2400x360 8x300x4@0..1", .large = true },
     { "decode_boxes", "8x80x80x24 8x40x40x24 8x20x20x24 8x10x10x24 8x5x5x24 51150x4@0..1",
       .large = true },

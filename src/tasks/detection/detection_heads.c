@@ -114,6 +114,9 @@ static int check_names(const struct pm_heads *heads)
         return pm_fail(PM_ECONFIG, "the net's layer anchors is a %s: use ssd_anchors, "
                        "multiscale_anchors, grid_anchors or flexible_grid_anchors",
                        anchors->layer->name);
+    if (pm_anchors_numbers(anchors) != 4)
+        return pm_fail(PM_ECONFIG, "the net's layer anchors has angles, but task detection finds "
+                       "upright boxes: remove the option angles");
     while (levels < PM_DETECTION_LEVELS && head_of(heads, "boxes", levels + 1) &&
            head_of(heads, "classes", levels + 1))
         levels++;
