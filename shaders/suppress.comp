@@ -7,7 +7,9 @@ layout(local_size_x_id = 0) in;
 #include "lib/overlap.glsl"
 #include "lib/suppress_push.glsl"
 #include "lib/select.glsl"
+#ifndef ROTATED
 shared vec4 boxes_of[SELECT];
+#endif
 shared uint gone[SELECT / 32]; /* a bit for each selected candidate */
 shared uint count;             /* kept so far */
 uint list;                     /* the list that the group works on */
@@ -24,8 +26,19 @@ bool is_gone(uint i)
     return (gone[i / 32] >> (i % 32) & 1u) != 0;
 }
 
+/* The box of the i-th selected candidate. Prepared rotated boxes, 8 KiB, would exceed the shared
+ * memory that every device has. */
+BOX selected_box(uint i)
+{
+#ifdef ROTATED
+    return box_at(list, min(select_at[i], uint(p.n) - 1));
+#else
+    return boxes_of[i];
+#endif
+}
+
 /* The k-th kept box. The limit is for lavapipe (pm_next_row in lib/buffers.glsl). */
-vec4 kept_box(uint k)
+BOX kept_box(uint k)
 {
     return box_at(list, min(uint(kept.v[list * uint(p.most) + k]), uint(p.n) - 1));
 }
@@ -39,12 +52,14 @@ void compare_with_kept(uint m)
         gone[lane] = 0;
     barrier();
     for (uint i = lane; i < m; i += LANES) {
-        vec4 box = box_at(list, select_at[i]);
+        BOX box = box_at(list, select_at[i]);
         bool suppressed = false;
 
         for (uint k = 0; k < count && !suppressed; k++)
             suppressed = boxes_exceed(box, kept_box(min(k, count - 1)), p.iou_threshold);
+#ifndef ROTATED
         boxes_of[i] = box;
+#endif
         if (suppressed)
             atomicOr(gone[i / 32], 1u << (i % 32));
     }
@@ -56,11 +71,13 @@ void compare_with_later(uint i, uint m)
 {
     if (i >= m || is_gone(i))
         return;
+    BOX own = selected_box(i);
+
     for (uint word = i / 32; word < SELECT / 32; word++) {
         uint bits = 0;
 
         for (uint j = max(i + 1, word * 32); j < min(m, word * 32 + 32); j++)
-            if (!is_gone(j) && boxes_exceed(boxes_of[i], boxes_of[j], p.iou_threshold))
+            if (!is_gone(j) && boxes_exceed(own, selected_box(j), p.iou_threshold))
                 bits |= 1u << (j % 32);
         select_words[i * (SELECT / 32) + word] = bits;
     }

@@ -10,6 +10,11 @@ struct suppress_params {
     float decay;           /* soft suppression: -0.5 / sigma; 0: hard */
 };
 
+/* Rotated boxes, cy, cx, h, w, angle, become the eight numbers of lib/rotated_clip.h. */
+struct rotated_prepare_params {
+    int rows;
+};
+
 struct suppress_best_params {
     int rows, classes;
 };

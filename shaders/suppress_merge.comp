@@ -6,13 +6,17 @@
 #include "suppress.params.h"
 layout(local_size_x_id = 0) in;
 #define HAS_CLASSES pm_has(3) /* of each entry; else class = entry / most */
+#ifndef ROTATED
 #define HAS_WINDOWS pm_has(4) /* of each image; else it is 0, 0, 1, 1 */
+#endif
 layout(push_constant, scalar) uniform Push {
     InF32 boxes;
     InI32 kept;
     InF32 entry_scores;
     InI32 entry_classes;
+#ifndef ROTATED
     InF32 windows;
+#endif
     OutF32 y;
     OutF32 y_scores;
     OutI32 y_classes;
@@ -21,13 +25,43 @@ layout(push_constant, scalar) uniform Push {
     suppress_merge_params p;
 };
 #include "lib/select.glsl"
+#ifdef ROTATED
+const uint NUMBERS = 5;
+#else
+const uint NUMBERS = 4;
+#endif
 uint image;
-vec4 window;
 
 uint anchor_of(uint entry)
 {
     return uint(kept.v[(image * uint(p.entries) + entry) / uint(p.each)]);
 }
+
+#ifdef ROTATED
+/* Index of the first number of an entry's box. */
+uint box_of(uint entry)
+{
+    uint at = image * uint(p.n) + anchor_of(entry);
+
+    return 5 * (at * uint(p.boxes) + (p.boxes > 1 ? entry / uint(p.most) : 0));
+}
+
+bool has_area(uint entry)
+{
+    uint at = box_of(entry);
+
+    return boxes.v[at + 2] > 0.0 && boxes.v[at + 3] > 0.0;
+}
+
+void put_box(uint at, uint entry)
+{
+    uint from = box_of(entry);
+
+    [[dont_unroll]] for (uint i = 0; i < 5; i++)
+        y.v[5 * at + i] = boxes.v[from + i];
+}
+#else
+vec4 window;
 
 vec4 clipped(uint entry)
 {
@@ -41,21 +75,14 @@ vec4 clipped(uint entry)
     return mix(window.xyxy, b, greaterThan(b, window.xyxy));
 }
 
-/* Entries are absent, or their box is empty in the window, or they count by their score. */
-uint candidate_key(uint entry)
+bool has_area(uint entry)
 {
-    uint at = image * uint(p.entries) + entry;
-
-    if (kept.v[at / uint(p.each)] < 0 || (HAS_CLASSES && entry_classes.v[at] < 0))
-        return 0;
     vec4 b = clipped(entry);
 
-    if (!(b.z > b.x && b.w > b.y))
-        return 0;
-    return score_key(floatBitsToUint(entry_scores.v[at]));
+    return b.z > b.x && b.w > b.y;
 }
 
-void put(uint at, uint entry)
+void put_box(uint at, uint entry)
 {
     vec4 b = clipped(entry);
 
@@ -64,6 +91,24 @@ void put(uint at, uint entry)
     /* Unrolled, NVIDIA's compiler in Mesa 26.1 finds no registers for Pascal. */
     [[dont_unroll]] for (uint i = 0; i < 4; i++)
         y.v[4 * at + i] = b[i];
+}
+#endif
+
+/* Entries are absent, or their box is empty in the window, or they count by their score. */
+uint candidate_key(uint entry)
+{
+    uint at = image * uint(p.entries) + entry;
+
+    if (kept.v[at / uint(p.each)] < 0 || (HAS_CLASSES && entry_classes.v[at] < 0))
+        return 0;
+    if (!has_area(entry))
+        return 0;
+    return score_key(floatBitsToUint(entry_scores.v[at]));
+}
+
+void put(uint at, uint entry)
+{
+    put_box(at, entry);
     y_scores.v[at] = entry_scores.v[image * uint(p.entries) + entry];
     y_classes.v[at] = HAS_CLASSES ? entry_classes.v[image * uint(p.entries) + entry]
                                   : int(entry / uint(p.most));
@@ -79,10 +124,12 @@ void main()
         uvec2 last = uvec2(0xffffffffu);
         uint m, count = 0;
 
+#ifndef ROTATED
         window = vec4(0, 0, 1, 1);
         if (HAS_WINDOWS)
             window = vec4(windows.v[4 * image], windows.v[4 * image + 1],
                           windows.v[4 * image + 2], windows.v[4 * image + 3]);
+#endif
         do {
             m = select_next(uint(p.entries), last);
             for (uint i = lane; i < min(m, outputs - count); i += LANES)
@@ -94,8 +141,8 @@ void main()
         if (lane == 0)
             y_count.v[image] = int(count);
         for (uint i = count + lane; i < outputs; i += LANES) {
-            for (uint k = 0; k < 4; k++)
-                y.v[4 * (image * outputs + i) + k] = 0.0;
+            for (uint k = 0; k < NUMBERS; k++)
+                y.v[NUMBERS * (image * outputs + i) + k] = 0.0;
             y_scores.v[image * outputs + i] = 0.0;
             y_classes.v[image * outputs + i] = 0;
             y_anchors.v[image * outputs + i] = 0;

@@ -25,7 +25,7 @@ uint key_of(uint bits)
 uvec2 next(uint list, uint taken)
 {
     uint lane = gl_LocalInvocationID.x, first = list * uint(p.n);
-    vec4 strong = box_at(list, min(taken, uint(p.n) - 1)); /* unused if there is none */
+    BOX strong = box_at(list, min(taken, uint(p.n) - 1)); /* unused if there is none */
     uvec2 mine = uvec2(0);
     uint n = boxes_in(list);
 

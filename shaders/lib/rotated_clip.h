@@ -143,16 +143,21 @@ PM_FUNCTION PM_REAL PM_OF(rotated_reach)(PM_STRUCT(rotated) a)
     return reach;
 }
 
-/* Whether the boxes are too far from each other to overlap. A true overlap never is. */
-PM_FUNCTION bool PM_OF(rotated_apart)(PM_STRUCT(rotated) a, PM_STRUCT(rotated) b)
+/* Whether two circles are apart: dy, dx: the distance of their centres; reach: the sum of their
+ * radii. True if a number is NaN. */
+PM_FUNCTION bool PM_OF(circles_apart)(PM_REAL dy, PM_REAL dx, PM_REAL reach)
 {
-    PM_EXACT PM_REAL dy = a.y - b.y;
-    PM_EXACT PM_REAL dx = a.x - b.x;
-    PM_EXACT PM_REAL reach = PM_OF(rotated_reach)(a) + PM_OF(rotated_reach)(b);
     PM_EXACT PM_REAL square = dy * dy + dx * dx;
     PM_EXACT PM_REAL limit = reach * reach * 1.000001f;
 
-    return square > limit;
+    return !(square <= limit);
+}
+
+/* Whether the boxes are too far from each other to overlap. Boxes that overlap never are. */
+PM_FUNCTION bool PM_OF(rotated_apart)(PM_STRUCT(rotated) a, PM_STRUCT(rotated) b)
+{
+    return PM_OF(circles_apart)(a.y - b.y, a.x - b.x,
+                                PM_OF(rotated_reach)(a) + PM_OF(rotated_reach)(b));
 }
 
 /* 1 / v for v >= 1e-20. Vulkan's division may differ between devices. */

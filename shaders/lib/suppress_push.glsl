@@ -12,6 +12,30 @@ layout(push_constant, scalar) uniform Push {
     suppress_params p;
 };
 
+#ifdef ROTATED
+#include "lib/rotated_pairs.glsl"
+#define BOX rotated
+
+/* Boxes are prepared: eight numbers each. */
+rotated box_at(uint list, uint i)
+{
+    uint at = list / uint(p.classes) * uint(p.n) + i;
+    rotated r;
+
+    at = 8 * (at * uint(p.boxes) + (p.boxes > 1 ? list % uint(p.classes) : 0));
+    r.y = boxes.v[at];
+    r.x = boxes.v[at + 1];
+    r.h = boxes.v[at + 2];
+    r.w = boxes.v[at + 3];
+    r.c = boxes.v[at + 4];
+    r.c_low = boxes.v[at + 5];
+    r.s = boxes.v[at + 6];
+    r.s_low = boxes.v[at + 7];
+    return r;
+}
+#else
+#define BOX vec4
+
 vec4 box_at(uint list, uint i)
 {
     uint at = list / uint(p.classes) * uint(p.n) + i;
@@ -20,6 +44,7 @@ vec4 box_at(uint list, uint i)
 
     return box_ordered(vec4(boxes.v[at], boxes.v[at + 1], boxes.v[at + 2], boxes.v[at + 3]));
 }
+#endif
 
 uint score_at(uint list, uint i)
 {

@@ -119,9 +119,6 @@ static int infer(struct pm_node *n)
     int err = PM_OK;
 
     PM_TRY(pm_box_coder_make(cfg->coder, cfg->coder_scales, n->name, &coder));
-    if (coder.kind == PM_CODER_ROTATED && cfg->hard_example_miner)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: hard_example_miner is not available for rotated boxes",
-                       n->name));
     PM_TRY(pm_need_types(n, types, TRUTH_CLASSES, NAMES));
     PM_TRY(check_rows(n));
     PM_TRY(pm_detection_check_truth(n, TRUTH_BOXES, n->in[BOXES]->out_shape.dim[0],

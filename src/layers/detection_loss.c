@@ -268,9 +268,6 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: weighted_iou and weighted_giou compare upright boxes: with "
                                    "coder=rotated choose weighted_smooth_l1, weighted_l2 or l1",
                        n->name));
-    if (coder.kind == PM_CODER_ROTATED && cfg->hard_example_miner)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: hard_example_miner is not available for rotated boxes",
-                       n->name));
     if (cfg->classification == BOOTSTRAPPED && isnan(cfg->alpha))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: bootstrapped_sigmoid needs alpha, the part of the target "
                                    "that the label has, 0..1", n->name));

@@ -75,6 +75,37 @@ void pm_rotated_prepare(const float b[PM_ROTATED_BOX], struct pm_rotated_one *ou
     *out = (struct pm_rotated_one){ { r.y, r.x, r.h, r.w, r.c, r.c_low, r.s, r.s_low } };
 }
 
+PM_CLONES static void prepare_batch(float box[restrict][PM_ROTATED_BATCH],
+                                    float v[restrict][PM_ROTATED_BATCH])
+{
+    PM_SIMD
+    for (int i = 0; i < PM_ROTATED_BATCH; i++) {
+        const struct rotated r =
+            rotated_prepare(box[0][i], box[1][i], box[2][i], box[3][i], box[4][i]);
+
+        v[0][i] = r.y, v[1][i] = r.x, v[2][i] = r.h, v[3][i] = r.w;
+        v[4][i] = r.c, v[5][i] = r.c_low, v[6][i] = r.s, v[7][i] = r.s_low;
+    }
+}
+
+void pm_rotated_prepare_all(const float *boxes, size_t count, struct pm_rotated_one *out)
+{
+    float box[PM_ROTATED_BOX][PM_ROTATED_BATCH] = { { 0 } };
+    float v[PM_ROTATED_MEMBERS][PM_ROTATED_BATCH];
+
+    for (size_t first = 0; first < count; first += PM_ROTATED_BATCH) {
+        const size_t left = count - first, n = left < PM_ROTATED_BATCH ? left : PM_ROTATED_BATCH;
+
+        for (size_t i = 0; i < n; i++)
+            for (int k = 0; k < PM_ROTATED_BOX; k++)
+                box[k][i] = boxes[(first + i) * PM_ROTATED_BOX + (size_t)k];
+        prepare_batch(box, v);
+        for (size_t i = 0; i < n; i++)
+            for (int k = 0; k < PM_ROTATED_MEMBERS; k++)
+                out[first + i].v[k] = v[k][i];
+    }
+}
+
 PM_INLINE struct rotated opened(const float v[PM_ROTATED_MEMBERS])
 {
     return (struct rotated){ v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] };
@@ -93,6 +124,38 @@ float pm_rotated_reach_of(const struct pm_rotated_one *box)
 bool pm_rotated_are_apart(const struct pm_rotated_one *a, const struct pm_rotated_one *b)
 {
     return rotated_apart(opened(a->v), opened(b->v));
+}
+
+/* flag[i] becomes 1 where circle i meets the circle at (y, x). Returns the number of these. */
+PM_CLONES static int meet_batch(float y, float x, float reach, const float *restrict ys,
+                                const float *restrict xs, const float *restrict reaches,
+                                int *restrict flag)
+{
+    int count = 0;
+
+    for (int i = 0; i < PM_ROTATED_BATCH; i++) {
+        flag[i] = circles_apart(y - ys[i], x - xs[i], reach + reaches[i]) ? 0 : 1;
+        count += flag[i];
+    }
+    return count;
+}
+
+int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles, int count,
+                    int *near)
+{
+    const struct rotated one = opened(a->v);
+    const float reach = rotated_reach(one);
+    int found = 0, flag[PM_ROTATED_BATCH];
+
+    for (int first = 0; first < count; first += PM_ROTATED_BATCH) {
+        if (meet_batch(one.y, one.x, reach, circles.y + first, circles.x + first,
+                       circles.reach + first, flag) == 0)
+            continue;
+        for (int i = 0; i < PM_ROTATED_BATCH && first + i < count; i++)
+            if (flag[i])
+                near[found++] = first + i;
+    }
+    return found;
 }
 
 /* frame, other: pairs of boxes by member. */

@@ -38,11 +38,21 @@ struct pm_rotated_one { float v[PM_ROTATED_MEMBERS]; };
 
 /* Sine and cosine are the expensive part of an overlap, so a box is prepared once. */
 void pm_rotated_prepare(const float box[PM_ROTATED_BOX], struct pm_rotated_one *out);
+/* The same for count boxes, some ten times as fast for many. */
+void pm_rotated_prepare_all(const float *boxes, size_t count, struct pm_rotated_one *out);
 float pm_rotated_area_of(const struct pm_rotated_one *box);
 /* The radius of a circle about the centre that contains the box. */
 float pm_rotated_reach_of(const struct pm_rotated_one *box);
 /* Whether the circles of two boxes are apart from each other, so that their overlap is 0. */
 bool pm_rotated_are_apart(const struct pm_rotated_one *a, const struct pm_rotated_one *b);
+/* Circles about boxes, by coordinate. Their room is a multiple of PM_ROTATED_BATCH; a radius of NAN
+ * marks places without a box. */
+struct pm_rotated_circles { float *y, *x, *reach; };
+
+/* Writes the indices of those of the first `count` circles that are not apart from a's, in rising
+ * order, to near [count]. Returns their number. */
+int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles, int count,
+                    int *near);
 /* Writes intersection and union of box a and each of count <= PM_ROTATED_BATCH boxes b. The room of
  * all three arrays is PM_ROTATED_BATCH, and all of it is written or read. */
 void pm_rotated_overlaps(const struct pm_rotated_one *a, const struct pm_rotated_one *const *b,

@@ -13,8 +13,12 @@
  * picture fills. Without windows the picture fills the input; in an exported model that pads
  * pictures, the graph finds their part. change_coordinate_frame makes boxes relative to the input
  * windows. With use_class_agnostic_nms the boxes are suppressed once, by their best score, and each
- * kept box counts for its best max_classes_per_detection classes. There is no gradient. */
+ * kept box counts for its best max_classes_per_detection classes.
+ *
+ * Boxes may be rotated: cy, cx, h, w, angle, 5 numbers instead of 4 (rotated_overlap.h). They are
+ * not clipped and have no windows. There is no gradient. */
 #include "layers/infer.h"
+#include "layers/suppress_rotated.h"
 #include "layers/suppress_rows.h"
 #include "onnx/export_frame.h"
 #include "onnx/export_nodes.h"
@@ -65,6 +69,14 @@ static bool by_class(const struct pm_node *n)
     return n->in[0]->out_shape.rank == 4;
 }
 
+/* Numbers of a box: 4, or 5 for rotated ones. */
+static int numbers_of(const struct pm_node *n)
+{
+    const struct pm_shape boxes = n->in[0]->out_shape;
+
+    return boxes.dim[boxes.rank - 1];
+}
+
 static int check_optional(const struct pm_node *n, int images)
 {
     const int windows = windows_input(n), count = count_input(n);
@@ -73,6 +85,9 @@ static int check_optional(const struct pm_node *n, int images)
     if ((windows >= 0) + (count >= 0) < n->inputs - 2 || (count >= 0 && windows > count))
         return pm_fail(PM_ECONFIG, "%s: after boxes and scores suppress takes windows (floats) and "
                        "count (int32), each at most once, in this order", n->name);
+    if (windows >= 0 && numbers_of(n) == PM_ROTATED_BOX)
+        return pm_fail(PM_ECONFIG, "%s: rotated boxes are not clipped: remove the input windows",
+                       n->name);
     if (windows >= 0 && !pm_shape_equal(n->in[windows]->out_shape, PM_SHAPE2(images, 4)))
         return pm_fail(PM_ECONFIG, "%s: windows must be %dx4, not %s", n->name, images,
                        pm_shape_text(n->in[windows]->out_shape, have));
@@ -88,12 +103,13 @@ static int check_inputs(const struct pm_node *n)
     const int last = boxes.rank - 1;
     char have[64], other[64];
 
-    if (boxes.rank < 3 || boxes.rank > 4 || boxes.dim[last] != 4 || scores.rank != 3 ||
+    if (boxes.rank < 3 || boxes.rank > 4 ||
+        (boxes.dim[last] != 4 && boxes.dim[last] != PM_ROTATED_BOX) || scores.rank != 3 ||
         boxes.dim[0] != scores.dim[0] || boxes.dim[1] != scores.dim[1] ||
         (last == 3 && boxes.dim[2] != scores.dim[2]))
-        return pm_fail(PM_ECONFIG, "%s: suppress needs boxes of n x N x 4, or n x N x K x 4, and "
-                       "scores of n x N x K, not %s and %s", n->name, pm_shape_text(boxes, have),
-                       pm_shape_text(scores, other));
+        return pm_fail(PM_ECONFIG, "%s: suppress needs boxes of n x N x 4, or n x N x K x 4 "
+                       "(rotated ones: 5 instead of 4), and scores of n x N x K, not %s and %s",
+                       n->name, pm_shape_text(boxes, have), pm_shape_text(scores, other));
     const int err = check_optional(n, boxes.dim[0]);
 
     return err < 0 ? err : pm_need_floats(n, 0, 1);
@@ -124,7 +140,7 @@ static int infer(struct pm_node *n)
 
     PM_TRY(check_inputs(n));
     PM_TRY(check_options(n));
-    n->out_shape = PM_SHAPE3(images, most, 4);
+    n->out_shape = PM_SHAPE3(images, most, numbers_of(n));
     n->out_type = PM_F32;
     PM_TRY(pm_node_output(n, PM_SHAPE2(images, most), PM_F32));
     PM_TRY(pm_node_output(n, PM_SHAPE2(images, most), PM_I32));
@@ -344,6 +360,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const char *clipped = by_class(n) ? boxes_by_class(n, g) : pm_export_x(g, n, 0);
     const char *top[2], *is, *anchor, *y;
 
+    if (numbers_of(n) == PM_ROTATED_BOX)
+        pm_export_refuse(g, "it has no suppression of rotated boxes. Export without suppression");
     if (cfg->soft_nms_sigma > 0)
         pm_export_refuse(g, "it has no soft suppression. Set soft_nms_sigma to 0, or export "
                             "without suppression");

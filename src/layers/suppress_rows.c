@@ -1,70 +1,15 @@
-/* suppress_rows: see suppress_rows.h. The C functions take candidates from a heap of 64-bit
- * numbers, score above index, so that few of many candidates cost little. The shaders take 256
- * candidates at a time (lib/select.glsl). This file is compiled without fused multiply-add: an
+/* suppress_rows: see suppress_rows.h. The C functions take candidates from a heap (candidates.h),
+ * the shaders 256 at a time (lib/select.glsl). This file is compiled without fused multiply-add: an
  * overlap that equals the threshold must do so on every machine. */
 #include "layers/suppress_rows.h"
 
 #include <assert.h>
 
+#include "layers/candidates.h"
+#include "layers/suppress_rotated.h"
 #include "layers/vmath.h"
-#include "suppress.params.h"
 
 enum { AT_ONCE = 16 }; /* kept boxes compared together */
-
-/* ---- candidates ----------------------------------------------------------------------------- */
-
-/* Returns the score's place in the floats' order; 0 for NaN. */
-PM_INLINE uint32_t key_of(float score)
-{
-    uint32_t bits, magnitude;
-
-    memcpy(&bits, &score, sizeof bits);
-    magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u)
-        return 0;
-    return bits > 0x80000000u ? 0x80000000u - magnitude : 0x80000000u + magnitude;
-}
-
-struct heap {
-    uint64_t *v; /* key << 32 | ~index, the largest first */
-    size_t count;
-};
-
-PM_INLINE void sift(struct heap *h, size_t at)
-{
-    const uint64_t x = h->v[at];
-
-    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
-        child += child + 1 < h->count && h->v[child + 1] > h->v[child];
-        if (h->v[child] < x)
-            break;
-        h->v[at] = h->v[child];
-    }
-    h->v[at] = x;
-}
-
-PM_INLINE void heapify(struct heap *h)
-{
-    for (size_t i = h->count / 2; i-- > 0;)
-        sift(h, i);
-}
-
-/* Removes the best candidate and returns its index. */
-PM_INLINE uint32_t pop(struct heap *h)
-{
-    const uint64_t top = h->v[0];
-
-    h->v[0] = h->v[--h->count];
-    if (h->count > 1)
-        sift(h, 0);
-    return ~(uint32_t)top;
-}
-
-PM_INLINE void add_candidate(struct heap *h, uint32_t key, size_t index)
-{
-    h->v[h->count] = (uint64_t)key << 32 | (uint32_t)~index;
-    h->count += key != 0;
-}
 
 /* ---- overlaps ------------------------------------------------------------------------------- */
 
@@ -115,7 +60,7 @@ PM_INLINE bool overlaps_any(struct boxes b, size_t count, struct boxes a, float 
 /* ---- suppress ------------------------------------------------------------------------------- */
 
 struct work {
-    struct heap heap;
+    struct pm_heap heap;
     float *memory, *score; /* score: soft suppression's current scores */
     struct boxes kept, all; /* all: soft suppression's */
     float one[5];
@@ -173,19 +118,19 @@ static struct list list_of(const struct pm_args *a, size_t list)
 PM_CLONES static int suppress_list(const struct suppress_params *p, struct work *w,
                                    struct list l)
 {
-    const uint32_t limit = key_of(p->score_threshold);
+    const uint32_t limit = pm_score_key(p->score_threshold);
     const struct boxes one = boxes_of(w->one, 1);
     int count = 0;
 
     w->heap.count = 0;
     for (int i = 0; i < l.count; i++) {
-        const uint32_t key = key_of(l.scores[(size_t)i * (size_t)p->classes]);
+        const uint32_t key = pm_score_key(l.scores[(size_t)i * (size_t)p->classes]);
 
-        add_candidate(&w->heap, key > limit ? key : 0, (size_t)i);
+        pm_heap_add(&w->heap, key > limit ? key : 0, (size_t)i);
     }
-    heapify(&w->heap);
+    pm_heap_order(&w->heap);
     while (w->heap.count > 0 && count < p->most) {
-        const size_t i = pop(&w->heap);
+        const size_t i = pm_heap_pop(&w->heap);
 
         put_box(one, 0, l.box + l.stride * i);
         if (overlaps_any(w->kept, (size_t)count, one, p->iou_threshold))
@@ -215,13 +160,13 @@ PM_INLINE void decay(const struct suppress_params *p, struct work *w, size_t tak
 
 PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work *w, struct list l)
 {
-    const uint32_t limit = key_of(p->score_threshold);
+    const uint32_t limit = pm_score_key(p->score_threshold);
     int count = 0;
 
     for (int i = 0; i < l.count; i++) {
         const float score = l.scores[(size_t)i * (size_t)p->classes];
 
-        w->score[i] = key_of(score) > limit ? score : NAN;
+        w->score[i] = pm_score_key(score) > limit ? score : NAN;
         put_box(w->all, (size_t)i, l.box + l.stride * (size_t)i);
     }
     while (count < p->most) {
@@ -229,8 +174,8 @@ PM_CLONES static int suppress_soft(const struct suppress_params *p, struct work 
         int at = -1;
 
         for (int i = 0; i < l.count; i++)
-            if (key_of(w->score[i]) > best)
-                best = key_of(w->score[i]), at = i;
+            if (pm_score_key(w->score[i]) > best)
+                best = pm_score_key(w->score[i]), at = i;
         if (at < 0)
             break;
         l.kept[count] = at;
@@ -261,17 +206,6 @@ static size_t no_scratch(const void *params, int buf)
     return 0;
 }
 
-enum { LANES = 128 }; /* of lib/select.glsl and suppress_soft.comp */
-
-static void pick_groups(const char *shader, size_t groups, struct pm_picks *out)
-{
-    out->d[0] = (struct pm_dispatch){ .shader = shader, .spec = { LANES }, .specs = 1,
-                                      .groups = { groups < 65535 ? (uint32_t)groups : 65535, 1,
-                                                  1 } };
-    out->count = 1;
-    out->variant = shader;
-}
-
 static bool suppress_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                           struct pm_picks *out)
 {
@@ -280,7 +214,7 @@ static bool suppress_pick(const struct pm_caps *caps, const void *params, size_t
     (void)caps;
     if (level > 0)
         return false;
-    pick_groups(p->decay < 0 ? "suppress_soft" : "suppress", count, out);
+    pm_suppress_groups(p->decay < 0 ? "suppress_soft" : "suppress", count, out);
     out->scratch[3] = p->decay < 0 ? count * (size_t)p->n * sizeof(uint32_t) : 0;
     return true;
 }
@@ -322,9 +256,13 @@ void pm_suppress(struct pm_calls *c, struct pm_suppress s, struct pm_tensor boxe
         .decay = s.sigma > 0 ? -0.5f / s.sigma : 0,
     };
 
-    assert(boxes.shape.dim[boxes.shape.rank - 1] == 4);
     assert(p.boxes == 1 || p.boxes == p.classes);
     assert(pm_count(kept) == (size_t)p.lists * (size_t)p.most);
+    if (boxes.shape.dim[boxes.shape.rank - 1] == PM_ROTATED_BOX) {
+        pm_suppress_rotated(c, &p, boxes, scores, valid, kept, kept_scores);
+        return;
+    }
+    assert(boxes.shape.dim[boxes.shape.rank - 1] == 4);
     pm_call(c, &suppress, (size_t)p.lists, &p,
             PM_BUFS(boxes, scores, valid, PM_NO_TENSOR, kept, kept_scores));
 }
@@ -342,8 +280,8 @@ static void best_cpu(const struct pm_args *a, size_t begin, size_t end)
 
         best[i] = NAN;
         for (size_t k = 0; k < classes; k++)
-            if (key_of(scores[i * classes + k]) > most)
-                best[i] = scores[i * classes + k], most = key_of(best[i]);
+            if (pm_score_key(scores[i * classes + k]) > most)
+                best[i] = scores[i * classes + k], most = pm_score_key(best[i]);
     }
 }
 
@@ -372,7 +310,7 @@ static void classes_cpu(const struct pm_args *a, size_t begin, size_t end)
     const struct suppress_classes_params *p = a->params;
     const int *kept = a->buf[1];
     const float *kept_scores = a->buf[2];
-    const uint32_t limit = key_of(p->score_threshold);
+    const uint32_t limit = pm_score_key(p->score_threshold);
     float *entry_scores = a->buf[3];
     int *entry_classes = a->buf[4];
 
@@ -389,7 +327,7 @@ static void classes_cpu(const struct pm_args *a, size_t begin, size_t end)
             int place = 0;
 
             for (int k = 0; k < p->classes; k++) {
-                const uint32_t key = key_of(scores[k]);
+                const uint32_t key = pm_score_key(scores[k]);
 
                 if (key > top && (key < last || (key == last && k > at)))
                     top = key, place = k;
@@ -476,7 +414,7 @@ static void put(const struct suppress_merge_params *p, const struct pm_args *a, 
 
 /* Fills the heap with the entries whose box has an area in the window. */
 static void collect(const struct suppress_merge_params *p, const struct pm_args *a, size_t image,
-                    const float window[4], struct heap *h)
+                    const float window[4], struct pm_heap *h)
 {
     const size_t first = image * (size_t)p->entries;
     const int *kept = a->buf[1], *classes = a->buf[3];
@@ -490,16 +428,16 @@ static void collect(const struct suppress_merge_params *p, const struct pm_args 
             continue;
         entry_box(p, a, image, entry, window, b);
         if (b[2] > b[0] && b[3] > b[1])
-            add_candidate(h, key_of(((const float *)a->buf[2])[first + entry]), entry);
+            pm_heap_add(h, pm_score_key(((const float *)a->buf[2])[first + entry]), entry);
     }
-    heapify(h);
+    pm_heap_order(h);
 }
 
 static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     static const float whole[4] = { 0, 0, 1, 1 };
     const struct suppress_merge_params *p = a->params;
-    struct heap h = { .v = pm_malloc(((size_t)p->entries + 1) * sizeof *h.v) };
+    struct pm_heap h = { .v = pm_malloc(((size_t)p->entries + 1) * sizeof *h.v) };
 
     for (size_t image = begin; image < end; image++) {
         const float *window = a->buf[4] ? (const float *)a->buf[4] + 4 * image : whole;
@@ -508,7 +446,7 @@ static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
 
         collect(p, a, image, window, &h);
         for (; count < p->outputs && h.count > 0; count++)
-            put(p, a, image, pop(&h), window, at++);
+            put(p, a, image, pm_heap_pop(&h), window, at++);
         ((int *)a->buf[8])[image] = count;
         for (; count < p->outputs; count++, at++) {
             memset((float *)a->buf[5] + 4 * at, 0, 4 * sizeof(float));
@@ -525,7 +463,7 @@ static bool merge_pick(const struct pm_caps *caps, const void *params, size_t co
     (void)caps, (void)params;
     if (level > 0)
         return false;
-    pick_groups("suppress_merge", count, out);
+    pm_suppress_groups("suppress_merge", count, out);
     return true;
 }
 
@@ -560,6 +498,11 @@ void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_ten
         .change_frame = change_frame,
     };
 
+    if (boxes.shape.dim[boxes.shape.rank - 1] == PM_ROTATED_BOX) {
+        assert(!pm_has(windows));
+        pm_suppress_merge_rotated(c, &p, boxes, kept, entry_scores, entry_classes, out);
+        return;
+    }
     pm_call(c, &merge, (size_t)images, &p,
             PM_BUFS(boxes, kept, entry_scores, entry_classes, windows, out[0], out[1], out[2],
                     out[3], out[4]));

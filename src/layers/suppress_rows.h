@@ -9,7 +9,9 @@
  * above iou_threshold are dropped; then the best of the rest is kept, and so on. Among equal scores
  * the box with the lowest index comes first. Boxes without area neither suppress nor are
  * suppressed. The corners of a box may be in any order. These are the rules of TensorFlow's
- * NonMaxSuppression and ONNX's. */
+ * NonMaxSuppression and ONNX's.
+ *
+ * Boxes may be rotated: five numbers, cy, cx, h, w, angle, instead of four (rotated_overlap.h). */
 #ifndef PUMICE_SUPPRESS_ROWS_H
 #define PUMICE_SUPPRESS_ROWS_H
 
@@ -23,7 +25,8 @@ struct pm_suppress {
      * Those not above score_threshold then are dropped. 0: hard. */
     float sigma;
 };
-/* Appends the call. boxes: ymin, xmin, ymax, xmax, [n,N,4] the same for all classes, or [n,N,K,4].
+/* Appends the calls. boxes: ymin, xmin, ymax, xmax, [n,N,4] the same for all classes, or [n,N,K,4];
+ * [n,N,5] or [n,N,K,5] for rotated boxes.
  * scores [n,N,K], or any shape with n N K elements. valid I32 [n]: the number of candidates of each
  * image; later boxes are not. PM_NO_TENSOR: all N. kept I32 [n,K,M]: indices 0..N-1 of the kept
  * boxes of each list, the best first, then -1. kept_scores F32 [n,K,M]: their scores, then 0. M,
@@ -45,8 +48,9 @@ void pm_suppress_classes(struct pm_calls *c, float score_threshold, struct pm_te
  *   kept [n,K,M], entry_scores [n,K,M] and no entry_classes: the entry's class is its list.
  *   kept [n,M], entry_scores and entry_classes [n,M,each]: from pm_suppress_classes.
  * boxes: as for pm_suppress; [n,N,K,4] only in the first case. windows [n,4] or PM_NO_TENSOR for
- * 0, 0, 1, 1. change_frame: boxes become relative to the window. out[0..4]: boxes [n,D,4], scores
- * [n,D], classes I32 [n,D], count I32 [n], indices I32 [n,D]; 0 after the last. */
+ * 0, 0, 1, 1. Rotated boxes have no windows and are not clipped. change_frame: boxes become
+ * relative to the window. out[0..4]: boxes [n,D,4] or [n,D,5], scores [n,D], classes I32 [n,D],
+ * count I32 [n], indices I32 [n,D]; 0 after the last. */
 void pm_suppress_merge(struct pm_calls *c, struct pm_tensor boxes, struct pm_tensor kept,
                        struct pm_tensor entry_scores, struct pm_tensor entry_classes,
                        struct pm_tensor windows, bool change_frame,

@@ -25,6 +25,7 @@ static void add_loss(struct pm_net *net, const struct pm_verify_net *c, struct p
 
 enum { TRUTHS = 3 };
 static const struct pm_values box_values = { .high = 1, .pattern = PM_PATTERN_BOXES };
+static const struct pm_values rotated_values = { .low = 0.1, .high = 1 };
 static const struct pm_values match_values = { .low = -2, .high = TRUTHS - 1 };
 static const struct pm_values class_values = { .high = CLASSES - 1 };
 static const struct pm_values weight_values = { .low = 0.5, .high = 2 };
@@ -38,10 +39,11 @@ static struct pm_node *add_input(struct pm_net *net, const char *name, struct pm
     return n;
 }
 
-/* Adds the true boxes, their classes and their weights, for n pictures. */
-static void add_truth(struct pm_net *net, int n, struct pm_node *out[3])
+/* Adds the true boxes of 4 or 5 numbers, their classes and their weights, for n pictures. */
+static void add_truth(struct pm_net *net, int n, int numbers, struct pm_node *out[3])
 {
-    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, 4), PM_F32, box_values);
+    out[0] = add_input(net, "truth_boxes", PM_SHAPE3(n, TRUTHS, numbers), PM_F32,
+                       numbers == 5 ? rotated_values : box_values);
     out[1] = add_input(net, "truth_classes", PM_SHAPE2(n, TRUTHS), PM_I32, class_values);
     out[2] = add_input(net, "truth_weights", PM_SHAPE2(n, TRUTHS), PM_F32, weight_values);
 }
@@ -57,7 +59,7 @@ static void add_detection_loss(struct pm_net *net, const struct pm_verify_net *c
         in[i] = pm_net_find(net, maps[i]);
     in[5] = add_input(net, "matches", PM_SHAPE2(n, in[4]->out_shape.dim[0]), PM_I32,
                       match_values);
-    add_truth(net, n, in + 6);
+    add_truth(net, n, in[4]->out_shape.dim[1], in + 6);
     pm_net_add_many(net, "loss", in, INPUTS, "%s %s", c->loss_layer, c->loss);
 }
 
@@ -72,7 +74,7 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
     struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
                                       (struct pm_values){ .low = 20, .high = PROPOSALS });
 
-    add_truth(net, n, truth);
+    add_truth(net, n, 4, truth);
     struct pm_node *s = pm_net_add_many(
         net, "sampled", (struct pm_node *[]){ proposals, count, truth[0], truth[2] }, 4,
         "sample_proposals batch=%d iou_threshold=0.2 append_truth=true",

@@ -21,6 +21,16 @@
     "{'name':'classes_1','layer':'conv2d','filters':15,'kernel':1,'inputs':['images']},"           \
     "{'name':'classes_2','layer':'conv2d','filters':30,'kernel':1,'inputs':['b']}"
 
+/* The same with rotated boxes. */
+#define ROTATED_DETECTOR                                                                           \
+    "[{'name':'boxes_1','layer':'conv2d','filters':30,'kernel':1},"                                \
+    "{'name':'b','layer':'conv2d','filters':4,'kernel':3,'stride':2,'inputs':['images']},"         \
+    "{'name':'boxes_2','layer':'conv2d','filters':60,'kernel':1},"                                 \
+    "{'name':'anchors','layer':'ssd_anchors','angles':[0,0.8],"                                    \
+    "'inputs':['images','boxes_1','boxes_2']},"                                                    \
+    "{'name':'classes_1','layer':'conv2d','filters':30,'kernel':1,'inputs':['images']},"           \
+    "{'name':'classes_2','layer':'conv2d','filters':60,'kernel':1,'inputs':['b']}"
+
 /* Codes of two keypoints of each anchor of DETECTOR. */
 #define KEYPOINT_CODES                                                                             \
     ",{'name':'codes_1','layer':'reshape','shape':[0,-1,4],'inputs':['boxes_1']},"                 \
@@ -219,6 +229,20 @@ static const struct pm_verify_net cases[] = {
       DETECTOR "]", .loss_layer = "detection_loss" },
     { "hard_boxes", PM_SHAPE4(2, 9, 8, 4), "hard_example_miner=true num_hard_examples=90 "
       "max_negatives_per_positive=1", false, DETECTOR "]", .loss_layer = "detection_loss" },
+    { "rotated_boxes", PM_SHAPE4(2, 9, 8, 4), "coder=rotated hard_example_miner=true "
+      "num_hard_examples=90", false, ROTATED_DETECTOR "]", .loss_layer = "detection_loss" },
+    { "rotated_detections", PM_SHAPE4(2, 9, 8, 4), "", false, ROTATED_DETECTOR
+      ",{'name':'d','layer':'decode_boxes','coder':'rotated',"
+      "'inputs':['boxes_1','boxes_2','anchors']},"
+      "{'name':'s','layer':'class_scores','classes':4,'converter':'sigmoid',"
+      "'inputs':['classes_1','classes_2']},"
+      "{'name':'soft','layer':'suppress','soft_nms_sigma':0.5,'inputs':['d','s']},"
+      "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
+      "'max_classes_per_detection':2,'inputs':['d','s']},"
+      "{'name':'each','layer':'suppress','inputs':['d','s']},"
+      "{'name':'r','layer':'reshape','shape':[-1,5],'inputs':['any']},"
+      "{'name':'again','layer':'decode_boxes','coder':'rotated','inputs':['r','each']}]",
+      .forward_only = true },
     { "second_stage", PM_SHAPE4(2, 5, 7, 4), "", false,
       "[{'name':'c','layer':'conv2d','filters':16,'kernel':1},"
       "{'name':'codes','layer':'reshape','shape':[-1,16]},"

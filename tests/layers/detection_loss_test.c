@@ -351,6 +351,10 @@ static const struct check_case cases[] = {
       .no_gradient = ~4095u, .large = true },
     { LOSS " coder=rotated", "4x20x20x420 4x20x20x336 33600x5@0..1 i32:4x33600@-2..3 4x4x5@0..1 "
       "i32:4x4@0..2 4x4@1..1", .train = true, .no_gradient = ~3u, .large = true },
+    { MINED " coder=rotated num_hard_examples=300 iou_threshold=0.6",
+      "2x10x10x30 2x10x10x24 600x5@0..1 i32:2x600@-2..2 2x3x5@0..1 i32:2x3@0..2 2x3@0.5..2",
+      .train = true, .no_gradient = ~3u,
+      .large = true },
     { LOSS " classification=weighted_sigmoid_focal alpha=0.25 background=false",
       "1x80x80x24 1x40x40x24 1x80x80x540 1x40x40x540 48000x4@0..1 i32:48000@-2..3 1x4x4@0..1 "
       "i32:1x4@0..89 1x4@1..1", .train = true, .no_gradient = ~15u, .large = true },

@@ -2,6 +2,7 @@
  * time, in double precision. tests/net/suppress_values_test.c has scores and boxes that random
  * inputs never hold: NaN, exact overlaps, boxes without area. */
 #include "check.h"
+#include "rotated_ref.h"
 
 #include <stdlib.h>
 
@@ -269,13 +270,19 @@ static double iou_of(const double *a, const double *b)
     return inner > 0 ? inner / (first + second - inner) : 0;
 }
 
+/* Numbers of a box: 4, or 5 for rotated ones. */
+static int box_size(const struct ref *r)
+{
+    return r->in[0].shape.dim[r->in[0].shape.rank - 1];
+}
+
 /* The box of a class, or that of all. */
 static const double *box_of(const struct ref *r, int image, int i, int class_)
 {
     const struct pm_shape s = r->in[0].shape;
     const int each = s.rank == 4 ? s.dim[2] : 1;
 
-    return r->in[0].v + 4 * ((image * s.dim[1] + i) * each + (each > 1 ? class_ : 0));
+    return r->in[0].v + box_size(r) * ((image * s.dim[1] + i) * each + (each > 1 ? class_ : 0));
 }
 
 /* The input after the scores that has this rank, or NULL. */
@@ -307,7 +314,8 @@ static void greedy(const struct ref *r, int image, double *score, int n, int mos
                                                   class_, at };
         score[at] = -INFINITY;
         for (int i = 0; i < n; i++) {
-            const double iou = iou_of(box_of(r, image, at, class_), box_of(r, image, i, class_));
+            const double iou = (box_size(r) == 5 ? rotated_iou : iou_of)(
+                box_of(r, image, at, class_), box_of(r, image, i, class_));
 
             if ((float)iou > limit)
                 score[i] = sigma > 0 ? score[i] * 0 : -INFINITY;
@@ -357,7 +365,8 @@ static void put_image(struct ref *r, int image, struct entries *e, int most)
     const double whole[] = { 0, 0, 1, 1 }, *windows = further(r, 2);
     const double *w = windows ? windows + 4 * image : whole;
     const bool moves = windows && ref_says(r, "change_coordinate_frame", "true", "true");
-    const size_t rows = (size_t)images * (size_t)most;
+    const size_t rows = (size_t)images * (size_t)most, scores = rows * (size_t)box_size(r);
+    const bool rotated = box_size(r) == 5;
     int count = 0;
 
     for (bool more = true; more && count < most;) {
@@ -374,23 +383,26 @@ static void put_image(struct ref *r, int image, struct entries *e, int most)
 
         for (int i = 0; i < 4; i++)
             clipped[i] = fmax(fmin(box[i], w[2 + i % 2]), w[i % 2]);
-        if (clipped[2] > clipped[0] && clipped[3] > clipped[1]) {
+        if (rotated ? box[2] > 0 && box[3] > 0
+                    : clipped[2] > clipped[0] && clipped[3] > clipped[1]) {
             const size_t row = (size_t)image * (size_t)most + (size_t)count++;
 
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 5 && rotated; i++)
+                r->y.v[5 * row + i] = box[i];
+            for (int i = 0; i < 4 && !rotated; i++) {
                 const double side = moves ? w[2 + i % 2] - w[i % 2] : 1;
 
                 r->y.v[4 * row + i] = moves ? (clipped[i] - w[i % 2]) / side : clipped[i];
                 r->y.mag[4 * row + i] = (fabs(clipped[i]) + fabs(w[i % 2])) / side;
             }
-            r->y.v[4 * rows + row] = e->v[at].score;
-            r->y.mag[4 * rows + row] = e->v[at].terms;
-            r->y.v[5 * rows + row] = e->v[at].class_;
-            r->y.v[6 * rows + (size_t)images + row] = e->v[at].anchor;
+            r->y.v[scores + row] = e->v[at].score;
+            r->y.mag[scores + row] = e->v[at].terms;
+            r->y.v[scores + rows + row] = e->v[at].class_;
+            r->y.v[scores + 2 * rows + (size_t)images + row] = e->v[at].anchor;
         }
         e->v[at].score = -INFINITY;
     }
-    r->y.v[6 * rows + (size_t)image] = count;
+    r->y.v[scores + 2 * rows + (size_t)image] = count;
 }
 
 static void suppress(struct ref *r)
@@ -401,7 +413,8 @@ static void suppress(struct ref *r)
     const bool agnostic = ref_says(r, "use_class_agnostic_nms", "true", "false");
     const int most = agnostic ? total : (int)ref_number(r, "max_detections_per_class", 100);
     const struct pm_shape list = PM_SHAPE2(images, total), numbers = PM_SHAPE1(images);
-    const struct pm_shape out[] = { { 3, { images, total, 4 } }, list, list, numbers, list };
+    const struct pm_shape out[] = { { 3, { images, total, box_size(r) } }, list, list, numbers,
+                                    list };
     double *score = calloc((size_t)n, sizeof *score);
 
     ref_outputs(r, 5, out);
@@ -481,6 +494,33 @@ static const struct check_case suppress_cases[] = {
       .no_onnx = true },
     { "suppress iou_threshold=0.1 max_detections_per_class=600 max_total_detections=1000",
       "2x700x2x4@0..1 2x700x2@0..1 i32:2@500..700" },
+    /* Rotated boxes; more than a selection; of each class; soft. */
+    { "suppress score_threshold=-1 iou_threshold=0.3 max_detections_per_class=5 "
+      "max_total_detections=12", "2x60x5@0..1 2x60x3", .no_onnx = true },
+    { "suppress score_threshold=-5 iou_threshold=0", "1x50x5@0..1 1x50x1", .no_onnx = true },
+    { "suppress score_threshold=-5 iou_threshold=1 max_detections_per_class=100",
+      "1x50x5@-1..4 1x50x3", .no_onnx = true },
+    { "suppress iou_threshold=0.15 max_detections_per_class=600 max_total_detections=1000",
+      "1x700x5@0..1 ~1x700x2@0..1", .no_onnx = true },
+    { "suppress iou_threshold=0.7 max_detections_per_class=600 max_total_detections=900",
+      "1x700x5@-0.5..1 1x700x2@0..1", .no_onnx = true },
+    { "suppress score_threshold=-9 iou_threshold=0.3456 max_total_detections=200",
+      "~2x80x5@-1..6 ~2x80x2", .no_onnx = true },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3", "2x60x5@0..1 "
+      "2x60x3 i32:2@1..50", .no_onnx = true },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3 "
+      "max_classes_per_detection=2 max_total_detections=30 max_detections_per_class=30",
+      "2x60x5@0..1 2x60x3", .no_onnx = true },
+    { "suppress score_threshold=-9 iou_threshold=0.5", "4x40x3x5@0..1 4x40x3 i32:4@-3..50",
+      .no_onnx = true },
+    { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x5@0..1 2x60x3@0..1",
+      .no_onnx = true },
+    { "suppress soft_nms_sigma=0.1 iou_threshold=0.4 score_threshold=0.05 "
+      "max_detections_per_class=8", "1x300x2x5@0..1 1x300x2@0..1", .no_onnx = true },
+    { "suppress score_threshold=0.05 iou_threshold=0.3 max_detections_per_class=2000 "
+      "max_total_detections=2000", "1x2000x5@0..1 1x2000x1@0..1", .large = true, .no_onnx = true },
+    { "suppress score_threshold=1e-8", "4x1917x5@0..1 4x1917x3@0..1", .large = true,
+      .no_onnx = true },
     { "suppress max_total_detections=300", "8x300x90x4@0..1 8x300x90@0..1 i32:8@250..300",
       .large = true },
     { "suppress score_threshold=1e-8", "8x1917x4@0..1 8x1917x3@0..1", .large = true },

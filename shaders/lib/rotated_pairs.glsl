@@ -1,0 +1,23 @@
+/* Overlaps of rotated boxes for suppression, after lib/overlap.glsl. */
+#include "lib/rotated_clip.h"
+
+/* Stores intersection and union; 0 and 1 if the boxes are too far from each other. */
+void box_overlap(rotated a, rotated b, out float inner, out float joined)
+{
+    inner = 0.0;
+    joined = 1.0;
+    if (!rotated_apart(a, b)) {
+        shared_area both = rotated_overlap(a, b);
+
+        inner = both.inner;
+        joined = both.joined;
+    }
+}
+
+bool boxes_exceed(rotated a, rotated b, float limit)
+{
+    float inner, joined;
+
+    box_overlap(a, b, inner, joined);
+    return quotient_above(inner, joined, limit);
+}
