@@ -11,6 +11,7 @@
  * monotonic, so the bound of i holds for the computed values too; the computed quotient errs by a
  * few units in the last place, for which SLACK makes room. */
 #include "matching.h"
+#include "matching_rotated.h"
 #include "base/vector.h"
 #include "decode_boxes.params.h"
 
@@ -33,64 +34,9 @@ struct pm_anchor_index {
     float *edges[4], *area; /* [count] each */
     float *hull[HULL];      /* [blocks] each */
     bool *outside;          /* [count]: pruned; NULL: none */
+    struct pm_rotated_index *rotated; /* NULL: upright. Else edges, area and hull are NULL */
+    float width;                      /* rotated: the right border */
 };
-
-const struct pm_opt pm_matcher_opts[] = {
-    PM_ENUM(pm_matcher, type, PM_MATCHER_ARGMAX, "argmax|bipartite",
-            "how anchors get true boxes: argmax (each takes the most similar one) or bipartite "
-            "(each true box gets one anchor)"),
-    PM_ENUM(pm_matcher, similarity, PM_IOU, "iou|ioa|neg_sq_dist|thresholded_iou",
-            "similarity of a true box and an anchor: intersection over union, intersection over "
-            "the anchor's area, minus the squared distance, or the box's score where the IoU is "
-            "above iou_threshold: 1, or with data.multiclass_scores the sum of its soft labels, at "
-            "most 1"),
-    PM_FLOAT(pm_matcher, matched_threshold, 0.5, -1e30, 1e30,
-             "anchors with at least this similarity are matched"),
-    PM_FLOAT(pm_matcher, unmatched_threshold, 0.5, -1e30, 1e30,
-             "anchors below this similarity are negatives; those between the two thresholds are "
-             "ignored"),
-    PM_FLOAT(pm_matcher, iou_threshold, 0.5, 0, 1, "IoU above which thresholded_iou counts"),
-    PM_BOOL(pm_matcher, ignore_thresholds, false, "match every anchor"),
-    PM_BOOL(pm_matcher, negatives_lower_than_unmatched, true,
-            "false: anchors between the thresholds are negatives, those below both are ignored"),
-    PM_BOOL(pm_matcher, force_match_for_each_row, false,
-            "every true box also gets its most similar anchor, whatever the thresholds say"),
-    PM_BOOL(pm_matcher, ignore_outside, false,
-            "ignore anchors whose centre lies beyond the input's right or lower edge, as "
-            "keras-retinanet does"),
-    PM_BOOL(pm_matcher, strict, false,
-            "as the Object Detection API of 2017: if several boxes claim an anchor, the last one "
-            "gets it, and a box without overlap claims the first anchor"),
-    { 0 },
-};
-
-/* The largest value of a similarity. */
-static double largest(const struct pm_matcher *m)
-{
-    return m->similarity == PM_NEG_SQ_DIST ? 0 : 1;
-}
-
-int pm_matcher_check(const struct pm_matcher *m, const char *where)
-{
-    if (m->type != PM_MATCHER_ARGMAX || m->ignore_thresholds)
-        return PM_OK;
-    if (!(m->matched_threshold >= m->unmatched_threshold))
-        return pm_fail(PM_ECONFIG, "%s.matched_threshold: %g is below unmatched_threshold, %g. An "
-                       "anchor cannot be matched and negative at once: set matched_threshold to "
-                       "%g or more", where, m->matched_threshold, m->unmatched_threshold,
-                       m->unmatched_threshold);
-    if ((double)m->matched_threshold > largest(m))
-        return pm_fail(PM_ECONFIG, "%s.matched_threshold: %g is above %g, the largest value of "
-                       "this similarity, so no anchor would reach it: lower it (%s)",
-                       where, (double)m->matched_threshold, largest(m),
-                       m->similarity == PM_NEG_SQ_DIST ? "and unmatched_threshold, to 0 or less"
-                                                       : "0.5 is usual");
-    if (!m->negatives_lower_than_unmatched && m->matched_threshold == m->unmatched_threshold)
-        return pm_fail(PM_ECONFIG, "%s.negatives_lower_than_unmatched: false takes negatives from "
-                       "between the two thresholds, which are both %g. Set unmatched_threshold "
-                       "below matched_threshold", where, m->matched_threshold);
-    return PM_OK;
-}
 
 /* ---- the index --------------------------------------------------------------------------- */
 
@@ -140,6 +86,19 @@ struct pm_anchor_index *pm_anchor_index_create(const float *anchors, int count)
     return x;
 }
 
+struct pm_anchor_index *pm_anchor_index_create_rotated(const float *anchors, int count,
+                                                       float width)
+{
+    struct pm_anchor_index *x = pm_calloc(1, sizeof *x);
+
+    assert(count >= 0);
+    x->count = count;
+    x->blocks = (count + BLOCK - 1) / BLOCK;
+    x->rotated = pm_rotated_index_create(anchors, count, BLOCK);
+    x->width = width;
+    return x;
+}
+
 void pm_anchor_index_destroy(struct pm_anchor_index **index)
 {
     struct pm_anchor_index *x = *index;
@@ -150,6 +109,7 @@ void pm_anchor_index_destroy(struct pm_anchor_index **index)
         pm_free(x->edges[e]);
     pm_free(x->area);
     pm_free(x->outside);
+    pm_rotated_index_destroy(&x->rotated);
     for (int i = 0; i < HULL; i++)
         pm_free(x->hull[i]);
     pm_free(x);
@@ -163,8 +123,10 @@ int pm_anchor_index_prune(struct pm_anchor_index *x)
 
     x->outside = pm_calloc((size_t)x->count + 1, sizeof *x->outside);
     for (int i = 0; i < x->count; i++) {
-        x->outside[i] = x->edges[0][i] < low || x->edges[1][i] < low || x->edges[2][i] > high ||
-                        x->edges[3][i] > high;
+        x->outside[i] =
+            x->rotated ? pm_rotated_index_outside(x->rotated, i, x->width, (double)BORDER)
+                       : x->edges[0][i] < low || x->edges[1][i] < low || x->edges[2][i] > high ||
+                             x->edges[3][i] > high;
         left += !x->outside[i];
     }
     return left;
@@ -175,9 +137,13 @@ int pm_anchor_index_count(const struct pm_anchor_index *x)
     return x->count;
 }
 
-void pm_anchor_index_box(const struct pm_anchor_index *x, int anchor, float box[4])
+void pm_anchor_index_box(const struct pm_anchor_index *x, int anchor, float *box)
 {
     assert(anchor >= 0 && anchor < x->count);
+    if (x->rotated) {
+        pm_rotated_index_box(x->rotated, anchor, box);
+        return;
+    }
     for (int e = 0; e < 4; e++)
         box[e] = x->edges[e][anchor];
 }
@@ -197,14 +163,20 @@ PM_INLINE float most(float a, float b)
 
 struct truth {
     float edges[4], area, score;
+    struct pm_rotated_truth rotated;
 };
 
-static struct truth truth_of(const struct pm_truths *t, int row)
+static struct truth truth_of(const struct pm_anchor_index *x, const struct pm_truths *t, int row)
 {
+    if (x->rotated)
+        return (struct truth){ .score = t->scores ? t->scores[row] : 1,
+                               .rotated = pm_rotated_truth_of(t->boxes + PM_ROTATED_BOX *
+                                                                             (size_t)row) };
     const float *box = t->boxes + 4 * (size_t)row;
 
-    return (struct truth) { { box[0], box[1], box[2], box[3] },
-                            (box[2] - box[0]) * (box[3] - box[1]), t->scores ? t->scores[row] : 1 };
+    return (struct truth) { .edges = { box[0], box[1], box[2], box[3] },
+                            .area = (box[2] - box[0]) * (box[3] - box[1]),
+                            .score = t->scores ? t->scores[row] : 1 };
 }
 
 /* v [n]: the IoU, or with over_anchor the IoA, of t and the anchors from `first` on. */
@@ -251,13 +223,20 @@ PM_CLONES static void neg_sq_dist(const struct pm_anchor_index *x, int first, in
     }
 }
 
-/* v [n]: similarities of t and the anchors of block b; returns n. */
+/* v [n]: similarities of t and the anchors of block b; returns n. Those below `needed` may be 0. */
 static int similarities(const struct pm_matcher *m, const struct pm_anchor_index *x, int b,
-                        const struct truth *t, float v[BLOCK])
+                        const struct truth *t, float needed, float v[BLOCK])
 {
     int n = block_size(x, b);
 
-    if (m->similarity == PM_NEG_SQ_DIST) {
+    if (x->rotated) {
+        const bool by_score = m->similarity == PM_THRESHOLDED_IOU;
+
+        pm_rotated_index_overlaps(x->rotated, b * BLOCK, n, &t->rotated, m->similarity == PM_IOA,
+                                  m->far_angles, by_score ? 0 : needed, v);
+        for (int i = 0; by_score && i < n; i++)
+            v[i] = v[i] > m->iou_threshold ? t->score : v[i] < 0 ? v[i] : 0;
+    } else if (m->similarity == PM_NEG_SQ_DIST) {
         neg_sq_dist(x, b * BLOCK, n, t, v);
     } else if (m->similarity == PM_IOA) {
         ioa(x, b * BLOCK, n, t, v);
@@ -291,7 +270,11 @@ PM_CLONES static void iou_limits(const struct pm_anchor_index *x, const struct t
 static void limits(const struct pm_matcher *m, const struct pm_anchor_index *x,
                    const struct truth *t, float *limit)
 {
-    iou_limits(x, t, limit);
+    assert(!x->rotated || m->similarity != PM_NEG_SQ_DIST);
+    if (x->rotated)
+        pm_rotated_index_limits(x->rotated, &t->rotated, limit);
+    else
+        iou_limits(x, t, limit);
     for (int b = 0; m->similarity != PM_IOU && b < x->blocks; b++)
         if (m->similarity == PM_NEG_SQ_DIST)
             limit[b] = INFINITY;
@@ -369,7 +352,7 @@ static void visit(const struct pm_matcher *m, const struct pm_anchor_index *x,
                   const struct pm_truths *truths, int row, struct work *w, int32_t *out,
                   struct pm_truth_best *best)
 {
-    const struct truth t = truth_of(truths, row);
+    const struct truth t = truth_of(x, truths, row);
     const float low = m->ignore_thresholds ? -INFINITY : m->unmatched_threshold;
     const int start = (limits(m, x, &t, w->limit), highest(w->limit, x->blocks));
     float v[BLOCK];
@@ -382,7 +365,8 @@ static void visit(const struct pm_matcher *m, const struct pm_anchor_index *x,
 
         if (w->limit[b] <= 0 || !(own || (best && w->limit[b] >= best->similarity)))
             continue;
-        int n = similarities(m, x, b, &t, v), first = b * BLOCK;
+        const float needed = fminf(own ? low : INFINITY, best ? best->similarity : INFINITY);
+        int n = similarities(m, x, b, &t, needed, v), first = b * BLOCK;
 
         if (own)
             take_better(n, v, row, w->similarity + first, out + first);
@@ -410,6 +394,25 @@ static void apply_thresholds(const struct pm_matcher *m, const struct work *w, i
             out[i] = below;
         else if (w->similarity[i] < m->matched_threshold)
             out[i] = between;
+}
+
+/* The rule of far angles for anchors that overlap no true box: see struct pm_matcher. */
+static void ignore_far(const struct pm_anchor_index *x, const struct pm_truths *t,
+                       const struct work *w, int32_t *out)
+{
+    struct pm_rotated_truth *truths = pm_malloc(((size_t)t->count + 1) * sizeof *truths);
+    bool *open = pm_malloc((size_t)x->count * sizeof *open);
+
+    for (int row = 0; row < t->count; row++)
+        truths[row] = pm_rotated_truth_of(t->boxes + PM_ROTATED_BOX * (size_t)row);
+    for (int i = 0; i < x->count; i++)
+        open[i] = !(w->similarity[i] > 0);
+    pm_rotated_index_only_far(x->rotated, truths, t->count, open);
+    for (int i = 0; i < x->count; i++)
+        if (open[i])
+            out[i] = PM_IGNORED;
+    pm_free(truths);
+    pm_free(open);
 }
 
 static int first_free(const bool *taken, int count)
@@ -450,6 +453,8 @@ static void match_argmax(const struct pm_matcher *m, const struct pm_anchor_inde
         visit(m, x, t, row, w, out, claims || want_best ? &w->best[row] : NULL);
     }
     apply_thresholds(m, w, x->count, out);
+    if (x->rotated && m->far_angles)
+        ignore_far(x, t, w, out);
     if (m->force_match_for_each_row)
         force(m, t, w, x->count, out);
     pm_free(w->similarity);
@@ -500,7 +505,9 @@ static void match_bipartite(const struct pm_matcher *m, const struct pm_anchor_i
 static void ignore_outside(const struct pm_anchor_index *x, int32_t *out)
 {
     for (int i = 0; i < x->count; i++)
-        if (x->edges[0][i] + x->edges[2][i] >= 2 || x->edges[1][i] + x->edges[3][i] >= 2)
+        if (x->rotated ? pm_rotated_index_beyond(x->rotated, i, x->width)
+                       : x->edges[0][i] + x->edges[2][i] >= 2 ||
+                             x->edges[1][i] + x->edges[3][i] >= 2)
             out[i] = PM_IGNORED;
 }
 

@@ -14,7 +14,8 @@
 /* Values of an anchor's match; from 0 on, the index of the true box. */
 enum pm_match_value { PM_NEGATIVE = -1, PM_IGNORED = -2 };
 
-/* Boxes are ymin, xmin, ymax, xmax. The similarity of a true box and an anchor:
+/* Boxes are ymin, xmin, ymax, xmax, or rotated: cy, cx, h, w, angle, with y from 0 to 1 and x in
+ * the same unit (layers/rotated_overlap.h). The similarity of a true box and an anchor:
  *   PM_IOU              area of the intersection over area of the union; 0 without intersection
  *   PM_IOA              area of the intersection over the anchor's area; 0 for an anchor without
  *                       area (the API: NaN)
@@ -22,7 +23,7 @@ enum pm_match_value { PM_NEGATIVE = -1, PM_IGNORED = -2 };
  *                       a product of matrices, which loses digits)
  *   PM_THRESHOLDED_IOU  the true box's score where the IoU is above iou_threshold, otherwise 0
  * All are computed in float32, in the API's order of operations and without fused multiply-add, so
- * overlaps on a threshold fall on the same side. */
+ * overlaps on a threshold fall on the same side. Rotated boxes have no PM_NEG_SQ_DIST. */
 enum pm_similarity { PM_IOU, PM_IOA, PM_NEG_SQ_DIST, PM_THRESHOLDED_IOU };
 
 enum pm_matcher_type { PM_MATCHER_ARGMAX, PM_MATCHER_BIPARTITE };
@@ -39,6 +40,9 @@ enum pm_matcher_type { PM_MATCHER_ARGMAX, PM_MATCHER_BIPARTITE };
  * the first box's comes first, then the first anchor's. All other anchors are negative. Only
  * `similarity`, `iou_threshold` and `strict` count. (In the API, boxes with weight 0 shift the
  * indices of later boxes; here they do not.)
+ * far_angles, for rotated boxes: a pair whose angles differ by more than a quarter of a turn has
+ * the similarity -1 (matching_rotated.h). PM_MATCHER_ARGMAX then ignores anchors that have such a
+ * pair, overlap no other true box, and have one with a near angle, as RBox-CNN does.
  * ignore_outside, as in keras-retinanet: anchors whose centre is not above and left of (1, 1), the
  * input's lower right corner, are ignored after all that.
  * A true box that overlaps no anchor (similarity 0) claims none: the codes of such a pair mean
@@ -52,6 +56,7 @@ struct pm_matcher {
     float iou_threshold;       /* of PM_THRESHOLDED_IOU */
     bool ignore_thresholds, negatives_lower_than_unmatched, force_match_for_each_row, strict;
     bool ignore_outside;
+    bool far_angles;           /* no option: training of rotated boxes sets it */
 };
 /* The options of struct pm_matcher, by the API's names. */
 extern const struct pm_opt pm_matcher_opts[];
@@ -63,19 +68,25 @@ int pm_matcher_check(const struct pm_matcher *m, const char *where);
 struct pm_anchor_index;
 /* anchors: [count][4], copied; coordinates are finite, ymin <= ymax and xmin <= xmax. */
 struct pm_anchor_index *pm_anchor_index_create(const float *anchors, int count);
-/* Prunes the anchors that are not wholly inside 0..1, as Faster R-CNN's training does: their match
+/* The same for rotated anchors [count][5] with finite numbers and sides not below 0. width: the
+ * right border of the image, its width over its height; the lower border is 1. */
+struct pm_anchor_index *pm_anchor_index_create_rotated(const float *anchors, int count,
+                                                       float width);
+/* Prunes the anchors that are not wholly inside 0..1 (rotated ones: with a corner outside of the
+ * image), as Faster R-CNN's training does: their match
  * is PM_IGNORED, and no box claims them. Anchors that touch the border stay. Returns the number of
  * anchors left. Call it before the index is used. */
 int pm_anchor_index_prune(struct pm_anchor_index *index);
 void pm_anchor_index_destroy(struct pm_anchor_index **index);
 int pm_anchor_index_count(const struct pm_anchor_index *index);
-/* The anchor's four coordinates. */
-void pm_anchor_index_box(const struct pm_anchor_index *index, int anchor, float box[4]);
+/* The anchor's four coordinates, or the five numbers of a rotated anchor. */
+void pm_anchor_index_box(const struct pm_anchor_index *index, int anchor, float *box);
 
 /* The true boxes of one picture. All pointers are borrowed. */
 struct pm_truths {
     int count;
-    const float *boxes;   /* [count][4], in the anchors' units, under the same conditions */
+    const float *boxes;   /* [count][4], in the anchors' units, under the same conditions;
+                           * [count][5] for rotated anchors */
     const float *weights; /* [count]; NULL: all 1. A box with weight 0 claims no anchor, but anchors
                            * take it if it is the most similar one: nothing is learnt there */
     const float *scores;  /* [count] 0 to 1, for PM_THRESHOLDED_IOU; NULL: all 1 */
