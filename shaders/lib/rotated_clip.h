@@ -361,7 +361,11 @@ PM_FUNCTION PM_STRUCT(shared_area) PM_OF(framed_overlap)(PM_STRUCT(rotated) fram
 PM_FUNCTION PM_STRUCT(shared_area) PM_OF(rotated_overlap)(PM_STRUCT(rotated) a,
                                                           PM_STRUCT(rotated) b)
 {
-    if (PM_OF(rotated_swaps)(a, b))
-        return PM_OF(framed_overlap)(b, a);
-    return PM_OF(framed_overlap)(a, b);
+    PM_STRUCT(rotated) frame = a, other = b;
+
+    if (PM_OF(rotated_swaps)(a, b)) {
+        frame = b;
+        other = a;
+    }
+    return PM_OF(framed_overlap)(frame, other);
 }
