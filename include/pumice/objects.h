@@ -3,7 +3,11 @@
  *
  * Records have the keys of TensorFlow's Object Detection API. Boxes are ymin, xmin, ymax, xmax in
  * 0..1; a record stores each coordinate as one list. Class numbers of records begin at 1, because
- * 0 is the background. */
+ * 0 is the background.
+ *
+ * A data set may have rotated boxes. Then each object has five more numbers, and its upright box is
+ * the one around its rotated box, cut at the picture's border. So everything that needs upright
+ * boxes (a detector of upright boxes, crops, checks) works with such data, too. */
 #ifndef PUMICE_OBJECTS_H
 #define PUMICE_OBJECTS_H
 
@@ -72,6 +76,10 @@ struct pm_keypoint {
 };
 struct pm_object {
     float box[4];        /* ymin, xmin, ymax, xmax; 0..1 spans the upright picture */
+    /* With PM_HAS_ROTATED: cy, cx, h, w as shares of the upright picture's height (cy, h) and width
+     * (cx, w), and the angle in radians, clockwise on the screen, within a quarter turn. The box is
+     * a rectangle in pixels. w is usually the long side. The box may reach beyond the picture. */
+    float rotated[5];
     const char *text;    /* class name; NULL without PM_HAS_TEXT, or if the record's is empty */
     int64_t label;       /* class number of the label map, >= 1; 0: unknown */
     float area;          /* pixels of the annotated shape, not of the box */
@@ -111,6 +119,7 @@ enum {
     PM_HAS_TRACK = 1 << 13,
     PM_HAS_DEPTH = 1 << 14,
     PM_HAS_RLE = 1 << 15, /* with PM_HAS_MASK: the masks are run lengths */
+    PM_HAS_ROTATED = 1 << 16,
 };
 struct pm_objects {
     struct pm_object *item; /* [count], owned: pm_objects_free */
@@ -124,6 +133,8 @@ struct pm_objects {
      * Images). In the arena. */
     const int64_t *absent, *incomplete;
     size_t absent_count, incomplete_count;
+    const char *sensor; /* that took a picture from the air, in the arena; NULL: unknown */
+    float gsd;          /* ground sampling distance: metres per pixel; 0: unknown */
     struct pm_arena *arena; /* owned: texts and keypoints */
 };
 /* Initialises an empty list for a picture of that size. pm_objects_free frees it. */
@@ -137,19 +148,22 @@ struct pm_keypoint *pm_objects_points(struct pm_objects *o);
 
 /* Reads the objects of a record: image/object/bbox/{ymin,xmin,ymax,xmax}, class/{text,label,
  * multiclass_scores}, area, is_crowd, difficult, group_of, truncated, view, weight, mask or
- * mask/rle, mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, and
- * image/{height,width,neg_category_ids,not_exhaustive_category_ids}. A record without class/text
- * and class/label may have image/object/bbox/label instead, as the Inception trainer's. A record
- * without boxes has no objects. Keypoints without visibility are visible.
+ * mask/rle, mask/weight, track/label, keypoint/{x,y,visibility,text,z,z/weights}, rbbox/{cy,cx,h,w,
+ * ang}, and image/{height,width,neg_category_ids,not_exhaustive_category_ids,sensor,gsd}. A record
+ * without class/text and class/label may have image/object/bbox/label instead, as the Inception
+ * trainer's. A record without boxes has no objects. Keypoints without visibility are visible.
+ * A record may have rbbox alone; the upright boxes are then made from it. Angles up to a full turn
+ * are wrapped into a quarter turn.
  *
  * masks: read masks, too; they are borrowed from e and not decoded. image/object/mask/rle is
  * Pumice's own key: a text of run lengths for each object, which needs less memory and time than a
  * PNG. A record has one of the two keys. where: the record's name.
  * PM_ECORRUPT, with record, object (from 1) and value, for: lists of unequal lengths or of another
  * type, numbers that are not finite, a box whose minimum is above its maximum, a coordinate outside
- * -10..10 (pixels instead of 0..1), negative numbers of classes, areas and weights, flags other
- * than 0 and 1, a name that is not one line. The caller frees out with pm_objects_free, also after
- * an error. */
+ * -10..10 (pixels instead of 0..1), negative numbers of classes, areas, weights and sides, an angle
+ * beyond a full turn (degrees instead of radians), rotated boxes in a record without a size, flags
+ * other than 0 and 1, a name that is not one line. The caller frees out with pm_objects_free, also
+ * after an error. */
 int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
                      struct pm_objects *out);
 /* Adds the boxes and the lists in o->has to a record. Objects without a text, view or mask get an
@@ -184,7 +198,10 @@ struct pm_object_counts {
 };
 /* Drops and clips boxes in place; the order of the others stays. Sides are compared in pixels, for
  * which o->height and o->width must be above 0. counts: the picture is added to them. A reversed
- * box is degenerate. PM_EDATA with error for a degenerate box: record, object (from 1), box. */
+ * box is degenerate. With PM_HAS_ROTATED the rotated boxes decide: one without any part in the
+ * picture is outside; min_side is of its own sides; it is not clipped, but the upright box, which
+ * is made anew from it, is. PM_EDATA with error for a degenerate box: record, object (from 1),
+ * box. */
 int pm_objects_filter(struct pm_objects *o, const struct pm_object_filter *f, const char *where,
                       struct pm_object_counts *counts);
 /* Adds b's counts to a's. */

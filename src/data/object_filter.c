@@ -4,6 +4,8 @@
 
 #include <pumice/objects.h>
 
+#include "data/rotated_box.h"
+
 enum fate { KEEP, CLIP, DEGENERATE, OUTSIDE, SMALL };
 
 static enum fate clip(float box[4])
@@ -35,6 +37,48 @@ static enum fate fate_of(float box[4], const struct pm_objects *o, const struct 
     return fate;
 }
 
+/* The same for a rotated box. Sets the upright box around it. */
+static enum fate fate_of_rotated(struct pm_object *one, const struct pm_objects *o,
+                                 const struct pm_object_filter *f)
+{
+    const double slack = 1e-6 * fmax(o->height, o->width); /* as above */
+    struct pm_rectangle r;
+    double around[4];
+
+    pm_rectangle_of_box(one->rotated, o->height, o->width, &r);
+    if (!pm_rectangle_is_valid(&r))
+        return DEGENERATE;
+    if (!(pm_rectangle_inside(&r, o->height, o->width) > 0))
+        return OUTSIDE;
+    if (fmin(r.h, r.w) < f->min_side - slack)
+        return SMALL;
+    pm_rectangle_around(&r, around);
+    for (int k = 0; k < 4; k++)
+        one->box[k] = (float)(around[k] / (k % 2 ? o->width : o->height));
+    const enum fate fate = clip(one->box);
+
+    /* A sliver's part inside may be thinner than a rounding of a coordinate. */
+    return one->box[2] > one->box[0] && one->box[3] > one->box[1] ? fate : OUTSIDE;
+}
+
+static int fail_degenerate(const struct pm_objects *o, size_t i, const char *where)
+{
+    const struct pm_object *one = &o->item[i];
+    const float *b = o->has & PM_HAS_ROTATED ? one->rotated : one->box;
+    const double v[4] = { (double)b[0] * o->height, (double)b[1] * o->width,
+                          (double)b[2] * o->height, (double)b[3] * o->width };
+    static const char *const names[2][4] = { { "ymin", "xmin", "ymax", "xmax" },
+                                             { "cy", "cx", "h", "w" } };
+    const char *const *name = names[o->has & PM_HAS_ROTATED ? 1 : 0];
+
+    return pm_fail(PM_EDATA,
+                   "%s: object %zu%s%s%s: the box %s %g, %s %g, %s %g, %s %g (pixels) has no area: "
+                   "correct it, or set bad=skip to drop it",
+                   where, i + 1, one->text ? " (" : "", one->text ? one->text : "",
+                   one->text ? ")" : "", name[0], v[0], name[1], v[1], name[2], v[2], name[3],
+                   v[3]);
+}
+
 int pm_objects_filter(struct pm_objects *o, const struct pm_object_filter *f, const char *where,
                       struct pm_object_counts *counts)
 {
@@ -43,16 +87,11 @@ int pm_objects_filter(struct pm_objects *o, const struct pm_object_filter *f, co
 
     for (size_t i = 0; i < o->count; i++) {
         struct pm_object one = o->item[i];
-        const float *b = o->item[i].box;
-        const enum fate fate = fate_of(one.box, o, f);
+        const enum fate fate = o->has & PM_HAS_ROTATED ? fate_of_rotated(&one, o, f)
+                                                       : fate_of(one.box, o, f);
 
         if (fate == DEGENERATE && f->error)
-            return pm_fail(PM_EDATA,
-                           "%s: object %zu%s%s%s: the box ymin %g, xmin %g, ymax %g, "
-                           "xmax %g (pixels) has no area: correct it, or set bad=skip to drop it",
-                           where, i + 1, one.text ? " (" : "", one.text ? one.text : "",
-                           one.text ? ")" : "", (double)b[0] * o->height, (double)b[1] * o->width,
-                           (double)b[2] * o->height, (double)b[3] * o->width);
+            return fail_degenerate(o, i, where);
         c.degenerate += fate == DEGENERATE;
         c.outside += fate == OUTSIDE;
         c.small += fate == SMALL;

@@ -6,6 +6,11 @@
 
 static const char *const box_keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
                                          "image/object/bbox/ymax", "image/object/bbox/xmax" };
+static const char *const rotated_keys[5] = { "image/object/rbbox/cy", "image/object/rbbox/cx",
+                                             "image/object/rbbox/h", "image/object/rbbox/w",
+                                             "image/object/rbbox/ang" };
+static const char sensor_key[] = "image/sensor";
+static const char gsd_key[] = "image/gsd";
 static const char label_key[] = "image/object/class/label";
 static const char inception_label_key[] = "image/object/bbox/label"; /* of the Inception trainer */
 static const char scores_key[] = "image/object/class/multiclass_scores";

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/object_keys.h"
+#include "data/rotated_box.h"
 
 /* Coordinates are 0..1, and slightly beyond for objects at the border. Larger ones are pixels. */
 static const float most_coordinate = 10;
@@ -166,24 +167,92 @@ static int check_box(const struct reading *r, size_t i)
     return PM_OK;
 }
 
+/* The numbers of a rotated box; wraps its angle. */
+static int check_rotated(const struct reading *r, size_t i)
+{
+    static const double full_turn = 6.2831860; /* 2 pi and a rounding of a float */
+    float *b = r->o->item[i].rotated;
+
+    for (int k = 0; k < 4; k++)
+        if (fabsf(b[k]) > most_coordinate || (k >= 2 && b[k] < 0))
+            return pm_fail(PM_ECORRUPT,
+                           "%s: object %zu: %s is %g; %s are shares of the picture, 0..1: %s",
+                           r->where, i + 1, rotated_keys[k], (double)b[k],
+                           k < 2 ? "centres" : "sides",
+                           b[k] < 0 && k >= 2 ? "convert the data again"
+                                              : "divide pixels by its size");
+    if (fabs((double)b[4]) > full_turn)
+        return pm_fail(PM_ECORRUPT,
+                       "%s: object %zu: %s is %g, beyond a full turn of radians: divide degrees by "
+                       "57.29578", r->where, i + 1, rotated_keys[4], (double)b[4]);
+    b[4] = (float)pm_angle_wrapped((double)b[4]);
+    return PM_OK;
+}
+
+/* Sets the upright box of a record that has rotated boxes only. */
+static void enclose(struct pm_objects *o, size_t i)
+{
+    struct pm_rectangle box;
+    double around[4];
+
+    pm_rectangle_of_box(o->item[i].rotated, o->height, o->width, &box);
+    pm_rectangle_around(&box, around);
+    for (int k = 0; k < 4; k++)
+        o->item[i].box[k] = (float)(around[k] / (k % 2 ? o->width : o->height));
+}
+
+static int read_rotated(const struct reading *r, bool alone)
+{
+    const float *v[5] = { NULL };
+    bool floats;
+    int err = PM_OK;
+
+    if (value_count(r->e, rotated_keys[0], &floats) == 0)
+        return PM_OK;
+    if (!r->o->height || !r->o->width)
+        return pm_fail(PM_ECORRUPT,
+                       "%s: has rotated boxes, but no image/height and image/width: convert the "
+                       "data again", r->where);
+    for (int k = 0; k < 5; k++) {
+        PM_TRY(float_list(r, rotated_keys[k], 1, &v[k]));
+        if (!v[k])
+            PM_TRY(check_count(r, rotated_keys[k], 0, 1));
+        for (size_t i = 0; i < r->o->count; i++)
+            r->o->item[i].rotated[k] = v[k][i];
+    }
+    for (size_t i = 0; i < r->o->count; i++) {
+        PM_TRY(check_rotated(r, i));
+        if (!alone)
+            continue;
+        enclose(r->o, i);
+        PM_TRY(check_box(r, i));
+    }
+    r->o->has |= PM_HAS_ROTATED;
+    err = PM_OK;
+out:
+    return err;
+}
+
 static int read_boxes(const struct reading *r)
 {
     const float *v[4] = { NULL };
     bool floats;
     int err = PM_OK;
-    const size_t count = value_count(r->e, box_keys[0], &floats);
+    const size_t upright = value_count(r->e, box_keys[0], &floats);
+    const size_t count = upright ? upright : value_count(r->e, rotated_keys[0], &floats);
 
     for (size_t i = 0; i < count; i++)
         pm_objects_add(r->o);
     for (int k = 0; k < 4; k++) {
         PM_TRY(float_list(r, box_keys[k], 1, &v[k]));
-        if (count && !v[k])
+        if (upright && !v[k])
             PM_TRY(check_count(r, box_keys[k], 0, 1));
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; v[k] && i < count; i++)
             r->o->item[i].box[k] = v[k][i];
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < upright; i++)
         PM_TRY(check_box(r, i));
+    PM_TRY(read_rotated(r, !upright));
 out:
     return err;
 }
@@ -422,6 +491,25 @@ out:
     return err;
 }
 
+/* The sensor and the size of its pixels on the ground. */
+static int read_sensor(const struct reading *r)
+{
+    const float *gsd = NULL;
+    size_t count = 0;
+    int err = PM_OK;
+
+    PM_TRY(damage(pm_example_floats(r->e, gsd_key, &gsd, &count)));
+    if (count && !(gsd[0] >= 0 && isfinite(gsd[0])))
+        PM_TRY(pm_fail(PM_ECORRUPT, "%s: %s is %g; metres per pixel are above 0: convert the data "
+                       "again", r->where, gsd_key, (double)gsd[0]));
+    r->o->gsd = count ? gsd[0] : 0;
+    bool floats;
+    if (value_count(r->e, sensor_key, &floats))
+        PM_TRY(text_at(r, sensor_key, 0, 0, &r->o->sensor));
+out:
+    return err;
+}
+
 int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
                      struct pm_objects *o)
 {
@@ -440,6 +528,7 @@ int pm_objects_parse(const struct pm_example *e, bool masks, const char *where,
         PM_TRY(read_flags(&r, &flags[k]));
     PM_TRY(read_classes(&r));
     PM_TRY(read_points(&r));
+    PM_TRY(read_sensor(&r));
     if (masks)
         PM_TRY(read_masks(&r));
     PM_TRY(read_classes_of_picture(&r, "image/neg_category_ids", &o->absent, &o->absent_count));

@@ -114,6 +114,9 @@ void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b)
 {
     for (size_t k = 0; k < 4; k++)
         write_floats(o, b, box_keys[k], offsetof(struct pm_object, box) + k * sizeof(float));
+    for (size_t k = 0; o->has & PM_HAS_ROTATED && k < 5; k++)
+        write_floats(o, b, rotated_keys[k],
+                     offsetof(struct pm_object, rotated) + k * sizeof(float));
     for (size_t k = 0; k < PM_COUNT(texts); k++)
         for (size_t i = 0; o->has & texts[k].bit && i < o->count; i++)
             write_text(b, texts[k].key, *(const char **)field(&o->item[i], &texts[k]));
@@ -127,6 +130,10 @@ void pm_objects_write(const struct pm_objects *o, struct pm_example_builder *b)
         write_points(o, b);
     if (o->has & PM_HAS_MASK)
         write_masks(o, b);
+    if (o->sensor)
+        write_text(b, sensor_key, o->sensor);
+    if (o->gsd > 0)
+        pm_example_add_floats(b, gsd_key, &o->gsd, 1);
     if (o->absent_count)
         pm_example_add_ints(b, "image/neg_category_ids", o->absent, o->absent_count);
     if (o->incomplete_count)

@@ -11,8 +11,8 @@ static const double half_pi = 1.57079632679489661923, pi = 3.1415926535897932384
 
 double pm_angle_wrapped(double angle)
 {
-    /* fabs first: remainder() would change the sign of an exact quarter turn. */
-    return fabs(angle) <= half_pi ? angle : remainder(angle, pi);
+    /* remainder() may change the sign of a quarter turn; that of float32 is the longer one. */
+    return fabs(angle) <= (double)(float)half_pi ? angle : remainder(angle, pi);
 }
 
 void pm_rectangle_of_box(const float box[5], int height, int width, struct pm_rectangle *out)

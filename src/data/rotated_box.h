@@ -22,13 +22,12 @@ struct pm_rectangle {
  * is 0. */
 enum { PM_CORNER_LT, PM_CORNER_RT, PM_CORNER_RB, PM_CORNER_LB, PM_CORNERS };
 
-/* Conversions between five numbers and a rectangle. height, width: of the picture, at least 1. The
- * angle of a box is limited to the quarter turn as float32 has it, which is 4e-8 above pi / 2. */
+/* Conversions between five numbers and a rectangle. height, width: of the picture, at least 1. */
 void pm_rectangle_of_box(const float box[5], int height, int width, struct pm_rectangle *out);
 void pm_rectangle_to_box(const struct pm_rectangle *r, int height, int width, float box[5]);
 
 /* The same direction of an axis within -pi/2..pi/2: adds a multiple of pi. A quarter turn stays,
- * with its sign. */
+ * with its sign; also that of float32, which is 4e-8 above pi/2. */
 double pm_angle_wrapped(double angle);
 /* Makes w the long side, which changes the angle by a quarter turn, and wraps the angle. The angle
  * of a square has a meaning up to a quarter turn only; it becomes one within -pi/4..pi/4. The

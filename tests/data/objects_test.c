@@ -74,7 +74,11 @@ static void fill(struct pm_objects *o)
     o->score_count = 3;
     o->absent = absent, o->absent_count = 2;
     o->incomplete = incomplete, o->incomplete_count = 1;
-    o->has = (PM_HAS_DEPTH << 1) - 1;
+    for (int k = 0; k < 5; k++)
+        o->item[0].rotated[k] = 0.125F * (float)k, o->item[1].rotated[k] = -0.25F + (float)k / 4;
+    o->sensor = "K3";
+    o->gsd = 0.5F;
+    o->has = ((PM_HAS_DEPTH << 1) - 1) | PM_HAS_ROTATED;
 }
 
 static void there_and_back(void **state)
@@ -109,6 +113,10 @@ static void there_and_back(void **state)
     assert_true(a->track == 0 && b->track == 77);
     assert_string_equal(to.point_names[1], "left_eye");
     assert_true(to.score_count == 3 && a->scores[2] == 0.75F && b->scores[0] == 1);
+    assert_memory_equal(a->rotated, from.item[0].rotated, sizeof a->rotated);
+    assert_memory_equal(b->rotated, from.item[1].rotated, sizeof b->rotated);
+    assert_string_equal(to.sensor, "K3");
+    assert_true(to.gsd == 0.5F);
     assert_true(to.absent_count == 2 && to.absent[1] == 9 && to.incomplete[0] == 7);
     pm_objects_free(&to);
     assert_int_equal(pm_objects_parse(r.e, false, "r", &to), PM_OK);
