@@ -31,6 +31,12 @@ struct pm_sample {
     const struct pm_label *label_map, *instance_map; /* same size as the picture */
     size_t objects;                                  /* length of the following lists */
     const float *boxes;     /* [objects][4]: ymin, xmin, ymax, xmax; 0..1 spans the picture */
+    /* [objects][5]: rotated boxes, cy, cx, h, w, angle as in struct pm_object, which are rectangles
+     * in the picture's pixels. Then `boxes` are the upright boxes around them, cut at the picture's
+     * border: rows whose draws depend on boxes use those. Rows move and drop the rotated boxes, and
+     * make the upright ones anew; a rotated box is never cut, and rules about an object's visible
+     * part go by the share of its area that is inside. A result's w is the long side in pixels. */
+    const float *rotated;
     const uint8_t *masks;   /* [objects][height][width], 0 outside the object */
     const struct pm_runs *runs; /* [objects]: the masks as run lengths, instead of masks. Placing a
                                  * sample accepts both forms and returns masks. The type is
@@ -51,7 +57,8 @@ enum {
     PM_CARRIES_BOXES = 2,
     PM_CARRIES_MASKS = 4,
     PM_CARRIES_KEYPOINTS = 8,
-    PM_CARRIES_ALL = 15,
+    PM_CARRIES_ROTATED = 16,
+    PM_CARRIES_ALL = 31,
 };
 
 /* ---- geometry ----------------------------------------------------------------------------- */
@@ -126,6 +133,12 @@ void pm_geometry_boxes(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [count][4] boxes from the picture after the moves to the picture before them, in
  * place. This brings a net's boxes back to the file's picture. The geometry has no warp. */
 void pm_geometry_boxes_back(const struct pm_geometry *g, float *boxes, size_t count);
+/* Transforms [count][5] rotated boxes in place. Moves that keep right angles are exact. A resize
+ * that changes the aspect would make a parallelogram of a turned rectangle: its w axis then follows
+ * the picture, and its area is that of the parallelogram. pm_geometry_rotated_back is the exact
+ * inverse; any moves are allowed. */
+void pm_geometry_rotated(const struct pm_geometry *g, float *boxes, size_t count);
+void pm_geometry_rotated_back(const struct pm_geometry *g, float *boxes, size_t count);
 /* Transforms [objects][points][2] keypoints in place. If the picture is mirrored, exchanges points
  * by `mirrored` (may be NULL). */
 void pm_geometry_keypoints(const struct pm_geometry *g, float *keypoints, size_t objects,

@@ -78,7 +78,8 @@ out:
 
 int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized, const char *where)
 {
-    static const char *const members[] = { "maps of labels", "boxes", "masks", "keypoints" };
+    static const char *const members[] = { "maps of labels", "boxes", "masks", "keypoints",
+                                           "rotated boxes" };
     int last = -1;
 
     for (int i = 0; a && i < a->count; i++) {
@@ -88,7 +89,7 @@ int pm_augment_check(const struct pm_augment *a, unsigned carries, bool resized,
         if (row->others && !(carries & PM_CARRIES_BOXES))
             return pm_fail(PM_ECONFIG, "%s.%d: %s is possible only in tasks with boxes: remove it "
                            "from the list", where, i, row->name);
-        for (int k = 0; missing && k < 4; k++)
+        for (size_t k = 0; missing && k < PM_COUNT(members); k++)
             if (missing & 1u << k)
                 return pm_fail(PM_ECONFIG,
                                "%s.%d: %s does not transform %s, which this task needs: remove it "

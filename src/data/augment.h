@@ -18,6 +18,11 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
  * pm_geometry_boxes. */
 void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *points, size_t count);
 void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
+/* The same for [count][5] rotated boxes (sample_rotated.c). */
+void pm_moves_rotated(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
+/* Composes moves begin..end - 1 to one map of continuous pixels, where pixel i spans i..i + 1:
+ * y' = map[0][0] * y + map[0][1] * x + map[0][2], x' by map[1]. */
+void pm_moves_map(const struct pm_geometry *g, int begin, int end, double map[2][3]);
 
 /* The same moves for a picture of 1 / shrink of the size, height x width: windows and the moves
  * before the first resize are divided, and rounded to the nearest pixel; the others stay. */
@@ -36,7 +41,9 @@ struct pm_scene_object {
     size_t from;       /* index in the sample's lists */
     int moves;         /* box and points are in the frame after that many moves */
     float box[4];
-    float visible;     /* share of the box's area that clipping has left */
+    float rotated[5];  /* of a sample with rotated boxes; box is then made from it */
+    float visible;     /* share of the box's area that clipping has left; of a rotated box, the
+                        * smallest share that was inside */
     int32_t label;
     float weight;
     float *points, *scores; /* [points][2] and [score_count], or NULL; in the list's arena */
@@ -67,7 +74,7 @@ struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i);
 /* After a row whose last move is pm_geometry_repeat: adds the objects of the further copies of the
  * picture, after all others. down, across: the number of copies. */
 void pm_scene_repeat(struct pm_scene_objects *o, int down, int across);
-/* Limits boxes to the picture; keypoints outside become NAN. */
+/* Limits boxes to the picture; keypoints outside become NAN. Rotated boxes stay, here and below. */
 void pm_scene_clip(struct pm_scene_objects *o);
 /* TensorFlow's rule after a crop: drops boxes outside the picture (a common border is outside) and
  * those of which less than overlap of the area is inside. clip: limits the others to the picture;

@@ -88,7 +88,7 @@ const struct pm_augmentation pm_augmentation_random_jitter_boxes = {
     .help = "moves the sides of boxes by small random shares of their size",
     .opts = jitter_opts,
     .cfg_size = sizeof(struct jitter_cfg),
-    .carries = PM_CARRIES_ALL,
+    .carries = PM_CARRIES_ALL & ~PM_CARRIES_ROTATED,
     .draw = draw_later,
     .objects = jitter,
 };

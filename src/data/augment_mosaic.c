@@ -8,6 +8,7 @@
 
 #include "data/augment.h"
 #include "data/render.h"
+#include "data/rotated_box.h"
 
 struct mosaic_cfg {
     double probability;
@@ -114,7 +115,7 @@ static void paint(const struct canvas *c, const struct pm_image8 *im, struct pla
 
 /* The lists of the result, with room for all objects. */
 struct lists {
-    float *boxes, *keypoints, *scores, *weights, *mask_weights;
+    float *boxes, *rotated, *keypoints, *scores, *weights, *mask_weights;
     uint8_t *masks;
     int32_t *labels;
     size_t *from;
@@ -131,6 +132,15 @@ static double area_of(const double *b)
     return (b[2] - b[0]) * (b[3] - b[1]);
 }
 
+/* The moves that place a picture on the canvas. */
+static void placing(const struct canvas *c, struct place p, const struct pm_image8 *im,
+                    struct pm_geometry *g)
+{
+    pm_geometry_begin(g, im->height, im->width);
+    pm_geometry_resize(g, p.height, p.width, PM_RESIZE_BILINEAR);
+    pm_geometry_window(g, -p.y, -p.x, c->height, c->width, NULL);
+}
+
 /* Places the mask of object i as its picture is placed. */
 static void add_mask(const struct canvas *c, struct place p, const struct pm_sample *s, size_t i,
                      uint8_t *out)
@@ -140,33 +150,70 @@ static void add_mask(const struct canvas *c, struct place p, const struct pm_sam
     uint8_t *one = s->runs ? pm_malloc(pixels) : NULL;
     struct pm_geometry g;
 
-    pm_geometry_begin(&g, im->height, im->width);
-    pm_geometry_resize(&g, p.height, p.width, PM_RESIZE_BILINEAR);
-    pm_geometry_window(&g, -p.y, -p.x, c->height, c->width, NULL);
+    placing(c, p, im, &g);
     pm_geometry_masks(&g, pm_sample_mask(s, i, pixels, one), 1, out);
     pm_free(one);
+}
+
+/* Writes the part of the upright box that is on the canvas. Returns whether it is enough. */
+static bool place_box(const struct canvas *c, struct place p, const float *from,
+                      double min_visible, float out[4])
+{
+    const int first[2] = { p.y, p.x }, side[2] = { p.height, p.width };
+    const int whole[2] = { c->height, c->width };
+    double box[4], part[4];
+
+    for (int k = 0; k < 4; k++) {
+        const int a = k % 2;
+
+        box[k] = ((double)from[k] * side[a] + first[a]) / whole[a];
+        part[k] = clipped(box[k]);
+        out[k] = (float)part[k];
+    }
+    const double left = area_of(part);
+
+    return left > 0 && left >= min_visible * area_of(box);
+}
+
+/* The same for a rotated box, which is not cut. Its parts outside its own picture do not count as
+ * visible. box: receives the upright box around the part that is visible. */
+static bool place_rotated(const struct canvas *c, struct place p, const struct pm_sample *s,
+                          size_t i, double min_visible, float out[5], float box[4])
+{
+    const int whole[2] = { c->height, c->width }, at[2] = { p.y, p.x };
+    const int side[2] = { p.height, p.width };
+    double around[4], begin[2], end[2]; /* the part of the picture that is on the canvas */
+    struct pm_geometry g;
+    struct pm_rectangle r;
+
+    placing(c, p, s->picture, &g);
+    memcpy(out, s->rotated + 5 * i, 5 * sizeof *out);
+    pm_geometry_rotated(&g, out, 1);
+    pm_rectangle_of_box(out, c->height, c->width, &r);
+    pm_rectangle_around(&r, around);
+    for (int k = 0; k < 2; k++) {
+        begin[k] = fmax(at[k], 0);
+        end[k] = fmin(at[k] + side[k], whole[k]);
+    }
+    for (int k = 0; k < 4; k++)
+        box[k] = (float)(fmin(fmax(around[k], begin[k % 2]), end[k % 2]) / whole[k % 2]);
+    r.cy -= begin[0], r.cx -= begin[1];
+    const double left = pm_rectangle_inside(&r, end[0] - begin[0], end[1] - begin[1]);
+
+    return left > 0 && left >= min_visible;
 }
 
 /* Adds object i, unless too little of it is on the canvas. */
 static void add_object(const struct mosaic_cfg *cfg, const struct canvas *c, struct place p,
                        const struct pm_sample *s, size_t i, size_t from, struct lists *l)
 {
-    const int first[2] = { p.y, p.x }, side[2] = { p.height, p.width };
-    const int whole[2] = { c->height, c->width };
     const size_t n = l->count, points = 2 * (size_t)s->points, scores = (size_t)s->score_count;
-    double box[4], part[4];
+    const bool kept = s->rotated
+        ? place_rotated(c, p, s, i, cfg->min_visible, l->rotated + 5 * n, l->boxes + 4 * n)
+        : place_box(c, p, s->boxes + 4 * i, cfg->min_visible, l->boxes + 4 * n);
 
-    for (int k = 0; k < 4; k++) {
-        const int a = k % 2;
-
-        box[k] = ((double)s->boxes[4 * i + (size_t)k] * side[a] + first[a]) / whole[a];
-        part[k] = clipped(box[k]);
-    }
-    const double left = area_of(part), all = area_of(box);
-    if (!(left > 0) || !(left >= cfg->min_visible * all))
+    if (!kept)
         return;
-    for (int k = 0; k < 4; k++)
-        l->boxes[4 * n + (size_t)k] = (float)part[k];
     for (size_t k = 0; k < points && s->keypoints; k += 2) {
         const float *point = s->keypoints + points * i + k;
         const double y = ((double)point[0] * p.height + p.y) / c->height;
@@ -196,6 +243,7 @@ static struct lists lists_of(const struct pm_sample *s, size_t most, size_t pixe
 
     return (struct lists){
         .boxes = pm_arena_alloc(a, 4 * most * sizeof(float) + 1),
+        .rotated = s->rotated ? pm_arena_alloc(a, 5 * most * sizeof(float) + 1) : NULL,
         .keypoints = s->keypoints ? pm_arena_alloc(a, points * most * sizeof(float) + 1) : NULL,
         .masks = s->masks || s->runs ? pm_arena_alloc(a, pixels * most + 1) : NULL,
         .scores = s->scores ? pm_arena_alloc(a, scores * most * sizeof(float) + 1) : NULL,
@@ -234,9 +282,9 @@ void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
     }
     *picture = (struct pm_image8){ c.height, c.width, c.channels, c.pixels };
     *out = (struct pm_sample){ .picture = picture, .objects = l.count, .boxes = l.boxes,
-                               .masks = l.masks, .keypoints = l.keypoints, .points = in[0].points,
-                               .mirrored = in[0].mirrored, .labels = l.labels,
-                               .weights = l.weights, .mask_weights = l.mask_weights,
-                               .scores = l.scores,
+                               .rotated = l.rotated, .masks = l.masks, .keypoints = l.keypoints,
+                               .points = in[0].points, .mirrored = in[0].mirrored,
+                               .labels = l.labels, .weights = l.weights,
+                               .mask_weights = l.mask_weights, .scores = l.scores,
                                .score_count = in[0].score_count, .from = l.from };
 }

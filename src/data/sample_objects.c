@@ -8,6 +8,7 @@
 
 #include "data/augment.h"
 #include "data/coco_mask.h"
+#include "data/rotated_box.h"
 
 static void *copied(struct pm_arena *a, const void *from, size_t bytes)
 {
@@ -36,6 +37,8 @@ void pm_scene_open(struct pm_scene_objects *o, const struct pm_sample *sample,
         *to = (struct pm_scene_object){ .from = i, .visible = 1, .weight = 1 };
         if (sample->boxes)
             memcpy(to->box, sample->boxes + 4 * i, sizeof to->box);
+        if (sample->rotated)
+            memcpy(to->rotated, sample->rotated + 5 * i, sizeof to->rotated);
         if (sample->labels)
             to->label = sample->labels[i];
         if (sample->weights)
@@ -68,13 +71,52 @@ void pm_scene_step(struct pm_scene_objects *o, const struct pm_augment_row *row)
     o->count = kept;
 }
 
+static float clip01(float v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+/* The rectangle of a rotated box in the current frame. */
+static struct pm_rectangle rectangle_of(const struct pm_scene_objects *o, const float rotated[5])
+{
+    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
+    struct pm_rectangle r;
+
+    pm_rectangle_of_box(rotated, last ? last->height : o->geometry->height,
+                        last ? last->width : o->geometry->width, &r);
+    return r;
+}
+
+/* Brings an object's boxes to the current frame. */
+static void move_boxes(const struct pm_scene_objects *o, int begin, float box[4], float rotated[5])
+{
+    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
+    double around[4];
+
+    if (!o->sample->rotated) {
+        pm_moves_boxes(o->geometry, begin, o->moves, box, 1);
+        return;
+    }
+    if (begin == o->moves)
+        return;
+    pm_moves_rotated(o->geometry, begin, o->moves, rotated, 1);
+    const struct pm_rectangle r = rectangle_of(o, rotated);
+
+    pm_rectangle_around(&r, around);
+    for (int k = 0; k < 4; k++)
+        box[k] = clip01((float)(around[k] / (k % 2 ? last->width : last->height)));
+}
+
 float *pm_scene_boxes(struct pm_scene_objects *o)
 {
     float *boxes = o->count ? pm_arena_alloc(o->arena, 4 * o->count * sizeof *boxes) : NULL;
 
     for (size_t i = 0; i < o->count; i++) {
+        float rotated[5];
+
         memcpy(boxes + 4 * i, o->list[i].box, sizeof o->list[i].box);
-        pm_moves_boxes(o->geometry, o->list[i].moves, o->moves, boxes + 4 * i, 1);
+        memcpy(rotated, o->list[i].rotated, sizeof rotated);
+        move_boxes(o, o->list[i].moves, boxes + 4 * i, rotated);
     }
     return boxes;
 }
@@ -83,7 +125,7 @@ struct pm_scene_object *pm_scene_settle(struct pm_scene_objects *o, size_t i)
 {
     struct pm_scene_object *at = &o->list[i];
 
-    pm_moves_boxes(o->geometry, at->moves, o->moves, at->box, 1);
+    move_boxes(o, at->moves, at->box, at->rotated);
     if (at->points)
         pm_moves_points(o->geometry, at->moves, o->moves, at->points, (size_t)o->sample->points);
     at->moves = o->moves;
@@ -122,6 +164,8 @@ static void repeat_object(struct pm_scene_objects *o, size_t i, int down, int ac
     at->copy = copy;
     for (int k = 0; k < 4; k++)
         at->box[k] += by[k % 2];
+    for (int k = 0; k < 2; k++)
+        at->rotated[k] += by[k];
     for (int k = 0; at->points && k < 2 * o->sample->points; k++)
         at->points[k] += by[k % 2];
 }
@@ -135,11 +179,6 @@ void pm_scene_repeat(struct pm_scene_objects *o, int down, int across)
             repeat_object(o, i, down, across, k % down, k / down);
 }
 
-static float clip01(float v)
-{
-    return v < 0 ? 0 : v > 1 ? 1 : v;
-}
-
 static double area_of(const float *box)
 {
     return ((double)box[2] - (double)box[0]) * ((double)box[3] - (double)box[1]);
@@ -151,12 +190,33 @@ static double inside_of(const float *b)
     return area_of((const float[4]){ clip01(b[0]), clip01(b[1]), clip01(b[2]), clip01(b[3]) });
 }
 
-static void clip(struct pm_scene_object *at, int points, double inside)
+/* The share of the object's area that is inside the picture; NAN if it has no area. */
+static double share_inside(const struct pm_scene_objects *o, const struct pm_scene_object *at)
+{
+    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
+
+    if (!o->sample->rotated) {
+        const double area = area_of(at->box);
+
+        return area > 0 ? inside_of(at->box) / area : (double)NAN;
+    }
+    const struct pm_rectangle r = rectangle_of(o, at->rotated);
+
+    return r.h * r.w > 0 ? pm_rectangle_inside(&r, last ? last->height : o->geometry->height,
+                                               last ? last->width : o->geometry->width)
+                         : (double)NAN;
+}
+
+/* An upright box is cut, so that later cuts are shares of what is left of it. */
+static void clip(const struct pm_scene_objects *o, struct pm_scene_object *at, double inside)
 {
     for (int k = 0; k < 4; k++)
         at->box[k] = clip01(at->box[k]);
-    at->visible *= (float)inside;
-    for (float *p = at->points; p && p < at->points + 2 * points; p += 2)
+    if (o->sample->rotated)
+        at->visible = fminf(at->visible, (float)inside);
+    else
+        at->visible *= (float)inside;
+    for (float *p = at->points; p && p < at->points + 2 * o->sample->points; p += 2)
         if (!(p[0] >= 0 && p[0] <= 1 && p[1] >= 0 && p[1] <= 1))
             p[0] = p[1] = NAN;
 }
@@ -165,23 +225,30 @@ void pm_scene_clip(struct pm_scene_objects *o)
 {
     for (size_t i = 0; i < o->count; i++) {
         struct pm_scene_object *at = pm_scene_settle(o, i);
-        const double area = area_of(at->box);
+        const double inside = share_inside(o, at);
 
-        clip(at, o->sample->points, area > 0 ? inside_of(at->box) / area : 1);
+        clip(o, at, inside >= 0 ? inside : 1);
     }
+}
+
+static bool is_outside(const struct pm_scene_objects *o, const struct pm_scene_object *at,
+                       double inside)
+{
+    const float *b = at->box;
+
+    return o->sample->rotated ? !(inside > 0)
+                              : b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0;
 }
 
 void pm_scene_retain(struct pm_scene_objects *o, float overlap, bool clipped)
 {
     for (size_t i = 0; i < o->count; i++) {
         struct pm_scene_object *at = pm_scene_settle(o, i);
-        const float *b = at->box;
-        const double inside = inside_of(b) / area_of(b);
+        const double inside = share_inside(o, at);
 
-        at->dropped = b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0 ||
-                      !(inside >= (double)overlap);
+        at->dropped = is_outside(o, at, inside) || !(inside >= (double)overlap);
         if (!at->dropped && clipped)
-            clip(at, o->sample->points, inside);
+            clip(o, at, inside);
     }
 }
 
@@ -198,6 +265,21 @@ void pm_scene_permute(struct pm_scene_objects *o, const int *permutation)
 }
 
 /* ---- the result ---------------------------------------------------------------------------- */
+
+/* Rotated boxes of the result; their w is the long side. */
+static const float *rotated_of(const struct pm_scene_objects *o, struct pm_arena *a)
+{
+    const int height = pm_geometry_height(o->geometry), width = pm_geometry_width(o->geometry);
+    float *out = pm_arena_alloc(a, 5 * o->count * sizeof *out + 1);
+
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_rectangle r = rectangle_of(o, o->list[i].rotated);
+
+        pm_rectangle_normalise(&r);
+        pm_rectangle_to_box(&r, height, width, out + 5 * i);
+    }
+    return out;
+}
 
 /* Copies the objects' lists to out. */
 static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sample *out)
@@ -228,6 +310,7 @@ static void gather(struct pm_scene_objects *o, struct pm_arena *a, struct pm_sam
         from[i] = at->from;
     }
     *out = (struct pm_sample){ .objects = n, .boxes = boxes, .keypoints = keypoints,
+                               .rotated = s->rotated ? rotated_of(o, a) : NULL,
                                .points = s->points, .mirrored = s->mirrored,
                                .labels = s->labels ? labels : NULL,
                                .weights = s->weights ? weights : NULL,
