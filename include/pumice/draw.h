@@ -45,6 +45,11 @@ struct pm_marked_box {
     const char *text;       /* caption, borrowed; cut when it is wider than the image; NULL: none */
     struct pm_color color;  /* of the outline and of the caption's background */
     bool dashed;            /* a dashed outline, e.g. for crowds */
+    /* The outline is that of rotated: cy, cx, h, w, angle as in struct pm_object, for the image's
+     * sides or for those of a picture of the same shape. Its front edge, to which the angle points,
+     * is three times as thick. box is the upright box around it. */
+    bool turned;
+    float rotated[5];
 };
 /* Draws boxes with captions. Lines and letters grow with the image, so that they are as readable
  * on a photo of 4000 pixels that is shown reduced as on one of 600. Smaller boxes are drawn over

@@ -95,6 +95,8 @@ static void draw_boxes(const struct pm_objects *o, const struct pm_label_map *ma
         const struct pm_object *one = &o->item[i];
 
         memcpy(box[i].box, one->box, sizeof one->box);
+        memcpy(box[i].rotated, one->rotated, sizeof one->rotated);
+        box[i].turned = o->has & PM_HAS_ROTATED;
         box[i].text = caption(a, one, map);
         box[i].color = color_of(one, map);
         box[i].dashed = one->is_crowd || one->group_of;
@@ -110,9 +112,12 @@ static bool has_boxes(const struct pm_example *e)
     const char *kind = NULL;
     size_t values = 0;
 
-    for (size_t i = 0; i < pm_example_count(e); i++)
-        if (!strcmp(pm_example_key(e, i, &kind, &values), "image/object/bbox/xmin"))
+    for (size_t i = 0; i < pm_example_count(e); i++) {
+        const char *key = pm_example_key(e, i, &kind, &values);
+
+        if (!strcmp(key, "image/object/bbox/xmin") || !strcmp(key, "image/object/rbbox/cx"))
             return true;
+    }
     return false;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/rotated_box.h"
+
 /* Image pixels per pixel of a letter or of a line. */
 enum { LETTER_SIDE = 640, LINE_SIDE = 400 };
 /* Captions avoid so many earlier ones. With more the time would grow with the square. */
@@ -74,6 +76,82 @@ static void draw_dashes(struct pm_image8 *im, struct pixels p, int thick, struct
     }
 }
 
+/* Cuts the line end[0] .. end[1] where it leaves -1..2, the range of pixel(), on an axis. Returns
+ * false if no part is left. */
+static bool cut_line(double end[2][2])
+{
+    const double from[2] = { end[0][0], end[0][1] };
+    const double way[2] = { end[1][0] - from[0], end[1][1] - from[1] };
+    double first = 0, last = 1; /* parts of the way */
+
+    for (int k = 0; k < 2; k++) {
+        if (way[k] == 0) {
+            if (from[k] < -1 || from[k] > 2)
+                return false;
+            continue;
+        }
+        const double a = (-1 - from[k]) / way[k], b = (2 - from[k]) / way[k];
+
+        first = fmax(first, fmin(a, b));
+        last = fmin(last, fmax(a, b));
+    }
+    for (int k = 0; k < 2; k++) {
+        if (last < 1)
+            end[1][k] = from[k] + last * way[k];
+        if (first > 0)
+            end[0][k] = from[k] + first * way[k];
+    }
+    return first <= last;
+}
+
+/* Draws the line y0, x0, y1, x1 (0..1 spans the image) of this width. dash: pixels of a unit of
+ * which four are drawn and three left out; 0: no gaps. Nothing if a number is not finite. */
+static void draw_line(struct pm_image8 *im, const double line[4], int thick, struct pm_color c,
+                      int dash)
+{
+    double end[2][2] = { { line[0], line[1] }, { line[2], line[3] } };
+
+    if (!isfinite(line[0]) || !isfinite(line[1]) || !isfinite(line[2]) || !isfinite(line[3]) ||
+        !cut_line(end))
+        return;
+    const int y = pixel(end[0][0], im->height) - thick / 2;
+    const int x = pixel(end[0][1], im->width) - thick / 2;
+    const int dy = pixel(end[1][0], im->height) - thick / 2 - y;
+    const int dx = pixel(end[1][1], im->width) - thick / 2 - x;
+    const int steps = abs(dy) > abs(dx) ? abs(dy) : abs(dx);
+
+    for (int i = 0; i <= steps; i++) {
+        const double part = steps ? (double)i / steps : 0;
+
+        if (dash == 0 || i % (7 * dash) < 4 * dash)
+            pm_draw_area(im, y + (int)lround(part * dy), x + (int)lround(part * dx), thick, thick,
+                         c, 1);
+    }
+}
+
+/* The outline of a rotated box with a dark rim; the front edge is thicker. */
+static void draw_turned(struct pm_image8 *im, const struct pm_marked_box *b, int thick)
+{
+    struct pm_rectangle r;
+    double corner[PM_CORNERS][2];
+
+    pm_rectangle_of_box(b->rotated, im->height, im->width, &r);
+    if (!isfinite(r.cy) || !isfinite(r.cx) || !isfinite(r.h) || !isfinite(r.w) ||
+        !isfinite(r.angle))
+        return;
+    pm_rectangle_corners(&r, corner);
+    for (int rim = 1; rim >= 0; rim--)
+        for (int k = 0; k < PM_CORNERS; k++) {
+            const double *from = corner[k], *to = corner[(k + 1) % PM_CORNERS];
+            const double line[4] = { from[0] / im->height, from[1] / im->width,
+                                     to[0] / im->height, to[1] / im->width };
+            const int width = k == PM_CORNER_RT ? 3 * thick : thick;
+
+            draw_line(im, line, rim ? width + 2 * ((thick + 1) / 2) : width,
+                      rim ? black : b->color, b->dashed ? thick : 0);
+        }
+}
+
 struct order {
     double area;
     size_t index;
@@ -105,7 +183,9 @@ static void draw_outlines(struct pm_image8 *im, int side, const struct pm_marked
         const struct pm_marked_box *b = &boxes[order[i].index];
 
         pixels_of(im, b->box, &p);
-        if (b->dashed)
+        if (b->turned)
+            draw_turned(im, b, thick);
+        else if (b->dashed)
             draw_dashes(im, p, thick, b->color);
         else
             pm_draw_box(im, p.y0, p.x0, p.y1, p.x1, thick, b->color);
@@ -230,34 +310,6 @@ void pm_draw_mask_at(struct pm_image8 *im, int side, const uint8_t *mask, int he
 #undef AT
 }
 
-/* Cuts the line end[0] .. end[1] where it leaves -1..2, the range of pixel(), on an axis. Returns
- * false if no part is left. */
-static bool cut_line(double end[2][2])
-{
-    const double from[2] = { end[0][0], end[0][1] };
-    const double way[2] = { end[1][0] - from[0], end[1][1] - from[1] };
-    double first = 0, last = 1; /* parts of the way */
-
-    for (int k = 0; k < 2; k++) {
-        if (way[k] == 0) {
-            if (from[k] < -1 || from[k] > 2)
-                return false;
-            continue;
-        }
-        const double a = (-1 - from[k]) / way[k], b = (2 - from[k]) / way[k];
-
-        first = fmax(first, fmin(a, b));
-        last = fmin(last, fmax(a, b));
-    }
-    for (int k = 0; k < 2; k++) {
-        if (last < 1)
-            end[1][k] = from[k] + last * way[k];
-        if (first > 0)
-            end[0][k] = from[k] + first * way[k];
-    }
-    return first <= last;
-}
-
 void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double x1,
                   struct pm_color c)
 {
@@ -267,23 +319,7 @@ void pm_draw_line(struct pm_image8 *im, double y0, double x0, double y1, double 
 void pm_draw_line_at(struct pm_image8 *im, int side, double y0, double x0, double y1, double x1,
                      struct pm_color c)
 {
-    const int thick = units(im, side, LINE_SIDE);
-    double end[2][2] = { { y0, x0 }, { y1, x1 } };
-
-    if (!isfinite(y0) || !isfinite(x0) || !isfinite(y1) || !isfinite(x1) || !cut_line(end))
-        return;
-    const int y = pixel(end[0][0], im->height) - thick / 2;
-    const int x = pixel(end[0][1], im->width) - thick / 2;
-    const int dy = pixel(end[1][0], im->height) - thick / 2 - y;
-    const int dx = pixel(end[1][1], im->width) - thick / 2 - x;
-    const int steps = abs(dy) > abs(dx) ? abs(dy) : abs(dx);
-
-    for (int i = 0; i <= steps; i++) {
-        const double part = steps ? (double)i / steps : 0;
-
-        pm_draw_area(im, y + (int)lround(part * dy), x + (int)lround(part * dx), thick, thick, c,
-                     1);
-    }
+    draw_line(im, (double[4]){ y0, x0, y1, x1 }, units(im, side, LINE_SIDE), c, 0);
 }
 
 void pm_draw_point(struct pm_image8 *im, double y, double x, struct pm_color c, bool hollow)

@@ -234,6 +234,73 @@ static void crowds_are_dashed(void **state)
     pm_image_free(&dashed);
 }
 
+static bool has_color(const struct pm_image8 *im, int y, int x, struct pm_color c)
+{
+    const uint8_t *p = im->pixels + 3 * ((size_t)y * (size_t)im->width + (size_t)x);
+
+    return p[0] == c.r && p[1] == c.g && p[2] == c.b;
+}
+
+/* A box of 40 x 80 pixels around 100, 150: flat, turned clockwise, and by 45 degrees. The front
+ * edge is three pixels thick, the others one. */
+static void turned_boxes_show_their_front(void **state)
+{
+    static const float angles[] = { 0, 1.57079637F, -1.57079637F, 0.78539816F };
+    /* A pixel inwards of the middle of each edge, from the front one clockwise. */
+    static const int inner[][4][2] = {
+        { { 100, 189 }, { 119, 150 }, { 100, 111 }, { 81, 150 } },
+        { { 139, 150 }, { 100, 131 }, { 61, 150 }, { 100, 169 } },
+        { { 61, 150 }, { 100, 169 }, { 139, 150 }, { 100, 131 } },
+    };
+    struct pm_marked_box one = box(0.3f, 0.3f, 0.7f, 0.7f, red);
+
+    (void)state;
+    one.turned = true;
+    for (int n = 0; n < 4; n++) {
+        struct pm_image8 im = blank(200, 300, 3), dashed = blank(200, 300, 3);
+
+        memcpy(one.rotated, (const float[5]){ 0.5f, 0.5f, 0.2f, 80.0f / 300, angles[n] },
+               sizeof one.rotated);
+        one.dashed = false;
+        pm_draw_boxes(&im, &one, 1);
+        for (int k = 0; n < 3 && k < 4; k++)
+            assert_int_equal(has_color(&im, inner[n][k][0], inner[n][k][1], red), k == 0);
+        if (n == 3) { /* 28.28 pixels from the centre to the front edge along both axes */
+            assert_true(has_color(&im, 128, 178, red));
+            assert_false(has_color(&im, 72, 121, red) && has_color(&im, 71, 122, red) &&
+                         has_color(&im, 73, 120, red));
+            assert_true(has_color(&im, 128 - 10, 178 + 10, red));
+        }
+        assert_false(has_color(&im, 100, 150, red));
+        one.dashed = true;
+        pm_draw_boxes(&dashed, &one, 1);
+        const int a = count(&im, red, NULL), b = count(&dashed, red, NULL);
+
+        assert_true(b > a / 2 && b < 4 * a / 5);
+        pm_image_free(&dashed);
+        pm_image_free(&im);
+    }
+}
+
+/* Any numbers stay inside the picture. */
+static void turned_boxes_stay_inside(void **state)
+{
+    static const float bad[] = { NAN, INFINITY, -1e30F, 1e9F, -3, 0 };
+    struct pm_marked_box one = box(0, 0, 1, 1, red);
+    struct pm_image8 im = blank(30, 20, 3);
+
+    (void)state;
+    one.turned = true;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (int k = 0; k < 5; k++) {
+            memcpy(one.rotated, (const float[5]){ 0.5f, 0.5f, 0.2f, 0.4f, 1 }, sizeof one.rotated);
+            one.rotated[k] = bad[i];
+            pm_draw_boxes(&im, &one, 1); /* the sanitizers check it */
+        }
+    assert_true(count(&im, red, NULL) > 20);
+    pm_image_free(&im);
+}
+
 static void masks_tint_their_pixels(void **state)
 {
     struct pm_image8 im = blank(40, 40, 3);
@@ -294,6 +361,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outlines_are_exact),
+        cmocka_unit_test(turned_boxes_show_their_front),
+        cmocka_unit_test(turned_boxes_stay_inside),
         cmocka_unit_test(small_boxes_stay_visible),
         cmocka_unit_test(lines),
         cmocka_unit_test(strange_boxes_are_harmless),
