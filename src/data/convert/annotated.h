@@ -40,6 +40,10 @@ struct pm_annotated_object {
     const float *keypoints; /* [points][3]: y, x in 0..1, visibility 0..2; or NULL */
     const float *outline;   /* [outline_count][2]: y, x in 0..1, corners of a polygon; or NULL */
     size_t outline_count;
+    const double *corners;  /* [4][2]: y, x in the unit of box, with pm_annotations.rotated: the
+                             * corners of the rotated box in any order, in the arena. The box is
+                             * made from them */
+    unsigned line;          /* in the file of the annotations, for messages; 0: unknown */
     /* A label map of the picture's size: the pixels that are not PM_TRIMAP_GROUND are the object.
      * The box, and the mask and area if masks are written, are made from it; or NULL. */
     const char *trimap;
@@ -50,6 +54,10 @@ struct pm_annotated {
     const char *filename; /* image/filename */
     const char *where;    /* the file of its annotations, for messages */
     int height, width;    /* as its annotations state them; 0: they do not */
+    int window[4];        /* y, x, height, width: the part of the upright picture that becomes the
+                           * record; boxes are in its pixels. height 0: the whole picture */
+    const char *sensor;   /* image/sensor; NULL: unknown */
+    float gsd;            /* image/gsd: metres per pixel; 0: unknown */
     size_t first, count;  /* its objects */
 };
 struct pm_annotations {
@@ -57,6 +65,8 @@ struct pm_annotations {
     const struct pm_detection_cfg *cfg; /* borrowed */
     unsigned has; /* PM_HAS_... lists that records get besides PM_HAS_TEXT and PM_HAS_LABEL */
     bool unit;                /* boxes are in 0..1 */
+    bool rotated;             /* all objects have corners; records get rotated boxes */
+    const char *too_large;    /* rotated: what to do if labels are of a larger picture; or NULL */
     int masks;                /* enum pm_mask_form: write masks and areas, from outlines */
     int points;               /* keypoints per object */
     const char *const *point_names; /* [points], or NULL */
@@ -108,7 +118,10 @@ void pm_annotations_size(struct pm_annotations *s, int height, int width);
  * pm_annotations_write logs their number, and fails if no picture has annotations. */
 int pm_annotations_missing(struct pm_annotations *s, int rule, const char *picture,
                            const char *missing);
-/* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes. */
+/* Writes the classes and all splits. PM_EDATA if there are no pictures or no classes, or if more
+ * than half of the rotated boxes of a picture lie wholly outside of it: then the labels are those
+ * of another picture, or of one of another size. Warns of corners that are more than 5 % off a
+ * rectangle; the least rectangle around them counts. */
 int pm_annotations_write(struct pm_annotations *s, struct pm_making *m);
 /* A whole converter: starts s, calls add, which adds the pictures of the folder src with their
  * objects, writes the records and frees s. ctx: add's, usually a struct that contains s. PM_EDATA,

@@ -1,4 +1,5 @@
 /* Writing annotated pictures as records of TensorFlow's Object Detection API. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "data/coco_mask.h"
 #include "data/convert/annotated.h"
 #include "data/convert/polygon_check.h"
+#include "data/rotated_box.h"
 
 /* One split while it is written; `split` is the first member, because fill gets its address. */
 struct writing {
@@ -16,6 +18,7 @@ struct writing {
     bool shuffled;        /* the order is a permutation of all `count` pictures */
     _Atomic size_t sizes; /* pictures whose annotations state another size */
     _Atomic size_t flat;  /* pictures with boxes without an area */
+    _Atomic size_t skewed; /* rotated boxes whose corners are no rectangle */
     struct pm_polygon_counts polygons;
 };
 enum { MOST_WARNINGS = 10 }; /* of a kind in a split */
@@ -45,6 +48,60 @@ static void add_keypoints(const struct pm_annotations *s, const float *from, int
         pm_turn_point(orientation, &y, &x);
         out->keypoints[k] = (struct pm_keypoint){ (float)y, (float)x, (int)from[2] };
     }
+}
+
+/* The rotated box of four corners, and the upright box around it. height, width: of the picture as
+ * the annotations see it. */
+static void add_corners(struct writing *w, const struct pm_annotated *a,
+                        const struct pm_annotated_object *from, int orientation, int height,
+                        int width, const struct pm_objects *o, struct pm_object *out)
+{
+    static const double most_off = 0.05;
+    struct pm_rectangle r;
+    double at[PM_CORNERS][2], around[4];
+
+    for (int k = 0; k < PM_CORNERS; k++) {
+        at[k][0] = from->corners[2 * k] / (w->s->unit ? 1 : height);
+        at[k][1] = from->corners[2 * k + 1] / (w->s->unit ? 1 : width);
+        pm_turn_point(orientation, &at[k][0], &at[k][1]);
+        at[k][0] *= o->height;
+        at[k][1] *= o->width;
+    }
+    const double off = pm_rectangle_of_corners(at, &r);
+
+    pm_rectangle_to_box(&r, o->height, o->width, out->rotated);
+    pm_rectangle_around(&r, around);
+    for (int k = 0; k < 4; k++)
+        out->box[k] = (float)(around[k] / (k % 2 ? o->width : o->height));
+    if (off > most_off && ++w->skewed <= MOST_WARNINGS)
+        PM_WARN("data", "%s:%u: the corners are %.1f %% off a rectangle; the smallest rectangle "
+                "around them is used", a->where, from->line, 100 * off);
+}
+
+/* Refuses labels of a larger picture, most of which are beyond the borders of this one. */
+static int check_inside(const struct writing *w, const struct pm_annotated *a,
+                        const struct pm_objects *o)
+{
+    double reach[2] = { 0, 0 };
+    size_t outside = 0;
+
+    for (size_t i = 0; i < o->count; i++) {
+        struct pm_rectangle r;
+        double box[4];
+
+        pm_rectangle_of_box(o->item[i].rotated, o->height, o->width, &r);
+        pm_rectangle_around(&r, box);
+        outside += box[0] >= o->height || box[1] >= o->width || box[2] <= 0 || box[3] <= 0;
+        reach[0] = fmax(reach[0], box[2]);
+        reach[1] = fmax(reach[1], box[3]);
+    }
+    if (2 * outside <= o->count)
+        return PM_OK;
+    return pm_fail(PM_EDATA,
+                   "%s: %zu of %zu boxes are outside of %s, which has %d x %d pixels; the boxes "
+                   "reach to x %.0f, y %.0f, so the labels are of another picture: %s",
+                   a->where, outside, o->count, a->path, o->width, o->height, reach[1], reach[0],
+                   w->s->too_large ? w->s->too_large : "use the picture that was labelled");
 }
 
 /* Reads a trimap: its object's pixels, and their box in pixels. */
@@ -128,6 +185,8 @@ static int add_object(struct writing *w, const struct pm_annotated *a,
     out->truncated = from->marks & PM_MARK_TRUNCATED;
     out->view = from->view;
     add_keypoints(s, from->keypoints, orientation, o, out);
+    if (from->corners)
+        add_corners(w, a, from, orientation, height, width, o, out);
     if (s->masks)
         PM_TRY(add_mask(w, a, from, orientation, height, width, &runs, o, out));
 out:
@@ -142,6 +201,8 @@ static int filter(struct writing *w, const struct pm_annotated *a, struct pm_obj
     const int err = pm_objects_filter(o, &w->split.filter, a->where, counts);
 
     counts->pictures = counts->empty = counts->boxes = counts->crowds = 0; /* counted later */
+    if (w->s->rotated) /* still beyond the border, so these are counted later, too */
+        counts->clipped = 0;
     if (counts->degenerate && ++w->flat <= MOST_WARNINGS)
         PM_WARN("data", "%s: dropped %zu box%s without an area of %s; set bad=error to refuse them",
                 a->where, counts->degenerate, counts->degenerate > 1 ? "es" : "", a->path);
@@ -153,7 +214,8 @@ static int add_record(struct writing *w, const struct pm_annotated *a, const str
 {
     int err = PM_OK;
     const struct pm_annotations *s = w->s;
-    const int orientation = pm_box_orientation(s->cfg->exif, p, a->height, a->width);
+    const int orientation =
+        a->window[2] ? 1 : pm_box_orientation(s->cfg->exif, p, a->height, a->width);
     const bool across = orientation >= 5;
     const int height = across ? p->image.width : p->image.height;
     const int width = across ? p->image.height : p->image.width;
@@ -162,12 +224,16 @@ static int add_record(struct writing *w, const struct pm_annotated *a, const str
 
     pm_objects_start(&o, p->image.height, p->image.width);
     o.has = s->has | PM_HAS_TEXT | PM_HAS_LABEL | pm_mask_lists(s->masks) |
-            (s->masks ? PM_HAS_AREA : 0u);
+            (s->masks ? PM_HAS_AREA : 0u) | (s->rotated ? PM_HAS_ROTATED : 0u);
+    o.sensor = a->sensor;
+    o.gsd = a->gsd;
     o.points = s->points;
     o.point_names = s->point_names;
     compare_size(w, a, height, width);
     for (size_t i = 0; i < a->count; i++)
         PM_TRY(add_object(w, a, &s->object[a->first + i], orientation, height, width, &o));
+    if (s->rotated)
+        PM_TRY(check_inside(w, a, &o));
     PM_TRY(filter(w, a, &o, &counts));
     PM_TRY(pm_box_record(&w->split, b, p, a->filename, NULL, &o, &counts));
 out:
@@ -185,7 +251,10 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     struct pm_picture p = { 0 };
     int err = PM_OK;
 
-    if ((err = pm_picture_read(a->path, &p)) < 0) {
+    err = pm_picture_read(a->path, &p);
+    if (err == PM_OK && a->window[2])
+        err = pm_picture_crop(&p, a->window[0], a->window[1], a->window[2], a->window[3]);
+    if (err < 0) {
         pm_picture_free(&p);
         return pm_picture_failed(err, s->cfg->bad);
     }
@@ -200,7 +269,7 @@ static int write_part(struct writing *w, struct pm_making *m, const char *split,
                       size_t count)
 {
     w->begin = begin;
-    w->sizes = w->flat = 0;
+    w->sizes = w->flat = w->skewed = 0;
     w->polygons = (struct pm_polygon_counts){ 0 };
     const int err = pm_box_split(m, split, count, &w->split, fill);
     pm_polygon_report(&w->polygons, split);
@@ -209,6 +278,9 @@ static int write_part(struct writing *w, struct pm_making *m, const char *split,
                 "%s: the annotations of %zu %s state another size than the picture has; "
                 "the size of the picture counts",
                 split, (size_t)w->sizes, pm_plural((double)w->sizes, "picture", "pictures"));
+    if (w->skewed > MOST_WARNINGS)
+        PM_WARN("data", "%s: the corners of %zu boxes are more than 5 %% off a rectangle", split,
+                (size_t)w->skewed);
     return err;
 }
 

@@ -293,6 +293,24 @@ out:
     return err;
 }
 
+/* Gives the picture other pixels, which it takes over, and encodes them. */
+static int take_pixels(struct pm_picture *p, struct pm_image8 *pixels)
+{
+    const bool jpeg = !strcmp(p->format, "jpeg");
+    uint8_t *data = NULL;
+    size_t size = 0;
+    int err = PM_OK;
+
+    PM_TRY(jpeg ? pm_image_encode_jpeg(pixels, 95, &data, &size)
+                : pm_image_encode_png(pixels, &data, &size));
+    replace(p, data, size, jpeg ? "jpeg" : "png");
+    pm_image_free(&p->image);
+    p->image = *pixels;
+    pixels->pixels = NULL;
+out:
+    return err;
+}
+
 int pm_picture_shrink(struct pm_picture *p, int side)
 {
     const int height = p->image.height, width = p->image.width;
@@ -300,8 +318,6 @@ int pm_picture_shrink(struct pm_picture *p, int side)
     int err = PM_OK;
     float *values = NULL;
     struct pm_image8 small = { 0 };
-    uint8_t *data = NULL;
-    size_t size = 0;
 
     if (longer <= side)
         return PM_OK;
@@ -314,16 +330,26 @@ int pm_picture_shrink(struct pm_picture *p, int side)
                         small.width, values);
     for (size_t i = 0; i < count; i++)
         small.pixels[i] = (uint8_t)(values[i] + 0.5f);
-    const bool jpeg = !strcmp(p->format, "jpeg");
-    PM_TRY(jpeg ? pm_image_encode_jpeg(&small, 95, &data, &size)
-                : pm_image_encode_png(&small, &data, &size));
-    replace(p, data, size, jpeg ? "jpeg" : "png");
-    pm_image_free(&p->image);
-    p->image = small;
-    small.pixels = NULL;
+    PM_TRY(take_pixels(p, &small));
 out:
     pm_image_free(&small);
     pm_free(values);
+    return err;
+}
+
+int pm_picture_crop(struct pm_picture *p, int y, int x, int height, int width)
+{
+    const size_t channels = (size_t)p->image.channels, row = (size_t)width * channels;
+    struct pm_image8 part = { height, width, p->image.channels, NULL };
+
+    part.pixels = pm_malloc((size_t)height * row);
+    for (int i = 0; i < height; i++) {
+        const size_t at = (size_t)(y + i) * (size_t)p->image.width + (size_t)x;
+
+        memcpy(part.pixels + (size_t)i * row, p->image.pixels + at * channels, row);
+    }
+    const int err = take_pixels(p, &part);
+    pm_image_free(&part);
     return err;
 }
 

@@ -20,13 +20,17 @@ struct yolo_cfg {
     struct pm_detection_cfg common;
     const char *data;
     int masks; /* enum pm_mask_form */
+    int boxes;
 };
+enum { UPRIGHT, ROTATED };
 
 static const struct pm_opt opts[] = {
     PM_STRING(yolo_cfg, data, NULL,
               "file in SRC with classes and splits: *.yaml or *.data; null = data.yaml, obj.data, "
               "or the only such file; else classes.txt and folders"),
     PM_OPT_MASKS(yolo_cfg, "polygons"),
+    PM_ENUM(yolo_cfg, boxes, UPRIGHT, "upright|rotated",
+            "rotated: polygons of four corners are rotated boxes (YOLO's oriented boxes)"),
     PM_OPT_UNANNOTATED(PM_UNANNOTATED_EMPTY),
     PM_OPTS_DETECTION,
     { 0 },
@@ -445,6 +449,7 @@ static int add_all(void *ctx, const char *src)
     j->base = j->src = pm_arena_printf(j->arena, "%.*s", (int)length, src);
     j->s.unit = true;
     j->s.masks = j->cfg->masks;
+    j->s.rotated = j->cfg->boxes == ROTATED;
     const char *data = data_file(j);
 
     if (data && pm_ends_with(data, ".data"))
@@ -477,10 +482,11 @@ const struct pm_converter pm_converter_yolo = {
         "SRC/SPLIT or SRC.\n"
         "Pictures in .../images/... have their label files in .../labels/..., other pictures "
         "beside them. Lines are boxes,\n"
-        "polygons (their box; masks=true adds masks) or, with kpt_shape, boxes with keypoints. "
-        "A picture without a label\n"
-        "file has no objects. Class 0 of YOLO becomes the number 1 of the records. Paths are "
-        "looked up below SRC.",
+        "polygons (their box; masks=true adds masks; boxes=rotated: rotated boxes of four corners) "
+        "or, with kpt_shape,\n"
+        "boxes with keypoints. A picture without a label file has no objects. Class 0 of YOLO "
+        "becomes the number 1 of the\n"
+        "records. Paths are looked up below SRC.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct yolo_cfg),

@@ -87,6 +87,18 @@ static void take_outline(const struct reading *r, struct pm_annotated_object *o)
     o->outline = outline;
 }
 
+/* The corners of a rotated box. A line with an upright box has it, too. */
+static void take_corners(const struct reading *r, struct pm_annotated_object *o)
+{
+    double *corners = pm_arena_alloc(r->s->arena, 8 * sizeof *corners);
+
+    for (int k = 0; k < 4; k++) {
+        corners[2 * k] = r->count == 9 ? r->v[2 + 2 * k] : o->box[k < 2 ? 0 : 2];
+        corners[2 * k + 1] = r->count == 9 ? r->v[1 + 2 * k] : o->box[k % 3 ? 3 : 1];
+    }
+    o->corners = corners;
+}
+
 enum { FAR = 10 }; /* farthest coordinate of a keypoint: objects may reach beyond the picture */
 
 /* Points without a visibility are visible, except 0 0. */
@@ -116,6 +128,9 @@ static int take_keypoints(const struct reading *r, struct pm_annotated_object *o
 
 static int wrong_count(const struct reading *r)
 {
+    if (r->s->rotated)
+        return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; with boxes=rotated a line has 9 (class "
+                       "and four corners x, y) or 5 (an upright box)", r->path, r->line, r->count);
     if (r->shape.points)
         return pm_fail(PM_EDATA, "%s:%u: has %zu numbers; a line has 5 (a box) or %d "
                        "(kpt_shape: [%d, %d])", r->path, r->line, r->count,
@@ -128,14 +143,15 @@ static int wrong_count(const struct reading *r)
 static int take_line(struct reading *r, char *line)
 {
     int err = PM_OK;
-    struct pm_annotated_object o = { 0 };
+    struct pm_annotated_object o = { .line = r->line };
 
     PM_TRY(split_line(r, line));
     if (r->count == 0)
         return PM_OK;
     const size_t pose = 5 + (size_t)r->shape.points * (size_t)r->shape.dims;
     const bool outline = !r->shape.points && r->count >= 7 && r->count % 2 == 1;
-    if (r->count != 5 && !outline && (!r->shape.points || r->count != pose))
+    const bool known = r->s->rotated ? r->count == 9 : outline || r->count == pose;
+    if (r->count != 5 && !known)
         PM_TRY(wrong_count(r));
     PM_TRY(take_class(r, &o.class));
     for (size_t i = 1; i < (outline ? r->count : 5); i++)
@@ -144,7 +160,9 @@ static int take_line(struct reading *r, char *line)
         take_outline(r, &o);
     else
         take_box(r->v + 1, o.box);
-    if (r->shape.points && r->count == pose)
+    if (r->s->rotated)
+        take_corners(r, &o);
+    else if (r->shape.points && r->count == pose)
         PM_TRY(take_keypoints(r, &o));
     pm_annotations_object(r->s, o);
     err = PM_OK;

@@ -1,6 +1,7 @@
 /* yolo_labels, internal to data/convert: label files of YOLO, a line per object:
  *     CLASS CX CY WIDTH HEIGHT                    a box
- *     CLASS X1 Y1 X2 Y2 X3 Y3 ...                 a polygon, also a rotated box
+ *     CLASS X1 Y1 X2 Y2 X3 Y3 ...                 a polygon
+ *     CLASS X1 Y1 X2 Y2 X3 Y3 X4 Y4               with pm_annotations.rotated: a rotated box
  *     CLASS CX CY WIDTH HEIGHT X1 Y1 [V1] ...     a box with keypoints
  * CLASS counts from 0; the other numbers are shares of the picture's width and height. */
 #ifndef PUMICE_DATA_CONVERT_YOLO_LABELS_H
