@@ -28,6 +28,9 @@ static const struct {
       { "o/annotations/train-annotations-bbox.csv", "o/annotations/class-descriptions.csv",
         "o/annotations/hierarchy.json" },
       3 },
+    { "dota", "d", "", { "d/labelTxt/a.txt" }, 1 },
+    { "dota", "d", "size=16 overlap=8 scale=0.5 empty=true", { "d/labelTxt/a.txt" }, 1 },
+    { "yolo", "y", "boxes=rotated masks=rle", { "y/data.yaml", "y/labels/a.txt" }, 2 },
 };
 
 static void make_folder_of(const char *name)
@@ -44,7 +47,7 @@ static void make_pictures(void)
 {
     static const char *const pictures[] = {
         "v/JPEGImages/a.png", "w/JPEGImages/a.png", "k/image_2/a.png", "y/images/a.png",
-        "z/obj/a.png",        "b/images/a.png",     "o/train/a.png",
+        "z/obj/a.png",        "b/images/a.png",     "o/train/a.png", "d/images/a.png",
     };
     uint8_t pixels[18] = { 0 }, *png = NULL;
     const struct pm_image8 im = { 2, 3, 3, pixels };

@@ -44,3 +44,8 @@ def detections():
                             b";;;;;a.png;val\n")
     yield "open_images", seed(7, OPEN_IMAGES, b"LabelName,DisplayName\n/m/1,Cat\n")
     yield "hierarchy", seed(8, OPEN_IMAGES, b"/m/1,\"Cat, small\"\n", HIERARCHY)
+    yield "dota", seed(9, b"imagesource:K3\ngsd:0.5\n0 0 2 0 2 1 0 1 ship 1\n1 0 2 1 1 2 0 1 car\n")
+    yield "dota_far", seed(9, b"900 900 901 900 901 901 900 901 ship 0\n")
+    yield "dota_tiles", seed(10, b"0 0 4 0 4 2 0 2 ship 2\n1e6 0 4 0 4 -1e6 0 2 ship 0\n")
+    yield "yolo_rotated", seed(11, b"train: images\nnames: [cat]\n",
+                               b"0 0 0 1 0 1 1 0 1\n0 .5 .5 .2 .2\n")
