@@ -1,5 +1,4 @@
-/* voc_xml, internal to data/convert: reads annotation files of PASCAL VOC with libxml2, which is
- * loaded when it is needed. */
+/* voc_xml, internal to data/convert: reads annotation files of PASCAL VOC (xml_fields.h). */
 #ifndef PUMICE_DATA_CONVERT_VOC_XML_H
 #define PUMICE_DATA_CONVERT_VOC_XML_H
 
@@ -18,12 +17,9 @@ struct pm_voc_file {
     struct pm_voc_object *object; /* owned: pm_voc_free */
     size_t count, capacity;
 };
-enum { PM_MOST_VOC_FILE = 16 << 20 }; /* bytes */
 /* Reads /annotation/{filename,size,object}; other elements are ignored. Texts are in the arena.
- * PM_EDATA with the line for: a file that is not well-formed XML, has a DTD or entities of its own,
- * is deeper than 256 elements or larger than PM_MOST_VOC_FILE; an object without name or box; a
- * number that is none. PM_EFAIL if libxml2 is missing. The caller frees out, also after an
- * error. */
+ * PM_EDATA with the line for: what pm_xml_read refuses; an object without name or box; a number
+ * that is none. The caller frees out, also after an error. */
 int pm_voc_read(struct pm_arena *a, const char *path, struct pm_voc_file *out);
 void pm_voc_free(struct pm_voc_file *f);
 
