@@ -30,6 +30,7 @@ static const struct {
       3 },
     { "dota", "d", "", { "d/labelTxt/a.txt" }, 1 },
     { "dota", "d", "size=16 overlap=8 scale=0.5 empty=true", { "d/labelTxt/a.txt" }, 1 },
+    { "hrsc", "h", "classes=id", { "h/ImageSets/train.txt", "h/Annotations/a.xml" }, 2 },
     { "yolo", "y", "boxes=rotated masks=rle", { "y/data.yaml", "y/labels/a.txt" }, 2 },
 };
 
@@ -47,7 +48,8 @@ static void make_pictures(void)
 {
     static const char *const pictures[] = {
         "v/JPEGImages/a.png", "w/JPEGImages/a.png", "k/image_2/a.png", "y/images/a.png",
-        "z/obj/a.png",        "b/images/a.png",     "o/train/a.png", "d/images/a.png",
+        "z/obj/a.png",        "b/images/a.png",     "o/train/a.png",
+        "d/images/a.png",     "h/images/a.png",
     };
     uint8_t pixels[18] = { 0 }, *png = NULL;
     const struct pm_image8 im = { 2, 3, 3, pixels };

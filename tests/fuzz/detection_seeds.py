@@ -47,5 +47,10 @@ def detections():
     yield "dota", seed(9, b"imagesource:K3\ngsd:0.5\n0 0 2 0 2 1 0 1 ship 1\n1 0 2 1 1 2 0 1 car\n")
     yield "dota_far", seed(9, b"900 900 901 900 901 901 900 901 ship 0\n")
     yield "dota_tiles", seed(10, b"0 0 4 0 4 2 0 2 ship 2\n1e6 0 4 0 4 -1e6 0 2 ship 0\n")
-    yield "yolo_rotated", seed(11, b"train: images\nnames: [cat]\n",
+    yield "hrsc", seed(11, b"a\n", b"<HRSC_Image><Img_Resolution>1</Img_Resolution><HRSC_Objects>"
+                       b"<HRSC_Object><Class_ID>1</Class_ID><mbox_cx>1</mbox_cx>"
+                       b"<mbox_cy>1</mbox_cy>"
+                       b"<mbox_w>2</mbox_w><mbox_h>1</mbox_h><mbox_ang>-9</mbox_ang></HRSC_Object>"
+                       b"</HRSC_Objects></HRSC_Image>")
+    yield "yolo_rotated", seed(12, b"train: images\nnames: [cat]\n",
                                b"0 0 0 1 0 1 1 0 1\n0 .5 .5 .2 .2\n")
