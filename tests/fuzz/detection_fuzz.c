@@ -31,6 +31,7 @@ static const struct {
     { "dota", "d", "", { "d/labelTxt/a.txt" }, 1 },
     { "dota", "d", "size=16 overlap=8 scale=0.5 empty=true", { "d/labelTxt/a.txt" }, 1 },
     { "hrsc", "h", "classes=id", { "h/ImageSets/train.txt", "h/Annotations/a.xml" }, 2 },
+    { "icdar", "i", "", { "i/gt_a.txt" }, 1 },
     { "yolo", "y", "boxes=rotated masks=rle", { "y/data.yaml", "y/labels/a.txt" }, 2 },
 };
 
@@ -49,7 +50,7 @@ static void make_pictures(void)
     static const char *const pictures[] = {
         "v/JPEGImages/a.png", "w/JPEGImages/a.png", "k/image_2/a.png", "y/images/a.png",
         "z/obj/a.png",        "b/images/a.png",     "o/train/a.png",
-        "d/images/a.png",     "h/images/a.png",
+        "d/images/a.png",     "h/images/a.png",     "i/images/a.png",
     };
     uint8_t pixels[18] = { 0 }, *png = NULL;
     const struct pm_image8 im = { 2, 3, 3, pixels };

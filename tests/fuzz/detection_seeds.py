@@ -52,5 +52,6 @@ def detections():
                        b"<mbox_cy>1</mbox_cy>"
                        b"<mbox_w>2</mbox_w><mbox_h>1</mbox_h><mbox_ang>-9</mbox_ang></HRSC_Object>"
                        b"</HRSC_Objects></HRSC_Image>")
-    yield "yolo_rotated", seed(12, b"train: images\nnames: [cat]\n",
+    yield "icdar", seed(12, b"0,0,2,0,2,1,0,1,a,b\n0 0 2 1 \"c\"\n0,0,2,0,2,1,0,1,###\n")
+    yield "yolo_rotated", seed(13, b"train: images\nnames: [cat]\n",
                                b"0 0 0 1 0 1 1 0 1\n0 .5 .5 .2 .2\n")

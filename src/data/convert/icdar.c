@@ -1,0 +1,254 @@
+/* icdar: scenes with words, as in ICDAR's competitions of robust reading. A label file has a line
+ * for each word: x1,y1,x2,y2,x3,y3,x4,y4,transcript with four corners (2015), or x0 y0 x1 y1
+ * "transcript" with an upright box (2013), separated by commas or spaces. A word becomes an object
+ * of the class text with a rotated box. A transcript of ### marks a word that cannot be read. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/convert/annotated.h"
+#include "data/convert/pair_records.h"
+#include "data/rotated_box.h"
+
+enum { DIFFICULT, LEFT_OUT };
+struct icdar_cfg {
+    struct pm_detection_cfg common;
+    const char *images, *labels;
+    int illegible;
+};
+
+static const struct pm_opt opts[] = {
+    PM_STRING(icdar_cfg, images, NULL, "folder of the pictures in SRC; null = the usual ones"),
+    PM_STRING(icdar_cfg, labels, NULL, "folder of the label files in SRC; null = the usual ones"),
+    PM_ENUM(icdar_cfg, illegible, DIFFICULT, "difficult|skip",
+            "words with the transcript ###: mark them as difficult, or leave them out"),
+    PM_OPT_UNANNOTATED(PM_UNANNOTATED_ERROR),
+    PM_OPTS_DETECTION,
+    { 0 },
+};
+
+struct job {
+    const struct icdar_cfg *cfg;
+    struct pm_annotations s;
+    struct pm_arena *arena; /* of s */
+};
+
+/* ---- label files ----------------------------------------------------------------------------- */
+
+enum { MOST_NUMBERS = 8 };
+static const char form[] = "a line is x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,"
+                           "\"transcript\"";
+
+/* Reads up to eight numbers with their separators. Returns what follows them. */
+static const char *take_numbers(const char *line, double v[MOST_NUMBERS], int *count)
+{
+    static const double most = 1e7;
+
+    for (*count = 0; *count < MOST_NUMBERS;) {
+        char *end = NULL;
+        const double number = strtod(line, &end);
+
+        /* The number ends with its separator, or it is a part of the transcript. */
+        if (end == line || !strchr(", \t", *end) || !(fabs(number) <= most))
+            return line;
+        v[(*count)++] = number;
+        end += strspn(end, " \t");
+        line = *end == ',' ? end + 1 + strspn(end + 1, " \t") : end;
+    }
+    return line;
+}
+
+static int take_line(struct job *j, const char *line, const char *where, unsigned number)
+{
+    int err = PM_OK, count = 0, class = 0;
+    double v[MOST_NUMBERS], *corners = pm_arena_alloc(j->arena, sizeof v);
+    const char *text = take_numbers(line, v, &count);
+
+    if (count != 8 && !(count == 4 && text[0] && (text[0] == '"' || !strpbrk(text, ","))))
+        PM_TRY(pm_fail(PM_EDATA, "%s:%u: begins with %d number%s; %s", where, number, count,
+                       count == 1 ? "" : "s", form));
+    const bool illegible = !strcmp(text, "###") || !strcmp(text, "\"###\"");
+    if (illegible && j->cfg->illegible == LEFT_OUT)
+        return PM_OK;
+    if (count == 4 && (v[2] < v[0] || v[3] < v[1]))
+        PM_TRY(pm_fail(PM_EDATA, "%s:%u: x0 %g, y0 %g are right of or below x1 %g, y1 %g: exchange "
+                       "them", where, number, v[0], v[1], v[2], v[3]));
+    for (int k = 0; k < PM_CORNERS; k++) {
+        corners[2 * k] = count == 8 ? v[2 * k + 1] : v[k < 2 ? 1 : 3];
+        corners[2 * k + 1] = count == 8 ? v[2 * k] : v[k % 3 ? 2 : 0];
+    }
+    PM_TRY(class = pm_annotations_class(&j->s, "text", where, number));
+    pm_annotations_object(&j->s, (struct pm_annotated_object){
+        .corners = corners, .class = class, .line = number,
+        .marks = illegible ? PM_MARK_DIFFICULT : 0 });
+    err = PM_OK;
+out:
+    return err;
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+/* gt_STEM.txt, or STEM.txt; NULL: there is neither. */
+static const char *label_file(struct job *j, const char *folder, const char *stem)
+{
+    const char *path = pm_arena_printf(j->arena, "%s/gt_%s.txt", folder, stem);
+
+    if (pm_file_exists(path))
+        return path;
+    path = pm_arena_printf(j->arena, "%s/%s.txt", folder, stem);
+    return pm_file_exists(path) ? path : NULL;
+}
+
+static int add_picture(struct job *j, const struct pm_source *picture, const char *labels)
+{
+    int err = PM_OK;
+    char **lines = NULL;
+    size_t count = 0;
+    const char *stem = pm_stem(j->arena, picture->name), *where = label_file(j, labels, stem);
+    const struct pm_annotated of = { .path = picture->path, .filename = picture->name,
+                                     .where = where ? where : picture->path };
+
+    if (!where) {
+        err = pm_annotations_missing(&j->s, j->cfg->common.unannotated, picture->path,
+                                     pm_arena_printf(j->arena, "%s/gt_%s.txt does not exist",
+                                                     labels, stem));
+        if (err == 1)
+            pm_annotations_picture(&j->s, of);
+        return err < 0 ? err : PM_OK;
+    }
+    PM_TRY(pm_lines_of(j->arena, where, &lines, &count));
+    pm_annotations_picture(&j->s, of);
+    for (size_t i = 0; i < count; i++)
+        if (lines[i][0])
+            PM_TRY(take_line(j, lines[i], where, (unsigned)i + 1));
+out:
+    return err;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Names the first label file without a picture. */
+static int warn_unused(struct job *j, const char *labels, const char *pictures)
+{
+    int err = PM_OK;
+    char **names = NULL;
+    size_t count = 0;
+
+    PM_TRY(pm_list_folder(j->arena, labels, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], "gt_", 3) || !pm_ends_with(names[i], ".txt") ||
+            pm_picture_of_stem(j->arena, pictures, pm_stem(j->arena, names[i] + 3)))
+            continue;
+        PM_WARN("data", "%s/%s: has no picture in %s: add it, or remove the file", labels,
+                names[i], pictures);
+        break;
+    }
+out:
+    return err;
+}
+
+static int add_folder(struct job *j, const char *split, const char *pictures, const char *labels)
+{
+    int err = PM_OK;
+    struct pm_sources list = { 0 };
+
+    pm_annotations_split(&j->s, split);
+    PM_TRY(pm_sources_folder(j->arena, pictures, 0, &list));
+    if (list.count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS "); set images and "
+                       "labels to their folders in SRC", pictures));
+    PM_TRY(warn_unused(j, labels, pictures));
+    for (size_t i = 0; i < list.count; i++)
+        PM_TRY(add_picture(j, &list.item[i], labels));
+out:
+    pm_sources_free(&list);
+    return err;
+}
+
+/* The usual folders below root, or root itself. */
+static int add_usual(struct job *j, const char *split, const char *root)
+{
+    static const char *const picture_names[] = { "images", "imgs", NULL };
+    static const char *const label_names[] = { "gt", "labels", "annotations", NULL };
+    const char *pictures = pm_first_folder(j->arena, root, picture_names);
+    const char *labels = pm_first_folder(j->arena, root, label_names);
+
+    return add_folder(j, split, pictures ? pictures : root, labels ? labels : root);
+}
+
+/* The folders of ICDAR 2015. */
+static int add_2015(struct job *j, const char *src, bool *any)
+{
+    static const char *const names[][3] = {
+        { "train", "ch4_training_images", "ch4_training_localization_transcription_gt" },
+        { "test", "ch4_test_images", "Challenge4_Test_Task1_GT" },
+    };
+    int err = PM_OK;
+
+    for (size_t k = 0; k < PM_COUNT(names); k++) {
+        const char *pictures = pm_arena_printf(j->arena, "%s/%s", src, names[k][1]);
+        const char *labels = pm_arena_printf(j->arena, "%s/%s", src, names[k][2]);
+
+        if (!pm_is_folder(pictures) || !pm_is_folder(labels))
+            continue;
+        *any = true;
+        PM_TRY(add_folder(j, names[k][0], pictures, labels));
+    }
+out:
+    return err;
+}
+
+/* pm_annotations_convert's add */
+static int add_all(void *ctx, const char *src)
+{
+    int err = PM_OK;
+    struct job *j = ctx;
+    const struct icdar_cfg *c = j->cfg;
+    bool any = false;
+
+    j->arena = j->s.arena;
+    j->s.rotated = true;
+    j->s.has = PM_HAS_DIFFICULT;
+    if (c->images || c->labels)
+        return add_folder(j, NULL,
+                          pm_arena_printf(j->arena, "%s/%s", src, c->images ? c->images : ""),
+                          pm_arena_printf(j->arena, "%s/%s", src, c->labels ? c->labels : ""));
+    PM_TRY(add_2015(j, src, &any));
+    if (any)
+        return PM_OK;
+    for (int k = 0; k < PM_SPLITS; k++) {
+        const char *root = pm_split_folder(j->arena, src, k);
+
+        if (root)
+            PM_TRY(add_usual(j, pm_split_names[k], root));
+    }
+    if (!j->s.splits)
+        PM_TRY(add_usual(j, NULL, src));
+out:
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    struct job j = { .cfg = config };
+
+    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
+}
+
+const struct pm_converter pm_converter_icdar = {
+    .name = "icdar",
+    .help = "ICDAR's scenes with words as rotated boxes of the class text",
+    .layout =
+        "SRC/ch4_training_images/ID.jpg with "
+        "SRC/ch4_training_localization_transcription_gt/gt_ID.txt (ICDAR 2015), or\n"
+        "SRC/train, SRC/validation and SRC/test with images/ID.jpg and gt_ID.txt or gt/gt_ID.txt, "
+        "or these in SRC; a part\n"
+        "becomes validation if there are no splits. Other folders: images=FOLDER labels=FOLDER. A "
+        "line is a word:\n"
+        "x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,\"transcript\". Transcripts are not "
+        "written.",
+    .own_name = true,
+    .opts = opts,
+    .cfg_size = sizeof(struct icdar_cfg),
+    .convert = convert,
+};
