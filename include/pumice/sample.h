@@ -75,7 +75,7 @@ enum pm_resize {
     PM_RESIZE_ANTIALIAS,
 };
 /* MIRROR: left to right. FLIP: top to bottom. TURN: a quarter turn counter-clockwise. WARP: an
- * affine map with nearest-neighbour sampling; the picture keeps its size. */
+ * affine map with nearest-neighbour or bilinear sampling; the picture keeps its size. */
 enum pm_move_kind {
     PM_MOVE_WINDOW,
     PM_MOVE_RESIZE,
@@ -92,6 +92,7 @@ struct pm_move {
     float pad[3];          /* window, warp: padding pixel, 0..255 */
     bool pad_mean;         /* window: padding is the mean pixel of the picture before the move */
     bool repeat;           /* window: copies of the picture fill the padding */
+    bool smooth; /* warp: pictures are sampled bilinearly, outside pixels being padding */
     /* warp: pixel x, y of the result is the pixel nearest to warp[0] * x + warp[1] * y + warp[2],
      * warp[3] * x + warp[4] * y + warp[5] before the move. */
     float warp[6];
@@ -122,6 +123,8 @@ void pm_geometry_turn(struct pm_geometry *g);
 /* warp: as in struct pm_move; its determinant is not 0. A box becomes the smallest one around its
  * four corners. */
 void pm_geometry_warp(struct pm_geometry *g, const float warp[6], const float pad[3]);
+/* The same; pictures are sampled bilinearly, maps and masks as before. */
+void pm_geometry_warp_smooth(struct pm_geometry *g, const float warp[6], const float pad[3]);
 /* true if the picture is mirrored an odd number of times. */
 bool pm_geometry_is_mirrored(const struct pm_geometry *g);
 

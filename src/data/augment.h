@@ -100,6 +100,10 @@ struct crop_or_pad_cfg {
 struct central_crop_cfg {
     float fraction;
 };
+/* A padding pixel of options: one number or three. The check is PM_ECONFIG for another count; an
+ * empty list is the target's fill. */
+int pm_check_fill(const struct pm_floats *fill, const char *where);
+void pm_fill_pixel(const struct pm_floats *fill, const struct pm_target *t, float pad[3]);
 /* Building blocks of DeepLab's resizing and scales. The preprocessing "deeplab" has the same
  * keys. */
 struct resize_to_range_cfg {

@@ -9,7 +9,7 @@
     PM_FLOATS(tag, fill, NULL, 0, 255, \
               "pixel of the padding, one number or three; null = input.preprocessing's")
 
-static int check_fill(const struct pm_floats *fill, const char *where)
+int pm_check_fill(const struct pm_floats *fill, const char *where)
 {
     if (fill->count == 0 || fill->count == 1 || fill->count == 3)
         return PM_OK;
@@ -17,7 +17,7 @@ static int check_fill(const struct pm_floats *fill, const char *where)
                    where, fill->count);
 }
 
-static void fill_of(const struct pm_floats *fill, const struct pm_target *t, float pad[3])
+void pm_fill_pixel(const struct pm_floats *fill, const struct pm_target *t, float pad[3])
 {
     for (int c = 0; c < 3; c++)
         pad[c] = fill->count == 0 ? t->fill[c] : fill->v[fill->count == 1 ? 0 : c];
@@ -33,7 +33,7 @@ static const struct pm_opt random_crop_opts[] = {
 
 static int check_random_crop(const void *cfg, const char *where)
 {
-    return check_fill(&((const struct random_crop_cfg *)cfg)->fill, where);
+    return pm_check_fill(&((const struct random_crop_cfg *)cfg)->fill, where);
 }
 
 static void draw_random_crop(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
@@ -57,7 +57,7 @@ static int place_random_crop(const void *cfg, const struct pm_draws *d, const st
     const int width = pm_geometry_width(g) + 2 * c->padding;
     float pad[3];
 
-    fill_of(&c->fill, t, pad);
+    pm_fill_pixel(&c->fill, t, pad);
     pm_geometry_window(g, offset(d->crop_y, height, t->height) - c->padding,
                        offset(d->crop_x, width, t->width) - c->padding, t->height, t->width, pad);
     return PM_OK;
@@ -118,7 +118,7 @@ static const struct pm_opt crop_or_pad_opts[] = { FILL(crop_or_pad_cfg), { 0 } }
 
 static int check_crop_or_pad(const void *cfg, const char *where)
 {
-    return check_fill(&((const struct crop_or_pad_cfg *)cfg)->fill, where);
+    return pm_check_fill(&((const struct crop_or_pad_cfg *)cfg)->fill, where);
 }
 
 /* The window's first element: floor of half the difference. Works for either sign of the
@@ -134,7 +134,7 @@ static int place_crop_or_pad(const void *cfg, const struct pm_draws *d, const st
     float pad[3];
 
     (void)d;
-    fill_of(&((const struct crop_or_pad_cfg *)cfg)->fill, t, pad);
+    pm_fill_pixel(&((const struct crop_or_pad_cfg *)cfg)->fill, t, pad);
     pm_geometry_window(g, middle(pm_geometry_height(g), t->height),
                        middle(pm_geometry_width(g), t->width), t->height, t->width, pad);
     return PM_OK;
@@ -170,7 +170,7 @@ static const struct pm_opt pad_opts[] = {
 
 static int check_pad(const void *cfg, const char *where)
 {
-    return check_fill(&((const struct pad_cfg *)cfg)->fill, where);
+    return pm_check_fill(&((const struct pad_cfg *)cfg)->fill, where);
 }
 
 static int place_pad(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
@@ -180,7 +180,7 @@ static int place_pad(const void *cfg, const struct pm_draws *d, const struct pm_
     float pad[3];
 
     (void)d;
-    fill_of(&c->fill, t, pad);
+    pm_fill_pixel(&c->fill, t, pad);
     pm_geometry_window(g, -c->top, -c->left, pm_geometry_height(g) + c->top + c->bottom,
                        pm_geometry_width(g) + c->left + c->right, pad);
     return PM_OK;

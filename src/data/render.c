@@ -477,22 +477,11 @@ static void turn(struct pm_canvas *c, float *last)
     settle(c, c->width, c->height, out, last);
 }
 
-/* Samples the nearest pixels of a canvas of the move's size. */
 static void warp(struct pm_canvas *c, const struct pm_move *m, float *last)
 {
-    const size_t channels = (size_t)c->channels;
-    float *out = room(c, c->height, c->width, last), *to = out;
+    float *out = room(c, c->height, c->width, last);
 
-    for (int y = 0; y < c->height; y++)
-        for (int x = 0; x < c->width; x++, to += channels) {
-            int from_y, from_x;
-            const bool inside = pm_warp_origin(m, y, x, &from_y, &from_x);
-            const float *from =
-                inside ? c->values + ((size_t)from_y * (size_t)c->width + (size_t)from_x) * channels
-                       : m->pad;
-
-            memcpy(to, from, channels * sizeof *to);
-        }
+    pm_warp_pixels(c, m, out);
     settle(c, c->height, c->width, out, last);
 }
 

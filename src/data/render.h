@@ -36,6 +36,8 @@ struct pm_canvas pm_canvas_of(struct pm_view8 picture);
  * last: destination of the values if possible; NULL: the canvas allocates. */
 void pm_canvas_move(struct pm_canvas *c, const struct pm_geometry *g, int begin, int end,
                     float *last);
+/* Applies a warp to the canvas's values: out[height][width][channels], not the same memory. */
+void pm_warp_pixels(const struct pm_canvas *c, const struct pm_move *m, float *out);
 /* Frees the values if the canvas owns them. */
 void pm_canvas_free(struct pm_canvas *c);
 

@@ -103,6 +103,12 @@ void pm_geometry_warp(struct pm_geometry *g, const float warp[6], const float pa
     add(g, &m);
 }
 
+void pm_geometry_warp_smooth(struct pm_geometry *g, const float warp[6], const float pad[3])
+{
+    pm_geometry_warp(g, warp, pad);
+    g->move[g->count - 1].smooth = true;
+}
+
 /* A side of a window, first..first + *length - 1, of a picture with `side` pixels after division.
  * Returns its first pixel. */
 static int shrink_window(int first, int *length, int shrink, int side)

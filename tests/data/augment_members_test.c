@@ -16,6 +16,8 @@ static const struct {
     { "{\"name\": \"random_flip\"}", true, true },
     { "{\"name\": \"random_vertical_flip\", \"keypoint_flip_permutation\": [0, 1]}", true, true },
     { "{\"name\": \"random_rotation90\"}", true, false },
+    { "{\"name\": \"random_rotate\", \"fill\": 0, \"min_degrees\": -40}", false, true },
+    { "{\"name\": \"random_rotate\", \"quarters\": true}", true, false },
     { "{\"name\": \"random_crop_image\", \"min_object_covered\": 0.3}", true, true },
     { "{\"name\": \"random_crop_pad_image\", \"pad_color\": [0]}", true, true },
     { "{\"name\": \"random_crop_to_aspect_ratio\"}", true, true },

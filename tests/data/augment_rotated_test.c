@@ -2,6 +2,8 @@
  * double precision and compares them with the corners of the result. Coordinates are up to 200
  * pixels and are stored in float32 shares (2^-24 of 1): an error of 200 * 2^-24 * 5 numbers, and
  * twice that for moves one after the other, is below 2e-4 pixels. */
+#include <cjson/cJSON.h>
+
 #include "augment_world.h"
 
 #include "data/augment.h"
@@ -188,6 +190,10 @@ static void rows(void **state)
         { "[{\"name\": \"random_square_crop_by_scale\"}, {\"name\": \"random_pad_image\"}]", 0 },
         { "[{\"name\": \"random_self_concat_image\", \"concat_vertical_probability\": 0.5}]", 0 },
         { "[{\"name\": \"autoaugment_image\", \"policy_name\": \"v0\"}]", 0 },
+        { "[{\"name\": \"random_rotate\"}, {\"name\": \"random_flip\"}]", 0 },
+        { "[{\"name\": \"random_rotate\", \"quarters\": true, \"probability\": 1}]", 0 },
+        { "[{\"name\": \"random_rotate\", \"grow\": false, \"min_degrees\": -90}, {\"name\": "
+          "\"min_visible\", \"area\": 0.5}]", 0.5 },
     };
     struct pm_rng r = pm_rng_make(7, 8, 0, 0);
     float rotated[5 * MOST];
@@ -269,6 +275,115 @@ static void share_of_area(void **state)
     }
 }
 
+/* Turned pixels show where they came from, by the formula of a clockwise turn around the centre of
+ * the canvas; a grown canvas has the whole picture. Values take a dozen roundings of 2^-24 of 200:
+ * below 2e-4, and as much for the coordinates. */
+static void turned_pixels(void **state)
+{
+    enum { INPUT = 160 };
+    float *out = pm_malloc(INPUT * INPUT * 3 * sizeof *out);
+
+    (void)state;
+    for (int grow = 0; grow < 2; grow++) {
+        char list[200];
+        struct scene s;
+
+        snprintf(list, sizeof list, "[{\"name\": \"random_rotate\", \"probability\": 1, \"grow\": "
+                 "%s, \"min_degrees\": -30, \"max_degrees\": 30, \"fill\": 0}]",
+                 grow ? "true" : "false");
+        open_scene(&s, list);
+        for (uint32_t n = 0; n < 20; n++) {
+            const struct pm_occasion o = { .height = INPUT, .width = INPUT, .channels = 3,
+                                           .train = true, .seed = 3, .example = n, .where = "x" };
+            double sum = 0;
+
+            if (pm_place(&s.input, &s.sample, &o, &s.placed) < 0)
+                fail_msg("%s", pm_error_text());
+            pm_placed_picture(&s.placed, &s.im, out);
+            const double a = (60 * s.placed.rows.at[0].draws->more[0] - 30) * pi / 180;
+            const struct pm_geometry *g = &s.placed.geometry;
+            const int height = g->move[grow].height, width = g->move[grow].width;
+            const int top = (height - HEIGHT) / 2, left = (width - WIDTH) / 2;
+
+            assert_true(grow ? height > HEIGHT && width > WIDTH
+                             : height == HEIGHT && width == WIDTH);
+            for (int y = 0; y < height; y++)
+                for (int x = 0; x < width; x++) {
+                    const float *p = out + 3 * (INPUT * y + x);
+                    const double dy = y - (height - 1) / 2.0, dx = x - (width - 1) / 2.0;
+                    const double from_y = (height - 1) / 2.0 - dx * sin(a) + dy * cos(a) - top;
+                    const double from_x = (width - 1) / 2.0 + dx * cos(a) + dy * sin(a) - left;
+                    const double got_y = ((double)p[0] + 1) * 127.5;
+                    const double got_x = ((double)p[1] + 1) * 127.5;
+
+                    sum += ((double)p[2] + 1) * 127.5 / 200;
+                    if (from_y < 0.001 || from_x < 0.001 || from_y > HEIGHT - 1.001 ||
+                        from_x > WIDTH - 1.001)
+                        continue;
+                    assert_true(fabs(got_y - from_y) < 4e-4 && fabs(got_x - from_x) < 4e-4);
+                }
+            /* The third channel is 200 in the picture: its area stays, up to the border's
+             * pixels, which are between picture and padding. */
+            if (grow)
+                assert_true(fabs(sum - HEIGHT * WIDTH) < 2 * (HEIGHT + WIDTH) * 0.25);
+            else
+                assert_true(sum < HEIGHT * WIDTH);
+        }
+        close_scene(&s);
+    }
+    pm_free(out);
+}
+
+/* Quarters are clockwise: a box at the left of the upper edge comes to the right one. */
+static void quarters(void **state)
+{
+    const float rotated[5] = { 0.1F, 0.3F, 0.05F, 0.2F, 0.25F };
+    unsigned seen = 0;
+    struct scene s;
+
+    (void)state;
+    open_scene(&s, "[{\"name\": \"random_rotate\", \"quarters\": true, \"probability\": 1}]");
+    s.sample.objects = 1;
+    s.sample.rotated = rotated;
+    for (uint32_t n = 0; n < 30; n++) {
+        place_all(&s, n, "quarters");
+        const int turns = s.placed.rows.at[0].draws->which;
+        const int height = pm_geometry_height(&s.placed.geometry);
+        const float *b = s.out.rotated;
+        /* In pixels of the original: 6, 24. A clockwise quarter brings y, x to x, height - y. */
+        const double want[4][2] = { { 0 }, { 24, HEIGHT - 6 }, { HEIGHT - 6, WIDTH - 24 },
+                                    { WIDTH - 24, 6 } };
+        const double angle = 0.25 + turns * pi / 2;
+
+        assert_true(turns >= 1 && turns <= 3);
+        seen |= 1u << turns;
+        /* The input is padded to 640 x 640. */
+        assert_true(fabs((double)b[0] * height - want[turns][0]) < close_to);
+        assert_true(fabs((double)b[1] * pm_geometry_width(&s.placed.geometry) - want[turns][1]) <
+                    close_to);
+        assert_true(fabs(remainder((double)b[4] - angle, pi)) < 1e-6);
+    }
+    assert_int_equal(seen, 14);
+    close_scene(&s);
+}
+
+static void rotate_refused(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_augment *out = NULL;
+    cJSON *list = cJSON_Parse("[{\"name\": \"random_rotate\", \"min_degrees\": 20}]");
+
+    (void)state;
+    assert_fails(pm_augment_open(list, "x.json: input.augment", a, &out), PM_ECONFIG,
+                 "min_degrees: 20 is above", "max_degrees, 10");
+    cJSON_Delete(list);
+    list = cJSON_Parse("[{\"name\": \"random_rotate\", \"fill\": [1, 2]}]");
+    assert_fails(pm_augment_open(list, "x.json: input.augment", a, &out), PM_ECONFIG,
+                 "fill: 2 numbers");
+    cJSON_Delete(list);
+    pm_arena_destroy(&a);
+}
+
 static void jitter_refused(void **state)
 {
     struct list l = open_list("[{\"name\": \"random_jitter_boxes\"}]");
@@ -335,6 +450,8 @@ int main(void)
         cmocka_unit_test(moves),         cmocka_unit_test(stretched),
         cmocka_unit_test(rows),          cmocka_unit_test(share_of_area),
         cmocka_unit_test(jitter_refused), cmocka_unit_test(mosaic),
+        cmocka_unit_test(turned_pixels), cmocka_unit_test(quarters),
+        cmocka_unit_test(rotate_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

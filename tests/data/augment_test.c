@@ -405,7 +405,7 @@ static void rows(void **state)
     const struct pm_augmentation *const *all = pm_augmentations(&count);
 
     (void)state;
-    assert_int_equal(count, 48);
+    assert_int_equal(count, 49);
     for (size_t i = 0; i < count; i++) {
         struct pm_arena *a = pm_arena_create();
         void *cfg = pm_arena_alloc(a, all[i]->cfg_size + 1);
