@@ -49,6 +49,12 @@ def objects():
     yield "runs_over", example(size + box + [("image/object/mask/rle", feature(1, [b"124", b"6"]))])
     yield "numbers", example(size + box + [("image/object/mask", feature(2, [0, 1, 0] * 4))])
     yield "short", example(size + box[1:] + [("image/object/bbox/ymin", feature(2, [0]))])
+    turned = [("image/object/rbbox/" + key, feature(2, [v, v])) for key, v in
+              (("cy", 0.5), ("cx", 1.1), ("h", 0.25), ("w", 0.75), ("ang", -4))]
+    yield "rotated", example(size + turned + [("image/gsd", feature(2, [0.5])),
+                                              ("image/sensor", feature(1, [b"K3"]))])
+    yield "rotated_both", example(size + box + turned)
+    yield "rotated_sizeless", example(turned)
     yield "pixels", example(box[:3] + [("image/object/bbox/xmax", feature(2, [300, 1]))])
 
 
