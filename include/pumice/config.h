@@ -107,7 +107,7 @@ struct pm_config_model {
     bool quantize_symmetric;    /* ranges reach as far below 0 as above it */
 };
 
-enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };
+enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES, PM_MAKE_BARS };
 enum pm_on_corrupt { PM_CORRUPT_ERROR, PM_CORRUPT_SKIP };
 struct pm_config_data {
     const char *folder;         /* NULL if the command needs no data */

@@ -525,6 +525,10 @@ int pm_dataset_make(const char *kind, const char *dst, const char *options);
  * size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);
+/* The same for the built-in data with rotated boxes: bars of one class, turned by any angle. */
+enum { PM_BARS_SIZE = 96 }; /* the usual size */
+int pm_bars_make(const char *dst, int size, size_t train, size_t validation, size_t test,
+                 uint64_t seed);
 
 #ifdef __cplusplus
 }

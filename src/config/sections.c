@@ -38,8 +38,8 @@ static const struct pm_opt data[] = {
     PM_JSON(pm_config_data, convert,
             "options of that conversion, those of dataset convert folder, such as { "
             "\"validation\": 0.2, \"max_side\": 1024 }; null = their defaults"),
-    PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
-            "built-in data to draw if the folder does not exist"),
+    PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes|bars",
+            "built-in data to draw if the folder does not exist; bars: with rotated boxes"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
     PM_STRING(pm_config_data, eval_split, NULL,
               "split to evaluate on, or a file pattern; null = the first of validation, val, test, "

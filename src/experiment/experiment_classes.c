@@ -11,12 +11,16 @@
  * complete. */
 int pm_experiment_make_data(const struct pm_config *c)
 {
+    const uint64_t seed = (uint64_t)c->run.seed;
     int err;
 
-    if (pm_is_folder(c->data.folder) || c->data.make != PM_MAKE_SHAPES)
+    if (pm_is_folder(c->data.folder) || c->data.make == PM_MAKE_NONE)
         return PM_OK;
-    PM_INFO("data", "%s does not exist: drawing the built-in shapes", c->data.folder);
-    err = pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
+    PM_INFO("data", "%s does not exist: drawing the built-in %s", c->data.folder,
+            c->data.make == PM_MAKE_BARS ? "bars" : "shapes");
+    err = c->data.make == PM_MAKE_BARS
+        ? pm_bars_make(c->data.folder, PM_BARS_SIZE, 4000, 500, 500, seed)
+        : pm_shapes_make(c->data.folder, 64, 4000, 500, 500, seed);
     return pm_is_folder(c->data.folder) ? PM_OK : err;
 }
 

@@ -21,12 +21,22 @@ struct pm_colour pm_colour_random(struct pm_rng *r)
     return out;
 }
 
-float pm_colour_apart(struct pm_colour a, struct pm_colour b)
+/* Distance of two colours, 0..sqrt(3). */
+static float apart(struct pm_colour a, struct pm_colour b)
 {
     float sum = 0;
     for (int c = 0; c < 3; c++)
         sum += (a.c[c] - b.c[c]) * (a.c[c] - b.c[c]);
     return sqrtf(sum);
+}
+
+struct pm_colour pm_colour_near(struct pm_rng *r, struct pm_colour a, float by)
+{
+    struct pm_colour out;
+
+    for (int c = 0; c < 3; c++)
+        out.c[c] = pm_clamp01(a.c[c] + pm_draw_uniform(r, -by, by));
+    return out;
 }
 
 struct pm_ground pm_ground_random(struct pm_rng *r, int side)
@@ -35,9 +45,7 @@ struct pm_ground pm_ground_random(struct pm_rng *r, int side)
     const float angle = pm_draw_uniform(r, 0, 6.2831853f);
     const float period = pm_draw_uniform(r, 0.08f, 0.35f) * (float)side;
 
-    g.b = g.a;
-    for (int c = 0; c < 3; c++)
-        g.b.c[c] = pm_clamp01(g.a.c[c] + pm_draw_uniform(r, -0.35f, 0.35f));
+    g.b = pm_colour_near(r, g.a, 0.35f);
     g.cells = (float)pm_rng_int(r, 2, PM_GROUND_GRID - 1);
     for (int y = 0; y < PM_GROUND_GRID; y++)
         for (int x = 0; x < PM_GROUND_GRID; x++)
@@ -48,6 +56,18 @@ struct pm_ground pm_ground_random(struct pm_rng *r, int side)
     g.strength = pm_draw_uniform(r, 0.3f, 0.9f);
     g.grain = pm_draw_uniform(r, 0, 0.06f);
     return g;
+}
+
+struct pm_colour pm_ground_ink(struct pm_rng *r, const struct pm_ground *g)
+{
+    struct pm_colour ink = { { 0 } };
+
+    for (int i = 0; i < 64; i++) {
+        ink = pm_colour_random(r);
+        if (apart(ink, g->a) > 0.45f && apart(ink, g->b) > 0.45f)
+            break;
+    }
+    return ink;
 }
 
 static float soft_noise(const struct pm_ground *g, float x, float y)

@@ -10,8 +10,8 @@ struct pm_colour {
 float pm_draw_uniform(struct pm_rng *r, float lo, float hi); /* lo..hi */
 float pm_clamp01(float v);
 struct pm_colour pm_colour_random(struct pm_rng *r);
-/* Distance of two colours, 0..sqrt(3). */
-float pm_colour_apart(struct pm_colour a, struct pm_colour b);
+/* A colour near another one: each channel differs by at most `by`. */
+struct pm_colour pm_colour_near(struct pm_rng *r, struct pm_colour a, float by);
 
 enum { PM_GROUND_GRID = 9 };
 struct pm_ground {
@@ -22,6 +22,8 @@ struct pm_ground {
 };
 /* side: of the picture, in pixels; stripes and checks have 0.08 to 0.35 of it. */
 struct pm_ground pm_ground_random(struct pm_rng *r, int side);
+/* A colour that differs from both colours of the ground. After 64 tries, the last one is used. */
+struct pm_colour pm_ground_ink(struct pm_rng *r, const struct pm_ground *g);
 /* Writes [height][width][3], about 0..1: grain can leave this range. */
 void pm_ground_draw(const struct pm_ground *g, struct pm_rng *r, int height, int width,
                     float *rgb);

@@ -91,15 +91,8 @@ static struct shape random_shape(struct pm_rng *r, int kind, float radius,
     s.stretch_y = flat;
     s.hole = radius * pm_draw_uniform(r, 0.12f, 0.22f);
     random_corners(r, &s);
-    /* Draws a colour that differs from both background colours. After 64 tries, the last one is
-     * used. */
-    for (int i = 0; i < 64; i++) {
-        s.colour = pm_colour_random(r);
-        if (pm_colour_apart(s.colour, g->a) > 0.45f && pm_colour_apart(s.colour, g->b) > 0.45f)
-            break;
-    }
-    for (int c = 0; c < 3; c++)
-        s.other.c[c] = pm_clamp01(s.colour.c[c] + pm_draw_uniform(r, -0.15f, 0.15f));
+    s.colour = pm_ground_ink(r, g);
+    s.other = pm_colour_near(r, s.colour, 0.15f);
     return s;
 }
 
