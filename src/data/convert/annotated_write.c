@@ -7,6 +7,7 @@
 #include "data/coco_mask.h"
 #include "data/convert/annotated.h"
 #include "data/convert/polygon_check.h"
+#include "data/convert/shared_pictures.h"
 #include "data/rotated_box.h"
 
 /* One split while it is written; `split` is the first member, because fill gets its address. */
@@ -20,6 +21,7 @@ struct writing {
     _Atomic size_t flat;  /* pictures with boxes without an area */
     _Atomic size_t skewed; /* rotated boxes whose corners are no rectangle */
     struct pm_polygon_counts polygons;
+    struct pm_shared_pictures *pictures; /* of tiles; owned */
 };
 enum { MOST_WARNINGS = 10 }; /* of a kind in a split */
 
@@ -251,9 +253,8 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     struct pm_picture p = { 0 };
     int err = PM_OK;
 
-    err = pm_picture_read(a->path, &p);
-    if (err == PM_OK && a->window[2])
-        err = pm_picture_crop(&p, a->window[0], a->window[1], a->window[2], a->window[3]);
+    err = a->window[2] ? pm_shared_pictures_crop(w->pictures, a->path, a->window, &p)
+                       : pm_picture_read(a->path, &p);
     if (err < 0) {
         pm_picture_free(&p);
         return pm_picture_failed(err, s->cfg->bad);
@@ -361,6 +362,7 @@ int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
         .split = { .map = &map, .filter = { .min_side = s->cfg->min_side }, .bad = s->cfg->bad,
                    .num_shards = s->cfg->num_shards },
         .s = s,
+        .pictures = pm_shared_pictures_create(),
     };
 
     PM_TRY(check_missing(s));
@@ -379,6 +381,7 @@ int pm_annotations_write(struct pm_annotations *s, struct pm_making *m)
         PM_TRY(write_split(&w, m, s->split[k].name));
     }
 out:
+    pm_shared_pictures_destroy(&w.pictures);
     return err;
 }
 

@@ -83,9 +83,10 @@ int pm_picture_read(const char *path, struct pm_picture *out);
 /* Shrinks a picture whose longer side has more than `side` pixels to that side, by Pillow's filter
  * with antialiasing, and encodes it anew: a photograph as JPEG of quality 95, others as PNG. */
 int pm_picture_shrink(struct pm_picture *p, int side);
-/* Keeps rows y..y + height - 1 and columns x..x + width - 1, which are inside the picture, and
- * encodes them anew in the formats of pm_picture_shrink. */
-int pm_picture_crop(struct pm_picture *p, int y, int x, int height, int width);
+/* Makes a picture of rows y..y + height - 1 and columns x..x + width - 1 of another one, inside of
+ * it, in the formats of pm_picture_shrink. */
+int pm_picture_crop(const struct pm_picture *from, int y, int x, int height, int width,
+                    struct pm_picture *out);
 /* Converts a picture that is not a JPEG of one or three channels to one: decodes it to RGB and
  * encodes it with quality 100. */
 int pm_picture_to_jpeg(struct pm_picture *p);

@@ -337,18 +337,20 @@ out:
     return err;
 }
 
-int pm_picture_crop(struct pm_picture *p, int y, int x, int height, int width)
+int pm_picture_crop(const struct pm_picture *from, int y, int x, int height, int width,
+                    struct pm_picture *out)
 {
-    const size_t channels = (size_t)p->image.channels, row = (size_t)width * channels;
-    struct pm_image8 part = { height, width, p->image.channels, NULL };
+    const size_t channels = (size_t)from->image.channels, row = (size_t)width * channels;
+    struct pm_image8 part = { height, width, from->image.channels, NULL };
 
+    *out = (struct pm_picture){ .orientation = from->orientation, .format = from->format };
     part.pixels = pm_malloc((size_t)height * row);
     for (int i = 0; i < height; i++) {
-        const size_t at = (size_t)(y + i) * (size_t)p->image.width + (size_t)x;
+        const size_t at = (size_t)(y + i) * (size_t)from->image.width + (size_t)x;
 
-        memcpy(part.pixels + (size_t)i * row, p->image.pixels + at * channels, row);
+        memcpy(part.pixels + (size_t)i * row, from->image.pixels + at * channels, row);
     }
-    const int err = take_pixels(p, &part);
+    const int err = take_pixels(out, &part);
     pm_image_free(&part);
     return err;
 }
