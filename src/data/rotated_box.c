@@ -31,6 +31,24 @@ void pm_rectangle_to_box(const struct pm_rectangle *r, int height, int width, fl
     box[4] = (float)pm_angle_wrapped(r->angle);
 }
 
+static void scale_x(float *boxes, size_t count, double by)
+{
+    for (float *b = boxes; b < boxes + 5 * count; b += 5) {
+        b[1] = (float)((double)b[1] * by); /* cx */
+        b[3] = (float)((double)b[3] * by); /* w: its unit, not its direction */
+    }
+}
+
+void pm_rotated_to_heights(float *boxes, size_t count, int height, int width)
+{
+    scale_x(boxes, count, (double)width / height);
+}
+
+void pm_rotated_to_shares(float *boxes, size_t count, int height, int width)
+{
+    scale_x(boxes, count, (double)height / width);
+}
+
 void pm_rectangle_normalise(struct pm_rectangle *r)
 {
     r->angle = pm_angle_wrapped(r->angle);

@@ -26,6 +26,12 @@ enum { PM_CORNER_LT, PM_CORNER_RT, PM_CORNER_RB, PM_CORNER_LB, PM_CORNERS };
 void pm_rectangle_of_box(const float box[5], int height, int width, struct pm_rectangle *out);
 void pm_rectangle_to_box(const struct pm_rectangle *r, int height, int width, float box[5]);
 
+/* Layers and matching need one unit along both axes (layers/rotated_overlap.h): shares of the
+ * picture's height, so that x goes from 0 to width / height. These convert [count][5] boxes in
+ * place from shares of both sides to that unit, and back. */
+void pm_rotated_to_heights(float *boxes, size_t count, int height, int width);
+void pm_rotated_to_shares(float *boxes, size_t count, int height, int width);
+
 /* The same direction of an axis within -pi/2..pi/2: adds a multiple of pi. A quarter turn stays,
  * with its sign; also that of float32, which is 4e-8 above pi/2. */
 double pm_angle_wrapped(double angle);

@@ -76,6 +76,13 @@ static void unequal_sides(void **state)
     assert_close(top[0] * side[0] + top[1] * side[1], 0);
     pm_rectangle_to_box(&r, 100, 400, back);
     assert_memory_equal(back, box, sizeof box);
+    /* In heights, the box is the same rectangle with one unit along both axes. */
+    pm_rotated_to_heights(back, 1, 100, 400);
+    struct pm_rectangle one;
+    pm_rectangle_of_box(back, 100, 100, &one);
+    assert_same(&one, &r);
+    pm_rotated_to_shares(back, 1, 100, 400);
+    assert_memory_equal(back, box, sizeof box);
 }
 
 /* ---- angles ---------------------------------------------------------------------------------- */
