@@ -185,7 +185,7 @@ const struct pm_command pm_command_dataset = {
         "  --raw FOLDER      folder for the archives (DST.download)\n"
         "  --keep-archives   keeps the archives after the conversion\n"
         "  --max-megabytes N limit for an archive whose size is not known, with --sums (40000)\n"
-        "make draws data: shapes, with labels, label maps, instances and boxes. 'pumice dataset\n"
+        "make draws data: shapes, bars with rotated boxes, and words. 'pumice dataset\n"
         "make --help' explains the options.\n"
         "inspect prints the splits, their sizes and the keys of the first records.\n"
         "  --records N       number of records to print per split\n"

@@ -45,7 +45,8 @@ static struct pm_node *both(struct pm_net *net, const struct pm_nets_options *o,
 
     for (int k = 0; k < 2; k++)
         half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
-                             "lstm units=%d direction=%s", width(o, 256), directions[k]);
+                             "lstm units=%d direction=%s weights_init=orthogonal", width(o, 256),
+                             directions[k]);
     return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
                            "concat");
 }
