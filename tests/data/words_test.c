@@ -277,7 +277,7 @@ static void refused(void **state)
         assert_false(pm_is_folder(in_scratch("d")));
     }
     assert_fails(pm_dataset_make("word", in_scratch("d"), ""), PM_ECONFIG, "unknown kind word",
-                 "shapes, words");
+                 "known kinds: shapes, ", "words");
     scratch_remove();
 }
 

@@ -7,16 +7,11 @@
 
 #include <pumice/objects.h>
 
+#include "data/make/drawn.h"
 #include "data/make/ground.h"
 #include "data/rotated_box.h"
 
 enum { MOST_BARS = 6, LEAST_SIZE = 32, MOST_SIZE = 1024 };
-
-struct split {
-    const char *name;
-    uint64_t seed;
-    int size;
-};
 
 static const struct pm_label_item item = { .id = 1, .name = "bar" };
 static const struct pm_label_map map = { &item, 1 };
@@ -120,7 +115,7 @@ static void add_bars(struct pm_example_builder *b, const struct pm_rectangle *ba
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     int err = PM_OK;
-    const struct split *s = ctx;
+    const struct pm_drawn_split *s = ctx;
     const int size = s->size;
     const size_t values = (size_t)size * (size_t)size * 3;
     struct pm_rng r = pm_rng_make(s->seed, pm_hash(s->name) ^ pm_hash("bars"), (uint32_t)size,
@@ -159,60 +154,35 @@ out:
     return err;
 }
 
+/* ---- the data folder ------------------------------------------------------------------------ */
+
+static int describe(struct pm_making *m)
+{
+    pm_making_box_labels(m, &map);
+    return PM_OK;
+}
+
+static const struct pm_drawn drawn = {
+    .name = "bars", .least = LEAST_SIZE, .most = MOST_SIZE, .describe = describe, .fill = fill,
+};
+
 int pm_bars_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                  uint64_t seed)
 {
-    int err = PM_OK;
-    struct pm_making *m = NULL;
-    const struct {
-        const char *name;
-        size_t count;
-    } splits[] = { { "train", train }, { "validation", validation }, { "test", test } };
-    const struct pm_sharding sharding = { PM_CUT_SIZE, 2000, PM_NAMES_SLIM };
-
-    if (size < LEAST_SIZE || size > MOST_SIZE)
-        PM_TRY(pm_fail(PM_ECONFIG, "bars: size %d is outside %d..%d", size, LEAST_SIZE,
-                       MOST_SIZE));
-    PM_TRY(pm_making_create(dst, "bars", false, &m));
-    pm_making_box_labels(m, &map);
-    pm_making_size(m, size, size, 3);
-    for (size_t k = 0; k < PM_COUNT(splits); k++) {
-        struct split s = { splits[k].name, seed, size };
-
-        if (splits[k].count)
-            PM_TRY(pm_making_split(m, s.name, splits[k].count, &sharding, fill, &s));
-    }
-    PM_TRY(pm_making_finish(m));
-out:
-    pm_making_destroy(&m);
-    return err;
+    return pm_drawn_make(&drawn, dst, &(struct pm_drawn_cfg){
+                             .size = size, .train = (int)train, .validation = (int)validation,
+                             .test = (int)test, .seed = (int64_t)seed });
 }
 
-/* ---- dataset make bars ---------------------------------------------------------------------- */
-
-struct bars_cfg {
-    int size, train, validation, test;
-    int64_t seed;
-};
-
-static const struct pm_opt opts[] = {
-    PM_INT(bars_cfg, size, PM_BARS_SIZE, LEAST_SIZE, MOST_SIZE, "height and width in pixels"),
-    PM_INT(bars_cfg, train, 4000, 1, 100000000, "pictures of the split train"),
-    PM_INT(bars_cfg, validation, 500, 0, 100000000, "pictures of the split validation"),
-    PM_INT(bars_cfg, test, 500, 0, 100000000, "pictures of the split test"),
-    PM_INT64(bars_cfg, seed, 0, 0, 9007199254740992, "of the drawings"),
-    { 0 },
-};
+static const struct pm_opt opts[] = PM_DRAWN_OPTS(PM_BARS_SIZE, LEAST_SIZE, MOST_SIZE);
 
 static int make(const void *options, const char *dst)
 {
-    const struct bars_cfg *o = options;
-
-    return pm_bars_make(dst, o->size, (size_t)o->train, (size_t)o->validation, (size_t)o->test,
-                        (uint64_t)o->seed);
+    return pm_drawn_make(&drawn, dst, options);
 }
 
 const struct pm_maker pm_maker_bars = {
-    .name = "bars", .help = "turned bars with rotated boxes",
-    .opts = opts, .cfg_size = sizeof(struct bars_cfg), .make = make,
+    .name = "bars",
+    .help = "turned bars with rotated boxes",
+    .opts = opts, .cfg_size = sizeof(struct pm_drawn_cfg), .make = make,
 };

@@ -16,6 +16,7 @@
 
 #include <pumice/data.h>
 
+#include "data/make/drawn.h"
 #include "data/make/ground.h"
 
 enum { DISC, BOX, TRIANGLE, RING, CLASSES, MOST_OBJECTS = 3, LEAST_SIZE = 16, MOST_SIZE = 1024 };
@@ -35,12 +36,6 @@ struct shape {
 
 struct object {
     int x0, y0, x1, y1; /* pixels covered at least half; x1 and y1 are exclusive */
-};
-
-struct split {
-    const char *name;
-    uint64_t seed;
-    int size;
 };
 
 /* ---- shapes --------------------------------------------------------------------------------- */
@@ -237,7 +232,7 @@ out:
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     int err = PM_OK;
-    const struct split *s = ctx;
+    const struct pm_drawn_split *s = ctx;
     const int size = s->size, pixels = size * size;
     struct pm_rng r = pm_rng_make(s->seed, pm_hash(s->name), (uint32_t)size, (uint32_t)i);
     const int kind = (int)pm_rng_int(&r, 0, CLASSES - 1);
@@ -274,63 +269,41 @@ out:
     return err;
 }
 
-int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
-                   uint64_t seed)
+/* ---- the data folder ------------------------------------------------------------------------ */
+
+static int describe(struct pm_making *m)
 {
     int err = PM_OK;
-    struct pm_making *m = NULL;
-    const struct {
-        const char *name;
-        size_t count;
-    } splits[] = { { "train", train }, { "validation", validation }, { "test", test } };
-    const struct pm_sharding sharding = { PM_CUT_SIZE, 2000, PM_NAMES_SLIM };
 
-    if (size < LEAST_SIZE || size > MOST_SIZE)
-        PM_TRY(
-            pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE, MOST_SIZE));
-    PM_TRY(pm_making_create(dst, "shapes", false, &m));
     PM_TRY(pm_making_labels(m, names, CLASSES));
     PM_TRY(pm_making_map_labels(m, map_names, CLASSES + 1));
     pm_making_segmentation(m, 255, NULL);
     pm_making_things(m, (const int[]){ 1, 2, 3, 4 }, CLASSES);
-    pm_making_size(m, size, size, 3);
-    for (size_t k = 0; k < PM_COUNT(splits); k++) {
-        struct split s = { splits[k].name, seed, size };
-        if (splits[k].count)
-            PM_TRY(pm_making_split(m, s.name, splits[k].count, &sharding, fill, &s));
-    }
-    PM_TRY(pm_making_finish(m));
 out:
-    pm_making_destroy(&m);
     return err;
 }
 
-/* ---- dataset make shapes -------------------------------------------------------------------- */
-
-struct shapes_cfg {
-    int size, train, validation, test;
-    int64_t seed;
+static const struct pm_drawn drawn = {
+    .name = "shapes", .least = LEAST_SIZE, .most = MOST_SIZE, .describe = describe, .fill = fill,
 };
 
-static const struct pm_opt opts[] = {
-    PM_INT(shapes_cfg, size, 64, LEAST_SIZE, MOST_SIZE, "height and width in pixels"),
-    PM_INT(shapes_cfg, train, 4000, 1, 100000000, "pictures of the split train"),
-    PM_INT(shapes_cfg, validation, 500, 0, 100000000, "pictures of the split validation"),
-    PM_INT(shapes_cfg, test, 500, 0, 100000000, "pictures of the split test"),
-    PM_INT64(shapes_cfg, seed, 0, 0, 9007199254740992, "of the drawings"),
-    { 0 },
-};
+int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
+                   uint64_t seed)
+{
+    return pm_drawn_make(&drawn, dst, &(struct pm_drawn_cfg){
+                             .size = size, .train = (int)train, .validation = (int)validation,
+                             .test = (int)test, .seed = (int64_t)seed });
+}
+
+static const struct pm_opt opts[] = PM_DRAWN_OPTS(64, LEAST_SIZE, MOST_SIZE);
 
 static int make(const void *options, const char *dst)
 {
-    const struct shapes_cfg *o = options;
-
-    return pm_shapes_make(dst, o->size, (size_t)o->train, (size_t)o->validation, (size_t)o->test,
-                          (uint64_t)o->seed);
+    return pm_drawn_make(&drawn, dst, options);
 }
 
 const struct pm_maker pm_maker_shapes = {
     .name = "shapes",
     .help = "discs, boxes, triangles and rings with labels, label maps, instances and boxes",
-    .opts = opts, .cfg_size = sizeof(struct shapes_cfg), .make = make,
+    .opts = opts, .cfg_size = sizeof(struct pm_drawn_cfg), .make = make,
 };
