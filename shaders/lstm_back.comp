@@ -17,7 +17,7 @@ layout(push_constant, scalar) uniform Push {
     lstm_params p;
 };
 #define HAS_LENGTHS pm_has(4)
-const uint ROWS = 4;  /* examples of a lane */
+const uint ROWS = 4;   /* examples of a lane; main names them all */
 const uint TERMS = 16; /* of the sums, at once */
 shared float tile[64 * (TERMS + 1)];
 
@@ -91,7 +91,17 @@ void write_unit(uint row, uint j, float dh)
     dc.v[row * units + j] = runs ? cell * f : 0.0;
 }
 
-/* 64 units of 4 examples per group. */
+void end_row(uint row, uint j, float dh)
+{
+    if (j >= uint(p.units) || row >= uint(p.n))
+        return;
+    if (p.accumulate == 0)
+        clear(row, j);
+    write_unit(row, j, dh);
+}
+
+/* 64 units of 4 examples per group. The calls of end_row have constant indices: with others,
+ * compilers keep the array in memory. */
 void main()
 {
     uint group = gl_WorkGroupID.x, units = uint(p.units), blocks = (units + 63) / 64;
@@ -106,11 +116,9 @@ void main()
             s[r] = 0.0;
         if (p.accumulate != 0 && p.after >= 0)
             add_state(first, unit, s);
-        for (uint r = 0; r < ROWS; r++)
-            if (j < units && first + r < uint(p.n)) {
-                if (p.accumulate == 0)
-                    clear(first + r, j);
-                write_unit(first + r, j, s[r]);
-            }
+        end_row(first, j, s[0]);
+        end_row(first + 1, j, s[1]);
+        end_row(first + 2, j, s[2]);
+        end_row(first + 3, j, s[3]);
     } while (pm_next_row(group) < groups);
 }

@@ -17,7 +17,7 @@ layout(push_constant, scalar) uniform Push {
     lstm_params p;
 };
 #define HAS_LENGTHS pm_has(3)
-const uint ROWS = 4; /* examples of a lane */
+const uint ROWS = 4; /* examples of a lane; main names them all */
 
 uint place(uint row, int step)
 {
@@ -81,7 +81,17 @@ void write_unit(uint row, uint j, bool has_state, vec4 z)
     y.v[at * units + j] = pm_tanh(cell) * g.w;
 }
 
-/* 64 units of 4 examples per group. */
+void end_row(uint row, uint unit, bool has_state, vec4 z)
+{
+    if (unit >= uint(p.units) || row >= uint(p.n))
+        return;
+    if (p.accumulate == 0)
+        clear(row, unit);
+    write_unit(row, unit, has_state, z);
+}
+
+/* 64 units of 4 examples per group. The calls of end_row have constant indices: with others,
+ * compilers keep the array in memory. */
 void main()
 {
     uint group = gl_WorkGroupID.x, units = uint(p.units), blocks = (units + 63) / 64;
@@ -97,11 +107,9 @@ void main()
             z[r] = vec4(0.0);
         if (has_state)
             add_state(first, j, z);
-        for (uint r = 0; r < ROWS; r++)
-            if (unit < units && first + r < uint(p.n)) {
-                if (p.accumulate == 0)
-                    clear(first + r, j);
-                write_unit(first + r, j, has_state, z[r]);
-            }
+        end_row(first, unit, has_state, z[0]);
+        end_row(first + 1, unit, has_state, z[1]);
+        end_row(first + 2, unit, has_state, z[2]);
+        end_row(first + 3, unit, has_state, z[3]);
     } while (pm_next_row(group) < groups);
 }

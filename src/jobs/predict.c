@@ -499,7 +499,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
                struct cJSON *report)
 {
     struct predictor p = { .out = out };
-    struct pm_predict_files f;
+    struct pm_predict_files f = { 0 };
     struct pm_progress *bar = NULL;
     const int batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
     int err = PM_OK;

@@ -34,9 +34,11 @@ static void open_font(void)
                  "package fonts-dejavu-core, or set PM_FONT to a font file");
     else if (strcmp(file, "none") == 0)
         snprintf(font.why, sizeof font.why, "PM_FONT is none");
-    else if (pm_font_open(file, "drawing them", &font.face) < 0)
+    else if (pm_font_open(file, "drawing them", &font.face) < 0) {
         snprintf(font.why, sizeof font.why, "%s%s", getenv("PM_FONT") ? "PM_FONT: " : "",
                  pm_error_text());
+        PM_INFO("draw", "pictures have the built-in letters: %s", font.why);
+    }
 }
 
 struct pm_font *pm_font_take(double pixels, const char **why)

@@ -26,7 +26,7 @@ static char *output(struct pm_arena *a, const char *arguments)
 
 /* Overrides in place of the data's facts. A net listed layer by layer states its number of
  * classes and needs a size unless the file has one. A file may set the number of classes or list
- * weights for them.
+ * weights for them. Letters of a charset are classes that the file states.
  * *scopes: true when it trains only some variables. */
 static const char *instead_of_data(struct pm_arena *a, const char *file, bool *scopes)
 {
@@ -44,10 +44,14 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
         cJSON_GetObjectItem(cJSON_GetObjectItem(config, "loss"), "label_weights"));
     const int classes = own ? own : weights ? weights : units ? units->valueint : 7;
 
+    const bool letters =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(config, "data"), "charset") != NULL;
+
     assert_non_null(config);
     *scopes = cJSON_GetArraySize(cJSON_GetObjectItem(init, "trainable_scopes")) > 0;
     cJSON_Delete(config);
-    return pm_arena_printf(a, "data.folder=null input.channels=3 model.num_classes=%d%s", classes,
+    return pm_arena_printf(a, "data.folder=null input.channels=3%s%s",
+                           letters ? "" : pm_arena_printf(a, " model.num_classes=%d", classes),
                            needs_size ? " input.size=64" : "");
 }
 
