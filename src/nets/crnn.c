@@ -7,26 +7,17 @@
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
-    PM_NETS_DEPTH(1, 8), PM_NETS_BATCH_NORM(0.99, 0.001), PM_NETS_INIT, { 0 },
+    PM_NETS_DEPTH(1, 8), PM_NETS_DIVISIBLE, PM_NETS_BATCH_NORM(0.99, 0.001), PM_NETS_INIT, { 0 },
 };
-
-static int width(const struct pm_nets_options *o, int filters)
-{
-    const int scaled = (int)(filters * o->depth_multiplier + 0.5);
-
-    return scaled < o->min_depth ? o->min_depth : scaled;
-}
 
 static struct pm_node *conv(struct pm_net *net, const struct pm_nets_options *o, const char *name,
                             struct pm_node *x, int filters, const char *kernel,
                             const char *padding)
 {
-    const char *scope = pm_arena_printf(net->arena, "CRNN/Convnet/%s", name);
-
-    x = pm_net_add(net, scope, x, "conv2d filters=%d kernel=%s padding=%s weights_init=%s",
-                   width(o, filters), kernel, padding, pm_nets_init(net, o, "variance_scaling(2)"));
-    return pm_nets_batch_norm(net, o, pm_arena_printf(net->arena, "%s/BatchNorm", scope), x, NULL,
-                              "activation=relu");
+    return pm_nets_conv_bn(net, o, pm_arena_printf(net->arena, "CRNN/Convnet/%s", name), x,
+                           "activation=relu", "conv2d filters=%d kernel=%s padding=%s "
+                           "weights_init=%s", pm_nets_depth(o, filters), kernel, padding,
+                           pm_nets_init(net, o, "variance_scaling(2)"));
 }
 
 static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node *x,
@@ -45,8 +36,8 @@ static struct pm_node *both(struct pm_net *net, const struct pm_nets_options *o,
 
     for (int k = 0; k < 2; k++)
         half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
-                             "lstm units=%d direction=%s weights_init=orthogonal", width(o, 256),
-                             directions[k]);
+                             "lstm units=%d direction=%s weights_init=orthogonal",
+                             pm_nets_depth(o, 256), directions[k]);
     return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
                            "concat");
 }
@@ -73,7 +64,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, o, "conv7", x, 512, "[2,1]", "valid");
     x = both(net, o, "CRNN/BidirectionalRnn_0", x);
     x = pm_net_add(net, "CRNN/BidirectionalRnn_0/fc", x, "conv2d filters=%d kernel=1 bias=true "
-                   "activation=relu", width(o, 256));
+                   "activation=relu", pm_nets_depth(o, 256));
     x = both(net, o, "CRNN/BidirectionalRnn_1", x);
     pm_heads_add(net, heads, "logits",
                  pm_net_add(net, "CRNN/logits", x, "conv2d filters=%d kernel=1 bias=true "
