@@ -213,6 +213,10 @@ static int look(struct pm_arena *a, const struct pm_new_want *want, struct look 
     if (task && !pm_task_find(task))
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --task %s: the tasks are classification, "
                        "segmentation and detection", task));
+    if (task && !pm_new_choose(task, 0, 1))
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: --task %s: new writes configs of the tasks "
+                       "classification, segmentation and detection; for %s copy a file of configs/",
+                       task, task));
     if (l->kind == PM_FOLDER_MISSING)
         PM_TRY(pm_fail(PM_EDATA,
                        pm_file_exists(folder)

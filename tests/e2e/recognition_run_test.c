@@ -207,6 +207,11 @@ static void refused(void **state)
     check(run(NULL, "dataset make shapes %s size=16 train=8 validation=2 test=2", in("shapes")), 0);
     check(run(NULL, "train %s run.folder=%s data.folder=%s", in("net.json"), in("bad"),
               in("shapes")), 3, "the record has no image/transcript");
+    /* Folders of pictures, which only classification reads, and configs that `new` cannot write. */
+    check(run(NULL, "train %s run.folder=%s data.folder=%s", in("net.json"), in("bad"),
+              in("words")), 3, "no converter makes those of task recognition yet");
+    check(run(NULL, "new %s --task recognition", in("data")), 2,
+          "for recognition copy a file of configs/");
 }
 
 /* Letters beyond the charset and long texts are reported once each; training goes on. */

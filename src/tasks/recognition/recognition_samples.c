@@ -109,18 +109,15 @@ int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, con
 {
     const uint8_t *text;
     size_t size;
-    int err = PM_OK, found;
+    const int found = pm_example_bytes(e, "image/transcript", &text, &size);
     char key[256];
 
-    found = pm_example_bytes(e, "image/transcript", &text, &size);
-    PM_TRY(found);
-    err = PM_OK;
+    if (found < 0)
+        return found;
     if (found == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the record has no image/transcript", where));
+        return pm_fail(PM_EDATA, "%s: the record has no image/transcript", where);
     snprintf(key, sizeof key, "%s: image/transcript", where);
-    PM_TRY(pm_letters_read((const char *)text, size, t->data.lower_case, key, out));
-out:
-    return err;
+    return pm_letters_read((const char *)text, size, t->data.lower_case, key, out);
 }
 
 /* Reads the words of image/lexicon, which tabs separate. */

@@ -24,8 +24,8 @@ static int distance(const char *a, const char *b)
     return d;
 }
 
-/* The definition: either the first letters are left as they are, or one is inserted, removed or
- * replaced. */
+/* The definition. Equal first letters cost nothing. Else one letter is inserted, removed or
+ * replaced, which costs 1. */
 static int by_definition(const char *a, const char *b)
 {
     int best, other;
