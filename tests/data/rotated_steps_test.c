@@ -52,7 +52,7 @@ static void sides_and_angles(void **state)
     pm_objects_free(&o);
 }
 
-/* Ten objects, of which the third and the eighth are the longest. */
+/* Ten objects. The third and the eighth are the longest. */
 static void cutoff(void **state)
 {
     uint8_t pixels[HEIGHT * WIDTH * 3];

@@ -116,8 +116,8 @@ static void count_found(const cJSON *photo, int *boxes, int *found)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Tiles of a picture's size, half of which overlap, find what the pictures give. Tiles without
- * overlap are the pictures, so they give the same boxes, and no others. */
+/* Tiles have a picture's size. With an overlap of half a tile they find what the pictures give.
+ * Without overlap they are the pictures, so they give the same boxes, and no others. */
 static void finds_all(void **state)
 {
     cJSON *photo = predict_file("learns", in("photo.png"),

@@ -80,7 +80,7 @@ static void add_corners(struct writing *w, const struct pm_annotated *a,
                 "around them is used", a->where, from->line, 100 * off);
 }
 
-/* Refuses labels of a larger picture, most of which are beyond the borders of this one. */
+/* Refuses labels of a larger picture: more than half of the boxes lie outside of this one. */
 static int check_inside(const struct writing *w, const struct pm_annotated *a,
                         const struct pm_objects *o)
 {

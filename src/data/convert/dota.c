@@ -1,7 +1,8 @@
 /* dota: DOTA's aerial photos with rotated boxes of four corners. A label file has two header lines,
  * imagesource:NAME and gsd:METRES, and a line for each object: x1 y1 x2 y2 x3 y3 x4 y4 class
  * difficult. Photos have thousands of pixels a side, so `size` cuts them into tiles that overlap.
- * A tile has the objects of which the share `inside` or more is in it, as DOTA's own tools cut. */
+ * A tile gets an object if it shows at least the share `inside` of its area, as DOTA's own tools
+ * cut. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const struct pm_opt opts[] = {
            "cut pictures into tiles of so many pixels a side; 0 = whole pictures"),
     PM_INT(dota_cfg, overlap, 256, 0, 65535, "pixels that neighbouring tiles share"),
     PM_DOUBLE(dota_cfg, inside, 0.7, 0, 1,
-              "a tile has the objects of which at least this share of the area is inside"),
+              "a tile gets an object if it shows at least this share of the object's area"),
     PM_BOOL(dota_cfg, empty, false, "keep tiles without objects"),
     PM_DOUBLE(dota_cfg, scale, 1, 1e-6, 1e6,
               "multiply the numbers of the labels, for pictures that were resized: their width "

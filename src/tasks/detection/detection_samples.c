@@ -116,8 +116,8 @@ static bool has_normalizer(const struct pm_sampler *s, const struct pm_batch *b)
            has_truths(s->task, s->train, b->frame);
 }
 
-/* The layer takes the mean over all examples, of which absent ones have the loss 0. Evaluation
- * needs the mean over the valid ones. */
+/* The layer takes the mean over all examples; absent ones have the loss 0. Evaluation needs the
+ * mean over the valid ones. */
 static void scale_by_valid(struct pm_batch *b)
 {
     float *normalizer = b->field[PM_FIELD_NORMALIZER];
