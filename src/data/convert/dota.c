@@ -46,7 +46,7 @@ struct job {
     const struct dota_cfg *cfg;
     struct pm_annotations s;
     struct pm_arena *arena; /* of s */
-    struct object *object;  /* owned: of one picture */
+    struct object *object;  /* of one picture; add_all frees it */
     size_t count, capacity;
     const char *sensor; /* of the picture */
     double gsd;
@@ -422,6 +422,7 @@ static int add_all(void *ctx, const char *src)
         PM_TRY(add_folder(j, src, NULL));
     log_tiles(j);
 out:
+    pm_free(j->object);
     return err;
 }
 
@@ -435,10 +436,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     if (j.cfg->size && j.cfg->overlap >= j.cfg->size)
         return pm_fail(PM_ECONFIG, "dataset convert dota: overlap: %d is not below size, %d",
                        j.cfg->overlap, j.cfg->size);
-    const int err = pm_annotations_convert(&j.s, config, src, add_all, &j, m);
-
-    pm_free(j.object);
-    return err;
+    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 }
 
 const struct pm_converter pm_converter_dota = {

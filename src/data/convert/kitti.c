@@ -40,7 +40,7 @@ struct job {
     const struct kitti_cfg *cfg;
     struct pm_annotations s;
     struct pm_arena *arena; /* of s */
-    struct object *object;  /* owned: of one picture */
+    struct object *object;  /* of one picture; add_all frees it */
     size_t count, capacity;
 };
 
@@ -168,16 +168,15 @@ static int add_all(void *ctx, const char *src)
     }
 out:
     pm_sources_free(&list);
+    pm_free(j->object);
     return err;
 }
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
     struct job j = { .cfg = config };
-    const int err = pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 
-    pm_free(j.object);
-    return err;
+    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
 }
 
 const struct pm_converter pm_converter_kitti = {
