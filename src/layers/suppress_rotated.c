@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "layers/candidates.h"
+#include "layers/suppress_lists.h"
 
 enum { BATCH = PM_ROTATED_BATCH };
 
@@ -69,11 +69,11 @@ static void work_free(struct work *w)
     pm_free(w->near);
 }
 
-/* One list. Its i-th box is box[stride * i], its i-th score scores[classes * i]. */
+/* One list. Its i-th box is box[stride * i]. */
 struct list {
     const struct pm_rotated_one *box;
     const float *scores;
-    size_t stride, classes;
+    size_t stride;
     int count;
     int *kept;
     float *kept_scores;
@@ -84,17 +84,14 @@ static struct list list_of(const struct pm_args *a, size_t list)
     const struct suppress_params *p = a->params;
     const size_t n = (size_t)p->n, classes = (size_t)p->classes, most = (size_t)p->most;
     const size_t image = list / classes, stride = (size_t)p->boxes;
-    const int *valid = a->buf[2];
     struct list l = {
         .box = (const struct pm_rotated_one *)a->buf[0] + image * n * stride +
                (stride > 1 ? list % classes : 0),
         .scores = (const float *)a->buf[1] + image * n * classes + list % classes,
-        .stride = stride, .classes = classes, .count = p->n, .kept = (int *)a->buf[4] + list * most,
-        .kept_scores = (float *)a->buf[5] + list * most,
+        .stride = stride, .count = pm_suppress_valid(a->buf[2], image, p->n),
+        .kept = (int *)a->buf[4] + list * most, .kept_scores = (float *)a->buf[5] + list * most,
     };
 
-    if (valid)
-        l.count = valid[image] < 0 ? 0 : valid[image] < p->n ? valid[image] : p->n;
     return l;
 }
 
@@ -120,16 +117,9 @@ static bool is_suppressed(struct work *w, const struct list *l, size_t i, int co
 
 static int suppress_list(const struct suppress_params *p, struct work *w, const struct list *l)
 {
-    const uint32_t limit = pm_score_key(p->score_threshold);
     int count = 0;
 
-    w->heap.count = 0;
-    for (int i = 0; i < l->count; i++) {
-        const uint32_t key = pm_score_key(l->scores[(size_t)i * l->classes]);
-
-        pm_heap_add(&w->heap, key > limit ? key : 0, (size_t)i);
-    }
-    pm_heap_order(&w->heap);
+    pm_suppress_candidates(p, l->scores, l->count, &w->heap);
     for (size_t i = 0; i < ((size_t)p->n + BATCH - 1) / BATCH * BATCH; i++)
         w->kept.y[i] = w->kept.x[i] = 0, w->kept.reach[i] = NAN;
     while (w->heap.count > 0 && count < p->most) {
@@ -142,7 +132,7 @@ static int suppress_list(const struct suppress_params *p, struct work *w, const 
         w->kept.x[count] = one->v[PM_ROTATED_X];
         w->kept.reach[count] = pm_rotated_reach_of(one);
         l->kept[count] = (int)i;
-        l->kept_scores[count++] = l->scores[i * l->classes];
+        l->kept_scores[count++] = l->scores[i * (size_t)p->classes];
     }
     return count;
 }
@@ -173,21 +163,12 @@ static void decay(const struct suppress_params *p, struct work *w, size_t taken,
 
 static int suppress_soft(const struct suppress_params *p, struct work *w, const struct list *l)
 {
-    const uint32_t limit = pm_score_key(p->score_threshold);
     int count = 0;
 
-    for (int i = 0; i < l->count; i++) {
-        const float score = l->scores[(size_t)i * l->classes];
-
-        w->score[i] = pm_score_key(score) > limit ? score : NAN;
-    }
+    pm_suppress_scores(p, l->scores, l->count, w->score);
     while (count < p->most) {
-        uint32_t best = limit;
-        int at = -1;
+        const int at = pm_suppress_top(p, w->score, l->count);
 
-        for (int i = 0; i < l->count; i++)
-            if (pm_score_key(w->score[i]) > best)
-                best = pm_score_key(w->score[i]), at = i;
         if (at < 0)
             break;
         l->kept[count] = at;
@@ -204,31 +185,19 @@ static void suppress_cpu(const struct pm_args *a, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         const struct list l = list_of(a, i);
-        int count = p->decay < 0 ? suppress_soft(p, &w, &l) : suppress_list(p, &w, &l);
+        const int count = p->decay < 0 ? suppress_soft(p, &w, &l) : suppress_list(p, &w, &l);
 
-        for (; count < p->most; count++)
-            l.kept[count] = -1, l.kept_scores[count] = 0;
+        pm_suppress_end(p, count, l.kept, l.kept_scores);
     }
     work_free(&w);
-}
-
-static size_t no_scratch(const void *params, int buf)
-{
-    (void)params, (void)buf;
-    return 0;
 }
 
 static bool suppress_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                           struct pm_picks *out)
 {
-    const struct suppress_params *p = params;
-
     (void)caps;
-    if (level > 0)
-        return false;
-    pm_suppress_groups(p->decay < 0 ? "suppress_rotated_soft" : "suppress_rotated", count, out);
-    out->scratch[3] = p->decay < 0 ? count * (size_t)p->n * sizeof(uint32_t) : 0;
-    return true;
+    return pm_suppress_picks(params, "suppress_rotated", "suppress_rotated_soft", count, level,
+                             out);
 }
 
 /* As for upright boxes; an overlap is some 400 operations. */
@@ -244,7 +213,7 @@ static const struct pm_kernel suppress = {
     .name = "suppress_rotated",
     .bufs = "r:boxes r:scores r?:valid t:work w:kept w:kept_scores",
     .params_size = sizeof(struct suppress_params), .cpu = suppress_cpu, .grain = 1,
-    .cpu_scratch = no_scratch, .pick = suppress_pick, .flops = suppress_flops,
+    .cpu_scratch = pm_suppress_no_scratch, .pick = suppress_pick, .flops = suppress_flops,
 };
 
 void pm_suppress_rotated(struct pm_calls *c, const struct suppress_params *p,
@@ -327,10 +296,7 @@ static bool merge_pick(const struct pm_caps *caps, const void *params, size_t co
                        struct pm_picks *out)
 {
     (void)caps, (void)params;
-    if (level > 0)
-        return false;
-    pm_suppress_groups("suppress_rotated_merge", count, out);
-    return true;
+    return pm_suppress_groups("suppress_rotated_merge", count, level, out);
 }
 
 static double merge_flops(const void *params, size_t count)

@@ -18,16 +18,4 @@ void pm_suppress_merge_rotated(struct pm_calls *c, const struct suppress_merge_p
                                struct pm_tensor entry_scores, struct pm_tensor entry_classes,
                                const struct pm_tensor out[5]);
 
-enum { PM_SUPPRESS_LANES = 128 }; /* of lib/select.glsl and suppress_soft.comp */
-
-/* One workgroup for each list or image. */
-static inline void pm_suppress_groups(const char *shader, size_t groups, struct pm_picks *out)
-{
-    out->d[0] = (struct pm_dispatch){ .shader = shader, .spec = { PM_SUPPRESS_LANES }, .specs = 1,
-                                      .groups = { groups < 65535 ? (uint32_t)groups : 65535, 1,
-                                                  1 } };
-    out->count = 1;
-    out->variant = shader;
-}
-
 #endif
