@@ -11,11 +11,7 @@ struct optimizer_rmsprop_params {
     int count;
     float decay, momentum, epsilon;
 };
-struct optimizer_adam_params { /* also nadam */
-    int count;
-    float beta1, beta2, epsilon;
-};
-struct optimizer_adamw_params {
+struct optimizer_adam_params { /* also adamw and nadam */
     int count;
     float beta1, beta2, epsilon;
 };

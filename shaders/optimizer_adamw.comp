@@ -16,7 +16,7 @@ layout(push_constant, scalar) uniform Push {
     InOutF32 m;
     InOutF32 v;
     InF32 decay;
-    optimizer_adamw_params p;
+    optimizer_adam_params p;
 };
 
 void main()

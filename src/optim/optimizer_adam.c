@@ -4,18 +4,12 @@
  * epsilon is the paper's "epsilon hat": it is outside the root and not corrected. Its default is
  * that of Slim's flag, which adadelta and rmsprop use too. The libraries' own defaults are 1e-8
  * (adam, adadelta) and 1e-10 (rmsprop). */
-#include "optim/optimizer_args.h"
+#include "optim/adam.h"
 
 #include "base/vector.h"
 
-#include <math.h>
-
-struct adam_cfg {
-    float beta1, beta2, epsilon;
-};
 static const struct pm_opt opts[] = {
-    PM_FLOAT(adam_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
-    PM_FLOAT(adam_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
+    ADAM_BETA_OPTS,
     PM_FLOAT(adam_cfg, epsilon, 1.0, 0, 10,
              "added to the root of the mean of squares; Slim uses 1, the paper 1e-8"),
     { 0 },
@@ -26,7 +20,7 @@ static void adam_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct optimizer_adam_params *p = a->params;
     struct optimizer_args o = optimizer_args_of(a);
-    float alpha = o.step->lr * sqrtf(1 - o.step->beta2_power) / (1 - o.step->beta1_power);
+    float alpha = adam_alpha(o.step);
     float one1 = 1 - p->beta1, one2 = 1 - p->beta2, epsilon = p->epsilon;
     float *restrict w = o.w, *restrict m = o.slot[0], *restrict v = o.slot[1];
     const float *restrict g = o.g;
@@ -48,24 +42,8 @@ static const struct pm_kernel row = {
     .params_size = sizeof(struct optimizer_adam_params), .cpu = adam_cpu, .grain = 4096,
 };
 
-static void params(const void *cfg, int count, void *out)
-{
-    const struct adam_cfg *c = cfg;
-
-    *(struct optimizer_adam_params *)out = (struct optimizer_adam_params){
-        .count = count, .beta1 = c->beta1, .beta2 = c->beta2, .epsilon = c->epsilon };
-}
-
-static void betas(const void *cfg, double *beta1, double *beta2)
-{
-    const struct adam_cfg *c = cfg;
-
-    *beta1 = c->beta1;
-    *beta2 = c->beta2;
-}
-
 const struct pm_optimizer pm_optimizer_adam = {
     .name = "adam", .help = "steps from bias-corrected means of gradients and of their squares",
     .opts = opts, .cfg_size = sizeof(struct adam_cfg), .slots = { "Adam", "Adam_1" },
-    .kernel = &row, .params = params, .betas = betas,
+    .kernel = &row, .params = adam_params, .betas = adam_betas,
 };

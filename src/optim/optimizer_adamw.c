@@ -1,30 +1,24 @@
 /* adamw: adam with the weight decay beside the step instead of in the gradient: w -= alpha * m /
  * (sqrt(v) + epsilon) + lr * weight_decay * w. alpha, m and v are those of adam. optim.weight_decay
  * applies to the variables that the net regularises and is not part of the loss. */
-#include "optim/optimizer_args.h"
+#include "optim/adam.h"
 
 #include "base/vector.h"
 
-#include <math.h>
-
-struct adamw_cfg {
-    float beta1, beta2, epsilon;
-};
 static const struct pm_opt opts[] = {
-    PM_FLOAT(adamw_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
-    PM_FLOAT(adamw_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
-    PM_FLOAT(adamw_cfg, epsilon, 1e-8, 0, 10, "added to the root of the mean of squares"),
+    ADAM_BETA_OPTS,
+    PM_FLOAT(adam_cfg, epsilon, 1e-8, 0, 10, "added to the root of the mean of squares"),
     { 0 },
 };
 
 PM_CLONES
 static void adamw_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
-    const struct optimizer_adamw_params *p = a->params;
+    const struct optimizer_adam_params *p = a->params;
     struct optimizer_args o = optimizer_args_of(a);
     const float *decay = a->buf[9];
     float lr = o.step->lr, one1 = 1 - p->beta1, one2 = 1 - p->beta2, epsilon = p->epsilon;
-    float alpha = lr * sqrtf(1 - o.step->beta2_power) / (1 - o.step->beta1_power);
+    float alpha = adam_alpha(o.step);
     float *restrict w = o.w, *restrict m = o.slot[0], *restrict v = o.slot[1];
     const float *restrict g = o.g;
 
@@ -47,30 +41,21 @@ static void adamw_cpu(const struct pm_args *a, size_t begin, size_t end)
 static const struct pm_kernel row = {
     .name = "optimizer_adamw",
     .bufs = "r:g r:owner r:scale r:result r:flag r:step u:w u:m u:v r:decay",
-    .params_size = sizeof(struct optimizer_adamw_params), .cpu = adamw_cpu, .grain = 4096,
+    .params_size = sizeof(struct optimizer_adam_params), .cpu = adamw_cpu, .grain = 4096,
 };
 
 static void append(struct pm_calls *c, const void *cfg, const struct pm_update_parts *u)
 {
-    const struct adamw_cfg *o = cfg;
-    struct optimizer_adamw_params p = { .count = u->floats, .beta1 = o->beta1, .beta2 = o->beta2,
-                                        .epsilon = o->epsilon };
+    struct optimizer_adam_params p;
 
+    adam_params(cfg, u->floats, &p);
     pm_call(c, &row, (size_t)u->floats, &p,
             PM_BUFS(u->g, u->owner, u->scale, u->result, u->flag, u->step, u->w, u->slot[0],
                     u->slot[1], u->decay));
 }
 
-static void betas(const void *cfg, double *beta1, double *beta2)
-{
-    const struct adamw_cfg *c = cfg;
-
-    *beta1 = c->beta1;
-    *beta2 = c->beta2;
-}
-
 const struct pm_optimizer pm_optimizer_adamw = {
     .name = "adamw", .help = "adam with decoupled weight decay",
-    .opts = opts, .cfg_size = sizeof(struct adamw_cfg), .slots = { "Adam", "Adam_1" },
-    .append = append, .decoupled = true, .betas = betas,
+    .opts = opts, .cfg_size = sizeof(struct adam_cfg), .slots = { "Adam", "Adam_1" },
+    .append = append, .decoupled = true, .betas = adam_betas,
 };

@@ -11,22 +11,16 @@
  * There are three calls: moments and sums of squares per chunk, the variables' ratios, and the
  * step. The step computes u again instead of reading it. Sums have fixed chunks and a fixed
  * order. */
-#include "optim/optimizer_args.h"
+#include "optim/adam.h"
 
 #include "base/vector.h"
 #include "update.params.h"
 
-#include <math.h>
-
 enum { LANES = 16 }; /* partial sums of a chunk, so that the compiler can use vectors */
 
-struct lamb_cfg {
-    float beta1, beta2, epsilon;
-};
 static const struct pm_opt opts[] = {
-    PM_FLOAT(lamb_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
-    PM_FLOAT(lamb_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
-    PM_FLOAT(lamb_cfg, epsilon, 1e-6, 1e-20, 10, "added to the root of the mean of squares"),
+    ADAM_BETA_OPTS,
+    PM_FLOAT(adam_cfg, epsilon, 1e-6, 1e-20, 10, "added to the root of the mean of squares"),
     { 0 },
 };
 
@@ -179,7 +173,7 @@ static const struct pm_kernel apply_row = {
 
 static void append(struct pm_calls *c, const void *cfg, const struct pm_update_parts *u)
 {
-    const struct lamb_cfg *o = cfg;
+    const struct adam_cfg *o = cfg;
     struct optimizer_lamb_params p = { .beta1 = o->beta1, .beta2 = o->beta2,
                                        .epsilon = o->epsilon };
     struct pm_tensor partials = pm_temp(c, PM_SHAPE2(u->chunk_count, 2), PM_F32);
@@ -196,16 +190,8 @@ static void append(struct pm_calls *c, const void *cfg, const struct pm_update_p
             PM_BUFS(u->owner, u->flag, u->step, ratio, u->decay, u->slot[0], u->slot[1], u->w));
 }
 
-static void betas(const void *cfg, double *beta1, double *beta2)
-{
-    const struct lamb_cfg *c = cfg;
-
-    *beta1 = c->beta1;
-    *beta2 = c->beta2;
-}
-
 const struct pm_optimizer pm_optimizer_lamb = {
     .name = "lamb", .help = "adam with steps scaled to each variable's norm, for large batches",
-    .opts = opts, .cfg_size = sizeof(struct lamb_cfg), .slots = { "LAMB", "LAMB_1" },
-    .append = append, .decoupled = true, .whole = true, .betas = betas,
+    .opts = opts, .cfg_size = sizeof(struct adam_cfg), .slots = { "LAMB", "LAMB_1" },
+    .append = append, .decoupled = true, .whole = true, .betas = adam_betas,
 };

@@ -6,19 +6,13 @@
  * paper's and PyTorch's rules also correct the two terms by powers of beta1 of different steps;
  * TensorFlow's does not. Its slots have the names of adam's, so a training can change between the
  * two. */
-#include "optim/optimizer_args.h"
+#include "optim/adam.h"
 
 #include "base/vector.h"
 
-#include <math.h>
-
-struct nadam_cfg {
-    float beta1, beta2, epsilon;
-};
 static const struct pm_opt opts[] = {
-    PM_FLOAT(nadam_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
-    PM_FLOAT(nadam_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
-    PM_FLOAT(nadam_cfg, epsilon, 1e-8, 0, 10, "added to the root of the mean of squares"),
+    ADAM_BETA_OPTS,
+    PM_FLOAT(adam_cfg, epsilon, 1e-8, 0, 10, "added to the root of the mean of squares"),
     { 0 },
 };
 
@@ -27,7 +21,7 @@ static void nadam_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct optimizer_adam_params *p = a->params;
     struct optimizer_args o = optimizer_args_of(a);
-    float alpha = o.step->lr * sqrtf(1 - o.step->beta2_power) / (1 - o.step->beta1_power);
+    float alpha = adam_alpha(o.step);
     float beta1 = p->beta1, one1 = 1 - beta1, one2 = 1 - p->beta2, epsilon = p->epsilon;
     float *restrict w = o.w, *restrict m = o.slot[0], *restrict v = o.slot[1];
     const float *restrict g = o.g;
@@ -49,24 +43,8 @@ static const struct pm_kernel row = {
     .params_size = sizeof(struct optimizer_adam_params), .cpu = nadam_cpu, .grain = 4096,
 };
 
-static void params(const void *cfg, int count, void *out)
-{
-    const struct nadam_cfg *c = cfg;
-
-    *(struct optimizer_adam_params *)out = (struct optimizer_adam_params){
-        .count = count, .beta1 = c->beta1, .beta2 = c->beta2, .epsilon = c->epsilon };
-}
-
-static void betas(const void *cfg, double *beta1, double *beta2)
-{
-    const struct nadam_cfg *c = cfg;
-
-    *beta1 = c->beta1;
-    *beta2 = c->beta2;
-}
-
 const struct pm_optimizer pm_optimizer_nadam = {
     .name = "nadam", .help = "adam with Nesterov's momentum",
-    .opts = opts, .cfg_size = sizeof(struct nadam_cfg), .slots = { "Adam", "Adam_1" },
-    .kernel = &row, .params = params, .betas = betas,
+    .opts = opts, .cfg_size = sizeof(struct adam_cfg), .slots = { "Adam", "Adam_1" },
+    .kernel = &row, .params = adam_params, .betas = adam_betas,
 };
