@@ -238,6 +238,21 @@ out:
     return err;
 }
 
+int pm_lines_add(struct pm_arena *a, const char *path,
+                 int (*add)(void *ctx, const char *line, size_t number), void *ctx)
+{
+    int err = PM_OK;
+    char **lines = NULL;
+    size_t count = 0;
+
+    PM_TRY(pm_lines_of(a, path, &lines, &count));
+    for (size_t i = 0; i < count; i++)
+        if (lines[i][0])
+            PM_TRY(add(ctx, lines[i], i + 1));
+out:
+    return err;
+}
+
 bool pm_path_inside(const char *path)
 {
     if (path[0] == '/' || !path[0])

@@ -138,6 +138,10 @@ const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const cha
 /* Lines of a text file in the arena, empty ones included, without spaces at their ends and without
  * a byte order mark. */
 int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *count);
+/* Calls add for each line of a list that is not empty, as pm_lines_of reads it. number: of the
+ * line, from 1. Stops at the first error and returns it. */
+int pm_lines_add(struct pm_arena *a, const char *path,
+                 int (*add)(void *ctx, const char *line, size_t number), void *ctx);
 /* Whether a path from a file of a data set stays inside its folder: it is not absolute and has no
  * part "..". */
 bool pm_path_inside(const char *path);

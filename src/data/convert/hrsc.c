@@ -157,27 +157,26 @@ struct folders {
     const char *pictures, *xml;
 };
 
-static int add_list(struct job *j, const char *list, const struct folders *at)
-{
-    int err = PM_OK;
-    char **lines = NULL;
-    size_t count = 0;
+struct list {
+    struct job *j;
+    const char *path;
+    const struct folders *at;
+};
 
-    PM_TRY(pm_lines_of(j->arena, list, &lines, &count));
-    for (size_t i = 0; i < count; i++) {
-        if (!lines[i][0])
-            continue;
-        if (!pm_path_inside(lines[i]))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.80s\" is not the name of a picture without its "
-                           "ending", list, i + 1, lines[i]));
-        const char *picture = pm_picture_of_stem(j->arena, at->pictures, lines[i]);
-        if (!picture)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: %s has no picture %s.bmp: add it, or remove the line",
-                           list, i + 1, at->pictures, lines[i]));
-        PM_TRY(add_picture(j, picture, pm_arena_printf(j->arena, "%s/%s.xml", at->xml, lines[i])));
-    }
-out:
-    return err;
+/* pm_lines_add's add */
+static int add_line(void *ctx, const char *line, size_t number)
+{
+    const struct list *l = ctx;
+    struct pm_arena *a = l->j->arena;
+
+    if (!pm_path_inside(line))
+        return pm_fail(PM_EDATA, "%s:%zu: \"%.80s\" is not the name of a picture without its "
+                       "ending", l->path, number, line);
+    const char *picture = pm_picture_of_stem(a, l->at->pictures, line);
+    if (!picture)
+        return pm_fail(PM_EDATA, "%s:%zu: %s has no picture %s.bmp: add it, or remove the line",
+                       l->path, number, l->at->pictures, line);
+    return add_picture(l->j, picture, pm_arena_printf(a, "%s/%s.xml", l->at->xml, line));
 }
 
 /* The lists of splits; *any: whether there are any. trainval counts only without train and val. */
@@ -196,7 +195,7 @@ static int add_lists(struct job *j, const char *src, const struct folders *at, b
         *any = true;
         divided |= k < 2;
         pm_annotations_split(&j->s, names[k][1]);
-        PM_TRY(add_list(j, list, at));
+        PM_TRY(pm_lines_add(j->arena, list, add_line, &(struct list){ j, list, at }));
     }
 out:
     return err;

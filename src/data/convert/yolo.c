@@ -142,24 +142,26 @@ static const char *find(const struct job *j, const char *path)
     return NULL;
 }
 
+struct list {
+    struct job *j;
+    const char *path;
+};
+
+/* pm_lines_add's add */
+static int add_line(void *ctx, const char *line, size_t number)
+{
+    const struct list *l = ctx;
+    const char *picture = pm_image_named(line) ? find(l->j, line) : NULL;
+
+    if (!picture)
+        return pm_fail(PM_EDATA, "%s:%zu: \"%.200s\" is not a picture below %s", l->path, number,
+                       line, l->j->src);
+    return add_picture(l->j, picture);
+}
+
 static int add_list(struct job *j, const char *list)
 {
-    int err = PM_OK;
-    char **lines = NULL;
-    size_t count = 0;
-
-    PM_TRY(pm_lines_of(j->arena, list, &lines, &count));
-    for (size_t i = 0; i < count; i++) {
-        if (!lines[i][0])
-            continue;
-        const char *picture = pm_image_named(lines[i]) ? find(j, lines[i]) : NULL;
-        if (!picture)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.200s\" is not a picture below %s", list, i + 1,
-                           lines[i], j->src));
-        PM_TRY(add_picture(j, picture));
-    }
-out:
-    return err;
+    return pm_lines_add(j->arena, list, add_line, &(struct list){ j, list });
 }
 
 /* A folder, a list file or a picture. */
