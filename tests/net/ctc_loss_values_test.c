@@ -1,11 +1,10 @@
 /* ctc_loss on the CPU and every device: losses and gradients of tests/golden/ctc_losses.json, which
  * PyTorch computed in double precision; the parts of a batch against the whole; texts that are
  * impossible; numbers that are not valid; and what the layer refuses. */
-#include <pumice/plan.h>
 #include <pumice/rng.h>
 
-#include "base/golden_file.h"
 #include "device/every_device.h"
+#include "loss_runs.h"
 #include "refused_layers.h"
 
 enum { MOST_EXAMPLES = 8, MOST_SYMBOLS = 32, MOST_LOGITS = 2048 };
@@ -16,9 +15,6 @@ struct scene {
     int32_t labels[MOST_EXAMPLES * MOST_SYMBOLS], symbols[MOST_EXAMPLES], steps[MOST_EXAMPLES];
 };
 struct result { float loss, impossible[MOST_EXAMPLES], gradient[MOST_LOGITS]; };
-
-/* A range of the examples. loss_share: of the plan. */
-struct part { int first, examples, micro_batches; float loss_share; };
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -61,97 +57,37 @@ static void give_all(struct pm_plan *p, const struct scene *s, int m, int first,
     give(p, "lengths", m, s->steps, 1, first, n);
 }
 
-static void start(struct pm_plan *p)
-{
-    struct pm_step *step = pm_plan_step(p, 0); /* NULL: the plan has no gradients */
-
-    if (step)
-        *step = (struct pm_step){ .loss_scale = 1 };
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-}
-
 /* The loss of all examples, its gradient, and which examples are impossible. */
 static void train(struct pm_device *d, const struct scene *s, const char *options,
                   struct result *out)
 {
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1,
-                                       .loss_share = 1, .micro_batches = 1 };
-    struct pm_net *net = net_of(s, s->n, true, options);
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
+    struct run r;
 
     memset(out, 0, sizeof *out);
     assert_true((size_t)s->n * per_example(s) <= MOST_LOGITS);
-    ok(pm_variables_create(d, net, true, NULL, &v));
-    ok(pm_variables_allocate(v));
-    ok(pm_variables_init(v, 1, NULL));
-    ok(pm_plan_create(net, d, v, &o, &p));
-    ok(pm_plan_load(p));
-    ok(pm_variables_write(v, 0, -1, s->logits));
-    give_all(p, s, 0, 0, s->n, true);
-    start(p);
-    out->loss = *(const float *)pm_plan_output(p, 0, "loss", 0);
-    memcpy(out->impossible, pm_plan_output(p, 0, "loss/impossible", 0),
+    r = open_training(d, net_of(s, s->n, true, options), s->logits);
+    give_all(r.p, s, 0, 0, s->n, true);
+    start(r.p);
+    out->loss = *(const float *)pm_plan_output(r.p, 0, "loss", 0);
+    memcpy(out->impossible, pm_plan_output(r.p, 0, "loss/impossible", 0),
            (size_t)s->n * sizeof(float));
-    ok(pm_buffer_read(d, v->grads, v->offset[0], out->gradient,
+    ok(pm_buffer_read(d, r.v->grads, r.v->offset[0], out->gradient,
                       (size_t)s->n * per_example(s) * sizeof(float)));
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+    close_run(&r);
 }
 
 /* Returns the loss of a part of the examples. */
 static double loss_of(struct pm_device *d, const struct scene *s, struct part part)
 {
     const int n = part.examples / part.micro_batches;
-    struct pm_net *net = net_of(s, n, false, "");
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
-    double sum = 0;
+    struct run r = open_part(d, net_of(s, n, false, ""), part);
 
-    ok(pm_variables_create(d, net, false, NULL, &v));
-    ok(pm_plan_create(net, d, v, &(struct pm_plan_options){
-        .slots = 1, .first_example = part.first, .loss_share = part.loss_share,
-        .micro_batches = part.micro_batches }, &p));
-    ok(pm_plan_load(p));
     for (int m = 0; m < part.micro_batches; m++)
-        give_all(p, s, m, part.first + m * n, n, false);
-    start(p);
-    for (int m = 0; m < part.micro_batches; m++)
-        sum += (double)*(const float *)pm_plan_output(p, 0, "loss", m);
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
-    return sum;
+        give_all(r.p, s, m, part.first + m * n, n, false);
+    return finish_part(&r, part);
 }
 
 /* ---- goldens --------------------------------------------------------------------------------- */
-
-static int integer(const cJSON *c, const char *name)
-{
-    return cJSON_GetObjectItem(c, name)->valueint;
-}
-
-static int integers(const cJSON *c, const char *name, int32_t *out)
-{
-    const cJSON *item;
-    int n = 0;
-
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(c, name))
-        out[n++] = item->valueint;
-    return n;
-}
-
-static int floats(const cJSON *c, const char *name, float *out)
-{
-    const cJSON *item;
-    int n = 0;
-
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(c, name))
-        out[n++] = (float)item->valuedouble;
-    return n;
-}
 
 static struct scene scene_of(const cJSON *c, uint32_t seed)
 {

@@ -3,12 +3,10 @@
 #ifndef REGION_SCENES_H
 #define REGION_SCENES_H
 
-#include <cjson/cJSON.h>
-#include <pumice/plan.h>
 #include <pumice/rng.h>
 
-#include "base/golden_file.h"
 #include "device/every_device.h"
+#include "loss_runs.h"
 
 enum { MOST_LOGITS = 8192, MOST_ROWS = 64, TRUTH_INPUTS = 3 };
 
@@ -25,9 +23,6 @@ struct regions {
     int32_t matches[MOST_ROWS];
 };
 struct result { float loss, gradient[MOST_LOGITS]; };
-
-/* A range of the images. loss_share: of the plan. */
-struct part { int first, images, micro_batches; float loss_share; };
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -88,66 +83,31 @@ static inline void give_all(struct pm_plan *p, const struct regions *s, int m, i
              4 * pm_shape_count(truth[i].shape) / (size_t)s->images, first, n);
 }
 
-static inline void start(struct pm_plan *p)
-{
-    struct pm_step *step = pm_plan_step(p, 0); /* NULL: the plan has no gradients */
-
-    if (step)
-        *step = (struct pm_step){ .loss_scale = 1 };
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-}
-
 /* The loss of all images and its gradient. */
 static inline void train(struct pm_device *d, const struct regions *s, const char *options,
                          struct result *out)
 {
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1,
-                                       .loss_share = 1, .micro_batches = 1 };
-    struct pm_net *net = net_of(s, s->images, true, options);
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
+    struct run r;
 
     assert_true(all_logits(s) <= MOST_LOGITS);
-    ok(pm_variables_create(d, net, true, NULL, &v));
-    ok(pm_variables_allocate(v));
-    ok(pm_variables_init(v, 1, NULL));
-    ok(pm_plan_create(net, d, v, &o, &p));
-    ok(pm_plan_load(p));
-    ok(pm_variables_write(v, 0, -1, s->logits));
-    give_all(p, s, 0, 0, s->images, true);
-    start(p);
-    out->loss = *(const float *)pm_plan_output(p, 0, "loss", 0);
-    ok(pm_buffer_read(d, v->grads, v->offset[0], out->gradient, all_logits(s) * sizeof(float)));
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+    r = open_training(d, net_of(s, s->images, true, options), s->logits);
+    give_all(r.p, s, 0, 0, s->images, true);
+    start(r.p);
+    out->loss = *(const float *)pm_plan_output(r.p, 0, "loss", 0);
+    ok(pm_buffer_read(d, r.v->grads, r.v->offset[0], out->gradient, all_logits(s) * sizeof(float)));
+    close_run(&r);
 }
 
 /* Returns the loss of a part of the images. */
 static inline double loss_of(struct pm_device *d, const struct regions *s, struct part part,
                              const char *options)
 {
-    const int n = part.images / part.micro_batches;
-    struct pm_net *net = net_of(s, n, false, options);
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
-    double sum = 0;
+    const int n = part.examples / part.micro_batches;
+    struct run r = open_part(d, net_of(s, n, false, options), part);
 
-    ok(pm_variables_create(d, net, false, NULL, &v));
-    ok(pm_plan_create(net, d, v, &(struct pm_plan_options){
-        .slots = 1, .first_example = part.first, .loss_share = part.loss_share,
-        .micro_batches = part.micro_batches }, &p));
-    ok(pm_plan_load(p));
     for (int m = 0; m < part.micro_batches; m++)
-        give_all(p, s, m, part.first + m * n, n, false);
-    start(p);
-    for (int m = 0; m < part.micro_batches; m++)
-        sum += (double)*(const float *)pm_plan_output(p, 0, "loss", m);
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
-    return sum;
+        give_all(r.p, s, m, part.first + m * n, n, false);
+    return finish_part(&r, part);
 }
 
 /* The step is rejected. */
@@ -162,32 +122,6 @@ static inline void expect_nan(struct pm_device *d, const struct regions *s)
 }
 
 /* ---- goldens --------------------------------------------------------------------------------- */
-
-static inline int integer(const cJSON *c, const char *name)
-{
-    return cJSON_GetObjectItem(c, name)->valueint;
-}
-
-/* Both return how many numbers there are. */
-static inline int floats(const cJSON *c, const char *name, float *out)
-{
-    const cJSON *item;
-    int n = 0;
-
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(c, name))
-        out[n++] = (float)item->valuedouble;
-    return n;
-}
-
-static inline int integers(const cJSON *c, const char *name, int32_t *out)
-{
-    const cJSON *item;
-    int n = 0;
-
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(c, name))
-        out[n++] = item->valueint;
-    return n;
-}
 
 /* Reads a case of a golden; h, w and c are set. The logits are numbers of the seed. */
 static inline void read_regions(const cJSON *all, const cJSON *c, uint32_t seed, struct regions *s)
