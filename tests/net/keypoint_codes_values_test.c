@@ -3,9 +3,8 @@
  * that are no numbers. Also what these layers refuse. */
 #include <limits.h>
 
-#include <pumice/plan.h>
-
 #include "device/every_device.h"
+#include "loss_runs.h"
 #include "refused_layers.h"
 
 enum { ANCHORS = 3, TRUTHS = 2, POINTS = 2, CODES = 2 * POINTS };
@@ -49,30 +48,16 @@ static struct pm_net *net_of(void)
 static void train(struct pm_device *d, const struct scene *s, struct result *out)
 {
     static const float weights[TRUTHS] = { 1, 1 };
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1,
-                                       .loss_share = 1, .micro_batches = 1 };
-    struct pm_net *net = net_of();
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
+    struct run r = open_training(d, net_of(), s->codes[0]);
 
-    ok(pm_variables_create(d, net, true, NULL, &v));
-    ok(pm_variables_allocate(v));
-    ok(pm_variables_init(v, 1, NULL));
-    ok(pm_plan_create(net, d, v, &o, &p));
-    ok(pm_plan_load(p));
-    ok(pm_variables_write(v, 0, -1, s->codes[0]));
-    give(p, "anchors", anchors, sizeof anchors);
-    give(p, "matches", s->matches, sizeof s->matches);
-    give(p, "keypoints", keypoints, sizeof keypoints);
-    give(p, "weights", weights, sizeof weights);
-    *(struct pm_step *)pm_plan_step(p, 0) = (struct pm_step){ .loss_scale = 1 };
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-    out->loss = *(const float *)pm_plan_output(p, 0, "loss", 0);
-    ok(pm_buffer_read(d, v->grads, v->offset[0], out->gradient, sizeof out->gradient));
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+    give(r.p, "anchors", anchors, sizeof anchors);
+    give(r.p, "matches", s->matches, sizeof s->matches);
+    give(r.p, "keypoints", keypoints, sizeof keypoints);
+    give(r.p, "weights", weights, sizeof weights);
+    start(r.p);
+    out->loss = *(const float *)pm_plan_output(r.p, 0, "loss", 0);
+    ok(pm_buffer_read(d, r.v->grads, r.v->offset[0], out->gradient, sizeof out->gradient));
+    close_run(&r);
 }
 
 /* The first anchor has an object, the second none, and the third is ignored. All codes that have no
