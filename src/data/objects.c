@@ -343,9 +343,10 @@ out:
 static int read_masks(const struct reading *r)
 {
     struct pm_objects *o = r->o;
-    bool floats, unused;
-    const size_t plain = value_count(r->e, mask_key, &floats);
+    bool numbers, unused;
+    const size_t plain = value_count(r->e, mask_key, &numbers);
     const size_t runs = value_count(r->e, rle_key, &unused), count = plain ? plain : runs;
+    const bool floats = plain && numbers; /* an empty list of floats has no masks */
     const char *key = plain ? mask_key : rle_key;
     const size_t pixels = (size_t)o->height * (size_t)o->width;
     const float *v = NULL;

@@ -352,8 +352,17 @@ static void run_lengths(void **state)
         drop(&again);
         drop(&r);
     }
-    struct record r = boxes();
+    struct record r = boxes(); /* beside an empty list of numbers, the runs count */
 
+    for (int i = 0; i < 2; i++)
+        pm_example_add_bytes(r.b, "image/object/mask/rle", "132", 3);
+    pm_example_add_floats(r.b, "image/object/mask", NULL, 0);
+    assert_int_equal(pm_objects_parse(end(&r), true, "r", &o), PM_OK);
+    assert_int_equal(pm_objects_mask(&o, 1, "r", out), PM_OK);
+    assert_memory_equal(out, want, 6);
+    pm_objects_free(&o);
+    drop(&r);
+    r = boxes();
     pm_example_add_bytes(r.b, "image/object/mask/rle", "132", 3);
     refused(r, "image/object/mask/rle has 1 values", "2 are needed");
     r = boxes();
