@@ -19,6 +19,8 @@ struct pm_runs; /* data/coco_mask.h */
  * errors      ignored, like crowd: all three */
 struct pm_box_truth {
     struct pm_box box;
+    double rotated[5]; /* of rotated boxes: cy, cx, h, w in pixels of the file and the angle
+                        * (data/rotated_box.h); box is then the upright box around it */
     double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
     int label;   /* 0 .. classes - 1 */
     bool crowd, difficult, group_of;
@@ -29,6 +31,7 @@ struct pm_box_truth {
 };
 struct pm_box_detection {
     struct pm_box box;
+    double rotated[5]; /* as above */
     double score; /* NAN: below all others */
     int label;
     const struct pm_runs *mask; /* as above; NULL: an empty one */
