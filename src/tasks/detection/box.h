@@ -19,8 +19,6 @@ struct pm_runs; /* data/coco_mask.h */
  * errors      ignored, like crowd: all three */
 struct pm_box_truth {
     struct pm_box box;
-    double rotated[5]; /* of rotated boxes: cy, cx, h, w in pixels of the file and the angle
-                        * (data/rotated_box.h); box is then the upright box around it */
     double area; /* of the annotation, in pixels: of its mask if it has one; NAN: the box's area */
     int label;   /* 0 .. classes - 1 */
     bool crowd, difficult, group_of;
@@ -28,14 +26,16 @@ struct pm_box_truth {
     const struct pm_runs *mask; /* in pixels of the file; NULL: not annotated */
     const double *points;       /* [points][2] y, x in pixels of the file; NAN: not labelled;
                                  * NULL: none is labelled */
+    double rotated[5]; /* of rotated boxes: cy, cx, h, w in pixels of the file and the angle
+                        * (data/rotated_box.h); box is then the upright box around it */
 };
 struct pm_box_detection {
     struct pm_box box;
-    double rotated[5]; /* as above */
     double score; /* NAN: below all others */
     int label;
     const struct pm_runs *mask; /* as above; NULL: an empty one */
     const double *points;       /* as above; NULL: it is compared with no object */
+    double rotated[5];          /* as above */
 };
 /* One picture. The arrays, masks and keypoints are copied. All masks have the same size. */
 struct pm_box_picture {
