@@ -284,8 +284,8 @@ bool pm_mosaic_draw(const struct pm_augment *a, uint64_t seed, uint64_t step, ui
  * equal channels; samples have the same members. Maps are not supported.
  *
  * out: a sample for pm_place; its lists and its picture are in the arena. from: index in the four
- * lists in sequence. Objects are clipped; those of which less than the entry's min_visible is left
- * are missing. Thread-safe. */
+ * lists in sequence. Objects are clipped. One that keeps a smaller share than the entry's
+ * min_visible is missing. Thread-safe. */
 void pm_mosaic_make(const struct pm_augment *a, const struct pm_mosaic_draws *d,
                     const struct pm_sample in[1 + PM_MOSAIC_OTHERS], struct pm_frame input,
                     struct pm_arena *arena, struct pm_sample *out);

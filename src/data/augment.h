@@ -20,6 +20,8 @@ void pm_moves_points(const struct pm_geometry *g, int begin, int end, float *poi
 void pm_moves_boxes(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
 /* The same for [count][5] rotated boxes (sample_rotated.c). */
 void pm_moves_rotated(const struct pm_geometry *g, int begin, int end, float *boxes, size_t count);
+/* The picture's size after the first `moves` moves. */
+void pm_moves_size(const struct pm_geometry *g, int moves, int *height, int *width);
 /* Composes moves begin..end - 1 to one map of continuous pixels, where pixel i spans i..i + 1:
  * y' = map[0][0] * y + map[0][1] * x + map[0][2], x' by map[1]. */
 void pm_moves_map(const struct pm_geometry *g, int begin, int end, double map[2][3]);
@@ -77,7 +79,7 @@ void pm_scene_repeat(struct pm_scene_objects *o, int down, int across);
 /* Limits boxes to the picture; keypoints outside become NAN. Rotated boxes stay, here and below. */
 void pm_scene_clip(struct pm_scene_objects *o);
 /* TensorFlow's rule after a crop: drops boxes outside the picture (a common border is outside) and
- * those of which less than overlap of the area is inside. clip: limits the others to the picture;
+ * those with a share of less than `overlap` inside. clip: limits the others to the picture;
  * keypoints outside become NAN. */
 void pm_scene_retain(struct pm_scene_objects *o, float overlap, bool clip);
 /* Reorders the keypoints of every object: k becomes permutation[k]. */

@@ -4,7 +4,7 @@
  *
  * A crop is a random box of TensorFlow's sample_distorted_bounding_box (augment_box.c) that covers
  * min_object_covered of an object; with probability random_coef the picture is kept whole. Objects
- * of which less than overlap_thresh is inside are dropped, the others clipped. The rows ssd_*
+ * with a share of less than overlap_thresh inside are dropped, the others clipped. The rows ssd_*
  * choose one of several rules, all alike likely. Draws: which, box, window. */
 #include <cjson/cJSON.h>
 #include <math.h>

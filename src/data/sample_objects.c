@@ -79,19 +79,19 @@ static float clip01(float v)
 /* The rectangle of a rotated box in the current frame. */
 static struct pm_rectangle rectangle_of(const struct pm_scene_objects *o, const float rotated[5])
 {
-    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
     struct pm_rectangle r;
+    int height, width;
 
-    pm_rectangle_of_box(rotated, last ? last->height : o->geometry->height,
-                        last ? last->width : o->geometry->width, &r);
+    pm_moves_size(o->geometry, o->moves, &height, &width);
+    pm_rectangle_of_box(rotated, height, width, &r);
     return r;
 }
 
 /* Brings an object's boxes to the current frame. */
 static void move_boxes(const struct pm_scene_objects *o, int begin, float box[4], float rotated[5])
 {
-    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
     double around[4];
+    int size[2];
 
     if (!o->sample->rotated) {
         pm_moves_boxes(o->geometry, begin, o->moves, box, 1);
@@ -103,8 +103,9 @@ static void move_boxes(const struct pm_scene_objects *o, int begin, float box[4]
     const struct pm_rectangle r = rectangle_of(o, rotated);
 
     pm_rectangle_around(&r, around);
+    pm_moves_size(o->geometry, o->moves, &size[0], &size[1]);
     for (int k = 0; k < 4; k++)
-        box[k] = clip01((float)(around[k] / (k % 2 ? last->width : last->height)));
+        box[k] = clip01((float)(around[k] / size[k % 2]));
 }
 
 float *pm_scene_boxes(struct pm_scene_objects *o)
@@ -193,7 +194,7 @@ static double inside_of(const float *b)
 /* The share of the object's area that is inside the picture; NAN if it has no area. */
 static double share_inside(const struct pm_scene_objects *o, const struct pm_scene_object *at)
 {
-    const struct pm_move *last = o->moves ? &o->geometry->move[o->moves - 1] : NULL;
+    int height, width;
 
     if (!o->sample->rotated) {
         const double area = area_of(at->box);
@@ -202,9 +203,8 @@ static double share_inside(const struct pm_scene_objects *o, const struct pm_sce
     }
     const struct pm_rectangle r = rectangle_of(o, at->rotated);
 
-    return r.h * r.w > 0 ? pm_rectangle_inside(&r, last ? last->height : o->geometry->height,
-                                               last ? last->width : o->geometry->width)
-                         : (double)NAN;
+    pm_moves_size(o->geometry, o->moves, &height, &width);
+    return r.h * r.w > 0 ? pm_rectangle_inside(&r, height, width) : (double)NAN;
 }
 
 /* An upright box is cut, so that later cuts are shares of what is left of it. */

@@ -68,8 +68,7 @@ static void map_move(const struct pm_move *m, int height, int width, double map[
     }
 }
 
-/* Size after the first `moves` moves. */
-static void size_after(const struct pm_geometry *g, int moves, int *height, int *width)
+void pm_moves_size(const struct pm_geometry *g, int moves, int *height, int *width)
 {
     *height = moves ? g->move[moves - 1].height : g->height;
     *width = moves ? g->move[moves - 1].width : g->width;
@@ -84,7 +83,7 @@ void pm_moves_map(const struct pm_geometry *g, int begin, int end, double map[2]
     for (int k = begin; k < end; k++) {
         double next[2][3];
 
-        size_after(g, k, &height, &width);
+        pm_moves_size(g, k, &height, &width);
         map_move(&g->move[k], height, width, next);
         compose(map, next);
     }
@@ -96,8 +95,8 @@ static void move(const struct pm_geometry *g, const double map[2][3], int from, 
 {
     int before[2], after[2];
 
-    size_after(g, from, &before[0], &before[1]);
-    size_after(g, to, &after[0], &after[1]);
+    pm_moves_size(g, from, &before[0], &before[1]);
+    pm_moves_size(g, to, &after[0], &after[1]);
     for (float *b = boxes; b < boxes + 5 * count; b += 5) {
         struct pm_rectangle r;
 

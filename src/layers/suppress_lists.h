@@ -64,6 +64,21 @@ static inline void pm_suppress_end(const struct suppress_params *p, int count, i
         kept[count] = -1, kept_scores[count] = 0;
 }
 
+/* Fills an image's outputs from number `count` on with zeros. buf: boxes of `numbers` floats,
+ * scores, classes, the image's count, which is set, and anchors. */
+static inline void pm_suppress_rest(const struct suppress_merge_params *p, size_t image, int count,
+                                    size_t numbers, void *const buf[5])
+{
+    const size_t at = image * (size_t)p->outputs + (size_t)count;
+    const size_t rest = (size_t)(p->outputs - count);
+
+    memset((float *)buf[0] + numbers * at, 0, numbers * rest * sizeof(float));
+    memset((float *)buf[1] + at, 0, rest * sizeof(float));
+    memset((int *)buf[2] + at, 0, rest * sizeof(int));
+    ((int *)buf[3])[image] = count;
+    memset((int *)buf[4] + at, 0, rest * sizeof(int));
+}
+
 /* The C functions need no scratch. */
 static inline size_t pm_suppress_no_scratch(const void *params, int buf)
 {

@@ -282,12 +282,7 @@ static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
         collect(p, a, image, &h);
         for (; count < p->outputs && h.count > 0; count++)
             put(p, a, image, pm_heap_pop(&h), at++);
-        ((int *)a->buf[7])[image] = count;
-        for (; count < p->outputs; count++, at++) {
-            memset((float *)a->buf[4] + PM_ROTATED_BOX * at, 0, PM_ROTATED_BOX * sizeof(float));
-            ((float *)a->buf[5])[at] = 0;
-            ((int *)a->buf[6])[at] = ((int *)a->buf[8])[at] = 0;
-        }
+        pm_suppress_rest(p, image, count, PM_ROTATED_BOX, a->buf + 4);
     }
     pm_free(h.v);
 }

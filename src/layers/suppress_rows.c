@@ -415,12 +415,7 @@ static void merge_cpu(const struct pm_args *a, size_t begin, size_t end)
         collect(p, a, image, window, &h);
         for (; count < p->outputs && h.count > 0; count++)
             put(p, a, image, pm_heap_pop(&h), window, at++);
-        ((int *)a->buf[8])[image] = count;
-        for (; count < p->outputs; count++, at++) {
-            memset((float *)a->buf[5] + 4 * at, 0, 4 * sizeof(float));
-            ((float *)a->buf[6])[at] = 0;
-            ((int *)a->buf[7])[at] = ((int *)a->buf[9])[at] = 0;
-        }
+        pm_suppress_rest(p, image, count, 4, a->buf + 5);
     }
     pm_free(h.v);
 }

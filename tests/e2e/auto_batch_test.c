@@ -1,6 +1,6 @@
 /* run.batch_size "auto": the largest batch that fits, by the plans' figures and the number of
  * training pictures (40), and the same number in every start of a run. PM_FREE_MEMORY sets the
- * host's free memory, of which three quarters may be used. */
+ * host's free memory; three quarters of it may be used. */
 #include "e2e/program.h"
 
 static int make(void **state)
