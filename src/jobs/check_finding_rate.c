@@ -19,7 +19,10 @@
  *   gradient steps. TensorFlow's recipes for RMSProp use epsilon 1.
  * - lamb's step is the rate times the weights' norm: 0.01 (You et al. 2020).
  * - adagrad and ftrl divide by the root of a sum that grows: 0.05. adadelta's own unit is 1 (Zeiler
- *   2012); TensorFlow's recipes have 0.01, which is within the limits. */
+ *   2012); TensorFlow's recipes have 0.01, which is within the limits.
+ *
+ * A second row finds adam with the epsilon 1 of TF-Slim's flags and a rate that suits the paper's
+ * epsilon. The steps are then plain gradient steps at a hundredth of their usual rate. */
 #include "jobs/check_findings.h"
 
 #include <cjson/cJSON.h>
@@ -50,19 +53,25 @@ static double option(const cJSON *all, const char *key, double without)
     return cJSON_IsNumber(v) ? v->valuedouble : without;
 }
 
-/* Finds the usual rate, and whether its steps are plain gradient steps; 0: unknown. */
-static double usual_rate(const struct pm_config *c, const cJSON *all, bool *plain)
+/* What is usual for the config's optimizer with its options. */
+struct usual {
+    double rate;    /* 0: unknown */
+    double without; /* the rate if epsilon were small */
+    double epsilon;
+    bool plain;     /* its steps are plain gradient steps */
+};
+
+static void find_usual(const struct pm_config *c, const cJSON *all, struct usual *out)
 {
     const double sum = 1 / fmax(1 - option(all, "momentum", 0), 1e-3);
 
-    *plain = false;
+    *out = (struct usual){ .epsilon = option(all, "epsilon", 0) };
     for (size_t i = 0; i < PM_COUNT(rows); i++)
         if (strcmp(rows[i].optimizer, c->optim.name) == 0) {
-            *plain = rows[i].plain ||
-                     (rows[i].divides && option(all, "epsilon", 0) >= LARGE_EPSILON);
-            return (*plain ? PLAIN : rows[i].usual) / sum;
+            out->plain = rows[i].plain || (rows[i].divides && out->epsilon >= LARGE_EPSILON);
+            out->rate = (out->plain ? PLAIN : rows[i].usual) / sum;
+            out->without = rows[i].usual / sum;
         }
-    return 0;
 }
 
 double pm_check_largest_rate(const struct pm_config_schedule *s)
@@ -74,8 +83,7 @@ double pm_check_largest_rate(const struct pm_config_schedule *s)
     return most;
 }
 
-/* Finds the usual rate of the config's optimizer with its options, as usual_rate does. */
-static int read_usual(const struct pm_config *c, double *usual, bool *plain)
+static int read_usual(const struct pm_config *c, struct usual *out)
 {
     const struct pm_optimizer *o = pm_optimizer_find(c->optim.name);
     void *cfg = pm_calloc(1, o->cfg_size + 1);
@@ -85,7 +93,7 @@ static int read_usual(const struct pm_config *c, double *usual, bool *plain)
     PM_TRY(pm_config_read(c, "optim", o->opts, cfg));
     if (o->opts)
         pm_opts_dump(o->opts, cfg, all, false);
-    *usual = usual_rate(c, all, plain);
+    find_usual(c, all, out);
 out:
     cJSON_Delete(all);
     pm_free(cfg);
@@ -94,28 +102,54 @@ out:
 
 int pm_check_plain_steps(const struct pm_config *c, bool *plain)
 {
-    double usual;
+    struct usual usual = { 0 };
+    int err = PM_OK;
 
-    return read_usual(c, &usual, plain);
+    PM_TRY(read_usual(c, &usual));
+    *plain = usual.plain;
+out:
+    return err;
 }
 
 static int check_rate(struct pm_check *k)
 {
     const struct pm_config *c = k->config;
     const double rate = pm_check_largest_rate(&c->schedule);
-    double usual;
-    bool plain;
+    struct usual usual = { 0 };
     int err = PM_OK;
 
-    PM_TRY(read_usual(c, &usual, &plain));
-    const double scale = plain ? fmax(1, c->run.batch_size / 256.0) : 1;
+    PM_TRY(read_usual(c, &usual));
+    const double scale = usual.plain ? fmax(1, c->run.batch_size / 256.0) : 1;
 
-    if (usual > 0 && (rate >= 100 * usual * scale * (1 - 1e-9) || rate <= 1e-4 * usual))
+    if (usual.rate > 0 &&
+        (rate >= 100 * usual.rate * scale * (1 - 1e-9) || rate <= 1e-4 * usual.rate))
         pm_check_add(k, PM_CHECK_WARNING, "schedule.base_lr",
                        "schedule.base_lr: %g is far too %s for %s with these options, whose usual "
                        "rate is about %.2g; fine-tuning uses down to %.2g",
-                       rate, rate > usual ? "large" : "small", c->optim.name, usual, usual / 100);
+                       rate, rate > usual.rate ? "large" : "small", c->optim.name, usual.rate,
+                       usual.rate / 100);
 out:
     return err;
 }
 const struct pm_check_finding pm_check_finding_rate = { false, check_rate };
+
+/* RMSProp's recipes have epsilon 1 and its rates; only forms of adam are meant. */
+static int check_epsilon(struct pm_check *k)
+{
+    const struct pm_config *c = k->config;
+    const double rate = pm_check_largest_rate(&c->schedule);
+    const bool adam = strstr(c->optim.name, "adam") != NULL;
+    struct usual usual = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(read_usual(c, &usual));
+    if (adam && usual.plain && rate <= 10 * usual.without * (1 + 1e-9))
+        pm_check_add(k, PM_CHECK_WARNING, "optim.epsilon",
+                     "optim.epsilon: %g is larger than usual gradients, so %s does not divide by "
+                     "their size, and training with schedule.base_lr %g is slow. Set "
+                     "optim.epsilon=1e-8, or a rate of about %g",
+                     usual.epsilon, c->optim.name, rate, usual.rate);
+out:
+    return err;
+}
+const struct pm_check_finding pm_check_finding_epsilon = { false, check_epsilon };

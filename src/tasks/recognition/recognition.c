@@ -28,6 +28,7 @@ static const struct pm_opt data_opts[] = {
 static const struct pm_task_section sections[] = { { "data", data_opts }, { 0 } };
 static const struct pm_task_default defaults[] = {
     { "input.size", "[32, 100]" },
+    { "optim.epsilon", "1e-8", "optim.name", "adam" },
     { 0 },
 };
 
