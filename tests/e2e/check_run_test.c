@@ -189,8 +189,8 @@ static void batches_and_rates(void **state)
     expect_finding("schedule.policy=piecewise schedule.boundaries=[10] schedule.rates=[50]",
                    "warning", "schedule.base_lr", "50 is far too large");
     expect_finding("optim.name=adam schedule.base_lr=0.001", "warning", "optim.epsilon",
-                   "adam does not divide by their size, and training with schedule.base_lr 0.001 is "
-                   "slow. Set optim.epsilon=1e-8");
+                   "1 is larger than usual gradients, so adam does not divide by their size, and "
+                   "training with schedule.base_lr 0.001 is slow. Set optim.epsilon=1e-8");
     expect_finding("optim.name=adamw optim.epsilon=0.1 schedule.base_lr=0.01", "warning",
                    "optim.epsilon", "adamw does not divide");
 }
