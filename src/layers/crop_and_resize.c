@@ -237,7 +237,7 @@ static const struct pm_kernel bwd = {
 
 static int read(const struct pm_node *n, struct crop_params *p)
 {
-    return pm_crops_read(n, ((const struct crop_cfg *)n->cfg)->size, NULL, p);
+    return pm_crops_read(n, 4, ((const struct crop_cfg *)n->cfg)->size, NULL, p);
 }
 
 static int infer(struct pm_node *n)
@@ -280,18 +280,10 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     struct crop_params p;
-    const char *y;
 
     if (read(n, &p))
         return NULL;
-    const int64_t apart[] = { -1, p.c, p.per_image, p.rows, p.cols };
-    const int64_t together[] = { -1, p.c, p.rows, p.cols };
-
-    y = pm_crops_onnx(n, g, &p);
-    y = pm_export_op(g, "Reshape", PM_VALUES(y, pm_export_integers(g, 5, apart)));
-    y = pm_export_op(g, "Transpose", PM_VALUES(y));
-    pm_export_ints(g, "perm", PM_INT64S(0, 2, 1, 3, 4));
-    return pm_export_op(g, "Reshape", PM_VALUES(y, pm_export_integers(g, 4, together)));
+    return pm_crops_onnx_apart(g, pm_crops_onnx(n, g, &p), p.c, p.per_image, p.rows, p.cols);
 }
 
 const struct pm_layer pm_layer_crop_and_resize = {

@@ -94,15 +94,16 @@ void pm_crops_places(struct pm_node *n, struct pm_calls *c, const struct crop_pa
 
 /* ---- inputs and options ---------------------------------------------------------------------- */
 
-static int check_inputs(const struct pm_node *n)
+static int check_inputs(const struct pm_node *n, int numbers)
 {
     const char *layer = n->layer->name;
     const struct pm_shape x = n->in[0]->out_shape, boxes = n->in[1]->out_shape;
     char have[64], other[64];
 
-    if (x.rank != 4 || boxes.rank != 3 || boxes.dim[0] != x.dim[0] || boxes.dim[2] != 4)
-        return pm_fail(PM_ECONFIG, "%s: %s needs a map of n x h x w x c and boxes of n x R x 4, "
-                       "not %s and %s", n->name, layer, pm_shape_text(x, have),
+    if (x.rank != 4 || boxes.rank != 3 || boxes.dim[0] != x.dim[0] ||
+        boxes.dim[2] != numbers)
+        return pm_fail(PM_ECONFIG, "%s: %s needs a map of n x h x w x c and boxes of n x R x %d, "
+                       "not %s and %s", n->name, layer, numbers, pm_shape_text(x, have),
                        pm_shape_text(boxes, other));
     if (n->inputs > 2 && (n->in[2]->out_type != PM_I32 || n->in[2]->out_shape.rank != 1 ||
                           n->in[2]->out_shape.dim[0] != x.dim[0]))
@@ -143,14 +144,14 @@ static int check_bins(const struct pm_node *n, const struct crop_params *p, int 
     return PM_OK;
 }
 
-int pm_crops_read(const struct pm_node *n, struct pm_ints size, const struct pm_ints *bins,
-                  struct crop_params *out)
+int pm_crops_read(const struct pm_node *n, int numbers, struct pm_ints size,
+                  const struct pm_ints *bins, struct crop_params *out)
 {
     const struct pm_shape x = n->in[0]->out_shape, b = n->in[1]->out_shape;
     int err = PM_OK;
     char text[64];
 
-    PM_TRY(check_inputs(n));
+    PM_TRY(check_inputs(n, numbers));
     PM_TRY(check_count(n, "size", size));
     if (bins)
         PM_TRY(check_count(n, "bins", *bins));

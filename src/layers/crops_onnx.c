@@ -5,14 +5,14 @@
 #include "layers/crops.h"
 #include "onnx/export_nodes.h"
 
-/* Returns [n,R,1]: whether the box is valid and its corners are numbers. */
-static const char *usable(const struct pm_node *n, struct pm_export *g, const char *boxes)
+const char *pm_crops_onnx_usable(const struct pm_node *n, struct pm_export *g, const char *boxes,
+                                 float most)
 {
     const int R = n->in[1]->out_shape.dim[1];
     const char *is;
 
     is = pm_export_op2(g, "LessOrEqual", pm_export_op(g, "Abs", PM_VALUES(boxes)),
-                       pm_export_number(g, CROP_MOST));
+                       pm_export_number(g, most));
     is = pm_export_cast(g, is, PM_EXPORT_FLOAT);
     is = pm_export_op(g, "ReduceMin", PM_VALUES(is));
     pm_export_ints(g, "axes", PM_INT64S(-1));
@@ -70,7 +70,7 @@ const char *pm_crops_onnx(const struct pm_node *n, struct pm_export *g,
     const char *boxes = pm_export_x(g, n, 1), *x = pm_export_x(g, n, 0), *given, *corner[4], *y;
     struct samples row, col;
 
-    given = usable(n, g, boxes);
+    given = pm_crops_onnx_usable(n, g, boxes, CROP_MOST);
     pm_export_op_outputs(g, "Split", PM_VALUES(boxes, pm_export_integers(g, 4, one)), 4, corner);
     pm_export_int(g, "axis", -1);
     row = samples_of(g, corner[0], corner[2], given, p->rows, p->bins_h, p->h);
@@ -93,4 +93,16 @@ const char *pm_crops_onnx(const struct pm_node *n, struct pm_export *g,
         pm_export_op2(g, "And", spread(g, row.inside, p, false), spread(g, col.inside, p, true));
     return pm_export_op(
         g, "Where", PM_VALUES(pm_export_view(g, row.inside, 4, mask), y, pm_export_number(g, 0)));
+}
+
+const char *pm_crops_onnx_apart(struct pm_export *g, const char *y, int c, int per_image, int rows,
+                                int cols)
+{
+    const int64_t apart[] = { -1, c, per_image, rows, cols };
+    const int64_t together[] = { -1, c, rows, cols };
+
+    y = pm_export_op(g, "Reshape", PM_VALUES(y, pm_export_integers(g, 5, apart)));
+    y = pm_export_op(g, "Transpose", PM_VALUES(y));
+    pm_export_ints(g, "perm", PM_INT64S(0, 2, 1, 3, 4));
+    return pm_export_op(g, "Reshape", PM_VALUES(y, pm_export_integers(g, 4, together)));
 }

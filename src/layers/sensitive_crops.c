@@ -225,7 +225,7 @@ static const struct pm_kernel bwd = {
 static int read(const struct pm_node *n, struct crop_params *p)
 {
     const struct sensitive_cfg *cfg = n->cfg;
-    return pm_crops_read(n, cfg->size, &cfg->bins, p);
+    return pm_crops_read(n, 4, cfg->size, &cfg->bins, p);
 }
 
 static int infer(struct pm_node *n)
