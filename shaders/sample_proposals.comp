@@ -22,13 +22,27 @@ layout(push_constant, scalar) uniform Push {
     sample_proposals_params p;
 };
 #include "lib/overlap.glsl"
+#ifdef ROTATED
+#include "lib/rotated_pairs.glsl"
+#include "lib/rotated_prepare.h"
+#define BOX rotated
+#define NUMBERS 5
+#else
+#define BOX vec4
+#define NUMBERS 4
+#endif
 
-vec4 truth_box(uint image, uint g)
+BOX truth_box(uint image, uint g)
 {
-    uint at = 4 * (image * uint(p.m) + g);
+    uint at = NUMBERS * (image * uint(p.m) + g);
 
+#ifdef ROTATED
+    return rotated_prepare(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
+                           truth_boxes.v[at + 3], truth_boxes.v[at + 4]);
+#else
     return vec4(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
                 truth_boxes.v[at + 3]);
+#endif
 }
 
 /* Whether the true box is one to learn. */
@@ -37,13 +51,26 @@ bool is_box(uint image, uint g)
     return truth_weights.v[image * uint(p.m) + g] > 0.0;
 }
 
-vec4 candidate_box(uint image, uint i)
+BOX candidate_box(uint image, uint i)
 {
     if (i >= uint(p.p))
         return truth_box(image, i - uint(p.p));
-    uint at = 4 * (image * uint(p.p) + i);
+    uint at = NUMBERS * (image * uint(p.p) + i);
 
+#ifdef ROTATED
+    return rotated_prepare(proposals.v[at], proposals.v[at + 1], proposals.v[at + 2],
+                           proposals.v[at + 3], proposals.v[at + 4]);
+#else
     return vec4(proposals.v[at], proposals.v[at + 1], proposals.v[at + 2], proposals.v[at + 3]);
+#endif
+}
+
+/* Number k of a candidate's box. */
+float candidate_number(uint image, uint i, uint k)
+{
+    if (i >= uint(p.p))
+        return truth_boxes.v[NUMBERS * (image * uint(p.m) + i - uint(p.p)) + k];
+    return proposals.v[NUMBERS * (image * uint(p.p) + i) + k];
 }
 
 bool is_candidate(uint image, uint i)
@@ -55,7 +82,7 @@ bool is_candidate(uint image, uint i)
 
 /* The true box that overlaps most, the first of equal ones; else the background. A match with a
  * box of weight 0 makes the candidate absent. */
-uint kind_of(uint image, vec4 box)
+uint kind_of(uint image, BOX box)
 {
     float best_inner = 0.0, best_joined = 1.0;
     uint best = 0;
@@ -139,10 +166,8 @@ void write_row(uint row, uint all)
             found = i;
         chosen += is;
     }
-    vec4 box = r < chosen ? candidate_box(image, found) : vec4(0.0);
-
-    for (uint k = 0; k < 4; k++)
-        boxes.v[4 * row + k] = box[k];
+    for (uint k = 0; k < NUMBERS; k++)
+        boxes.v[NUMBERS * row + k] = r < chosen ? candidate_number(image, found, k) : 0.0;
     matches.v[row] = r < chosen ? int(work.v[first + found]) - SAMPLE_MATCHED : -2;
     if (r == 0) {
         y_count.v[image] = int(chosen);

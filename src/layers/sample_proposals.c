@@ -1,7 +1,8 @@
 /* sample_proposals: the boxes of each image that train the second stage of a two-stage detector, as
  * in TensorFlow's Object Detection API. There is no gradient. Inputs:
  *
- *     proposals      [n, P, 4]   ymin, xmin, ymax, xmax in the unit of the true boxes
+ *     proposals      [n, P, 4]   ymin, xmin, ymax, xmax in the unit of the true boxes; or rotated
+ *                                boxes [n, P, 5] (rotated_overlap.h), here and below
  *     count          I32 [n]     proposals of each image; those after them are padding
  *     truth_boxes    [n, M, 4]
  *     truth_weights  [n, M]      above 0: a box to learn; 0: one to leave out, or padding; below 0
@@ -31,7 +32,8 @@
  * A draw is a random word of each proposal; those with the largest words are taken. Words depend on
  * (seed, step, layer's name, example of the whole batch, proposal), and overlaps are compared
  * exactly. So all devices and clones draw the same boxes. This file is compiled without fused
- * multiply-add. Boxes must be finite; one that is not overlaps nothing. */
+ * multiply-add. Boxes must be finite; one that is not overlaps nothing. The rule of far angles
+ * (tasks/detection/matching.h) is not used here, as in RBox-CNN's second stage. */
 #include <pumice/rng.h>
 
 #include <float.h>
@@ -41,6 +43,7 @@
 #include "layers/detection_rows.h"
 #include "layers/dispatches.h"
 #include "layers/infer.h"
+#include "layers/rotated_overlap.h"
 #include "onnx/export_nodes.h"
 #include "sample_proposals.params.h"
 
@@ -67,21 +70,24 @@ struct image {
     const struct sample_proposals_params *p;
     const float *proposals, *truth, *weights; /* of the image */
     int count;
+    size_t numbers;                      /* of a box: 4 or PM_ROTATED_BOX */
+    const struct pm_rotated_one *turned; /* rotated: the true boxes, prepared; else NULL */
 };
 
-static struct image image_of(const struct pm_args *a, size_t i)
+static struct image image_of(const struct pm_args *a, size_t i, size_t numbers)
 {
     const struct sample_proposals_params *p = a->params;
 
-    return (struct image){ p, (const float *)a->buf[0] + i * (size_t)p->p * 4,
-                           (const float *)a->buf[2] + i * (size_t)p->m * 4,
+    return (struct image){ p, (const float *)a->buf[0] + i * (size_t)p->p * numbers,
+                           (const float *)a->buf[2] + i * (size_t)p->m * numbers,
                            (const float *)a->buf[3] + i * (size_t)p->m,
-                           ((const int *)a->buf[1])[i] };
+                           ((const int *)a->buf[1])[i], numbers, NULL };
 }
 
 static const float *candidate_box(const struct image *x, int i)
 {
-    return i < x->p->p ? x->proposals + 4 * (size_t)i : x->truth + 4 * (size_t)(i - x->p->p);
+    return i < x->p->p ? x->proposals + x->numbers * (size_t)i
+                       : x->truth + x->numbers * (size_t)(i - x->p->p);
 }
 
 static bool is_candidate(const struct image *x, int i)
@@ -109,22 +115,51 @@ static float overlap(const float a[4], const float b[4], float *joined)
     return inner >= FLT_MIN && *joined <= FLT_MAX ? inner : 0;
 }
 
-/* Fractions are compared by their products, which are exact in double. Boxes of weight 0 match,
- * too: what they cover must not be learnt as background. */
+/* The true box that overlaps most so far. Fractions are compared by their products, which are exact
+ * in double. */
+struct best { float inner, joined; uint32_t box; };
+
+static void try_box(float inner, float joined, int g, struct best *best)
+{
+    if (inner > 0 && (double)inner * best->joined > (double)best->inner * joined)
+        *best = (struct best){ inner, joined, (uint32_t)g };
+}
+
+static void try_rotated(const struct image *x, const float *box, struct best *best)
+{
+    float inner[PM_ROTATED_BATCH], joined[PM_ROTATED_BATCH];
+    struct pm_rotated_one one;
+
+    pm_rotated_prepare(box, &one);
+    for (int g = 0; g < x->p->m; g++) {
+        const struct pm_rotated_one *other = x->turned + g, *list[PM_ROTATED_BATCH] = { NULL };
+
+        if (pm_rotated_are_apart(&one, other))
+            continue;
+        for (int k = 0; k < PM_ROTATED_BATCH; k++)
+            list[k] = other;
+        pm_rotated_overlaps(&one, list, 1, inner, joined);
+        if (inner[0] >= FLT_MIN && joined[0] <= FLT_MAX)
+            try_box(inner[0], joined[0], g, best);
+    }
+}
+
+/* Boxes of weight 0 match, too: what they cover must not be learnt as background. */
 static uint32_t kind_of(const struct image *x, const float *box)
 {
-    float best_inner = 0, best_joined = 1, joined;
-    uint32_t best = 0;
+    struct best best = { 0, 1, 0 };
 
-    for (int g = 0; g < x->p->m; g++) {
+    if (x->turned)
+        try_rotated(x, box, &best);
+    for (int g = 0; g < x->p->m && !x->turned; g++) {
+        float joined;
         const float inner = overlap(box, x->truth + 4 * (size_t)g, &joined);
 
-        if (inner > 0 && (double)inner * best_joined > (double)best_inner * joined)
-            best_inner = inner, best_joined = joined, best = (uint32_t)g;
+        try_box(inner, joined, g, &best);
     }
-    if (!(best_inner / best_joined > x->p->below))
+    if (!(best.inner / best.joined > x->p->below))
         return SAMPLE_BACKGROUND;
-    return x->weights[best] > 0 ? SAMPLE_MATCHED + best : SAMPLE_ABSENT;
+    return x->weights[best.box] > 0 ? SAMPLE_MATCHED + best.box : SAMPLE_ABSENT;
 }
 
 /* Moves the `most` largest of n different numbers to the front, in no order: 0 < most < n. Only the
@@ -162,24 +197,27 @@ static void largest_first(uint64_t *v, int n, int most)
 struct work {
     uint64_t *list;                 /* room for all candidates */
     uint32_t *kind, *word, *chosen; /* of each candidate; chosen: 0 or 1 */
+    struct pm_rotated_one *turned;  /* of each true box, if boxes are rotated */
 };
 
 /* Random words are made four at a time. The sum is even, so the next image's list is aligned. */
-static size_t work_words(const struct sample_proposals_params *p)
+static size_t work_words(const struct sample_proposals_params *p, size_t numbers)
 {
     const size_t n = (size_t)p->candidates;
 
-    return 4 * n + (n + 3) / 4 * 4;
+    return 4 * n + (n + 3) / 4 * 4 +
+           (numbers == PM_ROTATED_BOX ? PM_ROTATED_MEMBERS * (size_t)p->m : 0);
 }
 
-static struct work work_of(const struct pm_args *a, size_t image)
+static struct work work_of(const struct pm_args *a, size_t image, size_t numbers)
 {
     const struct sample_proposals_params *p = a->params;
     const size_t n = (size_t)p->candidates;
-    uint32_t *at = (uint32_t *)a->buf[5] + image * work_words(p);
+    uint32_t *at = (uint32_t *)a->buf[5] + image * work_words(p, numbers);
 
     return (struct work){ .list = (uint64_t *)(void *)at, .kind = at + 2 * n,
-                          .chosen = at + 3 * n, .word = at + 4 * n };
+                          .chosen = at + 3 * n, .word = at + 4 * n,
+                          .turned = (struct pm_rotated_one *)(at + 4 * n + (n + 3) / 4 * 4) };
 }
 
 /* Sets w->chosen for at most `most` candidates of a kind. Returns their number. */
@@ -202,12 +240,13 @@ static void write_rows(const struct pm_args *a, size_t image, const struct image
                        const struct work *w)
 {
     const size_t rows = (size_t)x->p->rows;
-    float *boxes = (float *)a->buf[6] + image * rows * 4;
+    const size_t numbers = x->numbers;
+    float *boxes = (float *)a->buf[6] + image * rows * numbers;
     int *matches = (int *)a->buf[7] + image * rows, row = 0, positives = 0, negatives = 0;
 
     for (int i = 0; i < x->p->candidates; i++)
         if (w->chosen[i]) {
-            memcpy(boxes + 4 * row, candidate_box(x, i), 4 * sizeof *boxes);
+            memcpy(boxes + numbers * (size_t)row, candidate_box(x, i), numbers * sizeof *boxes);
             matches[row++] = (int)w->kind[i] - SAMPLE_MATCHED;
             positives += w->kind[i] >= SAMPLE_MATCHED;
             negatives += w->kind[i] == SAMPLE_BACKGROUND;
@@ -216,12 +255,12 @@ static void write_rows(const struct pm_args *a, size_t image, const struct image
     ((float *)a->buf[10])[image] = (float)negatives;
     ((int *)a->buf[8])[image] = row;
     for (; row < x->p->rows; row++) {
-        memset(boxes + 4 * row, 0, 4 * sizeof *boxes);
+        memset(boxes + numbers * (size_t)row, 0, numbers * sizeof *boxes);
         matches[row] = -2;
     }
 }
 
-static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
+static void sample_images(const struct pm_args *a, size_t begin, size_t end, size_t numbers)
 {
     const struct sample_proposals_params *p = a->params;
     const struct pm_step *step = a->buf[4];
@@ -229,8 +268,13 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
     const size_t n = (size_t)p->candidates;
 
     for (size_t image = begin; image < end; image++) {
-        const struct image x = image_of(a, image);
-        const struct work w = work_of(a, image);
+        struct image x = image_of(a, image, numbers);
+        const struct work w = work_of(a, image, numbers);
+
+        if (numbers == PM_ROTATED_BOX) {
+            pm_rotated_prepare_all(x.truth, (size_t)p->m, w.turned);
+            x.turned = w.turned;
+        }
 
         for (uint32_t i = 0; i < n && p->positives >= 0; i += 4)
             pm_philox((uint32_t[4]){ i / 4, (uint32_t)p->first_example + (uint32_t)image,
@@ -248,26 +292,42 @@ static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
-/* ---- the row --------------------------------------------------------------------------------- */
+static void sample_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    sample_images(a, begin, end, 4);
+}
+
+static void rotated_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    sample_images(a, begin, end, PM_ROTATED_BOX);
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+static size_t scratch_of(const struct sample_proposals_params *p, int buf, size_t numbers)
+{
+    return buf == 5 ? (size_t)p->images * work_words(p, numbers) * sizeof(uint32_t) : 0;
+}
 
 static size_t sample_scratch(const void *params, int buf)
 {
-    const struct sample_proposals_params *p = params;
-
-    return buf == 5 ? (size_t)p->images * work_words(p) * sizeof(uint32_t) : 0;
+    return scratch_of(params, buf, 4);
 }
 
-static bool sample_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                        struct pm_picks *out)
+static size_t rotated_scratch(const void *params, int buf)
 {
-    const struct sample_proposals_params *p = params;
+    return scratch_of(params, buf, PM_ROTATED_BOX);
+}
+
+static bool pick(const char *shader, const struct sample_proposals_params *p, size_t count,
+                 int level, struct pm_picks *out)
+{
     const size_t all = count * (size_t)p->candidates;
     const uint32_t rows = pm_ceil_div(count * (size_t)p->rows, 64);
 
-    (void)caps;
     if (level > 0)
         return false;
-    pm_pick_elements("sample_proposals", 64, all, out);
+    pm_pick_elements(shader, 64, all, out);
     for (uint32_t part = 0; part < 3; part++) {
         out->d[part] = out->d[0];
         out->d[part].spec[3] = part;
@@ -279,6 +339,20 @@ static bool sample_pick(const struct pm_caps *caps, const void *params, size_t c
     return true;
 }
 
+static bool sample_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                        struct pm_picks *out)
+{
+    (void)caps;
+    return pick("sample_proposals", params, count, level, out);
+}
+
+static bool rotated_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    (void)caps;
+    return pick("sample_proposals_rotated", params, count, level, out);
+}
+
 static double sample_flops(const void *params, size_t count)
 {
     const struct sample_proposals_params *p = params;
@@ -286,12 +360,19 @@ static double sample_flops(const void *params, size_t count)
     return (double)count * p->candidates * (20.0 * p->m + p->candidates + p->rows);
 }
 
+#define BUFS                                                                                       \
+    "r:proposals r:count r:truth_boxes r:truth_weights r:step t:work w:boxes w:matches w:y_count " \
+    "w:positives w:negatives"
+
 static const struct pm_kernel sample = {
-    .name = "sample_proposals",
-    .bufs = "r:proposals r:count r:truth_boxes r:truth_weights r:step t:work w:boxes w:matches "
-            "w:y_count w:positives w:negatives",
+    .name = "sample_proposals", .bufs = BUFS,
     .params_size = sizeof(struct sample_proposals_params), .cpu = sample_cpu, .grain = 1,
     .cpu_scratch = sample_scratch, .pick = sample_pick, .flops = sample_flops,
+};
+static const struct pm_kernel rotated = {
+    .name = "sample_proposals_rotated", .bufs = BUFS,
+    .params_size = sizeof(struct sample_proposals_params), .cpu = rotated_cpu, .grain = 1,
+    .cpu_scratch = rotated_scratch, .pick = rotated_pick, .flops = sample_flops,
 };
 
 /* ---- the layer ------------------------------------------------------------------------------- */
@@ -308,10 +389,12 @@ static int infer(struct pm_node *n)
 
     PM_TRY(pm_need_floats(n, PROPOSALS, PROPOSALS));
     PM_TRY(pm_need_floats(n, BOXES, WEIGHTS));
-    if (x.rank != 3 || x.dim[2] != 4 || t.rank != 3 || t.dim[2] != 4 || t.dim[0] != x.dim[0])
+    if (x.rank != 3 || (x.dim[2] != 4 && x.dim[2] != PM_ROTATED_BOX) || t.rank != 3 ||
+        t.dim[2] != x.dim[2] || t.dim[0] != x.dim[0])
         PM_TRY(pm_fail(PM_ECONFIG, "%s: sample_proposals needs proposals of n x P x 4 and true "
-                                   "boxes of n x M x 4, not %s and %s. Make the first "
-                                   "input the proposals and the third the true boxes", n->name,
+                                   "boxes of n x M x 4, or of 5 numbers for rotated boxes, not %s "
+                                   "and %s. Make the first input the proposals and the third the "
+                                   "true boxes", n->name,
                        pm_shape_text(x, text[0]), pm_shape_text(t, text[1])));
     if (n->in[COUNT]->out_type != PM_I32 || count.rank != 1 || count.dim[0] != x.dim[0])
         PM_TRY(pm_fail(PM_ECONFIG, "%s: the count of proposals, %s, is %s of shape %s instead of "
@@ -329,7 +412,7 @@ static int infer(struct pm_node *n)
     if (!cfg->draw && cfg->append_truth)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: append_truth=true needs draw=true: set append_truth=false, "
                                    "or draw=true", n->name));
-    n->out_shape = PM_SHAPE3(x.dim[0], cfg->draw ? cfg->batch : x.dim[1], 4);
+    n->out_shape = PM_SHAPE3(x.dim[0], cfg->draw ? cfg->batch : x.dim[1], x.dim[2]);
     n->out_type = PM_F32;
     PM_TRY(pm_node_output(n, PM_SHAPE2(x.dim[0], n->out_shape.dim[1]), PM_I32));
     PM_TRY(pm_node_output(n, PM_SHAPE1(x.dim[0]), PM_I32));
@@ -353,7 +436,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_stream(n, stream);
     p.stream_low = stream[0];
     p.stream_high = stream[1];
-    pm_call(c, &sample, (size_t)p.images, &p,
+    pm_call(c, x.dim[2] == PM_ROTATED_BOX ? &rotated : &sample, (size_t)p.images, &p,
             PM_BUFS(n->xs[PROPOSALS], n->xs[COUNT], n->xs[BOXES], n->xs[WEIGHTS], pm_step_tensor(c),
                     PM_NO_TENSOR, n->y, n->ys[1], n->ys[2],
                     pm_example_output(n, c, "positives", p.images),

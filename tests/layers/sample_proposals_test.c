@@ -3,18 +3,20 @@
 #include <stdlib.h>
 
 #include "random_ref.h"
+#include "rotated_ref.h"
 
 enum { ABSENT = -2, BACKGROUND = -1 };
 
 struct scene {
     const struct ref *r;
     int p, m, candidates; /* of an image */
+    int numbers;          /* of a box: 4, or 5 for rotated ones */
 };
 
 static const double *candidate(const struct scene *s, int image, int i)
 {
-    return i < s->p ? s->r->in[0].v + 4 * (image * s->p + i)
-                    : s->r->in[2].v + 4 * (image * s->m + i - s->p);
+    return i < s->p ? s->r->in[0].v + s->numbers * (image * s->p + i)
+                    : s->r->in[2].v + s->numbers * (image * s->m + i - s->p);
 }
 
 static double overlap_of(const double *a, const double *b)
@@ -42,8 +44,8 @@ static int match_of(const struct scene *s, int image, int i)
     if (!exists(s, image, i))
         return ABSENT;
     for (int g = 0; g < s->m; g++) {
-        const double iou = overlap_of(candidate(s, image, i), s->r->in[2].v +
-                                                                  4 * (image * s->m + g));
+        const double *box = candidate(s, image, i), *truth = candidate(s, image, s->p + g);
+        const double iou = s->numbers == 5 ? rotated_iou(box, truth) : overlap_of(box, truth);
 
         if (iou > best)
             best = iou, match = g;
@@ -75,7 +77,8 @@ static void sample_image(struct ref *r, const struct scene *s, int image, int ro
     const int images = r->in[0].shape.dim[0];
     const int most = (int)floor(ref_number(r, "positive_fraction", 0.25) * rows);
     int *match = malloc((size_t)s->candidates * sizeof *match), matched = 0, row = 0;
-    double *boxes = r->y.v + 4 * image * rows, *matches = r->y.v + (4 * images + image) * rows;
+    double *boxes = r->y.v + s->numbers * image * rows;
+    double *matches = r->y.v + (s->numbers * images + image) * rows;
 
     for (int i = 0; i < s->candidates; i++) {
         match[i] = match_of(s, image, i);
@@ -90,11 +93,11 @@ static void sample_image(struct ref *r, const struct scene *s, int image, int ro
         if (!exists(s, image, i) ||
             (draw && (match[i] == ABSENT || !is_drawn(s, image, match, i, of_kind))))
             continue;
-        for (int k = 0; k < 4; k++)
-            boxes[4 * row + k] = candidate(s, image, i)[k];
+        for (int k = 0; k < s->numbers; k++)
+            boxes[s->numbers * row + k] = candidate(s, image, i)[k];
         matches[row++] = match[i];
     }
-    r->y.v[5 * images * rows + image] = row;
+    r->y.v[(s->numbers + 1) * images * rows + image] = row;
     free(match);
 }
 
@@ -103,30 +106,35 @@ static void sample_proposals(struct ref *r)
     const int images = r->in[0].shape.dim[0];
     const int rows = ref_says(r, "draw", "true", "true") ? (int)ref_number(r, "batch", 64)
                                                          : r->in[0].shape.dim[1];
-    struct scene s = { r, r->in[0].shape.dim[1], r->in[2].shape.dim[1], 0 };
+    struct scene s = { r, r->in[0].shape.dim[1], r->in[2].shape.dim[1], 0,
+                       r->in[0].shape.dim[2] };
 
     s.candidates = s.p + (ref_says(r, "append_truth", "true", "false") ? s.m : 0);
-    ref_outputs(r, 3, (struct pm_shape[]){ PM_SHAPE3(images, rows, 4), PM_SHAPE2(images, rows),
-                                           PM_SHAPE1(images) });
+    ref_outputs(r, 3, (struct pm_shape[]){ PM_SHAPE3(images, rows, s.numbers),
+                                           PM_SHAPE2(images, rows), PM_SHAPE1(images) });
     for (int image = 0; image < images; image++)
         sample_image(r, &s, image, rows);
 }
 
-/* Makes boxes with sides from 1 to 3 that often overlap. Every third true box has the weight 0, and
- * every second of these is padding: it has no area. */
+/* Makes boxes with sides from 1 to 3 (rotated: 0.5 to 2.5) that often overlap. Every third true box
+ * has the weight 0, and every second of these is padding: it has no area. */
 static void arrange(const struct check_case *c, int inputs, int input, struct pm_shape shape,
                     float *v)
 {
+    const size_t n = (size_t)shape.dim[2]; /* not of the weights, which have two axes */
+
     (void)c, (void)inputs;
     for (size_t i = 0; i < pm_shape_count(shape); i++) {
         if (input == 3 && v[i] > 0 && i % 3 == 2)
             v[i] = 0;
-        if (input != 3 && i % 4 >= 2)
+        if (input != 3 && n == 4 && i % n >= 2)
             v[i] += v[i - 2] + 1;
+        if (input != 3 && n == 5 && i % n >= 2)
+            v[i] += 0.5f;
     }
-    for (size_t i = 0; input == 2 && i + 4 <= pm_shape_count(shape); i += 4)
-        if (i / 4 % 6 == 5)
-            memset(v + i, 0, 4 * sizeof *v);
+    for (size_t i = 0; input == 2 && i + n <= pm_shape_count(shape); i += n)
+        if (i / n % 6 == 5)
+            memset(v + i, 0, n * sizeof *v);
 }
 
 #define S "sample_proposals"
@@ -167,6 +175,16 @@ static const struct check_case cases[] = {
       "~3x90x4@0..3 i32:3@80..90 ~3x12x4@0..3 3x12@1..1", .no_onnx = true },
     { S " batch=40 positive_fraction=0.5 iou_threshold=1 append_truth=true",
       "~3x90x4@0..2 i32:3@80..90 ~3x12x4@0..2 3x12@1..1", .no_onnx = true },
+    /* Rotated boxes. */
+    { S " batch=16", "2x40x5@0..2 i32:2@0..40 2x6x5@0..2 2x6@0.1..1", .no_onnx = true },
+    { S " batch=24 positive_fraction=0.75 iou_threshold=0.25 append_truth=true",
+      "3x40x5@0..2 i32:3@20..40 3x7x5@0..2 3x7@0.1..1", .no_onnx = true },
+    { S " draw=false iou_threshold=0.25", "3x70x5@0..2 i32:3@0..70 3x6x5@0..2 3x6@-0.1..1",
+      .no_onnx = true },
+    { S " batch=40 positive_fraction=0.5 iou_threshold=1 append_truth=true",
+      "3x90x5@0..2 i32:3@80..90 3x12x5@0..2 3x12@1..1", .no_onnx = true },
+    { S " batch=256", "2x500x5@0..2 i32:2@400..500 2x100x5@0..2 2x100@0.5..1", .large = true,
+      .no_onnx = true },
     { S, "8x300x4@0..2 i32:8@250..300 8x100x4@0..2 8x100@0.5..1", .large = true,
       .no_onnx = true },
     { S " batch=512 append_truth=true", "2x2000x4@0..2 i32:2@1500..2000 2x100x4@0..2 2x100@0.5..1",
