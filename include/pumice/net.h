@@ -65,6 +65,8 @@ struct pm_net {
     /* Set during a builder's call: keypoints that a detector with anchors codes together with each
      * box, so a box has 4 + 2 * coded_keypoints codes. */
     int coded_keypoints;
+    /* Set during a builder's call: the anchors of a detector have angles, so a box has 5 codes. */
+    bool rotated_boxes;
     int holders; /* number of holders besides the first owner */
 };
 

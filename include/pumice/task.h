@@ -246,6 +246,8 @@ struct pm_task_row {
                   const struct pm_net_maker *maker);
     /* Returns pm_net.coded_keypoints for the nets of this task. NULL: 0. */
     int (*coded_keypoints)(const struct pm_task *t);
+    /* Returns pm_net.rotated_boxes for the nets of this task. NULL: false. */
+    bool (*rotated_boxes)(const struct pm_task *t);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

@@ -47,6 +47,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.separable_conv", "use_separable_conv", NULL, NULL),
     KEY("model.fc_conv_padding", "fc_conv_padding", NULL, NULL),
     KEY("model.root_block", "include_root_block", NULL, NULL),
+    KEY("model.boxes", NULL, NULL, "is_rbbox"),
     KEY("model.box_coder", NULL, NULL, "box_coder"),
     KEY("model.matcher", NULL, NULL, "matcher, similarity_calculator"),
     KEY("model.anchors_outside", NULL, NULL, "clip_anchors_to_image"),

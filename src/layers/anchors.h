@@ -44,7 +44,7 @@ const struct pm_anchor_levels *pm_anchors_levels(const struct pm_node *n);
 /* Returns the number of anchors of a cell. level: 1 to L, as in the names of heads. Returns 1 if
  * the net has an error, so builders need no check. */
 int pm_anchors_per_cell(const struct pm_node *n, int level);
-/* Numbers of a box: 4, or 5 for rotated ones. */
+/* Numbers of a box: 4, or 5 for rotated ones. Returns 4 if the net has an error. */
 int pm_anchors_numbers(const struct pm_node *n);
 /* Writes the anchors, [N][4] or [N][5]. The net must have no error. Thread-safe. */
 void pm_anchors_write(const struct pm_node *n, float *out);

@@ -5,10 +5,10 @@
  * logits from it.
  * Layers, names and defaults are those of TensorFlow's Object Detection API.
  *
- * Heads: boxes_1 [n,h,w,A*4] (with K coded keypoints A*(4 + 2 K)), classes_1 [n,h,w,A*C], boxes_2,
- * classes_2, ..., and anchors [N,4]. A is the level's number of anchors per cell, C the number of
- * classes, plus one if the background is a class; it is then column 0. The nodes of heads have the
- * same names as the heads. */
+ * Heads: boxes_1 [n,h,w,A*4] (with K coded keypoints A*(4 + 2 K), of rotated boxes A*5), classes_1
+ * [n,h,w,A*C], boxes_2, classes_2, ..., and anchors [N,4], or rotated ones [N,5]. A is the level's
+ * number of anchors per cell, C the number of classes, plus one if the background is a class; it is
+ * then column 0. The nodes of heads have the same names as the heads. */
 #ifndef PM_SSD_H
 #define PM_SSD_H
 

@@ -149,6 +149,27 @@ static void add_anchor_defaults(const struct pm_ssd *s, const char *type, cJSON 
         add_strides(s, object);
 }
 
+/* Six directions, 30 degrees apart, so that no object is further than 15 degrees from one. None is
+ * at the seam of the angle, a quarter turn. */
+#define ANGLES "[-1.308997, -0.785398, -0.261799, 0.261799, 0.785398, 1.308997]"
+
+/* Of rotated boxes: the anchors' angles, unless the config gives some. The long side of a rotated
+ * box is its width. So ratios below 1, which an angle of a quarter turn gives, are left out of the
+ * net's own list. */
+static void add_angles(const struct pm_ssd *s, const char *type, cJSON *object)
+{
+    cJSON *ratios = cJSON_GetObjectItemCaseSensitive(object, "aspect_ratios");
+    const bool listed = strcmp(type, "flexible_grid") == 0; /* a ratio for each size */
+
+    if (!cJSON_HasObjectItem(object, "angles"))
+        cJSON_AddItemToObject(object, "angles", cJSON_Parse(ANGLES));
+    if (listed || cJSON_HasObjectItem(s->o->anchors, "aspect_ratios"))
+        return;
+    for (int i = cJSON_GetArraySize(ratios) - 1; i >= 0; i--)
+        if (cJSON_GetArrayItem(ratios, i)->valuedouble < 1)
+            cJSON_DeleteItemFromArray(ratios, i);
+}
+
 static struct pm_node *add_anchors(struct pm_ssd *s)
 {
     static const char *const types[] = { "ssd", "multiscale", "grid", "flexible_grid" };
@@ -162,6 +183,8 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     if (type >= 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(object, "type");
         add_anchor_defaults(s, types[type], object);
+        if (s->net->rotated_boxes)
+            add_angles(s, types[type], object);
         anchors = pm_net_add_json(s->net, "anchors", inputs, 1 + s->count,
                                   pm_arena_printf(s->net->arena, "%s_anchors", types[type]),
                                   object, NULL, "model.anchors");

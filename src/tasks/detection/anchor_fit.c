@@ -103,6 +103,22 @@ static void keep(struct pm_anchor_fit *f, double side, double ratio)
     f->sorted = false;
 }
 
+/* The sides of box r in pixels. */
+static void sides_of(const struct pm_anchor_fit *f, const float *boxes, size_t r, double *h,
+                     double *w)
+{
+    const int numbers = pm_anchor_index_numbers(f->index);
+    const float *box = boxes + (size_t)numbers * r;
+
+    if (numbers == 4) {
+        *h = (double)(box[2] - box[0]) * f->height;
+        *w = (double)(box[3] - box[1]) * f->width;
+    } else { /* both sides have the unit of the height */
+        *h = (double)box[2] * f->height;
+        *w = (double)box[3] * f->height;
+    }
+}
+
 void pm_anchor_fit_add(struct pm_anchor_fit *f, const struct pm_truths *t, const int *labels)
 {
     f->pictures++;
@@ -118,8 +134,9 @@ void pm_anchor_fit_add(struct pm_anchor_fit *f, const struct pm_truths *t, const
         if (f->matches[i] >= 0)
             f->anchors[f->matches[i]]++;
     for (int r = 0; r < t->count; r++) {
-        const float *box = t->boxes + 4 * (size_t)r;
-        double h = (double)(box[2] - box[0]) * f->height, w = (double)(box[3] - box[1]) * f->width;
+        double h, w;
+
+        sides_of(f, t->boxes, (size_t)r, &h, &w);
         enum pm_fit_fate fate = fate_of(f, f->anchors[r], &f->best[r]);
 
         if (t->weights && t->weights[r] <= 0)

@@ -23,7 +23,8 @@ struct pm_fit_count {
 
 /* Counts of one dataset; 8 bytes per box are kept for the quantiles. */
 struct pm_anchor_fit;
-/* m and index are borrowed. height, width: of the net's input in pixels; boxes are 0..1 of it. */
+/* m and index are borrowed. height, width: of the net's input in pixels; boxes are 0..1 of it, or
+ * rotated like the index's anchors, in its height. */
 struct pm_anchor_fit *pm_anchor_fit_create(const struct pm_matcher *m,
                                            const struct pm_anchor_index *index, int classes,
                                            int height, int width);

@@ -20,6 +20,7 @@ struct pm_box_metrics_options {
     int classes;
     double recall_lower, recall_upper; /* of precision_at_recall; 0 and 1: the same as voc_map */
     bool masks;                        /* objects have masks */
+    bool rotated; /* overlaps are those of the rotated boxes */
     int points;                        /* keypoints of an object; 0: none */
     /* [classes][points], copied: pm_box_points.sigma. A class without a number has no metrics of
      * keypoints. NULL: no class has any. */

@@ -1,5 +1,6 @@
 /* detection: boxes with classes: the row of the task. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/detection_tiles.h"
 #include "tasks/record.h"
 
@@ -19,7 +20,7 @@ static int picture(const struct pm_task *t, const uint8_t *record, size_t size, 
 
 static void exporting(const struct pm_task *t, struct pm_task_export *out)
 {
-    *out = (struct pm_task_export){ .pads = t->export.pad && !t->facts.own_sizes };
+    *out = (struct pm_task_export){ .pads = t->export.pad && !t->facts.own_sizes && !t->rotated };
 }
 
 const struct pm_task_row pm_task_detection = {
@@ -51,6 +52,7 @@ const struct pm_task_row pm_task_detection = {
     .picture = picture,
     .settle = pm_detection_settle,
     .coded_keypoints = pm_detection_coded_points,
+    .rotated_boxes = pm_detection_is_rotated,
     .find_heads = pm_detection_find_heads,
     .check_heads = pm_detection_check_heads,
     .add_loss = pm_detection_add_loss,

@@ -3,7 +3,8 @@
  * Inside the task a class is 0..K-1: the class number of the label map less 1, as in TensorFlow's
  * Object Detection API. Numbers without a class in the map are classes that never occur, so a net
  * for COCO's 80 classes on the numbers 1..90 has 90. Boxes are ymin, xmin, ymax, xmax in 0..1 of
- * the net's input; only metrics and predictions use pixels of the file. */
+ * the net's input; only metrics and predictions use pixels of the file. detection_rotated.h states
+ * the units of rotated boxes. */
 #ifndef PM_DETECTION_H
 #define PM_DETECTION_H
 
@@ -21,12 +22,12 @@
 /* model.box_coder */
 enum pm_coder_type {
     PM_CODER_TYPE_AUTO, PM_CODER_TYPE_FASTER_RCNN, PM_CODER_TYPE_MEAN_STDDEV, PM_CODER_TYPE_SQUARE,
-    PM_CODER_TYPE_CORNERS,
+    PM_CODER_TYPE_CORNERS, PM_CODER_TYPE_ROTATED,
     PM_CODER_TYPE_KEYPOINT, /* 4 + 2 * num_keypoints codes; the first 4 as FASTER_RCNN */
 };
 struct pm_detection_coder {
     int type;           /* enum pm_coder_type; after opening never AUTO */
-    float y_scale, x_scale, height_scale, width_scale, length_scale;
+    float y_scale, x_scale, height_scale, width_scale, length_scale, angle_scale;
     float stddev;       /* after opening never NAN */
     int num_keypoints;  /* after opening data.num_keypoints with KEYPOINT */
 };
@@ -110,6 +111,7 @@ struct pm_detection_data {
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */
 };
 struct pm_detection_model {
+    int boxes;             /* enum pm_box_form (detection_rotated.h) */
     const struct cJSON *box_coder, *matcher, *post_processing;
     int anchors_outside;   /* enum pm_anchors_outside */
     int number_of_stages;  /* of faster_rcnn nets; PM_UNSET: 2 */
@@ -153,6 +155,7 @@ struct pm_task {
     struct pm_task_facts facts;
     const struct pm_label_map *map;   /* borrowed from the facts' data; NULL: classes are numbers */
     struct pm_detection_data data;
+    bool rotated;                     /* model.boxes=rotated */
     int *mirrored;                    /* [data.num_keypoints], owned: as pm_sample.mirrored; NULL:
                                        * unknown */
     struct pm_detection_loss loss;
@@ -178,7 +181,7 @@ struct pm_task {
     double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is
                                        * none, or a number was given */
     struct pm_detection_export export;
-    bool pads;                        /* the preprocessing pads pictures: the field windows */
+    bool pads;                        /* the preprocessing pads and boxes are upright: windows */
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
@@ -207,8 +210,8 @@ int pm_detection_read_object(const struct pm_config *c, const char *key,
                              const struct cJSON *object, const struct pm_opt *opts, void *out);
 /* detection_coder.c */
 extern const struct pm_opt pm_detection_coder_opts[];
-/* Reads model.box_coder. The net chooses the type if the config does not. */
-int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *object,
+/* Reads model.box_coder. The boxes or the net choose the type if the config does not. */
+int pm_detection_read_coder(const struct pm_config *c, const struct cJSON *object, bool rotated,
                             struct pm_detection_coder *out);
 /* Adds the options of layers that encode or decode boxes. */
 void pm_detection_add_coder(const struct pm_task *t, struct cJSON *options);
@@ -258,8 +261,8 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 /* Reads a record's objects with the members that the config asks for; every label is a class of the
  * net, from 1. height, width: of the decoded picture. PM_ECORRUPT for a damaged list, an unknown
  * class, another number of keypoints, or masks that need more than 2 GiB in the size of the
- * input. The caller frees o, also
- * after an error. */
+ * input. PM_ECONFIG for objects without rotated boxes if model.boxes asks for these. The caller
+ * frees o, also after an error. */
 int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
                          int width, const char *where, struct pm_objects *o);
 /* Fills runs [count] with the masks in the size of the picture. An object without one gets one
@@ -327,7 +330,7 @@ int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int
 /* ---- samples (detection_samples.c) --------------------------------------------------------- */
 
 /* The fields of a batch, after "images" (field 0). In evaluation they are there only if the loss is
- * computed. truth_boxes F32 [M, 4]; truth_classes I32 [M], or F32 [M, K] with
+ * computed. truth_boxes F32 [M, 4], rotated ones [M, 5]; truth_classes I32 [M], or F32 [M, K] with
  * data.merge_multiple_label_boxes (0 or 1) and data.multiclass_scores; truth_weights F32 [M] (0: no
  * box), matches I32 [N] (matching.h), normalizer F32 scalar, see pm_detection_has_normalizer: with
  * loss.minibatch_sampler the example's number of anchors that count, else the sum of the weights of
@@ -336,9 +339,9 @@ int pm_detection_truths(const struct pm_task *t, const struct pm_example *e, int
  * data/mask_bits.h, and truth_mask_weights F32 [M]: the record's weight of the mask, or 0 if the
  * object is a crowd, has no mask, or its mask has no pixel in the input. Masks of rows without a
  * box are 0. In training with data.num_keypoints truth_keypoints F32 [M, K, 2] follow: y, x in 0..1
- * of the input; NaN: not labelled. If the preprocessing pads, the last field is windows F32 [4], in
- * training and evaluation: the part of the input that the picture fills, as ymin, xmin, ymax, xmax
- * in 0..1. In training it is the picture as input.augment leaves it. */
+ * of the input; NaN: not labelled. If the preprocessing pads and boxes are upright, the last field
+ * is windows F32 [4], in training and evaluation: the part of the input that the picture fills, as
+ * ymin, xmin, ymax, xmax in 0..1. In training it is the picture as input.augment leaves it. */
 enum {
     PM_FIELD_BOXES = 1, PM_FIELD_CLASSES, PM_FIELD_WEIGHTS, PM_FIELD_MATCHES, PM_FIELD_NORMALIZER,
 };
@@ -380,9 +383,6 @@ void pm_detection_write_masks(const struct pm_task *t, const struct pm_sample *p
  * the picture cannot be placed. */
 int pm_detection_to_pixels(const struct pm_task *t, struct pm_frame frame, int height, int width,
                            const float *boxes, int count, struct pm_box *out);
-/* The same for points [count][2], in place: to 0..1 of the picture, not clipped. */
-int pm_detection_points_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
-                             float *points, int count);
 
 /* detection_targets.c */
 /* loss.random_example_sampler: of an example's negative anchors, keeps a random part and ignores
@@ -446,8 +446,8 @@ int pm_detection_code_size(const struct pm_task *t);
 int pm_detection_anchor_classes(const struct pm_task *t);
 
 /* detection_decode.c: nodes from heads to detections. */
-/* Returns the boxes [n, N, 4] that the codes of all levels stand for. train: for training, whose
- * anchors may differ. */
+/* Returns the boxes [n, N, 4], or rotated ones [n, N, 5], that the codes of all levels stand for.
+ * train: for training, whose anchors may differ. */
 struct pm_node *pm_detection_decode(struct pm_net *net, const char *name,
                                     const struct pm_detection_heads *h, const struct pm_task *t,
                                     bool train);
@@ -517,8 +517,9 @@ void pm_detection_add_miner(const struct pm_detection_miner *m, struct cJSON *o)
 /* Adds the loss layer of the anchors alone. */
 void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_heads *h,
                                   const struct pm_task *t);
-/* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input,
- * scores [n, D] F32, classes [n, D] I32, count [n] I32: the number of valid rows.
+/* detection_outputs.c. Outputs for EVAL and PREDICT: boxes [n, D, 4] F32 in 0..1 of the input (or
+ * rotated boxes [n, D, 5], which are not clipped), scores [n, D] F32, classes [n, D] I32, count [n]
+ * I32: the number of valid rows.
  * With two stages EVAL has four outputs more: the proposals [n, R, 4] F32 and their number [n] I32;
  * the second stage's boxes for them before suppression, [n, R, 4] or [n, R, C, 4] F32, and their
  * scores [n, R, C] F32. Rows after that number are padding.
@@ -527,14 +528,14 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * their scores [n, D, K], if they have some.
  * Outputs for EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4],
  * detection_scores [n, D], detection_classes [n, D] (from 1), num_detections [n],
- * raw_detection_boxes [n, N, 4], raw_detection_scores [n, N, classes]; with export.nms=false only
- * the last two. Two stages have raw boxes of R regions, [n, R, 4] or [n, R, classes, 4]; with
- * export.proposals also proposal_boxes [n, R, 4]; and num_proposals [n], the number of regions that
- * are not padding, with export.proposals or without export.nms. Nets that predict masks have
- * detection_masks [n, h, w, D] with export.nms, in the graph [n, D, h, w], or with
- * export.masks=pasted as pixels of the picture, uint8 [n, D, H, W]. Nets that predict keypoints
- * have detection_keypoints [n, D, K, 2] and, if they have scores, detection_keypoint_scores
- * [n, D, K]. */
+ * raw_detection_boxes [n, N, 4], raw_detection_scores [n, N, classes]; with export.nms=false and
+ * with rotated boxes [n, N, 5] only the last two. Two stages have raw boxes of R regions,
+ * [n, R, 4] or [n, R, classes, 4]; with export.proposals also proposal_boxes [n, R, 4]; and
+ * num_proposals [n], the number of regions that are not padding, with export.proposals or without
+ * export.nms. Nets that predict masks have detection_masks [n, h, w, D] with export.nms, in the
+ * graph [n, D, h, w], or with export.masks=pasted as pixels of the picture, uint8 [n, D, H, W].
+ * Nets that predict keypoints have detection_keypoints [n, D, K, 2] and, if they have scores,
+ * detection_keypoint_scores [n, D, K]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

@@ -1,6 +1,6 @@
 /* detection_check: what `config check` reports of the data: how the net's anchors fit the boxes
  * that training would see, after the augmentations and the resize. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include <cjson/cJSON.h>
 
@@ -12,14 +12,14 @@ static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
                       struct pm_anchor_sample *sample, const struct pm_batch *b, int count)
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, b->frame);
-    const size_t most = (size_t)t->data.max_boxes;
+    const size_t most = (size_t)t->data.max_boxes, numbers = (size_t)pm_detection_box_numbers(t);
     int32_t *labels = pm_malloc(most * sizeof *labels);
     float *scores = pm_malloc(most * sizeof *scores);
 
     for (int i = 0; anchors && i < count; i++) {
         const float *weights = (const float *)b->field[PM_FIELD_WEIGHTS] + most * (size_t)i;
         struct pm_truths truths = {
-            .boxes = (const float *)b->field[PM_FIELD_BOXES] + 4 * most * (size_t)i,
+            .boxes = (const float *)b->field[PM_FIELD_BOXES] + numbers * most * (size_t)i,
             .weights = weights, .scores = scores,
         };
 
@@ -31,7 +31,7 @@ static void add_batch(const struct pm_task *t, struct pm_anchor_fit **fits,
             scores[k] = pm_detection_score_of(t, b->field[PM_FIELD_CLASSES], most * (size_t)i + k);
         }
         pm_anchor_fit_add(fits[anchors - t->anchors], &truths, labels);
-        if (anchors == t->anchors && sample->count < TRIED_PICTURES)
+        if (anchors == t->anchors && !t->rotated && sample->count < TRIED_PICTURES)
             pm_anchor_sample_add(sample, &truths);
     }
     pm_free(labels);
@@ -86,7 +86,10 @@ static void report(const struct pm_task *t, struct pm_anchor_fit **fits,
         pm_anchor_fit_report(fits[i], names, one);
         cJSON_AddItemToArray(list, one);
     }
-    if (t->anchors[0].maps.levels.count)
+    if (t->rotated)
+        pm_str_add(text, "Other scales are tried for upright anchors only: model.boxes is "
+                         "rotated.\n");
+    else if (t->anchors[0].maps.levels.count)
         pm_anchor_search(&t->matcher, t->anchors[0].index, &t->anchors[0].maps, sample, &needs,
                          text);
     pm_free(room);

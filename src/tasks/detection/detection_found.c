@@ -6,6 +6,7 @@
  * the object. */
 #include "data/coco_mask.h"
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include <pumice/thread.h>
 
@@ -148,31 +149,69 @@ int pm_detection_shapes_output(const struct pm_task *t, enum pm_use use)
     return use == PM_USE_EVAL && t->stages == 2 ? PM_OUT_SECOND_SCORES + 1 : PM_OUT_COUNT + 1;
 }
 
+/* Sets the boxes of the rows of picture p in its pixels, list [count]. inside: whether a row has an
+ * area in the picture. */
+static int read_boxes(const struct pm_task *t, const struct pm_detection_picture *p,
+                      const float *boxes, int count, struct pm_box_detection *list, bool *inside)
+{
+    struct pm_box *pixels = pm_malloc(((size_t)count + 1) * sizeof *pixels);
+    int err = PM_OK;
+
+    PM_TRY(pm_detection_to_pixels(t, p->frame, p->height, p->width, boxes, count, pixels));
+    for (int k = 0; k < count; k++) {
+        list[k] = (struct pm_box_detection){ .box = pixels[k] };
+        inside[k] = pixels[k].v[2] > pixels[k].v[0] && pixels[k].v[3] > pixels[k].v[1];
+    }
+out:
+    pm_free(pixels);
+    return err;
+}
+
+static int read_rotated(const struct pm_task *t, const struct pm_detection_picture *p,
+                        const float *boxes, int count, struct pm_box_detection *list, bool *inside)
+{
+    struct pm_rectangle *r = pm_malloc(((size_t)count + 1) * sizeof *r);
+    int err = PM_OK;
+
+    PM_TRY(pm_detection_rotated_back(t, p->frame, p->height, p->width, boxes, count, r));
+    for (int k = 0; k < count; k++) {
+        list[k] = (struct pm_box_detection){ .score = 0 };
+        inside[k] = pm_detection_set_rotated(&r[k], p->height, p->width, &list[k].box,
+                                             list[k].rotated);
+    }
+out:
+    pm_free(r);
+    return err;
+}
+
 int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture *p,
                       struct pm_detection_found *out)
 {
     const size_t first = (size_t)p->i * (size_t)t->post.max_total_detections;
-    const float *boxes = (const float *)p->outputs[PM_OUT_BOXES] + 4 * first;
+    const float *boxes =
+        (const float *)p->outputs[PM_OUT_BOXES] + (size_t)pm_detection_box_numbers(t) * first;
     const float *scores = (const float *)p->outputs[PM_OUT_SCORES] + first;
     const int32_t *classes = (const int32_t *)p->outputs[PM_OUT_CLASSES] + first;
     const int all = ((const int32_t *)p->outputs[PM_OUT_COUNT])[p->i];
-    struct pm_box *pixels = pm_malloc(((size_t)all + 1) * sizeof *pixels);
+    bool *inside = pm_malloc(((size_t)all + 1) * sizeof *inside);
     int *row = pm_malloc(((size_t)all + 1) * sizeof *row), err = PM_OK;
 
     *out = (struct pm_detection_found){ .list = pm_malloc(((size_t)all + 1) * sizeof *out->list) };
-    PM_TRY(pm_detection_to_pixels(t, p->frame, p->height, p->width, boxes, all, pixels));
-    for (int k = 0; k < all; k++)
-        if (pixels[k].v[2] > pixels[k].v[0] && pixels[k].v[3] > pixels[k].v[1]) {
-            row[out->count] = k;
-            out->list[out->count++] =
-                (struct pm_box_detection){ pixels[k], (double)scores[k], classes[k], NULL, NULL };
-        }
+    PM_TRY((t->rotated ? read_rotated : read_boxes)(t, p, boxes, all, out->list, inside));
+    for (int k = 0; k < all; k++) {
+        if (!inside[k])
+            continue;
+        row[out->count] = k;
+        out->list[out->count] = out->list[k];
+        out->list[out->count].score = (double)scores[k];
+        out->list[out->count++].label = classes[k];
+    }
     if (t->mask_height > 0)
         paste_all(t, p, row, out);
     if (t->points > 0)
         PM_TRY(pm_detection_find_points(t, p, row, out));
 out:
-    pm_free(pixels);
+    pm_free(inside);
     pm_free(row);
     return err;
 }

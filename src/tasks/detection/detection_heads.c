@@ -2,6 +2,7 @@
  * each level, and anchors. A map's channels are ordered by anchor of the cell, then by
  * component. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include "layers/anchors.h"
 
@@ -30,7 +31,9 @@ int pm_detection_anchor_classes(const struct pm_task *t)
 
 int pm_detection_code_size(const struct pm_task *t)
 {
-    return t->coder.type == PM_CODER_TYPE_SQUARE ? 3 : 4 + 2 * pm_detection_coded_points(t);
+    if (t->coder.type == PM_CODER_TYPE_SQUARE)
+        return 3;
+    return pm_detection_box_numbers(t) + 2 * pm_detection_coded_points(t);
 }
 
 static struct pm_node *head_of(const struct pm_heads *heads, const char *what, int level)
@@ -102,7 +105,7 @@ out:
     return err;
 }
 
-static int check_names(const struct pm_heads *heads)
+static int check_names(const struct pm_task *t, const struct pm_heads *heads)
 {
     const struct pm_node *anchors = pm_heads_find(heads, "anchors");
     int levels = 0;
@@ -114,9 +117,13 @@ static int check_names(const struct pm_heads *heads)
         return pm_fail(PM_ECONFIG, "the net's layer anchors is a %s: use ssd_anchors, "
                        "multiscale_anchors, grid_anchors or flexible_grid_anchors",
                        anchors->layer->name);
-    if (pm_anchors_numbers(anchors) != 4)
-        return pm_fail(PM_ECONFIG, "the net's layer anchors has angles, but task detection finds "
-                       "upright boxes: remove the option angles");
+    if (!t->rotated && pm_anchors_numbers(anchors) != 4)
+        return pm_fail(PM_ECONFIG, "the net's layer anchors has angles, but model.boxes is "
+                       "upright: set model.boxes=rotated, or remove the option angles");
+    if (t->rotated && pm_anchors_numbers(anchors) != 5)
+        return pm_fail(PM_ECONFIG, "the net's layer anchors has no angles, but model.boxes is "
+                       "rotated: give it the option angles, in radians, for example [-1.309, "
+                       "-0.785, -0.262, 0.262, 0.785, 1.309]");
     while (levels < PM_DETECTION_LEVELS && head_of(heads, "boxes", levels + 1) &&
            head_of(heads, "classes", levels + 1))
         levels++;
@@ -132,7 +139,7 @@ int pm_detection_check_heads(const struct pm_task *t, const struct pm_heads *hea
     struct pm_detection_heads h;
     int err = PM_OK;
 
-    PM_TRY(check_names(heads));
+    PM_TRY(check_names(t, heads));
     pm_detection_sort_heads(t, heads, &h);
     for (int l = 0; l < h.levels; l++) {
         const struct pm_anchor_level *level = &pm_anchors_levels(h.anchors)->level[l];
@@ -162,8 +169,8 @@ out:
 struct pm_node *pm_detection_anchor_boxes(struct pm_net *net, const struct pm_detection_heads *h,
                                           const struct pm_task *t, bool train)
 {
-    const bool clips = t->anchors_outside == PM_OUTSIDE_CLIP ||
-                       (t->anchors_outside == PM_OUTSIDE_PRUNE && !train);
+    const bool clips = !t->rotated && (t->anchors_outside == PM_OUTSIDE_CLIP ||
+                                       (t->anchors_outside == PM_OUTSIDE_PRUNE && !train));
     struct pm_node *made = pm_net_find(net, "anchors/clipped");
 
     if (!clips || made)
@@ -184,18 +191,26 @@ static struct pm_anchor_maps maps_of(const struct pm_node *node, struct pm_frame
     return m;
 }
 
+static struct pm_anchor_index *index_of(const struct pm_task *t, struct pm_frame frame,
+                                        const float *boxes, int count)
+{
+    return t->rotated ? pm_anchor_index_create_rotated(boxes, count, (float)((double)frame.width /
+                                                                             frame.height))
+                      : pm_anchor_index_create(boxes, count);
+}
+
 int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
                         const struct pm_net_maker *maker)
 {
     const struct pm_node *node = pm_heads_find(heads, "anchors");
-    const int count = node->out_shape.dim[0];
+    const int count = node->out_shape.dim[0], numbers = pm_detection_box_numbers(t);
     struct pm_detection_heads sorted;
     float *boxes;
     int err = PM_OK;
 
     if (t->anchors_count == 0)
         PM_TRY(pm_detection_settle_second(t, frame, maker));
-    boxes = pm_malloc((size_t)count * 4 * sizeof *boxes);
+    boxes = pm_malloc((size_t)count * (size_t)numbers * sizeof *boxes);
     pm_detection_sort_heads(t, heads, &sorted);
     t->background = sorted.background;
     pm_anchors_write(node, boxes);
@@ -203,15 +218,15 @@ int pm_detection_settle(struct pm_task *t, struct pm_frame frame, const struct p
         boxes[i] = fminf(fmaxf(boxes[i], 0), 1);
     PM_GROW(t->anchors, t->anchors_count, t->anchors_capacity);
     t->anchors[t->anchors_count++] =
-        (struct pm_detection_anchors){ frame, count, pm_anchor_index_create(boxes, count),
+        (struct pm_detection_anchors){ frame, count, index_of(t, frame, boxes, count),
                                        maps_of(node, frame) };
     pm_free(boxes);
     if (t->anchors_outside == PM_OUTSIDE_PRUNE &&
         pm_anchor_index_prune(t->anchors[t->anchors_count - 1].index) == 0)
         PM_TRY(pm_fail(PM_ECONFIG, "model.anchors_outside: prune leaves none of the %d anchors, "
                        "because none is wholly inside the input of %dx%d: give the anchors smaller "
-                       "scales, set a larger input.size, or set model.anchors_outside=clip", count,
-                       frame.height, frame.width));
+                       "scales, set a larger input.size, or set model.anchors_outside=%s", count,
+                       frame.height, frame.width, t->rotated ? "keep" : "clip"));
 out:
     return err;
 }

@@ -10,6 +10,7 @@ static int check(const struct pm_task *t)
     PM_TRY(pm_record_check(s, 1));
     PM_TRY(pm_record_check_augment(
         s, PM_CARRIES_BOXES | (t->data.instance_masks ? PM_CARRIES_MASKS : 0u) |
+               (t->rotated ? PM_CARRIES_ROTATED : 0u) |
                (t->data.num_keypoints ? PM_CARRIES_KEYPOINTS : 0u)));
     for (int i = 0; t->map && i < t->map->count; i++)
         if (t->map->item[i].id > s->num_classes)
@@ -57,7 +58,7 @@ int pm_detection_open(const struct pm_task_facts *facts, struct pm_task **out)
     PM_TRY(check(t));
     t->mirrored = pm_detection_mirrored(t);
     PM_TRY(facts->preprocessing->normal(facts->preprocessing_cfg, facts->channels, &normal));
-    t->pads = normal.padded;
+    t->pads = normal.padded && !t->rotated; /* rotated boxes are not clipped to a window */
     PM_TRY(pm_detection_check_buckets(t, &normal));
     read_best_scores(t);
     *out = t, t = NULL;

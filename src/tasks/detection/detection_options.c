@@ -1,6 +1,7 @@
 /* detection_options: the task's part of the config: options and checks of combinations. The
  * objects' keys have the names of TensorFlow's Object Detection API. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/detection_tiles.h"
 
 #include <cjson/cJSON.h>
@@ -53,6 +54,10 @@ const struct pm_opt pm_detection_data_opts[] = {
 };
 
 static const struct pm_opt model[] = {
+    PM_ENUM(pm_detection_model, boxes, PM_BOXES_UPRIGHT, "upright|rotated",
+            "detection: rotated = boxes are turned rectangles, cy, cx, h, w, angle, from records "
+            "with image/object/rbbox; anchors then have the option angles, which named nets have "
+            "by themselves; not for faster_rcnn nets"),
     PM_JSON(pm_detection_model, box_coder,
             "detection: how boxes are coded relative to anchors, an object with the keys below; "
             "null = their defaults"),
@@ -66,7 +71,7 @@ static const struct pm_opt model[] = {
     PM_ENUM(pm_detection_model, anchors_outside, PM_OUTSIDE_AUTO, "auto|keep|prune|clip",
             "detection: anchors that are not wholly inside the input: keep; prune: losses ignore "
             "them, and prediction clips them to the input; clip: always clipped; auto = prune for "
-            "faster_rcnn nets, else keep"),
+            "faster_rcnn nets, else keep. Rotated anchors are never clipped"),
     PM_INT(pm_detection_model, number_of_stages, NAN, 1, 2,
            "detection, only for faster_rcnn nets: 1 = propose regions, boxes of one class; 2 and "
            "null = name their classes and correct their boxes, too"),
@@ -229,8 +234,9 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_detection_export, nms, true,
             "detection: suppress overlapping boxes inside the model; false = only the outputs "
             "raw_detection_boxes and raw_detection_scores, for programs without "
-            "NonMaxSuppression. With two stages these are the second stage's, proposals are still "
-            "suppressed, and num_proposals is their number"),
+            "NonMaxSuppression; rotated boxes always have only these, because ONNX cannot suppress "
+            "them. With two stages these are the second stage's, proposals are still suppressed, "
+            "and num_proposals is their number"),
     PM_BOOL(pm_detection_export, pad, true,
             "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
             "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "
@@ -293,7 +299,8 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model, &m));
-    PM_TRY(pm_detection_read_coder(c, m.box_coder, &t->coder));
+    t->rotated = m.boxes == PM_BOXES_ROTATED;
+    PM_TRY(pm_detection_read_coder(c, m.box_coder, t->rotated, &t->coder));
     PM_TRY(pm_detection_read_object(c, "model.matcher", m.matcher, pm_matcher_opts, &t->matcher));
     PM_TRY(pm_matcher_check(&t->matcher, pm_detection_place(c, "model.matcher")));
     if (!m.matcher && !pm_detection_of_net(c, "model.matcher"))
@@ -441,8 +448,10 @@ int pm_detection_read_config(const struct pm_config *c, struct pm_task *t)
     PM_TRY(read_model(c, t));
     PM_TRY(read_loss(c, t));
     PM_TRY(pm_detection_check_coded_points(c, t));
+    PM_TRY(pm_detection_check_rotated(c, t));
     PM_TRY(read_eval(c, t));
     PM_TRY(pm_config_read(c, "export", export, &t->export));
+    t->export.nms &= !t->rotated; /* ONNX has no suppression of rotated boxes */
     if (t->export.proposals && t->stages == 1)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: true, but the net has no second stage: remove the key",
                        pm_detection_place(c, "export.proposals")));

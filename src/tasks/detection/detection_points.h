@@ -55,6 +55,10 @@ struct pm_node *pm_detection_decode_points(struct pm_net *net, const struct pm_t
 
 /* ---- evaluation and prediction --------------------------------------------------------------- */
 
+/* As pm_detection_to_pixels for points [count][2], in place: to 0..1 of the picture, not clipped.
+ * detection_samples.c */
+int pm_detection_points_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                             float *points, int count);
 /* Sets the keypoints of the detections found->list, whose rows in the outputs are row[count].
  * PM_EDATA as pm_detection_to_pixels. */
 int pm_detection_find_points(const struct pm_task *t, const struct pm_detection_picture *p,

@@ -3,6 +3,7 @@
 #include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/detection_tiles.h"
 
 #include <cjson/cJSON.h>
@@ -26,6 +27,18 @@ static void add_mask(const struct pm_runs *mask, struct cJSON *row)
     pm_str_free(&text);
 }
 
+/* Adds cy, cx, h, w in hundredths of a pixel, and the angle in 1e-5. */
+static void add_rotated(const double rotated[5], struct cJSON *row)
+{
+    cJSON *list = cJSON_AddArrayToObject(row, "rotated");
+
+    for (int k = 0; k < 5; k++) {
+        const double steps = k < 4 ? 100 : 1e5;
+
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(round(steps * rotated[k]) / steps));
+    }
+}
+
 static void add_json(const struct pm_task *t, const struct pm_detection_found *f,
                      struct cJSON *object)
 {
@@ -42,6 +55,8 @@ static void add_json(const struct pm_task *t, const struct pm_detection_found *f
         box = cJSON_AddArrayToObject(row, "box");
         for (int k = 0; k < 4; k++) /* in hundredths of a pixel */
             cJSON_AddItemToArray(box, cJSON_CreateNumber(round(100 * d->box.v[k]) / 100));
+        if (t->rotated)
+            add_rotated(d->rotated, row);
         if (d->mask)
             add_mask(d->mask, row);
         if (d->points)
@@ -58,6 +73,14 @@ static void draw_mask(const struct pm_runs *mask, int side, struct pm_color colo
     pm_runs_decode(mask, pixels);
     pm_draw_mask_at(out, side, pixels, mask->height, mask->width, color);
     pm_free(pixels);
+}
+
+static void mark(const double rotated[5], const struct pm_image8 *picture,
+                 struct pm_marked_box *out)
+{
+    const struct pm_rectangle r = { rotated[0], rotated[1], rotated[2], rotated[3], rotated[4] };
+
+    pm_detection_mark_rotated(&r, picture->height, picture->width, out);
 }
 
 /* Draws the boxes, masks and keypoints with a score above the threshold. side: as for
@@ -78,6 +101,8 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
             continue;
         for (int k = 0; k < 4; k++)
             boxes[n].box[k] = (float)(d->box.v[k] / (k % 2 ? picture->width : picture->height));
+        if (t->rotated)
+            mark(d->rotated, picture, &boxes[n]);
         snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, d->label, number),
                  100 * d->score);
         boxes[n].text = text[n];
@@ -201,18 +226,39 @@ static void canvas_of(const struct pm_task *t, const struct pm_shown *shown, int
 }
 
 /* Draws dots where anchors are matched, in the colour of the class. */
-static void paint_matches(const struct pm_detection_anchors *anchors, const int32_t *matches,
-                          const int32_t *classes, struct pm_image8 *im)
+static void paint_matches(const struct pm_task *t, const struct pm_detection_anchors *anchors,
+                          const int32_t *matches, const int32_t *classes, struct pm_image8 *im)
 {
+    const struct pm_frame f = anchors->frame;
+
     for (int k = 0; k < anchors->count; k++) {
-        float box[4];
+        float box[5], y, x;
 
         if (matches[k] < 0)
             continue;
         pm_anchor_index_box(anchors->index, k, box);
-        pm_draw_point(im, (double)(box[0] + box[2]) / 2, (double)(box[1] + box[3]) / 2,
-                      pm_draw_color((size_t)classes[matches[k]]), true);
+        y = t->rotated ? box[0] : (box[0] + box[2]) / 2;
+        x = t->rotated ? box[1] * (float)f.height / (float)f.width : (box[1] + box[3]) / 2;
+        pm_draw_point(im, (double)y, (double)x, pm_draw_color((size_t)classes[matches[k]]), true);
     }
+}
+
+/* Sets the outline of a row of truth_boxes. Returns false for a row without a box. */
+static bool outline(const struct pm_task *t, struct pm_frame f, const float *row,
+                    struct pm_marked_box *out)
+{
+    struct pm_rectangle r;
+    float box[5];
+
+    if (!t->rotated) {
+        memcpy(out->box, row, sizeof out->box);
+        return row[2] > row[0];
+    }
+    memcpy(box, row, sizeof box);
+    pm_rotated_to_shares(box, 1, f.height, f.width);
+    pm_rectangle_of_box(box, f.height, f.width, &r);
+    pm_detection_mark_rotated(&r, f.height, f.width, out);
+    return r.w > 0;
 }
 
 /* Draws the truth as the loss sees it on the training picture: the boxes, and dots where anchors
@@ -222,7 +268,8 @@ void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, i
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, shown->frame);
     const size_t most = (size_t)t->data.max_boxes, row = (size_t)i;
-    const float *boxes = (const float *)shown->field[PM_FIELD_BOXES] + 4 * most * row;
+    const size_t each = (size_t)pm_detection_box_numbers(t);
+    const float *boxes = (const float *)shown->field[PM_FIELD_BOXES] + each * most * row;
     const float *weights = (const float *)shown->field[PM_FIELD_WEIGHTS] + most * row;
     const int32_t *matches = shown->field[PM_FIELD_MATCHES];
     struct pm_image8 *im = pm_drawings_add(drawings, "truth");
@@ -234,16 +281,15 @@ void pm_detection_paint(const struct pm_task *t, const struct pm_shown *shown, i
     canvas_of(t, shown, i, im);
     for (size_t k = 0; k < most; k++) {
         classes[k] = pm_detection_class_of(t, shown->field[PM_FIELD_CLASSES], most * row + k);
-        if (!(boxes[4 * k + 2] > boxes[4 * k]))
+        if (!outline(t, shown->frame, boxes + each * k, &list[n]))
             continue;
-        memcpy(list[n].box, boxes + 4 * k, sizeof list[n].box);
         list[n].text = pm_detection_name(t, classes[k], numbers[k]);
         list[n].dashed = weights[k] == 0;
         list[n++].color = pm_draw_color((size_t)classes[k]);
     }
     pm_draw_boxes(im, list, n);
     if (anchors)
-        paint_matches(anchors, matches + row * (size_t)anchors->count, classes, im);
+        paint_matches(t, anchors, matches + row * (size_t)anchors->count, classes, im);
     pm_free(classes);
     pm_free(numbers);
     pm_free(list);

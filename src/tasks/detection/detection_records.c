@@ -4,7 +4,7 @@
  * resemble it learn neither an object nor the background. */
 #include "data/coco_mask.h"
 #include "data/mirrored_points.h"
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/record.h"
 
 #include <inttypes.h>
@@ -75,6 +75,7 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     PM_TRY(check_room(t, o, where));
     PM_TRY(check_masks(o, height, width, where));
     PM_TRY(check_points(t, o, where));
+    PM_TRY(pm_detection_check_record(t, o, where));
     o->height = height; /* upright; records may have the size before the EXIF turn */
     o->width = width;
     PM_TRY(resolve(t, o, where));
@@ -227,6 +228,15 @@ static int add_masks(const struct pm_objects *o, const char *where, struct pm_ar
     return err;
 }
 
+static const float *rotated_of(const struct pm_objects *o, struct pm_arena *a)
+{
+    float *rotated = pm_arena_alloc(a, (5 * o->count + 1) * sizeof *rotated);
+
+    for (size_t i = 0; i < o->count; i++)
+        memcpy(rotated + 5 * i, o->item[i].rotated, sizeof o->item[i].rotated);
+    return rotated;
+}
+
 int pm_detection_boxes(const struct pm_sampler *sampler, struct pm_detection_record *record,
                        const char *where, struct pm_arena *a, struct pm_sample *out)
 {
@@ -250,6 +260,8 @@ int pm_detection_boxes(const struct pm_sampler *sampler, struct pm_detection_rec
     }
     *out = (struct pm_sample){ .picture = &record->picture, .objects = o->count, .boxes = boxes,
                                .weights = weights, .labels = labels };
+    if (sampler->task->rotated)
+        out->rotated = rotated_of(o, a);
     if (sampler->train && sampler->task->data.num_keypoints)
         add_keypoints(sampler->task, o, a, out);
     if (sampler->task->data.multiclass_scores)

@@ -1,10 +1,11 @@
 /* detection_samples: records become fields.
  *
  * Boxes go through the same geometry as the picture, and are dropped if no part is left in the
- * input, else clipped. Anchors are matched here, in the loader's threads.
- * data.merge_multiple_label_boxes merges the boxes that are equal in the input, before the largest
- * are chosen, as TensorFlow's Object Detection API. */
+ * input, else clipped; rotated boxes are not clipped. Anchors are matched here, in the loader's
+ * threads. data.merge_multiple_label_boxes merges the boxes that are equal in the input, before the
+ * largest are chosen, as TensorFlow's Object Detection API. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/record.h"
 
 #include <pumice/trace.h>
@@ -82,14 +83,18 @@ void pm_detection_fields(const struct pm_task *t, bool train, struct pm_frame fr
 {
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, frame);
     const int most = t->data.max_boxes;
+    /* No side of a rotated box is 0. */
+    const struct pm_values values = t->rotated ? (struct pm_values){ 0.05, 1, PM_PATTERN_ANY }
+                                               : (struct pm_values){ 0, 1, PM_PATTERN_BOXES };
 
     pm_field_add(out, pm_record_images(&t->facts, frame));
     if (!has_truths(t, train, frame)) {
         add_window(t, out);
         return;
     }
-    pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32, PM_SHAPE2(most, 4),
-                                         .values = { 0, 1, PM_PATTERN_BOXES } });
+    pm_field_add(out, (struct pm_field){ "truth_boxes", PM_F32,
+                                         PM_SHAPE2(most, pm_detection_box_numbers(t)),
+                                         .values = values });
     pm_field_add(out, pm_detection_classes_field(t));
     pm_field_add(out, (struct pm_field){ "truth_weights", PM_F32, PM_SHAPE1(most),
                                          .absent = (int)0xbf800000, /* -1.0 */
@@ -234,7 +239,7 @@ int pm_detection_frame(const struct pm_task *t, const struct pm_occasion *o, int
 
 /* A box in the input. */
 struct row {
-    float box[4], weight, area;
+    float box[5], weight, area; /* box[4]: of a rotated one */
     int32_t label;
     const float *targets; /* [classes]: of a soft or merged label; or NULL */
     size_t from;          /* index in the placed objects */
@@ -282,9 +287,36 @@ static void keep_largest(struct row *rows, size_t count, size_t most, struct pm_
         order[i]->kept = true;
 }
 
-/* Makes the rows of placed objects. Returns their number. */
-static size_t make_rows(const struct pm_sample *placed, bool soft, struct row *rows)
+/* Sets a row's box to that of object i. Returns false if no part of it is in the input. */
+static bool set_upright(struct row *row, const struct pm_sample *placed, size_t i)
 {
+    float *box = row->box;
+
+    memcpy(box, placed->boxes + 4 * i, 4 * sizeof *box);
+    if (!clip(box))
+        return false;
+    row->area = (box[2] - box[0]) * (box[3] - box[1]);
+    return true;
+}
+
+/* The same for a rotated box, which is not clipped. */
+static bool set_rotated(struct row *row, const struct pm_sample *placed, size_t i,
+                        struct pm_frame frame)
+{
+    struct pm_rectangle r;
+
+    memcpy(row->box, placed->rotated + 5 * i, sizeof row->box);
+    pm_rectangle_of_box(row->box, frame.height, frame.width, &r);
+    pm_rotated_to_heights(row->box, 1, frame.height, frame.width);
+    row->area = row->box[2] * row->box[3];
+    return pm_rectangle_is_valid(&r) && pm_rectangle_inside(&r, frame.height, frame.width) > 0;
+}
+
+/* Makes the rows of placed objects. Returns their number. */
+static size_t make_rows(const struct pm_task *t, const struct pm_sample *placed,
+                        struct pm_frame frame, struct row *rows)
+{
+    const bool soft = t->data.multiclass_scores;
     size_t n = 0;
 
     for (size_t i = 0; i < placed->objects; i++) {
@@ -292,10 +324,8 @@ static size_t make_rows(const struct pm_sample *placed, bool soft, struct row *r
 
         *row = (struct row){ .weight = placed->weights[i], .label = placed->labels[i] - 1,
                              .from = i };
-        memcpy(row->box, placed->boxes + 4 * i, sizeof row->box);
-        if (!clip(row->box))
+        if (!(t->rotated ? set_rotated(row, placed, i, frame) : set_upright(row, placed, i)))
             continue;
-        row->area = (row->box[2] - row->box[0]) * (row->box[3] - row->box[1]);
         if (soft)
             row->targets = placed->scores + (size_t)placed->score_count * i;
         n++;
@@ -304,9 +334,9 @@ static size_t make_rows(const struct pm_sample *placed, bool soft, struct row *r
 }
 
 /* As in TensorFlow: coordinates are equal in steps of 1/9999, in float32. */
-static bool equal_boxes(const float *a, const float *b)
+static bool equal_boxes(const float *a, const float *b, int numbers)
 {
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < numbers; k++)
         if ((int)(a[k] * 9999) != (int)(b[k] * 9999))
             return false;
     return true;
@@ -314,9 +344,10 @@ static bool equal_boxes(const float *a, const float *b)
 
 /* Merges rows with equal boxes: the first stays, with the labels of all and their largest weight:
  * an object is not ignored because a crowd has its box. Returns the number of rows left. */
-static size_t merge(struct row *rows, size_t count, int classes, struct pm_arena *a)
+static size_t merge(const struct pm_task *t, struct row *rows, size_t count, struct pm_arena *a)
 {
-    const size_t stride = (size_t)classes, bytes = count * stride * sizeof(float);
+    const int numbers = pm_detection_box_numbers(t);
+    const size_t stride = (size_t)t->facts.num_classes, bytes = count * stride * sizeof(float);
     float *targets = pm_arena_alloc(a, bytes + 1);
     size_t n = 0;
 
@@ -324,7 +355,7 @@ static size_t merge(struct row *rows, size_t count, int classes, struct pm_arena
     for (size_t i = 0; i < count; i++) {
         size_t k = 0;
 
-        while (k < n && !equal_boxes(rows[k].box, rows[i].box))
+        while (k < n && !equal_boxes(rows[k].box, rows[i].box, numbers))
             k++;
         if (k == n) {
             rows[n] = rows[i];
@@ -341,7 +372,7 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
                          const struct pm_detection_anchors *anchors, struct pm_arena *a,
                          void *const *out)
 {
-    const size_t most = (size_t)t->data.max_boxes;
+    const size_t most = (size_t)t->data.max_boxes, numbers = (size_t)pm_detection_box_numbers(t);
     float *boxes = out[PM_FIELD_BOXES], *weights = out[PM_FIELD_WEIGHTS];
     const struct pm_field field = pm_detection_classes_field(t);
     const size_t bytes = pm_shape_count(field.shape) * pm_type_size(field.type);
@@ -350,13 +381,13 @@ static void write_truths(const struct pm_task *t, const struct row *rows, size_t
     float *scores = pm_arena_alloc(a, most * sizeof *scores);
     size_t n = 0;
 
-    memset(boxes, 0, 4 * most * sizeof *boxes);
+    memset(boxes, 0, numbers * most * sizeof *boxes);
     memset(weights, 0, most * sizeof *weights);
     memset(classes, 0, bytes);
     for (size_t i = 0; i < count; i++) {
         if (!rows[i].kept)
             continue;
-        memcpy(boxes + 4 * n, rows[i].box, sizeof rows[i].box);
+        memcpy(boxes + numbers * n, rows[i].box, numbers * sizeof *boxes);
         weights[n] = rows[i].weight;
         memcpy(classes + stride * n,
                rows[i].targets ? (const void *)rows[i].targets : &rows[i].label, stride);
@@ -395,10 +426,10 @@ static void make_truths(const struct pm_sampler *sampler, const struct pm_sample
     const size_t most = (size_t)t->data.max_boxes;
     const struct pm_detection_anchors *anchors = pm_detection_anchors_of(t, r->frame);
     struct row *rows = pm_malloc((placed->objects + 1) * sizeof *rows);
-    size_t count = make_rows(placed, t->data.multiclass_scores, rows);
+    size_t count = make_rows(t, placed, r->frame, rows);
 
     if (t->data.merge_multiple_label_boxes)
-        count = merge(rows, count, t->facts.num_classes, a);
+        count = merge(t, rows, count, a);
     if (count > most && sampler->train)
         tell_crowded(t, count, r->where);
     keep_largest(rows, count, most, a);
@@ -504,19 +535,26 @@ out:
 
 /* ---- back to the picture ----------------------------------------------------------------- */
 
-/* Brings boxes of the input to 0..1 of the picture. */
-static int boxes_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
-                      float *boxes, int count)
+int pm_detection_place_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                            struct pm_placed *out)
 {
     const struct pm_task_facts *s = &t->facts;
     const struct pm_image8 picture = { height, width, s->channels, NULL };
     const struct pm_occasion o = { .height = frame.height, .width = frame.width,
                                    .channels = s->channels, .own_size = s->own_sizes,
                                    .where = "prediction" };
+
+    return pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, out);
+}
+
+/* Brings boxes of the input to 0..1 of the picture. */
+static int boxes_back(const struct pm_task *t, struct pm_frame frame, int height, int width,
+                      float *boxes, int count)
+{
     struct pm_placed placed;
     int err = PM_OK;
 
-    PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
+    PM_TRY(pm_detection_place_back(t, frame, height, width, &placed));
     pm_geometry_boxes_back(&placed.geometry, boxes, (size_t)count);
 out:
     return err;

@@ -133,7 +133,7 @@ struct pm_score *pm_detection_score_create(const struct pm_task *t)
     m->metrics = pm_box_metrics_create(&(struct pm_box_metrics_options){
         .classes = t->facts.num_classes, .recall_lower = t->recall[0],
         .recall_upper = t->recall[1], .masks = t->mask_height > 0,
-        .points = t->points, .sigmas = sigmas });
+        .rotated = t->rotated, .points = t->points, .sigmas = sigmas });
     pm_free(sigmas);
     if (t->stages == 2)
         m->lost = pm_lost_objects_create(t->facts.num_classes);
@@ -311,7 +311,8 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "detection, %d classes%s%s%s", m->task->facts.num_classes,
+    pm_str_add(&text, "detection, %d classes%s%s%s%s", m->task->facts.num_classes,
+               m->task->rotated ? ", rotated" : "",
                m->task->skip_unlabeled ? ", skip_unlabeled" : "",
                m->task->mask_height > 0 ? ", masks" : "", m->lost ? ", two stages" : "");
     if (m->task->points > 0)

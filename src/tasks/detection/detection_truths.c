@@ -1,7 +1,7 @@
 /* detection_truths: the true objects of an evaluation's picture, which stay in host memory: every
  * object as the record has it, in pixels of the file. */
 #include "data/coco_mask.h"
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/record.h"
 
 #include <math.h>
@@ -38,10 +38,26 @@ static bool has_area(const float *box)
     return box[2] > box[0] && box[3] > box[1];
 }
 
-static void to_pixels(const struct pm_detection_truths *t, const float *box, struct pm_box *out)
+/* Sets the box of a true object. Returns false if it has no area. */
+static bool set_box(const struct pm_detection_truths *t, const float *box,
+                    struct pm_box_truth *out)
 {
     for (int k = 0; k < 4; k++)
-        out->v[k] = (double)box[k] * (k % 2 ? t->width : t->height);
+        out->box.v[k] = (double)box[k] * (k % 2 ? t->width : t->height);
+    return has_area(box);
+}
+
+/* The same for a rotated box: without an area in the picture it is none. Without an annotated area
+ * that of the rectangle counts. */
+static bool set_rotated(const struct pm_detection_truths *t, const float *box,
+                        struct pm_box_truth *out)
+{
+    struct pm_rectangle r;
+
+    pm_rectangle_of_box(box, t->height, t->width, &r);
+    if (isnan(out->area))
+        out->area = r.h * r.w;
+    return pm_detection_set_rotated(&r, t->height, t->width, &out->box, out->rotated);
 }
 
 static void points_to_pixels(const struct pm_detection_truths *t, const float *from, float *out)
@@ -101,13 +117,13 @@ int pm_detection_truths_of(const struct pm_task *t, const struct pm_example *e,
         const struct pm_object *one = &o->item[i];
         struct pm_box_truth *truth = &made->truth[made->count];
 
-        if (!has_area(one->box))
-            continue;
         *truth = (struct pm_box_truth){
             .area = (o->has & PM_HAS_AREA) && one->area > 0 ? (double)one->area : (double)NAN,
             .label = (int)one->label - 1, .crowd = one->is_crowd, .difficult = one->difficult,
             .group_of = one->group_of };
-        to_pixels(made, one->box, &truth->box);
+        if (!(t->rotated ? set_rotated(made, one->rotated, truth)
+                         : set_box(made, one->box, truth)))
+            continue;
         keep_members(made, i);
         made->count++;
     }

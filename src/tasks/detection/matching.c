@@ -137,6 +137,11 @@ int pm_anchor_index_count(const struct pm_anchor_index *x)
     return x->count;
 }
 
+int pm_anchor_index_numbers(const struct pm_anchor_index *x)
+{
+    return x->rotated ? PM_ROTATED_BOX : 4;
+}
+
 void pm_anchor_index_box(const struct pm_anchor_index *x, int anchor, float *box)
 {
     assert(anchor >= 0 && anchor < x->count);

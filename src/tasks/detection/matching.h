@@ -79,6 +79,8 @@ struct pm_anchor_index *pm_anchor_index_create_rotated(const float *anchors, int
 int pm_anchor_index_prune(struct pm_anchor_index *index);
 void pm_anchor_index_destroy(struct pm_anchor_index **index);
 int pm_anchor_index_count(const struct pm_anchor_index *index);
+/* Numbers of an anchor and of a true box: 4, or 5 of rotated ones. */
+int pm_anchor_index_numbers(const struct pm_anchor_index *index);
 /* The anchor's four coordinates, or the five numbers of a rotated anchor. */
 void pm_anchor_index_box(const struct pm_anchor_index *index, int anchor, float *box);
 
