@@ -109,7 +109,7 @@ void pm_rectangle_around(const struct pm_rectangle *r, double box[4])
     box[2] = r->cy + y, box[3] = r->cx + x;
 }
 
-enum { MOST_CORNERS = 8 }; /* four borders add one corner each */
+enum { MOST_CORNERS = 12 }; /* four borders of each of two windows add one corner each */
 struct outline {
     double at[MOST_CORNERS][2];
     int count;
@@ -153,9 +153,18 @@ static double area_of(const struct outline *o)
     return fabs(twice) / 2;
 }
 
+/* Keeps the part of an outline inside an upright window: ymin, xmin, ymax, xmax. */
+static void cut_window(struct outline *o, const double window[4])
+{
+    for (int axis = 0; axis < 2; axis++) {
+        cut(o, axis, -1, window[axis]);
+        cut(o, axis, 1, window[axis + 2]);
+    }
+}
+
 double pm_rectangle_inside(const struct pm_rectangle *r, double height, double width)
 {
-    const double side[2] = { height, width }, area = r->h * r->w;
+    const double window[4] = { 0, 0, height, width }, area = r->h * r->w;
     struct outline o = { .count = PM_CORNERS };
     double box[4];
 
@@ -165,11 +174,31 @@ double pm_rectangle_inside(const struct pm_rectangle *r, double height, double w
     if (box[0] >= 0 && box[1] >= 0 && box[2] <= height && box[3] <= width)
         return 1;
     pm_rectangle_corners(r, o.at);
-    for (int axis = 0; axis < 2; axis++) {
-        cut(&o, axis, -1, 0);
-        cut(&o, axis, 1, side[axis]);
-    }
+    cut_window(&o, window);
     return fmin(area_of(&o) / area, 1);
+}
+
+/* In the frame of a, whose origin is its centre and whose x axis its w axis, a is a window, too. */
+double pm_rectangle_in_window(const struct pm_rectangle *b, const double window[4],
+                              const struct pm_rectangle *a, double *shared)
+{
+    const double own[4] = { -a->h / 2, -a->w / 2, a->h / 2, a->w / 2 };
+    const double s = sin(a->angle), c = cos(a->angle);
+    struct outline o = { .count = PM_CORNERS };
+
+    pm_rectangle_corners(b, o.at);
+    cut_window(&o, window);
+    const double seen = area_of(&o);
+
+    for (int k = 0; k < o.count; k++) {
+        const double y = o.at[k][0] - a->cy, x = o.at[k][1] - a->cx;
+
+        o.at[k][0] = y * c - x * s;
+        o.at[k][1] = x * c + y * s;
+    }
+    cut_window(&o, own);
+    *shared = fmin(area_of(&o), seen);
+    return seen;
 }
 
 void pm_rectangle_move(struct pm_rectangle *r, const double map[2][3])

@@ -46,6 +46,10 @@ void pm_rectangle_around(const struct pm_rectangle *r, double box[4]);
 /* Returns the share of its area that is inside a picture of that size, 0..1; 0 if it has no area.
  * Exact up to rounding: its corners are clipped by the four borders. */
 double pm_rectangle_inside(const struct pm_rectangle *r, double height, double width);
+/* Returns the area of the part of b inside an upright window: ymin, xmin, ymax, xmax, in pixels;
+ * *shared becomes the area of the part of it that is also inside a. Exact up to rounding. */
+double pm_rectangle_in_window(const struct pm_rectangle *b, const double window[4],
+                              const struct pm_rectangle *a, double *shared);
 /* Whether all five numbers are finite, the sides are above 0 and no number is beyond 1e9. */
 bool pm_rectangle_is_valid(const struct pm_rectangle *r);
 

@@ -1,4 +1,5 @@
-/* box: a true or detected box as the metrics see it, and its geometry. */
+/* box: a true or detected box as the metrics see it, and the geometry of upright and of rotated
+ * boxes. */
 #ifndef PM_BOX_H
 #define PM_BOX_H
 
@@ -54,9 +55,33 @@ struct pm_box_picture {
 
 /* A score that is not a number is below all others. */
 double pm_box_score(const struct pm_box_detection *d);
-double pm_box_area(const struct pm_box *b);
-/* Intersection over union, or (crowd) over the area of d. Computed from widths as in pycocotools,
- * 0 for boxes without a side. */
-double pm_box_overlap(const struct pm_box *d, const struct pm_box *truth, bool crowd);
+
+/* ---- geometry -------------------------------------------------------------------------------- */
+
+/* A kind of boxes. Its functions take boxes by their numbers: the four of struct pm_box if they are
+ * upright, the five of `rotated` if they are rotated. Angles may differ by any amount: evaluation
+ * does not have training's rule that boxes of far angles do not overlap. Boxes without a side
+ * overlap with nothing. All functions are thread-safe. */
+struct pm_box_geometry {
+    int numbers;                          /* 4 or 5 */
+    bool (*has_sides)(const double *b);   /* its height and width are above 0 */
+    double (*area)(const double *b);
+    /* Intersection over union; of_first: over the area of a. Exactly 1 for equal boxes. */
+    double (*overlap)(const double *a, const double *b, bool of_first);
+    /* Intersection over union of a and the part of b inside an upright window. */
+    double (*agreement)(const double *a, const double *b, const struct pm_box *window);
+    void (*bounds)(const double *b, struct pm_box *out); /* the upright box around it */
+};
+extern const struct pm_box_geometry pm_box_upright, pm_box_rotated;
+const struct pm_box_geometry *pm_box_geometry_of(bool rotated);
+
+/* The numbers of a box; they are the object's. */
+const double *pm_box_truth_numbers(const struct pm_box_geometry *g, const struct pm_box_truth *t);
+const double *pm_box_found_numbers(const struct pm_box_geometry *g,
+                                   const struct pm_box_detection *d);
+/* The overlap of a detection and a true object: intersection over union, or (crowd) over the area
+ * of the detection. */
+double pm_box_overlap(const struct pm_box_geometry *g, const struct pm_box_detection *d,
+                      const struct pm_box_truth *t, bool crowd);
 
 #endif

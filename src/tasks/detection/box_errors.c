@@ -20,6 +20,7 @@ const char *const pm_box_kind_names[PM_BOX_KINDS] = {
 /* ---- one picture ------------------------------------------------------------------------- */
 
 struct judge {
+    const struct pm_box_geometry *geometry;
     struct pm_boxes_by_class by_class;
     struct pm_box_judged j; /* the arrays are owned and reused, like the next ones */
     int *pair;              /* [detections] its true object in the confusion matrix, or -1 */
@@ -27,10 +28,10 @@ struct judge {
     int truth_room, detection_room;
 };
 
-static void judge_create(struct judge *g, int classes)
+static void judge_create(struct judge *g, const struct pm_box_lists *l)
 {
-    *g = (struct judge){ 0 };
-    pm_boxes_by_class_create(&g->by_class, classes);
+    *g = (struct judge){ .geometry = l->geometry };
+    pm_boxes_by_class_create(&g->by_class, l->classes);
 }
 
 void pm_box_judged_free(struct pm_box_judged *j)
@@ -110,7 +111,7 @@ static void copy_boxes(struct judge *g, const struct pm_box_lists *l,
 static void match_class(struct judge *g, int label, struct pm_arena *a)
 {
     const struct pm_boxes_by_class *b = &g->by_class;
-    const struct pm_coco_picture p = pm_boxes_of_class(b, label, a);
+    const struct pm_coco_picture p = pm_boxes_of_class(b, g->geometry, label, a);
     int *match = pm_arena_alloc(a, ((size_t)p.found + 1) * sizeof *match);
 
     pm_coco_match(&p, match_least, match);
@@ -143,7 +144,7 @@ static struct nearest nearest_of(const struct judge *g, int d, bool same_class, 
         if (truth->crowd || (truth->label == of->label) != same_class ||
             (only_free && g->paired[t]))
             continue;
-        const double overlap = pm_box_overlap(&of->box, &truth->box, false);
+        const double overlap = pm_box_overlap(g->geometry, of, truth, false);
 
         if (overlap > best.overlap)
             best = (struct nearest){ t, overlap };
@@ -228,7 +229,7 @@ void pm_box_metrics_errors(const struct pm_box_metrics *m, double threshold,
     struct pm_box_errors *counts = pm_calloc(classes, sizeof *counts);
     struct judge g;
 
-    judge_create(&g, l->classes);
+    judge_create(&g, l);
     for (size_t i = 0; i < l->count; i++) {
         judge_picture(&g, l, &l->pictures[i], threshold);
         count_errors(&g.j, counts);
@@ -256,7 +257,7 @@ bool pm_box_metrics_judge(const struct pm_box_metrics *m, uint64_t record, doubl
 
         if (l->pictures[i].record != record)
             continue;
-        judge_create(&g, l->classes);
+        judge_create(&g, l);
         judge_picture(&g, l, &l->pictures[i], threshold);
         for (int t = 0; t < g.j.truths; t++)
             g.j.truth[t] = l->truth[l->pictures[i].truth + (size_t)t]; /* its own flags again */
@@ -303,7 +304,7 @@ int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int
     const size_t room = (size_t)most;
     struct judge g;
 
-    judge_create(&g, l->classes);
+    judge_create(&g, l);
     for (size_t i = 0; i < l->count; i++) {
         const uint64_t record = l->pictures[i].record;
 

@@ -43,7 +43,8 @@ void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
         struct pm_box_truth t = p->truth[g];
 
         assert(t.label >= 0 && t.label < l->classes);
-        t.area = isnan(t.area) ? pm_box_area(&t.box) : t.area;
+        if (isnan(t.area))
+            t.area = l->geometry->area(pm_box_truth_numbers(l->geometry, &t));
         t.mask = copy_mask(l, t.mask);
         t.points = copy_points(l, t.points);
         PM_GROW(l->truth, l->truth_count, l->truth_capacity);
@@ -62,6 +63,23 @@ void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p)
         PM_GROW(l->verified, l->verified_count, l->verified_capacity);
         l->verified[l->verified_count++] = p->verified[i];
     }
+}
+
+static int by_record(const void *a, const void *b)
+{
+    const struct pm_kept_picture *const *x = a, *const *y = b;
+
+    return ((*x)->record > (*y)->record) - ((*x)->record < (*y)->record);
+}
+
+const struct pm_kept_picture **pm_box_lists_by_record(const struct pm_box_lists *l)
+{
+    const struct pm_kept_picture **list = pm_malloc((l->count + 1) * sizeof *list);
+
+    for (size_t i = 0; i < l->count; i++)
+        list[i] = &l->pictures[i];
+    qsort(list, l->count, sizeof *list, by_record);
+    return list;
 }
 
 void pm_box_lists_free(struct pm_box_lists *l)
@@ -187,16 +205,17 @@ struct pm_class_pairs pm_boxes_pairs(const struct pm_boxes_by_class *b, int labe
     return c;
 }
 
-struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
+struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b,
+                                         const struct pm_box_geometry *geometry, int label,
                                          struct pm_arena *a)
 {
     const struct pm_class_pairs c = pm_boxes_pairs(b, label, INT_MAX, a);
     const int truths = c.picture.truths;
 
     for (int d = 0; d < c.picture.found; d++) {
-        c.said[d].area = pm_box_area(&c.detection[d].box);
+        c.said[d].area = geometry->area(pm_box_found_numbers(geometry, &c.detection[d]));
         for (int g = 0; g < truths; g++)
-            c.overlap[d * truths + g] = pm_box_overlap(&c.detection[d].box, &c.truth[g].box,
+            c.overlap[d * truths + g] = pm_box_overlap(geometry, &c.detection[d], &c.truth[g],
                                                        c.truth[g].crowd);
     }
     return c.picture;

@@ -17,9 +17,11 @@ struct pm_kept_picture {
     size_t truth, detection, verified;     /* its first one in the lists below */
     int truths, detections, verified_count; /* verified_count -1: all classes */
 };
-/* Begins as zeros, the number of classes, and what objects have. All lists are owned. */
+/* Begins as zeros, the number of classes, the geometry, and what objects have. All lists are
+ * owned. */
 struct pm_box_lists {
     int classes;
+    const struct pm_box_geometry *geometry;
     bool masks;              /* masks are kept */
     int points;              /* keypoints that are kept of an object; 0: none */
     struct pm_arena *shapes; /* owned: masks and keypoints; NULL: there are none yet */
@@ -34,6 +36,9 @@ struct pm_box_lists {
 /* Copies a picture. A NAN area of a true object becomes that of its box. Masks and keypoints that
  * are not kept become NULL. */
 void pm_box_lists_add(struct pm_box_lists *l, const struct pm_box_picture *p);
+/* Returns the pictures [count] by record, the order in which equal scores count. The caller frees
+ * the array. */
+const struct pm_kept_picture **pm_box_lists_by_record(const struct pm_box_lists *l);
 void pm_box_lists_free(struct pm_box_lists *l);
 
 /* ---- one picture ---------------------------------------------------------------------------- */
@@ -68,7 +73,8 @@ struct pm_class_pairs {
 struct pm_class_pairs pm_boxes_pairs(const struct pm_boxes_by_class *b, int label, int most,
                                      struct pm_arena *a);
 /* The boxes of one class for coco_metrics. The arrays are the arena's. */
-struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b, int label,
+struct pm_coco_picture pm_boxes_of_class(const struct pm_boxes_by_class *b,
+                                         const struct pm_box_geometry *g, int label,
                                          struct pm_arena *a);
 
 #endif

@@ -44,6 +44,7 @@ struct pm_box_metrics *pm_box_metrics_create(const struct pm_box_metrics_options
     assert(o->classes > 0);
     m->o = *o;
     m->lists.classes = o->classes;
+    m->lists.geometry = pm_box_geometry_of(o->rotated);
     m->lists.masks = o->masks;
     m->lists.points = o->points;
     PM_GROW(m->lists.truth, 0, m->lists.truth_capacity); /* empty lists have an address, too */
@@ -89,7 +90,7 @@ static bool has_points(const struct pm_box_metrics *m, int label)
 /* Adds the objects of one class of the picture in m->by_class. */
 static void add_class(struct pm_box_metrics *m, int label, uint64_t record, struct pm_arena *a)
 {
-    struct pm_coco_picture of = pm_boxes_of_class(&m->by_class, label, a);
+    struct pm_coco_picture of = pm_boxes_of_class(&m->by_class, m->lists.geometry, label, a);
 
     of.order = record;
     pm_coco_metrics_add(m->coco, label, &of);

@@ -2,8 +2,8 @@
  * score with the best F1, precision-recall curves, kinds of errors, and the confusion matrix.
  * Metrics of masks and keypoints are further sets; errors and curves are always those of boxes.
  *
- * Pictures are added in any order; no result depends on it. The object keeps all boxes: 96 bytes
- * per detection, 64 per true object, and 32 more per detection for each of masks and keypoints. A
+ * Pictures are added in any order; no result depends on it. The object keeps all boxes: 136 bytes
+ * per detection, 104 per true object, and 32 more per detection for each of masks and keypoints. A
  * kept mask needs 4 bytes per run, a keypoint 16. Functions with a const object may run in several
  * threads at once, but not together with pm_box_metrics_add. */
 #ifndef PM_BOX_METRICS_H
@@ -20,7 +20,7 @@ struct pm_box_metrics_options {
     int classes;
     double recall_lower, recall_upper; /* of precision_at_recall; 0 and 1: the same as voc_map */
     bool masks;                        /* objects have masks */
-    bool rotated; /* overlaps are those of the rotated boxes */
+    bool rotated;                      /* overlaps are those of the rotated boxes */
     int points;                        /* keypoints of an object; 0: none */
     /* [classes][points], copied: pm_box_points.sigma. A class without a number has no metrics of
      * keypoints. NULL: no class has any. */
@@ -33,8 +33,8 @@ void pm_box_metrics_destroy(struct pm_box_metrics **m); /* accepts NULL in *m */
 void pm_box_metrics_add(struct pm_box_metrics *m, const struct pm_box_picture *p);
 /* box_pack.c. Appends all pictures, for pm_box_metrics_merge. */
 void pm_box_metrics_pack(const struct pm_box_metrics *m, struct pm_str *out);
-/* Adds the pictures that were packed by metrics with the same classes, masks and points, in their
- * order. If u->damaged is set, a part may have been added. */
+/* Adds the pictures that were packed by metrics with the same classes, masks, points and kind of
+ * boxes, in their order. If u->damaged is set, a part may have been added. */
 void pm_box_metrics_merge(struct pm_box_metrics *m, struct pm_unpack *u);
 /* Returns the boxes added so far; borrowed. */
 const struct pm_box_lists *pm_box_metrics_lists(const struct pm_box_metrics *m);
@@ -127,7 +127,7 @@ extern const char *const pm_box_kind_names[PM_BOX_KINDS];
 /* Counts of the kinds: of detections by their class, missed objects by theirs. */
 struct pm_box_errors { uint64_t count[PM_BOX_KINDS]; };
 /* total: of all classes. per_class [classes], or NULL. confusion: NULL, or made with classes + 1
- * classes, the last of which is the background; its counts are added to. In it each true object is
+ * classes: the last class is the background. Its counts are added to. In it each true object is
  * paired first by COCO's rules with a detection of its class, else with the best free detection of
  * another class whose IoU is at least 0.5 (in the order of scores), else with the background. */
 void pm_box_metrics_errors(const struct pm_box_metrics *m, double threshold,
@@ -154,7 +154,9 @@ int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int
 
 /* ---- detections.json --------------------------------------------------------------------- */
 
-/* What a detection of the file has. Without "bbox" pycocotools takes the areas of detections from
+/* What a detection of the file has. Rotated boxes have "bbox", the upright box around them, and
+ * "rotated_bbox": [x, y, w, h, angle], the centre and sides in pixels and the angle in radians,
+ * clockwise. Without "bbox" pycocotools takes the areas of detections from
  * their masks or keypoints, as COCO's own evaluation does. */
 enum pm_box_results {
     PM_BOX_RESULTS_BOXES,  /* "bbox": [x, y, w, h] */
@@ -164,10 +166,10 @@ enum pm_box_results {
 };
 /* Writes all detections in COCO's form for results: [{"image_id", "category_id", "bbox" or another
  * member, "score"}, ...] by record and in the order of each picture's list, so that pycocotools
- * finds the same metrics. image_id is the picture's name, as a number if it is one; file_name
- * follows if the picture's file has another name. ids [classes]: category ids; NULL: label + 1.
- * Other numbers are exact; scores that are not finite are 0. The file appears whole or not at all.
- * PM_EFAIL. */
+ * finds the same metrics; of rotated boxes it compares the boxes around them. image_id is the
+ * picture's name, as a number if it is one; file_name follows if the picture's file has another
+ * name. ids [classes]: category ids; NULL: label + 1. Other numbers are exact; scores that are not
+ * finite are 0. The file appears whole or not at all. PM_EFAIL. */
 int pm_box_metrics_write(const struct pm_box_metrics *m, enum pm_box_results what, const int *ids,
                          const char *path);
 

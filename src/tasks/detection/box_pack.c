@@ -12,7 +12,7 @@
 
 /* Sizes in bytes; of a picture without its boxes and names. */
 enum {
-    PACKED_BOX = 4 * 8,
+    PACKED_BOX = 4 * 8, /* rotated ones have five numbers more */
     PACKED_TRUTH = PACKED_BOX + 3 * 8,
     PACKED_DETECTION = PACKED_BOX + 3 * 8,
     PACKED_PICTURE = 6 * 8,
@@ -43,10 +43,18 @@ static void pack_shapes(const struct pm_box_lists *l, const struct pm_runs *mask
         pm_str_bytes(out, points, 2 * (size_t)l->points * sizeof *points);
 }
 
+static void pack_box(const struct pm_box_lists *l, const struct pm_box *b, const double rotated[5],
+                     struct pm_str *out)
+{
+    pm_str_bytes(out, b->v, sizeof b->v);
+    if (l->geometry == &pm_box_rotated)
+        pm_str_bytes(out, rotated, 5 * sizeof *rotated);
+}
+
 static void pack_truth(const struct pm_box_lists *l, const struct pm_box_truth *t,
                        struct pm_str *out)
 {
-    pm_str_bytes(out, t->box.v, sizeof t->box.v);
+    pack_box(l, &t->box, t->rotated, out);
     pm_pack_double(out, t->area);
     pm_pack_int(out, (uint64_t)t->label);
     pm_pack_int(out, (t->crowd ? CROWD : 0u) | (t->difficult ? DIFFICULT : 0u) |
@@ -57,7 +65,7 @@ static void pack_truth(const struct pm_box_lists *l, const struct pm_box_truth *
 static void pack_detection(const struct pm_box_lists *l, const struct pm_box_detection *d,
                            struct pm_str *out)
 {
-    pm_str_bytes(out, d->box.v, sizeof d->box.v);
+    pack_box(l, &d->box, d->rotated, out);
     pm_pack_double(out, d->score);
     pm_pack_int(out, (uint64_t)d->label);
     pm_pack_int(out, shapes_of(d->mask, d->points));
@@ -120,10 +128,13 @@ static int read_count(struct pm_unpack *u, size_t least)
     return u->damaged ? 0 : (int)count;
 }
 
-static void read_box(struct pm_unpack *u, struct pm_box *b)
+static void read_box(struct pm_unpack *u, const struct pm_box_lists *l, struct pm_box *b,
+                     double rotated[5])
 {
     for (int k = 0; k < 4; k++)
         b->v[k] = pm_unpack_double(u);
+    for (int k = 0; k < 5 && l->geometry == &pm_box_rotated; k++)
+        rotated[k] = pm_unpack_double(u);
 }
 
 /* Reads a mask. All masks of a picture must have the same size. */
@@ -164,7 +175,7 @@ static void read_shapes(struct pm_unpack *u, const struct pm_box_lists *l, uint6
 static void read_truth(struct pm_unpack *u, const struct pm_box_lists *l, struct unpacked *p,
                        struct pm_box_truth *t)
 {
-    read_box(u, &t->box);
+    read_box(u, l, &t->box, t->rotated);
     t->area = pm_unpack_double(u);
     t->label = (int)pm_unpack_below(u, (uint64_t)l->classes);
     const uint64_t flags = pm_unpack_below(u, FLAGS);
@@ -178,7 +189,7 @@ static void read_truth(struct pm_unpack *u, const struct pm_box_lists *l, struct
 static void read_detection(struct pm_unpack *u, const struct pm_box_lists *l, struct unpacked *p,
                            struct pm_box_detection *d)
 {
-    read_box(u, &d->box);
+    read_box(u, l, &d->box, d->rotated);
     d->score = pm_unpack_double(u);
     d->label = (int)pm_unpack_below(u, (uint64_t)l->classes);
     const uint64_t flags = pm_unpack_below(u, FLAGS);

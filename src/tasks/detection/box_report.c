@@ -135,28 +135,42 @@ static bool is_error(enum pm_box_kind kind)
     return kind != PM_BOX_RIGHT && kind != PM_BOX_IGNORED;
 }
 
-static cJSON *box_of(const struct pm_box *b, int label, enum pm_box_kind kind, int height,
-                     int width)
-{
-    cJSON *object = cJSON_CreateObject(), *box = cJSON_AddArrayToObject(object, "box");
+/* The size of the picture in pixels, and whether its boxes are rotated. */
+struct shown { int height, width; bool rotated; };
 
-    for (int k = 0; k < 4; k++)
-        cJSON_AddItemToArray(box, rounded(b->v[k] / (k % 2 ? width : height), 1e4));
+/* Appends numbers in pixels as shares, alternately of the height and of the width. */
+static void add_shares(const double *v, int count, const struct shown *s, cJSON *list)
+{
+    for (int k = 0; k < count; k++)
+        cJSON_AddItemToArray(list, rounded(v[k] / (k % 2 ? s->width : s->height), 1e4));
+}
+
+static cJSON *box_of(const struct pm_box *b, const double rotated[5], int label,
+                     enum pm_box_kind kind, const struct shown *s)
+{
+    cJSON *object = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(object, "box");
+
+    add_shares(b->v, 4, s, list);
+    if (s->rotated) {
+        list = cJSON_AddArrayToObject(object, "rotated");
+        add_shares(rotated, 4, s, list);
+        cJSON_AddItemToArray(list, rounded(rotated[4], 1e4));
+    }
     cJSON_AddNumberToObject(object, "label", label);
     cJSON_AddStringToObject(object, "kind", pm_box_kind_names[kind]);
     return object;
 }
 
-static void add_truth(const struct pm_box_judged *j, int height, int width, cJSON *list)
+static void add_truth(const struct pm_box_judged *j, const struct shown *s, cJSON *list)
 {
     for (int errors = 1; errors >= 0; errors--)
         for (int t = 0; t < j->truths && cJSON_GetArraySize(list) < PM_BOX_REPORT_BOXES; t++)
             if (is_error(j->truth_kind[t]) == errors)
-                cJSON_AddItemToArray(list, box_of(&j->truth[t].box, j->truth[t].label,
-                                                  j->truth_kind[t], height, width));
+                cJSON_AddItemToArray(list, box_of(&j->truth[t].box, j->truth[t].rotated,
+                                                  j->truth[t].label, j->truth_kind[t], s));
 }
 
-static void add_found(const struct pm_box_judged *j, int height, int width, cJSON *list)
+static void add_found(const struct pm_box_judged *j, const struct shown *s, cJSON *list)
 {
     for (int errors = 1; errors >= 0; errors--)
         for (int d = 0; d < j->detections && cJSON_GetArraySize(list) < PM_BOX_REPORT_BOXES; d++) {
@@ -164,7 +178,7 @@ static void add_found(const struct pm_box_judged *j, int height, int width, cJSO
 
             if (is_error(j->kind[d]) != errors)
                 continue;
-            cJSON *box = box_of(&of->box, of->label, j->kind[d], height, width);
+            cJSON *box = box_of(&of->box, of->rotated, of->label, j->kind[d], s);
 
             cJSON_AddItemToObject(box, "score", rounded(of->score, 1e4));
             cJSON_AddItemToArray(list, box);
@@ -174,6 +188,8 @@ static void add_found(const struct pm_box_judged *j, int height, int width, cJSO
 bool pm_box_report_sample(const struct pm_box_metrics *m, uint64_t record, double threshold,
                           int height, int width, struct cJSON *object)
 {
+    const struct shown s = { height, width,
+                             pm_box_metrics_lists(m)->geometry == &pm_box_rotated };
     struct pm_box_judged j;
     int errors = 0;
 
@@ -185,8 +201,8 @@ bool pm_box_report_sample(const struct pm_box_metrics *m, uint64_t record, doubl
         errors += j.truth_kind[t] == PM_BOX_MISSED;
     cJSON_AddBoolToObject(object, "right", errors == 0);
     cJSON_AddNumberToObject(object, "errors", errors);
-    add_truth(&j, height, width, cJSON_AddArrayToObject(object, "truth"));
-    add_found(&j, height, width, cJSON_AddArrayToObject(object, "found"));
+    add_truth(&j, &s, cJSON_AddArrayToObject(object, "truth"));
+    add_found(&j, &s, cJSON_AddArrayToObject(object, "found"));
     pm_box_judged_free(&j);
     return true;
 }

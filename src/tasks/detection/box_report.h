@@ -15,7 +15,8 @@ void pm_box_report_detail(const struct pm_box_metrics *m, double threshold, stru
 /* Adds to a picture's sample: right (no error), errors (their number), truth [ { box, label, kind }
  * ] and found [ { box, label, kind, score } ] with scores above the threshold, each at most
  * PM_BOX_REPORT_BOXES: errors first. box: ymin, xmin, ymax, xmax as shares of the picture's height
- * and width. kind: pm_box_kind_names. Returns false if the record was not evaluated. */
+ * and width. Rotated boxes also have rotated: cy, cx, h, w as such shares and the angle in radians,
+ * clockwise. kind: pm_box_kind_names. Returns false if the record was not evaluated. */
 enum { PM_BOX_REPORT_BOXES = 100 };
 bool pm_box_report_sample(const struct pm_box_metrics *m, uint64_t record, double threshold,
                           int height, int width, struct cJSON *object);

@@ -18,6 +18,7 @@ struct writer {
     struct pm_str text;
     enum pm_box_results what;
     const int *ids;
+    const struct pm_box_geometry *geometry;
     int points; /* keypoints of an object */
     bool any;
 };
@@ -73,16 +74,25 @@ static void add_image_id(struct pm_str *s, const struct pm_kept_picture *p)
         add_text(s, p->name);
 }
 
-static void add_box(struct pm_str *s, const struct pm_box *b)
+static void add_numbers(struct pm_str *s, const char *member, const double *v, int count)
 {
-    const double *v = b->v, bbox[] = { v[1], v[0], v[3] - v[1], v[2] - v[0] };
-
-    pm_str_add(s, ",\"bbox\":[");
-    for (int k = 0; k < 4; k++) {
+    pm_str_add(s, ",\"%s\":[", member);
+    for (int k = 0; k < count; k++) {
         pm_str_add(s, "%s", k ? "," : "");
-        add_number(s, bbox[k]);
+        add_number(s, v[k]);
     }
     pm_str_add(s, "]");
+}
+
+static void add_box(struct pm_str *s, const struct pm_box_geometry *g,
+                    const struct pm_box_detection *d)
+{
+    const double *v = d->box.v, bbox[] = { v[1], v[0], v[3] - v[1], v[2] - v[0] };
+    const double *r = d->rotated, rotated[] = { r[1], r[0], r[3], r[2], r[4] };
+
+    add_numbers(s, "bbox", bbox, PM_COUNT(bbox));
+    if (g == &pm_box_rotated)
+        add_numbers(s, "rotated_bbox", rotated, PM_COUNT(rotated));
 }
 
 static void add_mask(struct pm_str *s, const struct pm_runs *mask)
@@ -131,7 +141,7 @@ static void add_detection(struct writer *w, const struct pm_kept_picture *p,
     else if (w->what == PM_BOX_RESULTS_POINTS)
         add_points(&w->text, d->points, w->points);
     else
-        add_box(&w->text, &d->box);
+        add_box(&w->text, w->geometry, d);
     pm_str_add(&w->text, ",\"score\":");
     add_number(&w->text, d->score);
     pm_str_add(&w->text, "}");
@@ -150,25 +160,15 @@ out:
     return err;
 }
 
-static int by_record(const void *a, const void *b)
-{
-    const struct pm_kept_picture *const *x = a, *const *y = b;
-
-    return ((*x)->record > (*y)->record) - ((*x)->record < (*y)->record);
-}
-
 int pm_box_metrics_write(const struct pm_box_metrics *m, enum pm_box_results what, const int *ids,
                          const char *path)
 {
     int err = PM_OK;
     const struct pm_box_lists *l = pm_box_metrics_lists(m);
     struct writer w = { .f = { .fd = -1, .lock = -1 }, .what = what, .ids = ids,
-                        .points = l->points };
-    const struct pm_kept_picture **order = pm_malloc((l->count + 1) * sizeof *order);
+                        .geometry = l->geometry, .points = l->points };
+    const struct pm_kept_picture **order = pm_box_lists_by_record(l);
 
-    for (size_t i = 0; i < l->count; i++)
-        order[i] = &l->pictures[i];
-    qsort(order, l->count, sizeof *order, by_record);
     PM_TRY(pm_new_file_open(&w.f, path));
     pm_str_add(&w.text, "[");
     for (size_t i = 0; i < l->count; i++)

@@ -57,6 +57,7 @@ static void add_mark(struct marks *to, double score, uint64_t at, bool right)
 /* ---- one class of one picture ------------------------------------------------------------ */
 
 struct boxes {
+    const struct pm_box_geometry *geometry;
     const struct pm_box_truth *truth;
     const struct pm_box_detection *detection; /* by descending score */
     int truths, detections;
@@ -84,7 +85,7 @@ static bool has_pixel(const struct pm_runs *mask)
 static double overlap_of(const struct boxes *b, int d, int g, bool crowd)
 {
     return b->masked[g] ? pm_box_mask_overlap(&b->detection[d], &b->truth[g], crowd)
-                        : pm_box_overlap(&b->detection[d].box, &b->truth[g].box, crowd);
+                        : pm_box_overlap(b->geometry, &b->detection[d], &b->truth[g], crowd);
 }
 
 /* Returns the index of the first object with the largest overlap of at least 0.5, or -1. masks:
@@ -103,11 +104,6 @@ static int match_of(const struct boxes *b, enum pm_box_rules rules, int d, bool 
             most = overlap, match = g;
     }
     return most >= least ? match : -1;
-}
-
-static bool has_area(const struct pm_box *b)
-{
-    return b->v[2] > b->v[0] && b->v[3] > b->v[1];
 }
 
 static void add_detection(struct boxes *b, enum pm_box_rules rules, int d, uint64_t at,
@@ -151,7 +147,7 @@ static void add_class(struct boxes *b, enum pm_box_rules rules, uint64_t at, str
                                                           b->masked[g] == b->masks;
     }
     for (int d = 0; d < b->detections; d++) {
-        if (!has_area(&b->detection[d].box))
+        if (!b->geometry->has_sides(pm_box_found_numbers(b->geometry, &b->detection[d])))
             continue;
         for (int g = 0; first && g < b->truths; g++)
             localized |= overlap_of(b, d, g, false) >= least;
@@ -185,7 +181,7 @@ static void add_picture(const struct pm_box_lists *l, const struct pm_kept_pictu
 
     for (int c = 0; c < l->classes; c++) {
         const int g = by_class->first_truth[c], d = by_class->first_detection[c];
-        struct boxes b = { by_class->truth + g, by_class->detection + d,
+        struct boxes b = { l->geometry, by_class->truth + g, by_class->detection + d,
                            by_class->first_truth[c + 1] - g, by_class->first_detection[c + 1] - d,
                            masks, masked, used, best };
 

@@ -254,7 +254,8 @@ static int add_lost(struct pm_score *m, const struct pm_batch *batch, int i,
 
     PM_TRY(convert(t, batch, truths, proposals, second, valid, &boxes));
     pm_lost_objects_add(m->lost, &(struct pm_stages_picture){
-        .truth = truths->truth, .proposal = boxes.proposals, .box = boxes.second,
+        .geometry = &pm_box_upright, .truth = truths->truth,
+        .proposal = (const double *)boxes.proposals, .box = (const double *)boxes.second,
         .score = score + first * (size_t)t->facts.num_classes, .detection = detection,
         .truths = truths->count, .proposals = valid, .detections = count, .boxes_each = each });
 out:

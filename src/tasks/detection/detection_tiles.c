@@ -167,10 +167,12 @@ int pm_detection_tiled_add(struct pm_tiled *p, struct pm_frame frame, const void
     for (int i = 0; i < f.count; i++, p->count++) {
         struct pm_box_detection *d = &p->list[p->count];
 
-        *d = (struct pm_box_detection){ f.list[i].box, f.list[i].score, f.list[i].label, NULL,
-                                        NULL };
+        *d = f.list[i];
+        d->mask = NULL, d->points = NULL;
         for (int k = 0; k < 4; k++)
             d->box.v[k] += k % 2 ? tile.x : tile.y;
+        d->rotated[0] += tile.y;
+        d->rotated[1] += tile.x;
         p->tile[p->count] = index;
         if (p->masks)
             pm_runs_move(&f.masks[i], tile.y, tile.x, p->grid.size[0], p->grid.size[1],
@@ -185,13 +187,19 @@ out:
 
 /* ---- merging ------------------------------------------------------------------------------- */
 
+static const struct pm_box_geometry *geometry_of(const struct pm_task *t)
+{
+    (void)t;
+    return pm_box_geometry_of(false);
+}
+
 /* Tiles come in the order in which they were cut, so their indices ascend. */
 static size_t merge(struct pm_tiled *p, size_t *kept, size_t *over)
 {
     const struct pm_task *t = p->t;
     double *least = pm_malloc((size_t)t->facts.num_classes * sizeof *least);
     const struct pm_tile_merging m = {
-        .grid = &p->grid, .geometry = &pm_tile_upright,
+        .grid = &p->grid, .geometry = geometry_of(t),
         .iou_threshold = (double)t->post.iou_threshold,
         .class_agnostic = t->post.use_class_agnostic_nms, .classes = t->facts.num_classes,
         .max_per_class = t->post.use_class_agnostic_nms ? t->post.max_total_detections

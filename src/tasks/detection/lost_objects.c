@@ -53,10 +53,10 @@ static void keep(struct pm_lost_objects *l, const struct kept_object *o)
 }
 
 /* Sets *best to the score of the box if it is higher and the box covers the object. */
-static void improve(const struct pm_box *box, double score, const struct pm_box_truth *truth,
-                    double *best)
+static void improve(const struct pm_box_geometry *g, const double *box, double score,
+                    const double *truth, double *best)
 {
-    if (score > *best && pm_box_overlap(box, &truth->box, false) >= covers)
+    if (score > *best && g->overlap(box, truth, false) >= covers)
         *best = score;
 }
 
@@ -65,19 +65,22 @@ static struct kept_object object_of(const struct pm_lost_objects *l,
                                     const struct pm_box_truth *truth)
 {
     struct kept_object o = { truth->label, 0, -INFINITY, -INFINITY };
-    const int own_box = p->boxes_each == 1 ? 0 : truth->label;
+    const struct pm_box_geometry *g = p->geometry;
+    const size_t n = (size_t)g->numbers, each = (size_t)p->boxes_each;
+    const size_t own_box = each == 1 ? 0 : (size_t)truth->label;
+    const double *true_box = pm_box_truth_numbers(g, truth);
 
     for (int i = 0; i < p->proposals; i++) {
         const size_t row = (size_t)i;
         const float score = p->score[row * (size_t)l->classes + (size_t)truth->label];
 
-        o.proposal = fmax(o.proposal, pm_box_overlap(&p->proposal[i], &truth->box, false));
-        improve(&p->box[row * (size_t)p->boxes_each + (size_t)own_box], (double)score, truth,
-                &o.second);
+        o.proposal = fmax(o.proposal, g->overlap(p->proposal + row * n, true_box, false));
+        improve(g, p->box + (row * each + own_box) * n, (double)score, true_box, &o.second);
     }
     for (int i = 0; i < p->detections; i++)
         if (p->detection[i].label == truth->label)
-            improve(&p->detection[i].box, p->detection[i].score, truth, &o.detection);
+            improve(g, pm_box_found_numbers(g, &p->detection[i]), p->detection[i].score, true_box,
+                    &o.detection);
     return o;
 }
 

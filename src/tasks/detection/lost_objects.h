@@ -24,10 +24,11 @@ struct pm_unpack;
 
 /* One picture. Boxes are in pixels of the file. Scores that are NaN are above no threshold. */
 struct pm_stages_picture {
+    const struct pm_box_geometry *geometry;  /* its number of numbers is n */
     const struct pm_box_truth *truth;
-    const struct pm_box *proposal;           /* those of the first stage */
-    const struct pm_box *box;                /* of the second stage: [proposals][boxes_each]; only
-                                              * those of the objects' classes are read */
+    const double *proposal;                  /* those of the first stage: [proposals][n] */
+    const double *box;                       /* of the second stage: [proposals][boxes_each][n];
+                                              * only those of the objects' classes are read */
     const float *score;                      /* of the second stage: [proposals][classes] */
     const struct pm_box_detection *detection;
     int truths, proposals, detections;

@@ -12,29 +12,6 @@
 #define TOUCHES 0.9
 #define MOST_OF_IT 0.5
 
-/* ---- upright boxes ------------------------------------------------------------------------- */
-
-static double upright_agreement(const struct pm_box *a, const struct pm_box *b,
-                                const struct pm_box *window)
-{
-    const struct pm_box seen = { { fmax(b->v[0], window->v[0]), fmax(b->v[1], window->v[1]),
-                                   fmin(b->v[2], window->v[2]), fmin(b->v[3], window->v[3]) } };
-
-    if (!(seen.v[2] > seen.v[0] && seen.v[3] > seen.v[1]))
-        return 0;
-    return pm_box_overlap(a, &seen, false);
-}
-
-static void upright_bounds(const struct pm_box *b, struct pm_box *out)
-{
-    *out = *b;
-}
-
-const struct pm_tile_geometry pm_tile_upright = {
-    .overlap = pm_box_overlap, .agreement = upright_agreement, .area = pm_box_area,
-    .bounds = upright_bounds,
-};
-
 /* ---- the detections of tiles ----------------------------------------------------------------- */
 
 struct merge {
@@ -42,6 +19,7 @@ struct merge {
     const struct pm_box_detection *list; /* borrowed */
     const size_t *tile;            /* borrowed */
     size_t count;
+    const double **box;            /* [count]: the numbers of the boxes */
     struct pm_box *bounds;         /* [count] */
     double *area;                  /* [count] */
     size_t *first;                 /* [tiles + 1]: a tile's detections in the list */
@@ -55,6 +33,7 @@ static void merge_open(const struct pm_tile_merging *m, const struct pm_box_dete
     const size_t tiles = pm_tile_count(m->grid);
 
     *g = (struct merge){ .m = m, .list = list, .tile = tile, .count = count };
+    g->box = pm_malloc((count + 1) * sizeof *g->box);
     g->bounds = pm_malloc((count + 1) * sizeof *g->bounds);
     g->area = pm_malloc((count + 1) * sizeof *g->area);
     g->part = pm_calloc(count + 1, sizeof *g->part);
@@ -62,8 +41,9 @@ static void merge_open(const struct pm_tile_merging *m, const struct pm_box_dete
     g->order = pm_malloc((count + 1) * sizeof *g->order);
     g->first = pm_malloc((tiles + 1) * sizeof *g->first);
     for (size_t i = 0; i < count; i++) {
-        m->geometry->bounds(&list[i].box, &g->bounds[i]);
-        g->area[i] = m->geometry->area(&list[i].box);
+        g->box[i] = pm_box_found_numbers(m->geometry, &list[i]);
+        m->geometry->bounds(g->box[i], &g->bounds[i]);
+        g->area[i] = m->geometry->area(g->box[i]);
     }
     for (size_t k = 0, i = 0; k <= tiles; k++) {
         g->first[k] = i;
@@ -74,6 +54,7 @@ static void merge_open(const struct pm_tile_merging *m, const struct pm_box_dete
 
 static void merge_close(struct merge *g)
 {
+    pm_free(g->box);
     pm_free(g->bounds);
     pm_free(g->area);
     pm_free(g->part);
@@ -153,8 +134,8 @@ static bool counts(const struct merge *g, size_t w, size_t d)
 
 static bool is_part(const struct merge *g, size_t d, size_t w)
 {
-    const struct pm_tile_geometry *of = g->m->geometry;
-    const struct pm_box *part = &g->list[d].box, *whole = &g->list[w].box;
+    const struct pm_box_geometry *of = g->m->geometry;
+    const double *part = g->box[d], *whole = g->box[w];
     struct pm_box window;
     bool crosses, touched;
 
@@ -195,7 +176,7 @@ static void sort(struct merge *g)
 
 static bool suppresses(const struct merge *g, size_t i, size_t other)
 {
-    return g->kept[other] && g->m->geometry->overlap(&g->list[i].box, &g->list[other].box, false) >
+    return g->kept[other] && g->m->geometry->overlap(g->box[i], g->box[other], false) >
                                  g->m->iou_threshold;
 }
 

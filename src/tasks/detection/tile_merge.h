@@ -30,21 +30,9 @@
 #include "data/picture_tiles.h"
 #include "tasks/detection/box.h"
 
-/* The geometry of a kind of boxes. */
-struct pm_tile_geometry {
-    /* Intersection over union; of_first: over the area of a. */
-    double (*overlap)(const struct pm_box *a, const struct pm_box *b, bool of_first);
-    /* IoU of a and the part of b inside an upright window. */
-    double (*agreement)(const struct pm_box *a, const struct pm_box *b,
-                        const struct pm_box *window);
-    double (*area)(const struct pm_box *b);
-    void (*bounds)(const struct pm_box *b, struct pm_box *out); /* the upright box around it */
-};
-extern const struct pm_tile_geometry pm_tile_upright;
-
 struct pm_tile_merging {
     const struct pm_tile_grid *grid;
-    const struct pm_tile_geometry *geometry;
+    const struct pm_box_geometry *geometry; /* of upright or of rotated boxes */
     double iou_threshold;
     bool class_agnostic;            /* boxes of different classes are compared, too */
     int classes, max_per_class, max_total; /* most detections of the photo */

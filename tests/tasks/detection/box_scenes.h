@@ -107,10 +107,12 @@ static inline void draw_scene(struct scene *s, int index, bool distinct)
 }
 
 /* The pictures are added backwards if `reversed`. */
-static inline struct pm_box_metrics *add_scene(const struct scene *s, bool reversed)
+static inline struct pm_box_metrics *add_scene_of(const struct scene *s, bool reversed,
+                                                  bool rotated)
 {
     struct pm_box_metrics *m = pm_box_metrics_create(&(struct pm_box_metrics_options){
-        .classes = SCENE_CLASSES, .recall_lower = 0.2, .recall_upper = 0.8 });
+        .classes = SCENE_CLASSES, .recall_lower = 0.2, .recall_upper = 0.8,
+        .rotated = rotated });
 
     for (int k = 0; k < s->count; k++) {
         const int at = reversed ? s->count - 1 - k : k;
@@ -123,6 +125,11 @@ static inline struct pm_box_metrics *add_scene(const struct scene *s, bool rever
                                   .verified_count = p->verified_count });
     }
     return m;
+}
+
+static inline struct pm_box_metrics *add_scene(const struct scene *s, bool reversed)
+{
+    return add_scene_of(s, reversed, false);
 }
 
 #endif

@@ -57,7 +57,8 @@ static void set_row(struct scene *s, int row, struct pm_box proposal, int label,
 static void make_scene(struct scene *s, int each)
 {
     *s = (struct scene){ .picture = {
-        .truth = truths, .truths = PM_COUNT(truths), .proposal = s->proposal, .box = s->box,
+        .geometry = &pm_box_upright, .truth = truths, .truths = PM_COUNT(truths),
+        .proposal = (const double *)s->proposal, .box = (const double *)s->box,
         .score = s->score, .detection = s->detection, .proposals = ROWS,
         .detections = PM_COUNT(s->detection), .boxes_each = each } };
     for (int i = 0; i < ROWS * LABELS; i++)
@@ -140,6 +141,46 @@ static void thresholds(void **state)
         assert_counts(&total, cases[i].outcomes, 3, 2);
     }
     pm_lost_objects_destroy(&l);
+}
+
+/* Rotated boxes, whose upright boxes are all equal: bars of 10 x 60 at +-45 degrees. Boxes of
+ * class 1 lie across the object, those of class 0 on it. */
+static void rotated_boxes(void **state)
+{
+    enum { ROWS_OF = 2, CLASSES_OF = 2 };
+    static const double on[5] = { 50, 50, 10, 60, 0.785398163397448 };
+    static const double across[5] = { 50, 50, 10, 60, -0.785398163397448 };
+    static const float score[ROWS_OF * CLASSES_OF] = { 0.75f, 0.75f, 0.25f, 0.25f };
+    double proposal[ROWS_OF][5], second[ROWS_OF][CLASSES_OF][5];
+    struct pm_box_truth truth[CLASSES_OF] = { { .label = 0 }, { .label = 1 } };
+    struct pm_box_detection found = { .score = 0.75, .label = 0 };
+
+    (void)state;
+    for (int step = 0; step < 3; step++) {
+        struct pm_lost_objects *l = pm_lost_objects_create(CLASSES_OF);
+        struct pm_stage_counts total;
+
+        for (int i = 0; i < ROWS_OF; i++) {
+            memcpy(proposal[i], step == 0 ? across : on, sizeof on);
+            memcpy(second[i][0], on, sizeof on);
+            memcpy(second[i][1], across, sizeof across);
+        }
+        for (int c = 0; c < CLASSES_OF; c++)
+            memcpy(truth[c].rotated, on, sizeof on);
+        memcpy(found.rotated, step == 1 ? across : on, sizeof on);
+        pm_lost_objects_add(l, &(struct pm_stages_picture){
+            .geometry = &pm_box_rotated, .truth = truth, .proposal = proposal[0],
+            .box = second[0][0], .score = score, .detection = &found, .truths = CLASSES_OF,
+            .proposals = ROWS_OF, .detections = 1, .boxes_each = CLASSES_OF });
+        pm_lost_objects_count(l, 0.5, &total, NULL);
+        if (step == 0) /* class 0 is found, nothing covers class 1 */
+            assert_counts(&total, OUTCOMES(1, 1, 0, 0), 0, 0);
+        else if (step == 1)
+            assert_counts(&total, OUTCOMES(0, 0, 1, 1), 2, 2);
+        else
+            assert_counts(&total, OUTCOMES(1, 0, 1, 0), 2, 2);
+        pm_lost_objects_destroy(&l);
+    }
 }
 
 /* Scores and boxes that are not finite cover nothing; the same net would otherwise find both. */
@@ -418,7 +459,7 @@ int main(void)
         cmocka_unit_test(outcomes), cmocka_unit_test(thresholds),   cmocka_unit_test(diverged),
         cmocka_unit_test(nothing),  cmocka_unit_test(packs),        cmocka_unit_test(detail),
         cmocka_unit_test(listed),   cmocka_unit_test(from_outputs),
-        cmocka_unit_test(best_threshold),
+        cmocka_unit_test(best_threshold), cmocka_unit_test(rotated_boxes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static size_t merge_with(struct pm_tile_merging m)
     static const double least[3] = { 0.5, 0.5, 0.5 };
 
     m.grid = &grid;
-    m.geometry = &pm_tile_upright;
+    m.geometry = &pm_box_upright;
     m.classes = 3;
     m.least = least;
     if (m.iou_threshold == 0)
