@@ -1,6 +1,7 @@
 /* page_boxes: an evaluation of detected boxes. Boxes are drawn by the page itself over the picture,
- * so they are sharp at any size, and their captions can be read by pointing at them. The picture's
- * data is in the page once: both panels have it as background. */
+ * so they are sharp at any size, and their captions can be read by pointing at them. A rotated box
+ * is drawn inside the upright box around it, which has the caption; its front edge is thick. The
+ * picture's data is in the page once: both panels have it as background. */
 #include "report/result.h"
 
 #include <math.h>
@@ -72,17 +73,53 @@ static bool read_sides(const cJSON *box, double side[4])
     return true;
 }
 
+/* Returns whether the box has five finite numbers. */
+static bool read_rotated(const cJSON *box, double numbers[5])
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(box, "rotated");
+
+    v = v ? v->child : NULL;
+    for (int k = 0; k < 5; k++, v = v->next) {
+        if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble))
+            return false;
+        numbers[k] = v->valuedouble;
+    }
+    return true;
+}
+
+/* Draws a rotated box inside an upright one with these sides, in percent of the picture. Percents
+ * become lengths on the page before it is turned, so its angles stay right. */
+static void write_rotated(struct pm_str *html, const double numbers[5], const double side[4])
+{
+    static const double degrees = 180 / 3.14159265358979323846;
+    const double height = side[2] - side[0], width = side[3] - side[1];
+    const double h = fmax(0, numbers[2]), w = fmax(0, numbers[3]);
+
+    if (!(height > 0 && width > 0))
+        return;
+    pm_str_add(html, "<u style=\"top:%.2f%%;left:%.2f%%;height:%.2f%%;width:%.2f%%;"
+               "transform:rotate(%.2fdeg)\"></u>",
+               100 * (100 * (numbers[0] - h / 2) - side[0]) / height,
+               100 * (100 * (numbers[1] - w / 2) - side[1]) / width, 100 * 100 * h / height,
+               100 * 100 * w / width, degrees * numbers[4]);
+}
+
 static void write_box(struct pm_str *html, const struct result *r, const cJSON *box, bool caption)
 {
     const struct box_kind *kind = kind_of(box);
-    double side[4];
+    double side[4], numbers[5];
 
     if (!kind || !read_sides(box, side))
         return;
-    PM_HTML(html, "<i class=\"{}\" tabindex=\"0\" title=\"", kind->style);
+    const bool rotated = read_rotated(box, numbers);
+
+    PM_HTML(html, "<i class=\"{}{}\" tabindex=\"0\" title=\"", kind->style,
+            rotated ? " turned" : "");
     add_caption(html, r, box, kind, true);
     pm_str_add(html, "\" style=\"top:%.2f%%;left:%.2f%%;height:%.2f%%;width:%.2f%%\">", side[0],
                side[1], fmax(0, side[2] - side[0]), fmax(0, side[3] - side[1]));
+    if (rotated)
+        write_rotated(html, numbers, side);
     if (caption) {
         PM_HTML(html, "<b class=\"{}{}\">", side[0] < 8 ? "inside" : "",
                 side[1] > 55 ? " leftward" : "");

@@ -201,6 +201,13 @@ static int setup(void **state)
     runs[0] = pm_report_open(folder[0], false);
     write_page("stages.html", runs, 1);
     pm_report_close(&runs[0]);
+    snprintf(folder[0], sizeof folder[0], "%s/rotated", top);
+    assert_int_equal(pm_make_folders(folder[0]), 0);
+    put_run(folder[0], "finished", 0.1);
+    put_rotated_evaluation(folder[0]);
+    runs[0] = pm_report_open(folder[0], false);
+    write_page("rotated.html", runs, 1);
+    pm_report_close(&runs[0]);
     write_matrices();
     return 0;
 }
@@ -478,6 +485,35 @@ static void boxes_over_pictures(void **state)
     }
 }
 
+/* The browser turns a rotated box so that it fits into the upright box around it, also if that box
+ * is clipped by the picture. Its front edge is thick. */
+static void rotated_boxes(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+    static const char check[] =
+        "    const panel = one('.boxed').getBoundingClientRect();\n"
+        "    const bar = one('.bad u').getBoundingClientRect();\n"
+        "    const around = one('.bad.turned').getBoundingClientRect();\n"
+        "    say('shape', (panel.width / panel.height).toFixed(2));\n"
+        "    say('fits', ['left', 'top', 'right', 'bottom'].every(\n"
+        "      k => Math.abs(bar[k] - around[k]) < 1));\n"
+        "    const second = all('.boxed')[1].getBoundingClientRect();\n"
+        "    const upright = one('.good u').getBoundingClientRect();\n"
+        "    say('top', ((upright.top - second.top) / second.height).toFixed(2));\n"
+        "    say('left', ((upright.left - second.left) / second.width).toFixed(2));\n"
+        "    say('height', (upright.height / second.height).toFixed(2));\n"
+        "    say('width', (upright.width / second.width).toFixed(2));\n"
+        "    const style = w.getComputedStyle(one('.bad u'));\n"
+        "    say('front', style.borderRightWidth); say('back', style.borderLeftWidth);\n"
+        "    say('side', style.borderLeftColor == style.borderRightColor);\n";
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++)
+        expect(&(struct visit){ .page = "rotated.html", .width = widths[i], .check = check },
+               WORDS("overflow=false;", "shape=1.33;", "fits=true;", "top=-0.10;", "left=0.40;",
+                     "height=0.40;", "width=0.10;", "front=5px;", "back=2px;", "side=true;"));
+}
+
 /* The table of lost objects fits, or scrolls in its card, and can be read. */
 static void lost_objects(void **state)
 {
@@ -502,7 +538,8 @@ static void lost_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_over_pictures), cmocka_unit_test(lost_objects),
+        cmocka_unit_test(boxes_over_pictures), cmocka_unit_test(rotated_boxes),
+        cmocka_unit_test(lost_objects),
         cmocka_unit_test(notices_complaints),  cmocka_unit_test(pressing_works),
         cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),

@@ -266,6 +266,30 @@ static void boxes(void **state)
     drop_folder(folder);
 }
 
+/* Rotated boxes lie turned inside the upright boxes around them, also inside the clipped part. */
+static void rotated_boxes(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put_rotated_evaluation(folder);
+    struct pm_str html = page_of(folder, false);
+    for (const char *const *part = (const char *const[]){
+             "<i class=\"bad turned\" tabindex=\"0\" title=\"cat, missed\" "
+             "style=\"top:31.36%;left:30.05%;height:37.27%;width:39.90%\"><u style=\""
+             "top:32.11%;left:-0.13%;height:35.77%;width:100.26%;transform:rotate(28.65deg)\">"
+             "</u><b class=\"\">cat</b></i>",
+             "<i class=\"good turned\" tabindex=\"0\" title=\"cat 75\xc2\xa0%\" "
+             "style=\"top:0.00%;left:40.00%;height:30.00%;width:10.00%\"><u style=\""
+             "top:11.11%;left:-100.00%;height:44.44%;width:300.00%;transform:rotate(-90.00deg)\">"
+             "</u>", NULL };
+         *part; part++)
+        assert_contains(html.text, *part);
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
 /* A detector of two stages: where objects are lost, the worst class first. */
 static void lost_objects(void **state)
 {
@@ -352,7 +376,8 @@ static void damaged_boxes(void **state)
         "{\"box\": [0, 0, 1, \"1\"], \"label\": 0, \"kind\": \"right\"}, "
         "{\"box\": {\"a\": 1}, \"kind\": \"right\"}, 7, "
         "{\"box\": [0, 0, 1, 1], \"kind\": \"evil\"}, "
-        "{\"box\": [0.5, 0.5, 0.25, 1e99], \"label\": 77, \"kind\": \"both\", \"score\": 1e99}], "
+        "{\"box\": [0.5, 0.5, 0.25, 1e99], \"label\": 77, \"kind\": \"both\", \"score\": 1e99, "
+        "\"rotated\": [0, 0, -1, 1]}], "
         "\"found\": {\"x\": 1}}]}",
     };
     char *folder = make_folder();
@@ -507,6 +532,7 @@ int main(void)
         cmocka_unit_test(damaged_evaluation),
         cmocka_unit_test(counted_pixels),
         cmocka_unit_test(boxes),
+        cmocka_unit_test(rotated_boxes),
         cmocka_unit_test(damaged_boxes),
         cmocka_unit_test(lost_objects),
         cmocka_unit_test(damaged_stages),

@@ -99,6 +99,20 @@ static inline void put_boxes_evaluation(const char *folder)
     pm_str_free(&s);
 }
 
+/* An evaluation of rotated boxes: a missed bar of 160 x 40 pixels at (200, 150), turned by 0.5, and
+ * one found at the border, turned by a quarter back. */
+static inline void put_rotated_evaluation(const char *folder)
+{
+    put(folder, "evaluation.json",
+        "{\"of\": \"boxes\", \"threshold\": 0.25, \"labels\": [\"cat\"], \"per_class\": "
+        "{\"count\": [2]}, \"samples\": [{\"picture\": \"" DOT "\", \"width\": 400, "
+        "\"height\": 300, \"right\": false, \"errors\": 1, \"truth\": ["
+        "{\"box\": [0.313647, 0.300511, 0.686353, 0.699489], \"rotated\": "
+        "[0.5, 0.5, 0.133333, 0.4, 0.5], \"label\": 0, \"kind\": \"missed\"}], \"found\": ["
+        "{\"box\": [-0.1, 0.4, 0.3, 0.5], \"rotated\": [0.1, 0.45, 0.133333, 0.3, -1.5708], "
+        "\"label\": 0, \"kind\": \"right\", \"score\": 0.75}]}]}");
+}
+
 /* An evaluation of a detector of two stages, with three classes. stages: the member of this name;
  * STAGES, in which the last class has no object, or a damaged one. */
 static inline void put_stages_evaluation(const char *folder, const char *stages)
