@@ -173,4 +173,22 @@ enum pm_box_results {
 int pm_box_metrics_write(const struct pm_box_metrics *m, enum pm_box_results what, const int *ids,
                          const char *path);
 
+/* ---- DOTA's submission files ------------------------------------------------------------- */
+
+/* box_dota.c. Writes the rotated detections of each class as folder/Task1_CLASS.txt, a line each:
+ * the picture's id, the score, and the corners x1 y1 x2 y2 x3 y3 x4 y4 in pixels. The metrics are
+ * of rotated boxes. names [classes]: a name that is NULL, that cannot be a file's name, or that an
+ * earlier class has, is replaced by the class's number, label + 1. The id is the name of the
+ * picture's file without its ending, else the picture's name, else the record's number.
+ *
+ * Records that `dataset convert dota` cut have names ID__SIZE__X___Y. Their detections are moved to
+ * the original picture ID and merged as DOTA's development kit does: in each class, by falling
+ * score, a detection is dropped if its IoU with a kept one of the same picture is above
+ * PM_DOTA_MERGE_IOU. So an object in four tiles counts once. Detections of whole pictures are not
+ * merged. Lines come by id, then by falling score. Each file appears whole or not at all.
+ * PM_EFAIL. */
+#define PM_DOTA_MERGE_IOU 0.1
+int pm_box_metrics_write_dota(const struct pm_box_metrics *m, const char *const *names,
+                              const char *folder);
+
 #endif
