@@ -13,7 +13,7 @@
 #include <math.h>
 
 enum { CLASSES = 4, HEIGHT = 24, WIDTH = 40, PICTURE = 6, POINTS = 2 };
-enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES, KINDS };
+enum { CLASS_DETAIL, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES, ROTATED, KINDS };
 
 static char *text_of(cJSON *object)
 {
@@ -65,8 +65,9 @@ static void merge_classes(struct pm_unpack u)
     pm_class_detail_destroy(&again);
 }
 
-static char *box_results(const struct pm_box_metrics *m)
+static char *box_results(const struct pm_box_metrics *m, bool rotated)
 {
+    static const char *const names[CLASSES] = { "a", NULL, "b/c", "a" };
     uint64_t records[PM_MAX_SAMPLES];
     struct pm_box_values mean;
     cJSON *o = cJSON_CreateObject();
@@ -84,15 +85,18 @@ static char *box_results(const struct pm_box_metrics *m)
         if (pm_box_metrics_write(m, (enum pm_box_results)what, NULL,
                                  fuzz_path("detections.json")) < 0)
             __builtin_trap();
+    if (rotated && pm_box_metrics_write_dota(m, names, fuzz_folder) < 0)
+        __builtin_trap();
     return text_of(o);
 }
 
-static void merge_boxes(struct pm_unpack u)
+static void merge_boxes(struct pm_unpack u, bool rotated)
 {
     static const double sigmas[CLASSES][POINTS] = { { 0.1, 0.2 }, { NAN, 0.3 }, { NAN, NAN },
                                                     { 0.5, 0.5 } };
     const struct pm_box_metrics_options o = { .classes = CLASSES, .recall_upper = 1,
                                               .masks = true, .points = POINTS,
+                                              .rotated = rotated,
                                               .sigmas = sigmas[0] };
     struct pm_box_metrics *m = pm_box_metrics_create(&o), *again = pm_box_metrics_create(&o);
     struct pm_str pack = { 0 };
@@ -104,7 +108,7 @@ static void merge_boxes(struct pm_unpack u)
         pm_box_metrics_merge(again, &u);
         if (u.damaged || u.left)
             __builtin_trap();
-        must_equal(box_results(m), box_results(again));
+        must_equal(box_results(m, rotated), box_results(again, rotated));
     }
     pm_str_free(&pack);
     pm_box_metrics_destroy(&m);
@@ -263,8 +267,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (kind == CLASS_DETAIL) {
         merge_classes(u);
-    } else if (kind == BOXES) {
-        merge_boxes(u);
+    } else if (kind == BOXES || kind == ROTATED) {
+        merge_boxes(u, kind == ROTATED);
     } else if (kind == STAGES) {
         merge_stages(u);
     } else {

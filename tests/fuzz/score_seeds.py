@@ -1,7 +1,7 @@
 """Seeds of score_merge_fuzz: the contents of packed scores. The first byte selects their kind."""
 import struct
 
-CLASSES, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES = range(7)
+CLASSES, BOXES, PIXELS, EDGES, CITYSCAPES, COCO, STAGES, ROTATED = range(8)
 
 
 def ints(*values):
@@ -34,13 +34,14 @@ def class_detail(confusion):
             + class_examples((9, 0, 0, 1, 0.5, 0.5)))
 
 
-def picture(record, name, file, truths, found, verified=None):
+def picture(record, name, file, truths, found, verified=None, numbers=5):
+    """A row: `numbers` doubles, of which the last is an area or a score, a label, flags, shapes."""
+    def rows(of):
+        n = numbers
+        return ints(len(of)) + b"".join(doubles(*r[:n]) + ints(*r[n:n + 2]) + b"".join(r[n + 2:])
+                                        for r in of)
     listed = ints(0) if verified is None else ints(len(verified) + 1, *verified)
-    return (ints(record) + text(name) + text(file)
-            + ints(len(truths)) + b"".join(doubles(*t[:5]) + ints(*t[5:7]) + b"".join(t[7:])
-                                            for t in truths)
-            + ints(len(found)) + b"".join(doubles(*f[:5]) + ints(*f[5:7]) + b"".join(f[7:])
-                                          for f in found) + listed)
+    return ints(record) + text(name) + text(file) + rows(truths) + rows(found) + listed
 
 
 def mask(height, width, runs):
@@ -101,6 +102,14 @@ def score_merges():
     for name, other in (("runs", mask(2, 3, b"9")), ("size", mask(3, 2, b"06"))):
         finds[1] = (0, 0, 1, 1, 0.5, 1, 8, other)
         yield "shapes_" + name, bytes([BOXES]) + ints(1) + picture(5, None, None, shaped, finds, [])
+    turned = [(5, 5, 25, 45, 15, 25, 10, 40, 0.3), (5, 5, 25, 45, 15, 25, 10, 40, -1.5),
+              (0, 0, 0, 0, 1e300, -1e300, 0, 1e300, 99), (float("nan"),) * 9]
+    truths = [t + ((400, float("nan"))[k % 2], k % 3, k) for k, t in enumerate(turned)]
+    found = [t + (0.75 - k / 8, k % 3, 0) for k, t in enumerate(turned * 2)]
+    tiles = [picture(k, None, file, truths, found, numbers=10)
+             for k, file in enumerate((b"P1__768__0___0.png", b"P1__768__512___0.png", b"x"))]
+    yield "rotated", bytes([ROTATED]) + ints(len(tiles)) + b"".join(tiles)
+    yield "rotated_short", bytes([ROTATED]) + ints(1) + tiles[0][:-60]
     yield "pixels", bytes([PIXELS]) + pixels(False)
     yield "edges", bytes([EDGES]) + pixels(False, edges=counts((0, 3), (2, 1)))
     yield "cityscapes", bytes([CITYSCAPES]) + pixels(True, cityscapes())
